@@ -1,0 +1,87 @@
+// backend.cc: walking a kernel table, and the weights that kernels of one model share.
+
+#include "kernels/backend.h"
+
+#include <new>
+
+namespace serin::kernels {
+
+namespace {
+constexpr std::align_val_t kAlignment{64};
+}
+
+Prepared Backend::prepare(const OpDesc& desc, PrepareContext& context) const {
+  Prepared prepared;
+  for (const KernelRow& row : table_[desc.op.index()]) {
+    std::string why;
+    prepared.kernel = row.prepare(desc, context, why);
+    if (prepared.kernel) {
+      prepared.name = prepared.kernel->name().empty() ? std::string_view(row.name) : prepared.kernel->name();
+      break;
+    }
+    prepared.refusals.push_back({row.name, std::move(why)});
+  }
+  return prepared;
+}
+
+PackedWeights::Buffer::Buffer(size_t size) : data(static_cast<std::byte*>(::operator new(size, kAlignment))), bytes(size) {}
+PackedWeights::Buffer::~Buffer() {
+  ::operator delete(data, kAlignment);
+}
+
+std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std::string_view layout, size_t bytes,
+                                                                const std::function<void(std::byte*)>& pack) {
+  // Packed under the lock: two instances that load at once must not both hold a copy of every weight, even for a moment.
+  const std::lock_guard lock(mutex_);
+  if (id != 0) {
+    if (auto held = shared_[{id, std::string(layout)}].lock()) return held;
+  }
+  auto buffer = std::make_shared<Buffer>(bytes);
+  pack(buffer->data);
+  if (id != 0) {
+    shared_[{id, std::string(layout)}] = buffer;
+  } else {
+    std::erase_if(private_, [](const auto& weak) { return weak.expired(); });
+    private_.push_back(buffer);
+  }
+  return buffer;
+}
+
+size_t PackedWeights::bytes() const {
+  const std::lock_guard lock(mutex_);
+  size_t total = 0;
+  for (const auto& [key, weak] : shared_) {
+    if (const auto buffer = weak.lock()) total += buffer->bytes;
+  }
+  for (const auto& weak : private_) {
+    if (const auto buffer = weak.lock()) total += buffer->bytes;
+  }
+  return total;
+}
+
+Isa best_isa() {
+#if defined(__x86_64__)
+  // These look at CPUID and at what the operating system saves on a context switch (XGETBV).
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl");
+  if (avx2 && avx512) return Isa::kAvx512;
+  if (avx2) return Isa::kAvx2;
+#endif
+  return Isa::kScalar;
+}
+
+std::string_view isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      return "scalar";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+  }
+  return "?";
+}
+
+}  // namespace serin::kernels

@@ -1,0 +1,145 @@
+// backend.h: the one seam between the engine and numeric code.
+//
+//   Prepared p = backend.prepare(desc, context);        // at load: picks the first row of the operator's table that accepts, packs weights
+//   if (!p.kernel) ... p.refusals says who refused and why
+//   if (Fault f = p.kernel->run(stream, inputs, outputs)) ...   // per request: no lookup, no allocation
+//
+// The engine knows Backend, Kernel and OpDesc; nothing in runtime/ knows which backend it talks to.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/op.h"
+#include "kernels/tensor.h"
+
+namespace serin::kernels {
+
+/// One operand as it is known when a kernel is prepared.
+struct TensorDesc {
+  DType dtype = DType::kUndefined;
+  Shape shape;                     ///< exact, or the upper bound where `bounded`
+  bool bounded = false;            ///< the shape of a run may be smaller: read it from the view, not from here
+  const void* constant = nullptr;  ///< the data, where it is known at load (a weight); valid during prepare() only, unless the kernel keeps
+                                   ///< `views_constants()`
+  uint64_t constant_id = 0;  ///< identity of that data within the model: the key under which packed forms of it are shared (0: not shared)
+};
+
+struct OpDesc {
+  Op op;
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+};
+
+/// What went wrong in a run, in words ("index 12 is out of range for axis 0 of size 10"); nothing when all is well.
+using Fault = std::optional<std::string>;
+
+/// Where work is enqueued. On a CPU: the calling thread, with a scratch region that the plan reserved.
+struct Stream {
+  std::byte* scratch = nullptr;  ///< at least Kernel::scratch_bytes() of the kernel being run, 64-byte aligned
+};
+
+/// A prepared operator. Immutable after prepare(): run() may be called from several threads, each with its own Stream and buffers.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  /// Inputs and outputs in the order of the OpDesc. A constant that the kernel packed comes with data == nullptr.
+  /// Kernels with bounded outputs set the true shape in outputs[i].shape.
+  virtual Fault run(Stream& stream, std::span<const TensorView> inputs, std::span<TensorView> outputs) const = 0;
+
+  virtual size_t scratch_bytes() const { return 0; }
+  /// More than the row's name, where the row chooses among several ("onednn:brgconv:avx512_core"); empty: the row's name says all.
+  virtual std::string_view name() const { return {}; }
+  /// Bit i set: input i's constant was packed (or is not needed) and the plain data may be let go.
+  virtual uint32_t packed_inputs() const { return 0; }
+};
+
+/// Weights in the layout a kernel wants, shared by every plan and instance of one model. Thread-safe.
+class PackedWeights {
+ public:
+  struct Buffer {
+    explicit Buffer(size_t size);
+    ~Buffer();
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    std::byte* data;
+    size_t bytes;
+  };
+
+  virtual ~PackedWeights() = default;
+
+  /// The buffer packed under (id, layout); calls `pack` once, on a fresh buffer of `bytes`, where there is none. id 0 is never shared.
+  /// Virtual so that a plugin reaches it without linking against us.
+  virtual std::shared_ptr<const Buffer> get(uint64_t id, std::string_view layout, size_t bytes,
+                                            const std::function<void(std::byte*)>& pack);
+  /// Bytes held by buffers that a kernel still uses.
+  size_t bytes() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<uint64_t, std::string>, std::weak_ptr<const Buffer>> shared_;  // guarded by mutex_
+  std::vector<std::weak_ptr<const Buffer>> private_;                                // guarded by mutex_
+};
+
+struct PrepareContext {
+  PackedWeights* weights = nullptr;  ///< required
+  int threads = 1;                   ///< the calling thread's core budget; some libraries fix it at preparation
+};
+
+struct Refusal {
+  std::string_view kernel;
+  std::string reason;
+};
+
+struct Prepared {
+  std::unique_ptr<Kernel> kernel;  ///< null: nobody took it
+  std::string_view
+      name;  ///< valid while kernel and backend live: of the row chosen, e.g. "onednn:brgconv:avx512_core", "softmax_f32_avx512", "ref"
+  std::vector<Refusal> refusals;  ///< rows above it that said no, and why (for `serin inspect --explain`)
+};
+
+/// One row of a table: returns a kernel, or null with the reason in `why`.
+struct KernelRow {
+  std::string name;
+  std::function<std::unique_ptr<Kernel>(const OpDesc&, PrepareContext&, std::string& why)> prepare;
+};
+
+/// For each operator kind (index into Op) the rows in order of preference; the last one is the reference kernel.
+using KernelTable = std::array<std::vector<KernelRow>, std::variant_size_v<Op>>;
+
+class Backend {
+ public:
+  Backend(std::string name, KernelTable table) : name_(std::move(name)), table_(std::move(table)) {}
+  const std::string& name() const { return name_; }
+  Prepared prepare(const OpDesc& desc, PrepareContext& context) const;
+  const KernelTable& table() const { return table_; }
+
+ private:
+  std::string name_;
+  KernelTable table_;
+};
+
+/// Instruction sets the CPU kernels are compiled for, in rising order; the best that the machine has is chosen at run time.
+enum class Isa : uint8_t { kScalar, kAvx2, kAvx512 };
+Isa best_isa();
+std::string_view isa_name(Isa isa);
+
+struct CpuOptions {
+  Isa isa = best_isa();         ///< `--isa` forces a lower one, for tests and bug reports
+  std::string onednn_path;      ///< libserin_onednn.so; empty: beside the program, then ../lib; "none": do not load it
+  bool reference_only = false;  ///< every operator on its ref kernel: the oracle
+};
+
+/// The CPU backend: oneDNN (if its plugin is found) for Conv and MatMul, our vector kernels for the rest, ref at the end of each row.
+/// `note` says what was loaded, e.g. "cpu avx512, oneDNN 3.2.0" or "cpu avx2, no oneDNN: libserin_onednn.so: cannot open ...".
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string* note = nullptr);
+
+}  // namespace serin::kernels

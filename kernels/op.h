@@ -1,0 +1,166 @@
+// op.h: what a kernel can be asked to compute. Plain data, no graph: the engine lowers graph nodes to these (runtime/engine/lower*.cc).
+//
+// There are fewer kinds than ONNX operators on purpose: Gemm and MatMul are one kind, Slice and Transpose and Expand are one strided copy,
+// thirty activations are one Unary with a function. A kernel is written once for each kind, not once for each operator.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/tensor.h"
+
+namespace serin::kernels {
+
+/// y = f(x). `alpha` and `beta` mean what the function says: LeakyRelu slope, Clip bounds (alpha..beta), HardSigmoid's a and b, Elu's
+/// alpha, IsInf's sign (alpha > 0: +Inf only, < 0: -Inf only, 0: both). Not, IsNaN and IsInf answer bool. Exact edge cases:
+/// kernels/functors.h.
+enum class UnaryFn : uint8_t {
+  kIdentity,
+  kAbs,
+  kNeg,
+  kSign,
+  kReciprocal,
+  kSqrt,
+  kExp,
+  kLog,
+  kErf,
+  kSin,
+  kCos,
+  kTanh,
+  kSigmoid,
+  kRelu,
+  kLeakyRelu,
+  kClip,
+  kElu,
+  kSoftplus,
+  kHardSigmoid,
+  kHardSwish,
+  kSilu,
+  kGelu,
+  kGeluTanh,
+  kFloor,
+  kCeil,
+  kRound,
+  kNot,
+  kIsNaN,
+  kIsInf,
+};
+
+/// y = f(a, b), broadcast the NumPy way. The compare functions answer bool.
+enum class BinaryFn : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kPow,
+  kMod,
+  kFMod,
+  kMin,
+  kMax,
+  kEqual,
+  kLess,
+  kLessOrEqual,
+  kGreater,
+  kGreaterOrEqual,
+  kAnd,
+  kOr,
+  kXor
+};
+
+enum class ReduceFn : uint8_t { kSum, kMean, kMax, kMin, kProd, kL1, kL2, kSumSquare };
+
+/// What runs on a result before it is stored: bias is an input of its own, then the activation.
+struct Epilogue {
+  UnaryFn activation = UnaryFn::kIdentity;
+  float alpha = 0.f, beta = 0.f;
+  bool residual = false;  ///< the last input is added before the activation: y = act(op(x) + bias + residual)
+};
+
+// One struct for each kind. Inputs and outputs are in the order the comments give.
+struct Unary {
+  UnaryFn fn = UnaryFn::kIdentity;
+  float alpha = 0.f, beta = 0.f;
+};  // x -> y
+struct Binary {
+  BinaryFn fn = BinaryFn::kAdd;
+};                 // a, b -> y
+struct Select {};  // condition (bool), a, b -> y (Where)
+struct Cast {};    // x -> y; the dtypes are in the descriptions
+/// x [n, c, spatial...], weight [o, c/group, kernel...], bias [o]? , residual? -> y. Pads are explicit: begin then end, one each per
+/// spatial axis.
+struct Conv {
+  std::vector<int64_t> strides, dilations, pads;
+  int64_t group = 1;
+  bool bias = false;
+  Epilogue epilogue;
+};
+/// a [..., m, k], b [..., k, n] (after the transposes), bias broadcast to y?, residual? -> y = act(alpha * a b + bias + residual). Batch
+/// dims broadcast.
+struct MatMul {
+  bool transpose_a = false, transpose_b = false;
+  float alpha = 1.f;
+  bool bias = false;
+  Epilogue epilogue;
+};
+/// x [n, c, spatial...] -> y. `average` false: maximum.
+struct Pool {
+  bool average = false;
+  bool count_include_pad = false;
+  std::vector<int64_t> kernel, strides, dilations, pads;
+};
+struct Reduce {
+  ReduceFn fn = ReduceFn::kSum;
+  std::vector<int64_t> axes;
+};  // x -> y; the output shape says whether axes are kept; axes >= 0
+struct Softmax {
+  int64_t axis = -1;
+  bool log = false;
+};  // x -> y
+struct LayerNorm {
+  int64_t axis = -1;
+  float epsilon = 1e-5f;
+  bool bias = false;
+};  // x, scale, bias? -> y, over all axes from `axis` on
+struct BatchNorm {
+  float epsilon = 1e-5f;
+};  // x [n, c, ...], scale, bias, mean, var -> y
+/// y[i0, i1, ...] = x[offset + sum(i * stride)]: transpose, slice, expand, in elements of the input. Rank of y = strides.size().
+struct StridedCopy {
+  int64_t offset = 0;
+  std::vector<int64_t> strides;
+};
+struct Concat {
+  int64_t axis = 0;
+};  // x0, x1, ... -> y
+struct Pad {
+  std::vector<int64_t> begin, end;
+  enum class Mode : uint8_t { kConstant, kReflect, kEdge } mode = Mode::kConstant;
+};  // x, value? -> y
+struct Gather {
+  int64_t axis = 0;
+};  // x, indices (i32/i64, may be negative) -> y; an index out of range is a Fault
+struct ArgMax {
+  int64_t axis = 0;
+  bool min = false;
+  bool last = false;
+};                  // x -> i64; `last`: the last of equals wins
+struct NonZero {};  // x -> i64 [rank, bounded by elements(x)]; sets the true count in the output's shape
+struct CumSum {
+  int64_t axis = 0;
+  bool exclusive = false, reverse = false;
+};  // x -> y
+
+using Op = std::variant<Unary, Binary, Select, Cast, Conv, MatMul, Pool, Reduce, Softmax, LayerNorm, BatchNorm, StridedCopy, Concat, Pad,
+                        Gather, ArgMax, NonZero, CumSum>;
+
+/// "Conv", "MatMul", ...: in variant order; also the keys of the kernel tables.
+inline constexpr std::array<std::string_view, std::variant_size_v<Op>> kOpNames = {
+    "Unary",     "Binary",    "Select",      "Cast",   "Conv", "MatMul", "Pool",   "Reduce",  "Softmax",
+    "LayerNorm", "BatchNorm", "StridedCopy", "Concat", "Pad",  "Gather", "ArgMax", "NonZero", "CumSum"};
+
+}  // namespace serin::kernels

@@ -1,0 +1,71 @@
+// conv.cc: Conv over any number of spatial axes: each output is a sum over the channels of its group and the cells of its window.
+
+#include "kernels/indexing.h"
+#include "kernels/ref/epilogue.h"
+#include "kernels/ref/visit.h"
+#include "kernels/ref/windows.h"
+
+namespace serin::kernels::ref {
+
+namespace {
+
+template <class T>
+Fault run(const Conv& op, const Windows& windows, Inputs in, Outputs out) {
+  const TensorView& x = in[0];       // [n, c, spatial...]
+  const TensorView& weight = in[1];  // [m, c / group, kernel...]
+  const TensorView& y = out[0];      // [n, m, spatial...]
+  const int64_t m = y.shape[1];
+  const int64_t group_c = weight.shape[1];
+  const int64_t x_spatial = product(x.shape, 2, x.shape.rank());
+  const int64_t y_spatial = product(y.shape, 2, y.shape.rank());
+  const int64_t cells = windows.cells();
+
+  // A bias [m] is added along axis 1: seen as [m, 1, ...] it broadcasts.
+  TensorView operands[4];
+  std::copy(in.begin(), in.end(), operands);
+  if (op.bias) {
+    Shape bias_shape{m};
+    for (size_t axis = 0; axis < windows.axes(); ++axis) bias_shape.push_back(1);
+    operands[2].shape = bias_shape;
+  }
+  const Epilogued<T> epilogue(op.epilogue, op.bias, Inputs(operands, in.size()), y.shape);
+
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    const int64_t o = i % y_spatial;
+    const int64_t channel = i / y_spatial % m;
+    const int64_t image = i / y_spatial / m;
+    const int64_t first_c = channel / (m / op.group) * group_c;
+    const T* source = x.as<const T>() + (image * x.shape[1] + first_c) * x_spatial;
+    const T* filter = weight.as<const T>() + channel * group_c * cells;
+    sum_t<T> sum = 0;
+    for (int64_t k = 0; k < cells; ++k) {
+      const Windows::Cell cell = windows.cell(x.shape, y.shape, o, k);
+      if (!cell.inside) continue;
+      for (int64_t c = 0; c < group_c; ++c)
+        sum = add(sum, multiply(widen(source[c * x_spatial + cell.offset]), widen(filter[c * cells + k])));
+    }
+    y.as<T>()[i] = epilogue(sum, i);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Prepared conv(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Conv& op = std::get<Conv>(desc.op);
+  if (!has_operands(desc, 2 + op.bias + op.epilogue.residual, why)) return nullptr;
+  if (!one_dtype(desc)) return refuse(why, "inputs differ in dtype");
+  const Shape& weight = desc.inputs[1].shape;
+  if (weight.rank() < 2) return refuse(why, "weight must have rank 2 or more");
+  const Windows windows{{weight.begin() + 2, weight.end()}, op.strides, op.dilations, op.pads};
+  if (!windows.fits(desc.inputs[0].shape)) return refuse(why, "kernel, strides, dilations and pads do not match the input's spatial axes");
+  return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
+    if constexpr (!kIsNumber<T>) {
+      return refuse_dtype(why, desc.outputs[0].dtype);
+    } else {
+      return make_kernel([op, windows](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, windows, in, out); });
+    }
+  });
+}
+
+}  // namespace serin::kernels::ref

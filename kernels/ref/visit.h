@@ -1,0 +1,110 @@
+// visit.h: from a DType to the C++ type of its elements, and what a sum of them is held in.
+//
+//   return visit_dtype(x.dtype, [&]<class T>(Element<T>) -> Prepared { ... });
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "kernels/functors.h"
+#include "kernels/make_kernel.h"
+#include "kernels/ref/ref.h"
+
+namespace serin::kernels::ref {
+
+template <class T>
+struct Element {};
+
+/// Calls f(Element<T>{}) with the type of `dtype`, or f(Element<void>{}) where it has none (undefined, string).
+template <class F>
+auto visit_dtype(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kBool:
+      return f(Element<bool>{});
+    case DType::kInt8:
+      return f(Element<int8_t>{});
+    case DType::kInt16:
+      return f(Element<int16_t>{});
+    case DType::kInt32:
+      return f(Element<int32_t>{});
+    case DType::kInt64:
+      return f(Element<int64_t>{});
+    case DType::kUInt8:
+      return f(Element<uint8_t>{});
+    case DType::kUInt16:
+      return f(Element<uint16_t>{});
+    case DType::kUInt32:
+      return f(Element<uint32_t>{});
+    case DType::kUInt64:
+      return f(Element<uint64_t>{});
+    case DType::kFloat16:
+      return f(Element<Half>{});
+    case DType::kBFloat16:
+      return f(Element<BFloat16>{});
+    case DType::kFloat32:
+      return f(Element<float>{});
+    case DType::kFloat64:
+      return f(Element<double>{});
+    case DType::kUndefined:
+    case DType::kString:
+      break;
+  }
+  return f(Element<void>{});
+}
+
+/// For kernels that move elements and never look into them: an unsigned type of the same size.
+template <class F>
+auto visit_size(DType dtype, F&& f) {
+  switch (dtype_size(dtype)) {
+    case 1:
+      return f(Element<uint8_t>{});
+    case 2:
+      return f(Element<uint16_t>{});
+    case 4:
+      return f(Element<uint32_t>{});
+    case 8:
+      return f(Element<uint64_t>{});
+    default:
+      return f(Element<void>{});
+  }
+}
+
+template <class T>
+inline constexpr bool kIsNumber = !std::is_void_v<T> && !std::is_same_v<T, bool>;
+
+/// Sums of floats are held in double, sums of integers in 64 bits of the same signedness (they wrap).
+template <class T>
+using sum_t = std::conditional_t<kIsFloatKind<T>, double, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+
+template <class T>
+sum_t<T> widen(T x) {
+  return static_cast<sum_t<T>>(load(x));
+}
+
+/// Back to an element: rounded once (floats) or wrapped (integers).
+template <class T>
+T narrow(sum_t<T> x) {
+  return kernels::cast<T>(x);
+}
+
+inline Prepared refuse_dtype(std::string& why, DType dtype) {
+  return refuse(why, "no kernel for " + std::string(dtype_name(dtype)));
+}
+
+/// Every input from `first` on has the dtype of input `first`, as has output 0.
+inline bool one_dtype(const OpDesc& desc, size_t first = 0) {
+  for (size_t i = first; i < desc.inputs.size(); ++i) {
+    if (desc.inputs[i].dtype != desc.outputs[0].dtype) return false;
+  }
+  return true;
+}
+
+/// The common opening of a kernel: as many operands as the operator has, or a reason.
+inline bool has_operands(const OpDesc& desc, size_t inputs, std::string& why) {
+  if (desc.inputs.size() == inputs && desc.outputs.size() == 1) return true;
+  why = "expects " + std::to_string(inputs) + " inputs and 1 output, got " + std::to_string(desc.inputs.size()) + " and " +
+        std::to_string(desc.outputs.size());
+  return false;
+}
+
+}  // namespace serin::kernels::ref

@@ -1,0 +1,50 @@
+// windows.h: the windows that Conv and Pool slide over the spatial axes of an [n, c, spatial...] tensor, for any number of them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernels/tensor.h"
+
+namespace serin::kernels::ref {
+
+struct Windows {
+  std::vector<int64_t> kernel, strides, dilations, pads;  ///< pads: begins, then ends
+
+  size_t axes() const { return kernel.size(); }
+  int64_t cells() const {
+    int64_t cells = 1;
+    for (const int64_t k : kernel) cells *= k;
+    return cells;
+  }
+
+  struct Cell {
+    bool inside;         ///< a cell of the input; else padding
+    bool in_padding;     ///< of the padding that was asked for (a window may reach further where the output was rounded up)
+    int64_t offset = 0;  ///< of the cell within its channel
+  };
+
+  /// Cell number `k` of the window at output position `o` (both row-major over the spatial axes).
+  Cell cell(const Shape& x, const Shape& y, int64_t o, int64_t k) const {
+    Cell cell{true, true, 0};
+    int64_t step = 1;
+    for (size_t axis = axes(); axis-- > 0;) {
+      const int64_t size = x[axis + 2];
+      const int64_t at = o % y[axis + 2] * strides[axis] + k % kernel[axis] * dilations[axis] - pads[axis];
+      cell.inside &= at >= 0 && at < size;
+      cell.in_padding &= at < size + pads[axis + axes()];
+      cell.offset += at * step;
+      step *= size;
+      o /= y[axis + 2];
+      k /= kernel[axis];
+    }
+    return cell;
+  }
+
+  /// As many strides, dilations and pads as kernel axes, and an input with two axes more.
+  bool fits(const Shape& x) const {
+    return x.rank() == axes() + 2 && strides.size() == axes() && dilations.size() == axes() && pads.size() == 2 * axes();
+  }
+};
+
+}  // namespace serin::kernels::ref
