@@ -1,0 +1,86 @@
+// file.cc: plain system calls, because iostreams hide which step failed and why.
+
+#include "runtime/base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace serin {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Error system_error(const std::string& path, std::string_view step) {
+  const int code = errno;
+  const Code kind = code == ENOENT ? Code::kNotFound : (code == EACCES || code == EPERM) ? Code::kPermissionDenied : Code::kIo;
+  return Error{kind, fmt::format("{}: {}: {}", path, step, std::strerror(code))};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t limit) {
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: opening a FIFO must not wait for its writer
+  if (file.get() < 0) return system_error(path, "cannot be opened");
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return system_error(path, "cannot be examined");
+  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, fmt::format("{}: not a regular file", path)};
+  if (static_cast<size_t>(status.st_size) > limit)
+    return Error{Code::kTooLarge, fmt::format("{}: {} bytes, over the limit of {}", path, status.st_size, limit)};
+  std::string contents(static_cast<size_t>(status.st_size), '\0');
+  size_t done = 0;
+  while (done < contents.size()) {
+    const ssize_t n = ::read(file.get(), contents.data() + done, contents.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error(path, "cannot be read");
+    if (n == 0) break;  // it shrank while it was read: what is there is what we have
+    done += static_cast<size_t>(n);
+  }
+  contents.resize(done);
+  return contents;
+}
+
+Status write_file_atomically(const std::string& path, std::string_view contents) {
+  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
+  {
+    const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (file.get() < 0) return system_error(temporary, "cannot be created");
+    while (!contents.empty()) {
+      const ssize_t n = ::write(file.get(), contents.data(), contents.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return system_error(temporary, "cannot be written");
+      contents.remove_prefix(static_cast<size_t>(n));
+    }
+    if (::fsync(file.get()) != 0) return system_error(temporary, "cannot be flushed to disk");
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "cannot be replaced");
+  return {};
+}
+
+std::string program_folder() {
+  std::string path(4096, '\0');
+  const ssize_t n = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (n <= 0) return ".";
+  path.resize(static_cast<size_t>(n));
+  return path.substr(0, path.rfind('/'));
+}
+
+}  // namespace serin

@@ -1,0 +1,46 @@
+// log.h: one line per event, as text for people or JSON for collectors.
+//
+//   log::configure({.format = log::Format::kJson, .level = log::Level::kInfo});
+//   log::info("model '{}' version {}: loaded in {} ms", name, version, ms);
+//
+// Lines go to stderr. Control characters in a message are escaped, so that nothing a client sends can forge a line. Thread-safe.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace serin::log {
+
+enum class Level : uint8_t { kDebug, kInfo, kWarning, kError, kOff };
+enum class Format : uint8_t { kText, kJson };
+
+struct Options {
+  Format format = Format::kText;
+  Level level = Level::kInfo;
+};
+
+void configure(const Options& options);
+bool enabled(Level level);
+/// Type-erased, so that callers compile without the logging library.
+void write(Level level, fmt::string_view format, fmt::format_args args);
+
+template <class... Args>
+void debug(fmt::format_string<Args...> format, const Args&... args) {
+  if (enabled(Level::kDebug)) write(Level::kDebug, format, fmt::make_format_args(args...));
+}
+template <class... Args>
+void info(fmt::format_string<Args...> format, const Args&... args) {
+  if (enabled(Level::kInfo)) write(Level::kInfo, format, fmt::make_format_args(args...));
+}
+template <class... Args>
+void warning(fmt::format_string<Args...> format, const Args&... args) {
+  if (enabled(Level::kWarning)) write(Level::kWarning, format, fmt::make_format_args(args...));
+}
+template <class... Args>
+void error(fmt::format_string<Args...> format, const Args&... args) {
+  if (enabled(Level::kError)) write(Level::kError, format, fmt::make_format_args(args...));
+}
+
+}  // namespace serin::log

@@ -1,0 +1,11 @@
+// version.h: what this program calls itself.
+#pragma once
+
+#include <string_view>
+
+namespace serin {
+
+inline constexpr std::string_view kName = "serin";
+inline constexpr std::string_view kVersion = SERIN_VERSION;
+
+}  // namespace serin

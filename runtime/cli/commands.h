@@ -1,0 +1,89 @@
+// commands.h: what each subcommand is asked. One struct and one function for each; main.cc binds the flags, so that CLI11 (5 s to compile) is included once.
+//
+// The functions return the exit code (README, "Exit codes"): 0 yes; 1 the command's own no; 2 usage or configuration; 3 cannot run; 5 server unreachable.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace serin::cli {
+
+enum ExitCode : int { kYes = 0, kNo = 1, kUsage = 2, kCannotRun = 3, kRolledBack = 3, kInconclusive = 4, kUnreachable = 5 };
+
+struct EngineFlags {
+  int threads = 1;
+  std::string isa;  ///< empty: the best there is
+  std::string precision = "fp32";
+  std::vector<std::string> disabled_passes;
+  std::map<std::string, int64_t> dims;  ///< --dim seq=128
+};
+
+struct BenchOptions {
+  std::string model;
+  EngineFlags engine;
+  int64_t batch = 1;
+  double seconds = 3;
+  bool json = false;
+};
+int run_bench(const BenchOptions& options);
+
+struct CheckOptions {
+  std::string model, folder;
+  EngineFlags engine;
+  double rtol = 1e-4, atol = 1e-5;  ///< |a-b| <= atol*max|b| + rtol*|b| unless --absolute-atol; see check.cc
+  bool json = false;
+};
+int run_check(const CheckOptions& options);
+
+struct InspectOptions {
+  std::string model;
+  EngineFlags engine;
+  bool explain = false;
+  bool json = false;
+};
+int run_inspect(const InspectOptions& options);
+
+struct ServeOptions {
+  std::string models;
+  std::string address = "127.0.0.1";
+  uint16_t port = 8000;
+  uint16_t metrics_port = 8002;
+  int io_threads = 1;
+  int threads = 0;  ///< compute threads; 0: what is granted to the process
+  int64_t max_body_bytes = int64_t{64} << 20;
+  double poll_seconds = 1;
+  double drain_seconds = 5;
+  std::string ready_file, log_format = "text", log_level = "info", isa;
+};
+int run_serve(const ServeOptions& options);
+
+struct LoadOptions {
+  std::string url, model, version, data;
+  double rate = 0;  ///< requests per second, open loop; 0: closed loop
+  int concurrency = 1;
+  double seconds = 10;
+  int64_t batch = 1;
+  double timeout_seconds = 10;
+  bool json = false;
+};
+int run_load(const LoadOptions& options);
+
+struct RouteOptions {
+  std::string config;
+  std::string ready_file, log_format = "text", log_level = "info";
+  bool check = false;  ///< read the configuration, say what is wrong, end
+};
+int run_route(const RouteOptions& options);
+
+struct RolloutOptions {
+  std::string action;  ///< start, status, watch, set-weight, pause, resume, promote, abort, history
+  std::string admin = "127.0.0.1:8081";
+  std::string service, canary, spec_file, reason;
+  double weight = -1;
+  bool wait = false, json = false;
+};
+int run_rollout(const RolloutOptions& options);
+
+}  // namespace serin::cli

@@ -1,0 +1,100 @@
+// engine.h: a Graph made runnable.
+//
+//   SERIN_TRY(auto model, engine::Model::load("models/digits/1/model.onnx", *backend, {}));
+//   SERIN_TRY(auto executor, model->executor({{"batch", 8}}));                     // plans a bucket, or finds it in the cache
+//   SERIN_CHECK(executor->run(inputs, outputs));                                   // no lookup, no allocation of ours
+//
+// A Model holds the optimised graph and the packed weights, shared by all of its executors. A Plan is the graph bound to one bucket of
+// shapes: every intermediate has an offset in one arena, the schedule is a flat list of prepared kernels. An Executor is a plan with an
+// arena of its own: one thread at a time. `Plan` prints as what `serin plan` and `serin inspect` show: the estimate is the allocation.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/tensor.h"
+#include "runtime/base/result.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::engine {
+
+/// An input or output as clients see it; -1 where a dimension is symbolic.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  graph::Dims dims;  ///< the same with the symbols' names
+};
+
+struct LoadOptions {
+  int threads = 1;  ///< cores for one executor
+  std::set<std::string, std::less<>> disabled_passes;
+  size_t max_plans = 16;  ///< plans kept by executor(); exact keys, least recently used goes first
+  /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
+  std::function<void(const std::string&, const graph::Graph&)> after_pass;
+};
+
+class Plan;
+
+/// Runs one batch at a time; not thread-safe. Holds its plan and the model's weights alive.
+class Executor {
+ public:
+  ~Executor();
+  /// Inputs and outputs in the model's order, dense, of exactly the shapes below. The caller's output memory is written directly where no
+  /// other reader needs it. Errors: kInvalidArgument (a shape or dtype that is not the plan's; an index out of range, naming the node).
+  /// Outputs whose size depends on the data (bounded) get their true shape in outputs[i].shape; their memory must hold the bound.
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+
+  std::span<const TensorInfo> inputs() const;  ///< concrete shapes of this bucket
+  std::span<const TensorInfo> outputs() const;
+  const Plan& plan() const { return *plan_; }
+
+ private:
+  friend class Model;
+  struct State;
+  Executor(std::shared_ptr<const Plan> plan, std::unique_ptr<State> state);
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<State> state_;
+};
+
+class Model {
+ public:
+  /// Reads, checks, optimises; refuses what could not run later (every unsupported node named). `path` ends in .onnx.
+  static Result<std::shared_ptr<Model>> load(const std::string& path, const kernels::Backend& backend, LoadOptions options);
+  static Result<std::shared_ptr<Model>> from_graph(graph::Graph graph, const kernels::Backend& backend, LoadOptions options);
+  ~Model();
+
+  const graph::Graph& graph() const;           ///< after the passes
+  std::span<const TensorInfo> inputs() const;  ///< symbolic dimensions are -1
+  std::span<const TensorInfo> outputs() const;
+  const graph::Batchable& batchable() const;
+  std::vector<std::string> symbols() const;  ///< of the inputs: "batch", "seq"
+
+  /// A fresh executor (own arena) for exactly these dimensions; every symbol of the inputs must be bound. Plans are cached and shared.
+  /// Thread-safe. The thread that calls it must be the thread that runs it (libraries fix their thread count there).
+  Result<std::unique_ptr<Executor>> executor(const graph::Bindings& bindings);
+
+  size_t weight_bytes() const;  ///< constants kept plus packed forms
+  struct CacheCounters {
+    uint64_t hits = 0, misses = 0, evictions = 0;
+  };
+  CacheCounters plan_cache() const;
+
+ private:
+  struct State;
+  explicit Model(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// What the bindings must be for inputs of these shapes; the error names input and dimension:
+/// "input 'pixels' expects [batch,64] FP32, the request has [2,65]".
+Result<graph::Bindings> bindings_for(std::span<const TensorInfo> model_inputs, std::span<const TensorView> inputs);
+
+}  // namespace serin::engine

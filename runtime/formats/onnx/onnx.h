@@ -1,0 +1,36 @@
+// onnx.h: an ONNX file -> Graph.
+//
+//   SERIN_TRY(graph::Graph graph, formats::read_onnx("models/digits/1/model.onnx"));
+//
+// The file is read at wire level: tensors of any size stay where they lie (in memory that the constants share), and the file itself is let go.
+// What cannot be read is refused by name, every unsupported node at once:
+//   model.onnx: 3 nodes use operators that are not supported: 'attn' (com.acme.Frobnicate), ...
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "runtime/base/result.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::formats {
+
+struct OnnxLimits {
+  size_t file_bytes = size_t{64} << 30;
+  size_t nodes = 1'000'000;
+  int nesting = 64;  ///< bodies within bodies
+};
+
+/// Errors: kNotFound, kPermissionDenied, kInvalidArgument (not a regular file), kCorrupt (not ONNX: says what it is where it can tell, e.g.
+/// "an HTML page", "a git-lfs pointer", "a zip archive"; truncated; contradicting itself: with byte offset), kUnsupported (opset, operators, types).
+/// External data is read beneath the model's folder only, without following links.
+Result<graph::Graph> read_onnx(const std::string& path, const OnnxLimits& limits = {});
+
+/// The same from bytes in memory; `folder` is where external data may lie (empty: none allowed).
+Result<graph::Graph> read_onnx_bytes(std::shared_ptr<const std::byte> data, size_t size, const std::string& folder,
+                                     const OnnxLimits& limits = {});
+
+/// One TensorProto file (input_0.pb of a test data set).
+Result<graph::ConstantPtr> read_tensor_file(const std::string& path, std::string* name = nullptr);
+
+}  // namespace serin::formats

@@ -1,0 +1,72 @@
+// client.h: HTTP/1.1 client on the io threads, with kept connections, for the router, health checks and `serin load`.
+//
+//   net::Client client({.connect_timeout = 1s});
+//   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });    // on an io thread; calls back on the same
+//   call.cancel();                                                                             // no callback any more; the connection is closed
+//
+// One Client per io thread (it is not thread-safe). A kept connection that turns out closed before a byte of the answer came is retried
+// once on a fresh one. Answers are parsed as strictly as requests (BADINPUT H26): a malformed one is kCorrupt and its connection never reused.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/base/result.h"
+#include "runtime/net/http.h"
+
+namespace serin::net {
+
+struct Origin {
+  std::string host;
+  uint16_t port = 80;
+  friend bool operator==(const Origin&, const Origin&) = default;
+  friend auto operator<=>(const Origin&, const Origin&) = default;
+};
+
+struct ClientOptions {
+  std::chrono::milliseconds connect_timeout{1000};
+  std::chrono::milliseconds idle_timeout{30'000};  ///< a kept connection older than this is closed
+  size_t kept_per_origin = 256;
+  size_t response_bytes = size_t{256} << 20;
+};
+
+struct Outgoing {
+  std::string method = "GET";
+  std::string target = "/";
+  Headers headers;                          ///< Host, Content-Length, Connection are written by the client
+  std::shared_ptr<const std::string> body;  ///< shared, so that a retry or a mirror costs no copy; null: none
+};
+
+class Call {
+ public:
+  struct State;
+  Call() = default;
+  explicit Call(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  /// Forgets the callback and closes the connection. Safe at any time, also after the end.
+  void cancel();
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class Client {
+ public:
+  explicit Client(ClientOptions options);
+  ~Client();  ///< cancels what is under way
+  using Callback = std::function<void(Result<Response>)>;
+  /// Errors: kUnavailable (refused, reset, closed early), kDeadlineExceeded, kCorrupt (not HTTP), kTooLarge.
+  Call send(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout, Callback callback);
+  size_t open_connections() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// For command lines: sends one request and waits, from a thread that is not an io thread.
+Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout);
+
+}  // namespace serin::net

@@ -1,0 +1,83 @@
+// http.h: HTTP/1.1 messages as Serin's servers and clients pass them around. Plain data; bodies are whole (bounded by Limits).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace serin::net {
+
+/// Every limit has a default and a name in the configuration.
+struct Limits {
+  size_t request_line_bytes = 8 * 1024;              ///< over it: 414
+  size_t header_bytes = 64 * 1024;                   ///< whole head; over it: 431
+  size_t header_count = 100;                         ///< over it: 431
+  size_t body_bytes = size_t{64} << 20;              ///< over it: 413
+  size_t chunks = 65'536;                            ///< of one chunked body; over it: 413
+  size_t connections = 10'000;                       ///< over it: accepted last, closed at once with 503
+  std::chrono::milliseconds header_timeout{10'000};  ///< from the first byte of a head to its end; over it: 408
+  std::chrono::milliseconds body_timeout{30'000};    ///< between two reads of a body; over it: 408
+  std::chrono::milliseconds idle_timeout{75'000};    ///< between two requests of a connection
+  std::chrono::milliseconds write_timeout{30'000};   ///< a peer that does not read its answer
+};
+
+struct Header {
+  std::string name;   ///< as it came; compared without case
+  std::string value;  ///< trimmed of spaces and tabs
+};
+
+/// Case-insensitive list of headers, in order. Small: lookups are linear.
+class Headers {
+ public:
+  void add(std::string_view name, std::string_view value) { list_.push_back({std::string(name), std::string(value)}); }
+  void set(std::string_view name, std::string_view value);  ///< replaces all of that name
+  void remove(std::string_view name);
+  /// The first of that name; empty where there is none (see has()).
+  std::string_view get(std::string_view name) const;
+  bool has(std::string_view name) const;
+  std::span<const Header> all() const { return list_; }
+  void clear() { list_.clear(); }
+
+ private:
+  std::vector<Header> list_;
+};
+
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+
+struct Request {
+  std::string method;  ///< a token, as it came: "GET"
+  std::string target;  ///< as it came: "/v2/models/x?y=1"
+  std::string path;    ///< percent-decoded once, dot segments refused, always begins with '/'; never decoded again
+  std::string query;   ///< raw, without '?'
+  Headers headers;     ///< without Content-Length and Transfer-Encoding, which `body` replaces
+  std::string body;
+  std::string peer;  ///< "127.0.0.1:4711"
+};
+
+struct Response {
+  int status = 200;
+  Headers headers;  ///< Content-Length is written by the server; hop-by-hop headers are ignored
+  std::string body;
+  bool close = false;  ///< close the connection after this answer
+};
+
+/// {"error": message} with the given status.
+Response json_error(int status, std::string_view message);
+/// "Too Many Requests"
+std::string_view reason_phrase(int status);
+/// The whole text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
+std::string json_quote(std::string_view text);
+/// "http://host:8080/path" -> parts; nothing where it is not such a URL. The port is 80 where absent; path "/" where absent.
+struct Url {
+  std::string host;
+  uint16_t port = 80;
+  std::string path = "/";
+};
+std::optional<Url> parse_url(std::string_view text);
+
+}  // namespace serin::net

@@ -1,0 +1,57 @@
+// loop.h: the io threads. Each runs one event loop with its own connections, timers and buffers; nothing is shared between them but this object.
+//
+//   net::Loops loops(2);                                    // threads start at once
+//   loops.post(0, [] { ... });                              // runs on io thread 0
+//   auto timer = net::after(50ms, [] { ... });              // on an io thread: runs later on the same thread, unless the handle is dropped
+//   loops.stop();                                           // joins
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace serin::net {
+
+class Loops {
+ public:
+  explicit Loops(size_t threads);
+  ~Loops();  ///< stops and joins
+  Loops(const Loops&) = delete;
+  Loops& operator=(const Loops&) = delete;
+
+  size_t size() const;
+  /// Runs `work` on io thread `index`. From any thread.
+  void post(size_t index, std::function<void()> work);
+  void stop();
+
+  struct Loop;  ///< asio::io_context and what belongs to it; defined in loop_impl.h for the .cc files of net
+  Loop& loop(size_t index);
+
+ private:
+  std::vector<std::unique_ptr<Loop>> loops_;
+};
+
+/// Index of the io thread this is, or npos.
+inline constexpr size_t kNotAnIoThread = static_cast<size_t>(-1);
+size_t this_loop();
+
+/// Cancels when destroyed. Must be destroyed on the thread that made it.
+class Timer {
+ public:
+  struct State;
+  Timer() = default;
+  explicit Timer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Timer(Timer&&) noexcept = default;
+  Timer& operator=(Timer&&) noexcept;
+  ~Timer();
+  void cancel();
+
+ private:
+  std::shared_ptr<State> state_;
+};
+/// Requires an io thread.
+Timer after(std::chrono::nanoseconds delay, std::function<void()> work);
+
+}  // namespace serin::net

@@ -1,0 +1,71 @@
+// server.h: an HTTP/1.1 server on the io threads.
+//
+//   auto server = net::Server::start(loops, {.address = "127.0.0.1", .port = 0}, [](net::Request request, net::Responder responder) {
+//     responder.send({.status = 200, .body = "hello"});      // now, or later from any thread
+//   });
+//   server.value()->port();
+//
+// The handler runs on the io thread that owns the connection and must not block. What is not strictly HTTP/1.1 is answered (400, 408, 413,
+// 414, 431, 501, 505) and closed before the handler sees it: ambiguous framing is never passed on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/base/metrics.h"
+#include "runtime/base/result.h"
+#include "runtime/net/http.h"
+#include "runtime/net/loop.h"
+
+namespace serin::net {
+
+/// The way back to one client. Move-only; send() once, from any thread. Destroyed unsent, it answers 500.
+class Responder {
+ public:
+  struct State;
+  explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Responder(Responder&&) noexcept = default;
+  Responder& operator=(Responder&&) noexcept = default;
+  ~Responder();
+
+  void send(Response response);
+  /// The client hung up: nobody will read the answer. May turn true at any time.
+  bool cancelled() const;
+  /// Runs once on the connection's io thread if the client hangs up before send(). Set from the handler only.
+  void on_cancel(std::function<void()> work);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+using Handler = std::function<void(Request, Responder)>;
+
+struct ServerOptions {
+  std::string name = "http";  ///< for logs and metrics
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;  ///< 0: a free one
+  Limits limits;
+  metrics::Registry* metrics =
+      nullptr;  ///< serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}
+};
+
+class Server {
+ public:
+  /// kInvalidArgument (not an address), kAlreadyExists (port in use), kPermissionDenied; the message names address and port.
+  static Result<std::unique_ptr<Server>> start(Loops& loops, ServerOptions options, Handler handler);
+  ~Server();  ///< stops accepting and closes every connection
+
+  uint16_t port() const;
+  /// Stops accepting, lets requests in progress end (answers say Connection: close), closes idle connections. Returns true when none is left, false at the deadline.
+  bool drain(std::chrono::milliseconds deadline);
+
+ private:
+  struct State;
+  explicit Server(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace serin::net
