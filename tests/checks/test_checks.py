@@ -1,0 +1,154 @@
+"""Each check refuses what it is there to refuse, and accepts the same repository without it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CHECKS = Path(__file__).resolve().parent
+
+README = "Try `./deploy/quickstart`, test with `./tests/run`.\n"
+SCRIPT = "#!/bin/bash\nset -e\necho fine\n"
+GOOD = {
+    "README.md": README,
+    "deploy/quickstart": SCRIPT,
+    "tests/run": SCRIPT,
+    "kernels/tensor.h": "#pragma once\n",
+    "kernels/op.h": '#pragma once\n\n#include "kernels/tensor.h"\n\nint run();\n',
+    "kernels/op.cc": '#include "kernels/op.h"\n\nint run() { return 1; }\n',
+    "runtime/base/result.h": "#pragma once\n",
+    "runtime/net/server.h": '#pragma once\n\n#include "runtime/base/result.h"\n',
+    "tests/check.py": "import sys\n\nprint(sys.argv)\n",
+}
+
+
+class Sample:
+    """A small git repository with one source that is compiled."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        self.write(GOOD)
+
+    def write(self, contents):
+        for name, text in contents.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            if text.startswith("#!"):
+                path.chmod(0o755)
+
+    def build(self):
+        """What cmake and ninja leave behind for kernels/op.cc."""
+        for name in ".clang-tidy", ".clang-format":
+            (self.folder / name).write_text((CHECKS.parents[1] / name).read_text())
+        build = self.folder / "build"
+        build.mkdir()
+        (self.folder / ".gitignore").write_text("/build/\n")
+        source = self.folder / "kernels/op.cc"
+        command = f"g++ -std=c++20 -I{self.folder} -O2 -o op.o -c {source}"
+        (build / "compile_commands.json").write_text(json.dumps([{"directory": str(build), "command": command, "file": str(source)}]))
+        (build / "op.o").touch()
+
+    def commit(self):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", "add", "."], cwd=self.folder, check=True)
+        subprocess.run(["git", *identity, "commit", "-qm", "x"], cwd=self.folder, check=True)
+
+    def check(self, name, *arguments):
+        environment = {**os.environ, "SERIN_LONG": ""}
+        return subprocess.run([CHECKS / name, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def sample(tmp_path):
+    made = Sample(tmp_path)
+    made.build()
+    return made
+
+
+@pytest.mark.parametrize("name", ["format", "headers", "layering", "lint", "python", "shell", "text"])
+def test_accepts_a_good_repository(sample, name):
+    result = sample.check(name)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+REFUSED = [
+    ("format", "kernels/op.cc", "int  run( ) {return 1;}\n", "kernels/op.cc:1"),
+    ("headers", "kernels/op.h", "#pragma once\nstd::string name();\n", "kernels/op.h:2"),
+    ("headers", "kernels/alone.h", "#pragma once\nSize size();\n", "kernels/alone.h:2"),
+    ("layering", "kernels/op.h", '#include "runtime/base/result.h"\n', "kernels/op.h:1: includes runtime/base/result.h"),
+    ("layering", "runtime/graph/a.cc", "\n#include <kernels/op.h>\n", "runtime/graph/a.cc:2"),
+    ("layering", "kernels/tensor.h", '#include "kernels/op.h"\n', "kernels/tensor.h:1"),
+    ("layering", "runtime/net/a.cc", '#include "runtime/graph/graph.h"\n', "runtime/net may include only itself"),
+    ("layering", "runtime/protocol/a.cc", '#include "runtime/net/http.h"\n', "runtime/protocol may include only"),
+    ("layering", "router/rollout/a.cc", '#include "router/store/store.h"\n', "router/rollout may include only"),
+    ("layering", "router/rollout/a.cc", '#include "runtime/net/http.h"\n', "router/rollout may include only"),
+    ("layering", "router/proxy/a.cc", '#include "router/admin/api.h"\n', "router/proxy may include only"),
+    ("layering", "router/admin/a.cc", '#include "runtime/engine/engine.h"\n', "router/admin may include only"),
+    ("layering", "kernels/ref/a.cc", '#include "tests/support.h"\n', "includes tests/support.h"),
+    ("layering", "kernels/a.cc", '#include "op.h"\n', "from the root of the repository"),
+    ("layering", "runtime/new/a.cc", '#include "runtime/base/result.h"\n', "not in the table"),
+    ("lint", "kernels/op.cc", "int BadName() { return 1; }\n", "readability-identifier-naming"),
+    ("lint", "kernels/op.cc", "bool f(double x) {\n  if (x > 1);\n  return true;\n}\n", "bugprone-suspicious-semicolon"),
+    ("python", "tests/check.py", "print(undefined_name)\n", "undefined name"),
+    ("python", "tests/check.py", "def broken(:\n", "tests/check.py:1"),
+    ("python", "deploy/tool", "#!/usr/bin/env python3\nimport os\n", "imported but unused"),
+    ("shell", "deploy/quickstart", "#!/bin/bash\ncd $1\n", "SC2164"),
+    ("shell", "deploy/quickstart", "#!/bin/bash\nif true; then\n", "error"),
+    ("text", "kernels/op.cc", "// TO" + "DO: later\n", "kernels/op.cc:1: an open end"),
+    ("text", "kernels/CMakeLists.txt", "add_compile_options(-m" + "arch=native)\n", "kernels/CMakeLists.txt:1"),
+    ("text", "deploy/quickstart", "#!/bin/bash\ncat /ro" + "ot/x\n", "absolute path"),
+    ("text", "deploy/notes.md", "see https://py" + "pi.org/\n", "registry host"),
+    ("text", "kernels/op.cc", "\n" * 401, "401 lines, 400"),
+    ("text", "runtime/net/a.cc", "\n" * 601, "601 lines, 600"),
+    ("text", "tests/run", "#!/bin/bash\n" + "\n" * 600, "601 lines, 600"),
+    ("text", "README.md", "Just run it.\n", "does not name ./deploy/quickstart"),
+]
+
+
+@pytest.mark.parametrize("name, path, text, message", REFUSED, ids=[f"{i}-{r[0]}" for i, r in enumerate(REFUSED)])
+def test_refuses(sample, name, path, text, message):
+    sample.write({path: text})
+    result = sample.check(name)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert message in result.stdout + result.stderr
+
+
+def test_text_accepts_an_open_end_with_an_issue(sample):
+    sample.write({"kernels/op.cc": "// TO" + "DO(#12): later\n"})
+    assert sample.check("text").returncode == 0
+
+
+def test_text_refuses_a_command_that_is_not_executable(sample):
+    (sample.folder / "tests/run").chmod(0o644)
+    assert "./tests/run: is not there or not executable" in sample.check("text").stdout
+
+
+def test_checks_see_committed_files_and_not_ignored_ones(sample):
+    sample.write({".gitignore": "/build/\n/scratch/\n", "scratch/a.md": "TO" + "DO\n", "kept/a.md": "TO" + "DO\n"})
+    sample.commit()
+    assert sample.check("text").stdout.count("open end") == 1
+
+
+def test_format_fixes(sample):
+    sample.write({"kernels/op.cc": "int  run( ) {return 1;}\n"})
+    assert sample.check("format", "--fix").returncode == 0
+    assert (sample.folder / "kernels/op.cc").read_text() == "int run() { return 1; }\n"
+    assert sample.check("format").returncode == 0
+
+
+def test_headers_checks_again_when_an_included_file_changes(sample):
+    assert sample.check("headers").returncode == 0
+    sample.write({"kernels/tensor.h": "#pragma once\n#error no\n"})
+    assert "#error no" in sample.check("headers").stdout
+
+
+def test_lint_leaves_unchanged_files_alone(sample):
+    sample.write({"kernels/op.cc": "int BadName() { return 1; }\n"})
+    sample.commit()
+    sample.write({"README.md": README + "More.\n"})
+    sample.commit()
+    assert sample.check("lint").returncode == 0

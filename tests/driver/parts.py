@@ -1,0 +1,81 @@
+"""What there is to run, read from the tree alone, so that a wrong name is refused before anything is built.
+
+A part is a folder of tests/ (its gtest executables and its pytest files) or a check: an executable file of tests/checks/.
+"""
+
+import fnmatch
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+CHECKS = TESTS / "checks"
+NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
+NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
+
+
+@dataclass
+class Part:
+    name: str
+    kind: str  # the group: cpp, pytest or checks
+    program: str = ""  # cpp: the executable in build/tests
+    only: list = field(default_factory=list)  # names of single tests; empty: all
+
+    @property
+    def targets(self):
+        """What must be built first. A Python test drives the program itself."""
+        if self.kind == "cpp":
+            return [self.program]
+        if self.kind == "checks":
+            return ["all"] if self.name in NEED_EVERYTHING else []
+        return [] if self.name in NEED_NOTHING else ["serin"]
+
+    def test_names(self):
+        """Names in the source, as `Suite.Name` or `test_name`."""
+        folder = TESTS / self.name
+        if self.kind == "cpp":
+            found = (re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)", f.read_text()) for f in folder.rglob("*.cc"))
+            return [f"{suite}.{name}" for matches in found for suite, name in matches]
+        if self.kind == "pytest":
+            found = (re.findall(r"^\s*def (test_\w+)", f.read_text(), re.M) for f in folder.rglob("test_*.py"))
+            return [name for matches in found for name in matches]
+        return []
+
+
+def all_parts():
+    parts = []
+    for folder in sorted(p for p in TESTS.iterdir() if p.is_dir()):
+        cmake = folder / "CMakeLists.txt"
+        programs = re.findall(r"^\s*serin_test\(\s*(\w+)", cmake.read_text(), re.M) if cmake.exists() else []
+        parts += [Part(folder.name, "cpp", program) for program in programs]
+    for folder in sorted(p for p in TESTS.iterdir() if p.is_dir()):
+        if any(folder.rglob("test_*.py")):
+            parts.append(Part(folder.name, "pytest"))
+    scripts = sorted(p for p in CHECKS.iterdir() if p.is_file() and os.access(p, os.X_OK))
+    return parts + [Part(p.name, "checks") for p in scripts]
+
+
+def select(parts, names):
+    """The parts that the names ask for. Raises LookupError for a name that fits neither a part nor a single test."""
+    if not names:
+        return parts
+    chosen = []
+    for name in names:
+        whole = [p for p in parts if name == p.kind or fnmatch.fnmatchcase(p.name, name)]
+        chosen += [p for p in whole or parts_with_test(parts, name) if p not in chosen]
+    return chosen
+
+
+def parts_with_test(parts, name):
+    pattern = name.lower() if "*" in name else f"*{name.lower()}*"
+    chosen = []
+    for part in parts:
+        only = [test for test in part.test_names() if fnmatch.fnmatchcase(test.lower(), pattern)]
+        if only:
+            chosen.append(Part(part.name, part.kind, part.program, only))
+    if not chosen:
+        known = ", ".join(dict.fromkeys(p.name for p in parts))
+        raise LookupError(f"no part and no test is named '{name}'; groups: cpp, pytest, checks; parts: {known}")
+    return chosen

@@ -1,0 +1,73 @@
+"""Test cases and where they are read from: junit XML, which gtest and pytest both write, or, after a crash, gtest's own output."""
+
+import re
+import xml.etree.ElementTree as xml
+from dataclasses import dataclass
+from pathlib import Path
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+DETAIL_LINES = 80
+
+
+@dataclass
+class Case:
+    part: str
+    name: str
+    status: str
+    seconds: float = 0.0
+    detail: str = ""  # why it failed, or the reason for the skip
+
+
+def from_junit(part, path: Path):
+    if not path.exists():
+        return []
+    return [_from_element(part, e) for e in xml.parse(path).getroot().iter("testcase")]
+
+
+def _from_element(part, element):
+    suite = element.get("classname", "").split(".")[-1]  # pytest's has the folders before it
+    name = f"{suite}.{element.get('name')}" if suite else element.get("name")
+    case = Case(part, name, PASSED, float(element.get("time") or 0))
+    bad = [e for e in element if e.tag in ("failure", "error")]
+    skipped = element.find("skipped")
+    if bad:
+        captured = [e for e in element if e.tag in ("system-out", "system-err")]
+        case.status = FAILED
+        case.detail = clip("\n".join((e.text or e.get("message") or "").strip() for e in bad + captured))
+    elif skipped is not None:
+        case.status = SKIPPED
+        case.detail = _skip_reason(skipped)
+    elif element.get("status") == "notrun":  # gtest: DISABLED_
+        case.status = SKIPPED
+        case.detail = "disabled in the source"
+    return case
+
+
+def _skip_reason(element):
+    """gtest's message is `file:line\\nreason`, pytest's is the reason."""
+    lines = [line.strip() for line in (element.get("message") or element.text or "").splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def from_gtest_log(part, text):
+    """What a crashed gtest run had done until then: the tests that ended, and the one that did not."""
+    cases = [Case(part, name, PASSED) for name in re.findall(r"\[       OK \] (\S+)", text)]
+    cases += [Case(part, name, SKIPPED, detail="see the log") for name in re.findall(r"^\[  SKIPPED \] (\S+) \(", text, re.M)]
+    cases += [Case(part, name, FAILED, detail=gtest_detail(text, name)) for name in re.findall(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)", text, re.M)]
+    ended = {case.name for case in cases}
+    begun = [name for name in re.findall(r"\[ RUN      \] (\S+)", text) if name not in ended]
+    return cases, begun[-1] if begun else None
+
+
+def gtest_detail(text, name):
+    """The output between RUN and FAILED: the assertion and what was logged before it."""
+    _, found, rest = text.partition(f"[ RUN      ] {name}\n")
+    return clip(re.split(r"\[  FAILED  \] ", rest)[0].strip()) if found else ""
+
+
+def clip(text):
+    lines = text.splitlines()
+    if len(lines) <= DETAIL_LINES:
+        return text
+    half = DETAIL_LINES // 2
+    return "\n".join(lines[:half] + [f"... {len(lines) - 2 * half} lines ..."] + lines[-half:])

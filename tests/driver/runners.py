@@ -1,0 +1,83 @@
+"""How each kind of part is run. Every runner returns its cases; what goes wrong around them is a failed case, too."""
+
+import os
+
+from parts import CHECKS, ROOT, TESTS
+from process import describe, run
+from results import FAILED, PASSED, Case, clip, from_gtest_log, from_junit, gtest_detail
+
+BUILD = ROOT / "build"
+LOGS = BUILD / "test-results"
+LONG = os.environ.get("SERIN_LONG") == "1"
+PART_LIMIT_S = 7200 if LONG else 900
+TEST_LIMIT_S = 1200 if LONG else 180  # one Python test
+
+
+def run_part(part):
+    cases = {"cpp": _run_gtest, "pytest": _run_pytest, "checks": _run_check}[part.kind](part)
+    return cases or [Case(part.name, part.name, FAILED, detail="ran no test")]
+
+
+def build(targets):
+    """None, or why it failed."""
+    # The preset's settings, spelled out: CMake takes the default preset's folder from the caller's directory otherwise.
+    configure = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=ON"]
+    for name, command in ("configure", configure), ("build", ["ninja", "-C", BUILD, *targets]):
+        log = LOGS / f"{name}.log"
+        if (status := run(command, log, 7200, ROOT)) != 0:
+            text = log.read_text(errors="replace")
+            at = text.find("FAILED: ")
+            return f"{name}: {describe(status)}\n{clip(text[at:] if at >= 0 else text)}"
+    return None
+
+
+def _run_gtest(part):
+    program = BUILD / "tests" / part.program
+    if not program.exists():
+        return [Case(part.name, part.program, FAILED, detail=f"{program.relative_to(ROOT)} was not built")]
+    report, log = LOGS / f"{part.program}.xml", LOGS / f"{part.program}.log"
+    report.unlink(missing_ok=True)
+    command = [program, f"--gtest_output=xml:{report}", "--gtest_color=no"]
+    if part.only:  # *s: instances of parameterised and typed tests
+        command.append("--gtest_filter=" + ":".join("*{}*.{}*".format(*name.split(".")) for name in part.only))
+    status = run(command, log, PART_LIMIT_S, ROOT)
+    text = log.read_text(errors="replace")
+
+    cases = from_junit(part.name, report)
+    if not cases and status != 0:
+        cases, unfinished = from_gtest_log(part.name, text)
+        name = unfinished or part.program
+        return cases + [Case(part.name, name, FAILED, detail=f"{describe(status)}\n{gtest_detail(text, name) or clip(text)}")]
+    for case in cases:
+        if case.status == FAILED:
+            case.detail = gtest_detail(text, case.name) or case.detail
+    return cases + _unexplained(part, status, cases, text)
+
+
+def _run_pytest(part):
+    report, log = LOGS / f"{part.name}-pytest.xml", LOGS / f"{part.name}-pytest.log"
+    report.unlink(missing_ok=True)
+    command = [
+        ROOT / ".deps/venv/bin/python", "-B", "-m", "pytest", TESTS / part.name, "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
+        "-o", "junit_logging=all", "-o", "junit_family=xunit1", f"--timeout={TEST_LIMIT_S}", f"--rootdir={ROOT}",
+    ]
+    if part.only:
+        command += ["-k", " or ".join(part.only)]
+    status = run(command, log, PART_LIMIT_S, ROOT)
+    cases = from_junit(part.name, report)
+    return cases + _unexplained(part, status, cases, log.read_text(errors="replace"))
+
+
+def _unexplained(part, status, cases, text):
+    """A bad end that no case accounts for: a crash after the last test, a leak report, an error of the framework."""
+    if status == 0 or (status == 1 and any(case.status == FAILED for case in cases)):
+        return []
+    return [Case(part.name, part.program or part.name, FAILED, detail=f"{describe(status)}\n{clip(text)}")]
+
+
+def _run_check(part):
+    log = LOGS / f"check-{part.name}.log"
+    status = run([CHECKS / part.name], log, PART_LIMIT_S, ROOT)
+    if status == 0:
+        return [Case(part.name, part.name, PASSED)]
+    return [Case(part.name, part.name, FAILED, detail=f"{describe(status)}\n{clip(log.read_text(errors='replace'))}")]
