@@ -59,7 +59,7 @@ def _run_pytest(part):
     report.unlink(missing_ok=True)
     command = [
         ROOT / ".deps/venv/bin/python", "-B", "-m", "pytest", TESTS / part.name, "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
-        "-o", "junit_logging=all", "-o", "junit_family=xunit1", f"--timeout={TEST_LIMIT_S}", f"--rootdir={ROOT}",
+        "-o", "junit_logging=out-err", "-o", "junit_family=xunit1", f"--timeout={TEST_LIMIT_S}", f"--rootdir={ROOT}",
     ]
     if part.only:
         command += ["-k", " or ".join(part.only)]
