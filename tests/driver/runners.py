@@ -9,7 +9,7 @@ from results import FAILED, PASSED, Case, clip, from_gtest_log, from_junit, gtes
 BUILD = ROOT / "build"
 LOGS = BUILD / "test-results"
 LONG = os.environ.get("SERIN_LONG") == "1"
-PART_LIMIT_S = 7200 if LONG else 900
+PART_LIMIT_S = 7200 if LONG else 1800
 TEST_LIMIT_S = 1200 if LONG else 180  # one Python test
 
 
