@@ -53,7 +53,8 @@ def from_gtest_log(part, text):
     """What a crashed gtest run had done until then: the tests that ended, and the one that did not."""
     cases = [Case(part, name, PASSED) for name in re.findall(r"\[       OK \] (\S+)", text)]
     cases += [Case(part, name, SKIPPED, detail="see the log") for name in re.findall(r"^\[  SKIPPED \] (\S+) \(", text, re.M)]
-    cases += [Case(part, name, FAILED, detail=gtest_detail(text, name)) for name in re.findall(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)", text, re.M)]
+    failed = re.findall(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)", text, re.M)
+    cases += [Case(part, name, FAILED, detail=gtest_detail(text, name)) for name in failed]
     ended = {case.name for case in cases}
     begun = [name for name in re.findall(r"\[ RUN      \] (\S+)", text) if name not in ended]
     return cases, begun[-1] if begun else None

@@ -1,4 +1,4 @@
-"""tests/run must not call a failure a success: crashes, hangs, leaks, empty parts and wrong names, each with a stand-in for a test program."""
+"""tests/run must not call a failure a success: a crash, a hang, an empty part, a wrong name, each with a stand-in for a test program."""
 
 import sys
 import time
@@ -56,8 +56,8 @@ def test_counts_what_passed(program):
 
 
 def test_a_crash_fails_the_test_it_happened_in(program):
-    part = program("print('[ RUN      ] Graph.Adds\\n[       OK ] Graph.Adds (0 ms)\\n[ RUN      ] Graph.Dies\\nhalf a line', flush=True)", "os.abort()")
-    cases = runners.run_part(part)
+    log = "[ RUN      ] Graph.Adds\n[       OK ] Graph.Adds (0 ms)\n[ RUN      ] Graph.Dies\nhalf a line"
+    cases = runners.run_part(program(f"print({log!r}, flush=True)", "os.abort()"))
     assert [(case.name, case.status) for case in cases] == [("Graph.Adds", PASSED), ("Graph.Dies", FAILED)]
     assert "SIGABRT" in cases[1].detail and "half a line" in cases[1].detail
 
@@ -121,7 +121,12 @@ PARTS = [Part("graph", "cpp", "graph_test"), Part("e2e", "pytest"), Part("format
 
 @pytest.mark.parametrize(
     "names, expected",
-    [([], ["graph", "e2e", "format", "layering"]), (["graph", "format"], ["graph", "format"]), (["checks"], ["format", "layering"]), (["*r*"], ["graph", "format", "layering"])],
+    [
+        ([], ["graph", "e2e", "format", "layering"]),
+        (["graph", "format"], ["graph", "format"]),
+        (["checks"], ["format", "layering"]),
+        (["*r*"], ["graph", "format", "layering"]),
+    ],
 )
 def test_names_choose_parts(names, expected):
     assert [part.name for part in select(PARTS, names)] == expected
