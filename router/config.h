@@ -1,0 +1,74 @@
+// config.h: router.yaml, read once at start.
+//
+//   listen: 127.0.0.1:8080                       # data path
+//   admin: 127.0.0.1:8081                        # admin API, metrics
+//   store: serin-router.db                       # SQLite; the weights page lies beside it
+//   services:
+//     - name: digits
+//       initial_stable: "1"                      # read on the very first start; afterwards the store owns stable, weights and phase
+//       force_header: true                       # x-serin-force-version is honoured; false (default): stripped
+//       versions:
+//         - name: "1"
+//           endpoints: [{url: "http://127.0.0.1:8000/v2/models/digits/versions/1"}]
+//           health: {path: /v2/models/digits/versions/1/ready, interval: 1s, timeout: 1s, unhealthy: 2, healthy: 1}
+//       guard: {latency: {floor: 5ms}}           # defaults for rollouts of this service
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "router/rollout/spec.h"
+#include "runtime/base/result.h"
+#include "runtime/net/client.h"
+#include "runtime/net/http.h"
+
+namespace serin::router {
+
+struct Listen {
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;
+};
+
+/// An endpoint's url may have a path; then it replaces the prefix /v2/models/<service>[/versions/<v>] of what the client asked for.
+struct Endpoint {
+  std::string url;
+  net::Origin origin;
+  std::string path;  ///< without trailing slash; empty: the client's path is kept
+};
+
+struct Health {
+  std::string path;  ///< empty: <endpoint path>/ready, or /v2/health/ready where the url has no path
+  std::chrono::milliseconds interval{1000}, timeout{1000};
+  int unhealthy = 2;  ///< failures in a row until an endpoint is left out
+  int healthy = 1;    ///< successes in a row until it is back
+};
+
+struct VersionConfig {
+  std::string name;
+  std::vector<Endpoint> endpoints;
+  Health health;
+};
+
+struct ServiceConfig {
+  std::string name;
+  std::string initial_stable;
+  bool force_header = false;
+  std::vector<VersionConfig> versions;  ///< at most 63
+  rollout::Guard guard;
+  std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, where the client gives no smaller one
+};
+
+struct RouterConfig {
+  Listen listen{"127.0.0.1", 8080}, admin{"127.0.0.1", 8081};
+  std::string store = "serin-router.db";
+  int io_threads = 1;
+  net::Limits limits;
+  std::vector<ServiceConfig> services;
+};
+
+/// Errors name file, line, column and what is allowed; the file itself missing is kNotFound.
+Result<RouterConfig> load_config(const std::string& path);
+
+}  // namespace serin::router

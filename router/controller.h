@@ -1,0 +1,83 @@
+// controller.h: the one owner of every rollout: feeds the judge, applies weights, persists, answers commands.
+//
+//   io threads --observe()--> judge --weight falls: split word at once--> data path          (a verdict acts before the next request is routed)
+//                                   --weight rises: persisted first, then the split word-->
+//   admin API  --start/pause/...-->
+//
+// Thread-safe: one mutex for each service, held for microseconds; nothing waits for the disk under it on the data path (a fall is persisted by
+// the controller's own thread, after it was applied).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "router/config.h"
+#include "router/rollout/rollout.h"
+#include "router/split.h"
+#include "runtime/base/metrics.h"
+#include "runtime/base/result.h"
+
+namespace serin::router {
+
+/// One line of the audit log.
+struct HistoryEntry {
+  int64_t id = 0;
+  int64_t wall_ms = 0;                                 ///< when, Unix time in milliseconds
+  std::string service, rollout, event, actor, detail;  ///< event: "started", "weight", "rolled_back", "promoted", "paused", ...
+  uint32_t weight_ppm = 0;
+};
+
+struct ServiceStatus {
+  std::string service, stable;
+  uint64_t epoch = 0;                      ///< for If-Match
+  std::optional<rollout::Report> rollout;  ///< the current or the last one
+  double rollout_seconds = 0;              ///< since it started
+};
+
+class Controller {
+ public:
+  /// Opens the store (kAlreadyExists: locked by another router, named by pid where known; a damaged one is set aside and said so) and continues
+  /// what was under way with the same history, never with a higher canary weight.
+  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics);
+  ~Controller();
+
+  // Data path. `service` is the index in the configuration.
+  Split split(size_t service) const;  ///< one atomic load
+  void observe(
+      size_t service,
+      rollout::Observation observation);  ///< every drawn attempt, also while no rollout runs (stable's latencies are the baseline)
+  void observe(size_t service, rollout::ShadowPair pair);
+  /// Guard and shield of the running rollout, for the data path (compare mode, output name, deadline, shield budget). Changes with the epoch.
+  std::shared_ptr<const rollout::Spec> spec(size_t service) const;
+
+  // Commands. `if_match`: the epoch the caller saw; kConflict where it moved on. kNotFound names the service. `actor` goes to the audit log.
+  struct Request {
+    std::string actor = "cli";
+    std::optional<uint64_t> if_match;
+    std::string reason;
+  };
+  /// kFailedPrecondition (409) where one runs; kInvalidArgument: canary = stable, unknown version, no endpoint of the canary is healthy.
+  Result<ServiceStatus> start(rollout::Spec spec, const Request& request);
+  Result<ServiceStatus> set_weight(const std::string& service, uint32_t weight_ppm, const Request& request);
+  Result<ServiceStatus> pause(const std::string& service, const Request& request);
+  Result<ServiceStatus> resume(const std::string& service, const Request& request);
+  Result<ServiceStatus> promote(const std::string& service, const Request& request);
+  Result<ServiceStatus> abort(const std::string& service, const Request& request);
+  Result<ServiceStatus> status(const std::string& service) const;
+  std::vector<ServiceStatus> status() const;
+  Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) const;
+  /// The data path tells how many healthy endpoints each version has, so that start() can refuse a canary that is down.
+  void set_healthy_endpoints(size_t service, size_t version, size_t healthy);
+
+ private:
+  struct State;
+  explicit Controller(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace serin::router

@@ -1,0 +1,32 @@
+// proxy.h: the data path of the router: pick a version by an independent draw, forward, observe, shield, mirror.
+//
+//   Proxy proxy(config, controller, loops, metrics);
+//   net::Server::start(loops, {...}, [&](net::Request r, net::Responder to) { proxy.handle(std::move(r), std::move(to)); });
+//
+// Every attempt that took part in the draw becomes an observation; retries, fallbacks and forced versions never do. A canary attempt that fails
+// or is refused is run again on stable before the client sees it, within the shield's budget, and still counts against the canary.
+#pragma once
+
+#include <memory>
+
+#include "router/config.h"
+#include "router/controller.h"
+#include "runtime/base/metrics.h"
+#include "runtime/net/loop.h"
+#include "runtime/net/server.h"
+
+namespace serin::router {
+
+class Proxy {
+ public:
+  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics);
+  ~Proxy();
+  /// On io threads.
+  void handle(net::Request request, net::Responder responder);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace serin::router
