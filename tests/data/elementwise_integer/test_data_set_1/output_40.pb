@@ -1,0 +1,1 @@
+Bsmall_to_int8Jwý¢Ú
