@@ -1,0 +1,34 @@
+// aligned_buffer.h: owned memory for tensors, aligned to 64 bytes (a cache line, an AVX-512 register).
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace serin {
+
+class AlignedBuffer {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  AlignedBuffer() = default;
+  /// Uninitialised. Throws std::bad_alloc: sizes from outside are checked against limits before they get here.
+  explicit AlignedBuffer(size_t bytes) : size_(bytes) {
+    if (bytes == 0) return;
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+    if (!data_) throw std::bad_alloc();
+  }
+  std::byte* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+}  // namespace serin

@@ -1,0 +1,26 @@
+// datatype.h: the names the Open Inference Protocol has for element types, and the batch header every answer carries.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kernels/tensor.h"
+
+namespace serin::protocol {
+
+/// "FP32", "INT64", "BOOL", "BYTES" ...; empty for kUndefined.
+std::string_view oip_datatype(DType dtype);
+std::optional<DType> parse_oip_datatype(std::string_view name);
+
+/// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch an answer rode in, its place in it and the live requests of the batch.
+struct BatchTag {
+  uint64_t boot = 0;  ///< random, one for each start of the process
+  uint64_t seq = 0;
+  uint32_t i = 0, n = 1;
+};
+std::string print_batch_tag(const BatchTag& tag);
+std::optional<BatchTag> parse_batch_tag(std::string_view text);
+
+}  // namespace serin::protocol

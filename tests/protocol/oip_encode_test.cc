@@ -1,0 +1,61 @@
+// oip_encode_test.cc: what clients read back.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/protocol/oip_rest.h"
+
+namespace serin::protocol {
+namespace {
+
+TEST(OipEncode, AResponseReadsBackToTheSameNumbers) {
+  float y[] = {0.1f, -1e-38f, 16777217.f, 3.4028235e38f};
+  int64_t k[] = {std::numeric_limits<int64_t>::min(), -1};
+  bool z[] = {true, false};
+  const std::string text = encode_infer_response(
+      {"m\"x", "3", "id1", {{"y", {DType::kFloat32, {2, 2}, y}}, {"k", {DType::kInt64, {2}, k}}, {"z", {DType::kBool, {2}, z}}}});
+  EXPECT_EQ(
+      text,
+      R"({"model_name":"m\"x","model_version":"3","id":"id1","outputs":[{"name":"y","datatype":"FP32","shape":[2,2],"data":[0.1,-1e-38,16777216,3.4028235e+38]},)"
+      R"({"name":"k","datatype":"INT64","shape":[2],"data":[-9223372036854775808,-1]},{"name":"z","datatype":"BOOL","shape":[2],"data":[true,false]}]})");
+  const auto outputs = decode_infer_response(text);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  ASSERT_EQ(outputs->size(), 3u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(static_cast<float>((*outputs)[0].values[static_cast<size_t>(i)]), y[i]);
+  EXPECT_TRUE((*outputs)[0].finite);
+}
+
+TEST(OipEncode, NonFiniteAnswersAreBareTokensAndAreSeen) {
+  float y[] = {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  const std::string text = encode_infer_response({"NaN", "1", "", {{"y", {DType::kFloat32, {3}, y}}}});
+  EXPECT_NE(text.find("[NaN,Infinity,-Infinity]"), std::string::npos);
+  const auto outputs = decode_infer_response(text);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  EXPECT_FALSE((*outputs)[0].finite);
+}
+
+TEST(OipEncode, WhatIsNoAnswerIsCorrupt) {
+  for (const char* text : {"", "[]", "{}", R"({"outputs":7})", R"({"outputs":[{}]})",
+                           R"({"outputs":[{"name":"y","datatype":"FP32","shape":[3],"data":[1]}]})", "<html>"})
+    EXPECT_EQ(decode_infer_response(text).error().code, Code::kCorrupt) << text;
+}
+
+TEST(OipEncode, MetadataIsWhatClientsExpect) {
+  const std::string versions[] = {"1", "2"};
+  const TensorSpec x[] = {{"pixels", DType::kFloat32, {-1, 64}}};
+  EXPECT_EQ(
+      encode_model_metadata("digits", versions, "onnx_serin", x, x),
+      R"({"name":"digits","versions":["1","2"],"platform":"onnx_serin","inputs":[{"name":"pixels","datatype":"FP32","shape":[-1,64]}],"outputs":[{"name":"pixels","datatype":"FP32","shape":[-1,64]}]})");
+}
+
+TEST(OipEncode, ARequestIsOneThatTheDecoderTakes) {
+  float x[] = {1, 2};
+  const NamedTensor input[] = {{"x", {DType::kFloat32, {1, 2}, x}}};
+  const Signature signature = {"m", {{"x", DType::kFloat32, {-1, 2}}}, {}};
+  EXPECT_TRUE(decode_infer_request(encode_infer_request(input), signature, nullptr));
+}
+
+}  // namespace
+}  // namespace serin::protocol
