@@ -1,0 +1,81 @@
+// ready_file.cc: signals are waited for by one thread instead of interrupting any: no handler, nothing async-signal-unsafe.
+
+#include "runtime/cli/ready_file.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <ctime>
+
+#include "runtime/base/file.h"
+#include "runtime/base/log.h"
+
+namespace serin::cli {
+namespace {
+
+sigset_t end_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+}  // namespace
+
+Status write_ready_file(const std::string& path, const Ports& ports) {
+  if (path.empty()) return {};
+  std::string text = fmt::format("{{\"pid\":{}", ::getpid());
+  const auto append = [&](const char* name, std::optional<uint16_t> port) {
+    if (port) text += fmt::format(",\"{}\":{}", name, *port);
+  };
+  append("http", ports.http);
+  append("grpc", ports.grpc);
+  append("metrics", ports.metrics);
+  append("admin", ports.admin);
+  return write_file_atomically(path, text + "}\n");
+}
+
+void block_end_signals() {
+  const sigset_t set = end_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void wait_for_end_signal() {
+  const sigset_t set = end_signals();
+  int received = 0;
+  sigwait(&set, &received);
+}
+
+bool wait_for_end_signal(double seconds) {
+  const sigset_t set = end_signals();
+  timespec timeout{};
+  timeout.tv_sec = static_cast<time_t>(seconds);
+  timeout.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
+  return sigtimedwait(&set, nullptr, &timeout) > 0;
+}
+
+Status configure_log(const std::string& format, const std::string& level) {
+  log::Options options;
+  if (format == "json")
+    options.format = log::Format::kJson;
+  else if (format != "text")
+    return Error{Code::kInvalidArgument, fmt::format("--log-format {}: must be text or json", format)};
+  if (level == "debug")
+    options.level = log::Level::kDebug;
+  else if (level == "warning")
+    options.level = log::Level::kWarning;
+  else if (level == "error")
+    options.level = log::Level::kError;
+  else if (level == "off")
+    options.level = log::Level::kOff;
+  else if (level != "info")
+    return Error{Code::kInvalidArgument, fmt::format("--log-level {}: must be debug, info, warning, error or off", level)};
+  log::configure(options);
+  return {};
+}
+
+}  // namespace serin::cli

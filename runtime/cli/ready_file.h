@@ -1,0 +1,29 @@
+// ready_file.h: how a long-running command says that it is ready, and how it is told to end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace serin::cli {
+
+struct Ports {
+  std::optional<uint16_t> http, grpc, metrics, admin;
+};
+
+/// Writes {"pid", "http", "grpc", "metrics", "admin"} (those that there are) in one step; nothing where `path` is empty.
+Status write_ready_file(const std::string& path, const Ports& ports);
+
+/// Blocks SIGTERM and SIGINT for every thread started afterwards; call first in main thread. SIGPIPE is ignored.
+void block_end_signals();
+/// Waits for SIGTERM or SIGINT.
+void wait_for_end_signal();
+/// The same for at most so long; true where a signal came.
+bool wait_for_end_signal(double seconds);
+
+/// "text"/"json" and "debug".."error" -> log::configure; the error names the flag.
+Status configure_log(const std::string& format, const std::string& level);
+
+}  // namespace serin::cli

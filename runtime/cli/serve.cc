@@ -1,0 +1,94 @@
+// serve.cc: `serin serve`: puts the runtime together and waits for the end.
+//
+// On SIGTERM: readiness turns 503 at once, so that load balancers look elsewhere, while requests go on being served for the drain time (or until
+// a second signal); then the socket closes, what is under way is answered, exit 0.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <random>
+
+#include "runtime/base/log.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/ready_file.h"
+#include "runtime/serving/rest_api.h"
+
+namespace serin::cli {
+namespace {
+
+int usage(const Error& error) {
+  std::fprintf(stderr, "serin serve: %s\n", error.message.c_str());
+  return kUsage;
+}
+
+Result<kernels::CpuOptions> cpu_options(const std::string& isa) {
+  kernels::CpuOptions options;
+  if (isa.empty()) return options;
+  for (const kernels::Isa candidate : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
+    if (isa != kernels::isa_name(candidate)) continue;
+    if (candidate > kernels::best_isa())
+      return Error{Code::kInvalidArgument,
+                   fmt::format("--isa {}: this machine has {} at most", isa, kernels::isa_name(kernels::best_isa()))};
+    options.isa = candidate;
+    return options;
+  }
+  return Error{Code::kInvalidArgument, fmt::format("--isa {}: must be scalar, avx2 or avx512", isa)};
+}
+
+void metrics_page(const metrics::Registry& registry, const net::Request& request, net::Responder responder) {
+  if (request.path != "/metrics") return responder.send(net::json_error(404, "Not Found; try /metrics"));
+  net::Response response;
+  response.headers.set("Content-Type", metrics::Registry::kContentType);
+  response.body = registry.render();
+  responder.send(std::move(response));
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+  if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
+  const auto cpu = cpu_options(options.isa);
+  if (!cpu) return usage(cpu.error());
+  block_end_signals();
+
+  std::string note;
+  const auto backend = kernels::make_cpu_backend(*cpu, &note);
+  const int cores = options.threads > 0 ? options.threads : serving::granted_cores();
+  log::info("serin {}: {}; {} compute threads", SERIN_VERSION, note, cores);
+
+  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
+  metrics::Registry registry;
+  net::Loops loops(static_cast<size_t>(options.io_threads));
+  serving::ComputePool pool(cores);
+  serving::Host host{
+      .backend = *backend, .pool = pool, .metrics = registry, .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32};
+  auto repository =
+      serving::Repository::open(options.models, std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000)), host);
+  if (!repository) return usage(repository.error());
+
+  serving::RestApi api(loops, **repository, host);
+  net::Limits limits;
+  limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
+  auto http =
+      net::Server::start(loops, {.name = "http", .address = options.address, .port = options.port, .limits = limits, .metrics = &registry},
+                         [&api](net::Request request, net::Responder responder) { api.handle(std::move(request), std::move(responder)); });
+  if (!http) return usage(http.error());
+  auto metrics_server = net::Server::start(
+      loops, {.name = "metrics", .address = options.address, .port = options.metrics_port},
+      [&registry](net::Request request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
+  if (!metrics_server) return usage(metrics_server.error());
+
+  if (auto written = write_ready_file(options.ready_file, {.http = (*http)->port(), .metrics = (*metrics_server)->port()}); !written)
+    return usage(written.error());
+  log::info("serving {} at http://{}:{} (metrics on port {})", options.models, options.address, (*http)->port(), (*metrics_server)->port());
+
+  wait_for_end_signal();
+  api.stop_being_ready();
+  log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
+  wait_for_end_signal(options.drain_seconds);
+  const bool drained = (*http)->drain(std::chrono::seconds(30));
+  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
+  return kYes;
+}
+
+}  // namespace serin::cli

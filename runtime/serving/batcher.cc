@@ -1,0 +1,140 @@
+// batcher.cc: submit() wakes an instance when one is free; an instance that ends a batch takes the next at once.
+//
+// The batch is formed when a compute thread begins to work, not when the request arrives: what came in between rides along.
+
+#include "runtime/serving/batcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace serin::serving {
+namespace {
+
+bool same_beyond_rows(const Job& a, const Job& b) {
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    const auto da = a.inputs[i].shape.dims(), db = b.inputs[i].shape.dims();
+    if (da.size() != db.size() || !std::equal(da.begin() + 1, da.end(), db.begin() + 1)) return false;
+  }
+  return true;
+}
+
+ComputePool::Priority priority_of(const Job& job) { return job.shadow ? ComputePool::Priority::kLow : ComputePool::Priority::kNormal; }
+
+void answer_expired(std::span<const JobPtr> jobs) {
+  for (const JobPtr& job : jobs) {
+    if (job->abandoned) continue;
+    Answer answer;
+    answer.outputs = Error{Code::kDeadlineExceeded, "the deadline passed while the request was queued"};
+    job->done(std::move(answer));
+  }
+}
+
+}  // namespace
+
+Batcher::Batcher(Options options, ComputePool& pool, Run run) : options_(options), pool_(pool), run_(std::move(run)) {
+  for (size_t i = options_.instances; i-- > 0;) free_.push_back(i);
+}
+
+Status Batcher::submit(JobPtr job) {
+  const auto priority = priority_of(*job);
+  size_t instance = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.size() >= options_.queue_limit) {
+      std::erase_if(queue_, [](const JobPtr& queued) { return queued->abandoned.load(); });  // the dead must not keep the living out
+      if (queue_.size() >= options_.queue_limit)
+        return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", queue_.size())};
+    }
+    queue_.push_back(std::move(job));
+    if (free_.empty()) return {};
+    instance = free_.back();
+    free_.pop_back();
+  }
+  pool_.submit([self = shared_from_this(), instance] { self->work(instance); }, priority);
+  return {};
+}
+
+std::vector<JobPtr> Batcher::take(std::vector<JobPtr>& expired) {
+  const auto now = Clock::now();
+  std::erase_if(queue_, [&](const JobPtr& job) {
+    if (job->abandoned) return true;
+    if (job->deadline > now) return false;
+    expired.push_back(job);
+    return true;
+  });
+  if (queue_.empty()) return {};
+
+  // Who waited longest leads; real requests go before shadow ones.
+  auto lead = std::ranges::find_if(queue_, [](const JobPtr& job) { return !job->shadow; });
+  if (lead == queue_.end()) lead = queue_.begin();
+  std::vector<JobPtr> batch{*lead};
+  queue_.erase(lead);
+  if (options_.max_batch == 1) return batch;
+
+  const auto fits = [&](const JobPtr& job) { return job->shadow == batch.front()->shadow && same_beyond_rows(*job, *batch.front()); };
+  int64_t waiting = batch.front()->rows;
+  for (const JobPtr& job : queue_) waiting += fits(job) ? job->rows : 0;
+  const int64_t wanted = curve_.choose(waiting, options_.max_batch);
+
+  int64_t rows = batch.front()->rows;
+  for (auto job = queue_.begin(); job != queue_.end() && rows < wanted;) {
+    if (!fits(*job) || rows + (*job)->rows > options_.max_batch) {
+      ++job;
+      continue;
+    }
+    rows += (*job)->rows;
+    batch.push_back(std::move(*job));
+    job = queue_.erase(job);
+  }
+  return batch;
+}
+
+void Batcher::work(size_t instance) {
+  std::vector<JobPtr> expired, batch;
+  {
+    const std::lock_guard lock(mutex_);
+    batch = take(expired);
+  }
+  answer_expired(expired);
+  if (!batch.empty()) run_(instance, batch);
+  batch.clear();
+
+  ComputePool::Priority next{};
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) {
+      free_.push_back(instance);
+      return;
+    }
+    next = std::ranges::all_of(queue_, [](const JobPtr& job) { return job->shadow; }) ? ComputePool::Priority::kLow
+                                                                                      : ComputePool::Priority::kNormal;
+  }
+  // Back to the end of the pool's queue rather than a loop here: other models' instances get their turn.
+  pool_.submit([self = shared_from_this(), instance] { self->work(instance); }, next);
+}
+
+size_t Batcher::queued() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
+bool Batcher::idle() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && free_.size() == options_.instances;
+}
+
+void Batcher::learn(int64_t bucket_rows, std::chrono::nanoseconds took) {
+  const std::lock_guard lock(mutex_);
+  curve_.learn(bucket_rows, took);
+  ns_per_row_ = static_cast<double>(took.count()) / static_cast<double>(bucket_rows);
+}
+
+int64_t Batcher::retry_after_seconds() const {
+  const std::lock_guard lock(mutex_);
+  const double seconds = ns_per_row_ * static_cast<double>(queue_.size()) / static_cast<double>(options_.instances) / 1e9;
+  return std::clamp<int64_t>(static_cast<int64_t>(seconds + 1), 1, 60);
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,63 @@
+// batcher.h: the one queue of a model version. Work-conserving: a free instance takes what is queued at once; while all are busy the batch grows.
+//
+//   auto batcher = std::make_shared<Batcher>(options, pool, [](size_t instance, std::span<const JobPtr> batch) { ... run, answer ... });
+//   Status status = batcher->submit(job);      // kOverloaded: the queue is full
+//
+// Thread-safe. Pool tasks keep the batcher alive, so it may be let go at any time: what is queued is still run.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/serving/batch_curve.h"
+#include "runtime/serving/compute_pool.h"
+#include "runtime/serving/job.h"
+
+namespace serin::serving {
+
+using JobPtr = std::shared_ptr<Job>;
+
+class Batcher : public std::enable_shared_from_this<Batcher> {
+ public:
+  struct Options {
+    size_t instances = 1;
+    int64_t max_batch = 1;     ///< rows; 1: every job runs alone
+    size_t queue_limit = 256;  ///< jobs waiting
+  };
+  /// Runs and answers one batch on one instance; all its jobs agree in every dimension but the first. Called from compute threads, never twice
+  /// at the same time for one instance.
+  using Run = std::function<void(size_t instance, std::span<const JobPtr> batch)>;
+
+  Batcher(Options options, ComputePool& pool, Run run);
+
+  /// kOverloaded where the queue is full.
+  Status submit(JobPtr job);
+  size_t queued() const;
+  /// Nothing queued and nothing running.
+  bool idle() const;
+  /// What the run of a batch of so many rows took; teaches the curve.
+  void learn(int64_t bucket_rows, std::chrono::nanoseconds took);
+  /// Seconds until a request refused now has a chance, for Retry-After: at least 1.
+  int64_t retry_after_seconds() const;
+
+ private:
+  void work(size_t instance);
+  std::vector<JobPtr> take(std::vector<JobPtr>& expired);  // requires mutex_
+
+  const Options options_;
+  ComputePool& pool_;
+  const Run run_;
+
+  mutable std::mutex mutex_;
+  std::deque<JobPtr> queue_;  // guarded by mutex_, as all below
+  std::vector<size_t> free_;  // instances with nothing to do
+  BatchCurve curve_;
+  double ns_per_row_ = 0;
+};
+
+}  // namespace serin::serving

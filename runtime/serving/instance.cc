@@ -1,0 +1,112 @@
+// instance.cc: gather rows, run, hand out rows. A single job that fills its bucket is passed by pointer: nothing is copied on the way in.
+
+#include "runtime/serving/instance.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/engine/plan.h"
+#include "runtime/serving/batch_curve.h"
+
+namespace serin::serving {
+namespace {
+
+size_t aligned(size_t bytes) { return (bytes + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment; }
+
+// Copies every job's rows behind each other and clears what is left, so that padding holds no former client's data.
+TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, const engine::TensorInfo& info, const AlignedBuffer& staging) {
+  size_t done = 0;
+  for (const auto& job : jobs) {
+    const TensorView& rows = job->inputs[input];
+    std::memcpy(staging.data() + done, rows.data, rows.bytes());
+    done += rows.bytes();
+  }
+  std::memset(staging.data() + done, 0, staging.size() - done);
+  return TensorView{info.dtype, info.shape, staging.data()};
+}
+
+}  // namespace
+
+Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
+  for (const auto& slot : slots_) {
+    if (slot->bindings != bindings) continue;
+    slot->last_used = ++uses_;
+    return slot.get();
+  }
+  SERIN_TRY(auto executor, model_->executor(bindings));
+  auto slot = std::make_unique<Slot>();
+  slot->bindings = bindings;
+  slot->executor = std::move(executor);
+  slot->last_used = ++uses_;
+  for (const engine::TensorInfo& info : slot->executor->inputs())
+    slot->staging.emplace_back(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
+  if (slots_.size() >= kMostSlots) slots_.erase(std::ranges::min_element(slots_, {}, [](const auto& held) { return held->last_used; }));
+  slots_.push_back(std::move(slot));
+  return slots_.back().get();
+}
+
+Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
+  RunResult result;
+  const auto fail = [&](Error error) {
+    result.status = std::move(error);
+    return std::move(result);
+  };
+  const bool batchable = model_->batchable().yes;
+  int64_t rows = 0;
+  for (const auto& job : jobs) rows += job->rows;
+  result.bucket_rows = batchable ? std::min(BatchCurve::rows_of(BatchCurve::bucket_of(rows)), std::max(max_batch_, rows)) : rows;
+
+  auto bindings = engine::bindings_for(model_->inputs(), jobs.front()->inputs);
+  if (!bindings) return fail(bindings.error());
+  if (batchable && !model_->batchable().symbol.empty()) (*bindings)[model_->batchable().symbol] = result.bucket_rows;
+  auto found = slot_for(*bindings);
+  if (!found) return fail(found.error());
+  Slot& slot = **found;
+
+  const auto started = Clock::now();
+  const auto infos = slot.executor->inputs();
+  std::vector<TensorView> inputs;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const bool whole = jobs.size() == 1 && jobs.front()->inputs[i].shape == infos[i].shape;
+    inputs.push_back(whole ? jobs.front()->inputs[i] : gather(jobs, i, infos[i], slot.staging[i]));
+  }
+
+  size_t bytes = 0;
+  for (const engine::TensorInfo& info : slot.executor->outputs())
+    bytes += aligned(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
+  auto block = std::make_shared<AlignedBuffer>(bytes);
+  std::vector<TensorView> outputs;
+  size_t offset = 0;
+  for (const engine::TensorInfo& info : slot.executor->outputs()) {
+    outputs.push_back(TensorView{info.dtype, info.shape, block->data() + offset});
+    offset += aligned(outputs.back().bytes());
+  }
+
+  const auto gathered = Clock::now();
+  result.input = gathered - started;
+  if (auto ran = slot.executor->run(inputs, outputs); !ran) return fail(ran.error());
+  result.infer = Clock::now() - gathered;
+
+  int64_t first_row = 0;
+  for (const auto& job : jobs) {
+    Outputs own{block, outputs};
+    if (batchable) {
+      for (TensorView& view : own.tensors) {
+        const size_t row_bytes = view.bytes() / static_cast<size_t>(result.bucket_rows);
+        view.data = static_cast<std::byte*>(view.data) + static_cast<size_t>(first_row) * row_bytes;
+        view.shape[0] = job->rows;
+      }
+    }
+    first_row += job->rows;
+    result.outputs.push_back(std::move(own));
+  }
+  return result;
+}
+
+size_t Instance::arena_bytes() const {
+  size_t bytes = 0;
+  for (const auto& slot : slots_) bytes += slot->executor->plan().arena_bytes();
+  return bytes;
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,47 @@
+// job.h: one request on its way through a batch, and its answer on the way back.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/tensor.h"
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/base/result.h"
+#include "runtime/protocol/datatype.h"
+
+namespace serin::serving {
+
+using Clock = std::chrono::steady_clock;
+
+/// This request's rows of a batch's outputs. The block is shared by the batch and lives until its slowest reader is done.
+struct Outputs {
+  std::shared_ptr<const AlignedBuffer> block;
+  std::vector<TensorView> tensors;  ///< in the model's order
+};
+
+struct Timing {
+  std::chrono::nanoseconds queue{0}, input{0}, infer{0};
+};
+
+struct Answer {
+  Result<Outputs> outputs = Error{Code::kInternal, "not answered"};
+  protocol::BatchTag batch;
+  Timing timing;
+};
+
+struct Job {
+  std::vector<TensorView> inputs;  ///< in the model's order, already checked against its signature
+  AlignedBuffer memory;            ///< what the views point into
+  int64_t rows = 1;                ///< along axis 0, where the model is batchable
+  Clock::time_point arrived{};
+  Clock::time_point deadline = Clock::time_point::max();
+  bool shadow = false;                 ///< low priority, outside the metrics
+  std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
+  std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken
+};
+
+}  // namespace serin::serving

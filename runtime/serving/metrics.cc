@@ -1,0 +1,68 @@
+// metrics.cc: names and what goes where. Durations are in microseconds because the dashboards expect them so.
+
+#include "runtime/serving/metrics.h"
+
+#include <array>
+
+namespace serin::serving {
+namespace {
+
+constexpr std::array kMicrosecondBounds = {50.0,     100.0,    250.0,     500.0,     1'000.0,   2'500.0,     5'000.0,    10'000.0,
+                                           25'000.0, 50'000.0, 100'000.0, 250'000.0, 500'000.0, 1'000'000.0, 5'000'000.0};
+
+uint64_t microseconds(std::chrono::nanoseconds duration) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
+}
+
+}  // namespace
+
+ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version) {
+  const metrics::Labels labels = {{"model", model}, {"version", version}};
+  const auto failure = [&](const char* reason) {
+    metrics::Labels with_reason = labels;
+    with_reason.emplace_back("reason", reason);
+    return registry.counter("nv_inference_request_failure", "Number of failed inference requests, all batch sizes", with_reason);
+  };
+  success = registry.counter("nv_inference_request_success", "Number of successful inference requests, all batch sizes", labels);
+  failure_rejected = failure("REJECTED");
+  failure_canceled = failure("CANCELED");
+  failure_backend = failure("BACKEND");
+  failure_other = failure("OTHER");
+  inferences = registry.counter("nv_inference_count", "Number of inferences performed (a batch of n counts n)", labels);
+  executions = registry.counter("nv_inference_exec_count", "Number of model executions performed", labels);
+  request_us = registry.counter("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds", labels);
+  queue_us = registry.counter("nv_inference_queue_duration_us", "Cumulative inference queuing duration in microseconds", labels);
+  input_us = registry.counter("nv_inference_compute_input_duration_us", "Cumulative compute input duration in microseconds", labels);
+  infer_us = registry.counter("nv_inference_compute_infer_duration_us", "Cumulative compute inference duration in microseconds", labels);
+  const auto histogram = [&](const char* name, const char* help) { return registry.histogram(name, help, labels, kMicrosecondBounds); };
+  request_histogram_us = histogram("nv_inference_request_duration_histogram_us", "Inference request duration in microseconds");
+  queue_histogram_us = histogram("nv_inference_queue_duration_histogram_us", "Inference queuing duration in microseconds");
+  infer_histogram_us = histogram("nv_inference_compute_infer_duration_histogram_us", "Compute inference duration in microseconds");
+  pending = registry.gauge("nv_inference_pending_request_count", "Requests that are queued or running", labels);
+  load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels);
+  arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arena at the largest batch", labels);
+  weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels);
+}
+
+void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole) {
+  if (!answer.outputs) {
+    switch (answer.outputs.error().code) {
+      case Code::kOverloaded:
+      case Code::kInvalidArgument: return failure_rejected->add();
+      case Code::kCancelled: return failure_canceled->add();
+      case Code::kInternal: return failure_backend->add();
+      default: return failure_other->add();
+    }
+  }
+  success->add();
+  inferences->add(static_cast<uint64_t>(rows));
+  request_us->add(microseconds(whole));
+  queue_us->add(microseconds(answer.timing.queue));
+  input_us->add(microseconds(answer.timing.input));
+  infer_us->add(microseconds(answer.timing.infer));
+  request_histogram_us->observe(static_cast<double>(microseconds(whole)));
+  queue_histogram_us->observe(static_cast<double>(microseconds(answer.timing.queue)));
+  infer_histogram_us->observe(static_cast<double>(microseconds(answer.timing.infer)));
+}
+
+}  // namespace serin::serving

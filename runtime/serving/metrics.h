@@ -1,0 +1,26 @@
+// metrics.h: the runtime's numbers, under the names that Triton users have dashboards on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/base/metrics.h"
+#include "runtime/serving/job.h"
+
+namespace serin::serving {
+
+/// Series of one model version; they leave the page when it is unloaded.
+struct ModelMetrics {
+  ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version);
+
+  /// One answer given, good or bad, to a request of so many rows. Not for shadow traffic.
+  void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole);
+  void ran_batch() { executions->add(); }
+
+  std::shared_ptr<metrics::Counter> success, inferences, executions, failure_rejected, failure_canceled, failure_backend, failure_other;
+  std::shared_ptr<metrics::Counter> request_us, queue_us, input_us, infer_us;
+  std::shared_ptr<metrics::Histogram> request_histogram_us, queue_histogram_us, infer_histogram_us;
+  std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes;
+};
+
+}  // namespace serin::serving

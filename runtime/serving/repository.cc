@@ -1,0 +1,179 @@
+// repository.cc: scan, compare, load aside, publish. One thread does all of it, so that two loads never fight for memory.
+//
+// Polling instead of inotify: it sees network file systems, ConfigMap links and files replaced in place alike, and costs a few stat calls.
+
+#include "runtime/serving/repository.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "runtime/base/log.h"
+
+namespace serin::serving {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Decimal, no leading zero, not 0: what Triton and TensorFlow Serving users call a version.
+std::optional<uint64_t> parse_version(std::string_view name) {
+  if (name.empty() || name.front() == '0') return std::nullopt;
+  uint64_t number = 0;
+  const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (ec != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+bool is_model_name(std::string_view name) {
+  const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
+  return !name.empty() && name.size() <= 256 && name.front() != '.' && std::ranges::all_of(name, fine);
+}
+
+void append_stat(const fs::path& path, std::vector<int64_t>& parts) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return parts.push_back(-1);
+  parts.insert(parts.end(), {static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec});
+}
+
+std::vector<std::string> folder_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+std::shared_ptr<Version> ModelEntry::latest() const {
+  for (auto entry = versions.rbegin(); entry != versions.rend(); ++entry)
+    if (entry->second.version) return entry->second.version;
+  return nullptr;
+}
+
+Repository::Repository(std::string folder, std::chrono::milliseconds poll, Host& host)
+    : folder_(std::move(folder)), poll_(poll), host_(host) {}
+
+Result<std::unique_ptr<Repository>> Repository::open(std::string folder, std::chrono::milliseconds poll, Host& host) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return Error{Code::kNotFound, fmt::format("--models {}: no such folder", folder)};
+  if (!fs::is_directory(folder, error)) return Error{Code::kInvalidArgument, fmt::format("--models {}: not a folder", folder)};
+  std::unique_ptr<Repository> repository(new Repository(std::move(folder), poll, host));
+  repository->scan(/*wait_for_quiet=*/false);
+  if (repository->catalogue_.get()->models.empty())
+    log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", repository->folder_);
+  repository->thread_ = std::thread([raw = repository.get()] { raw->watch(); });
+  return repository;
+}
+
+Repository::~Repository() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Repository::watch() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, poll_, [this] { return stopping_; })) {
+    lock.unlock();
+    scan(/*wait_for_quiet=*/true);
+    lock.lock();
+  }
+}
+
+std::map<Repository::Key, Repository::Fingerprint> Repository::list() const {
+  const auto warn_once = [this](const std::string& what) {
+    if (!warned_[what]) log::warning("{}", what);
+    warned_[what] = true;
+  };
+  std::map<Key, Fingerprint> found;
+  for (const std::string& model : folder_names(folder_)) {
+    if (!is_model_name(model)) {
+      warn_once(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", folder_, model));
+      continue;
+    }
+    const fs::path path = fs::path(folder_) / model;
+    for (const std::string& name : folder_names(path)) {
+      const auto number = parse_version(name);
+      if (!number) {
+        warn_once(fmt::format("model '{}': folder '{}' is left out: a version is a decimal number without leading zeros", model, name));
+        continue;
+      }
+      Fingerprint fingerprint;
+      append_stat(path / name / "model.onnx", fingerprint.parts);
+      append_stat(path / "serin.yaml", fingerprint.parts);
+      found[{model, *number}] = std::move(fingerprint);
+    }
+  }
+  return found;
+}
+
+void Repository::scan(bool wait_for_quiet) {
+  const auto found = list();
+  for (const auto& [key, known] : std::map(known_))
+    if (!found.contains(key)) remove(key);
+  for (const auto& [key, fingerprint] : found) {
+    Known& known = known_[key];
+    const bool quiet = !wait_for_quiet || known.seen == fingerprint;  // the same in two scans: nobody is writing it
+    known.seen = fingerprint;
+    if (known.loaded == fingerprint || !quiet) continue;
+    known.loaded = fingerprint;
+    load(key);
+  }
+}
+
+void Repository::load(const Key& key) {
+  const auto& [model, number] = key;
+  const auto before = catalogue_.get();
+  VersionEntry entry;
+  if (const auto held = before->models.find(model); held != before->models.end() && held->second.versions.contains(number))
+    entry = held->second.versions.at(number);
+  if (!entry.version) {
+    entry.state = VersionState::kLoading;
+    update(key, entry);
+  }
+
+  const std::string version = std::to_string(number);
+  const fs::path path = fs::path(folder_) / model;
+  auto settings = read_model_settings(path / "serin.yaml");
+  auto loaded = settings ? Version::load(model, version, path / version / "model.onnx", *settings, host_)
+                         : Result<std::shared_ptr<Version>>(settings.error());
+  if (loaded) {
+    entry = {VersionState::kReady, "", *loaded};
+    log::info("model '{}' version {}: ready", model, version);
+  } else {
+    entry.reason = loaded.error().message;
+    if (!entry.version) entry.state = VersionState::kFailed;
+    log::error("{}{}", entry.reason, entry.version ? " (what was loaded before goes on serving)" : "");
+  }
+  update(key, std::move(entry));
+}
+
+void Repository::update(const Key& key, VersionEntry entry) {
+  auto next = std::make_shared<Catalogue>(*catalogue_.get());
+  next->models[key.first].versions[key.second] = std::move(entry);
+  catalogue_.publish(std::move(next));
+}
+
+void Repository::remove(const Key& key) {
+  log::info("model '{}' version {}: removed; requests under way are answered", key.first, key.second);
+  auto next = std::make_shared<Catalogue>(*catalogue_.get());
+  auto& versions = next->models[key.first].versions;
+  versions.erase(key.second);
+  if (versions.empty()) next->models.erase(key.first);
+  catalogue_.publish(std::move(next));
+  known_.erase(key);
+}
+
+}  // namespace serin::serving

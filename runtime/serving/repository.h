@@ -1,0 +1,84 @@
+// repository.h: a folder of models, watched.
+//
+//   models/digits/serin.yaml            optional settings
+//   models/digits/1/model.onnx          version 1
+//
+// Scanned about twice a second. A version that appears or changes is loaded and warmed aside, then swapped in whole; one that disappears leaves
+// when its last request is answered. A broken one is FAILED with its reason; whatever served under that number before goes on serving.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/published.h"
+#include "runtime/serving/version.h"
+
+namespace serin::serving {
+
+enum class VersionState : uint8_t { kLoading, kReady, kFailed };
+
+struct VersionEntry {
+  VersionState state = VersionState::kLoading;
+  std::string reason;                ///< of kFailed; also set beside kReady when a newer file under that number is broken
+  std::shared_ptr<Version> version;  ///< set where it is ready
+};
+
+struct ModelEntry {
+  std::map<uint64_t, VersionEntry> versions;
+  /// The highest ready version: what a request without a version gets. Null: none is ready.
+  std::shared_ptr<Version> latest() const;
+};
+
+/// What the repository holds right now. Immutable; a new one is published for every change.
+struct Catalogue {
+  std::map<std::string, ModelEntry, std::less<>> models;
+};
+
+class Repository {
+ public:
+  /// Scans once and loads what is there before it returns. kNotFound or kInvalidArgument where the folder is not one.
+  static Result<std::unique_ptr<Repository>> open(std::string folder, std::chrono::milliseconds poll, Host& host);
+  ~Repository();
+
+  const Published<Catalogue>& catalogue() const { return catalogue_; }
+
+ private:
+  /// What a version's files look like from outside: any difference means that they were changed.
+  struct Fingerprint {
+    std::vector<int64_t> parts;
+    friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+  };
+  struct Known {
+    Fingerprint loaded;  ///< of what was loaded, or tried
+    Fingerprint seen;    ///< of the last scan: files still being written differ from scan to scan
+  };
+  using Key = std::pair<std::string, uint64_t>;
+
+  Repository(std::string folder, std::chrono::milliseconds poll, Host& host);
+  void watch();
+  void scan(bool wait_for_quiet);
+  std::map<Key, Fingerprint> list() const;
+  void load(const Key& key);
+  void update(const Key& key, VersionEntry entry);
+  void remove(const Key& key);
+
+  const std::string folder_;
+  const std::chrono::milliseconds poll_;
+  Host& host_;
+  Published<Catalogue> catalogue_;
+  std::map<Key, Known> known_;                  // scanning thread only
+  mutable std::map<std::string, bool> warned_;  // names complained about once; scanning thread only
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace serin::serving

@@ -1,0 +1,285 @@
+// rest_api.cc: one request in five steps: route, decode, queue, wait, encode. Everything but the wait happens on the io thread of the connection.
+//
+// An Exchange lives on its io thread. Three things may end it, whichever comes first: the batch's answer (posted from a compute thread), the
+// deadline's timer, the client hanging up. The other two then find it ended and do nothing.
+
+#include "runtime/serving/rest_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "runtime/base/version.h"
+
+namespace serin::serving {
+namespace {
+
+int http_status(Code code) {
+  switch (code) {
+    case Code::kNotFound: return 404;
+    case Code::kTooLarge: return 413;
+    case Code::kOverloaded: return 429;
+    case Code::kCancelled: return 499;
+    case Code::kUnavailable: return 503;
+    case Code::kDeadlineExceeded: return 504;
+    case Code::kInternal:
+    case Code::kCorrupt:
+    case Code::kIo: return 500;
+    default: return 400;
+  }
+}
+
+net::Response error_response(const Error& error, std::string_view field = {}) {
+  net::Response response = net::json_error(http_status(error.code), error.message);
+  response.headers.set("x-serin-code", code_name(error.code));
+  if (!field.empty()) response.headers.set("x-serin-field", field);
+  return response;
+}
+
+net::Response json(std::string body, int status = 200) {
+  net::Response response;
+  response.status = status;
+  response.headers.set("Content-Type", "application/json");
+  response.body = std::move(body);
+  return response;
+}
+
+net::Response wrong_verb(std::string_view allowed) {
+  net::Response response = net::json_error(405, fmt::format("this path takes {} only", allowed));
+  response.headers.set("Allow", allowed);
+  return response;
+}
+
+// The whole text as a number of milliseconds, 0 < n <= a day.
+std::optional<int64_t> parse_timeout_ms(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc() || end != text.data() + text.size() || value <= 0 || value > 86'400'000) return std::nullopt;
+  return value;
+}
+
+std::string take_segment(std::string_view& path) {
+  const size_t end = std::min(path.find('/'), path.size());
+  std::string segment(path.substr(0, end));
+  path.remove_prefix(std::min(end + 1, path.size()));
+  return segment;
+}
+
+}  // namespace
+
+/// /v2/models/<model>[/versions/<version>][/<action>]
+struct RestApi::Route {
+  std::string model, version, action;
+
+  static std::optional<Route> parse(std::string_view path) {
+    constexpr std::string_view kPrefix = "/v2/models/";
+    if (!path.starts_with(kPrefix)) return std::nullopt;
+    path.remove_prefix(kPrefix.size());
+    Route route;
+    route.model = take_segment(path);
+    route.action = take_segment(path);
+    if (route.action == "versions") {
+      route.version = take_segment(path);
+      route.action = take_segment(path);
+      if (route.version.empty()) return std::nullopt;
+    }
+    if (route.model.empty() || !path.empty()) return std::nullopt;
+    return route;
+  }
+
+  /// The version asked for, ready to run.
+  Result<std::shared_ptr<Version>> find(const Catalogue& catalogue) const {
+    const auto unknown = [&](std::string_view what) {
+      return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}'{} is not found", model, what)};
+    };
+    const auto entry = catalogue.models.find(model);
+    if (entry == catalogue.models.end()) return unknown("");
+    if (version.empty()) {
+      if (auto latest = entry->second.latest()) return latest;
+      return Error{Code::kUnavailable, fmt::format("model '{}' is not ready: none of its versions is", model)};
+    }
+    for (const auto& [number, held] : entry->second.versions) {
+      if (std::to_string(number) != version) continue;
+      if (held.version) return held.version;
+      return Error{Code::kUnavailable, held.state == VersionState::kLoading
+                                           ? fmt::format("model '{}' version {} is not ready: it is being loaded", model, version)
+                                           : fmt::format("model '{}' version {} is not ready: {}", model, version, held.reason)};
+    }
+    return unknown(fmt::format(" version {}", version));
+  }
+};
+
+struct RestApi::Exchange : std::enable_shared_from_this<Exchange> {
+  Exchange(net::Responder to, std::shared_ptr<Version> by) : responder(std::move(to)), version(std::move(by)) {}
+
+  void finish(Answer answer) {
+    if (ended) return;
+    ended = true;
+    timer = net::Timer();
+    if (!shadow) {
+      if (queued) version->metrics().pending->add(-1);
+      version->metrics().answered(rows, answer, Clock::now() - arrived);
+    }
+    if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
+    net::Response response = answer.outputs ? json(encode(*answer.outputs)) : error_response(answer.outputs.error());
+    if (response.status == 429) response.headers.set("Retry-After", std::to_string(version->retry_after_seconds()));
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
+    response.headers.set("x-serin-version", version->version());
+    responder.send(std::move(response));
+  }
+
+  void fail(Error error) {
+    Answer answer;
+    answer.outputs = std::move(error);
+    if (const auto waiting = job.lock()) waiting->abandoned = true;
+    finish(std::move(answer));
+  }
+
+  std::string encode(const Outputs& outputs) const {
+    protocol::InferResponse response{version->model(), version->version(), id, {}};
+    for (const size_t index : wanted) response.outputs.push_back({version->signature().outputs[index].name, outputs.tensors[index]});
+    return protocol::encode_infer_response(response);
+  }
+
+  net::Responder responder;
+  std::shared_ptr<Version> version;
+  std::weak_ptr<Job> job;  // the job holds the exchange through `done`, never the other way round
+  Clock::time_point arrived;
+  int64_t rows = 1;
+  bool shadow = false;
+  std::string id;
+  std::vector<size_t> wanted;
+  net::Timer timer;
+  bool queued = false, ended = false;
+};
+
+RestApi::RestApi(net::Loops& loops, const Repository& repository, Host& host)
+    : loops_(loops), host_(host), readers_(loops.size(), Published<Catalogue>::Reader(repository.catalogue())) {}
+RestApi::~RestApi() = default;
+
+const Catalogue& RestApi::catalogue() { return *readers_[net::this_loop()].get(); }
+
+void RestApi::handle(net::Request request, net::Responder responder) {
+  std::string_view path = request.path;
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // OVMS clients write it
+  const bool get = request.method == "GET" || request.method == "HEAD";
+
+  const auto reply = [&](net::Response response) {
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(host_.lone_tag()));
+    responder.send(std::move(response));
+  };
+  if (const auto route = Route::parse(path)) {
+    if (route->action == "infer")
+      return request.method == "POST" ? infer(*route, std::move(request), std::move(responder)) : reply(wrong_verb("POST"));
+    if (!route->action.empty() && route->action != "ready") return reply(net::json_error(404, "Not Found"));
+    if (!get) return reply(wrong_verb("GET"));
+    return reply(route->action == "ready" ? model_ready(*route) : metadata(*route));
+  }
+  const bool known = path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" || path == "/v2/models";
+  if (!known) return reply(net::json_error(404, "Not Found"));
+  if (!get) return reply(wrong_verb("GET"));
+  if (path == "/v2") return reply(server_metadata());
+  if (path == "/v2/models") return reply(list_models());
+  if (path == "/v2/health/live") return reply(json(R"({"live":true})"));
+  return reply(ready_ ? json(R"({"ready":true})") : json(R"({"ready":false})", 503));
+}
+
+void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
+  const auto arrived = Clock::now();
+  const auto refuse = [&](const Error& error, std::string_view field = {}) {
+    net::Response response = error_response(error, field);
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(host_.lone_tag()));
+    if (!route.version.empty()) response.headers.set("x-serin-version", route.version);
+    responder.send(std::move(response));
+  };
+  auto version = route.find(catalogue());
+  if (!version) return refuse(version.error());
+  const auto bad = [&](const Error& error, std::string_view field) {
+    if (!request.headers.has("x-serin-shadow")) (*version)->metrics().failure_rejected->add();
+    refuse(error, field);
+  };
+  if (const auto encoding = request.headers.get("Content-Encoding"); !encoding.empty() && encoding != "identity")
+    return bad({Code::kUnsupported, fmt::format("Content-Encoding '{}' is not supported yet: send the body as it is", encoding)},
+               "Content-Encoding");
+  if (request.headers.has("Inference-Header-Content-Length"))
+    return bad({Code::kUnsupported, "binary tensor data is not supported yet: send 'data' as JSON"}, "Inference-Header-Content-Length");
+
+  std::string field;
+  auto decoded = protocol::decode_infer_request(std::move(request.body), (*version)->signature(), &field);
+  if (!decoded) return bad(decoded.error(), field);
+  auto deadline = Clock::time_point::max();
+  if (decoded->timeout_us > 0) deadline = arrived + std::chrono::microseconds(std::min<int64_t>(decoded->timeout_us, 86'400'000'000));
+  if (const auto header = request.headers.get("x-serin-timeout-ms"); !header.empty()) {
+    const auto ms = parse_timeout_ms(header);
+    if (!ms)
+      return bad({Code::kInvalidArgument, "header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000"},
+                 "x-serin-timeout-ms");
+    deadline = std::min(deadline, arrived + std::chrono::milliseconds(*ms));
+  }
+
+  auto exchange = std::make_shared<Exchange>(std::move(responder), *version);
+  exchange->id = std::move(decoded->id);
+  exchange->wanted = std::move(decoded->outputs);
+  exchange->arrived = arrived;
+  exchange->shadow = request.headers.get("x-serin-shadow") == "1";
+
+  const auto job = std::make_shared<Job>();
+  job->inputs = std::move(decoded->inputs);
+  job->memory = std::move(decoded->memory);
+  job->arrived = arrived;
+  job->deadline = deadline;
+  job->shadow = exchange->shadow;
+  job->done = [exchange, &loops = loops_, loop = net::this_loop()](Answer answer) {
+    loops.post(loop, [exchange, held = std::make_shared<Answer>(std::move(answer))] { exchange->finish(std::move(*held)); });
+  };
+  exchange->job = job;
+  exchange->responder.on_cancel([weak = std::weak_ptr(exchange)] {
+    if (const auto held = weak.lock()) held->fail({Code::kCancelled, "the client hung up"});
+  });
+  if (deadline != Clock::time_point::max()) {
+    exchange->timer = net::after(deadline - Clock::now(), [weak = std::weak_ptr(exchange)] {
+      if (const auto held = weak.lock()) held->fail({Code::kDeadlineExceeded, "the deadline passed before the answer was ready"});
+    });
+  }
+  exchange->queued = true;
+  if (auto queued = exchange->version->submit(job); !queued) {
+    exchange->queued = false;
+    exchange->fail(queued.error());
+  }
+  exchange->rows = job->rows;
+}
+
+net::Response RestApi::metadata(const Route& route) {
+  const auto version = route.find(catalogue());
+  if (!version) return error_response(version.error());
+  std::vector<std::string> versions;
+  for (const auto& [number, entry] : catalogue().models.find(route.model)->second.versions)
+    if (entry.version) versions.push_back(std::to_string(number));
+  net::Response response = json(protocol::encode_model_metadata(route.model, versions, "onnx_serin", (*version)->signature().inputs,
+                                                                (*version)->signature().outputs));
+  response.headers.set("x-serin-version", (*version)->version());
+  return response;
+}
+
+net::Response RestApi::model_ready(const Route& route) {
+  const auto version = route.find(catalogue());
+  if (!version && version.error().code == Code::kNotFound) return error_response(version.error());
+  net::Response response =
+      json(fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), version.has_value()), version ? 200 : 503);
+  if (!version) response.headers.set("x-serin-reason", version.error().message);
+  return response;
+}
+
+net::Response RestApi::server_metadata() const {
+  return json(fmt::format(R"({{"name":"{}","version":"{}","extensions":[]}})", kName, kVersion));
+}
+
+net::Response RestApi::list_models() {
+  std::string names;
+  for (const auto& [name, entry] : catalogue().models) names += (names.empty() ? "" : ",") + net::json_quote(name);
+  return json(fmt::format(R"({{"models":[{}]}})", names));
+}
+
+}  // namespace serin::serving

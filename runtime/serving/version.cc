@@ -1,0 +1,153 @@
+// version.cc: load aside, warm, serve. A batch that fails is run again job by job, so that one client's bad index costs nobody else an answer.
+
+#include "runtime/serving/version.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "runtime/base/log.h"
+
+namespace serin::serving {
+namespace {
+
+std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
+  std::vector<protocol::TensorSpec> specs;
+  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape});
+  return specs;
+}
+
+Status check_servable(const protocol::Signature& signature) {
+  for (const auto* list : {&signature.inputs, &signature.outputs})
+    for (const protocol::TensorSpec& spec : *list)
+      if (dtype_size(spec.dtype) == 0 || spec.dtype == DType::kFloat16 || spec.dtype == DType::kBFloat16)
+        return Error{Code::kUnsupported,
+                     fmt::format("tensor '{}' is {}, which cannot be served yet", spec.name, protocol::oip_datatype(spec.dtype))};
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Version>> Version::load(const std::string& model, const std::string& version, const std::string& path,
+                                               const ModelSettings& settings, Host& host) {
+  const auto started = Clock::now();
+  std::shared_ptr<Version> loaded(new Version(model, version, host));
+  if (auto prepared = loaded->prepare(path, settings); !prepared)
+    return prepared.error().in(fmt::format("model '{}' version {}", model, version));
+  loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
+  return loaded;
+}
+
+Status Version::prepare(const std::string& path, const ModelSettings& settings) {
+  engine::LoadOptions options;
+  options.threads = settings.threads;
+  SERIN_TRY(engine_, engine::Model::load(path, host_.backend, options));
+  signature_ = {fmt::format("model '{}' version {}", model_, version_), specs_of(engine_->inputs()), specs_of(engine_->outputs())};
+  SERIN_CHECK(check_servable(signature_));
+
+  max_batch_ = engine_->batchable().yes ? settings.max_batch : 1;
+  if (!engine_->batchable().yes && settings.max_batch > 1)
+    log::info("model '{}' version {}: requests are run one by one: {}", model_, version_, engine_->batchable().why_not);
+  const auto count = static_cast<size_t>(settings.instances.value_or(std::max(1, host_.pool.threads() / settings.threads)));
+  for (size_t i = 0; i < count; ++i) instances_.push_back(std::make_unique<Instance>(engine_, max_batch_));
+  metrics_ = std::make_unique<ModelMetrics>(host_.metrics, model_, version_);
+
+  // The batcher must not own the version that owns it; a pool task holds both for as long as a batch runs.
+  batcher_ = std::make_shared<Batcher>(Batcher::Options{count, max_batch_, settings.queue_limit}, host_.pool,
+                                       [weak = weak_from_this()](size_t instance, std::span<const JobPtr> batch) {
+                                         if (const auto self = weak.lock()) self->run_batch(instance, batch);
+                                       });
+  if (settings.warmup) SERIN_CHECK(warm_up());
+  metrics_->weight_bytes->set(static_cast<double>(engine_->weight_bytes()));
+  metrics_->arena_bytes->set(static_cast<double>(instances_.front()->arena_bytes()));
+  return {};
+}
+
+// Every instance runs batch 1 and the largest one on zeros: plans are made, weights packed, and the curve has its first point before a client waits.
+Status Version::warm_up() {
+  for (const int64_t rows : {int64_t{1}, max_batch_}) {
+    for (const auto& instance : instances_) {
+      auto job = std::make_shared<Job>();
+      job->rows = rows;
+      size_t bytes = 0;
+      for (const engine::TensorInfo& info : engine_->inputs()) {
+        TensorView view{info.dtype, info.shape, nullptr};
+        for (size_t axis = 0; axis < view.shape.rank(); ++axis) {
+          if (view.shape[axis] >= 0) continue;
+          if (axis != 0) return {};  // other free dimensions: nobody said which sizes will come
+          view.shape[axis] = rows;
+        }
+        bytes += view.bytes() + AlignedBuffer::kAlignment;
+        job->inputs.push_back(view);
+      }
+      job->memory = AlignedBuffer(bytes);
+      std::memset(job->memory.data(), 0, bytes);
+      size_t offset = 0;
+      for (TensorView& view : job->inputs) {
+        view.data = job->memory.data() + offset;
+        offset += (view.bytes() + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
+      }
+      const JobPtr jobs[] = {std::move(job)};
+      Instance::RunResult ran = instance->run(jobs);
+      if (!ran.status) return ran.status.error().in("warm-up");
+      ran = instance->run(jobs);  // the second run is what a client will see
+      batcher_->learn(ran.bucket_rows, ran.infer);
+    }
+    if (max_batch_ == 1) break;
+  }
+  return {};
+}
+
+Status Version::submit(JobPtr job) {
+  if (engine_->batchable().yes) {
+    job->rows = job->inputs.empty() ? 1 : job->inputs.front().shape[0];
+    for (size_t i = 1; i < job->inputs.size(); ++i) {
+      if (job->inputs[i].shape[0] != job->rows)
+        return Error{Code::kInvalidArgument,
+                     fmt::format("{}: inputs '{}' and '{}' disagree on the batch: {} and {} rows", signature_.model,
+                                 signature_.inputs[0].name, signature_.inputs[i].name, job->rows, job->inputs[i].shape[0])};
+    }
+    if (job->rows > max_batch_)
+      return Error{Code::kInvalidArgument, fmt::format("{}: inference request batch-size must be <= {}, the request has {}",
+                                                       signature_.model, max_batch_, job->rows)};
+  } else if (auto bound = engine::bindings_for(engine_->inputs(), job->inputs); !bound) {
+    return bound.error().in(signature_.model);
+  }
+  const bool counted = !job->shadow;
+  if (counted) metrics_->pending->add(1);
+  auto queued = batcher_->submit(std::move(job));
+  if (!queued && counted) metrics_->pending->add(-1);
+  if (!queued) return queued.error().in(signature_.model);
+  return {};
+}
+
+void Version::run_batch(size_t instance, std::span<const JobPtr> batch) {
+  const auto taken = Clock::now();
+  Instance::RunResult ran = instances_[instance]->run(batch);
+  if (!batch.front()->shadow) metrics_->ran_batch();
+  if (!ran.status && batch.size() > 1) {
+    for (const JobPtr& job : batch) run_alone(instance, job);
+    return;
+  }
+  if (ran.status) batcher_->learn(ran.bucket_rows, ran.infer);
+
+  const uint64_t seq = host_.next_batch.fetch_add(1, std::memory_order_relaxed);
+  const auto n = static_cast<uint32_t>(batch.size());
+  for (uint32_t i = 0; i < n; ++i) {
+    Answer answer;
+    answer.batch = {host_.boot, seq, i, n};
+    answer.timing = {taken - batch[i]->arrived, ran.input, ran.infer};
+    if (ran.status)
+      answer.outputs = std::move(ran.outputs[i]);
+    else
+      answer.outputs = ran.status.error().in(signature_.model);
+    batch[i]->done(std::move(answer));
+  }
+}
+
+void Version::run_alone(size_t instance, const JobPtr& job) {
+  const JobPtr alone[] = {job};
+  run_batch(instance, alone);
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,66 @@
+// version.h: one loaded version of a model: engine model, instances, batcher, metrics.
+//
+// Immutable from outside once loaded, shared by whoever is answering a request with it; it goes when the last of them is done.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "runtime/base/metrics.h"
+#include "runtime/base/result.h"
+#include "runtime/protocol/oip_rest.h"
+#include "runtime/serving/batcher.h"
+#include "runtime/serving/instance.h"
+#include "runtime/serving/metrics.h"
+#include "runtime/serving/settings.h"
+
+namespace serin::serving {
+
+/// What every version of every model shares.
+struct Host {
+  const kernels::Backend& backend;
+  ComputePool& pool;
+  metrics::Registry& metrics;
+  uint64_t boot = 0;  ///< random: names this start of the process in x-serin-batch
+  std::atomic<uint64_t> next_batch{1};
+  protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
+};
+
+class Version : public std::enable_shared_from_this<Version> {
+ public:
+  /// Reads, plans and warms. The error names model and version.
+  static Result<std::shared_ptr<Version>> load(const std::string& model, const std::string& version, const std::string& path,
+                                               const ModelSettings& settings, Host& host);
+
+  const std::string& model() const { return model_; }
+  const std::string& version() const { return version_; }
+  const protocol::Signature& signature() const { return signature_; }
+  int64_t max_batch() const { return max_batch_; }
+  ModelMetrics& metrics() const { return *metrics_; }
+  Host& host() const { return host_; }
+
+  /// Queues a job whose inputs were checked against the signature. kOverloaded (queue full), kInvalidArgument (more rows than max_batch).
+  Status submit(JobPtr job);
+  int64_t retry_after_seconds() const { return batcher_->retry_after_seconds(); }
+  bool idle() const { return batcher_->idle(); }
+
+ private:
+  Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
+  Status prepare(const std::string& path, const ModelSettings& settings);
+  Status warm_up();
+  void run_batch(size_t instance, std::span<const JobPtr> batch);
+  void run_alone(size_t instance, const JobPtr& job);
+
+  const std::string model_, version_;
+  Host& host_;
+  std::shared_ptr<engine::Model> engine_;
+  protocol::Signature signature_;
+  int64_t max_batch_ = 1;
+  std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to
+  std::shared_ptr<Batcher> batcher_;
+  std::unique_ptr<ModelMetrics> metrics_;
+};
+
+}  // namespace serin::serving
