@@ -25,9 +25,7 @@ Prepared Backend::prepare(const OpDesc& desc, PrepareContext& context) const {
 }
 
 PackedWeights::Buffer::Buffer(size_t size) : data(static_cast<std::byte*>(::operator new(size, kAlignment))), bytes(size) {}
-PackedWeights::Buffer::~Buffer() {
-  ::operator delete(data, kAlignment);
-}
+PackedWeights::Buffer::~Buffer() { ::operator delete(data, kAlignment); }
 
 std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std::string_view layout, size_t bytes,
                                                                 const std::function<void(std::byte*)>& pack) {
@@ -74,12 +72,9 @@ Isa best_isa() {
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {
-    case Isa::kScalar:
-      return "scalar";
-    case Isa::kAvx2:
-      return "avx2";
-    case Isa::kAvx512:
-      return "avx512";
+    case Isa::kScalar: return "scalar";
+    case Isa::kAvx2: return "avx2";
+    case Isa::kAvx512: return "avx512";
   }
   return "?";
 }

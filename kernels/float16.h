@@ -24,9 +24,7 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-SERIN_HD inline float to_float(BFloat16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
+SERIN_HD inline float to_float(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 
 SERIN_HD inline float to_float(Half x) {
   const uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000u) << 16;
@@ -70,11 +68,7 @@ SERIN_HD inline float round_to_odd(double x) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-SERIN_HD inline Half to_half(double x) {
-  return to_half(round_to_odd(x));
-}
-SERIN_HD inline BFloat16 to_bfloat16(double x) {
-  return to_bfloat16(round_to_odd(x));
-}
+SERIN_HD inline Half to_half(double x) { return to_half(round_to_odd(x)); }
+SERIN_HD inline BFloat16 to_bfloat16(double x) { return to_bfloat16(round_to_odd(x)); }
 
 }  // namespace serin::kernels

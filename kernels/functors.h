@@ -118,48 +118,27 @@ SERIN_HD inline C sign(C x) {
 template <class C>
 SERIN_HD inline C unary_float(UnaryFn fn, C x, C alpha, C beta) {
   switch (fn) {
-    case UnaryFn::kReciprocal:
-      return C(1) / x;
-    case UnaryFn::kSqrt:
-      return std::sqrt(x);
-    case UnaryFn::kExp:
-      return std::exp(x);
-    case UnaryFn::kLog:
-      return std::log(x);
-    case UnaryFn::kErf:
-      return std::erf(x);
-    case UnaryFn::kSin:
-      return std::sin(x);
-    case UnaryFn::kCos:
-      return std::cos(x);
-    case UnaryFn::kTanh:
-      return std::tanh(x);
-    case UnaryFn::kSigmoid:
-      return sigmoid(x);
-    case UnaryFn::kLeakyRelu:
-      return x < 0 ? alpha * x : x;
-    case UnaryFn::kElu:
-      return x < 0 ? alpha * std::expm1(x) : x;
-    case UnaryFn::kSoftplus:
-      return (x > 0 ? x : x != x ? x : C(0)) + std::log1p(std::exp(-std::fabs(x)));
-    case UnaryFn::kHardSigmoid:
-      return clip(alpha * x + beta, C(0), C(1));
-    case UnaryFn::kHardSwish:
-      return x * clip(x / C(6) + C(0.5), C(0), C(1));
-    case UnaryFn::kSilu:
-      return x * sigmoid(x);
-    case UnaryFn::kGelu:
-      return gelu(x);
-    case UnaryFn::kGeluTanh:
-      return gelu_tanh(x);
-    case UnaryFn::kFloor:
-      return std::floor(x);
-    case UnaryFn::kCeil:
-      return std::ceil(x);
-    case UnaryFn::kRound:
-      return std::nearbyint(x);  // half to even
-    default:
-      return x;
+    case UnaryFn::kReciprocal: return C(1) / x;
+    case UnaryFn::kSqrt: return std::sqrt(x);
+    case UnaryFn::kExp: return std::exp(x);
+    case UnaryFn::kLog: return std::log(x);
+    case UnaryFn::kErf: return std::erf(x);
+    case UnaryFn::kSin: return std::sin(x);
+    case UnaryFn::kCos: return std::cos(x);
+    case UnaryFn::kTanh: return std::tanh(x);
+    case UnaryFn::kSigmoid: return sigmoid(x);
+    case UnaryFn::kLeakyRelu: return x < 0 ? alpha * x : x;
+    case UnaryFn::kElu: return x < 0 ? alpha * std::expm1(x) : x;
+    case UnaryFn::kSoftplus: return (x > 0 ? x : x != x ? x : C(0)) + std::log1p(std::exp(-std::fabs(x)));
+    case UnaryFn::kHardSigmoid: return clip(alpha * x + beta, C(0), C(1));
+    case UnaryFn::kHardSwish: return x * clip(x / C(6) + C(0.5), C(0), C(1));
+    case UnaryFn::kSilu: return x * sigmoid(x);
+    case UnaryFn::kGelu: return gelu(x);
+    case UnaryFn::kGeluTanh: return gelu_tanh(x);
+    case UnaryFn::kFloor: return std::floor(x);
+    case UnaryFn::kCeil: return std::ceil(x);
+    case UnaryFn::kRound: return std::nearbyint(x);  // half to even
+    default: return x;
   }
 }
 
@@ -167,25 +146,19 @@ SERIN_HD inline C unary_float(UnaryFn fn, C x, C alpha, C beta) {
 template <class T>
 constexpr bool unary_accepts(UnaryFn fn) {
   switch (fn) {
-    case UnaryFn::kIdentity:
-      return true;
-    case UnaryFn::kNot:
-      return std::is_same_v<T, bool>;
+    case UnaryFn::kIdentity: return true;
+    case UnaryFn::kNot: return std::is_same_v<T, bool>;
     case UnaryFn::kAbs:
     case UnaryFn::kNeg:
     case UnaryFn::kSign:
     case UnaryFn::kRelu:
-    case UnaryFn::kClip:
-      return !std::is_same_v<T, bool>;
-    default:
-      return kIsFloatKind<T>;
+    case UnaryFn::kClip: return !std::is_same_v<T, bool>;
+    default: return kIsFloatKind<T>;
   }
 }
 
 /// The functions that answer bool; all others answer their input's type.
-constexpr bool is_predicate(UnaryFn fn) {
-  return fn == UnaryFn::kNot || fn == UnaryFn::kIsNaN || fn == UnaryFn::kIsInf;
-}
+constexpr bool is_predicate(UnaryFn fn) { return fn == UnaryFn::kNot || fn == UnaryFn::kIsNaN || fn == UnaryFn::kIsInf; }
 
 template <class C>
 SERIN_HD inline bool unary_predicate(UnaryFn fn, C x, float alpha) {
@@ -202,20 +175,13 @@ SERIN_HD inline bool unary_predicate(UnaryFn fn, C x, float alpha) {
 template <class C>
 SERIN_HD inline C unary(UnaryFn fn, C x, float alpha, float beta) {
   switch (fn) {
-    case UnaryFn::kIdentity:
-      return x;
-    case UnaryFn::kAbs:
-      return x < 0 ? negate(x) : x == 0 ? C(0) : x;
-    case UnaryFn::kNeg:
-      return negate(x);
-    case UnaryFn::kSign:
-      return sign(x);
-    case UnaryFn::kRelu:
-      return x < 0 ? C(0) : x;
-    case UnaryFn::kClip:
-      return clip(x, cast<C>(alpha), cast<C>(beta));
-    default:
-      break;
+    case UnaryFn::kIdentity: return x;
+    case UnaryFn::kAbs: return x < 0 ? negate(x) : x == 0 ? C(0) : x;
+    case UnaryFn::kNeg: return negate(x);
+    case UnaryFn::kSign: return sign(x);
+    case UnaryFn::kRelu: return x < 0 ? C(0) : x;
+    case UnaryFn::kClip: return clip(x, cast<C>(alpha), cast<C>(beta));
+    default: break;
   }
   if constexpr (std::is_floating_point_v<C>)
     return unary_float(fn, x, C(alpha), C(beta));
@@ -284,12 +250,8 @@ SERIN_HD inline C maximum(C a, C b) {
   return a > b || a != a ? a : b;
 }
 
-constexpr bool is_compare(BinaryFn fn) {
-  return fn >= BinaryFn::kEqual && fn <= BinaryFn::kGreaterOrEqual;
-}
-constexpr bool is_logical(BinaryFn fn) {
-  return fn == BinaryFn::kAnd || fn == BinaryFn::kOr || fn == BinaryFn::kXor;
-}
+constexpr bool is_compare(BinaryFn fn) { return fn >= BinaryFn::kEqual && fn <= BinaryFn::kGreaterOrEqual; }
+constexpr bool is_logical(BinaryFn fn) { return fn == BinaryFn::kAnd || fn == BinaryFn::kOr || fn == BinaryFn::kXor; }
 
 /// Whether `fn` has a meaning for elements of T (bool: Equal, And, Or, Xor).
 template <class T>
@@ -304,24 +266,15 @@ constexpr bool binary_accepts(BinaryFn fn) {
 template <class C>
 SERIN_HD inline bool binary_predicate(BinaryFn fn, C a, C b) {
   switch (fn) {
-    case BinaryFn::kEqual:
-      return a == b;
-    case BinaryFn::kLess:
-      return a < b;
-    case BinaryFn::kLessOrEqual:
-      return a <= b;
-    case BinaryFn::kGreater:
-      return a > b;
-    case BinaryFn::kGreaterOrEqual:
-      return a >= b;
-    case BinaryFn::kAnd:
-      return a != C(0) && b != C(0);
-    case BinaryFn::kOr:
-      return a != C(0) || b != C(0);
-    case BinaryFn::kXor:
-      return (a != C(0)) != (b != C(0));
-    default:
-      return false;
+    case BinaryFn::kEqual: return a == b;
+    case BinaryFn::kLess: return a < b;
+    case BinaryFn::kLessOrEqual: return a <= b;
+    case BinaryFn::kGreater: return a > b;
+    case BinaryFn::kGreaterOrEqual: return a >= b;
+    case BinaryFn::kAnd: return a != C(0) && b != C(0);
+    case BinaryFn::kOr: return a != C(0) || b != C(0);
+    case BinaryFn::kXor: return (a != C(0)) != (b != C(0));
+    default: return false;
   }
 }
 
@@ -331,26 +284,16 @@ SERIN_HD inline C binary(BinaryFn fn, C a, C b) {
   // Sums, differences and products of integers wrap: computed unsigned, in 64 bits so that no promotion to int can overflow.
   using W = std::conditional_t<std::is_integral_v<C>, uint64_t, C>;
   switch (fn) {
-    case BinaryFn::kAdd:
-      return static_cast<C>(static_cast<W>(a) + static_cast<W>(b));
-    case BinaryFn::kSub:
-      return static_cast<C>(static_cast<W>(a) - static_cast<W>(b));
-    case BinaryFn::kMul:
-      return static_cast<C>(static_cast<W>(a) * static_cast<W>(b));
-    case BinaryFn::kDiv:
-      return divide(a, b);
-    case BinaryFn::kPow:
-      return power(a, b);
-    case BinaryFn::kMod:
-      return remainder_of_divisor(a, b);
-    case BinaryFn::kFMod:
-      return remainder_of_dividend(a, b);
-    case BinaryFn::kMin:
-      return minimum(a, b);
-    case BinaryFn::kMax:
-      return maximum(a, b);
-    default:
-      return a;
+    case BinaryFn::kAdd: return static_cast<C>(static_cast<W>(a) + static_cast<W>(b));
+    case BinaryFn::kSub: return static_cast<C>(static_cast<W>(a) - static_cast<W>(b));
+    case BinaryFn::kMul: return static_cast<C>(static_cast<W>(a) * static_cast<W>(b));
+    case BinaryFn::kDiv: return divide(a, b);
+    case BinaryFn::kPow: return power(a, b);
+    case BinaryFn::kMod: return remainder_of_divisor(a, b);
+    case BinaryFn::kFMod: return remainder_of_dividend(a, b);
+    case BinaryFn::kMin: return minimum(a, b);
+    case BinaryFn::kMax: return maximum(a, b);
+    default: return a;
   }
 }
 

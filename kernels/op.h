@@ -88,7 +88,7 @@ struct Unary {
 };  // x -> y
 struct Binary {
   BinaryFn fn = BinaryFn::kAdd;
-};                 // a, b -> y
+};  // a, b -> y
 struct Select {};  // condition (bool), a, b -> y (Where)
 struct Cast {};    // x -> y; the dtypes are in the descriptions
 /// x [n, c, spatial...], weight [o, c/group, kernel...], bias [o]? , residual? -> y. Pads are explicit: begin then end, one each per
@@ -148,7 +148,7 @@ struct ArgMax {
   int64_t axis = 0;
   bool min = false;
   bool last = false;
-};                  // x -> i64; `last`: the last of equals wins
+};  // x -> i64; `last`: the last of equals wins
 struct NonZero {};  // x -> i64 [rank, bounded by elements(x)]; sets the true count in the output's shape
 struct CumSum {
   int64_t axis = 0;

@@ -39,24 +39,19 @@ constexpr size_t dtype_size(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kInt8:
-    case DType::kUInt8:
-      return 1;
+    case DType::kUInt8: return 1;
     case DType::kInt16:
     case DType::kUInt16:
     case DType::kFloat16:
-    case DType::kBFloat16:
-      return 2;
+    case DType::kBFloat16: return 2;
     case DType::kInt32:
     case DType::kUInt32:
-    case DType::kFloat32:
-      return 4;
+    case DType::kFloat32: return 4;
     case DType::kInt64:
     case DType::kUInt64:
-    case DType::kFloat64:
-      return 8;
+    case DType::kFloat64: return 8;
     case DType::kUndefined:
-    case DType::kString:
-      return 0;
+    case DType::kString: return 0;
   }
   return 0;
 }

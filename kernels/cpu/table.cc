@@ -1,50 +1,88 @@
-// table.cc: which kernel runs an operator on the CPU. For each kind the rows are tried from left to right; the first that accepts runs it,
-// and the last accepts whatever can be computed at all.
+// table.cc: which kernel runs an operator on the CPU. For each kind the rows are tried from left to right; the first that accepts runs it, and
+// the last accepts whatever can be computed at all. `serin inspect --explain` prints who refused and why.
 
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/onednn_loader.h"
 #include "kernels/ref/ref.h"
 
 namespace serin::kernels {
 
 namespace {
 
-using PrepareFn = std::unique_ptr<Kernel> (*)(const OpDesc&, PrepareContext&, std::string& why);
 using Rows = std::vector<KernelRow>;
+using RefFn = std::unique_ptr<Kernel> (*)(const OpDesc&, PrepareContext&, std::string& why);
+using SimdFn = std::unique_ptr<Kernel> (*)(const cpu::Simd&, const OpDesc&, PrepareContext&, std::string& why);
 
-KernelRow ref_row(PrepareFn prepare) {
-  return {"ref", prepare};
+const cpu::Simd& simd_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return cpu::kSimdAvx512;
+  if (isa == Isa::kAvx2) return cpu::kSimdAvx2;
+#endif
+  return cpu::kSimdPortable;
 }
 
-/// In the order of kernels::Op.
-KernelTable reference_table() {
+KernelRow ref_row(RefFn prepare) { return {"ref", prepare}; }
+
+/// Rows compiled for each instruction set.
+struct VectorRows {
+  Isa isa;
+  KernelRow operator()(std::string_view name, SimdFn prepare) const {
+    const cpu::Simd& simd = simd_for(isa);
+    return {std::string(name) + "_" + std::string(isa_name(isa)),
+            [&simd, prepare](const OpDesc& desc, PrepareContext& context, std::string& why) { return prepare(simd, desc, context, why); }};
+  }
+};
+
+/// `library` (empty without oneDNN) before our own.
+Rows with(const Rows& library, Rows own) {
+  own.insert(own.begin(), library.begin(), library.end());
+  return own;
+}
+
+/// In the order of kernels::Op. Concat and Gather are loops over memcpy already in their reference form.
+KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
+  const VectorRows simd{isa};
   return {
-      Rows{ref_row(ref::unary)},         // Unary
-      Rows{ref_row(ref::binary)},        // Binary
-      Rows{ref_row(ref::select)},        // Select
-      Rows{ref_row(ref::cast)},          // Cast
-      Rows{ref_row(ref::conv)},          // Conv
-      Rows{ref_row(ref::matmul)},        // MatMul
-      Rows{ref_row(ref::pool)},          // Pool
-      Rows{ref_row(ref::reduce)},        // Reduce
-      Rows{ref_row(ref::softmax)},       // Softmax
-      Rows{ref_row(ref::layer_norm)},    // LayerNorm
-      Rows{ref_row(ref::batch_norm)},    // BatchNorm
-      Rows{ref_row(ref::strided_copy)},  // StridedCopy
-      Rows{ref_row(ref::concat)},        // Concat
-      Rows{ref_row(ref::pad)},           // Pad
-      Rows{ref_row(ref::gather)},        // Gather
-      Rows{ref_row(ref::arg_max)},       // ArgMax
-      Rows{ref_row(ref::non_zero)},      // NonZero
-      Rows{ref_row(ref::cum_sum)},       // CumSum
+      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},                             // Unary
+      Rows{simd("binary_f32", cpu::binary), ref_row(ref::binary)},                          // Binary
+      Rows{ref_row(ref::select)},                                                           // Select
+      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                    // Cast
+      with(onednn.conv, {simd("conv_f32_columns", cpu::conv), ref_row(ref::conv)}),         // Conv
+      with(onednn.matmul, {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),  // MatMul
+      Rows{simd("pool_f32", cpu::pool), ref_row(ref::pool)},                                // Pool
+      Rows{simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},                          // Reduce
+      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                       // Softmax
+      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},              // LayerNorm
+      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},              // BatchNorm
+      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},            // StridedCopy
+      Rows{ref_row(ref::concat)},                                                           // Concat
+      Rows{ref_row(ref::pad)},                                                              // Pad
+      Rows{ref_row(ref::gather)},                                                           // Gather
+      Rows{ref_row(ref::arg_max)},                                                          // ArgMax
+      Rows{ref_row(ref::non_zero)},                                                         // NonZero
+      Rows{ref_row(ref::cum_sum)},                                                          // CumSum
   };
+}
+
+/// The last row of each kind alone.
+KernelTable reference_table() {
+  KernelTable table = cpu_table(Isa::kScalar, {});
+  for (Rows& rows : table) rows.erase(rows.begin(), rows.end() - 1);
+  return table;
 }
 
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string* note) {
-  const std::string name = "cpu " + std::string(options.reference_only ? "ref" : isa_name(options.isa));
-  if (note) *note = name;
-  return std::make_unique<Backend>(name, reference_table());
+  if (options.reference_only) {
+    if (note) *note = "cpu ref";
+    return std::make_unique<Backend>("cpu ref", reference_table());
+  }
+  const std::string name = "cpu " + std::string(isa_name(options.isa));
+  const onednn::Loaded loaded = onednn::load(options);
+  if (note) *note = name + ", " + loaded.note;
+  return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin));
 }
 
 }  // namespace serin::kernels

@@ -19,9 +19,7 @@ Prepared for_sizes(const OpDesc& desc, std::string& why, F&& make) {
   });
 }
 
-bool axis_fits(int64_t axis, const Shape& shape) {
-  return axis >= 0 && axis < static_cast<int64_t>(shape.rank());
-}
+bool axis_fits(int64_t axis, const Shape& shape) { return axis >= 0 && axis < static_cast<int64_t>(shape.rank()); }
 
 template <class T>
 Fault run_strided_copy(const StridedCopy& op, Inputs in, Outputs out) {

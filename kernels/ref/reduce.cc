@@ -17,14 +17,10 @@ template <class S>
 S neutral(ReduceFn fn) {
   using Limits = std::numeric_limits<S>;
   switch (fn) {
-    case ReduceFn::kProd:
-      return S(1);
-    case ReduceFn::kMax:
-      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case ReduceFn::kMin:
-      return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    default:
-      return S(0);
+    case ReduceFn::kProd: return S(1);
+    case ReduceFn::kMax: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    case ReduceFn::kMin: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    default: return S(0);
   }
 }
 
@@ -32,19 +28,13 @@ template <class S>
 S accumulate(ReduceFn fn, S sum, S x) {
   switch (fn) {
     case ReduceFn::kSum:
-    case ReduceFn::kMean:
-      return kernels::binary(BinaryFn::kAdd, sum, x);
-    case ReduceFn::kMax:
-      return maximum(x, sum);
-    case ReduceFn::kMin:
-      return minimum(x, sum);
-    case ReduceFn::kProd:
-      return kernels::binary(BinaryFn::kMul, sum, x);
-    case ReduceFn::kL1:
-      return kernels::binary(BinaryFn::kAdd, sum, kernels::unary(UnaryFn::kAbs, x, 0.f, 0.f));
+    case ReduceFn::kMean: return kernels::binary(BinaryFn::kAdd, sum, x);
+    case ReduceFn::kMax: return maximum(x, sum);
+    case ReduceFn::kMin: return minimum(x, sum);
+    case ReduceFn::kProd: return kernels::binary(BinaryFn::kMul, sum, x);
+    case ReduceFn::kL1: return kernels::binary(BinaryFn::kAdd, sum, kernels::unary(UnaryFn::kAbs, x, 0.f, 0.f));
     case ReduceFn::kL2:
-    case ReduceFn::kSumSquare:
-      return kernels::binary(BinaryFn::kAdd, sum, kernels::binary(BinaryFn::kMul, x, x));
+    case ReduceFn::kSumSquare: return kernels::binary(BinaryFn::kAdd, sum, kernels::binary(BinaryFn::kMul, x, x));
   }
   return sum;
 }
@@ -134,9 +124,7 @@ Fault run_cum_sum(const CumSum& op, Inputs in, Outputs out) {
   return kOk;
 }
 
-bool axis_fits(int64_t axis, const Shape& shape) {
-  return axis >= 0 && axis < static_cast<int64_t>(shape.rank());
-}
+bool axis_fits(int64_t axis, const Shape& shape) { return axis >= 0 && axis < static_cast<int64_t>(shape.rank()); }
 
 }  // namespace
 

@@ -19,35 +19,21 @@ struct Element {};
 template <class F>
 auto visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kBool:
-      return f(Element<bool>{});
-    case DType::kInt8:
-      return f(Element<int8_t>{});
-    case DType::kInt16:
-      return f(Element<int16_t>{});
-    case DType::kInt32:
-      return f(Element<int32_t>{});
-    case DType::kInt64:
-      return f(Element<int64_t>{});
-    case DType::kUInt8:
-      return f(Element<uint8_t>{});
-    case DType::kUInt16:
-      return f(Element<uint16_t>{});
-    case DType::kUInt32:
-      return f(Element<uint32_t>{});
-    case DType::kUInt64:
-      return f(Element<uint64_t>{});
-    case DType::kFloat16:
-      return f(Element<Half>{});
-    case DType::kBFloat16:
-      return f(Element<BFloat16>{});
-    case DType::kFloat32:
-      return f(Element<float>{});
-    case DType::kFloat64:
-      return f(Element<double>{});
+    case DType::kBool: return f(Element<bool>{});
+    case DType::kInt8: return f(Element<int8_t>{});
+    case DType::kInt16: return f(Element<int16_t>{});
+    case DType::kInt32: return f(Element<int32_t>{});
+    case DType::kInt64: return f(Element<int64_t>{});
+    case DType::kUInt8: return f(Element<uint8_t>{});
+    case DType::kUInt16: return f(Element<uint16_t>{});
+    case DType::kUInt32: return f(Element<uint32_t>{});
+    case DType::kUInt64: return f(Element<uint64_t>{});
+    case DType::kFloat16: return f(Element<Half>{});
+    case DType::kBFloat16: return f(Element<BFloat16>{});
+    case DType::kFloat32: return f(Element<float>{});
+    case DType::kFloat64: return f(Element<double>{});
     case DType::kUndefined:
-    case DType::kString:
-      break;
+    case DType::kString: break;
   }
   return f(Element<void>{});
 }
@@ -56,16 +42,11 @@ auto visit_dtype(DType dtype, F&& f) {
 template <class F>
 auto visit_size(DType dtype, F&& f) {
   switch (dtype_size(dtype)) {
-    case 1:
-      return f(Element<uint8_t>{});
-    case 2:
-      return f(Element<uint16_t>{});
-    case 4:
-      return f(Element<uint32_t>{});
-    case 8:
-      return f(Element<uint64_t>{});
-    default:
-      return f(Element<void>{});
+    case 1: return f(Element<uint8_t>{});
+    case 2: return f(Element<uint16_t>{});
+    case 4: return f(Element<uint32_t>{});
+    case 8: return f(Element<uint64_t>{});
+    default: return f(Element<void>{});
   }
 }
 
@@ -87,9 +68,7 @@ T narrow(sum_t<T> x) {
   return kernels::cast<T>(x);
 }
 
-inline Prepared refuse_dtype(std::string& why, DType dtype) {
-  return refuse(why, "no kernel for " + std::string(dtype_name(dtype)));
-}
+inline Prepared refuse_dtype(std::string& why, DType dtype) { return refuse(why, "no kernel for " + std::string(dtype_name(dtype))); }
 
 /// Every input from `first` on has the dtype of input `first`, as has output 0.
 inline bool one_dtype(const OpDesc& desc, size_t first = 0) {

@@ -1,0 +1,31 @@
+// cpu.h: the vector kernels, in front of the reference kernels in the table (table.cc). All compute in f32 and refuse what they do not do well.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/simd/simd.h"
+
+namespace serin::kernels::cpu {
+
+using Prepared = std::unique_ptr<Kernel>;
+
+Prepared unary(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared binary(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared reduce(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared softmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared layer_norm(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared batch_norm(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Any dtype; memcpy and blocked transposes, no vector code.
+Prepared strided_copy(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+/// Every input is f32 and, unless `any_output`, so is the output.
+bool is_f32(const OpDesc& desc, std::string& why, bool any_output = false);
+bool is_bounded(const OpDesc& desc);
+
+}  // namespace serin::kernels::cpu

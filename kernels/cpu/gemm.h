@@ -1,0 +1,26 @@
+// gemm.h: matrix multiplication in f32 over a packed B; the inner loop is kernels/cpu/simd/gemm.h.
+//
+// B is packed into panels of simd.panel_width columns: [panel][k][panel_width], zeros past the last column. A is read as it lies, by strides.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/simd/simd.h"
+
+namespace serin::kernels::cpu {
+
+/// A view of a matrix: element (i, j) is at data[i * row + j * column].
+struct MatrixView {
+  const float* data;
+  int64_t row, column;
+};
+
+/// Floats of the packed form of b [k, n].
+int64_t packed_size(const Simd& simd, int64_t k, int64_t n);
+void pack_b(const Simd& simd, MatrixView b, int64_t k, int64_t n, float* packed);
+
+/// y [m, n] with rows y_row apart = a [m, k] * packed b [k, n].
+void gemm(const Simd& simd, int64_t m, int64_t n, int64_t k, MatrixView a, const float* packed, float* y, int64_t y_row);
+
+}  // namespace serin::kernels::cpu

@@ -1,0 +1,132 @@
+// math.h: elementary functions of a vector of floats, within 2 ulp (gelu and softplus: 8) of the true value, special values as functors.h.
+//
+// exp, log and tanh are the classic Cephes reductions and polynomials (netlib.org/cephes). erf is a polynomial of our own on [0, 1], fitted for
+// the least relative error, and beyond it 1 - erfc with the Chebyshev fit of Numerical Recipes (6.2.2, relative error 1.2e-7 everywhere).
+// Compare-and-blend instead of branches: both sides are always computed, and must not be NaN where they are not used only if blend keeps it out.
+#pragma once
+
+namespace serin::kernels::cpu::math {
+
+/// c[0] x^(n-1) + ... + c[n-1].
+template <class V, int kTerms>
+typename V::F polynomial(typename V::F x, const float (&c)[kTerms]) {
+  typename V::F y = V::set(c[0]);
+#pragma GCC unroll 16
+  for (int i = 1; i < kTerms; ++i) y = V::fma(y, x, V::set(c[i]));
+  return y;
+}
+
+/// Numerator of e^r = 1 + r + r^2 p(r), |r| <= ln(2) / 2.
+template <class V>
+typename V::F exp_tail(typename V::F r) {
+  static constexpr float kTail[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                                    4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
+  return polynomial<V>(r, kTail);
+}
+
+/// e^x = 2^n e^r with x = n ln 2 + r.
+template <class V>
+typename V::F exp(typename V::F x) {
+  using F = typename V::F;
+  x = V::max(V::set(-105.f), V::min(V::set(89.f), x));  // beyond: 0 and infinity; keeps NaN
+  const F n = V::round(x * V::set(1.44269504088896341f));
+  F r = V::fma(n, V::set(-0.693359375f), x);  // ln 2 in two parts, so that n ln 2 is exact
+  r = V::fma(n, V::set(2.12194440e-4f), r);
+  const F y = V::fma(r * r, exp_tail<V>(r), r) + V::set(1.f);
+  return V::scale2(y, n);
+}
+
+/// e^x - 1 for x <= 0, without the cancellation near 0.
+template <class V>
+typename V::F expm1_negative(typename V::F x) {
+  const typename V::F near = V::fma(x * x, exp_tail<V>(x), x);
+  return V::blend(V::less(x, V::set(-0.3f)), exp<V>(x) - V::set(1.f), near);
+}
+
+/// log x = e log 2 + log m with sqrt(1/2) <= m < sqrt(2).
+template <class V>
+typename V::F log(typename V::F x) {
+  using F = typename V::F;
+  static constexpr float kLog[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,  -1.2420140846e-1f, 1.4249322787e-1f,
+                                   -1.6668057665e-1f, 2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+  const auto subnormal = V::less(x, V::set(0x1p-126f));
+  const F normal = V::blend(subnormal, x * V::set(0x1p25f), x);
+  F e = V::exponent(normal) - V::blend(subnormal, V::set(25.f), V::set(0.f));
+  F m = V::mantissa(normal);
+  const auto high = V::less(V::set(1.41421356237f), m);
+  m = V::blend(high, m * V::set(0.5f), m) - V::set(1.f);
+  e = V::blend(high, e + V::set(1.f), e);
+  const F z = m * m;
+  F y = m * z * polynomial<V>(m, kLog);
+  y = V::fma(e, V::set(-2.12194440e-4f), y);
+  y = V::fma(z, V::set(-0.5f), y);
+  y = V::fma(e, V::set(0.693359375f), m + y);
+
+  const F infinity = V::set(__builtin_inff());
+  y = V::blend(V::less(x, infinity), y, x);  // +Inf and NaN
+  y = V::blend(V::equal(x, V::set(0.f)), -infinity, y);
+  return V::blend(V::less(x, V::set(0.f)), V::set(__builtin_nanf("")), y);
+}
+
+template <class V>
+typename V::F tanh(typename V::F x) {
+  using F = typename V::F;
+  static constexpr float kNear[] = {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f};
+  const F size = V::abs(x);
+  const F z = x * x;
+  const F near = V::fma(polynomial<V>(z, kNear) * z, x, x);
+  const F far = V::set(1.f) - V::set(2.f) / (exp<V>(size + size) + V::set(1.f));
+  return V::blend(V::less(size, V::set(0.625f)), near, V::copysign(far, x));
+}
+
+template <class V>
+typename V::F sigmoid(typename V::F x) {
+  const typename V::F z = exp<V>(-V::abs(x));
+  return V::blend(V::less(x, V::set(0.f)), z, V::set(1.f)) / (V::set(1.f) + z);
+}
+
+/// erfc(z) for z >= 0.
+template <class V>
+typename V::F erfc_positive(typename V::F z) {
+  static constexpr float kFit[] = {0.17087277f,  -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f,
+                                   -0.18628806f, 0.09678418f,  0.37409196f, 1.00002368f,  -1.26551223f};
+  const typename V::F t = V::set(1.f) / V::fma(V::set(0.5f), z, V::set(1.f));
+  return t * exp<V>(V::fma(-z, z, polynomial<V>(t, kFit)));
+}
+
+template <class V>
+typename V::F erf(typename V::F x) {
+  using F = typename V::F;
+  static constexpr float kNear[] = {7.875875063e-5f, -8.016864287e-4f, 5.189087423e-3f, -2.685421201e-2f,
+                                    1.128359472e-1f, -3.761262667e-1f, 1.128379166f};
+  const F size = V::abs(x);
+  const F near = x * polynomial<V>(x * x, kNear);
+  const F far = V::copysign(V::set(1.f) - erfc_positive<V>(size), x);
+  return V::blend(V::less(size, V::set(1.f)), near, far);
+}
+
+/// x Phi(x): for x < 0 as x erfc(-x / sqrt 2) / 2, whose relative error stays small where 1 + erf would cancel.
+template <class V>
+typename V::F gelu(typename V::F x) {
+  using F = typename V::F;
+  const F tail = V::set(0.5f) * erfc_positive<V>(V::abs(x) * V::set(0.70710678118654752f));
+  return x * V::blend(V::less(x, V::set(0.f)), tail, V::set(1.f) - tail);
+}
+
+template <class V>
+typename V::F gelu_tanh(typename V::F x) {
+  const typename V::F cubic = V::fma(V::set(0.044715f) * x * x, x, x);
+  return x * sigmoid<V>(V::set(1.5957691216057308f) * cubic);
+}
+
+/// max(x, 0) + log(1 + e^-|x|), where log(1 + z) is corrected for what 1 + z lost.
+template <class V>
+typename V::F softplus(typename V::F x) {
+  using F = typename V::F;
+  const F z = exp<V>(-V::abs(x));
+  const F u = V::set(1.f) + z;
+  const F log1p = log<V>(u) - ((u - V::set(1.f)) - z) / u;
+  return V::max(V::set(0.f), x) + log1p;
+}
+
+}  // namespace serin::kernels::cpu::math

@@ -1,0 +1,194 @@
+// rows.h: reductions, softmax and layer normalisation of rows of floats, and the inner loops of pooling.
+//
+// Sums are held in four vectors of partial sums, which keeps the additions apart (speed) and the sums short (accuracy).
+#pragma once
+
+#include "kernels/cpu/simd/elementwise.h"
+#include "kernels/cpu/simd/math.h"
+
+namespace serin::kernels::cpu {
+
+/// How one reduction maps an element, and joins two partial results.
+template <class V, ReduceFn kFn>
+struct Reduction {
+  using F = typename V::F;
+  static constexpr float kNeutral = kFn == ReduceFn::kMax    ? -__builtin_inff()
+                                    : kFn == ReduceFn::kMin  ? __builtin_inff()
+                                    : kFn == ReduceFn::kProd ? 1.f
+                                                             : 0.f;
+  static F map(F x) {
+    if constexpr (kFn == ReduceFn::kL1)
+      return V::abs(x);
+    else if constexpr (kFn == ReduceFn::kL2 || kFn == ReduceFn::kSumSquare)
+      return x * x;
+    else
+      return x;
+  }
+  static F join(F a, F b) {
+    if constexpr (kFn == ReduceFn::kMax)
+      return max_nan<V>(a, b);
+    else if constexpr (kFn == ReduceFn::kMin)
+      return min_nan<V>(a, b);
+    else if constexpr (kFn == ReduceFn::kProd)
+      return a * b;
+    else
+      return a + b;
+  }
+  static F finish(F x, int64_t n) {
+    if constexpr (kFn == ReduceFn::kMean)
+      return x / V::set(static_cast<float>(n));
+    else if constexpr (kFn == ReduceFn::kL2)
+      return V::sqrt(x);
+    else
+      return x;
+  }
+};
+
+/// All elements of a vector joined into element 0 of the result.
+template <class V, class R>
+typename V::F join_elements(typename V::F x) {
+  float held[V::kWidth];
+  for (int half = V::kWidth / 2; half > 0; half /= 2) {
+    V::store(held, x);
+    x = R::join(V::load_n(held, half, R::kNeutral), V::load_n(held + half, half, R::kNeutral));
+  }
+  return x;
+}
+
+template <class V>
+float first_element(typename V::F x) {
+  float value;
+  V::store_n(&value, x, 1);
+  return value;
+}
+
+/// Joins map(x[i]) for i in [0, n).
+template <class V, class R, class Map>
+float reduce_row(const float* x, int64_t n, Map&& map) {
+  typename V::F partial[4] = {V::set(R::kNeutral), V::set(R::kNeutral), V::set(R::kNeutral), V::set(R::kNeutral)};
+  int64_t i = 0;
+  for (; i + 4 * V::kWidth <= n; i += 4 * V::kWidth) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) partial[k] = R::join(partial[k], map(V::load(x + i + k * V::kWidth)));
+  }
+  for (; i + V::kWidth <= n; i += V::kWidth) partial[0] = R::join(partial[0], map(V::load(x + i)));
+  if (i < n) {
+    // The elements past the end are replaced after map(), which need not keep the neutral value neutral.
+    const int rest = static_cast<int>(n - i);
+    float held[V::kWidth];
+    V::store(held, map(V::load_n(x + i, rest, R::kNeutral)));
+    partial[1] = R::join(partial[1], V::load_n(held, rest, R::kNeutral));
+  }
+  return first_element<V>(join_elements<V, R>(R::join(R::join(partial[0], partial[1]), R::join(partial[2], partial[3]))));
+}
+
+template <class V, ReduceFn kFn>
+void reduce_rows(const float* x, float* y, int64_t rows, int64_t n) {
+  using R = Reduction<V, kFn>;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float joined = reduce_row<V, R>(x + row * n, n, [](typename V::F v) { return R::map(v); });
+    y[row] = first_element<V>(R::finish(V::set(joined), n));
+  }
+}
+
+template <class V, ReduceFn kFn>
+void reduce_columns(const float* x, float* y, int64_t n, int64_t columns) {
+  using R = Reduction<V, kFn>;
+  for (int64_t c = 0; c < columns; c += V::kWidth) {
+    const int width = columns - c < V::kWidth ? static_cast<int>(columns - c) : V::kWidth;
+    auto sum = V::set(R::kNeutral);
+    for (int64_t i = 0; i < n; ++i) {
+      const float* p = x + i * columns + c;
+      sum = R::join(sum, R::map(width == V::kWidth ? V::load(p) : V::load_n(p, width, R::kNeutral)));
+    }
+    V::store_n(y + c, R::finish(sum, n), width);
+  }
+}
+
+template <class V, template <class, ReduceFn> class Loop>
+auto reduce_loop_of(ReduceFn fn) -> decltype(Loop<V, ReduceFn::kSum>::get()) {
+  switch (fn) {
+    case ReduceFn::kSum: return Loop<V, ReduceFn::kSum>::get();
+    case ReduceFn::kMean: return Loop<V, ReduceFn::kMean>::get();
+    case ReduceFn::kMax: return Loop<V, ReduceFn::kMax>::get();
+    case ReduceFn::kMin: return Loop<V, ReduceFn::kMin>::get();
+    case ReduceFn::kProd: return Loop<V, ReduceFn::kProd>::get();
+    case ReduceFn::kL1: return Loop<V, ReduceFn::kL1>::get();
+    case ReduceFn::kL2: return Loop<V, ReduceFn::kL2>::get();
+    case ReduceFn::kSumSquare: return Loop<V, ReduceFn::kSumSquare>::get();
+  }
+  return nullptr;
+}
+template <class V, ReduceFn kFn>
+struct RowsLoop {
+  static ReduceRowsLoop get() { return &reduce_rows<V, kFn>; }
+};
+template <class V, ReduceFn kFn>
+struct ColumnsLoop {
+  static ReduceColumnsLoop get() { return &reduce_columns<V, kFn>; }
+};
+
+/// Three passes over a row: its maximum; e^(x - max) with their sum; the division. log: the second pass only sums.
+template <class V>
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
+  using Max = Reduction<V, ReduceFn::kMax>;
+  using Sum = Reduction<V, ReduceFn::kSum>;
+  for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
+    const auto max = V::set(reduce_row<V, Max>(x, n, [](typename V::F v) { return v; }));
+    if (log) {
+      const float sum = reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); });
+      const auto log_sum = math::log<V>(V::set(sum));
+      for (int64_t i = 0; i < n; i += V::kWidth) {
+        const int width = n - i < V::kWidth ? static_cast<int>(n - i) : V::kWidth;
+        V::store_n(y + i, (V::load_n(x + i, width, 0.f) - max) - log_sum, width);
+      }
+      continue;
+    }
+    auto sum = V::set(0.f);
+    int64_t i = 0;
+    for (; i + V::kWidth <= n; i += V::kWidth) {
+      const auto e = math::exp<V>(V::load(x + i) - max);
+      V::store(y + i, e);
+      sum = sum + e;
+    }
+    const int rest = static_cast<int>(n - i);
+    if (rest > 0) {
+      V::store_n(y + i, math::exp<V>(V::load_n(x + i, rest, 0.f) - max), rest);
+      sum = sum + V::load_n(y + i, rest, 0.f);
+    }
+    const float total = first_element<V>(join_elements<V, Sum>(sum));
+    binary_loop<V, BinaryFn::kDiv>(y, false, &total, true, y, n);
+  }
+}
+
+template <class V>
+void layer_norm_rows(const float* x, const float* scale, const float* bias, float* y, int64_t rows, int64_t n, float epsilon) {
+  using Sum = Reduction<V, ReduceFn::kSum>;
+  const float count = static_cast<float>(n);
+  for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
+    const auto mean = V::set(reduce_row<V, Sum>(x, n, [](typename V::F v) { return v; }) / count);
+    const float squares = reduce_row<V, Sum>(x, n, [mean](typename V::F v) { return (v - mean) * (v - mean); });
+    const auto factor = V::set(1.f / __builtin_sqrtf(squares / count + epsilon));
+    for (int64_t i = 0; i < n; i += V::kWidth) {
+      const int width = n - i < V::kWidth ? static_cast<int>(n - i) : V::kWidth;
+      const auto normal = (V::load_n(x + i, width, 0.f) - mean) * factor;
+      const auto shift = bias ? V::load_n(bias + i, width, 0.f) : V::set(0.f);
+      V::store_n(y + i, V::fma(normal, V::load_n(scale + i, width, 0.f), shift), width);
+    }
+  }
+}
+
+template <class V, ReduceFn kFn>
+void pool_step(const float* x, int64_t stride, float* y, int64_t n) {
+  using R = Reduction<V, kFn>;
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + V::kWidth <= n; i += V::kWidth) V::store(y + i, R::join(V::load(y + i), V::load(x + i)));
+  } else {
+    // A gather reads up to (kWidth - 1) * stride floats on: exactly the elements of a whole vector.
+    for (; i + V::kWidth <= n; i += V::kWidth) V::store(y + i, R::join(V::load(y + i), V::load_strided(x + i * stride, stride)));
+  }
+  for (; i < n; ++i) V::store_n(y + i, R::join(V::load_n(y + i, 1, 0.f), V::load_n(x + i * stride, 1, 0.f)), 1);
+}
+
+}  // namespace serin::kernels::cpu

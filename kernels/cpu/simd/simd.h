@@ -1,0 +1,55 @@
+// simd.h: the loops that are compiled once for each instruction set, as a table of plain functions.
+//
+// This is the border between code that may use AVX and code that must not. Behind it (this folder) the algorithms are templates over a vector
+// type V: vec_avx512.h, vec_avx2.h, vec_portable.h; each isa_*.cc compiles all of them with its own flags. Only raw pointers cross it, and the
+// files behind it call no inline function that other files also call: the linker keeps one copy of such a function, and if that copy held AVX-512
+// instructions the program would die on an older machine. Shapes, broadcasting and choice are on this side, in kernels/cpu/*.cc.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/op.h"
+
+namespace serin::kernels::cpu {
+
+/// y[i] = f(x[i]); x == y is allowed.
+using UnaryLoop = void (*)(const float* x, float* y, int64_t n, float alpha, float beta);
+/// y[i] = f(a[i], b[i]), where a "scalar" operand is one value. y: float, or bool for the compare functions. y may be a or b.
+using BinaryLoop = void (*)(const float* a, bool a_scalar, const float* b, bool b_scalar, void* y, int64_t n);
+/// y[row] = reduction of x[row, 0..n).
+using ReduceRowsLoop = void (*)(const float* x, float* y, int64_t rows, int64_t n);
+/// y[column] = reduction of x[0..n, column].
+using ReduceColumnsLoop = void (*)(const float* x, float* y, int64_t n, int64_t columns);
+using CastLoop = void (*)(const void* x, void* y, int64_t n);
+
+struct Simd {
+  /// Each of these answers null for what has no vector code.
+  UnaryLoop (*unary)(UnaryFn fn);
+  BinaryLoop (*binary)(BinaryFn fn);
+  ReduceRowsLoop (*reduce_rows)(ReduceFn fn);
+  ReduceColumnsLoop (*reduce_columns)(ReduceFn fn);
+  CastLoop (*cast)(DType from, DType to);
+
+  /// Rows of n values.
+  void (*softmax_rows)(const float* x, float* y, int64_t rows, int64_t n, bool log);
+  void (*layer_norm_rows)(const float* x, const float* scale, const float* bias, float* y, int64_t rows, int64_t n, float epsilon);
+  /// y = (x - mean) * factor + bias.
+  void (*normalize)(const float* x, float* y, int64_t n, float mean, float factor, float bias);
+  /// y[i] = max(y[i], x[i * stride]), or y[i] + x[i * stride].
+  void (*pool_max)(const float* x, int64_t stride, float* y, int64_t n);
+  void (*pool_sum)(const float* x, int64_t stride, float* y, int64_t n);
+
+  /// Columns of one packed panel of B: [k][panel_width] floats.
+  int64_t panel_width;
+  /// y[m, n] (+)= a[m, k] * panel[k, n], n <= panel_width. a's element (i, p) is at a[i * a_row + p * a_column].
+  void (*gemm_panel)(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, int64_t a_column, const float* panel, float* y,
+                     int64_t y_row, bool accumulate);
+  /// y = alpha * y + bias + residual; either may be null, or one value for all.
+  void (*add_terms)(float* y, int64_t n, float alpha, const float* bias, bool bias_scalar, const float* residual, bool residual_scalar);
+};
+
+extern const Simd kSimdPortable;
+extern const Simd kSimdAvx2;  // x86-64 only, as the next
+extern const Simd kSimdAvx512;
+
+}  // namespace serin::kernels::cpu

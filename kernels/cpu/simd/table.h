@@ -1,0 +1,30 @@
+// table.h: all loops of this folder for one vector type; included by the isa_*.cc files only.
+#pragma once
+
+#include "kernels/cpu/simd/elementwise.h"
+#include "kernels/cpu/simd/gemm.h"
+#include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/simd/simd.h"
+
+namespace serin::kernels::cpu {
+
+template <class V>
+constexpr Simd simd_table() {
+  return {
+      .unary = &unary_loop_of<V>,
+      .binary = &binary_loop_of<V>,
+      .reduce_rows = &reduce_loop_of<V, RowsLoop>,
+      .reduce_columns = &reduce_loop_of<V, ColumnsLoop>,
+      .cast = &cast_loop_of<V>,
+      .softmax_rows = &softmax_rows<V>,
+      .layer_norm_rows = &layer_norm_rows<V>,
+      .normalize = &normalize<V>,
+      .pool_max = &pool_step<V, ReduceFn::kMax>,
+      .pool_sum = &pool_step<V, ReduceFn::kSum>,
+      .panel_width = 2 * V::kWidth,
+      .gemm_panel = &gemm_panel<V>,
+      .add_terms = &add_terms<V>,
+  };
+}
+
+}  // namespace serin::kernels::cpu

@@ -1,0 +1,62 @@
+// window.h: Conv and Pool over one or two spatial axes, seen as two (a 1-D input has height 1), and which outputs of a row stay inside the input.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/tensor.h"
+
+namespace serin::kernels::cpu {
+
+struct Window {
+  struct Axis {
+    int64_t kernel = 1, stride = 1, dilation = 1, pad = 0, pad_end = 0;
+
+    /// Input index that output `o` sees through cell `k`; may be outside.
+    int64_t at(int64_t o, int64_t k) const { return o * stride + k * dilation - pad; }
+    /// Outputs [first, last) of `outputs` whose cell `k` lies inside an input of `size`.
+    struct Range {
+      int64_t first, last;
+    };
+    Range inside(int64_t k, int64_t size, int64_t outputs) const {
+      const int64_t shift = pad - k * dilation;  // at(o, k) = o * stride - shift
+      const int64_t first = shift > 0 ? (shift + stride - 1) / stride : 0;
+      const int64_t last = size + shift > 0 ? (size + shift - 1) / stride + 1 : 0;
+      return {std::min(first, outputs), std::clamp(last, std::min(first, outputs), outputs)};
+    }
+    /// Cells of output o that lie in [0, size), or with the padding in [-pad, size + pad_end).
+    int64_t count(int64_t o, int64_t size, bool include_pad) const {
+      int64_t cells = 0;
+      for (int64_t k = 0; k < kernel; ++k) {
+        const int64_t i = at(o, k);
+        cells += include_pad ? i < size + pad_end : i >= 0 && i < size;
+      }
+      return cells;
+    }
+  };
+  Axis h, w;
+
+  /// Requires one or two spatial axes.
+  Window(std::span<const int64_t> kernel, std::span<const int64_t> strides, std::span<const int64_t> dilations,
+         std::span<const int64_t> pads) {
+    const size_t axes = kernel.size();
+    const auto axis = [&](size_t i) { return Axis{kernel[i], strides[i], dilations[i], pads[i], pads[i + axes]}; };
+    if (axes == 2) h = axis(0);
+    w = axis(axes - 1);
+  }
+
+  static bool fits(const Shape& x, size_t kernel, size_t strides, size_t dilations, size_t pads) {
+    return (kernel == 1 || kernel == 2) && x.rank() == kernel + 2 && strides == kernel && dilations == kernel && pads == 2 * kernel;
+  }
+};
+
+/// [n, c, h, w] of an [n, c, w] or [n, c, h, w] tensor.
+struct Image {
+  int64_t n, c, h, w;
+  explicit Image(const Shape& shape) : n(shape[0]), c(shape[1]), h(shape.rank() == 4 ? shape[2] : 1), w(shape.back()) {}
+  int64_t plane() const { return h * w; }
+};
+
+}  // namespace serin::kernels::cpu
