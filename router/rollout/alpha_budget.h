@@ -1,0 +1,26 @@
+// alpha_budget.h: how the chance of rolling back a healthy canary (guard.falseRollback) is divided among the guards.
+//
+// Guard m rolls back when its e-value reaches 1/(alpha * share_m). By Ville's inequality a healthy canary takes it there with probability
+// at most alpha * share_m, ever; the shares add up to 1, so by the union bound all guards together keep alpha for the whole rollout.
+#pragma once
+
+#include <cstddef>
+
+namespace serin::rollout {
+
+inline constexpr double kErrorShare = 0.30;
+inline constexpr double kRejectedShare = 0.05;
+inline constexpr double kDeadlineShare = 0.05;
+inline constexpr double kLatencyShare = 0.05;  ///< each of the four quantiles
+inline constexpr size_t kLatencyGuards = 4;
+inline constexpr double kOutputShare = 0.15;  ///< label and score predicates on unpaired answers: reserved, not spent yet
+inline constexpr double kShadowShare = 0.10;
+inline constexpr double kThresholdShare = 0.15;  ///< split evenly among the thresholds that the user sets
+
+static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyGuards * kLatencyShare + kOutputShare + kShadowShare +
+                  kThresholdShare <
+              1 + 1e-9);
+
+inline constexpr double trip_value(double alpha, double share) { return 1 / (alpha * share); }
+
+}  // namespace serin::rollout

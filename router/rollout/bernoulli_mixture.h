@@ -1,0 +1,39 @@
+// bernoulli_mixture.h: is a rate above p0? The absolute question: the user's thresholds and the disagreement of shadow answers.
+//
+//   BernoulliMixture threshold(0.01);     // at most 1 % bad
+//   threshold.observe(true);
+//   if (threshold.e() >= trip_value(0.001, 0.075)) ...
+//
+// Against p_j = min(0.95, p0 2^j), j = 1..8, one answer has the likelihood ratio p_j/p0 where bad and (1-p_j)/(1-p0) where good: expectation 1
+// at p0, less below. The change-point prior of change_point.h, one start in every 32 answers, keeps it sharp after a million good ones.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace serin::rollout {
+
+class BernoulliMixture {
+ public:
+  explicit BernoulliMixture(double p0);
+
+  void observe(bool bad);
+  double e() const { return e_; }
+  uint64_t answers() const { return answers_; }
+  /// Forgets all evidence.
+  void reset() { *this = BernoulliMixture(p0_); }
+
+ private:
+  static constexpr size_t kRates = 8;
+  static constexpr uint64_t kAnswersPerStart = 32;
+
+  double p0_;
+  std::array<double, kRates> bad_ratio_{}, good_ratio_{};
+  std::array<double, kRates> mixture_{};
+  double unused_mass_ = 1;
+  double e_ = 1;
+  uint64_t answers_ = 0;
+};
+
+}  // namespace serin::rollout

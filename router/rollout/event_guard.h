@@ -1,0 +1,53 @@
+// event_guard.h: one comparison with stable: an event process with its name, its part of alpha and the record that explains it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/rollout/event_process.h"
+#include "router/rollout/rollout.h"
+
+namespace serin::rollout {
+
+/// What a guard concluded.
+struct Verdict {
+  std::string cause;   ///< "err"
+  std::string reason;  ///< "err: 6 of the last 9 bad answers were the canary's at 5 % of traffic; e-value 2^12.3 over 2^11.7"
+};
+
+class EventGuard {
+ public:
+  EventGuard(std::string name, double tolerated_ratio, double trip_value);
+
+  /// One bad event. Returns whether the evidence has reached the trip value.
+  bool observe(Arm arm, double share, std::chrono::milliseconds at);
+  /// A shadow pair: the same request on both arms.
+  bool observe_pair(bool stable_bad, bool canary_bad, std::chrono::milliseconds at);
+
+  const std::string& name() const { return name_; }
+  bool tripped() const { return process_.e() >= trip_value_; }
+  Evidence evidence() const;
+  std::vector<DecidingEvent> events() const;  ///< the latest, oldest first
+  /// where: "at 5 % of traffic" or "in shadow pairs"
+  Verdict verdict(std::string_view where) const;
+
+ private:
+  static constexpr size_t kRecord = 64;
+
+  std::string name_;
+  double tolerated_ratio_;
+  double trip_value_;
+  EventProcess process_;
+  std::array<uint64_t, 2> counts_{};
+  struct Event {
+    std::chrono::milliseconds at{0};
+    Arm arm = Arm::kStable;
+    double share = 0, e = 0;
+  };
+  std::array<Event, kRecord> record_{};  // ring
+};
+
+}  // namespace serin::rollout

@@ -1,0 +1,43 @@
+// event_process.h: given that something bad happened, was it on the canary more often than its share of the traffic explains?
+//
+//   EventProcess err;
+//   err.observe(Arm::kCanary, 0.05);      // one bad event, drawn when the canary had 5 % of the traffic
+//   if (err.e() >= trip_value(0.001, kErrorShare)) roll_back();
+//
+// Only bad events do work. An outage of both arms moves nothing, weights may change between events, and looking after every event is
+// allowed: README.md has the proof.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "router/rollout/observation.h"
+
+namespace serin::rollout {
+
+class EventProcess {
+ public:
+  /// tolerated_ratio: how many times stable's bad rate the canary may have.
+  explicit EventProcess(double tolerated_ratio = 1.0);
+
+  /// One bad event; share is the canary's share of the units that could have had it, 0..1.
+  void observe(Arm arm, double share);
+  double e() const { return e_; }
+  uint64_t events() const { return events_; }
+
+  static constexpr size_t kRatios = 8;  ///< alternatives: 2, 4 ... 256 times the tolerated ratio
+
+ private:
+  void prepare(double share);
+
+  double tolerated_ratio_;
+  double prepared_share_ = -1;  // the likelihood ratios below belong to it; they are the same for thousands of events
+  std::array<double, kRatios> canary_ratio_{}, stable_ratio_{};
+  std::array<double, kRatios> mixture_{};
+  double unused_mass_ = 1;  // of the change-point prior
+  double e_ = 1;
+  uint64_t events_ = 0;
+};
+
+}  // namespace serin::rollout

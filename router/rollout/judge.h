@@ -1,0 +1,74 @@
+// judge.h: all evidence of one rollout: the guards that may roll it back and the certificates that let its steps advance.
+// Knows no phases and no weights to set: that is rollout.cc.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "router/rollout/certificate.h"
+#include "router/rollout/event_guard.h"
+#include "router/rollout/latency_guards.h"
+#include "router/rollout/representative.h"
+#include "router/rollout/spec.h"
+#include "router/rollout/threshold_guard.h"
+
+namespace serin::rollout {
+
+class Judge {
+ public:
+  Judge(const Spec& spec, const Baseline& baseline);
+
+  /// New certificates. weight_ppm is the canary's while the step lasts; a step that mirrors asks for agreement instead.
+  void begin_step(uint32_t weight_ppm, bool shadow_step);
+
+  /// One answer, `at` after the start of the rollout. A verdict means: roll back.
+  std::optional<Verdict> observe(const Observation& observation, std::chrono::milliseconds at);
+  std::optional<Verdict> observe(const ShadowPair& pair, std::chrono::milliseconds at);
+
+  bool certified() const;
+  /// Why the steps hold though nothing is wrong with the canary alone; empty: they do not.
+  std::string held() const;
+  /// Whether the canary has answered anything in this step.
+  bool has_step_answers() const { return (shadow_step_ ? step_shadow_answers_ : step_canary_answers_) > 0; }
+  /// Everything of the report but the state.
+  void fill(Report& report) const;
+
+ private:
+  std::optional<Verdict> judge_failure(const Observation& observation, double share, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_latency(const Observation& observation, double share, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_thresholds(const Observation& observation);
+  void certify(const Observation& observation);
+  EventGuard* guard_of(Outcome outcome);
+  Verdict conclude(const EventGuard& guard, std::string_view where);
+  const EventGuard& leading_guard() const;
+
+  struct UserThreshold {
+    ThresholdGuard guard;
+    std::chrono::nanoseconds latency_limit{0};  // 0: on errors
+  };
+
+  Certify certify_;
+  bool compare_outputs_;
+  double alpha_;
+
+  Units units_;
+  EventGuard err_, rej_, dl_;
+  LatencyGuards latency_;
+  BernoulliMixture shadow_;
+  std::vector<UserThreshold> thresholds_;
+
+  StableRate stable_failures_;
+  bool shadow_step_ = false;
+  RateCertificate errors_certificate_, latency_certificate_;
+  AgreementCertificate agreement_certificate_;
+
+  uint64_t stable_answers_ = 0, canary_answers_ = 0, shadow_answers_ = 0, step_canary_answers_ = 0, step_shadow_answers_ = 0;
+  uint64_t shadow_mismatches_ = 0, shadow_compared_ = 0;
+  double max_disagreement_;
+  double confidence_;
+  std::string decided_by_;  // the guard of the verdict
+};
+
+}  // namespace serin::rollout

@@ -1,0 +1,23 @@
+// phase.cc: the words for phases that Argo's and Flagger's users know.
+
+#include <algorithm>
+#include <iterator>
+
+#include "router/rollout/rollout.h"
+
+namespace serin::rollout {
+namespace {
+
+constexpr std::string_view kNames[] = {"Progressing", "Paused", "Inconclusive", "Promoting", "Baking", "Succeeded", "RolledBack"};
+
+}  // namespace
+
+std::string_view phase_name(Phase phase) { return kNames[static_cast<size_t>(phase)]; }
+
+std::optional<Phase> find_phase(std::string_view name) {
+  const auto* found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<Phase>(found - std::begin(kNames));
+}
+
+}  // namespace serin::rollout

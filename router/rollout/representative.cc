@@ -1,0 +1,112 @@
+// representative.cc: the share of units.
+//
+// Weighing batches against the share of *requests* is wrong as soon as the arms' batches differ in size: a canary with 5 % of the requests that
+// rides alone, beside a stable that rides in batches of eight, has 30 % of the batches. What is wanted is its share of representatives. Counting
+// them over the last 1,000 would do, but at 1 % of the traffic that is a count of ten, and the noise of that count is false evidence. So the same
+// share is computed with less noise: an answer out of a batch of n is its representative with probability 1/n, hence
+//
+//   share = w a_c / (w a_c + (1 - w) a_s)         w: the weight at the draw, known exactly;   a: an arm's mean of 1/n over that window
+//
+// Where everything rides alone it is w itself, from the first answer and through every change of weights. The canary's mean has one pseudo-answer
+// of a batch of one: while little is known the share errs upward, which costs power and never adds a false alarm. A stable that has not
+// answered yet is taken to batch like the canary.
+//
+// An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A failure without an
+// answer (deadline, reset, refused connect) is one of an episode: a dead endpoint fails a thousand requests and says one thing. What fails there is
+// the endpoint, so the share is at least the canary's share of the endpoints.
+
+#include "router/rollout/representative.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace serin::rollout {
+namespace {
+
+constexpr uint32_t kMostEndpoints = 4096;
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input moves every bit of the output.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+uint32_t batch_size(const BatchId& batch) { return std::max<uint32_t>(batch.n, 1); }
+uint64_t inverse(uint32_t n) { return (uint64_t{1} << 32) / n; }
+
+}  // namespace
+
+bool is_representative(const BatchId& batch) { return mix(batch.boot_seq) % batch_size(batch) == batch.i; }
+
+Units::Units(Guard::Unit unit) : unit_(unit) {}
+
+std::optional<double> Units::weigh(const Observation& observation) {
+  Endpoint& endpoint = endpoint_of(observation);
+  const bool silent = !observation.batch && (!observation.answered || observation.outcome == Outcome::kDeadline);
+  const bool in_episode = std::exchange(endpoint.failing, silent) && silent;
+  if (observation.outcome == Outcome::kNeutral) return std::nullopt;
+
+  const double drawn = static_cast<double>(observation.weight_ppm) / kAll;
+  if (unit_ == Guard::Unit::kRequest) return drawn;
+  if (in_episode) return std::nullopt;
+  if (silent) return std::max(drawn, endpoint_share());
+  if (!observation.batch) return drawn;
+  const bool representative = is_representative(*observation.batch);
+  const double share = representative ? batch_share(drawn) : 0;
+  remember(observation.arm, *observation.batch, representative);
+  if (!representative) return std::nullopt;
+  return share;
+}
+
+double Units::batch_share(double drawn) const {
+  const ArmSums& stable = sums_[0];
+  const ArmSums& canary = sums_[1];
+  if (stable.answers == 0) return drawn;  // taken to batch like the canary
+  const double a_stable = static_cast<double>(stable.batches) / static_cast<double>(stable.answers);
+  const double a_canary = static_cast<double>(canary.batches + inverse(1)) / static_cast<double>(canary.answers + 1);
+  if (a_canary == a_stable) return drawn;  // all alone: no rounding either
+  return drawn * a_canary / (drawn * a_canary + (1 - drawn) * a_stable);
+}
+
+void Units::remember(Arm arm, const BatchId& batch, bool representative) {
+  if (window_.empty()) window_.resize(kWindow);
+  if (held_ == kWindow) forget_oldest();
+  const uint32_t n = batch_size(batch);
+  window_[next_] = {n, arm, representative};
+  next_ = (next_ + 1) % kWindow;
+  ++held_;
+  representatives_ += representative;
+  ArmSums& sums = sums_[static_cast<size_t>(arm)];
+  sums.answers += 1;
+  sums.batches += inverse(n);
+  while (representatives_ > kRepresentatives) forget_oldest();
+}
+
+void Units::forget_oldest() {
+  const Answer& oldest = window_[(next_ + kWindow - held_) % kWindow];
+  --held_;
+  representatives_ -= oldest.representative;
+  ArmSums& sums = sums_[static_cast<size_t>(oldest.arm)];
+  sums.answers -= 1;
+  sums.batches -= inverse(oldest.n);
+}
+
+Units::Endpoint& Units::endpoint_of(const Observation& observation) {
+  const uint32_t index = std::min(observation.endpoint, kMostEndpoints - 1);
+  if (index >= endpoints_.size()) endpoints_.resize(index + 1);
+  Endpoint& endpoint = endpoints_[index];
+  if (!endpoint.seen) {
+    endpoint = {.seen = true, .arm = observation.arm};
+    ++endpoint_counts_[static_cast<size_t>(observation.arm)];
+  }
+  return endpoint;
+}
+
+double Units::endpoint_share() const {
+  const double canary = endpoint_counts_[1], stable = endpoint_counts_[0];
+  return canary / (canary + stable);
+}
+
+}  // namespace serin::rollout

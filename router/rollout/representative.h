@@ -1,0 +1,66 @@
+// representative.h: which answers are evidence, and against which share they are weighed.
+//
+// Failures come in batches: eight answers of one bad batch are one piece of news, not eight. So the unit of evidence is the batch, and one
+// answer stands for it: the one at place hash(batch) mod n. Stateless, the same in every router, exact for failures that hit a whole batch
+// and for failures that hit single requests alike.
+//
+//   Units units(Guard::Unit::kBatch);
+//   if (const auto share = units.weigh(observation)) process.observe(observation.arm, *share);
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "router/rollout/observation.h"
+#include "router/rollout/spec.h"
+
+namespace serin::rollout {
+
+/// Whether this answer stands for its batch.
+bool is_representative(const BatchId& batch);
+
+class Units {
+ public:
+  explicit Units(Guard::Unit unit);
+
+  /// The canary's share of such units, as known before this answer; nothing where the answer is no unit of its own. Call once per answer.
+  std::optional<double> weigh(const Observation& observation);
+
+ private:
+  struct Endpoint {
+    bool seen = false;
+    Arm arm = Arm::kStable;
+    bool failing = false;  // an episode is open: a failure without an answer was counted, and nothing has answered since
+  };
+
+  Endpoint& endpoint_of(const Observation& observation);
+  double batch_share(double drawn) const;
+  void remember(Arm arm, const BatchId& batch, bool representative);
+  void forget_oldest();
+  double endpoint_share() const;
+
+  // The trailing window: the answers that 1,000 representatives came with.
+  struct Answer {
+    uint32_t n;
+    Arm arm;
+    bool representative;
+  };
+  struct ArmSums {
+    uint64_t answers = 0;
+    uint64_t batches = 0;  // sum of 1/n in units of 2^-32: exact, however long it runs
+  };
+  static constexpr size_t kWindow = 8192;
+  static constexpr uint32_t kRepresentatives = 1000;
+
+  Guard::Unit unit_;
+  std::vector<Answer> window_;  // ring
+  size_t next_ = 0, held_ = 0;
+  uint32_t representatives_ = 0;
+  std::array<ArmSums, 2> sums_;
+  std::vector<Endpoint> endpoints_;
+  std::array<uint32_t, 2> endpoint_counts_{};
+};
+
+}  // namespace serin::rollout

@@ -1,0 +1,114 @@
+// rollout.h: one rollout, from start to its verdict: the specification, the state that must survive a restart, and the judge.
+//
+// Pure: knows no sockets, no clock, no store. The caller (router/controller) feeds it observations, ticks and commands with the time,
+// and when `changed` comes back true applies the new weights (a fall at once, a rise after it was persisted) and persists the state.
+//
+//   Rollout r = Rollout::start(spec, "digits-7", epoch, baseline, now);
+//   if (r.observe(observation, now)) apply(r.state());
+//
+// Not thread-safe: one owner at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/rollout/observation.h"
+#include "router/rollout/spec.h"
+#include "runtime/base/histogram.h"
+#include "runtime/base/result.h"
+
+namespace serin::rollout {
+
+using Time = std::chrono::steady_clock::time_point;  ///< monotonic: a stepped wall clock judges nobody
+
+enum class Phase : uint8_t { kProgressing, kPaused, kInconclusive, kPromoting, kBaking, kSucceeded, kRolledBack };
+std::string_view phase_name(Phase phase);  ///< "Progressing", ...: Argo's and Flagger's words
+std::optional<Phase> find_phase(std::string_view name);
+inline bool is_over(Phase phase) { return phase == Phase::kSucceeded || phase == Phase::kRolledBack; }
+
+/// What must survive a restart. Evidence does not: it starts again from 1, which is safe (it only forgets bad news of the canary).
+struct State {
+  std::string id;  ///< "digits-7"
+  std::string service, stable, canary;
+  uint64_t epoch = 0;  ///< rises with every rollout of the service and every change of weights by hand
+  Phase phase = Phase::kProgressing;
+  int step = 0;             ///< index into the specification's steps
+  uint32_t weight_ppm = 0;  ///< of the canary
+  uint32_t shadow_ppm = 0;  ///< of stable's requests mirrored to the canary
+  std::string cause;        ///< of the verdict: "err", "rej", "dl", "lat", "shadow", "threshold:errors", "abort", "promoted", ...
+  std::string reason;       ///< the sentence for people
+};
+
+/// One line of evidence for status, watch and /metrics.
+struct Evidence {
+  std::string guard;        ///< "err", "lat_p99", "shadow", "threshold:errors"
+  double bits = 0;          ///< log2 of the e-value
+  double bits_to_trip = 0;  ///< log2 of the threshold
+  uint64_t stable_events = 0, canary_events = 0;
+};
+
+struct Certificate {
+  std::string margin;   ///< "errors +1.0 %", "latency +2.0 %", "shadow"
+  double progress = 0;  ///< 0..1; 1: certified
+};
+
+/// One bad event that moved a guard: the replayable record behind a verdict.
+struct DecidingEvent {
+  std::chrono::milliseconds at{0};  ///< since the rollout started
+  Arm arm = Arm::kStable;
+  double share = 0;  ///< the canary's share of such answers when it was drawn: what chance alone explains
+  double bits = 0;   ///< log2 of the guard's e-value after it
+};
+
+struct Report {
+  State state;
+  uint64_t stable_answers = 0, canary_answers = 0, shadow_answers = 0;  ///< in this rollout
+  uint64_t step_canary_answers = 0;
+  std::vector<Evidence> evidence;
+  std::vector<Certificate> certificates;  ///< of the current step
+  std::string leading_guard;              ///< the one that decided; before a verdict, the one nearest to it
+  std::vector<DecidingEvent> events;      ///< its latest bad events, oldest first, at most 64
+  std::string note;                       ///< what holds the steps beside the certificates, for people; may be empty
+};
+
+/// Stable's latencies before the canary got any traffic; taus are taken from it. Fewer than the specification's `latency.baseline` samples:
+/// latency is not judged until enough of stable's answers have been seen during the rollout.
+using Baseline = LatencyHistogram;
+
+class Rollout {
+ public:
+  static Rollout start(Spec spec, std::string id, uint64_t epoch, const Baseline& baseline, Time now);
+  /// After a restart: same step and weight, never higher; evidence empty.
+  static Rollout resume(Spec spec, State state, const Baseline& baseline, Time now);
+  Rollout(Rollout&&) noexcept;
+  Rollout& operator=(Rollout&&) noexcept;
+  ~Rollout();
+
+  const State& state() const;
+  const Spec& spec() const;
+  Report report() const;
+
+  // Each returns true where the state changed.
+  bool observe(const Observation& observation, Time now);
+  bool observe(const ShadowPair& pair, Time now);
+  bool tick(Time now);  ///< timers: step duration, bake; call a few times a second
+
+  // Commands. kFailedPrecondition naming the phase where the phase does not allow it.
+  Status pause(Time now);
+  Status resume(Time now);                           ///< from Paused or Inconclusive; also passes a manual gate
+  Status promote(Time now);                          ///< at once to 100 %, no further evidence asked
+  Status abort(std::string reason, Time now);        ///< to 0; idempotent once rolled back
+  Status set_weight(uint32_t weight_ppm, Time now);  ///< by hand; pauses the automatic steps until resume()
+
+ private:
+  struct Machine;
+  explicit Rollout(std::unique_ptr<Machine> machine);
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace serin::rollout

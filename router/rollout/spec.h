@@ -1,0 +1,84 @@
+// spec.h: what the release engineer asks for. Read from YAML or JSON (a document of kind Rollout) by parse_spec().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/config.h"
+#include "runtime/base/result.h"
+
+namespace serin::rollout {
+
+inline constexpr uint32_t kAll = 1'000'000;  ///< 100 % in parts per million
+
+struct Step {
+  uint32_t weight_ppm = 0;  ///< {setWeight: 5}; 0 with shadow_ppm: a shadow step
+  uint32_t shadow_ppm = 0;  ///< {shadow: {percent: 10}}: share of stable's requests mirrored
+  enum class Until : uint8_t { kCertified, kDuration, kManual } until = Until::kCertified;
+  std::chrono::nanoseconds duration{0};  ///< where until is kDuration
+
+  bool is_shadow() const { return shadow_ppm > 0; }
+  bool is_pause() const { return shadow_ppm == 0 && weight_ppm == 0; }  ///< {pause: {}}: the weight stays as it is
+};
+
+struct LatencyThreshold {
+  double quantile = 0.99;
+  std::chrono::nanoseconds limit{0};
+};
+
+struct Guard {
+  double false_rollback = 0.001;              ///< alpha: the chance of ever rolling back a healthy canary
+  std::optional<double> errors_max;           ///< errors: {max: 1%}: a threshold of the user's
+  double tolerate_ratio = 1.0;                ///< rho0
+  std::vector<LatencyThreshold> latency_max;  ///< latency: {p50|p90|p95|p99|p99.9: 50ms}
+  double latency_slack = 0.10;
+  std::chrono::nanoseconds latency_floor{5'000'000};
+  std::optional<std::chrono::nanoseconds> deadline;  ///< D: a request still in flight then is a bad event
+  uint64_t latency_baseline = 10'000;                ///< stable's answers needed before latency is judged
+  uint64_t latency_skip = 50;                        ///< first canary answers not judged on latency (a cold replica)
+  enum class Compare : uint8_t { kLabel, kValues, kOff } compare = Compare::kLabel;
+  std::string output;  ///< name of the output compared; empty: the first
+  double max_disagreement = 0.10;
+  double rtol = 1e-3, atol = 1e-5;  ///< where compare is kValues
+  uint32_t shadow_ppm = 0;          ///< output: {shadow: 10%}: also mirrored during weight steps
+  enum class Breach : uint8_t { kHold, kRollback } when_stable_breaches_too = Breach::kHold;
+  enum class Unit : uint8_t { kBatch, kRequest } unit = Unit::kBatch;
+};
+
+struct Certify {
+  bool taper = true;  ///< margins taper with the weight (README); false: `margin` everywhere
+  double margin_errors = 0.005, margin_latency = 0.01;
+  double confidence = 0.95;
+  std::chrono::nanoseconds max_step_duration{std::chrono::hours(1)};  ///< then Inconclusive: held, said, not failed
+};
+
+struct Shield {
+  bool retry_stable = true;
+  double budget = 0.20;  ///< of the requests in flight, plus 3
+};
+
+struct Spec {
+  std::string service, stable, canary;  ///< stable empty: whatever is stable now
+  std::vector<Step> steps;              ///< weights rise; shadow steps come before them; never empty after parse_spec
+  std::chrono::nanoseconds bake{0};     ///< after 100 %: how long the old version stays judged against
+  uint32_t bake_control_ppm = 0;        ///< of traffic kept on the old version while baking
+  Guard guard;
+  Certify certify;
+  Shield shield;
+};
+
+/// Unknown keys, bad values and nonsense (BADINPUT R1, R2, R5) are refused with line and allowed values.
+Result<Spec> parse_spec(const config::Node& document);
+/// What is asked of a rollout that names no steps: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
+std::vector<Step> default_steps();
+/// Defaults of a service in router.yaml: `guard:` alone.
+Result<Guard> parse_guard(const config::Node& node, Guard defaults = {});
+/// The specification as YAML that parse_spec reads back to the same.
+std::string print_spec(const Spec& spec);
+/// "5", "0.25", "12.5%": percent with at most four decimals -> ppm; refuses negatives, NaN, over 100, five decimals.
+Result<uint32_t> parse_weight(std::string_view text);
+
+}  // namespace serin::rollout

@@ -1,0 +1,102 @@
+// spec_print.cc: a specification as YAML that parse_spec reads back to the same, every default spelled out: what is stored is what is judged.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "router/rollout/spec.h"
+#include "router/rollout/spec_words.h"
+
+namespace serin::rollout {
+namespace {
+
+/// A scalar that YAML cannot take for anything else.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+std::string print_step(const Step& step) {
+  const std::string until =
+      step.until == Step::Until::kDuration ? fmt::format("{{duration: {}}}", config::print_duration(step.duration)) : "certified";
+  if (step.is_shadow()) return fmt::format("{{shadow: {{percent: {}, until: {}}}}}", print_weight(step.shadow_ppm), until);
+  if (!step.is_pause()) return fmt::format("{{setWeight: {}, until: {}}}", print_weight(step.weight_ppm), until);
+  return step.until == Step::Until::kManual ? "{pause: {}}" : fmt::format("{{pause: {}}}", until);
+}
+
+std::string print_steps(const Spec& spec) {
+  std::string text = "steps:\n";
+  for (const Step& step : spec.steps) text += fmt::format("  - {}\n", print_step(step));
+  if (spec.bake.count() > 0)
+    text +=
+        fmt::format("  - {{promote: {{bake: {}, control: {}}}}}\n", config::print_duration(spec.bake), print_weight(spec.bake_control_ppm));
+  return text;
+}
+
+std::string print_latency(const Guard& guard) {
+  std::string text;
+  for (const LatencyThreshold& threshold : guard.latency_max)
+    text += fmt::format("{}: {}, ", quantile_word(threshold.quantile), config::print_duration(threshold.limit));
+  text += fmt::format("slack: {}, floor: {}, ", guard.latency_slack, config::print_duration(guard.latency_floor));
+  if (guard.deadline) text += fmt::format("deadline: {}, ", config::print_duration(*guard.deadline));
+  return text + fmt::format("baseline: {}, skip: {}", guard.latency_baseline, guard.latency_skip);
+}
+
+std::string print_output(const Guard& guard) {
+  const char* compare = guard.compare == Guard::Compare::kLabel ? "label" : guard.compare == Guard::Compare::kValues ? "values" : "off";
+  return fmt::format("compare: {}, output: {}, maxDisagreement: {}, rtol: {}, atol: {}, shadow: {}", compare, quoted(guard.output),
+                     guard.max_disagreement, guard.rtol, guard.atol, print_weight(guard.shadow_ppm));
+}
+
+std::string print_guard(const Guard& guard) {
+  const std::string max = guard.errors_max ? fmt::format("max: {}, ", *guard.errors_max) : "";
+  return fmt::format(
+      "guard:\n"
+      "  falseRollback: {}\n"
+      "  errors: {{{}tolerateRatio: {}}}\n"
+      "  latency: {{{}}}\n"
+      "  output: {{{}}}\n"
+      "  whenStableBreachesToo: {}\n"
+      "  unit: {}\n",
+      guard.false_rollback, max, guard.tolerate_ratio, print_latency(guard), print_output(guard),
+      guard.when_stable_breaches_too == Guard::Breach::kHold ? "hold" : "rollback",
+      guard.unit == Guard::Unit::kBatch ? "batch" : "request");
+}
+
+std::string print_certify(const Certify& certify) {
+  const std::string margin =
+      certify.taper ? "taper" : fmt::format("{{errors: {}, latency: {}}}", certify.margin_errors, certify.margin_latency);
+  return fmt::format("certify: {{margin: {}, confidence: {}, maxStepDuration: {}, onTimeout: pause}}\n", margin, certify.confidence,
+                     config::print_duration(certify.max_step_duration));
+}
+
+}  // namespace
+
+std::string quantile_word(double quantile) {
+  const auto* found = std::ranges::find(kQuantileWords, quantile, [](const auto& entry) { return entry.second; });
+  return found != std::end(kQuantileWords) ? std::string(found->first) : fmt::format("p{}", quantile * 100);
+}
+
+std::string print_weight(uint32_t ppm) {
+  std::string text = fmt::format("{}.{:04}", ppm / 10'000, ppm % 10'000);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string print_spec(const Spec& spec) {
+  std::string text = fmt::format("kind: Rollout\nservice: {}\n", quoted(spec.service));
+  if (!spec.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", quoted(spec.stable));
+  text += fmt::format("canary: {{version: {}}}\n", quoted(spec.canary));
+  text += print_steps(spec) + print_guard(spec.guard) + print_certify(spec.certify);
+  return text + fmt::format("shield: {{retryStable: {}, budget: {}}}\n", spec.shield.retry_stable, spec.shield.budget);
+}
+
+}  // namespace serin::rollout

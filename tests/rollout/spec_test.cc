@@ -1,0 +1,179 @@
+// What a specification may say, and what it is told when it says something else.
+
+#include "router/rollout/spec.h"
+
+#include <gmock/gmock.h>
+
+namespace serin::rollout {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Result<Spec> parse(std::string_view text) {
+  SERIN_TRY(const config::Node document, config::Node::parse(text, "rollout.yaml"));
+  return parse_spec(document);
+}
+
+/// A document that is right but for one line.
+Result<Spec> parse_with(const std::string& line) { return parse("service: digits\ncanary: {version: 7}\n" + line); }
+
+std::string complaint(const std::string& line) {
+  const auto spec = parse_with(line);
+  return spec ? "(accepted)" : spec.error().message;
+}
+
+TEST(Spec, ReadsEveryLineOfTheReference) {
+  const auto spec = parse(R"(
+kind: Rollout
+service: resnet
+stable: {version: 3}
+canary: {version: 4}
+steps: [{shadow: {percent: 10, until: certified}}, {setWeight: 1}, {setWeight: 5, until: certified},
+        {pause: {}}, {pause: {duration: 90s}}, {setWeight: 50, until: {duration: 10m}}, {promote: {bake: 30m, control: 2.5}}]
+guard:
+  falseRollback: 0.01
+  errors: {max: 1%, tolerateRatio: 1.5}
+  latency: {p99: 50ms, p50: 5ms, slack: 20%, floor: 2ms, deadline: 2s, baseline: 500, skip: 10}
+  output: {compare: values, output: logits, maxDisagreement: 3%, rtol: 1e-2, atol: 1e-4, shadow: 5}
+  whenStableBreachesToo: rollback
+  unit: request
+certify: {margin: {errors: 1%, latency: 3%}, confidence: 90%, maxStepDuration: 2h, onTimeout: pause}
+shield: {retryStable: false, budget: 10%}
+)");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->service, "resnet");
+  EXPECT_EQ(spec->stable, "3");
+  EXPECT_EQ(spec->canary, "4");
+
+  ASSERT_EQ(spec->steps.size(), 6u);
+  EXPECT_EQ(spec->steps[0].shadow_ppm, 100'000u);
+  EXPECT_EQ(spec->steps[1].weight_ppm, 10'000u);
+  EXPECT_EQ(spec->steps[1].until, Step::Until::kCertified);
+  EXPECT_TRUE(spec->steps[3].is_pause());
+  EXPECT_EQ(spec->steps[3].until, Step::Until::kManual);
+  EXPECT_EQ(spec->steps[4].duration, std::chrono::seconds(90));
+  EXPECT_EQ(spec->steps[5].until, Step::Until::kDuration);
+  EXPECT_EQ(spec->steps[5].duration, minutes(10));
+  EXPECT_EQ(spec->bake, minutes(30));
+  EXPECT_EQ(spec->bake_control_ppm, 25'000u);
+
+  const Guard& guard = spec->guard;
+  EXPECT_EQ(guard.false_rollback, 0.01);
+  EXPECT_EQ(guard.errors_max, 0.01);
+  EXPECT_EQ(guard.tolerate_ratio, 1.5);
+  ASSERT_EQ(guard.latency_max.size(), 2u);
+  EXPECT_EQ(guard.latency_max[1].limit, milliseconds(50));
+  EXPECT_EQ(guard.latency_slack, 0.2);
+  EXPECT_EQ(guard.latency_floor, milliseconds(2));
+  EXPECT_EQ(guard.deadline, milliseconds(2000));
+  EXPECT_EQ(guard.latency_baseline, 500u);
+  EXPECT_EQ(guard.latency_skip, 10u);
+  EXPECT_EQ(guard.compare, Guard::Compare::kValues);
+  EXPECT_EQ(guard.output, "logits");
+  EXPECT_EQ(guard.max_disagreement, 0.03);
+  EXPECT_EQ(guard.shadow_ppm, 50'000u);
+  EXPECT_EQ(guard.when_stable_breaches_too, Guard::Breach::kRollback);
+  EXPECT_EQ(guard.unit, Guard::Unit::kRequest);
+
+  EXPECT_FALSE(spec->certify.taper);
+  EXPECT_EQ(spec->certify.margin_latency, 0.03);
+  EXPECT_EQ(spec->certify.confidence, 0.9);
+  EXPECT_EQ(spec->certify.max_step_duration, hours(2));
+  EXPECT_FALSE(spec->shield.retry_stable);
+  EXPECT_EQ(spec->shield.budget, 0.1);
+}
+
+TEST(Spec, NeedsOnlyAServiceAndACanary) {
+  const auto spec = parse_with("");
+  ASSERT_TRUE(spec) << spec.error().message;
+  ASSERT_EQ(spec->steps.size(), 6u);
+  EXPECT_EQ(spec->steps[0].shadow_ppm, 100'000u);
+  EXPECT_EQ(spec->steps[5].weight_ppm, kAll);
+  EXPECT_EQ(spec->guard.false_rollback, 0.001);
+  EXPECT_TRUE(spec->certify.taper);
+}
+
+TEST(Spec, AcceptsJsonAndAPlainListOfWeights) {
+  const auto spec = parse(R"({"service": "digits", "stable": 1, "canary": {"version": 2}, "steps": [5, 25, 50, 100]})");
+  ASSERT_TRUE(spec) << spec.error().message;
+  ASSERT_EQ(spec->steps.size(), 4u);
+  EXPECT_EQ(spec->steps[1].weight_ppm, 250'000u);
+  EXPECT_EQ(spec->stable, "1");
+}
+
+TEST(Spec, PrintsWhatItReadsBack) {
+  for (const std::string line :
+       {"", "steps: [0.25, 12.5, 100]", "steps: [{setWeight: 5}, {pause: {}}, {pause: {duration: 1m}}, {promote: {bake: 1h}}]",
+        "guard: {errors: {max: 1%}, latency: {p99.9: 50ms, deadline: 1s}, output: {compare: \"off\"}}", "certify: {margin: 2%}",
+        "guard: {output: {output: 'a \"b\": c'}}"}) {
+    const auto spec = parse_with(line);
+    ASSERT_TRUE(spec) << spec.error().message;
+    const std::string printed = print_spec(*spec);
+    const auto again = parse(printed);
+    ASSERT_TRUE(again) << again.error().message << "\n" << printed;
+    EXPECT_EQ(print_spec(*again), printed);
+    EXPECT_EQ(again->steps.size(), spec->steps.size());
+    EXPECT_EQ(again->guard.output, spec->guard.output);
+  }
+}
+
+TEST(Spec, NamesTheUnknownKeyItsLineAndWhatIsAllowed) {
+  EXPECT_THAT(complaint("guard:\n  errors: {treshold: 1%}\n"),
+              AllOf(HasSubstr("rollout.yaml:4:12"), HasSubstr("unknown key 'treshold' under guard.errors"),
+                    HasSubstr("allowed: max, tolerateRatio")));
+}
+
+TEST(Spec, SaysWhatIsNotSupportedYet) {
+  for (const std::string line : {"dryRun: [output]", "webhooks: [{type: event}]", "guard: {prometheus: {}}", "shield: {hedge: p95}",
+                                 "guard: {unit: key}", "steps: [{analysis: {}}]"})
+    EXPECT_THAT(complaint(line), HasSubstr("not supported yet")) << line;
+  const auto sticky = parse("service: digits\ncanary: {version: 7, sticky: {header: x-user}}\n");
+  ASSERT_FALSE(sticky);
+  EXPECT_THAT(sticky.error().message, AllOf(HasSubstr("canary.sticky"), HasSubstr("not supported yet")));
+}
+
+// BADINPUT R1
+TEST(Spec, R1RefusesWeightsThatAreNone) {
+  for (const std::string weight : {"-1", "101", "nan", ".nan", "1.23456", "1e1", "0x5", "5.", "", "5 percent", "100.0001"})
+    EXPECT_FALSE(parse_weight(weight)) << weight;
+  EXPECT_EQ(parse_weight("5").value(), 50'000u);
+  EXPECT_EQ(parse_weight("0.0001%").value(), 1u);
+  EXPECT_EQ(parse_weight("12.5 %").value(), 125'000u);
+  EXPECT_EQ(parse_weight("100").value(), kAll);
+  EXPECT_THAT(complaint("steps: [5, 101]"), AllOf(HasSubstr("steps[1]"), HasSubstr("'101'"), HasSubstr("0 to 100")));
+}
+
+TEST(Spec, RefusesStepsThatGoNowhere) {
+  EXPECT_THAT(complaint("steps: [5, 5]"), HasSubstr("weights must rise: 5 after 5"));
+  EXPECT_THAT(complaint("steps: [50, 5]"), HasSubstr("weights must rise"));
+  EXPECT_THAT(complaint("steps: [5, {shadow: {percent: 10}}]"), HasSubstr("before the first setWeight"));
+  EXPECT_THAT(complaint("steps: [{promote: {bake: 1m}}, 5]"), HasSubstr("promote must be the last step"));
+  EXPECT_THAT(complaint("steps: [{pause: {}}]"), HasSubstr("no step sets a weight"));
+  EXPECT_THAT(complaint("steps: [{setWeight: 5, pause: {}}]"), HasSubstr("a step is one of"));
+  EXPECT_THAT(complaint("steps: 5"), HasSubstr("must be a list"));
+  EXPECT_THAT(complaint("steps: [{setWeight: 5, until: forever}]"), HasSubstr("certified or {duration: 10m}"));
+}
+
+// BADINPUT R2
+TEST(Spec, R2RefusesACanaryThatIsStable) {
+  const auto spec = parse("service: digits\nstable: {version: 7}\ncanary: {version: 7}\n");
+  ASSERT_FALSE(spec);
+  EXPECT_THAT(spec.error().message, AllOf(HasSubstr("rollout.yaml:3"), HasSubstr("both version '7'")));
+}
+
+// BADINPUT R5
+TEST(Spec, R5RefusesThresholdsThatMeanNothing) {
+  for (const std::string line :
+       {"guard: {errors: {max: 0}}", "guard: {errors: {max: 100%}}", "guard: {errors: {max: 1.5}}", "guard: {latency: {p99: 0}}",
+        "guard: {latency: {p99: -5ms}}", "guard: {falseRollback: 0}", "guard: {falseRollback: 0.6}",
+        "guard: {errors: {tolerateRatio: 0.5}}", "guard: {output: {maxDisagreement: 0}}", "certify: {confidence: 100%}",
+        "certify: {margin: 0}", "certify: {maxStepDuration: 0}"})
+    EXPECT_THAT(complaint(line), AllOf(HasSubstr("rollout.yaml:3:"), HasSubstr(line.substr(0, line.find(':'))))) << line;
+}
+
+}  // namespace
+}  // namespace serin::rollout

@@ -1,0 +1,333 @@
+// The life of a rollout, from the outside: answers, ticks and commands go in, weights and phases come out.
+
+#include <gmock/gmock.h>
+
+#include "router/rollout/rollout.h"
+
+namespace serin::rollout {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Spec spec_of(const std::string& lines) {
+  const std::string text = "service: digits\nstable: {version: 1}\ncanary: {version: 2}\n" + lines;
+  return parse_spec(config::Node::parse(text, "spec").value()).value();
+}
+
+Baseline fast_baseline() {
+  Baseline baseline;
+  for (int i = 0; i < 10'000; ++i) baseline.record(milliseconds(10));
+  return baseline;
+}
+
+/// A rollout with a clock and a service whose answers one can name.
+struct Bench {
+  explicit Bench(const std::string& lines, Baseline baseline = fast_baseline())
+      : rollout(Rollout::start(spec_of(lines), "digits-1", 7, baseline, now)) {}
+
+  bool answer(Arm arm, Outcome outcome = Outcome::kOk, milliseconds latency = milliseconds(8)) {
+    return rollout.observe(Observation{.arm = arm,
+                                       .epoch = rollout.state().epoch,
+                                       .weight_ppm = rollout.state().weight_ppm,
+                                       .outcome = outcome,
+                                       .latency = latency,
+                                       .batch = BatchId{++sequence, 0, 1},
+                                       .endpoint = arm == Arm::kCanary ? 1u : 0u},
+                           now);
+  }
+  bool shadow(Outcome canary = Outcome::kOk, bool mismatch = false) {
+    return rollout.observe(
+        ShadowPair{.epoch = rollout.state().epoch, .canary = canary, .comparable = canary == Outcome::kOk, .mismatch = mismatch}, now);
+  }
+  bool tick_after(std::chrono::nanoseconds time) {
+    now += time;
+    return rollout.tick(now);
+  }
+  /// Good answers until the step changes.
+  void pass_step() {
+    const int step = rollout.state().step;
+    const Phase phase = rollout.state().phase;
+    for (int i = 0; i < 100'000 && rollout.state().step == step && rollout.state().phase == phase; ++i) {
+      answer(Arm::kStable);
+      rollout.state().shadow_ppm > 0 ? shadow() : answer(Arm::kCanary);
+    }
+  }
+  Phase phase() const { return rollout.state().phase; }
+  uint32_t weight() const { return rollout.state().weight_ppm; }
+
+  Time now{};
+  uint64_t sequence = 0;
+  Rollout rollout;
+};
+
+TEST(RolloutSteps, AHealthyCanaryIsPromotedStepByStep) {
+  Bench bench("");
+  EXPECT_EQ(bench.rollout.state().shadow_ppm, 100'000u);
+  EXPECT_EQ(bench.weight(), 0u);
+  for (uint32_t percent : {1, 5, 20, 50, 100}) {
+    bench.pass_step();
+    EXPECT_EQ(bench.weight(), percent * 10'000);
+    EXPECT_EQ(bench.phase(), Phase::kProgressing);
+  }
+  bench.pass_step();
+  EXPECT_EQ(bench.phase(), Phase::kPromoting);
+  EXPECT_TRUE(bench.tick_after(seconds(1)));
+  EXPECT_EQ(bench.phase(), Phase::kSucceeded);
+  EXPECT_EQ(bench.weight(), kAll);
+  EXPECT_EQ(bench.rollout.state().cause, "promoted");
+  EXPECT_FALSE(bench.answer(Arm::kCanary, Outcome::kError)) << "over is over";
+}
+
+TEST(RolloutSteps, BakesAgainstAControlBeforeItSucceeds) {
+  Bench bench("steps: [5, {promote: {bake: 30m, control: 5}}]");
+  bench.pass_step();
+  EXPECT_EQ(bench.phase(), Phase::kPromoting);
+  EXPECT_EQ(bench.weight(), 950'000u);
+  EXPECT_TRUE(bench.tick_after(seconds(1)));
+  EXPECT_EQ(bench.phase(), Phase::kBaking);
+  EXPECT_FALSE(bench.tick_after(minutes(31))) << "nobody has asked the canary anything";
+  bench.answer(Arm::kCanary);
+  EXPECT_TRUE(bench.tick_after(seconds(1)));
+  EXPECT_EQ(bench.phase(), Phase::kSucceeded);
+  EXPECT_EQ(bench.weight(), kAll);
+}
+
+TEST(RolloutSteps, RollsBackWhileBaking) {
+  Bench bench("steps: [5, {promote: {bake: 30m, control: 50}}]");
+  bench.pass_step();
+  bench.tick_after(seconds(1));
+  for (int i = 0; i < 40 && bench.phase() == Phase::kBaking; ++i) {
+    bench.answer(Arm::kCanary, Outcome::kError);
+    bench.answer(Arm::kStable);
+  }
+  EXPECT_EQ(bench.phase(), Phase::kRolledBack);
+  EXPECT_EQ(bench.weight(), 0u);
+}
+
+TEST(RolloutSteps, WaitsAtAManualGate) {
+  Bench bench("steps: [5, {pause: {}}, 100]");
+  bench.pass_step();
+  EXPECT_EQ(bench.phase(), Phase::kPaused);
+  EXPECT_EQ(bench.weight(), 50'000u) << "a pause keeps the weight";
+  EXPECT_FALSE(bench.tick_after(hours(100)));
+  ASSERT_TRUE(bench.rollout.resume(bench.now));
+  EXPECT_EQ(bench.weight(), kAll);
+  EXPECT_EQ(bench.phase(), Phase::kProgressing);
+}
+
+TEST(RolloutSteps, TimedStepsWaitForTimeAndForTraffic) {
+  Bench bench("steps: [{setWeight: 5, until: {duration: 10m}}, {pause: {duration: 1m}}, 100]");
+  EXPECT_FALSE(bench.tick_after(minutes(11))) << "no answer of the canary yet";
+  bench.answer(Arm::kCanary);
+  EXPECT_EQ(bench.rollout.state().step, 1);
+  EXPECT_FALSE(bench.tick_after(seconds(59)));
+  EXPECT_TRUE(bench.tick_after(seconds(1)));
+  EXPECT_EQ(bench.weight(), kAll);
+}
+
+// BADINPUT R8
+TEST(RolloutSteps, R8NoTrafficHoldsAndThenSaysSo) {
+  Bench bench("steps: [5, 100]\ncertify: {maxStepDuration: 1h}");
+  EXPECT_FALSE(bench.tick_after(minutes(59)));
+  EXPECT_TRUE(bench.tick_after(minutes(1)));
+  EXPECT_EQ(bench.phase(), Phase::kInconclusive);
+  EXPECT_EQ(bench.weight(), 50'000u);
+  EXPECT_THAT(bench.rollout.state().reason, HasSubstr("insufficient data"));
+  ASSERT_TRUE(bench.rollout.resume(bench.now));
+  EXPECT_EQ(bench.phase(), Phase::kProgressing);
+  EXPECT_FALSE(bench.tick_after(minutes(59)));
+}
+
+// BADINPUT R8
+TEST(RolloutVerdict, R8OneErrorAloneNeverTrips) {
+  for (const std::string steps : {"steps: [0.0001, 100]", "steps: [1, 100]", "steps: [50, 100]"})
+    for (Outcome outcome : {Outcome::kError, Outcome::kRejected, Outcome::kDeadline}) {
+      Bench bench(steps + "\nguard: {errors: {max: 1%}}");
+      EXPECT_FALSE(bench.answer(Arm::kCanary, outcome)) << steps;
+      EXPECT_EQ(bench.phase(), Phase::kProgressing);
+    }
+}
+
+// BADINPUT R7: the only clock is the argument, and one that goes backwards judges nobody.
+TEST(RolloutSteps, R7AClockThatStepsBackChangesNothing) {
+  Bench bench("steps: [{setWeight: 5, until: {duration: 10m}}, 100]");
+  bench.now += hours(2);
+  bench.answer(Arm::kCanary);
+  EXPECT_EQ(bench.rollout.state().step, 1);
+  const State before = bench.rollout.state();
+  EXPECT_FALSE(bench.tick_after(-hours(1)));
+  bench.answer(Arm::kCanary);
+  EXPECT_EQ(bench.rollout.state().phase, before.phase);
+  EXPECT_EQ(bench.rollout.state().step, before.step);
+}
+
+TEST(RolloutVerdict, SaysWhatDecided) {
+  Bench bench("steps: [5, 100]");
+  int errors = 0;
+  while (bench.phase() == Phase::kProgressing && errors < 100) {
+    for (int i = 0; i < 19; ++i) bench.answer(Arm::kStable);
+    bench.answer(Arm::kCanary, Outcome::kError);
+    ++errors;
+  }
+  EXPECT_LE(errors, 5);
+  EXPECT_EQ(bench.rollout.state().cause, "err");
+  EXPECT_THAT(bench.rollout.state().reason, AllOf(HasSubstr("of the last"), HasSubstr("at 5 % of traffic"), HasSubstr("over 2^11.7")));
+  const Report report = bench.rollout.report();
+  EXPECT_EQ(report.leading_guard, "err");
+  ASSERT_EQ(report.events.size(), static_cast<size_t>(errors));
+  EXPECT_EQ(report.events.back().arm, Arm::kCanary);
+  EXPECT_GE(report.events.back().bits, 11.7);
+  EXPECT_EQ(report.canary_answers, static_cast<uint64_t>(errors));
+}
+
+TEST(RolloutVerdict, ACanaryThatRefusesEverythingIsCaughtWhileItIsShadowed) {
+  Bench bench("");
+  int pairs = 0;
+  for (; pairs < 100 && bench.phase() == Phase::kProgressing; ++pairs) bench.shadow(Outcome::kRejected);
+  EXPECT_EQ(bench.phase(), Phase::kRolledBack);
+  EXPECT_EQ(bench.rollout.state().cause, "rej");
+  EXPECT_THAT(bench.rollout.state().reason, HasSubstr("in shadow pairs"));
+  EXPECT_LE(pairs, 25);
+}
+
+TEST(RolloutVerdict, ACanaryThatAnswersOtherwiseIsCaughtWhileItIsShadowed) {
+  Bench bench("");
+  int pairs = 0;
+  for (; pairs < 100 && bench.phase() == Phase::kProgressing; ++pairs) bench.shadow(Outcome::kOk, /*mismatch=*/pairs % 10 != 0);
+  EXPECT_EQ(bench.rollout.state().cause, "shadow");
+  EXPECT_LE(pairs, 15);
+}
+
+TEST(RolloutVerdict, ASlowCanaryIsCaught) {
+  Bench bench("steps: [20, 100]");
+  for (int i = 0; i < 200 && bench.phase() == Phase::kProgressing; ++i) {
+    for (int j = 0; j < 4; ++j) bench.answer(Arm::kStable);
+    bench.answer(Arm::kCanary, Outcome::kOk, milliseconds(60));
+  }
+  EXPECT_EQ(bench.phase(), Phase::kRolledBack);
+  EXPECT_THAT(bench.rollout.state().cause, HasSubstr("lat_"));
+}
+
+TEST(RolloutVerdict, LatencyWaitsForItsBaseline) {
+  Bench bench("steps: [20, 100]\nguard: {latency: {baseline: 1000}}", Baseline{});
+  EXPECT_THAT(bench.rollout.report().note, HasSubstr("1000 more of stable's answers"));
+  for (int i = 0; i < 999; ++i) {
+    bench.answer(Arm::kStable);
+    bench.answer(Arm::kCanary, Outcome::kOk, seconds(1));
+  }
+  EXPECT_EQ(bench.phase(), Phase::kProgressing);
+  EXPECT_EQ(bench.rollout.state().step, 0) << "not certified on latency either";
+  bench.answer(Arm::kStable);
+  EXPECT_EQ(bench.rollout.report().note, "");
+  for (int i = 0; i < 200 && bench.phase() == Phase::kProgressing; ++i) {
+    bench.answer(Arm::kStable);
+    bench.answer(Arm::kCanary, Outcome::kOk, seconds(1));
+  }
+  EXPECT_EQ(bench.phase(), Phase::kRolledBack);
+}
+
+TEST(RolloutVerdict, AnswersOfAnotherEpochSayNothing) {
+  Bench bench("steps: [5, 100]");
+  for (int i = 0; i < 100; ++i)
+    bench.rollout.observe(Observation{.arm = Arm::kCanary, .epoch = 6, .weight_ppm = 50'000, .outcome = Outcome::kError}, bench.now);
+  EXPECT_EQ(bench.phase(), Phase::kProgressing);
+  EXPECT_EQ(bench.rollout.report().canary_answers, 0u);
+}
+
+// BADINPUT R3
+TEST(RolloutCommands, R3NameThePhaseThatForbidsThem) {
+  Bench bench("steps: [5, 100]");
+  const Status resumed = bench.rollout.resume(bench.now);
+  ASSERT_FALSE(resumed);
+  EXPECT_EQ(resumed.error().code, Code::kFailedPrecondition);
+  EXPECT_THAT(resumed.error().message, AllOf(HasSubstr("digits-1"), HasSubstr("Progressing")));
+
+  ASSERT_TRUE(bench.rollout.abort("wrong file", bench.now));
+  EXPECT_EQ(bench.weight(), 0u);
+  EXPECT_EQ(bench.rollout.state().cause, "abort");
+  EXPECT_EQ(bench.rollout.state().reason, "wrong file");
+  EXPECT_TRUE(bench.rollout.abort("again", bench.now)) << "idempotent";
+  EXPECT_EQ(bench.rollout.state().reason, "wrong file");
+  for (const Status& status : {bench.rollout.promote(bench.now), bench.rollout.pause(bench.now), bench.rollout.resume(bench.now),
+                               bench.rollout.set_weight(1, bench.now)}) {
+    ASSERT_FALSE(status);
+    EXPECT_THAT(status.error().message, HasSubstr("RolledBack"));
+  }
+}
+
+TEST(RolloutCommands, APauseHoldsTheStepsButNotTheGuards) {
+  Bench bench("steps: [5, 100]");
+  ASSERT_TRUE(bench.rollout.pause(bench.now));
+  for (int i = 0; i < 2000; ++i) bench.answer(Arm::kCanary);
+  EXPECT_EQ(bench.rollout.state().step, 0);
+  EXPECT_FALSE(bench.tick_after(hours(2)));
+  ASSERT_TRUE(bench.rollout.resume(bench.now));
+  EXPECT_TRUE(bench.rollout.tick(bench.now)) << "certified while it was paused";
+  EXPECT_EQ(bench.weight(), kAll);
+
+  Bench bad("steps: [5, 100]");
+  ASSERT_TRUE(bad.rollout.pause(bad.now));
+  for (int i = 0; i < 10; ++i) bad.answer(Arm::kCanary, Outcome::kError);
+  EXPECT_EQ(bad.phase(), Phase::kRolledBack);
+}
+
+TEST(RolloutCommands, PromotionByHandDoesNotBake) {
+  Bench bench("steps: [5, {promote: {bake: 30m}}]");
+  ASSERT_TRUE(bench.rollout.promote(bench.now));
+  EXPECT_EQ(bench.weight(), kAll);
+  EXPECT_TRUE(bench.tick_after(milliseconds(1)));
+  EXPECT_EQ(bench.phase(), Phase::kSucceeded);
+}
+
+TEST(RolloutCommands, AWeightByHandPausesTheStepsAndIsTheirNewStart) {
+  Bench bench("steps: [1, 5, 50, 100]");
+  ASSERT_TRUE(bench.rollout.set_weight(300'000, bench.now));
+  EXPECT_EQ(bench.phase(), Phase::kPaused);
+  EXPECT_EQ(bench.weight(), 300'000u);
+  EXPECT_EQ(bench.rollout.state().epoch, 8u) << "what was drawn before is no evidence at the new weight";
+  ASSERT_TRUE(bench.rollout.resume(bench.now));
+  EXPECT_EQ(bench.weight(), 300'000u);
+  bench.pass_step();
+  EXPECT_EQ(bench.weight(), 500'000u);
+}
+
+TEST(RolloutRestart, KeepsStepAndWeightAndForgetsEvidence) {
+  Bench bench("steps: [1, 5, 100]");
+  bench.pass_step();
+  for (int i = 0; i < 2; ++i) bench.answer(Arm::kCanary, Outcome::kError);
+  const State saved = bench.rollout.state();
+  Rollout again = Rollout::resume(bench.rollout.spec(), saved, fast_baseline(), bench.now);
+  EXPECT_EQ(again.state().weight_ppm, 50'000u);
+  EXPECT_EQ(again.state().step, 1);
+  EXPECT_EQ(again.state().phase, Phase::kProgressing);
+  for (const Evidence& evidence : again.report().evidence) EXPECT_EQ(evidence.bits, 0) << evidence.guard;
+}
+
+TEST(RolloutRestart, AWeightByHandSurvives) {
+  Bench bench("steps: [1, 5, 100]");
+  ASSERT_TRUE(bench.rollout.set_weight(20'000, bench.now));
+  Rollout again = Rollout::resume(bench.rollout.spec(), bench.rollout.state(), fast_baseline(), bench.now);
+  ASSERT_TRUE(again.resume(bench.now));
+  EXPECT_EQ(again.state().weight_ppm, 20'000u);
+}
+
+TEST(RolloutRestart, AStepThatDoesNotExistWaitsForAPerson) {
+  Bench bench("steps: [5, 100]");
+  State state = bench.rollout.state();
+  state.step = 9;
+  EXPECT_EQ(Rollout::resume(bench.rollout.spec(), state, fast_baseline(), bench.now).state().phase, Phase::kPaused);
+}
+
+TEST(Phase, NamesReadBack) {
+  for (int i = 0; i <= static_cast<int>(Phase::kRolledBack); ++i)
+    EXPECT_EQ(find_phase(phase_name(static_cast<Phase>(i))), static_cast<Phase>(i));
+  EXPECT_EQ(find_phase("Running"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace serin::rollout
