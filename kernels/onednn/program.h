@@ -1,0 +1,82 @@
+// program.h: a kernel that is a short list of oneDNN primitives: perhaps reorders of the operands into the layouts that the main primitive wants,
+// that primitive, perhaps a reorder of its result. Everything that can be made before a run is made at preparation.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "oneapi/dnnl/dnnl.hpp"
+
+namespace serin::kernels::onednn {
+
+/// Where the memory of an argument is in a run.
+struct Place {
+  enum class Kind { kInput, kOutput, kScratch, kPacked };
+  Kind kind;
+  size_t at = 0;  ///< index of the input or output, offset in scratch
+  std::shared_ptr<const PackedWeights::Buffer> packed;
+
+  static Place input(size_t index) { return {Kind::kInput, index, nullptr}; }
+  static Place output(size_t index) { return {Kind::kOutput, index, nullptr}; }
+};
+
+struct Argument {
+  int id;  ///< DNNL_ARG_...
+  dnnl::memory::desc desc;
+  Place place;
+};
+
+class Program {
+ public:
+  Program(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context);
+
+  /// `place` in the layout `wanted`: itself where it is so already; a constant packed once for the model; else reordered into scratch each run.
+  Place in_layout(size_t input, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+  /// The main primitive; its name is the kernel's. Adds the user scratchpad.
+  void main_step(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
+  /// A place for the main primitive's result; store() reorders it into output 0 where `wanted` is not `plain`.
+  Place result(const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+  void store(const Place& result, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+
+  std::unique_ptr<Kernel> kernel() &&;
+
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<Argument> arguments;
+  };
+  struct Parts {
+    dnnl::engine engine;
+    std::vector<Step> steps;
+    size_t scratch_bytes = 0;
+    uint32_t packed_inputs = 0;
+    std::string name;
+  };
+
+ private:
+  Place scratch(size_t bytes);
+  void reorder(const dnnl::memory::desc& from, Place source, const dnnl::memory::desc& to, Place target);
+
+  const OpDesc& desc_;
+  PrepareContext& context_;
+  Parts parts_;
+};
+
+/// Strides of a dense row-major tensor: the layout of all tensors between kernels.
+dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims);
+
+/// Appends the epilogue's activation; false where oneDNN has none like it.
+bool append_activation(dnnl::post_ops& post_ops, const Epilogue& epilogue);
+
+/// Strict f32, scratch from the plan.
+dnnl::primitive_attr make_attributes(const dnnl::post_ops& post_ops);
+
+/// What an unknown operand is refused with, before oneDNN sees it: dtypes, empty tensors and shapes that change.
+bool is_fixed_f32(const OpDesc& desc, std::string& why);
+
+std::unique_ptr<Kernel> prepare_conv(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> prepare_matmul(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+}  // namespace serin::kernels::onednn
