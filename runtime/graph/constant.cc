@@ -1,0 +1,130 @@
+// Makers of constants. Memory is aligned to 64 bytes, so that a kernel can read it with any vector instruction.
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "runtime/graph/graph.h"
+
+namespace serin::graph {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+std::shared_ptr<std::byte> allocate(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment));
+  return {memory, [](std::byte* p) { ::operator delete(p, kAlignment); }};
+}
+
+template <class T>
+void store(std::byte* memory, T value) {
+  std::memcpy(memory, &value, sizeof value);
+}
+
+}  // namespace
+
+std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape, std::byte** memory) {
+  auto constant = std::make_shared<Constant>();
+  constant->dtype = dtype;
+  constant->shape = shape;
+  constant->id = next_id();
+  *memory = nullptr;
+  if (const size_t bytes = constant->bytes(); bytes > 0) {
+    auto owned = allocate(bytes);
+    std::memset(owned.get(), 0, bytes);
+    *memory = owned.get();
+    constant->data = std::move(owned);
+  }
+  return constant;
+}
+
+ConstantPtr make_constant(DType dtype, const Shape& shape, const void* bytes) {
+  std::byte* memory = nullptr;
+  auto constant = make_mutable_constant(dtype, shape, &memory);
+  if (memory) std::memcpy(memory, bytes, constant->bytes());
+  return constant;
+}
+
+ConstantPtr make_constant(std::span<const int64_t> values) {
+  return make_constant(DType::kInt64, Shape{static_cast<int64_t>(values.size())}, values.data());
+}
+
+ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data) {
+  auto constant = std::make_shared<Constant>();
+  constant->dtype = dtype;
+  constant->shape = shape;
+  constant->data = std::move(data);
+  constant->id = next_id();
+  return constant;
+}
+
+ConstantPtr make_scalar(DType dtype, double value) {
+  std::byte* memory = nullptr;
+  auto constant = make_mutable_constant(dtype, {}, &memory);
+  switch (dtype) {
+    case DType::kBool: store(memory, value != 0); break;
+    case DType::kInt8: store(memory, static_cast<int8_t>(value)); break;
+    case DType::kInt16: store(memory, static_cast<int16_t>(value)); break;
+    case DType::kInt32: store(memory, static_cast<int32_t>(value)); break;
+    case DType::kInt64: store(memory, static_cast<int64_t>(value)); break;
+    case DType::kUInt8: store(memory, static_cast<uint8_t>(value)); break;
+    case DType::kUInt16: store(memory, static_cast<uint16_t>(value)); break;
+    case DType::kUInt32: store(memory, static_cast<uint32_t>(value)); break;
+    case DType::kUInt64: store(memory, static_cast<uint64_t>(value)); break;
+    case DType::kFloat32: store(memory, static_cast<float>(value)); break;
+    case DType::kFloat64: store(memory, value); break;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kUndefined:
+    case DType::kString: return nullptr;
+  }
+  return constant;
+}
+
+namespace {
+
+template <class T>
+std::vector<int64_t> widen(const Constant& constant) {
+  const auto elements = constant.span<T>();
+  return {elements.begin(), elements.end()};
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> integers_of(const Constant& constant) {
+  switch (constant.dtype) {
+    case DType::kBool:
+    case DType::kUInt8: return widen<uint8_t>(constant);
+    case DType::kInt8: return widen<int8_t>(constant);
+    case DType::kInt16: return widen<int16_t>(constant);
+    case DType::kUInt16: return widen<uint16_t>(constant);
+    case DType::kInt32: return widen<int32_t>(constant);
+    case DType::kUInt32: return widen<uint32_t>(constant);
+    case DType::kInt64: return widen<int64_t>(constant);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<double> number_of(const Constant& constant) {
+  if (constant.elements() != 1) return std::nullopt;
+  if (constant.dtype == DType::kFloat32) return constant.span<float>()[0];
+  if (constant.dtype == DType::kFloat64) return constant.span<double>()[0];
+  const auto integer = integers_of(constant);
+  if (!integer) return std::nullopt;
+  return static_cast<double>(integer->front());
+}
+
+std::optional<DType> find_dtype(std::string_view name) {
+  for (auto dtype = DType::kBool; dtype <= DType::kString; dtype = static_cast<DType>(static_cast<int>(dtype) + 1)) {
+    if (dtype_name(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+}  // namespace serin::graph

@@ -1,0 +1,205 @@
+// graph.h: a model as values and the nodes that make them. Knows no file format and no backend.
+//
+//   Graph g;
+//   ValueId x = g.add_input("x", Type::tensor(DType::kFloat32, {Dim::symbol("batch"), 64}));
+//   ValueId w = g.add_constant("w", constant);
+//   NodeId  m = g.add_node(Op::kMatMul, "fc1", {x, w});            // one output, named after the node
+//   g.set_outputs({g.output(m)});
+//   SERIN_CHECK(verify(g));  SERIN_CHECK(infer_shapes(g));  std::string text = print(g);
+//
+// Single assignment: every value has one producer (a node, the caller, or a constant). Nodes and values are indices into vectors that the
+// graph owns; removing a node leaves a hole, `compact()` closes them. Bodies of If and Loop are closed graphs: what they read from outside
+// comes in as inputs of the node. Not thread-safe; a finished graph is shared read-only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/tensor.h"
+#include "runtime/base/result.h"
+#include "runtime/graph/dim.h"
+#include "runtime/graph/op.h"
+
+namespace serin::graph {
+
+using NodeId = int32_t;
+using ValueId = int32_t;
+inline constexpr int32_t kNone = -1;  ///< an optional input that is absent; a value without a producing node
+
+/// The dtype of that name in the text form ("f32"); nothing where there is none.
+std::optional<DType> find_dtype(std::string_view name);
+
+/// What a value may hold. Sequences and optionals have their element type in dtype/shape.
+enum class ValueKind : uint8_t { kTensor, kSequence, kOptional };
+
+struct Type {
+  ValueKind kind = ValueKind::kTensor;
+  DType dtype = DType::kUndefined;
+  std::optional<Dims> shape;  ///< nothing: not even the rank is known
+
+  static Type tensor(DType dtype, Dims shape) { return Type{ValueKind::kTensor, dtype, std::move(shape)}; }
+};
+
+/// A tensor that is known at load. Shares its bytes (which may be a window of a mapped file); immutable.
+struct Constant {
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  std::shared_ptr<const std::byte> data;  ///< dense, row-major; aligned as its owner chose. Null for strings and for zero elements
+  std::vector<std::string> strings;       ///< elements, where dtype is kString
+  uint64_t id = 0;                        ///< identity within a process, given by the makers below: the key for packed weights
+
+  int64_t elements() const { return shape.elements(); }
+  size_t bytes() const { return static_cast<size_t>(elements()) * dtype_size(dtype); }
+  template <class T>
+  std::span<const T> span() const {
+    return {reinterpret_cast<const T*>(data.get()), static_cast<size_t>(elements())};
+  }
+};
+using ConstantPtr = std::shared_ptr<const Constant>;
+
+/// Copies `bytes` (elements x dtype_size of them) into fresh 64-byte-aligned memory.
+ConstantPtr make_constant(DType dtype, const Shape& shape, const void* bytes);
+/// One-dimensional integers, as shapes and axes are.
+ConstantPtr make_constant(std::span<const int64_t> values);
+/// One element, converted; null for 16-bit floats and strings.
+ConstantPtr make_scalar(DType dtype, double value);
+/// Takes memory that somebody else keeps alive through `data`.
+ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data);
+/// Fresh zeroed memory to be filled before it is shared.
+std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape, std::byte** memory);
+
+/// The elements, where they are integers (or bool) that fit int64.
+std::optional<std::vector<int64_t>> integers_of(const Constant& constant);
+/// The one element of a constant of one element (f32, f64 or integer).
+std::optional<double> number_of(const Constant& constant);
+
+using Attribute =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, ConstantPtr>;
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+class Graph;
+
+struct Node {
+  Op op = Op::kIdentity;
+  std::string name;              ///< as the file had it, or its provenance after fusion: "conv1+bn1+relu1"
+  std::vector<ValueId> inputs;   ///< kNone where an optional input is absent
+  std::vector<ValueId> outputs;  ///< kNone where nobody wants an optional output
+  Attributes attributes;
+  std::vector<std::shared_ptr<const Graph>> bodies;  ///< If: then, else. Loop: body
+  bool removed = false;
+
+  // Attributes by name; the default where absent or of another kind.
+  int64_t integer(std::string_view key, int64_t fallback) const;
+  double number(std::string_view key, double fallback) const;
+  std::string text(std::string_view key, std::string_view fallback) const;
+  std::vector<int64_t> integers(std::string_view key) const;
+  ConstantPtr constant(std::string_view key) const;
+};
+
+struct Value {
+  std::string name;
+  Type type;
+  NodeId producer = kNone;
+  ConstantPtr constant;  ///< set where the value is known at load
+};
+
+class Graph {
+ public:
+  // Building.
+  ValueId add_input(std::string name, Type type);
+  ValueId add_constant(std::string name, ConstantPtr constant);
+  /// `outputs` fresh values named "<name>" (or "<name>:i" where there are several) with unknown type.
+  NodeId add_node(Op op, std::string name, std::vector<ValueId> inputs, Attributes attributes = {}, size_t outputs = 1);
+  ValueId add_value(std::string name, Type type);           ///< a value with no producer yet; connect() gives it one
+  void connect(NodeId node, size_t output, ValueId value);  ///< makes `node` the producer of an existing value
+  void set_outputs(std::vector<ValueId> outputs);
+  void set_output_names(std::vector<std::string> names) { output_names_ = std::move(names); }
+
+  // Reading.
+  std::span<const ValueId> inputs() const { return inputs_; }
+  std::span<const ValueId> outputs() const { return outputs_; }
+  /// Names the outputs had in the file; they outlive rewrites that replace the value behind an output.
+  std::span<const std::string> output_names() const { return output_names_; }
+  size_t node_capacity() const { return nodes_.size(); }  ///< ids run below this; skip removed ones
+  size_t value_capacity() const { return values_.size(); }
+  const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
+  /// Attributes, name and bodies may be changed here; inputs and outputs through set_input and connect only, which know who reads what.
+  Node& node(NodeId id) { return nodes_[static_cast<size_t>(id)]; }
+  const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
+  Value& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
+  NodeId producer(ValueId id) const { return id == kNone ? kNone : value(id).producer; }
+  ValueId input(NodeId id, size_t i) const { return i < node(id).inputs.size() ? node(id).inputs[i] : kNone; }
+  ValueId output(NodeId id, size_t i = 0) const { return node(id).outputs[i]; }
+  bool is(NodeId id, Op op) const { return id != kNone && !node(id).removed && node(id).op == op; }
+  ConstantPtr constant(ValueId id) const { return id == kNone ? nullptr : value(id).constant; }
+  std::vector<NodeId> nodes() const;  ///< live ones, in id order
+  std::vector<NodeId> nodes(Op op) const;
+  std::vector<NodeId> readers(ValueId id) const;  ///< live nodes that read it, once each
+  size_t reader_count(ValueId id) const;          ///< reads by nodes plus uses as a graph output
+  bool is_output(ValueId id) const;
+  /// Live nodes, producers before readers. kCorrupt naming a node where there is a cycle.
+  Result<std::vector<NodeId>> topological_order() const;
+
+  // Rewriting. Passes do this through Patch (patch.h).
+  void replace_uses(ValueId from, ValueId to);  ///< in nodes and among the outputs
+  void remove(NodeId id);
+  void set_input(NodeId id, size_t i, ValueId value);
+  void resize_inputs(NodeId id, size_t count);  ///< drops operands from the end, or adds absent ones
+  void compact();                               ///< drops removed nodes and unreferenced values; ids change
+
+  std::string name;  ///< of the model, as the file has it
+  /// Symbols that only the data knows ("?nonzero") with their upper bounds, where there is one. infer_shapes fills it.
+  std::map<std::string, Dim, std::less<>> data_dims;
+
+ private:
+  void add_reader(ValueId value, NodeId reader);
+  void drop_reader(ValueId value, NodeId reader);
+
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<std::vector<NodeId>> readers_;  ///< by value; a node that reads it twice is there twice
+  std::vector<uint32_t> output_uses_;         ///< by value: times it is an output of the graph
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> outputs_;
+  std::vector<std::string> output_names_;
+};
+
+/// Single definition, no dangling ids, acyclic, operand counts within the operator's schema, bodies too. The error names the node.
+Status verify(const Graph& graph);
+
+/// Fills the types of all values from those of the inputs, folding what shapes need (Shape, Gather, Concat ... over small integers).
+/// Types that the importer declared for intermediate values are replaced. No value may have more than kMaxElements elements.
+/// kInvalidArgument naming node and operator where shapes contradict each other: "node 'Conv_4' (Conv): weight has 16 channels, input has 8".
+Status infer_shapes(Graph& graph);
+inline constexpr int64_t kMaxElements = int64_t{1} << 34;  ///< 64 GiB of f32
+
+/// The same model with input dimensions bound to numbers (all constants shared), shapes inferred again and folded.
+Result<Graph> bind(const Graph& graph, const Bindings& bindings);
+
+/// The text form that tests and `serin inspect` use (README.md shows it); parse(print(g)) has the same structure. Constants print as name[shape]
+/// and parse as random data in -1..1, the same for the same name, shape and seed (0.5..1.5 where the name ends in "var": it is a variance);
+/// small integers and single numbers print with their values.
+struct PrintOptions {
+  bool types = false;  ///< the types of the results, as comments
+  bool names = false;  ///< the names of nodes ("conv1+bn1+relu1") where they differ from the name of the result, as comments
+};
+std::string print(const Graph& graph, const PrintOptions& options = {});
+std::string print(const Type& type);  ///< "f32[n,3,8,8]"; "f32[...]" where not even the rank is known
+Result<Graph> parse(std::string_view text, uint64_t seed = 1);
+
+/// Whether rows along axis 0 of every input and output are independent of each other, and if not, why.
+struct Batchable {
+  bool yes = false;
+  std::string why_not;  ///< "output 'y' has no batch axis", "node 'r' (ReduceMean) reduces the batch axis"
+  std::string symbol;   ///< the symbolic dimension that is the batch
+};
+Batchable prove_batchable(const Graph& graph);
+
+}  // namespace serin::graph

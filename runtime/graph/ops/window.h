@@ -1,0 +1,22 @@
+// window.h: the sliding window of convolutions and pools with everything said explicitly.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace serin::graph {
+
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations;  ///< one each per spatial axis
+  std::vector<int64_t> pads;                        ///< begins, then ends; empty where auto_pad needs a dimension that is not known yet
+  Dims output;                                      ///< spatial dimensions of the result
+};
+
+/// Resolves strides, dilations, pads, auto_pad and ceil_mode of a Conv or pool node over `spatial` dimensions. `kernel`: the weight's spatial
+/// dimensions; empty: the attribute kernel_shape. Refuses, without the node's name, what makes no window: "stride 0 is not positive".
+Result<Window> resolve_window(const Node& node, std::span<const Dim> spatial, std::vector<int64_t> kernel);
+
+}  // namespace serin::graph
