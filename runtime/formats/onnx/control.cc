@@ -1,0 +1,68 @@
+// control.cc: If and Loop. In ONNX a body reads whatever is around it; here bodies are closed, so what they capture becomes operands of the
+// node and inputs of each body, in the order of first use (constants are shared with the body instead and cost no operand).
+
+#include <fmt/format.h>
+
+#include "runtime/formats/onnx/graph_import.h"
+#include "runtime/formats/onnx/operators.h"
+
+namespace serin::formats::onnx {
+namespace {
+
+using Captures = std::vector<GraphImport::Capture>;
+
+std::shared_ptr<const graph::Graph> import_body(NodeImport& node, std::string_view key, const GraphProto& proto, const Captures& captures) {
+  auto body = GraphImport(node.graph().model(), &node.graph()).run(proto, captures);
+  if (body) return std::make_shared<const graph::Graph>(std::move(*body));
+  const Error error = body.error().in(key);
+  node.fail(error.code, error.message);
+  return nullptr;
+}
+
+void append(std::vector<graph::ValueId>& operands, const Captures& captures) {
+  for (const auto& capture : captures) operands.push_back(capture.outside);
+}
+
+}  // namespace
+
+void import_if(NodeImport& node, graph::Op op) {
+  const GraphProto* const then_proto = node.body("then_branch");
+  const GraphProto* const else_proto = node.body("else_branch");
+  if (!then_proto || !else_proto) return;
+  for (const GraphProto* proto : {then_proto, else_proto}) {
+    if (!proto->inputs.empty()) return node.corrupt("a branch has inputs of its own");
+    if (proto->outputs.size() != node.output_count())
+      return node.corrupt(fmt::format("a branch returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
+  }
+  const Captures captures = node.graph().captures({then_proto, else_proto});
+  auto then_body = import_body(node, "then_branch", *then_proto, captures);
+  auto else_body = import_body(node, "else_branch", *else_proto, captures);
+  if (!then_body || !else_body) return;
+
+  std::vector<graph::ValueId> operands = {node.input(0)};
+  append(operands, captures);
+  const graph::NodeId id = node.emit(op, std::move(operands));
+  node.graph().graph().node(id).bodies = {std::move(then_body), std::move(else_body)};
+}
+
+void import_loop(NodeImport& node, graph::Op op) {
+  const GraphProto* const proto = node.body("body");
+  if (!proto) return;
+  std::vector<graph::ValueId> operands = node.inputs();
+  if (operands.size() < 2) operands.resize(2, graph::kNone);
+  const size_t carried = operands.size() - 2;
+  if (proto->inputs.size() != carried + 2)
+    return node.corrupt(
+        fmt::format("the body has {} inputs, {} are needed: iteration, condition and what is carried", proto->inputs.size(), carried + 2));
+  if (proto->outputs.size() != node.output_count() + 1 || proto->outputs.size() < carried + 1)
+    return node.corrupt(fmt::format("the body returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
+
+  const Captures captures = node.graph().captures({proto});
+  auto body = import_body(node, "body", *proto, captures);
+  if (!body) return;
+  append(operands, captures);
+  const graph::NodeId id = node.emit(op, std::move(operands), {{"carried", static_cast<int64_t>(carried)}});
+  node.graph().graph().node(id).bodies = {std::move(body)};
+}
+
+}  // namespace serin::formats::onnx

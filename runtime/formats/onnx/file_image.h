@@ -1,0 +1,66 @@
+// file_image.h: a whole model file in memory that nobody else can change.
+//
+// Not a mapping of the file: whoever overwrites it in place would change the weights of a live model, and whoever truncates it would kill the
+// process with SIGBUS. The pages are anonymous and private, and can be given back one tensor at a time as the tensors are copied out to memory
+// of their own, so that loading needs the file's size and one tensor, not twice the file.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/base/result.h"
+#include "runtime/formats/onnx/wire.h"
+
+namespace serin::formats::onnx {
+
+/// A regular file, open for reading.
+class InputFile {
+ public:
+  /// Errors: kNotFound, kPermissionDenied, kInvalidArgument (a directory, FIFO, device ...), kIo (a loop of links ...).
+  static Result<InputFile> open(const std::string& path);
+  /// Takes a descriptor; refuses what is not a regular file.
+  static Result<InputFile> adopt(int fd, std::string path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+  ~InputFile();
+
+  const std::string& path() const { return path_; }
+  size_t size() const { return static_cast<size_t>(status_.st_size); }
+  size_t links() const { return static_cast<size_t>(status_.st_nlink); }
+  /// Fills `bytes` from `offset` on. kCorrupt where the file ends before that.
+  Status read(size_t offset, std::span<std::byte> bytes) const;
+  /// kUnavailable where the file was written to since it was opened: what was read may be half of each.
+  Status unchanged() const;
+
+ private:
+  InputFile(int fd, std::string path, const struct stat& status) : fd_(fd), path_(std::move(path)), status_(status) {}
+
+  int fd_;
+  std::string path_;
+  struct stat status_;
+};
+
+class FileImage {
+ public:
+  static Result<FileImage> read(const std::string& path, size_t limit);
+  /// Memory of the caller's, which stays as it is.
+  FileImage(std::shared_ptr<const std::byte> data, size_t size) : data_(std::move(data)), size_(size) {}
+
+  Bytes bytes() const { return {data_.get(), size_}; }
+  /// These bytes are not needed any more: their pages go back to the system and read as zeros. Nothing happens to memory of the caller's.
+  void release(Bytes bytes);
+
+ private:
+  std::shared_ptr<const std::byte> data_;
+  size_t size_;
+  bool owned_ = false;
+};
+
+/// "cannot be opened: No such file or directory", with the code that errno stands for.
+Error system_error(const std::string& path, std::string_view step);
+
+}  // namespace serin::formats::onnx

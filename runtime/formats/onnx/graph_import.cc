@@ -1,0 +1,258 @@
+// graph_import.cc: initializers become constants, inputs become inputs, nodes are lowered one after the other by the table in operators.cc.
+//
+// ONNX promises nodes in topological order, so one walk is enough, and a name that is not known yet is a mistake: either nothing defines it,
+// or a later node does (an unsorted file, or a cycle). A node that cannot be lowered does not end the walk; all are reported together.
+
+#include "runtime/formats/onnx/graph_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "runtime/formats/onnx/operators.h"
+
+namespace serin::formats::onnx {
+namespace {
+
+constexpr size_t kLongestName = 120;
+
+bool is_default_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+
+/// Letters, digits and underscores, so that the symbol can be typed on a command line (--dim seq=128) and printed in an expression.
+std::string symbol_from(std::string_view param) {
+  std::string name;
+  for (const char c : param) {
+    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    name += word ? c : '_';
+  }
+  if (name.find_first_not_of('_') == std::string::npos) return "";  // "?" and the like name nothing
+  if (name[0] >= '0' && name[0] <= '9') name.insert(0, "_");
+  return name.substr(0, kLongestName);
+}
+
+/// Names that `graph` reads and neither defines itself nor finds in a graph around it within the same body, in order of first use.
+class FreeNames {
+ public:
+  void visit(const GraphProto& graph) {
+    std::unordered_set<std::string_view> defined;
+    for (const auto& input : graph.inputs) defined.insert(input.name);
+    for (const auto& initializer : graph.initializers) defined.insert(initializer.name);
+    for (const auto& node : graph.nodes) defined.insert(node.outputs.begin(), node.outputs.end());
+    scopes_.push_back(&defined);
+    for (const auto& node : graph.nodes) {
+      for (const std::string_view input : node.inputs) read(input);
+      for (const auto& attribute : node.attributes)
+        if (attribute.g) visit(*attribute.g);
+    }
+    for (const auto& output : graph.outputs) read(output.name);
+    scopes_.pop_back();
+  }
+  const std::vector<std::string_view>& names() const { return names_; }
+
+ private:
+  void read(std::string_view name) {
+    if (name.empty() || std::ranges::any_of(scopes_, [&](const auto* scope) { return scope->contains(name); })) return;
+    if (seen_.insert(name).second) names_.push_back(name);
+  }
+
+  std::vector<const std::unordered_set<std::string_view>*> scopes_;
+  std::unordered_set<std::string_view> seen_;
+  std::vector<std::string_view> names_;
+};
+
+}  // namespace
+
+std::string printable(std::string_view name) {
+  std::string text;
+  for (const char c : name.substr(0, kLongestName)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return text.append(name.size() > kLongestName ? "..." : "");
+}
+
+std::string quote(std::string_view name) { return "'" + printable(name) + "'"; }
+
+Result<graph::Graph> GraphImport::run(const GraphProto& proto, const std::vector<Capture>& captures) {
+  graph_.name = proto.name;
+  SERIN_CHECK(add_initializers(proto));
+  SERIN_CHECK(add_inputs(proto));
+  for (const Capture& capture : captures) {
+    if (values_.contains(capture.name)) continue;
+    define(capture.name, graph_.add_input(std::string(capture.name), outer_->graph_.value(capture.outside).type));
+  }
+  for (const NodeProto& node : proto.nodes)
+    for (const std::string_view output : node.outputs)
+      if (!output.empty()) made_by_.emplace(output, node.op_type);
+  for (const NodeProto& node : proto.nodes) SERIN_CHECK(add_node(node));
+  SERIN_CHECK(set_outputs(proto));
+  return std::move(graph_);
+}
+
+std::vector<GraphImport::Capture> GraphImport::captures(const std::vector<const GraphProto*>& bodies) {
+  FreeNames free;
+  for (const GraphProto* body : bodies) free.visit(*body);
+  std::vector<Capture> captures;
+  for (const std::string_view name : free.names()) {
+    const graph::ValueId outside = find(name);
+    if (outside != graph::kNone && !graph_.constant(outside)) captures.push_back({name, outside});
+  }
+  return captures;
+}
+
+graph::ValueId GraphImport::find(std::string_view name) {
+  if (const auto found = values_.find(name); found != values_.end()) return found->second;
+  if (!outer_) return graph::kNone;
+  const graph::ValueId outside = outer_->find(name);
+  const graph::ConstantPtr constant = outer_->graph_.constant(outside);
+  if (!constant) return graph::kNone;
+  const graph::ValueId inside = graph_.add_constant(std::string(name), constant);
+  values_.emplace(name, inside);
+  return inside;
+}
+
+void GraphImport::define(std::string_view name, graph::ValueId value) {
+  if (name.empty()) return;
+  if (!values_.emplace(name, value).second && !error_)
+    error_ = Error{Code::kCorrupt, fmt::format("value {} is defined twice", quote(name))};
+  graph_.value(value).name = name;
+}
+
+Status GraphImport::add_initializers(const GraphProto& proto) {
+  if (!proto.sparse_initializers.empty())
+    return Error{Code::kUnsupported,
+                 fmt::format("sparse initializer {}: sparse tensors are not supported", quote(proto.sparse_initializers[0]))};
+  for (const TensorProto& tensor : proto.initializers) {
+    if (tensor.name.empty()) return Error{Code::kCorrupt, "an initializer has no name"};
+    auto constant = model_.tensors.read(tensor);
+    if (!constant) return constant.error().in(fmt::format("initializer {}", quote(tensor.name)));
+    define(tensor.name, graph_.add_constant(std::string(tensor.name), *constant));
+    if (error_) return *error_;
+  }
+  return {};
+}
+
+Status GraphImport::add_inputs(const GraphProto& proto) {
+  std::unordered_set<std::string_view> seen;
+  for (const ValueInfoProto& input : proto.inputs) {
+    if (input.name.empty()) return Error{Code::kCorrupt, "an input has no name"};
+    if (!seen.insert(input.name).second) return Error{Code::kCorrupt, fmt::format("input {} is declared twice", quote(input.name))};
+    if (values_.contains(input.name)) continue;  // a weight: before IR version 4 each was declared as an input, too
+    auto type =
+        outer_ && input.type.kind == TypeProto::Kind::kNone ? Result<graph::Type>(graph::Type{}) : type_from(input.type, input.name);
+    if (!type) return type.error().in(fmt::format("input {}", quote(input.name)));
+    define(input.name, graph_.add_input(std::string(input.name), *type));
+  }
+  return {};
+}
+
+Result<graph::Type> GraphImport::type_from(const TypeProto& proto, std::string_view name) {
+  if (proto.kind == TypeProto::Kind::kNone) return Error{Code::kCorrupt, "has no type"};
+  if (proto.kind == TypeProto::Kind::kOther)
+    return Error{Code::kUnsupported, "is a map, a sparse tensor or a nested sequence, which is not supported"};
+  graph::Type type;
+  type.kind = proto.kind == TypeProto::Kind::kSequence   ? graph::ValueKind::kSequence
+              : proto.kind == TypeProto::Kind::kOptional ? graph::ValueKind::kOptional
+                                                         : graph::ValueKind::kTensor;
+  SERIN_TRY(type.dtype, dtype_from(proto.elem_type));
+  if (!proto.shape) return type;
+  if (!Shape::fits(proto.shape->size()))
+    return Error{Code::kUnsupported, fmt::format("has {} dimensions, more than {}", proto.shape->size(), Shape::kMaxRank)};
+  graph::Dims dims;
+  for (size_t axis = 0; axis < proto.shape->size(); ++axis) {
+    const DimensionProto& dimension = (*proto.shape)[axis];
+    if (dimension.value.value_or(0) < -1) return Error{Code::kCorrupt, fmt::format("dimension {} is {}", axis, *dimension.value)};
+    dims.push_back(dim_from(dimension, name, axis));
+  }
+  type.shape = std::move(dims);
+  return type;
+}
+
+/// The number, the symbol, or a symbol of its own where the file does not say (some exporters write -1 or "?" for that).
+graph::Dim GraphImport::dim_from(const DimensionProto& proto, std::string_view name, size_t axis) {
+  if (proto.value.value_or(-1) >= 0) return *proto.value;
+  const std::string wanted = symbol_from(proto.param);
+  const std::string key = wanted.empty() ? "" : std::string(proto.param);
+  if (const auto known = model_.symbols.find(key); !key.empty() && known != model_.symbols.end()) return graph::Dim::symbol(known->second);
+  const std::string base = wanted.empty() ? fmt::format("{}_d{}", symbol_from(name), axis) : wanted;
+  std::string symbol = base;
+  for (int i = 2; !model_.symbols_taken.insert(symbol).second; ++i) symbol = fmt::format("{}_{}", base, i);
+  if (!key.empty()) model_.symbols.emplace(key, symbol);
+  return graph::Dim::symbol(symbol);
+}
+
+std::string GraphImport::unique_node_name(const NodeProto& proto) {
+  const std::string base = proto.name.empty() ? fmt::format("{}_{}", proto.op_type, node_names_.size()) : std::string(proto.name);
+  std::string name = base;
+  for (int i = 2; !node_names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+  return name;
+}
+
+Status GraphImport::check_operands(const NodeProto& proto, const std::string& name) {
+  for (const std::string_view input : proto.inputs) {
+    if (input.empty() || find(input) != graph::kNone) continue;
+    const auto maker = made_by_.find(input);
+    const std::string why = maker == made_by_.end() ? "nothing defines"
+                                                    : fmt::format("a later node ({}) makes: the nodes are not sorted, or form a cycle",
+                                                                  printable(maker->second));
+    return Error{Code::kCorrupt, fmt::format("node {} ({}): reads {}, which {}", quote(name), printable(proto.op_type), quote(input), why)};
+  }
+  return {};
+}
+
+Status GraphImport::add_node(const NodeProto& proto) {
+  if (++model_.nodes > model_.node_limit) return Error{Code::kTooLarge, fmt::format("more than {} nodes", model_.node_limit)};
+  const std::string name = unique_node_name(proto);
+  SERIN_CHECK(check_operands(proto, name));
+
+  const OperatorRow* const row = is_default_domain(proto.domain) ? find_operator(proto.op_type) : nullptr;
+  if (!row) {
+    refuse_node(proto, name,
+                model_.functions.contains({proto.domain, proto.op_type}) ? ": a function of the model; functions are not expanded" : "");
+    return {};
+  }
+  if (model_.opset < row->since) {
+    refuse_node(proto, name, fmt::format(": exists from opset {} on, the model imports {}", row->since, model_.opset));
+    return {};
+  }
+
+  NodeImport node(*this, proto, name);
+  const auto context = [&] { return fmt::format("node {} ({})", quote(name), printable(proto.op_type)); };
+  if (auto status = check_counts(*row, node); !status) return status.error().in(context());
+  row->import(node, row->op);
+  if (const auto unread = node.unread_attribute(); unread && !node.error())
+    node.corrupt(fmt::format("attribute {} is not one of {} in opset {}", quote(*unread), proto.op_type, model_.opset));
+  if (node.error() && node.error()->code == Code::kUnsupported) {
+    refuse_node(proto, name, ": " + node.error()->message);
+    return {};
+  }
+  if (node.error()) return node.error()->in(context());
+  if (error_) return error_->in(context());
+  return {};
+}
+
+/// Notes what is not supported and gives the outputs placeholders, so that the walk can go on and find the rest.
+void GraphImport::refuse_node(const NodeProto& proto, const std::string& name, std::string_view why) {
+  const std::string type = is_default_domain(proto.domain) ? std::string(proto.op_type) : fmt::format("{}.{}", proto.domain, proto.op_type);
+  model_.unsupported.push_back(fmt::format("{} ({}{})", quote(name), printable(type), why));
+  for (const std::string_view output : proto.outputs)
+    if (!values_.contains(output)) define(output, graph_.add_value(std::string(output), {}));
+}
+
+Status GraphImport::set_outputs(const GraphProto& proto) {
+  if (proto.outputs.empty()) return Error{Code::kCorrupt, "the graph has no outputs"};
+  std::vector<graph::ValueId> outputs;
+  std::vector<std::string> names;
+  std::unordered_set<std::string_view> seen;
+  for (const ValueInfoProto& output : proto.outputs) {
+    const graph::ValueId value = find(output.name);
+    if (value == graph::kNone) return Error{Code::kCorrupt, fmt::format("output {} is not made by any node", quote(output.name))};
+    if (!seen.insert(output.name).second && !outer_)
+      return Error{Code::kCorrupt, fmt::format("output {} is declared twice", quote(output.name))};
+    outputs.push_back(value);
+    names.emplace_back(output.name);
+  }
+  graph_.set_outputs(std::move(outputs));
+  graph_.set_output_names(std::move(names));
+  return {};
+}
+
+}  // namespace serin::formats::onnx

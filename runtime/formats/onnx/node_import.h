@@ -1,0 +1,82 @@
+// node_import.h: what a function that lowers one ONNX operator sees, e.g.
+//
+//   void import_flatten(NodeImport& node, Op op) { node.emit(op, {node.input(0)}, {{"axis", node.integer("axis", 1)}}); }
+//
+// Mistakes are kept, the first one wins: the functions read what they need without checks in between. An attribute that no one asked for is a
+// mistake, too, because a flag that is ignored silently is a wrong answer.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/formats/onnx/proto.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::formats::onnx {
+
+class GraphImport;
+
+class NodeImport {
+ public:
+  NodeImport(GraphImport& graph, const NodeProto& proto, std::string name);
+
+  /// Version of the default operator set that the model imports.
+  int64_t opset() const;
+
+  // Operands.
+  size_t input_count() const { return inputs_.size(); }
+  graph::ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : graph::kNone; }  ///< kNone where absent
+  const std::vector<graph::ValueId>& inputs() const { return inputs_; }
+  graph::ConstantPtr constant(size_t i) const;  ///< null where the operand is absent or computed
+  std::optional<size_t> rank(size_t i) const;   ///< of an operand, where the file declares it
+  size_t output_count() const { return proto_.outputs.size(); }
+  bool wants_output(size_t i) const { return i < proto_.outputs.size() && !proto_.outputs[i].empty(); }
+
+  // Attributes. Of another type than asked for is a mistake.
+  bool has(std::string_view key);
+  int64_t integer(std::string_view key, int64_t fallback);
+  int64_t required_integer(std::string_view key);
+  bool flag(std::string_view key, bool fallback) { return integer(key, fallback ? 1 : 0) != 0; }
+  double number(std::string_view key, double fallback);
+  std::string text(std::string_view key, std::string_view fallback);
+  std::optional<std::vector<int64_t>> integers(std::string_view key);
+  graph::ConstantPtr tensor(std::string_view key);
+  const GraphProto* body(std::string_view key);
+  const AttributeProto* attribute(std::string_view key);    ///< of any type
+  void ignore(std::string_view key) { seen_.insert(key); }  ///< an attribute that does not change what is computed here
+
+  // Results.
+  /// The node itself: its outputs are those of the file.
+  graph::NodeId emit(graph::Op op, std::vector<graph::ValueId> inputs, graph::Attributes attributes = {});
+  /// A step before it, named "<node>/<step>".
+  graph::ValueId step(graph::Op op, std::string_view step, std::vector<graph::ValueId> inputs, graph::Attributes attributes = {});
+  /// Output i is known at load.
+  void emit_constant(size_t i, graph::ConstantPtr constant);
+
+  // Mistakes.
+  void corrupt(std::string_view what) { fail(Code::kCorrupt, what); }
+  void unsupported(std::string_view what) { fail(Code::kUnsupported, what); }
+  void fail(Code code, std::string_view what);
+  const std::optional<Error>& error() const { return error_; }
+  /// The first attribute that nobody has asked for.
+  std::optional<std::string_view> unread_attribute() const;
+
+  GraphImport& graph() { return graph_; }
+  const NodeProto& proto() const { return proto_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  const AttributeProto* find(std::string_view key, AttributeProto::Type type);
+
+  GraphImport& graph_;
+  const NodeProto& proto_;
+  std::string name_;
+  std::vector<graph::ValueId> inputs_;
+  std::set<std::string_view> seen_;
+  std::optional<Error> error_;
+};
+
+}  // namespace serin::formats::onnx

@@ -1,0 +1,111 @@
+// onnx.cc: bytes -> messages -> graph -> checked graph.
+
+#include "runtime/formats/onnx/onnx.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/formats/onnx/graph_import.h"
+#include "runtime/formats/onnx/operators.h"
+#include "runtime/formats/onnx/proto.h"
+#include "runtime/formats/onnx/recognise.h"
+
+namespace serin::formats {
+namespace {
+
+using namespace onnx;
+
+constexpr int64_t kOldestIr = 3;  // before that, models do not say which opset they use
+constexpr int64_t kNewestIr = 13;
+constexpr size_t kNamedAtOnce = 20;
+constexpr size_t kTensorFileBytes = size_t{2} << 30;
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+Error not_onnx(Bytes bytes, const Error& error) {
+  if (error.code == Code::kTooLarge) return error;
+  if (const auto what = recognise(bytes)) return Error{Code::kCorrupt, "not an ONNX model but " + *what};
+  return error.in("not an ONNX model, or a damaged one");
+}
+
+Result<int64_t> opset_of(const ModelProto& model) {
+  std::optional<int64_t> opset;
+  for (const auto& [domain, version] : model.opset_import) {
+    if (!domain.empty() && domain != "ai.onnx") continue;  // matters only if a node uses it, and then the node is refused
+    if (opset && *opset != version) return Error{Code::kCorrupt, fmt::format("imports opset {} and opset {}", *opset, version)};
+    opset = version;
+  }
+  if (!opset) return Error{Code::kCorrupt, "does not say which opset it uses (opset_import has no default domain)"};
+  if (*opset < kOldestOpset)
+    return Error{Code::kUnsupported, fmt::format("uses opset {}; {} to {} are read (onnx.version_converter lifts old models)", *opset,
+                                                 kOldestOpset, kNewestOpset)};
+  if (*opset > kNewestOpset)
+    return Error{Code::kUnsupported, fmt::format("uses opset {}; {} to {} are read (export it with opset_version={})", *opset, kOldestOpset,
+                                                 kNewestOpset, kNewestOpset)};
+  return *opset;
+}
+
+Error unsupported_nodes(const std::vector<std::string>& nodes) {
+  const size_t named = std::min(nodes.size(), kNamedAtOnce);
+  const std::string more = nodes.size() > named ? fmt::format(" and {} more", nodes.size() - named) : "";
+  const bool one = nodes.size() == 1;
+  return Error{Code::kUnsupported, fmt::format("{} {} not supported: {}{}", nodes.size(), one ? "node uses what is" : "nodes use what is",
+                                               fmt::join(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(named), ", "), more)};
+}
+
+Result<ModelProto> decode(Bytes bytes, const OnnxLimits& limits) {
+  Decoding decoding{.begin = bytes.data(), .message_limit = 4 * limits.nodes, .nesting_limit = limits.nesting + 1, .error = {}};
+  ModelProto model = read_model(Message(decoding, "ModelProto", bytes));
+  if (decoding.error) return not_onnx(bytes, *decoding.error);
+  if (!model.graph) return not_onnx(bytes, Error{Code::kCorrupt, "has no graph"});
+  if (model.ir_version < kOldestIr || model.ir_version > kNewestIr)
+    return Error{Code::kUnsupported, fmt::format("has IR version {}; {} to {} are read", model.ir_version, kOldestIr, kNewestIr)};
+  return model;
+}
+
+Result<graph::Graph> import(FileImage image, const std::string& folder, const OnnxLimits& limits) {
+  SERIN_TRY(const ModelProto model, decode(image.bytes(), limits));
+  SERIN_TRY(const int64_t opset, opset_of(model));
+  ModelImport shared{.opset = opset, .node_limit = limits.nodes, .tensors = TensorReader(image, folder)};
+  for (const auto& function : model.functions) shared.functions.emplace(function.domain, function.name);
+
+  SERIN_TRY(graph::Graph graph, GraphImport(shared).run(*model.graph));
+  SERIN_CHECK(shared.tensors.finish());
+  if (!shared.unsupported.empty()) return unsupported_nodes(shared.unsupported);
+  SERIN_CHECK(graph::verify(graph));
+  SERIN_CHECK(graph::infer_shapes(graph));
+  return graph;
+}
+
+}  // namespace
+
+Result<graph::Graph> read_onnx(const std::string& path, const OnnxLimits& limits) {
+  SERIN_TRY(FileImage image, FileImage::read(path, limits.file_bytes));
+  auto graph = import(std::move(image), folder_of(path), limits);
+  if (!graph) return graph.error().in(file_name(path));
+  return graph;
+}
+
+Result<graph::Graph> read_onnx_bytes(std::shared_ptr<const std::byte> data, size_t size, const std::string& folder,
+                                     const OnnxLimits& limits) {
+  return import(FileImage(std::move(data), size), folder, limits);
+}
+
+Result<graph::ConstantPtr> read_tensor_file(const std::string& path, std::string* name) {
+  SERIN_TRY(FileImage image, FileImage::read(path, kTensorFileBytes));
+  Decoding decoding{.begin = image.bytes().data(), .error = {}};
+  const TensorProto tensor = read_tensor(Message(decoding, "TensorProto", image.bytes()));
+  if (decoding.error) return decoding.error->in(file_name(path) + ": not a tensor");
+  if (name) *name = tensor.name;
+  auto constant = TensorReader(image, "").read(tensor);
+  if (!constant) return constant.error().in(file_name(path));
+  return constant;
+}
+
+}  // namespace serin::formats

@@ -1,0 +1,79 @@
+// operators.h: which ONNX operators are read, and by which function.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/base/result.h"
+#include "runtime/formats/onnx/node_import.h"
+#include "runtime/graph/op.h"
+
+namespace serin::formats::onnx {
+
+struct OperatorRow {
+  std::string_view name;
+  int64_t since;               ///< the opset in which the operator appeared (7, the oldest we read, where earlier)
+  int min_inputs, max_inputs;  ///< -1: any number
+  int outputs;                 ///< at most; -1: any number
+  void (*import)(NodeImport& node, graph::Op op);
+  graph::Op op = graph::Op::kIdentity;  ///< what `import` emits, for functions that serve several operators
+};
+
+inline constexpr int64_t kOldestOpset = 7;
+inline constexpr int64_t kNewestOpset = 27;
+
+/// Null where the operator is not supported.
+const OperatorRow* find_operator(std::string_view op_type);
+
+Status check_counts(const OperatorRow& row, const NodeImport& node);
+
+// The families, one file each. `op` is the row's.
+void import_plain(NodeImport& node, graph::Op op);  // operands as they are, no attributes
+
+// elementwise.cc
+void import_with_alpha_beta(NodeImport& node, graph::Op op);
+void import_is_inf(NodeImport& node, graph::Op op);
+void import_gelu(NodeImport& node, graph::Op op);
+void import_mod(NodeImport& node, graph::Op op);
+void import_clip(NodeImport& node, graph::Op op);
+void import_cast(NodeImport& node, graph::Op op);
+void import_dropout(NodeImport& node, graph::Op op);
+void import_prelu(NodeImport& node, graph::Op op);
+void import_mish(NodeImport& node, graph::Op op);
+
+// reduce.cc
+void import_reduce(NodeImport& node, graph::Op op);
+void import_reduce_log_sum(NodeImport& node, graph::Op op);
+void import_arg(NodeImport& node, graph::Op op);
+void import_softmax(NodeImport& node, graph::Op op);
+void import_cumsum(NodeImport& node, graph::Op op);
+
+// movement.cc
+void import_identity(NodeImport& node, graph::Op op);
+void import_concat(NodeImport& node, graph::Op op);
+void import_flatten(NodeImport& node, graph::Op op);
+void import_gather(NodeImport& node, graph::Op op);
+void import_pad(NodeImport& node, graph::Op op);
+void import_reshape(NodeImport& node, graph::Op op);
+void import_shape(NodeImport& node, graph::Op op);
+void import_slice(NodeImport& node, graph::Op op);
+void import_split(NodeImport& node, graph::Op op);
+void import_squeeze(NodeImport& node, graph::Op op);
+void import_transpose(NodeImport& node, graph::Op op);
+
+// network.cc
+void import_batch_normalization(NodeImport& node, graph::Op op);
+void import_conv(NodeImport& node, graph::Op op);
+void import_gemm(NodeImport& node, graph::Op op);
+void import_layer_normalization(NodeImport& node, graph::Op op);
+void import_pool(NodeImport& node, graph::Op op);
+
+// constant.cc
+void import_constant(NodeImport& node, graph::Op op);
+void import_constant_of_shape(NodeImport& node, graph::Op op);
+
+// control.cc
+void import_if(NodeImport& node, graph::Op op);
+void import_loop(NodeImport& node, graph::Op op);
+
+}  // namespace serin::formats::onnx

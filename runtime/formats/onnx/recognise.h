@@ -1,0 +1,14 @@
+// recognise.h: what a file is that is not an ONNX model.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/formats/onnx/wire.h"
+
+namespace serin::formats::onnx {
+
+/// "an HTML page (a download that went to a login or error page?)"; nothing where the bytes do not say.
+std::optional<std::string> recognise(Bytes file);
+
+}  // namespace serin::formats::onnx
