@@ -34,7 +34,7 @@ void make_idle_threads_sleep() {
 
 }  // namespace
 
-Loaded load(const CpuOptions& options) {
+Loaded load(const CpuOptions& options, const cpu::Simd& simd) {
   if (options.onednn_path == "none") return {{}, "no oneDNN: not wanted"};
   make_idle_threads_sleep();
 
@@ -50,7 +50,7 @@ Loaded load(const CpuOptions& options) {
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(library, kPluginEntry));
   if (!entry) return {{}, "no oneDNN: " + std::string(dlerror())};
   Loaded loaded;
-  if (!entry(kPluginVersion, options.isa, &loaded.plugin)) return {{}, "no oneDNN: the plugin is of another build"};
+  if (!entry(kPluginVersion, options.isa, simd, &loaded.plugin)) return {{}, "no oneDNN: the plugin is of another build"};
   loaded.note = loaded.plugin.library;
   return loaded;
 }

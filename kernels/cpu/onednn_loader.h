@@ -14,6 +14,6 @@ struct Loaded {
 };
 
 /// options.onednn_path, else beside the program, else ../lib from there; "none": nothing. Never fails: the note says what happened.
-Loaded load(const CpuOptions& options);
+Loaded load(const CpuOptions& options, const cpu::Simd& simd);
 
 }  // namespace serin::kernels::onednn

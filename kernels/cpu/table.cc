@@ -80,7 +80,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string
     return std::make_unique<Backend>("cpu ref", reference_table());
   }
   const std::string name = "cpu " + std::string(isa_name(options.isa));
-  const onednn::Loaded loaded = onednn::load(options);
+  const onednn::Loaded loaded = onednn::load(options, simd_for(options.isa));
   if (note) *note = name + ", " + loaded.note;
   return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin));
 }

@@ -22,7 +22,7 @@ memory::dims weight_dims(const Shape& weight, int64_t group) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_conv(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context, std::string& why) {
+std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const Conv& op = std::get<Conv>(desc.op);
   const size_t axes = op.strides.size();
   const memory::desc x = plain_desc(dims_of(desc.inputs[0].shape));                            // [n, c, spatial...]
@@ -40,23 +40,25 @@ std::unique_ptr<Kernel> prepare_conv(const dnnl::engine& engine, const OpDesc& d
   };
   dnnl::post_ops post_ops;
   if (op.epilogue.residual) post_ops.append_binary(dnnl::algorithm::binary_add, any(y));
-  if (!append_activation(post_ops, op.epilogue)) {
-    why = "oneDNN has no such activation";
+  const bool fused = append_activation(post_ops, op.epilogue);
+  const cpu::UnaryLoop activation = fused ? nullptr : library.simd.unary(op.epilogue.activation);
+  if (!fused && !activation) {
+    why = "neither oneDNN nor we have the activation";
     return nullptr;
   }
   memory::dims dilations(axes);  // oneDNN counts the gaps
   for (size_t i = 0; i < axes; ++i) dilations[i] = op.dilations[i] - 1;
   const memory::dims begin(op.pads.begin(), op.pads.begin() + static_cast<std::ptrdiff_t>(axes));
   const memory::dims end(op.pads.begin() + static_cast<std::ptrdiff_t>(axes), op.pads.end());
-  const dnnl::convolution_forward::primitive_desc pd(engine, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                                     any(x), any(weight), bias, any(y), op.strides, dilations, begin, end,
-                                                     make_attributes(post_ops));
+  const dnnl::convolution_forward::primitive_desc pd(library.engine, dnnl::prop_kind::forward_inference,
+                                                     dnnl::algorithm::convolution_direct, any(x), any(weight), bias, any(y), op.strides,
+                                                     dilations, begin, end, make_attributes(post_ops));
   if (std::string_view(pd.impl_info_str()).starts_with("ref")) {
     why = "oneDNN has only its reference implementation";
     return nullptr;
   }
 
-  Program program(engine, desc, context);
+  Program program(library.engine, desc, context);
   std::vector<Argument> arguments = {{DNNL_ARG_SRC, pd.src_desc(), program.in_layout(0, x, pd.src_desc())},
                                      {DNNL_ARG_WEIGHTS, pd.weights_desc(), program.in_layout(1, weight, pd.weights_desc())}};
   if (op.bias) arguments.push_back({DNNL_ARG_BIAS, bias, Place::input(2)});
@@ -69,6 +71,7 @@ std::unique_ptr<Kernel> prepare_conv(const dnnl::engine& engine, const OpDesc& d
   arguments.push_back({DNNL_ARG_DST, pd.dst_desc(), result});
   program.main_step(dnnl::convolution_forward(pd), pd, std::move(arguments));
   program.store(result, y, pd.dst_desc());
+  program.finish(activation, op.epilogue);
   return std::move(program).kernel();
 }
 

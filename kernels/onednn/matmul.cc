@@ -71,7 +71,7 @@ Operands operands_of(const MatMul& op, const OpDesc& desc) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_matmul(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context, std::string& why) {
+std::unique_ptr<Kernel> prepare_matmul(const Library& library, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const MatMul& op = std::get<MatMul>(desc.op);
   const Operands o = operands_of(op, desc);
   const memory::desc a = matrix_desc(o.a, op.transpose_a);
@@ -97,18 +97,20 @@ std::unique_ptr<Kernel> prepare_matmul(const dnnl::engine& engine, const OpDesc&
   };
   if (op.bias && !own_bias) append_add(2, o.bias);
   if (op.epilogue.residual) append_add(desc.inputs.size() - 1, o.residual);
-  if (!append_activation(post_ops, op.epilogue)) {
-    why = "oneDNN has no such activation";
+  const bool fused = append_activation(post_ops, op.epilogue);
+  const cpu::UnaryLoop activation = fused ? nullptr : library.simd.unary(op.epilogue.activation);
+  if (!fused && !activation) {
+    why = "neither oneDNN nor we have the activation";
     return nullptr;
   }
 
-  const dnnl::matmul::primitive_desc pd(engine, a, wanted_b, bias, y, make_attributes(post_ops));
+  const dnnl::matmul::primitive_desc pd(library.engine, a, wanted_b, bias, y, make_attributes(post_ops));
   if (std::string_view(pd.impl_info_str()).starts_with("ref")) {
     why = "oneDNN has only its reference implementation";
     return nullptr;
   }
 
-  Program program(engine, desc, context);
+  Program program(library.engine, desc, context);
   std::vector<Argument> arguments = {{DNNL_ARG_SRC, a, Place::input(0)},
                                      {DNNL_ARG_WEIGHTS, pd.weights_desc(), program.in_layout(1, b, pd.weights_desc())},
                                      {DNNL_ARG_DST, y, Place::output(0)}};
@@ -117,6 +119,7 @@ std::unique_ptr<Kernel> prepare_matmul(const dnnl::engine& engine, const OpDesc&
     arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1, operand.desc, Place::input(operand.input)});
   }
   program.main_step(dnnl::matmul(pd), pd, std::move(arguments));
+  program.finish(activation, op.epilogue);
   return std::move(program).kernel();
 }
 

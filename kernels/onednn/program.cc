@@ -35,6 +35,10 @@ class ProgramKernel final : public Kernel {
       if (status != dnnl_success) fault = parts_.name + " failed with oneDNN status " + std::to_string(status);
     }
     give_back(std::move(frame));
+    if (parts_.activation && !fault) {
+      float* y = outputs[0].as<float>();
+      parts_.activation(y, y, outputs[0].elements(), parts_.epilogue.alpha, parts_.epilogue.beta);
+    }
     return fault;
   }
 
@@ -161,6 +165,11 @@ void Program::main_step(const dnnl::primitive& primitive, const dnnl::primitive_
   parts_.name = std::string("onednn:") + pd.impl_info_str();
 }
 
+void Program::finish(cpu::UnaryLoop loop, const Epilogue& epilogue) {
+  parts_.activation = loop;
+  parts_.epilogue = epilogue;
+}
+
 std::unique_ptr<Kernel> Program::kernel() && { return std::make_unique<ProgramKernel>(std::move(parts_)); }
 
 memory::desc plain_desc(const memory::dims& dims) {
@@ -172,29 +181,27 @@ memory::desc plain_desc(const memory::dims& dims) {
 
 bool append_activation(dnnl::post_ops& post_ops, const Epilogue& epilogue) {
   using dnnl::algorithm;
-  const float alpha = epilogue.alpha, beta = epilogue.beta;
   const auto append = [&post_ops](algorithm function, float a = 0.f, float b = 0.f) {
     post_ops.append_eltwise(function, a, b);
     return true;
   };
   switch (epilogue.activation) {
     case UnaryFn::kIdentity: return true;
-    case UnaryFn::kRelu: return append(algorithm::eltwise_relu);
-    case UnaryFn::kLeakyRelu: return append(algorithm::eltwise_relu, alpha);
-    case UnaryFn::kClip: return append(algorithm::eltwise_clip, alpha, beta);
-    case UnaryFn::kElu: return append(algorithm::eltwise_elu, alpha);
+    // oneDNN's relu takes NaN for 0, which would hide a broken model. Its hardswish x * min(max(alpha x + beta, 0), 1) keeps it, and with this alpha
+    // is x itself for every normal x > 0 and -0 for x < 0; the price is NaN for -Inf.
+    case UnaryFn::kRelu: return append(algorithm::eltwise_hardswish, 0x1p126f, 0.f);
+    case UnaryFn::kLeakyRelu: return append(algorithm::eltwise_relu, epilogue.alpha);
+    case UnaryFn::kElu: return append(algorithm::eltwise_elu, epilogue.alpha);
     case UnaryFn::kTanh: return append(algorithm::eltwise_tanh);
     case UnaryFn::kSigmoid: return append(algorithm::eltwise_logistic);
     case UnaryFn::kSilu: return append(algorithm::eltwise_swish, 1.f);
-    case UnaryFn::kHardSigmoid: return append(algorithm::eltwise_hardsigmoid, alpha, beta);
     case UnaryFn::kHardSwish: return append(algorithm::eltwise_hardswish, 1.f / 6.f, 0.5f);
     case UnaryFn::kGelu: return append(algorithm::eltwise_gelu_erf);
     case UnaryFn::kGeluTanh: return append(algorithm::eltwise_gelu_tanh);
     case UnaryFn::kSoftplus: return append(algorithm::eltwise_soft_relu, 1.f);
     case UnaryFn::kAbs: return append(algorithm::eltwise_abs);
     case UnaryFn::kSqrt: return append(algorithm::eltwise_sqrt);
-    case UnaryFn::kExp: return append(algorithm::eltwise_exp);
-    default: return false;
+    default: return false;  // Clip, HardSigmoid and Exp of oneDNN lose NaN; the others it does not have
   }
 }
 

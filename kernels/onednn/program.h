@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/simd/simd.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace serin::kernels::onednn {
@@ -40,6 +41,8 @@ class Program {
   /// A place for the main primitive's result; store() reorders it into output 0 where `wanted` is not `plain`.
   Place result(const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   void store(const Place& result, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+  /// Runs an activation on output 0 after all steps, by our own loop.
+  void finish(cpu::UnaryLoop loop, const Epilogue& epilogue);
 
   std::unique_ptr<Kernel> kernel() &&;
 
@@ -53,6 +56,8 @@ class Program {
     size_t scratch_bytes = 0;
     uint32_t packed_inputs = 0;
     std::string name;
+    cpu::UnaryLoop activation = nullptr;  ///< run on the result; with the constants in `epilogue`
+    Epilogue epilogue;
   };
 
  private:
@@ -67,7 +72,13 @@ class Program {
 /// Strides of a dense row-major tensor: the layout of all tensors between kernels.
 dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims);
 
-/// Appends the epilogue's activation; false where oneDNN has none like it.
+/// What every row of the plugin works with.
+struct Library {
+  dnnl::engine engine;
+  const cpu::Simd& simd;  ///< of the program that loaded the plugin
+};
+
+/// Appends the epilogue's activation; false where oneDNN has none that keeps NaN: Program::finish() runs it then.
 bool append_activation(dnnl::post_ops& post_ops, const Epilogue& epilogue);
 
 /// Strict f32, scratch from the plan.
@@ -76,7 +87,7 @@ dnnl::primitive_attr make_attributes(const dnnl::post_ops& post_ops);
 /// What an unknown operand is refused with, before oneDNN sees it: dtypes, empty tensors and shapes that change.
 bool is_fixed_f32(const OpDesc& desc, std::string& why);
 
-std::unique_ptr<Kernel> prepare_conv(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context, std::string& why);
-std::unique_ptr<Kernel> prepare_matmul(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> prepare_matmul(const Library& library, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 }  // namespace serin::kernels::onednn

@@ -191,10 +191,10 @@ std::string reference_fault(const Case& c) {
   return prepared.kernel->run(stream, in, out).value_or("");
 }
 
-void expect_rows_match_reference(const Backend& backend, const Case& c, Tolerance tolerance, bool may_refuse) {
+std::vector<std::string> expect_rows_match_reference(const Backend& backend, const Case& c, Tolerance tolerance, bool may_refuse) {
   const std::vector<Tensor> expected = run_reference(c);
   const auto& rows = backend.table()[c.op.index()];
-  bool accepted = false;
+  std::vector<std::string> accepted;
   std::string reasons;
   for (size_t row = 0; row + 1 < rows.size(); ++row) {
     PackedWeights weights;
@@ -206,11 +206,12 @@ void expect_rows_match_reference(const Backend& backend, const Case& c, Toleranc
       reasons += "; " + rows[row].name + ": " + why;
       continue;
     }
-    accepted = true;
+    accepted.push_back(rows[row].name);
     const std::vector<Tensor> actual = run_kernel(*kernel, c);
     for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, rows[row].name + ": " + c.str());
   }
-  EXPECT_TRUE(accepted || may_refuse) << c.str() << reasons;
+  EXPECT_TRUE(!accepted.empty() || may_refuse) << c.str() << reasons;
+  return accepted;
 }
 
 const Backend& backend(Isa isa) {

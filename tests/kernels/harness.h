@@ -93,7 +93,9 @@ std::vector<Tensor> run_reference(const Case& c);
 std::string reference_fault(const Case& c);
 
 /// Every row but the last that accepts the case must agree with the reference. At least one must accept, unless `may_refuse`.
-void expect_rows_match_reference(const Backend& backend, const Case& c, Tolerance tolerance = {}, bool may_refuse = false);
+/// Answers the names of the rows that did.
+std::vector<std::string> expect_rows_match_reference(const Backend& backend, const Case& c, Tolerance tolerance = {},
+                                                     bool may_refuse = false);
 
 /// Backends without oneDNN, made once for each instruction set; the one with only reference rows.
 const Backend& backend(Isa isa);
