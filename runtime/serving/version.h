@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 #include "runtime/protocol/oip_rest.h"

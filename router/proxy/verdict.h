@@ -1,0 +1,25 @@
+// verdict.h: what an answer says about the version that gave it, and whether two answers to one request agree.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "router/rollout/observation.h"
+#include "router/rollout/spec.h"
+#include "runtime/base/result.h"
+#include "runtime/net/http.h"
+
+namespace serin::router {
+
+/// Errors of transport and statuses of HTTP in the judge's terms. `check_body`: an answer with NaN or infinities counts as an error.
+rollout::Outcome classify(const Result<net::Response>& answer, bool check_body);
+
+/// The batch that an answer says it rode in.
+std::optional<rollout::BatchId> batch_of(const net::Response& answer);
+
+/// Stable's answer beside the canary's. `random` picks the row whose label is compared, so that a request of many rows is one trial, not many
+/// correlated ones.
+rollout::ShadowPair compare(const Result<net::Response>& stable, const Result<net::Response>& canary, const rollout::Guard& guard,
+                            uint64_t random);
+
+}  // namespace serin::router

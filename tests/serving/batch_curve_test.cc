@@ -1,0 +1,54 @@
+// batch_curve_test.cc: how many rows are worth waiting for.
+
+#include "runtime/serving/batch_curve.h"
+
+#include <gtest/gtest.h>
+
+namespace serin::serving {
+namespace {
+
+using namespace std::chrono_literals;
+
+BatchCurve learned(auto time_of) {
+  BatchCurve curve;
+  for (int round = 0; round < 3; ++round)
+    for (int64_t rows = 1; rows <= 32; rows *= 2) curve.learn(rows, time_of(rows));
+  return curve;
+}
+
+TEST(BatchCurve, AStraightLineGainsNothingSoRequestsGoOneByOne) {
+  const BatchCurve curve = learned([](int64_t rows) { return 10ms * rows; });
+  EXPECT_EQ(curve.choose(32, 32), 1);
+}
+
+TEST(BatchCurve, AFlatCurveTakesAllThatWaits) {
+  const BatchCurve curve = learned([](int64_t) { return 10ms; });
+  EXPECT_EQ(curve.choose(32, 32), 32);
+  EXPECT_EQ(curve.choose(20, 32), 20);
+  EXPECT_EQ(curve.choose(20, 8), 8);
+}
+
+TEST(BatchCurve, AKneeIsFound) {
+  const BatchCurve curve = learned([](int64_t rows) { return rows <= 4 ? 10ms : 10ms * (rows / 4); });
+  EXPECT_EQ(curve.choose(32, 32), 4);
+  EXPECT_EQ(curve.choose(2, 32), 2);
+}
+
+TEST(BatchCurve, WhatIsUnknownIsTriedWhenTheQueueOffersIt) {
+  BatchCurve curve;
+  EXPECT_EQ(curve.choose(16, 32), 16);
+  for (int i = 0; i < 3; ++i) curve.learn(1, 1ms);
+  EXPECT_EQ(curve.choose(1, 32), 1);
+  EXPECT_EQ(curve.choose(16, 32), 16);
+}
+
+TEST(BatchCurve, BucketsArePowersOfTwo) {
+  EXPECT_EQ(BatchCurve::bucket_of(1), 0u);
+  EXPECT_EQ(BatchCurve::bucket_of(2), 1u);
+  EXPECT_EQ(BatchCurve::bucket_of(3), 2u);
+  EXPECT_EQ(BatchCurve::bucket_of(4096), 12u);
+  EXPECT_EQ(BatchCurve::rows_of(5), 32);
+}
+
+}  // namespace
+}  // namespace serin::serving

@@ -1,0 +1,196 @@
+// batcher_test.cc: who rides with whom, who is refused, who is dropped. Runs are held back by a gate, so that queues form on purpose.
+
+#include "runtime/serving/batcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+
+namespace serin::serving {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+class Gate {
+ public:
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void await_waiting(int n) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ >= n; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  int waiting_ = 0;
+};
+
+class BatcherTest : public testing::Test {
+ protected:
+  void make(Batcher::Options options, int threads = 2) {
+    pool_ = std::make_unique<ComputePool>(threads);
+    batcher_ = std::make_shared<Batcher>(options, *pool_, [this](size_t, std::span<const JobPtr> batch) {
+      gate_.pass();
+      {
+        const std::lock_guard lock(mutex_);
+        batches_.emplace_back();
+        for (const JobPtr& job : batch) batches_.back().push_back(job->rows);
+      }
+      for (const JobPtr& job : batch) job->done(Answer{Outputs{}, {}, {}});
+    });
+  }
+
+  JobPtr job(int64_t rows = 1, int64_t width = 4) {
+    auto made = std::make_shared<Job>();
+    made->rows = rows;
+    made->inputs = {TensorView{DType::kFloat32, {rows, width}, nullptr}};
+    made->done = [this](Answer answer) {
+      const std::lock_guard lock(mutex_);
+      if (answer.outputs)
+        ++good_;
+      else
+        bad_.push_back(answer.outputs.error().code);
+      answered_.notify_all();
+    };
+    return made;
+  }
+
+  void await_answers(size_t n) {
+    std::unique_lock lock(mutex_);
+    answered_.wait(lock, [&] { return good_ + bad_.size() >= n; });
+  }
+
+  Gate gate_;
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::vector<std::vector<int64_t>> batches_;
+  size_t good_ = 0;
+  std::vector<Code> bad_;
+  std::shared_ptr<Batcher> batcher_;
+  std::unique_ptr<ComputePool> pool_;  // destroyed first: its tasks use all of the above
+};
+
+TEST_F(BatcherTest, AFreeInstanceTakesAtOnceAndABusyOneLetsTheBatchGrow) {
+  make({.instances = 1, .max_batch = 8});
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(batcher_->submit(job()));
+  gate_.open();
+  await_answers(6);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(1, 1, 1, 1, 1)));
+}
+
+TEST_F(BatcherTest, RowsNeverExceedTheLargestBatch) {
+  make({.instances = 1, .max_batch = 8});
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  for (const int64_t rows : {5, 4, 3, 8, 1}) ASSERT_TRUE(batcher_->submit(job(rows)));
+  gate_.open();
+  await_answers(6);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(5, 3), ElementsAre(4, 1), ElementsAre(8)));
+}
+
+TEST_F(BatcherTest, OnlyEqualShapesRideTogether) {
+  make({.instances = 1, .max_batch = 8});
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  ASSERT_TRUE(batcher_->submit(job(1, 4)));
+  ASSERT_TRUE(batcher_->submit(job(2, 7)));
+  ASSERT_TRUE(batcher_->submit(job(3, 4)));
+  gate_.open();
+  await_answers(4);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(1, 3), ElementsAre(2)));
+}
+
+TEST_F(BatcherTest, AFullQueueRefuses) {
+  make({.instances = 1, .max_batch = 1, .queue_limit = 2}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  ASSERT_TRUE(batcher_->submit(job()));
+  const auto refused = batcher_->submit(job());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOverloaded);
+  EXPECT_GE(batcher_->retry_after_seconds(), 1);
+  gate_.open();
+  await_answers(3);
+}
+
+TEST_F(BatcherTest, AbandonedJobsMakeRoomAndAreNeverRun) {
+  make({.instances = 1, .max_batch = 1, .queue_limit = 1}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  const JobPtr gone = job(7);
+  ASSERT_TRUE(batcher_->submit(gone));
+  gone->abandoned = true;
+  ASSERT_TRUE(batcher_->submit(job(2)));
+  gate_.open();
+  await_answers(2);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(2)));
+}
+
+TEST_F(BatcherTest, AnExpiredJobIsAnsweredAndNotRun) {
+  make({.instances = 1, .max_batch = 4}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  const JobPtr late = job(3);
+  late->deadline = Clock::now() - 1ms;
+  ASSERT_TRUE(batcher_->submit(late));
+  gate_.open();
+  await_answers(2);
+  EXPECT_THAT(bad_, ElementsAre(Code::kDeadlineExceeded));
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1)));
+}
+
+TEST_F(BatcherTest, RealRequestsGoBeforeShadowOnes) {
+  make({.instances = 1, .max_batch = 1}, 1);
+  ASSERT_TRUE(batcher_->submit(job(1)));
+  gate_.await_waiting(1);
+  const JobPtr shadow = job(2);
+  shadow->shadow = true;
+  ASSERT_TRUE(batcher_->submit(shadow));
+  ASSERT_TRUE(batcher_->submit(job(3)));
+  gate_.open();
+  await_answers(3);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(2)));
+}
+
+TEST_F(BatcherTest, WhatIsQueuedIsRunAfterTheBatcherIsLetGo) {
+  make({.instances = 1, .max_batch = 1}, 1);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(batcher_->submit(job()));
+  batcher_.reset();
+  gate_.open();
+  await_answers(3);
+  EXPECT_EQ(good_, 3u);
+}
+
+TEST_F(BatcherTest, ManyThreadsLoseNothing) {
+  make({.instances = 2, .max_batch = 16, .queue_limit = 100'000});
+  gate_.open();
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 4; ++t)
+    clients.emplace_back([this] {
+      for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(batcher_->submit(job()));
+    });
+  for (auto& client : clients) client.join();
+  await_answers(8'000);
+  EXPECT_EQ(good_, 8'000u);
+}
+
+TEST(ComputePool, GrantedCoresIsAtLeastOne) { EXPECT_GE(granted_cores(), 1); }
+
+}  // namespace
+}  // namespace serin::serving
