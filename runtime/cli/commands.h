@@ -53,7 +53,7 @@ struct ServeOptions {
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process
   int64_t max_body_bytes = int64_t{64} << 20;
-  double poll_seconds = 1;
+  double poll_seconds = 0.5;
   double drain_seconds = 5;
   std::string ready_file, log_format = "text", log_level = "info", isa;
 };

@@ -2,20 +2,42 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "runtime/base/version.h"
 #include "runtime/cli/commands.h"
 
 namespace serin::cli {
-namespace {}  // namespace
+namespace {
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("serve", "Serve a folder of models: Open Inference Protocol v2 over HTTP");
+  auto options = std::make_shared<ServeOptions>();
+  command->add_option("--models", options->models, "folder with <name>/<version>/model.onnx")->required();
+  command->add_option("--address", options->address, "address to listen on")->capture_default_str();
+  command->add_option("--port", options->port, "HTTP port; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+  command->add_option("--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+  command->add_option("--io-threads", options->io_threads, "threads for sockets")->capture_default_str()->check(CLI::Range(1, 64));
+  command->add_option("--threads", options->threads, "threads for computing; 0: as many as cores are granted")->capture_default_str()->check(CLI::Range(0, 1024));
+  command->add_option("--max-body-bytes", options->max_body_bytes, "largest request body")->capture_default_str()->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
+  command->add_option("--poll-seconds", options->poll_seconds, "how often the folder is looked at")->capture_default_str()->check(CLI::Range(0.05, 3600.0));
+  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")->capture_default_str()->check(CLI::Range(0.0, 3600.0));
+  command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
+  command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
+  command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
+  command->add_option("--isa", options->isa, "scalar, avx2 or avx512; default: the best there is");
+  command->callback([options, &exit_code] { exit_code = run_serve(*options); });
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Serin: model serving with canary rollout");
   app.set_version_flag("--version", std::string(kName) + " " + std::string(kVersion));
   app.require_subcommand(1);
   int exit_code = kYes;
-  (void)exit_code;
+  add_serve(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version
