@@ -8,11 +8,10 @@ namespace serin::rollout {
 namespace {
 
 constexpr double kLargestRate = 0.95;
-constexpr double kLargest = 1e200;  // clamped: it stays a supermartingale
 
 }  // namespace
 
-BernoulliMixture::BernoulliMixture(double p0) : p0_(p0) {
+BernoulliMixture::BernoulliMixture(double p0, double cap) : cap_(cap) {
   double rate = p0;
   for (size_t j = 0; j < kRates; ++j) {
     rate *= 2;
@@ -30,7 +29,7 @@ void BernoulliMixture::observe(bool bad) {
   const auto& ratio = bad ? bad_ratio_ : good_ratio_;
   double sum = 0;
   for (size_t j = 0; j < kRates; ++j) {
-    mixture_[j] = std::min(kLargest, (mixture_[j] + started) * ratio[j]);
+    mixture_[j] = std::min(cap_, (mixture_[j] + started) * ratio[j]);
     sum += mixture_[j];
   }
   e_ = sum / kRates + unused_mass_;

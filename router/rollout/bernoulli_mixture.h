@@ -16,19 +16,18 @@ namespace serin::rollout {
 
 class BernoulliMixture {
  public:
-  explicit BernoulliMixture(double p0);
+  /// The e-value never exceeds the cap: a long outage should not take as long to be forgotten. Still a supermartingale.
+  explicit BernoulliMixture(double p0, double cap = 1e200);
 
   void observe(bool bad);
   double e() const { return e_; }
   uint64_t answers() const { return answers_; }
-  /// Forgets all evidence.
-  void reset() { *this = BernoulliMixture(p0_); }
 
  private:
   static constexpr size_t kRates = 8;
   static constexpr uint64_t kAnswersPerStart = 32;
 
-  double p0_;
+  double cap_;
   std::array<double, kRates> bad_ratio_{}, good_ratio_{};
   std::array<double, kRates> mixture_{};
   double unused_mass_ = 1;

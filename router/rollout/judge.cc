@@ -82,7 +82,7 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
   certify(observation);
   if (auto verdict = judge_failure(observation, *share, at)) return verdict;
   if (auto verdict = judge_latency(observation, *share, at)) return verdict;
-  return thresholds_.empty() ? std::nullopt : judge_thresholds(observation);
+  return thresholds_.empty() ? std::nullopt : judge_thresholds(observation, *share);
 }
 
 EventGuard* Judge::guard_of(Outcome outcome) {
@@ -109,7 +109,7 @@ std::optional<Verdict> Judge::judge_latency(const Observation& observation, doub
   return conclude(*guard, at_share(share));
 }
 
-std::optional<Verdict> Judge::judge_thresholds(const Observation& observation) {
+std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, double share) {
   if (observation.outcome == Outcome::kRejected) return std::nullopt;  // a refused client is neither slow nor an error of the server
   const bool failed = observation.outcome == Outcome::kError || observation.outcome == Outcome::kDeadline;
   const bool timed = observation.outcome != Outcome::kError;
@@ -117,12 +117,9 @@ std::optional<Verdict> Judge::judge_thresholds(const Observation& observation) {
     const bool on_errors = threshold.latency_limit.count() == 0;
     if (!on_errors && !timed) continue;
     const bool bad = on_errors ? failed : failed || observation.latency > threshold.latency_limit;
-    if (observation.arm == Arm::kStable) {
-      threshold.guard.observe_stable(bad);
-    } else if (threshold.guard.observe_canary(bad, static_cast<double>(observation.weight_ppm) / kAll)) {
-      decided_by_ = threshold.guard.name();
-      return threshold.guard.verdict();
-    }
+    if (!threshold.guard.observe(observation.arm, bad, share)) continue;
+    decided_by_ = threshold.guard.name();
+    return threshold.guard.verdict();
   }
   return std::nullopt;
 }
@@ -176,7 +173,8 @@ bool Judge::certified() const {
 
 std::string Judge::held() const {
   for (const UserThreshold& threshold : thresholds_)
-    if (threshold.guard.holding()) return fmt::format("held: stable breaches {} too", threshold.guard.name());
+    if (threshold.guard.holding())
+      return fmt::format("held: {} is breached, but the canary is not shown to be worse than stable", threshold.guard.name());
   return "";
 }
 

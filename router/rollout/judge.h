@@ -38,7 +38,7 @@ class Judge {
  private:
   std::optional<Verdict> judge_failure(const Observation& observation, double share, std::chrono::milliseconds at);
   std::optional<Verdict> judge_latency(const Observation& observation, double share, std::chrono::milliseconds at);
-  std::optional<Verdict> judge_thresholds(const Observation& observation);
+  std::optional<Verdict> judge_thresholds(const Observation& observation, double share);
   void certify(const Observation& observation);
   EventGuard* guard_of(Outcome outcome);
   Verdict conclude(const EventGuard& guard, std::string_view where);

@@ -1,13 +1,13 @@
-// threshold_guard.h: a limit that the user set ("errors: {max: 1%}", "latency: {p99: 50ms}"), judged by evidence on the canary's own answers,
-// with a second look at stable: an outage of both must not be called the canary's fault.
+// threshold_guard.h: a limit that the user set ("errors: {max: 1%}", "latency: {p99: 50ms}"), judged by evidence instead of by one bad scrape.
+// Above the limit is not enough where stable may be above it as well: an outage of both must not be called the canary's fault.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "router/rollout/bernoulli_mixture.h"
 #include "router/rollout/event_guard.h"
+#include "router/rollout/event_process.h"
 
 namespace serin::rollout {
 
@@ -22,28 +22,20 @@ class ThresholdGuard {
   };
   explicit ThresholdGuard(Limit limit);
 
-  void observe_stable(bool bad);
-  /// One canary unit; share is the weight it was drawn at. Returns whether the canary is to be rolled back.
-  bool observe_canary(bool bad, double share);
+  /// One unit; share is the canary's share of such units. Returns whether the canary is to be rolled back.
+  bool observe(Arm arm, bool bad, double share);
 
   const std::string& name() const { return limit_.name; }
-  /// The canary was found above the limit while stable was, too, and stable still is: the steps hold.
-  bool holding() const { return holding_ && stable_breaches(); }
+  /// The canary is shown to be above the limit, but not to be worse than stable: the steps hold.
+  bool holding() const { return above_limit_.e() >= limit_.trip_value; }
   Evidence evidence() const;
   Verdict verdict() const;
 
  private:
-  bool stable_breaches() const;
-
   Limit limit_;
-  BernoulliMixture canary_;
-  double highest_ = 1;    // e-value at the trip, for the verdict
-  bool pending_ = false;  // tripped; waiting for enough of stable's answers since
-  bool holding_ = false;
-  uint64_t stable_at_trip_ = 0;
-  uint64_t stable_units_ = 0, stable_bad_ = 0, canary_bad_ = 0;
-  std::vector<bool> stable_recent_;  // ring
-  uint64_t stable_recent_bad_ = 0;
+  BernoulliMixture above_limit_;
+  EventProcess worse_than_stable_;
+  uint64_t stable_bad_ = 0, stable_units_ = 0, canary_bad_ = 0, canary_units_ = 0;
 };
 
 }  // namespace serin::rollout

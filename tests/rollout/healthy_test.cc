@@ -1,0 +1,123 @@
+// Ten thousand healthy rollouts through the real facade, in every situation that makes naive analysers cry wolf. At alpha = 0.1 % at most 15 of
+// them may be rolled back. SERIN_LONG=1 runs 10,000 of each situation, so that each keeps alpha alone.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "simulation.h"
+
+namespace serin::rollout {
+namespace {
+
+constexpr double kObserved = 0.0015;
+
+struct Situation {
+  const char* name;
+  std::string spec;
+  Fault fault;
+  uint64_t requests;
+};
+
+const char* const kSteps = "steps: [1, 5, 20, 50, 100]\n";
+
+std::vector<Situation> situations() {
+  return {
+      {"0.1 % errors, to the end", kSteps, {}, 100'000},
+      {"default steps with shadow", "", {.judged_on_latency = true}, 100'000},
+      {"no errors at all, latency without slack",
+       std::string(kSteps) + "guard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .judged_on_latency = true},
+       20'000},
+      {"both arms at 30 %", "steps: [5, 20, 50]\n", {.stable = 0.3, .canary = 0.3}, 20'000},
+      {"both arms at 30 %, a user's threshold of 1 %",
+       "steps: [5, 20, 50]\nguard: {errors: {max: 1%}}",
+       {.stable = 0.3, .canary = 0.3},
+       20'000},
+      {"shared outages, total",
+       std::string(kSteps) + "guard: {errors: {max: 5%}}",
+       {.outage = 1, .outage_every = 3'000, .outage_length = 500},
+       20'000},
+      {"shared outages at 30 %, half and half",
+       "steps: [{setWeight: 50, until: {duration: 10h}}]\nguard: {errors: {max: 5%}}",
+       {.outage = 0.3, .outage_every = 4'000, .outage_length = 1'000},
+       20'000},
+      {"weights changed by hand during outages",
+       kSteps,
+       {.stable = 0.1, .canary = 0.1, .outage = 0.5, .outage_every = 700, .outage_length = 200, .change_weight_every = 500},
+       20'000},
+      {"whole batches of 8 fail",
+       kSteps,
+       {.stable = 0.02, .canary = 0.02, .whole_batch = true, .largest_batch = {8, 8}, .fixed_batch = true},
+       20'000},
+      {"whole batches fail, the canary rides alone",
+       kSteps,
+       {.stable = 0.1, .canary = 0.1, .whole_batch = true, .largest_batch = {8, 1}},
+       20'000},
+      {"whole batches fail, stable rides alone",
+       kSteps,
+       {.stable = 0.1, .canary = 0.1, .whole_batch = true, .largest_batch = {1, 8}},
+       20'000},
+      {"single requests fail, the canary rides alone", kSteps, {.stable = 0.1, .canary = 0.1, .largest_batch = {8, 1}}, 20'000},
+      {"single requests fail, stable rides alone", kSteps, {.stable = 0.1, .canary = 0.1, .largest_batch = {1, 8}}, 20'000},
+      {"batches of 8, shared outages, 1 %",
+       "steps: [1]\n",
+       {.stable = 0.01,
+        .canary = 0.01,
+        .whole_batch = true,
+        .largest_batch = {8, 8},
+        .outage = 0.3,
+        .outage_every = 5'000,
+        .outage_length = 2'000},
+       20'000},
+      {"clients refused on both arms", kSteps, {.stable = 0.2, .canary = 0.2, .outcome = Outcome::kRejected}, 20'000},
+      {"a canary that is better", kSteps, {.stable = 0.05, .canary = 0.02}, 20'000},
+  };
+}
+
+TEST(Healthy, RolloutsAreNotRolledBack) {
+  const auto all = situations();
+  const uint64_t runs = std::getenv("SERIN_LONG") != nullptr ? 10'000 : (10'000 + all.size() - 1) / all.size();
+  uint64_t total = 0, rolled_back = 0;
+  for (size_t s = 0; s < all.size(); ++s) {
+    uint64_t here = 0, finished = 0;
+    for (uint64_t run = 0; run < runs; ++run) {
+      Simulation simulation(spec_of(all[s].spec), all[s].fault, (s + 1) * 1'000'003 + run);
+      simulation.run(all[s].requests);
+      finished += simulation.rollout().state().phase == Phase::kSucceeded;
+      if (!simulation.rolled_back()) continue;
+      ++here;
+      std::printf("    rolled back: %s\n", simulation.rollout().state().reason.c_str());
+    }
+    std::printf("  %-46s %6llu rollouts, %3llu rolled back, %6llu promoted\n", all[s].name, static_cast<unsigned long long>(runs),
+                static_cast<unsigned long long>(here), static_cast<unsigned long long>(finished));
+    total += runs;
+    rolled_back += here;
+    if (runs >= 10'000) {
+      EXPECT_LE(static_cast<double>(here), kObserved * static_cast<double>(runs)) << all[s].name;
+    }
+  }
+  EXPECT_GE(total, 10'000u);
+  EXPECT_LE(static_cast<double>(rolled_back), kObserved * static_cast<double>(total));
+}
+
+/// A healthy canary at 200 requests a second goes 1-5-20-50-100 in minutes.
+TEST(Healthy, RolloutsTakeMinutes) {
+  std::vector<uint64_t> seconds;
+  for (uint64_t run = 0; run < 200; ++run) {
+    Simulation simulation(spec_of(kSteps), {.judged_on_latency = true}, 77 + run);
+    simulation.run(10'000'000);
+    ASSERT_EQ(simulation.rollout().state().phase, Phase::kSucceeded);
+    seconds.push_back(simulation.requests() / 200);
+  }
+  std::ranges::sort(seconds);
+  std::printf("  1-5-20-50-100 at 200 requests/s: median %llu s, p90 %llu s\n", static_cast<unsigned long long>(seconds[100]),
+              static_cast<unsigned long long>(seconds[180]));
+  EXPECT_LE(seconds[100], 5u * 60);
+  EXPECT_LE(seconds[180], 8u * 60);
+}
+
+}  // namespace
+}  // namespace serin::rollout

@@ -1,0 +1,137 @@
+#include "simulation.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace serin::rollout {
+namespace {
+
+constexpr std::chrono::nanoseconds kBetweenRequests{5'000'000};
+constexpr uint64_t kRequestsPerTick = 50;
+
+uint64_t rotated(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
+
+}  // namespace
+
+Random::Random(uint64_t seed) {
+  for (uint64_t& word : state_) {  // splitmix64, as its authors advise
+    seed += 0x9e3779b97f4a7c15;
+    uint64_t x = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    word = x ^ (x >> 31);
+  }
+}
+
+uint64_t Random::next() {
+  const uint64_t result = rotated(state_[0] + state_[3], 23) + state_[0];
+  const uint64_t shifted = state_[1] << 17;
+  state_[2] ^= state_[0];
+  state_[3] ^= state_[1];
+  state_[1] ^= state_[2];
+  state_[0] ^= state_[3];
+  state_[2] ^= shifted;
+  state_[3] = rotated(state_[3], 45);
+  return result;
+}
+
+const std::vector<std::chrono::nanoseconds>& latencies() {
+  static const std::vector<std::chrono::nanoseconds> table = [] {
+    std::vector<std::chrono::nanoseconds> draws;
+    Random random(7);
+    for (int i = 0; i < 1 << 16; ++i) {
+      const double normal = std::sqrt(-2 * std::log(1 - random.uniform())) * std::cos(2 * std::numbers::pi * random.uniform());
+      const double tail = random.chance(0.01) ? 4 : 1;
+      draws.emplace_back(static_cast<int64_t>(20e6 * std::exp(0.5 * normal) * tail));
+    }
+    return draws;
+  }();
+  return table;
+}
+
+const Baseline& simulated_baseline() {
+  static const Baseline baseline = [] {
+    Baseline histogram;
+    Random random(8);
+    for (int i = 0; i < 20'000; ++i) histogram.record(latencies()[random.below(latencies().size())]);
+    return histogram;
+  }();
+  return baseline;
+}
+
+Simulation::Simulation(Spec spec, const Fault& fault, uint64_t seed)
+    : fault_(fault), random_(seed), rollout_(Rollout::start(std::move(spec), "s-1", 1, simulated_baseline(), now_)) {}
+
+void Simulation::run(uint64_t requests) {
+  while (requests_ < requests && !is_over(rollout_.state().phase)) {
+    request();
+    ++requests_;
+    now_ += kBetweenRequests;
+    if (requests_ % kRequestsPerTick == 0) rollout_.tick(now_);
+    if (fault_.change_weight_every > 0 && requests_ % fault_.change_weight_every == 0)
+      (void)rollout_.set_weight(static_cast<uint32_t>(10'000 + random_.below(500'000)), now_);
+  }
+}
+
+void Simulation::request() {
+  const State& state = rollout_.state();
+  const uint32_t weight = state.weight_ppm;
+  const bool canary = random_.below(kAll) < weight;
+  canary_requests_ += canary;
+  if (!canary && state.shadow_ppm > 0 && random_.below(kAll) < state.shadow_ppm) shadow();
+  rollout_.observe(answer(canary ? Arm::kCanary : Arm::kStable, weight), now_);
+}
+
+void Simulation::shadow() {
+  const bool stable_bad = random_.chance(rate(Arm::kStable)), canary_bad = random_.chance(rate(Arm::kCanary));
+  rollout_.observe(ShadowPair{.epoch = rollout_.state().epoch,
+                              .stable = stable_bad ? fault_.outcome : Outcome::kOk,
+                              .canary = canary_bad ? fault_.outcome : Outcome::kOk,
+                              .comparable = !stable_bad && !canary_bad,
+                              .mismatch = random_.chance(fault_.disagreement)},
+                   now_);
+}
+
+double Simulation::rate(Arm arm) const {
+  if (fault_.outage_every > 0 && requests_ % fault_.outage_every < fault_.outage_length) return fault_.outage;
+  return arm == Arm::kCanary ? fault_.canary : fault_.stable;
+}
+
+void Simulation::form_batch(Arm arm) {
+  const uint32_t largest = fault_.largest_batch[static_cast<size_t>(arm)];
+  const uint32_t n = fault_.fixed_batch ? largest : 1 + static_cast<uint32_t>(random_.below(largest));
+  forming_[static_cast<size_t>(arm)] = {++batches_, n, 0, fault_.whole_batch && random_.chance(rate(arm))};
+}
+
+Observation Simulation::answer(Arm arm, uint32_t weight_ppm) {
+  Batch& batch = forming_[static_cast<size_t>(arm)];
+  if (batch.next == batch.n) form_batch(arm);
+  const bool bad = fault_.whole_batch ? batch.bad : random_.chance(rate(arm));
+  return {.arm = arm,
+          .epoch = rollout_.state().epoch,
+          .weight_ppm = weight_ppm,
+          .outcome = bad ? fault_.outcome : Outcome::kOk,
+          .latency = latency(arm),
+          .batch = BatchId{batch.id, batch.next++, batch.n},
+          .endpoint = arm == Arm::kCanary ? 1u : 0u};
+}
+
+std::chrono::nanoseconds Simulation::latency(Arm arm) {
+  if (!fault_.judged_on_latency) return std::chrono::milliseconds(1);
+  const auto drawn = latencies()[random_.next() & (latencies().size() - 1)];
+  if (arm == Arm::kStable) return drawn;
+  const double tail = fault_.canary_extra_tail > 0 && random_.chance(fault_.canary_extra_tail) ? fault_.tail_factor : 1;
+  return std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(drawn.count()) * fault_.canary_slower * tail));
+}
+
+Spec spec_of(const std::string& lines) {
+  const std::string text = "service: s\nstable: {version: 1}\ncanary: {version: 2}\n" + lines;
+  return parse_spec(config::Node::parse(text, "spec").value()).value();
+}
+
+Spec hold_at(double percent, const std::string& guard) {
+  return spec_of(fmt::format("steps: [{{setWeight: {}, until: {{duration: 100000h}}}}]\n", percent) + guard);
+}
+
+}  // namespace serin::rollout

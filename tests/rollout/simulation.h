@@ -1,0 +1,91 @@
+// simulation.h: a service with two versions whose faults are known, answering through the real Rollout facade.
+//
+//   Fault fault{.stable = 0.001, .canary = 0.05};
+//   Simulation simulation(spec, fault, seed);
+//   simulation.run(100'000);                       // requests, or until the rollout is over
+//   simulation.rollout().state().phase
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "router/rollout/rollout.h"
+
+namespace serin::rollout {
+
+/// xoshiro256++ (Blackman, Vigna 2019): the routing draw of the simulation, a nanosecond a number.
+class Random {
+ public:
+  explicit Random(uint64_t seed);
+  uint64_t next();
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  bool chance(double p) { return uniform() < p; }
+  uint64_t below(uint64_t n) { return static_cast<uint64_t>(uniform() * static_cast<double>(n)); }
+
+ private:
+  std::array<uint64_t, 4> state_;
+};
+
+/// What goes wrong. Rates are per unit: per request, or per batch where failures are correlated.
+struct Fault {
+  double stable = 0.001, canary = 0.001;
+  Outcome outcome = Outcome::kError;
+  bool whole_batch = false;                       ///< a bad batch fails all of its answers
+  std::array<uint32_t, 2> largest_batch{1, 1};    ///< of each arm: sizes are uniform from 1
+  bool fixed_batch = false;                       ///< always the largest instead
+  double outage = 0;                              ///< the rate of both arms while an outage lasts
+  uint64_t outage_every = 0, outage_length = 0;   ///< in requests
+  bool judged_on_latency = false;                 ///< latencies are drawn; otherwise all answers take the same time
+  double canary_slower = 1;                       ///< factor on the canary's latency
+  double canary_extra_tail = 0, tail_factor = 6;  ///< this share of the canary's answers takes so many times longer
+  double disagreement = 0.02;                     ///< of shadow pairs
+  uint64_t change_weight_every = 0;               ///< requests between weights set by hand, 0: never
+};
+
+/// Lognormal, median 20 ms, sigma 0.5, with 1 % of answers four times slower: 2^16 draws to pick from.
+const std::vector<std::chrono::nanoseconds>& latencies();
+/// Of 20,000 answers of stable.
+const Baseline& simulated_baseline();
+
+class Simulation {
+ public:
+  Simulation(Spec spec, const Fault& fault, uint64_t seed);
+  /// 200 requests a second until the rollout is over; at most `requests`.
+  void run(uint64_t requests);
+
+  const Rollout& rollout() const { return rollout_; }
+  bool rolled_back() const { return rollout_.state().phase == Phase::kRolledBack; }
+  uint64_t canary_requests() const { return canary_requests_; }
+  uint64_t requests() const { return requests_; }
+
+ private:
+  void request();
+  void shadow();
+  Observation answer(Arm arm, uint32_t weight_ppm);
+  void form_batch(Arm arm);
+  double rate(Arm arm) const;
+  std::chrono::nanoseconds latency(Arm arm);
+
+  struct Batch {
+    uint64_t id = 0;
+    uint32_t n = 1, next = 1;
+    bool bad = false;
+  };
+
+  Fault fault_;
+  Random random_;
+  Time now_{};
+  Rollout rollout_;
+  std::array<Batch, 2> forming_;
+  uint64_t batches_ = 0, requests_ = 0, canary_requests_ = 0;
+};
+
+/// parse_spec for tests: canary 2 of service "s" against 1, with these lines besides.
+Spec spec_of(const std::string& lines);
+/// A step at one weight that no certificate ends.
+Spec hold_at(double percent, const std::string& guard = "");
+
+}  // namespace serin::rollout
