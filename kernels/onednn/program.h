@@ -34,7 +34,7 @@ class Program {
  public:
   Program(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context);
 
-  /// `place` in the layout `wanted`: itself where it is so already; a constant packed once for the model; else reordered into scratch each run.
+  /// Input `input`, which is `plain`, in the layout `wanted`: itself where that is the same; a constant packed once for the model; else reordered into scratch each run.
   Place in_layout(size_t input, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   /// The main primitive; its name is the kernel's. Adds the user scratchpad.
   void main_step(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
@@ -84,7 +84,7 @@ bool append_activation(dnnl::post_ops& post_ops, const Epilogue& epilogue);
 /// Strict f32, scratch from the plan.
 dnnl::primitive_attr make_attributes(const dnnl::post_ops& post_ops);
 
-/// What an unknown operand is refused with, before oneDNN sees it: dtypes, empty tensors and shapes that change.
+/// Refuses what no row of the plugin takes, before oneDNN sees it: other dtypes, empty tensors, shapes that change.
 bool is_fixed_f32(const OpDesc& desc, std::string& why);
 
 std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc, PrepareContext& context, std::string& why);
