@@ -5,7 +5,7 @@
 //   call.cancel();                                                                             // no callback any more; the connection is closed
 //
 // One Client per io thread (it is not thread-safe). A kept connection that turns out closed before a byte of the answer came is retried
-// once on a fresh one. Answers are parsed as strictly as requests (BADINPUT H26): a malformed one is kCorrupt and its connection never reused.
+// once on a fresh one. Answers are parsed as strictly as requests: a malformed one is kCorrupt and its connection never reused.
 #pragma once
 
 #include <chrono>

@@ -54,7 +54,7 @@ struct Request {
   std::string target;  ///< as it came: "/v2/models/x?y=1"
   std::string path;    ///< percent-decoded once, dot segments refused, always begins with '/'; never decoded again
   std::string query;   ///< raw, without '?'
-  Headers headers;     ///< without Content-Length and Transfer-Encoding, which `body` replaces
+  Headers headers;  ///< without those of the connection (Connection and what it names, Transfer-Encoding, Upgrade ...) and Content-Length
   std::string body;
   std::string peer;  ///< "127.0.0.1:4711"
 };

@@ -6,7 +6,9 @@
 //   server.value()->port();
 //
 // The handler runs on the io thread that owns the connection and must not block. What is not strictly HTTP/1.1 is answered (400, 408, 413,
-// 414, 431, 501, 505) and closed before the handler sees it: ambiguous framing is never passed on.
+// 414, 415, 417, 431, 501, 505) and closed before the handler sees it: ambiguous framing is never passed on. So are methods other than GET,
+// HEAD, POST, PUT, PATCH, DELETE and OPTIONS (405). HEAD reaches the handler as HEAD, and the body of its answer is not sent.
+// The Loops and whatever the handler refers to must outlive the Server; a Responder may outlive it, but not the Loops.
 #pragma once
 
 #include <chrono>
@@ -28,7 +30,7 @@ class Responder {
   struct State;
   explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
   Responder(Responder&&) noexcept = default;
-  Responder& operator=(Responder&&) noexcept = default;
+  Responder& operator=(Responder&&) noexcept;
   ~Responder();
 
   void send(Response response);
@@ -48,8 +50,9 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 0;  ///< 0: a free one
   Limits limits;
-  metrics::Registry* metrics =
-      nullptr;  ///< serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}
+  bool encoded_bodies = false;  ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
+  /// serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}; null: none
+  metrics::Registry* metrics = nullptr;
 };
 
 class Server {
@@ -64,8 +67,8 @@ class Server {
 
  private:
   struct State;
-  explicit Server(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  explicit Server(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace serin::net

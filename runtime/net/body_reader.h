@@ -1,0 +1,67 @@
+// body_reader.h: the bytes after a head, until the message ends.
+//
+//   BodyReader reader(limits);
+//   reader.begin(Framing::kChunked, 0);                         // may refuse at once: a length over the limit is 413 before a byte is read
+//   step = reader.feed(bytes, consumed, body);                  // appends to `body`; what is not consumed belongs to the next message
+//
+// A body of known length may be read from the socket straight into its string, past any buffer: see window().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/net/head_parser.h"
+
+namespace serin::net {
+
+struct BodyLimits {
+  size_t bytes;
+  size_t chunks;
+  size_t trailer_bytes = 8 * 1024;  ///< over it: 431
+};
+
+class BodyReader {
+ public:
+  using Step = HeadParser::Step;
+
+  explicit BodyReader(const BodyLimits& limits) : limits_(limits) {}
+
+  /// kDone where there is no body. `length` counts for Framing::kLength only.
+  Step begin(Framing framing, uint64_t length);
+  Step feed(std::string_view bytes, size_t& consumed, std::string& body);
+  /// The connection ended: whether the body did, too.
+  bool ends_at_close() const { return framing_ == Framing::kUntilClose; }
+
+  /// Room at the end of `body` to read into; empty where the bytes must go through feed(). Call filled() before anything else.
+  std::span<char> window(std::string& body);
+  Step filled(size_t bytes);
+
+  const Refusal& refusal() const { return refusal_; }
+
+ private:
+  enum class State : uint8_t { kSize, kExtension, kSizeLf, kData, kDataCr, kDataLf, kTrailer };
+
+  Step feed_chunked(std::string_view bytes, size_t& consumed, std::string& body);
+  bool size_line(char c);
+  bool end_of_size_line();
+  bool trailer_line_ok() const;
+  Step refuse(int status, std::string_view reason, std::string message);
+  Step too_large();
+
+  const BodyLimits limits_;
+  Framing framing_ = Framing::kNone;
+  State state_ = State::kSize;
+  uint64_t left_ = 0;  // of the body or of the chunk
+  size_t filled_ = 0;  // of a body that is read through window(): its string is longer, up to the end of the window
+  size_t chunks_ = 0;
+  int digits_ = 0;              // of the chunk size
+  size_t extension_bytes_ = 0;  // of this chunk
+  size_t trailer_bytes_ = 0;    // of all
+  std::string trailer_;         // the line so far
+  Refusal refusal_;
+};
+
+}  // namespace serin::net

@@ -1,0 +1,143 @@
+// http.cc: the small things every user of HTTP messages shares.
+
+#include "runtime/net/http.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/net/target.h"
+
+namespace serin::net {
+namespace {
+
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
+}  // namespace
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+void Headers::set(std::string_view name, std::string_view value) {
+  remove(name);
+  add(name, value);
+}
+
+void Headers::remove(std::string_view name) {
+  std::erase_if(list_, [name](const Header& header) { return equal_ignoring_case(header.name, name); });
+}
+
+std::string_view Headers::get(std::string_view name) const {
+  for (const Header& header : list_)
+    if (equal_ignoring_case(header.name, name)) return header.value;
+  return {};
+}
+
+bool Headers::has(std::string_view name) const {
+  return std::any_of(list_.begin(), list_.end(), [name](const Header& header) { return equal_ignoring_case(header.name, name); });
+}
+
+Response json_error(int status, std::string_view message) {
+  Response response;
+  response.status = status;
+  response.headers.add("content-type", "application/json");
+  response.body = "{\"error\":" + json_quote(message) + "}";
+  return response;
+}
+
+std::string json_quote(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(text.size() + 2);
+  out.push_back('"');
+  while (!text.empty()) {
+    const size_t length = utf8_sequence(text);
+    const char c = text.front();
+    if (length == 0) {
+      out.append("\xEF\xBF\xBD");
+    } else if (c == '"' || c == '\\') {
+      out.append({'\\', c});
+    } else if (c == '\n') {
+      out.append("\\n");
+    } else if (c == '\r') {
+      out.append("\\r");
+    } else if (c == '\t') {
+      out.append("\\t");
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      out.append("\\u00").append({kHex[c >> 4], kHex[c & 15]});
+    } else {
+      out.append(text.substr(0, length));
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  out.push_back('"');
+  return out;
+}
+
+std::string_view reason_phrase(int status) {
+  switch (status) {
+    case 100: return "Continue";
+    case 200: return "OK";
+    case 201: return "Created";
+    case 202: return "Accepted";
+    case 204: return "No Content";
+    case 301: return "Moved Permanently";
+    case 302: return "Found";
+    case 304: return "Not Modified";
+    case 307: return "Temporary Redirect";
+    case 308: return "Permanent Redirect";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 406: return "Not Acceptable";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 411: return "Length Required";
+    case 412: return "Precondition Failed";
+    case 413: return "Content Too Large";
+    case 414: return "URI Too Long";
+    case 415: return "Unsupported Media Type";
+    case 417: return "Expectation Failed";
+    case 422: return "Unprocessable Content";
+    case 428: return "Precondition Required";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 499: return "Client Closed Request";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
+    case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
+    case 505: return "HTTP Version Not Supported";
+    default: return "Status";
+  }
+}
+
+std::optional<Url> parse_url(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  if (!text.starts_with(kScheme)) return std::nullopt;
+  text.remove_prefix(kScheme.size());
+  Url url;
+  const size_t slash = text.find('/');
+  std::string_view authority = text.substr(0, slash);
+  if (slash != std::string_view::npos) url.path = text.substr(slash);
+
+  const size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
+  if (bracket == std::string_view::npos) return std::nullopt;
+  const size_t colon = authority.find(':', bracket);
+  if (colon != std::string_view::npos) {
+    const std::string_view port = authority.substr(colon + 1);
+    const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), url.port);
+    if (failure != std::errc() || end != port.data() + port.size() || url.port == 0) return std::nullopt;
+    authority = authority.substr(0, colon);
+  }
+  url.host = bracket == 0 ? authority : authority.substr(1, bracket - 1);  // "[::1]" -> "::1"
+  const auto odd = [](char c) { return c <= ' ' || c == '@' || c == '?' || c == '#' || c == '[' || c == ']' || c == 0x7F; };
+  if (url.host.empty() || std::any_of(url.host.begin(), url.host.end(), odd)) return std::nullopt;
+  if (std::any_of(url.path.begin(), url.path.end(), [](char c) { return c <= ' ' || c == '#' || c == 0x7F; })) return std::nullopt;
+  return url;
+}
+
+}  // namespace serin::net

@@ -1,0 +1,77 @@
+// target.cc: percent-decoding exactly once, before anybody looks at the path, so that no check can be walked around by another spelling.
+
+#include "runtime/net/target.h"
+
+#include "runtime/net/text.h"
+
+namespace serin::net {
+namespace {
+
+bool has_dot_segment(std::string_view path) {
+  for (size_t begin = 1; begin <= path.size();) {
+    const size_t slash = std::min(path.find('/', begin), path.size());
+    const std::string_view segment = path.substr(begin, slash - begin);
+    if (segment == "." || segment == "..") return true;
+    begin = slash + 1;
+  }
+  return false;
+}
+
+Refusal refusal(std::string message) { return {400, "target", std::move(message)}; }
+
+}  // namespace
+
+size_t utf8_sequence(std::string_view bytes) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const auto follows = [&](size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return i < bytes.size() && byte(i) >= low && byte(i) <= high;
+  };
+  if (bytes.empty()) return 0;
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;  // overlong; surrogates
+    return follows(1, low, high) && follows(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;  // overlong; over U+10FFFF
+    return follows(1, low, high) && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t length = utf8_sequence(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+std::optional<Refusal> decode_target(std::string_view target, std::string& path, std::string& query) {
+  const size_t mark = target.find('?');
+  const std::string_view raw = target.substr(0, mark);
+  query.assign(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+  path.clear();
+  path.reserve(raw.size());
+  for (size_t i = 0; i < raw.size(); ++i) {
+    if (raw[i] != '%') {
+      path.push_back(raw[i]);
+      continue;
+    }
+    if (i + 2 >= raw.size() || !text::all(raw.substr(i + 1, 2), text::kHexDigit)) {
+      return refusal("the path holds a '%' without two hexadecimal digits behind it");
+    }
+    const unsigned byte = text::hex_value(raw[i + 1]) * 16 + text::hex_value(raw[i + 2]);
+    if (byte < 0x20 || byte == 0x7F || byte == '/') return refusal("the path holds an escaped slash or control character");
+    path.push_back(static_cast<char>(byte));
+    i += 2;
+  }
+  if (has_dot_segment(path)) return refusal("the path holds a '.' or '..' segment");
+  if (!is_utf8(path)) return refusal("the path is not UTF-8");
+  return std::nullopt;
+}
+
+}  // namespace serin::net

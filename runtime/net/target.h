@@ -1,0 +1,21 @@
+// target.h: the path and query that a request target means.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/net/refusal.h"
+
+namespace serin::net {
+
+/// Splits "/a%20b?x=1" into path "/a b" and query "x=1". What could mean another path to somebody else is refused: broken escapes, escaped
+/// slashes, NUL and control characters, bytes that are not UTF-8, segments "." and "..". "//" and ";" stay as they are.
+std::optional<Refusal> decode_target(std::string_view target, std::string& path, std::string& query);
+
+/// Whether the bytes are UTF-8 (RFC 3629: no overlong forms, no surrogates).
+bool is_utf8(std::string_view bytes);
+/// Length of the UTF-8 sequence at the start, or 0 where it is not one.
+size_t utf8_sequence(std::string_view bytes);
+
+}  // namespace serin::net
