@@ -35,6 +35,11 @@ struct Observation {
   bool answered = true;                 ///< false: reset or refused connect. Such failures are counted by episode, not by request
 };
 
+/// A failure without an answer: nothing came back that could name its batch.
+inline bool is_silent_failure(const Observation& observation) {
+  return !observation.batch && (!observation.answered || observation.outcome == Outcome::kDeadline);
+}
+
 /// A stable request that was mirrored to the canary, both answers in hand.
 struct ShadowPair {
   uint64_t epoch = 0;

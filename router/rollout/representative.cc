@@ -44,7 +44,7 @@ Units::Units(Guard::Unit unit) : unit_(unit) {}
 
 std::optional<double> Units::weigh(const Observation& observation) {
   Endpoint& endpoint = endpoint_of(observation);
-  const bool silent = !observation.batch && (!observation.answered || observation.outcome == Outcome::kDeadline);
+  const bool silent = is_silent_failure(observation);
   const bool in_episode = std::exchange(endpoint.failing, silent) && silent;
   if (observation.outcome == Outcome::kNeutral) return std::nullopt;
 

@@ -96,6 +96,19 @@ INSTANTIATE_TEST_SUITE_P(Table, LatencyRows,
                                          LatencyRow{"x1.3", {.judged_on_latency = true, .canary_slower = 1.3}, {661, 720, 1254}},
                                          LatencyRow{"+3 % x6", {.judged_on_latency = true, .canary_extra_tail = 0.03}, {722, 935, 1787}}));
 
+// Failures of whole batches: one unit a batch, so the delay in requests is that of the batches.
+TEST(Batches, ThatFailAreFoundWhateverTheirSizes) {
+  for (const auto& [name, largest] : {std::pair<const char*, std::array<uint32_t, 2>>{"both in eights", {8, 8}},
+                                      {"canary alone, stable in eights", {8, 1}},
+                                      {"canary in eights, stable alone", {1, 8}}}) {
+    const Fault fault{.stable = 0.01, .canary = 0.5, .whole_batch = true, .largest_batch = largest, .fixed_batch = true};
+    const Quantiles delay = detect(5, fault, 300);
+    const double batches = delay.median / largest[1];
+    std::printf("  whole batches, 1 -> 50 %% at 5 %%, %-31s: median %4g canary requests, %4.1f batches\n", name, delay.median, batches);
+    EXPECT_LE(batches, 3 * 9) << "three times the row of single requests";
+  }
+}
+
 // p0 = 1 %, one of two thresholds (share .075).
 TEST(Thresholds, AreThoseOfTheDesign) {
   constexpr std::array<std::pair<double, double>, 4> kRows{{{1, 3}, {0.5, 7}, {0.1, 75}, {0.05, 268}}};

@@ -231,6 +231,57 @@ TEST(RolloutVerdict, LatencyWaitsForItsBaseline) {
   EXPECT_EQ(bench.phase(), Phase::kRolledBack);
 }
 
+/// A second of traffic to a canary whose endpoint refuses connections.
+void second_of_silence(Bench& bench) {
+  for (int i = 0; i < 20; ++i) bench.answer(Arm::kStable);
+  if (bench.weight() > 0)
+    bench.rollout.observe(Observation{.arm = Arm::kCanary,
+                                      .epoch = bench.rollout.state().epoch,
+                                      .weight_ppm = bench.weight(),
+                                      .outcome = Outcome::kError,
+                                      .endpoint = 1,
+                                      .answered = false},
+                          bench.now);
+  bench.tick_after(seconds(1));
+}
+
+TEST(RolloutVerdict, ACanaryThatNeverAnswersIsHeldAndThenGivenUp) {
+  Bench bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
+  int waited = 0, held = 0;
+  for (; bench.phase() == Phase::kProgressing && waited < 100; ++waited) {
+    second_of_silence(bench);
+    held += bench.weight() == 0;
+  }
+  EXPECT_EQ(bench.rollout.state().cause, "hang");
+  EXPECT_THAT(bench.rollout.state().reason, HasSubstr("no answer for 2s"));
+  EXPECT_LE(waited, 3 * 4 + 2 * 10);
+  EXPECT_GE(held, 18) << "most of the time it got no traffic";
+}
+
+TEST(RolloutVerdict, ACanaryThatRestartsIsTriedAgain) {
+  Bench bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
+  for (int i = 0; i < 4; ++i) second_of_silence(bench);
+  EXPECT_EQ(bench.weight(), 0u);
+  EXPECT_THAT(bench.rollout.state().reason, HasSubstr("held at 0"));
+  for (int i = 0; i < 11; ++i) bench.tick_after(seconds(1));
+  EXPECT_EQ(bench.weight(), 50'000u);
+  bench.pass_step();
+  EXPECT_EQ(bench.weight(), kAll);
+}
+
+TEST(RolloutVerdict, ASilenceOfBothArmsHoldsNobody) {
+  Bench bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
+  for (int i = 0; i < 60; ++i) {
+    for (Arm arm : {Arm::kStable, Arm::kCanary})
+      bench.rollout.observe(
+          Observation{.arm = arm, .epoch = 7, .weight_ppm = 50'000, .outcome = Outcome::kDeadline, .endpoint = arm == Arm::kCanary},
+          bench.now);
+    bench.tick_after(seconds(1));
+  }
+  EXPECT_EQ(bench.phase(), Phase::kProgressing);
+  EXPECT_EQ(bench.weight(), 50'000u);
+}
+
 TEST(RolloutVerdict, AnswersOfAnotherEpochSayNothing) {
   Bench bench("steps: [5, 100]");
   for (int i = 0; i < 100; ++i)

@@ -1,0 +1,149 @@
+// machine.cc: steps, promotion, silence and verdicts. Every function that returns bool says whether the state changed.
+
+#include "router/rollout/machine.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "router/rollout/spec_words.h"
+
+namespace serin::rollout {
+
+Rollout::Machine::Machine(Spec given, const Baseline& baseline, Time now)
+    : spec(std::move(given)), judge(spec, baseline), started(now), step_since(now), paused_since(now), silence(spec.guard) {
+  if (spec.steps.empty()) spec.steps = default_steps();
+}
+
+void Rollout::Machine::enter_step(int index, Time now) {
+  hold.reset();
+  if (index > last_step()) return begin_promotion(kAll - (spec.bake.count() > 0 ? spec.bake_control_ppm : 0), "every step passed", now);
+  state.step = index;
+  step_since = now;
+  state.phase = Phase::kProgressing;
+  const std::string place = fmt::format("step {} of {}", index + 1, spec.steps.size());
+  if (step().is_pause()) {
+    const bool manual = step().until == Step::Until::kManual;
+    if (manual) state.phase = Phase::kPaused;
+    state.reason = manual ? fmt::format("{}: waits for resume", place)
+                          : fmt::format("{}: pauses for {}", place, config::print_duration(step().duration));
+    return;
+  }
+  state.weight_ppm = step().weight_ppm;
+  state.shadow_ppm = step().is_shadow() ? step().shadow_ppm : spec.guard.compare == Guard::Compare::kOff ? 0 : spec.guard.shadow_ppm;
+  const std::string until =
+      step().until == Step::Until::kDuration ? fmt::format("for {}", config::print_duration(step().duration)) : "until certified";
+  state.reason = step().is_shadow() ? fmt::format("{}: shadow {} % {}", place, print_weight(step().shadow_ppm), until)
+                                    : fmt::format("{}: {} % {}", place, print_weight(step().weight_ppm), until);
+  judge.begin_step(state.weight_ppm, step().is_shadow());
+}
+
+bool Rollout::Machine::step_done(Time now) const {
+  if (step().until == Step::Until::kCertified) return judge.certified();
+  if (step().until == Step::Until::kManual || now - step_since < step().duration) return false;
+  return step().is_pause() || judge.has_step_answers();  // no traffic: hold
+}
+
+bool Rollout::Machine::advance_if_done(Time now) {
+  if (state.phase != Phase::kProgressing || hold || !step_done(now) || !judge.held().empty()) return false;
+  enter_step(state.step + 1, now);
+  return true;
+}
+
+void Rollout::Machine::begin_promotion(uint32_t weight_ppm, std::string reason, Time now) {
+  hold.reset();
+  state.phase = Phase::kPromoting;
+  state.weight_ppm = weight_ppm;
+  state.shadow_ppm = 0;
+  state.reason = std::move(reason);
+  step_since = now;
+  judge.begin_step(weight_ppm, /*shadow_step=*/false);
+}
+
+void Rollout::Machine::finish(Time now) {
+  state.phase = Phase::kSucceeded;
+  state.weight_ppm = kAll;
+  state.cause = "promoted";
+  state.reason = fmt::format("promoted after {} s", std::chrono::duration_cast<std::chrono::seconds>(now - started).count());
+}
+
+/// Promoting lasts until the next tick: by then its weight has been persisted and applied.
+bool Rollout::Machine::continue_promotion(Time now) {
+  if (state.phase == Phase::kPromoting && spec.bake.count() > 0 && state.cause != kByHand) {
+    state.phase = Phase::kBaking;
+    state.reason = fmt::format("bakes for {}, {} % stays on the old version", config::print_duration(spec.bake),
+                               print_weight(kAll - state.weight_ppm));
+    step_since = now;
+    return true;
+  }
+  if (state.phase == Phase::kBaking && (now - step_since < spec.bake || !judge.has_step_answers() || !judge.held().empty())) return false;
+  finish(now);
+  return true;
+}
+
+bool Rollout::Machine::roll_back(Verdict verdict) {
+  state.phase = Phase::kRolledBack;
+  state.weight_ppm = 0;
+  state.shadow_ppm = 0;
+  state.cause = std::move(verdict.cause);
+  state.reason = std::move(verdict.reason);
+  return true;
+}
+
+/// Silent for twice the deadline: no traffic for a while, in case it only restarts. The third time is the last.
+bool Rollout::Machine::watch_silence(Time now) {
+  constexpr int kMostHolds = 3;
+  constexpr std::chrono::seconds kShortestHold{10};
+  if (hold) {
+    if (now < hold->until) return false;
+    state.weight_ppm = hold->weight_ppm;
+    state.reason = fmt::format("tries the canary again after silence {} of {}", holds, kMostHolds);
+    hold.reset();
+    silence.restart();
+    return true;
+  }
+  if (state.weight_ppm == 0 || !silence.silent(now)) return false;
+  ++holds;
+  const std::string silence_text =
+      fmt::format("the canary gave no answer for {} while stable did", config::print_duration(2 * silence.deadline()));
+  if (holds == kMostHolds) return roll_back({"hang", fmt::format("hang: {}, for the {}rd time", silence_text, kMostHolds)});
+  hold = Hold{state.weight_ppm, now + std::max<std::chrono::nanoseconds>(kShortestHold, 5 * silence.deadline())};
+  state.weight_ppm = 0;
+  state.reason = fmt::format("held at 0: {} (time {} of {})", silence_text, holds, kMostHolds);
+  return true;
+}
+
+bool Rollout::Machine::give_up_waiting(Time now) {
+  if (step().is_pause() || now - step_since < step().duration + spec.certify.max_step_duration) return false;
+  state.phase = Phase::kInconclusive;
+  const std::string why =
+      judge.has_step_answers() ? judge.held().empty() ? "not certified" : judge.held() : "insufficient data: no answer of the canary";
+  state.reason = fmt::format("step {} of {}: {} within {}; the weight is held, resume to go on waiting", state.step + 1, spec.steps.size(),
+                             why, config::print_duration(spec.certify.max_step_duration));
+  return true;
+}
+
+/// What the steps up to the current one have set.
+uint32_t Rollout::Machine::planned_weight() const {
+  uint32_t weight = 0;
+  for (int i = 0; i <= state.step; ++i) weight = std::max(weight, spec.steps[static_cast<size_t>(i)].weight_ppm);
+  return weight;
+}
+
+/// The plan goes on from its last step that is not above the weight set by hand; that weight stays until the next step.
+void Rollout::Machine::follow_manual_weight(Time now) {
+  const uint32_t weight = state.weight_ppm;
+  int index = 0;
+  for (int i = 0; i <= last_step(); ++i)
+    if (!spec.steps[static_cast<size_t>(i)].is_pause() && spec.steps[static_cast<size_t>(i)].weight_ppm <= weight) index = i;
+  enter_step(index, now);
+  if (weight == 0) return;  // nothing could be certified at 0: the step sets its own
+  state.weight_ppm = weight;
+  judge.begin_step(weight, /*shadow_step=*/false);
+}
+
+Status Rollout::Machine::refuse(std::string_view command) const {
+  return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' is {}: cannot {}", state.id, phase_name(state.phase), command)};
+}
+
+}  // namespace serin::rollout

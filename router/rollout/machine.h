@@ -1,0 +1,66 @@
+// machine.h: the state machine behind the facade of rollout.h.
+//
+//   Progressing --last step done--> Promoting --> Baking --bake over--> Succeeded
+//     |  ^  |                          ^  (no bake: straight to Succeeded)
+//     |  |  +--max step duration--> Inconclusive --resume--> Progressing
+//     |  +--resume-- Paused <--pause(), a manual gate, set_weight()
+//     +--any guard's verdict, or abort(), from every phase that is not over--> RolledBack
+//
+// A step advances on its certificate, or on its duration, or on a person; without an answer of the canary it never does. The weight rises
+// where a step or the promotion begins, where a hold for silence ends and where a person says so; nothing that lowers it waits for anything.
+// Time comes in as an argument and is monotonic; going backwards it changes nothing.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "router/rollout/judge.h"
+#include "router/rollout/rollout.h"
+#include "router/rollout/silence_watch.h"
+
+namespace serin::rollout {
+
+inline constexpr std::string_view kByHand = "by hand";  ///< cause while Promoting: a person's promotion does not bake
+
+struct Rollout::Machine {
+  Machine(Spec given, const Baseline& baseline, Time now);
+
+  std::chrono::milliseconds age(Time now) const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::max(now, started) - started);
+  }
+  const Step& step() const { return spec.steps[static_cast<size_t>(state.step)]; }
+  uint32_t planned_weight() const;
+  int last_step() const { return static_cast<int>(spec.steps.size()) - 1; }
+
+  void enter_step(int index, Time now);
+  bool advance_if_done(Time now);
+  bool step_done(Time now) const;
+  void begin_promotion(uint32_t weight_ppm, std::string reason, Time now);
+  void finish(Time now);
+  bool roll_back(Verdict verdict);
+  bool watch_silence(Time now);
+  bool give_up_waiting(Time now);
+  bool continue_promotion(Time now);
+  void follow_manual_weight(Time now);
+  Status refuse(std::string_view command) const;
+
+  Spec spec;
+  State state;
+  Judge judge;
+  Time started, step_since;
+  Time paused_since;
+  bool manual_weight = false;  // set_weight() was used and resume() has not followed yet
+
+  struct Hold {
+    uint32_t weight_ppm;  // what it was, and will be again
+    Time until;
+  };
+  SilenceWatch silence;
+  std::optional<Hold> hold;  // the canary is silent and gets no traffic for a while
+  int holds = 0;
+};
+
+}  // namespace serin::rollout

@@ -1,0 +1,31 @@
+// silence_watch.h: a canary that does not answer at all. A dead endpoint is one episode of evidence however many requests it swallows
+// (representative.h), so silence has its own rule: the canary fails without an answer for twice the deadline while stable answers.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "router/rollout/observation.h"
+#include "router/rollout/rollout.h"
+#include "router/rollout/spec.h"
+
+namespace serin::rollout {
+
+class SilenceWatch {
+ public:
+  explicit SilenceWatch(const Guard& guard);
+
+  void observe(const Observation& observation, Time now);
+  bool silent(Time now) const { return since_ && stable_answered_ && now - *since_ >= 2 * deadline_; }
+  /// Forgets the silence so far; the next one is measured from its own first failure.
+  void restart();
+
+  std::chrono::nanoseconds deadline() const { return deadline_; }
+
+ private:
+  std::chrono::nanoseconds deadline_;
+  std::optional<Time> since_;  // the canary's first failure without an answer since its last answer
+  bool stable_answered_ = false;
+};
+
+}  // namespace serin::rollout
