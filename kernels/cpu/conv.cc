@@ -5,7 +5,9 @@
 // The weight needs no packing: its rows are read as they lie.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/window.h"
@@ -16,7 +18,8 @@ namespace serin::kernels::cpu {
 
 namespace {
 
-constexpr int64_t kBlock = 512;  // of k, as in gemm.cc
+constexpr int64_t kBlock = 512;         // of k, as in gemm.cc
+constexpr int64_t kMaxPanelWidth = 64;  // of any instruction set
 
 /// dst[i] = row[first + i * stride], zero outside [0, size).
 void gather_row(const float* row, int64_t size, int64_t first, int64_t stride, float* dst, int64_t count) {
@@ -58,24 +61,33 @@ class ConvKernel final : public Kernel {
   }
 
  private:
+  /// Neighbouring pixels in one row of the output.
+  struct Run {
+    int64_t column, oh, ow, length;  // `column`: where they begin in the panel
+  };
+
   /// Columns of the pixels [first, first + count): one row of the panel for each channel of the group and cell of the window.
   void gather_columns(const Image& x, const Image& y, const float* source, int64_t first, int64_t count, float* panel) const {
+    std::array<Run, kMaxPanelWidth> runs;
+    size_t run_count = 0;
+    for (int64_t column = 0; column < count; column += runs[run_count++].length) {
+      const int64_t oh = (first + column) / y.w, ow = (first + column) % y.w;
+      runs[run_count] = {column, oh, ow, std::min(count - column, y.w - ow)};
+    }
     const int64_t cells = window_.h.kernel * window_.w.kernel;
-    for (int64_t row = 0; row < k_; ++row, panel += simd_.panel_width) {
-      const float* plane = source + row / cells * x.plane();
-      const int64_t kh = row % cells / window_.w.kernel, kw = row % window_.w.kernel;
-      for (int64_t done = 0; done < count;) {
-        const int64_t oh = (first + done) / y.w, ow = (first + done) % y.w;
-        const int64_t run = std::min(count - done, y.w - ow);
-        const int64_t ih = window_.h.at(oh, kh);
-        if (ih < 0 || ih >= x.h) {
-          std::fill_n(panel + done, run, 0.f);
-        } else {
-          gather_row(plane + ih * x.w, x.w, window_.w.at(ow, kw), window_.w.stride, panel + done, run);
+    for (int64_t c = 0; c < k_ / cells; ++c) {
+      const float* plane = source + c * x.plane();
+      for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
+        for (int64_t kw = 0; kw < window_.w.kernel; ++kw, panel += simd_.panel_width) {
+          for (const Run& run : std::span(runs.data(), run_count)) {
+            const int64_t ih = window_.h.at(run.oh, kh);
+            const bool inside = ih >= 0 && ih < x.h;  // a row of padding is a row without elements
+            gather_row(inside ? plane + ih * x.w : plane, inside ? x.w : 0, window_.w.at(run.ow, kw), window_.w.stride, panel + run.column,
+                       run.length);
+          }
+          std::fill(panel + count, panel + simd_.panel_width, 0.f);
         }
-        done += run;
       }
-      std::fill(panel + count, panel + simd_.panel_width, 0.f);
     }
   }
 
@@ -112,9 +124,11 @@ Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string
   if (desc.inputs.size() != 2u + op.bias + op.epilogue.residual) return refuse(why, "unexpected number of inputs");
   const Shape& weight = desc.inputs[1].shape;
   const size_t axes = weight.rank() < 2 ? 0 : weight.rank() - 2;
-  if (!Window::fits(desc.inputs[0].shape, axes, op.strides.size(), op.dilations.size(), op.pads.size())) {
+  if (!Window::fits(desc.inputs[0].shape, axes, op.strides, op.dilations, op.pads)) {
     return refuse(why, "only one or two spatial axes");
   }
+  if (weight.elements() == 0 || op.group < 1 || weight[0] % op.group != 0)
+    return refuse(why, "an empty weight, or groups that do not divide it");
   if (op.epilogue.residual && !(desc.inputs.back().shape == desc.outputs[0].shape)) return refuse(why, "the residual is broadcast");
   if (!simd.unary(op.epilogue.activation)) return refuse(why, "no vector code for the activation");
   return std::make_unique<ConvKernel>(simd, desc, Window(weight.dims().subspan(2), op.strides, op.dilations, op.pads));

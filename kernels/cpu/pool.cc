@@ -41,7 +41,7 @@ void pool_plane(const Simd& simd, const Pool& op, const Window& window, const Im
 Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!is_f32(desc, why)) return nullptr;
   const Pool& op = std::get<Pool>(desc.op);
-  if (!Window::fits(desc.inputs[0].shape, op.kernel.size(), op.strides.size(), op.dilations.size(), op.pads.size())) {
+  if (!Window::fits(desc.inputs[0].shape, op.kernel.size(), op.strides, op.dilations, op.pads)) {
     return refuse(why, "only one or two spatial axes");
   }
   const Window window(op.kernel, op.strides, op.dilations, op.pads);

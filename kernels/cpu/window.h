@@ -47,8 +47,11 @@ struct Window {
     w = axis(axes - 1);
   }
 
-  static bool fits(const Shape& x, size_t kernel, size_t strides, size_t dilations, size_t pads) {
-    return (kernel == 1 || kernel == 2) && x.rank() == kernel + 2 && strides == kernel && dilations == kernel && pads == 2 * kernel;
+  static bool fits(const Shape& x, size_t axes, std::span<const int64_t> strides, std::span<const int64_t> dilations,
+                   std::span<const int64_t> pads) {
+    const auto positive = [](int64_t value) { return value > 0; };
+    return (axes == 1 || axes == 2) && x.rank() == axes + 2 && strides.size() == axes && dilations.size() == axes &&
+           pads.size() == 2 * axes && std::ranges::all_of(strides, positive) && std::ranges::all_of(dilations, positive);
   }
 };
 

@@ -59,6 +59,10 @@ Prepared conv(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (weight.rank() < 2) return refuse(why, "weight must have rank 2 or more");
   const Windows windows{{weight.begin() + 2, weight.end()}, op.strides, op.dilations, op.pads};
   if (!windows.fits(desc.inputs[0].shape)) return refuse(why, "kernel, strides, dilations and pads do not match the input's spatial axes");
+  if (op.group < 1 || weight[0] % op.group != 0 || weight[1] * op.group != desc.inputs[0].shape[1]) {
+    return refuse(
+        why, "weight " + weight.str() + " in " + std::to_string(op.group) + " groups does not fit input " + desc.inputs[0].shape.str());
+  }
   return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
     if constexpr (!kIsNumber<T>) {
       return refuse_dtype(why, desc.outputs[0].dtype);

@@ -1,6 +1,7 @@
 // windows.h: the windows that Conv and Pool slide over the spatial axes of an [n, c, spatial...] tensor, for any number of them.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -41,9 +42,11 @@ struct Windows {
     return cell;
   }
 
-  /// As many strides, dilations and pads as kernel axes, and an input with two axes more.
+  /// As many strides, dilations and pads as kernel axes, the first two positive, and an input with two axes more.
   bool fits(const Shape& x) const {
-    return x.rank() == axes() + 2 && strides.size() == axes() && dilations.size() == axes() && pads.size() == 2 * axes();
+    const auto positive = [](int64_t value) { return value > 0; };
+    return x.rank() == axes() + 2 && strides.size() == axes() && dilations.size() == axes() && pads.size() == 2 * axes() &&
+           std::ranges::all_of(strides, positive) && std::ranges::all_of(dilations, positive);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "tests/kernels/harness.h"
@@ -72,6 +73,18 @@ TEST(BackendTest, AFileThatIsNoPluginIsRefused) {
   std::string note;
   make_cpu_backend({.isa = Isa::kScalar, .onednn_path = "libz.so.1"}, &note);  // a library, but not ours
   EXPECT_THAT(note, HasSubstr("serin_onednn_plugin"));
+}
+
+TEST(BackendTest, OpenMpIsToldToSleepBeforeItIsLoaded) {
+  unsetenv("OMP_WAIT_POLICY");
+  make_cpu_backend({.isa = Isa::kScalar, .onednn_path = "none"});
+  EXPECT_EQ(getenv("OMP_WAIT_POLICY"), nullptr);  // nothing will be loaded
+  make_cpu_backend({.isa = Isa::kScalar, .onednn_path = "/nowhere/libserin_onednn.so"});
+  EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "passive");
+  setenv("OMP_WAIT_POLICY", "active", 1);
+  make_cpu_backend({.isa = Isa::kScalar, .onednn_path = "/nowhere/libserin_onednn.so"});
+  EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "active");  // the user's choice
+  unsetenv("OMP_WAIT_POLICY");
 }
 
 TEST(PackedWeightsTest, OneBufferForEachIdAndLayout) {

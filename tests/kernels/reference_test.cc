@@ -227,6 +227,14 @@ INSTANTIATE_TEST_SUITE_P(All, ReferenceDtypes,
 TEST(Reference, RefusesWithAReason) {
   const Case strings{.op = Unary{UnaryFn::kExp}, .inputs = {Tensor(DType::kInt32, {2})}, .outputs = {{DType::kInt32, {2}}}};
   EXPECT_EQ(reference_fault(strings), "no kernel for i32");
+  const Case grouped{.op = Conv{.strides = {1}, .dilations = {1}, .pads = {0, 0}, .group = 0},
+                     .inputs = {floats({1, 2, 2}, {1, 2, 3, 4}), floats({2, 1, 1}, {1, 1})},
+                     .outputs = {{DType::kFloat32, {1, 2, 2}}}};
+  EXPECT_EQ(reference_fault(grouped), "weight [2,1,1] in 0 groups does not fit input [1,2,2]");
+  const Case standing{.op = Pool{.kernel = {1}, .strides = {0}, .dilations = {1}, .pads = {0, 0}},
+                      .inputs = {floats({1, 1, 2}, {1, 2})},
+                      .outputs = {{DType::kFloat32, {1, 1, 2}}}};
+  EXPECT_THAT(reference_fault(standing), HasSubstr("strides"));
   const Case operands{.op = Select{}, .inputs = {Tensor(DType::kBool, {2})}, .outputs = {{DType::kFloat32, {2}}}};
   EXPECT_EQ(reference_fault(operands), "expects 3 inputs and 1 output, got 1 and 1");
 }
