@@ -1,0 +1,28 @@
+// The order of the passes. One list, run once; each line says why it stands where it does.
+
+#include "runtime/graph/passes/passes.h"
+
+namespace serin::graph {
+
+std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
+  std::vector<std::unique_ptr<Pass>> list;
+  const auto add = [&]<class T>(T pass) { list.push_back(std::make_unique<T>(std::move(pass))); };
+  add(FoldShapes());               // first: half of an exported transformer is shape arithmetic, and every later pass is faster without it
+  add(InlineIf());                 // its conditions are such arithmetic; its bodies should meet all the passes below
+  add(ConstantFolding(evaluate));  // weights that the file transposes or casts become plain constants, which patterns look for
+  add(ConstantOperands());         // after folding: axes and bounds are known now, and patterns look for them in the attributes
+  add(RemoveIdentity());  // after shapes are known, because a Reshape to the same shape is an identity; before patterns, which it would break
+  add(DeadCode());        // what folding left behind would count as a second reader
+  add(FuseLayerNorm());      // large patterns before small ones that would take parts of them (its Add, its Mul)
+  add(FuseGelu());           // before activations, of which it becomes one
+  add(FuseGate());           // the same
+  add(FuseConvBatchNorm());  // before anything moves into the Conv behind which the BatchNormalization must stand
+  add(LowerGemm());          // one kind of product for what follows
+  add(FuseMatMulAdd());      // bias before residual: both are an Add
+  add(FuseResidualAdd());    // before the activation, which comes after the sum
+  add(FuseActivation());     // last: nothing can be fused behind it
+  add(DeadCode());           // leaves nothing that has no reader
+  return list;
+}
+
+}  // namespace serin::graph

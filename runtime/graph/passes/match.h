@@ -1,0 +1,51 @@
+// match.h: the small questions that patterns ask.
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include "runtime/graph/graph.h"
+
+namespace serin::graph {
+
+/// The node that makes `value`, where it is an `op` and nobody else reads its result; kNone otherwise.
+inline NodeId only_producer(const Graph& graph, ValueId value, Op op) {
+  const NodeId id = graph.producer(value);
+  return graph.is(id, op) && graph.reader_count(value) == 1 ? id : kNone;
+}
+
+/// The one node that reads `value`, where it is not an output of the graph; kNone otherwise.
+inline NodeId only_reader(const Graph& graph, ValueId value) {
+  if (graph.is_output(value) || graph.reader_count(value) != 1) return kNone;
+  return graph.readers(value).front();
+}
+
+/// The number a value is known to be everywhere.
+inline std::optional<double> known_number(const Graph& graph, ValueId value) {
+  const ConstantPtr constant = graph.constant(value);
+  return constant ? number_of(*constant) : std::nullopt;
+}
+
+inline bool is_number(const Graph& graph, ValueId value, double expected, double tolerance = 1e-4) {
+  const auto number = known_number(graph, value);
+  return number && std::abs(*number - expected) <= tolerance * std::abs(expected);
+}
+
+/// For a node of two operands: the one that is not `value`; kNone where `value` is none of them.
+inline ValueId other_operand(const Graph& graph, NodeId id, ValueId value) {
+  if (graph.input(id, 0) == value) return graph.input(id, 1);
+  return graph.input(id, 1) == value ? graph.input(id, 0) : kNone;
+}
+
+inline const Dims* dims_of_value(const Graph& graph, ValueId value) {
+  const auto& shape = graph.value(value).type.shape;
+  return shape ? &*shape : nullptr;
+}
+
+/// Proven to be equal for every value of the symbols.
+inline bool same_type(const Graph& graph, ValueId a, ValueId b) {
+  const Type &x = graph.value(a).type, &y = graph.value(b).type;
+  return x.kind == y.kind && x.dtype == y.dtype && x.shape && y.shape && *x.shape == *y.shape;
+}
+
+}  // namespace serin::graph

@@ -1,0 +1,45 @@
+// passes.h: every pass, one .cc file each, which opens with what it does and why that is the same graph.
+#pragma once
+
+#include <utility>
+
+#include "runtime/graph/passes/pass.h"
+
+namespace serin::graph {
+
+#define SERIN_PASS(Class, text)                             \
+  class Class final : public Pass {                         \
+   public:                                                  \
+    std::string_view name() const override { return text; } \
+    Result<bool> run(Graph& graph) const override;          \
+  }
+
+SERIN_PASS(RemoveIdentity, "remove_identity");         ///< Identity, Cast to the same type, Reshape to the same shape ...
+SERIN_PASS(DeadCode, "dead_code");                     ///< nodes that nobody reads
+SERIN_PASS(FoldShapes, "fold_shapes");                 ///< integers that shape inference knows
+SERIN_PASS(ConstantOperands, "constant_operands");     ///< axes, bounds and pads that are known become attributes
+SERIN_PASS(InlineIf, "inline_if");                     ///< If whose condition is known
+SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");  ///< Conv, BatchNormalization -> Conv
+SERIN_PASS(FuseGelu, "fuse_gelu");                     ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
+SERIN_PASS(FuseGate, "fuse_gate");                     ///< x * sigmoid(x) -> Swish; x * hardsigmoid(x) -> HardSwish
+SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");          ///< mean, variance, scale, shift -> LayerNormalization
+SERIN_PASS(LowerGemm, "lower_gemm");                   ///< Gemm -> FusedMatMul
+SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");          ///< MatMul, Add of a bias -> FusedMatMul
+SERIN_PASS(FuseResidualAdd, "fuse_residual_add");      ///< Conv or MatMul, Add of a tensor -> with residual
+SERIN_PASS(FuseActivation, "fuse_activation");         ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
+
+#undef SERIN_PASS
+
+/// Nodes whose operands are all constants, computed by `evaluate`. What is folded may grow the model by 4 MiB in all: an Expand of a constant
+/// is cheaper to run than to keep.
+class ConstantFolding final : public Pass {
+ public:
+  explicit ConstantFolding(Evaluate evaluate) : evaluate_(std::move(evaluate)) {}
+  std::string_view name() const override { return "constant_folding"; }
+  Result<bool> run(Graph& graph) const override;
+
+ private:
+  Evaluate evaluate_;
+};
+
+}  // namespace serin::graph

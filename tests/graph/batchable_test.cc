@@ -1,0 +1,148 @@
+// The batchable proof: what must be proven, and what must be refused with a reason that names the node.
+
+#include "tests/graph/graphs.h"
+
+namespace serin::graph {
+namespace {
+
+std::string why_not(std::string_view text) {
+  const Batchable proof = prove_batchable(graph_of(text));
+  EXPECT_EQ(proof.yes, proof.why_not.empty());
+  return proof.why_not;
+}
+
+TEST(Batchable, Mlp) {
+  const Batchable proof = prove_batchable(graph_of(R"(
+    x: f32[n,64]
+    a = Gemm(x, w1[64,32], b1[32])
+    b = Relu(a)
+    c = MatMul(b, w2[32,10])
+    d = Add(c, b2[10])
+    y = Softmax(d)
+    return y
+  )"));
+  EXPECT_TRUE(proof.yes) << proof.why_not;
+  EXPECT_EQ(proof.symbol, "n");
+}
+
+TEST(Batchable, CnnWhateverWayItFlattens) {
+  const std::string head = "x: f32[n,1,8,8]\nc = Conv(x, w[4,1,3,3], pads=[1,1,1,1])\np = MaxPool(c, kernel_shape=[2,2], strides=[2,2])\n";
+  const std::string tail = "y = Gemm(r, v[64,10])\nreturn y\n";
+  EXPECT_EQ(why_not(head + "r = Flatten(p)\n" + tail), "");
+  EXPECT_EQ(why_not(head + "r = Reshape(p, i64{0,-1})\n" + tail), "");
+  EXPECT_EQ(why_not(head + "r = Reshape(p, i64{-1,64})\n" + tail), "");
+  EXPECT_EQ(
+      why_not(head + "s = Shape(p)\nb = Slice(s, starts=[0], ends=[1], axes=[0])\nt = Concat(b, i64{-1}, axis=0)\nr = Reshape(p, t)\n" +
+              tail),
+      "");
+}
+
+TEST(Batchable, AttentionWithComputedShapes) {
+  EXPECT_EQ(why_not(R"(
+    ids: i64[batch,seq]
+    mask: f32[batch,seq]
+    s = Shape(ids)
+    b = Gather(s, i64[]{0})
+    t = Gather(s, i64[]{1})
+    b1 = Unsqueeze(b, axes=[0])
+    t1 = Unsqueeze(t, axes=[0])
+    words = Gather(table[100,64], ids)
+    range = Range(i64[]{0}, t, i64[]{1})
+    places = Gather(positions[128,64], range)
+    x = Add(words, places)
+    split = Concat(b1, t1, i64{4}, i64{16}, axis=0)
+    join = Concat(b1, t1, i64{64}, axis=0)
+    q = MatMul(x, wq[64,64])
+    q1 = Reshape(q, split)
+    q2 = Transpose(q1, perm=[0,2,1,3])
+    k = MatMul(x, wk[64,64])
+    k1 = Reshape(k, split)
+    k2 = Transpose(k1, perm=[0,2,3,1])
+    v = MatMul(x, wv[64,64])
+    v1 = Reshape(v, split)
+    v2 = Transpose(v1, perm=[0,2,1,3])
+    scores = MatMul(q2, k2)
+    m = Unsqueeze(mask, axes=[1,2])
+    masked = Add(scores, m)
+    p = Softmax(masked)
+    o = MatMul(p, v2)
+    o1 = Transpose(o, perm=[0,2,1,3])
+    o2 = Reshape(o1, join)
+    flat = Reshape(o2, i64{-1,64})
+    out = Gemm(flat, wo[64,64], bo[64])
+    back = Reshape(out, join)
+    z = LayerNormalization(back, g[64], beta[64])
+    first = Gather(z, i64[]{0}, axis=1)
+    return z, first
+  )"),
+            "");
+}
+
+TEST(Batchable, SequenceFirstInside) {
+  EXPECT_EQ(why_not(R"(
+    x: f32[batch,seq,8]
+    t = Transpose(x, perm=[1,0,2])
+    m = MatMul(t, w[8,8])
+    r = Reshape(m, i64{0,-1,4})
+    q = Reshape(r, i64{0,-1,8})
+    y = Transpose(q, perm=[1,0,2])
+    return y
+  )"),
+            "");
+}
+
+TEST(Batchable, ConstantRowsExpandedToTheBatch) {
+  EXPECT_EQ(why_not(R"(
+    x: f32[n,4,8]
+    s = Shape(x)
+    b = Slice(s, starts=[0], ends=[1], axes=[0])
+    target = Concat(b, i64{1,8}, axis=0)
+    token = Expand(cls[1,1,8], target)
+    y = Concat(token, x, axis=1)
+    return y
+  )"),
+            "");
+}
+
+TEST(Batchable, RefusesWhatMixesItems) {
+  const auto one = [](std::string_view statement) { return why_not("x: f32[n,4]\n" + std::string(statement) + "\nreturn y"); };
+  EXPECT_EQ(one("y = ReduceMean(x, axes=[0])"), "node 'y' (ReduceMean) reduces the batch axis");
+  EXPECT_EQ(one("y = ReduceMax(x)"), "node 'y' (ReduceMax) reduces the batch axis");
+  EXPECT_EQ(one("y = Softmax(x, axis=0)"), "node 'y' (Softmax) works along the batch axis");
+  EXPECT_EQ(one("y = Concat(x, x, axis=0)"), "node 'y' (Concat) concatenates along the batch axis");
+  EXPECT_EQ(one("y = Reshape(x, i64{4,-1})"), "node 'y' (Reshape) reshapes [n,4] to [4,n], which mixes the batch with other axes");
+  EXPECT_EQ(one("y = Reshape(x, i64{-1})"), "output 'y' has shape [4*n], the batch is not its first axis");
+  EXPECT_EQ(one("y = Transpose(x)"), "output 'y' has shape [4,n], the batch is not its first axis");
+  EXPECT_EQ(one("t = Transpose(x)\ny = MatMul(x, t)"), "node 'y' (MatMul) multiplies by a matrix with the batch in its rows or columns");
+  EXPECT_EQ(one("t = Transpose(x)\ny = MatMul(t, x)"), "node 'y' (MatMul) sums over the batch axis");
+  EXPECT_EQ(one("y = Add(x, table[7,1])"), "node 'y' (Add) has shape [7,4], in which the batch axis is not kept apart");
+  EXPECT_EQ(one("y = Slice(x, starts=[0], ends=[1], axes=[0])"), "node 'y' (Slice) changes the batch axis");
+  EXPECT_EQ(one("y = Slice(x, starts=[-1], ends=[-9223372036854775807], axes=[0], steps=[-1])"), "node 'y' (Slice) changes the batch axis");
+  EXPECT_EQ(one("y = Gather(x, i64{0}, axis=0)"), "node 'y' (Gather) picks items of the batch");
+  EXPECT_EQ(one("y = NonZero(x)"), "node 'y' (NonZero) depends on the whole batch");
+  EXPECT_EQ(one("y = CumSum(x, i64[]{0})"), "node 'y' (CumSum) works along the batch axis");
+}
+
+TEST(Batchable, RefusesTheSizeOfTheBatchAsData) {
+  EXPECT_EQ(why_not(R"(
+    x: f32[n,4]
+    s = Shape(x)
+    b = Gather(s, i64[]{0})
+    f = Cast(b, to=f32)
+    y = Div(x, f)
+    return y
+  )"),
+            "node 'y' (Div) computes with the size of the batch");
+  EXPECT_EQ(why_not("x: f32[n,4]\ny = Shape(x)\nreturn y"), "output 'y' has no batch axis");
+}
+
+TEST(Batchable, RefusesInputsWithoutACommonBatch) {
+  EXPECT_EQ(why_not("x: f32[4,8]\ny = Relu(x)\nreturn y"), "input 'x' has no batch axis: its shape is f32[4,8]");
+  EXPECT_EQ(why_not("x: f32[n,8]\nz: f32[m,8]\ny = Relu(x)\nw = Relu(z)\nreturn y, w"),
+            "input 'z' has 'm' on its first axis, another input has 'n'");
+  EXPECT_EQ(why_not("x: f32[n,n]\ny = Relu(x)\nreturn y"), "input 'x' has 'n' on more than one axis");
+  EXPECT_EQ(why_not("x: f32[n,8]\ny = Relu(x)\nreturn y, k[3]"), "output 'k' has no batch axis");
+}
+
+}  // namespace
+}  // namespace serin::graph
