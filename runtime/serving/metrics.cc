@@ -40,7 +40,7 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   infer_histogram_us = histogram("nv_inference_compute_infer_duration_histogram_us", "Compute inference duration in microseconds");
   pending = registry.gauge("nv_inference_pending_request_count", "Requests that are queued or running", labels);
   load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels);
-  arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arena at the largest batch", labels);
+  arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arenas after warm-up", labels);
   weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels);
 }
 

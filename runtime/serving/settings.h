@@ -14,7 +14,7 @@ struct ModelSettings {
   std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread
   int threads = 1;               ///< cores for one run
   size_t queue_limit = 256;      ///< requests waiting; over it 429
-  bool warmup = true;            ///< run batch 1 and the largest batch before the version is ready
+  bool warmup = true;            ///< run batch 1 before the version is ready
 };
 
 /// The defaults where there is no such file. Errors name file, line and what is allowed.

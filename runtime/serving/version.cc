@@ -63,37 +63,34 @@ Status Version::prepare(const std::string& path, const ModelSettings& settings) 
   return {};
 }
 
-// Every instance runs batch 1 and the largest one on zeros: plans are made, weights packed, and the curve has its first point before a client waits.
+// Every instance runs batch 1 on zeros: plans are made, weights packed, and the curve has its first point before a client waits. Larger batches
+// are planned when they are first worth taking.
 Status Version::warm_up() {
-  for (const int64_t rows : {int64_t{1}, max_batch_}) {
-    for (const auto& instance : instances_) {
-      auto job = std::make_shared<Job>();
-      job->rows = rows;
-      size_t bytes = 0;
-      for (const engine::TensorInfo& info : engine_->inputs()) {
-        TensorView view{info.dtype, info.shape, nullptr};
-        for (size_t axis = 0; axis < view.shape.rank(); ++axis) {
-          if (view.shape[axis] >= 0) continue;
-          if (axis != 0) return {};  // other free dimensions: nobody said which sizes will come
-          view.shape[axis] = rows;
-        }
-        bytes += view.bytes() + AlignedBuffer::kAlignment;
-        job->inputs.push_back(view);
-      }
-      job->memory = AlignedBuffer(bytes);
-      std::memset(job->memory.data(), 0, bytes);
-      size_t offset = 0;
-      for (TensorView& view : job->inputs) {
-        view.data = job->memory.data() + offset;
-        offset += (view.bytes() + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
-      }
-      const JobPtr jobs[] = {std::move(job)};
-      Instance::RunResult ran = instance->run(jobs);
-      if (!ran.status) return ran.status.error().in("warm-up");
-      ran = instance->run(jobs);  // the second run is what a client will see
-      batcher_->learn(ran.bucket_rows, ran.infer);
+  auto job = std::make_shared<Job>();
+  std::vector<size_t> offsets;
+  size_t bytes = 0;
+  for (const engine::TensorInfo& info : engine_->inputs()) {
+    TensorView view{info.dtype, info.shape, nullptr};
+    for (size_t axis = 0; axis < view.shape.rank(); ++axis) {
+      if (view.shape[axis] >= 0) continue;
+      if (axis != 0) return {};  // other free dimensions: nobody said which sizes will come
+      view.shape[axis] = 1;
     }
-    if (max_batch_ == 1) break;
+    offsets.push_back(bytes);
+    bytes += (view.bytes() + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
+    job->inputs.push_back(view);
+  }
+  job->memory = AlignedBuffer(bytes);
+  if (bytes > 0) std::memset(job->memory.data(), 0, bytes);
+  for (size_t i = 0; i < offsets.size(); ++i) job->inputs[i].data = job->memory.data() + offsets[i];
+
+  const JobPtr jobs[] = {std::move(job)};
+  for (const auto& instance : instances_) {
+    for (int run = 0; run < 2; ++run) {  // the first pays for what is made lazily: the second is what a client will see
+      const Instance::RunResult ran = instance->run(jobs);
+      if (!ran.status) return ran.status.error().in("warm-up");
+      if (run == 1) batcher_->learn(ran.bucket_rows, ran.infer);
+    }
   }
   return {};
 }

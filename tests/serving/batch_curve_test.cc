@@ -34,12 +34,16 @@ TEST(BatchCurve, AKneeIsFound) {
   EXPECT_EQ(curve.choose(2, 32), 2);
 }
 
-TEST(BatchCurve, WhatIsUnknownIsTriedWhenTheQueueOffersIt) {
+TEST(BatchCurve, TheNextSizeIsTriedForAsLongAsTheLastOneWasWorthIt) {
   BatchCurve curve;
-  EXPECT_EQ(curve.choose(16, 32), 16);
-  for (int i = 0; i < 3; ++i) curve.learn(1, 1ms);
-  EXPECT_EQ(curve.choose(1, 32), 1);
-  EXPECT_EQ(curve.choose(16, 32), 16);
+  EXPECT_EQ(curve.choose(16, 32), 1);
+  for (int i = 0; i < 3; ++i) curve.learn(1, 10ms);
+  EXPECT_EQ(curve.choose(16, 32), 2);
+  for (int i = 0; i < 3; ++i) curve.learn(2, 11ms);
+  EXPECT_EQ(curve.choose(16, 32), 4);
+  EXPECT_EQ(curve.choose(3, 32), 3);
+  for (int i = 0; i < 3; ++i) curve.learn(4, 22ms);
+  EXPECT_EQ(curve.choose(16, 32), 2) << "four rows cost as much as twice two: no larger size is tried";
 }
 
 TEST(BatchCurve, BucketsArePowersOfTwo) {

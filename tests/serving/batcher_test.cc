@@ -51,6 +51,8 @@ class BatcherTest : public testing::Test {
       }
       for (const JobPtr& job : batch) job->done(Answer{Outputs{}, {}, {}});
     });
+    for (int64_t rows = 1; rows <= options.max_batch; rows *= 2)
+      for (int i = 0; i < 2; ++i) batcher_->learn(rows, 1ms);  // a flat curve: every row more is free
   }
 
   JobPtr job(int64_t rows = 1, int64_t width = 4) {
