@@ -109,6 +109,8 @@ class TypedElements {
         in.each_fixed<float>(take);
       else if (field_ == kDoubleData)
         in.each_fixed<double>(take);
+      else if (field_ == kStringData)
+        take(0);  // one element each, never packed
       else
         in.each_integer(take);
     }
