@@ -30,6 +30,28 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = run_serve(*options); });
 }
 
+void add_load(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("load", "Send steady traffic to a model and report latencies from the intended start");
+  auto options = std::make_shared<LoadOptions>();
+  command->add_option("url", options->url, "server, e.g. http://127.0.0.1:8000")->required();
+  command->add_option("--model", options->model, "name of the model")->required();
+  command->add_option("--version", options->version, "version of the model; default: the server chooses");
+  command->add_option("--data", options->data, ".npz file with rows for each input, by name; default: random numbers");
+  auto* rate = command->add_option("--rate", options->rate, "requests a second, sent on time whatever the answers do")
+                   ->check(CLI::Range(0.001, 1e6));
+  command->add_option("--concurrency", options->concurrency, "clients that each wait for their answer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000))
+      ->excludes(rate);
+  command->add_option("--seconds", options->seconds, "how long")->capture_default_str()->check(CLI::Range(0.001, 1e7));
+  command->add_option("--batch", options->batch, "rows in each request")->capture_default_str()->check(CLI::Range(1, 65'536));
+  command->add_option("--timeout", options->timeout_seconds, "seconds until a request counts as failed")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 3600.0));
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback([options, &exit_code] { exit_code = run_load(*options); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -38,6 +60,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = kYes;
   add_serve(app, exit_code);
+  add_load(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version

@@ -1,0 +1,16 @@
+// npy.h: NumPy's .npy files, as far as tensors need them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/result.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::cli {
+
+/// Format versions 1 to 3, little-endian numbers and bool, C order. kCorrupt or kUnsupported otherwise, saying what the file has.
+Result<graph::ConstantPtr> read_npy(std::string_view bytes);
+Result<graph::ConstantPtr> read_npy_file(const std::string& path);
+
+}  // namespace serin::cli
