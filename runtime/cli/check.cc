@@ -1,0 +1,150 @@
+// check.cc: `serin check`: does a model compute here what it computed where the outputs were stored?
+//
+// Every data set is run, also after one that differs, because which of them differ says most about why. The measure is that of compare.h:
+// |a - b| <= rtol |b| + atol max|b|.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
+#include <cstdio>
+
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/compare.h"
+#include "runtime/cli/data_sets.h"
+#include "runtime/cli/engine_flags.h"
+
+namespace serin::cli {
+namespace {
+
+struct OutputReport {
+  std::string name;
+  TensorView expected;
+  Comparison comparison;
+};
+
+int fail(const Error& error, int code) {
+  std::fprintf(stderr, "serin check: %s\n", error.message.c_str());
+  return code;
+}
+
+std::vector<TensorView> views_of(const std::vector<graph::ConstantPtr>& tensors) {
+  std::vector<TensorView> views;
+  for (const auto& tensor : tensors) views.push_back({tensor->dtype, tensor->shape, const_cast<std::byte*>(tensor->data.get())});
+  return views;
+}
+
+/// The stored tensors of one data set.
+struct Data {
+  std::vector<graph::ConstantPtr> inputs, outputs;
+};
+
+Result<Data> read_data(const DataSet& set, const engine::Model& model) {
+  Data data;
+  SERIN_TRY(data.inputs, read_tensors(set, "input"));
+  SERIN_TRY(data.outputs, read_tensors(set, "output"));
+  if (data.inputs.size() != model.inputs().size())
+    return Error{Code::kInvalidArgument, fmt::format("there are {} inputs, the model has {}", data.inputs.size(), model.inputs().size())};
+  return data;
+}
+
+Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& data, const Tolerance& tolerance) {
+  const std::vector<TensorView> inputs = views_of(data.inputs), expected = views_of(data.outputs);
+  SERIN_TRY(const graph::Bindings bindings, engine::bindings_for(model.inputs(), inputs));
+  SERIN_TRY(const auto executor, model.executor(bindings));
+
+  std::vector<AlignedBuffer> memory;
+  std::vector<TensorView> actual;
+  for (const engine::TensorInfo& info : executor->outputs()) {
+    TensorView view{info.dtype, info.shape, nullptr};
+    view.data = memory.emplace_back(view.bytes()).data();
+    actual.push_back(view);
+  }
+  SERIN_CHECK(executor->run(inputs, actual));
+
+  if (expected.size() != actual.size())
+    return Error{Code::kNotFound, fmt::format("there are {} outputs to compare with, the model has {}", expected.size(), actual.size())};
+  std::vector<OutputReport> reports;
+  for (size_t i = 0; i < actual.size(); ++i)
+    reports.push_back({model.outputs()[i].name, expected[i], compare(actual[i], expected[i], tolerance)});
+  return reports;
+}
+
+std::string error_text(const Comparison& result, const Shape& shape) {
+  if (result.max_absolute_at < 0) return result.match ? "exact" : "";
+  std::string text = fmt::format("largest error {:.3g} at {}", result.max_absolute, position(shape, result.max_absolute_at));
+  if (result.max_relative_at >= 0)
+    text += fmt::format(", relative {:.3g} at {}", result.max_relative, position(shape, result.max_relative_at));
+  return text;
+}
+
+void print(const OutputReport& report) {
+  const Comparison& result = report.comparison;
+  const Shape& shape = report.expected.shape;
+  const std::string errors = error_text(result, shape);
+  fmt::print("  {:<4} {}: {}{}  {}{}{}\n", result.match ? "ok" : "FAIL", report.name, dtype_name(report.expected.dtype), shape.str(),
+             errors, errors.empty() || result.match ? "" : "; ", result.why_not);
+}
+
+boost::json::array at_json(const Shape& shape, int64_t index) {
+  boost::json::array at(shape.rank());
+  for (size_t axis = shape.rank(); axis-- > 0; index /= shape[axis]) at[axis] = index % shape[axis];
+  return at;
+}
+
+boost::json::object json_of(const OutputReport& report) {
+  const Comparison& result = report.comparison;
+  const Shape& shape = report.expected.shape;
+  boost::json::object json{{"name", report.name},
+                           {"dtype", dtype_name(report.expected.dtype)},
+                           {"shape", boost::json::array(shape.begin(), shape.end())},
+                           {"match", result.match},
+                           {"mismatches", result.mismatches},
+                           {"max_absolute_error", result.max_absolute},
+                           {"max_relative_error", result.max_relative}};
+  if (result.max_absolute_at >= 0) json["max_absolute_at"] = at_json(shape, result.max_absolute_at);
+  if (result.max_relative_at >= 0) json["max_relative_at"] = at_json(shape, result.max_relative_at);
+  if (!result.match) json["why"] = result.why_not;
+  return json;
+}
+
+}  // namespace
+
+int run_check(const CheckOptions& options) {
+  if (!(options.rtol >= 0) || !(options.atol >= 0)) return fail({Code::kInvalidArgument, "--rtol and --atol must not be negative"}, kUsage);
+  const Tolerance tolerance{options.rtol, options.atol, options.absolute_atol};
+  const auto engine = make_engine(options.engine);
+  if (!engine) return fail(engine.error(), kUsage);
+  const auto sets = find_data_sets(options.folder);
+  if (!sets) return fail(sets.error(), kUsage);
+  const auto model = engine::Model::load(options.model, *engine->backend, engine->options);
+  if (!model) return fail(model.error(), kCannotRun);
+
+  size_t agree = 0;
+  boost::json::array json;
+  for (const DataSet& set : *sets) {
+    const auto data = read_data(set, **model);
+    if (!data) return fail(data.error().in(set.folder), kUsage);
+    const auto reports = run_data(**model, *data, tolerance);
+    if (!reports) return fail(reports.error().in(set.folder), reports.error().code == Code::kNotFound ? kUsage : kCannotRun);
+    agree += std::ranges::all_of(*reports, [](const OutputReport& report) { return report.comparison.match; }) ? 1 : 0;
+    if (!options.json) fmt::print("{}\n", set.name);
+    boost::json::array outputs;
+    for (const OutputReport& report : *reports) {
+      if (!options.json) print(report);
+      outputs.emplace_back(json_of(report));
+    }
+    json.push_back(boost::json::object{{"name", set.name}, {"outputs", std::move(outputs)}});
+  }
+  const bool match = agree == sets->size();
+  if (options.json)
+    fmt::print("{}\n", boost::json::serialize(boost::json::object{
+                           {"model", options.model}, {"backend", engine->note}, {"match", match}, {"data_sets", json}}));
+  else
+    fmt::print("{} of {} data sets agree ({})\n", agree, sets->size(), engine->note);
+  return match ? kYes : kNo;
+}
+
+}  // namespace serin::cli

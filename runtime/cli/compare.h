@@ -1,0 +1,30 @@
+// compare.h: how far a tensor is from what it should be.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/tensor.h"
+
+namespace serin::cli {
+
+struct Tolerance {
+  double rtol = 1e-4, atol = 1e-5;
+  bool absolute_atol = false;  ///< atol as it stands, as in NumPy; else it counts in units of the largest expected element
+};
+
+struct Comparison {
+  bool match = false;
+  std::string why_not;  ///< "shape [2,3], expected [3,2]"; "7 of 20 elements differ, first at [0,4]: 0.5, expected 0.25"
+  double max_absolute = 0, max_relative = 0;           ///< over elements that are finite on both sides
+  int64_t max_absolute_at = -1, max_relative_at = -1;  ///< index of the element; -1: all are equal
+  int64_t mismatches = 0;
+};
+
+/// Floats: |a - b| <= rtol |b| + atol max|b|; NaN equals NaN, infinities equal themselves. All else, dtype and shape: exact.
+Comparison compare(const TensorView& actual, const TensorView& expected, const Tolerance& tolerance);
+
+/// "[1,0,4]": element `index` of a tensor of that shape.
+std::string position(const Shape& shape, int64_t index);
+
+}  // namespace serin::cli

@@ -1,0 +1,27 @@
+// data_sets.h: stored inputs and outputs of a model, in the layout of ONNX's own test data.
+//
+//   DIR/test_data_set_0/input_0.pb  input_1.npy ...  output_0.pb ...
+//
+// DIR may also be one data set itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::cli {
+
+struct DataSet {
+  std::string name;  ///< "test_data_set_0"
+  std::string folder;
+};
+
+/// In the order of their numbers. kNotFound where there is none.
+Result<std::vector<DataSet>> find_data_sets(const std::string& folder);
+
+/// input_0, input_1, ... (or output_0, ...), each a .pb or .npy; as many as there are.
+Result<std::vector<graph::ConstantPtr>> read_tensors(const DataSet& set, const std::string& prefix);
+
+}  // namespace serin::cli
