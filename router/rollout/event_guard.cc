@@ -19,8 +19,6 @@
 namespace serin::rollout {
 namespace {
 
-constexpr double kPairShare = 0.5;
-
 /// How many of the latest events make the strongest case: the likeliest moment at which the canary went bad.
 size_t strongest_suffix(const std::vector<DecidingEvent>& events, double tolerated_ratio) {
   size_t longest = events.size();
@@ -53,9 +51,9 @@ bool EventGuard::observe(Arm arm, double share, std::chrono::milliseconds at) {
   return tripped();
 }
 
-bool EventGuard::observe_pair(bool stable_bad, bool canary_bad, std::chrono::milliseconds at) {
-  if (canary_bad) observe(Arm::kCanary, kPairShare, at);
-  if (stable_bad) observe(Arm::kStable, kPairShare, at);  // both first: the pair is one step of the process
+bool EventGuard::observe_pair(std::optional<double> stable_bad, std::optional<double> canary_bad, std::chrono::milliseconds at) {
+  if (canary_bad) observe(Arm::kCanary, *canary_bad, at);
+  if (stable_bad) observe(Arm::kStable, *stable_bad, at);  // both first: the pair is one step of the process
   return tripped();
 }
 

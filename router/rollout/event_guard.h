@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,8 @@ class EventGuard {
 
   /// One bad event. Returns whether the evidence has reached the trip value.
   bool observe(Arm arm, double share, std::chrono::milliseconds at);
-  /// A shadow pair: the same request on both arms.
-  bool observe_pair(bool stable_bad, bool canary_bad, std::chrono::milliseconds at);
+  /// A shadow pair, the same request on both arms: the share of each half that was bad; nothing where it was not.
+  bool observe_pair(std::optional<double> stable_bad, std::optional<double> canary_bad, std::chrono::milliseconds at);
 
   const std::string& name() const { return name_; }
   bool tripped() const { return process_.e() >= trip_value_; }

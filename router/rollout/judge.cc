@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "router/rollout/alpha_budget.h"
-#include "router/rollout/spec_words.h"
+#include "router/rollout/spec_parts.h"
 
 namespace serin::rollout {
 namespace {
@@ -34,6 +34,7 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       compare_outputs_(spec.guard.compare != Guard::Compare::kOff),
       alpha_(spec.guard.false_rollback),
       units_(spec.guard.unit),
+      pair_units_(spec.guard.unit),
       err_(make_guard(spec.guard, "err", kErrorShare)),
       rej_(make_guard(spec.guard, "rej", kRejectedShare)),
       dl_(make_guard(spec.guard, "dl", kDeadlineShare)),
@@ -133,17 +134,31 @@ void Judge::certify(const Observation& observation) {
   if (const auto slow = latency_.exceeds_p99(observation.latency)) latency_certificate_.observe(*slow, kStableRate, kStableRate);
 }
 
+/// A pair is two attempts, each drawn with weight 1/2; event_guard.cc has the proof. While the canary has a weight of its own, stable's half is
+/// already counted as a drawn attempt, so a pair is news only in a step that draws nothing to the canary.
+const EventGuard* Judge::judge_pair(const ShadowPair& pair, std::chrono::milliseconds at) {
+  if (!shadow_step_) return nullptr;
+  const auto stable = pair_units_.weigh(
+      {.arm = Arm::kStable, .weight_ppm = kAll / 2, .outcome = pair.stable, .batch = pair.stable_batch, .endpoint = pair.stable_endpoint});
+  const auto canary = pair_units_.weigh({.arm = Arm::kCanary,
+                                         .weight_ppm = kAll / 2,
+                                         .outcome = pair.canary,
+                                         .batch = pair.canary_batch,
+                                         .endpoint = pair.canary_endpoint,
+                                         .answered = pair.canary_answered});
+  for (EventGuard* guard : {&err_, &rej_, &dl_}) {
+    const auto if_bad = [&](const std::optional<double>& share, Outcome outcome) {
+      return guard_of(outcome) == guard ? share : std::nullopt;
+    };
+    if (guard->observe_pair(if_bad(stable, pair.stable), if_bad(canary, pair.canary), at)) return guard;
+  }
+  return nullptr;
+}
+
 std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milliseconds at) {
   ++shadow_answers_;
   ++step_shadow_answers_;
-  // While the canary has a weight, stable's half of the pair is already counted as a drawn attempt; a pair is news of its own only in a step
-  // that draws nothing to the canary.
-  if (shadow_step_) {
-    for (Outcome outcome : {Outcome::kError, Outcome::kRejected, Outcome::kDeadline}) {
-      EventGuard* guard = guard_of(outcome);
-      if (guard->observe_pair(pair.stable == outcome, pair.canary == outcome, at)) return conclude(*guard, "in shadow pairs");
-    }
-  }
+  if (const EventGuard* tripped = judge_pair(pair, at)) return conclude(*tripped, "in shadow pairs");
   if (!compare_outputs_) {
     agreement_certificate_.observe(is_failure(pair.canary) && !is_failure(pair.stable));
     return std::nullopt;

@@ -38,6 +38,7 @@ class Judge {
  private:
   std::optional<Verdict> judge_failure(const Observation& observation, double share, std::chrono::milliseconds at);
   std::optional<Verdict> judge_latency(const Observation& observation, double share, std::chrono::milliseconds at);
+  const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
   std::optional<Verdict> judge_thresholds(const Observation& observation, double share);
   void certify(const Observation& observation);
   EventGuard* guard_of(Outcome outcome);
@@ -53,7 +54,7 @@ class Judge {
   bool compare_outputs_;
   double alpha_;
 
-  Units units_;
+  Units units_, pair_units_;
   EventGuard err_, rej_, dl_;
   LatencyGuards latency_;
   BernoulliMixture shadow_;

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "router/rollout/spec_words.h"
+#include "router/rollout/spec_parts.h"
 
 namespace serin::rollout {
 

@@ -46,6 +46,11 @@ struct ShadowPair {
   Outcome stable = Outcome::kOk, canary = Outcome::kOk;
   bool comparable = false;  ///< both are kOk and both had the named output
   bool mismatch = false;    ///< other label, or values out of tolerance
+
+  // The units of the two answers, as in Observation: a batch that fails is one piece of news here, too.
+  std::optional<BatchId> stable_batch, canary_batch;
+  uint32_t stable_endpoint = 0, canary_endpoint = 1;
+  bool canary_answered = true;  ///< false: reset or refused connect
 };
 
 }  // namespace serin::rollout

@@ -11,6 +11,10 @@
 // of a batch of one: while little is known the share errs upward, which costs power and never adds a false alarm. A stable that has not
 // answered yet is taken to batch like the canary.
 //
+// It is never taken below w: answers that are refused before batching name a batch of one, so where the canary rides in the larger batches its
+// share of *those* events is w, more than its share of the batches. A share that is too high is always safe. A 4xx is decided before batching
+// on both arms alike: its share is w.
+//
 // An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A failure without an
 // answer (deadline, reset, refused connect) is one of an episode: a dead endpoint fails a thousand requests and says one thing. What fails there is
 // the endpoint, so the share is at least the canary's share of the endpoints.
@@ -54,7 +58,8 @@ std::optional<double> Units::weigh(const Observation& observation) {
   if (silent) return std::max(drawn, endpoint_share());
   if (!observation.batch) return drawn;
   const bool representative = is_representative(*observation.batch);
-  const double share = representative ? batch_share(drawn) : 0;
+  const bool refused_alone = observation.outcome == Outcome::kRejected && observation.batch->n <= 1;
+  const double share = !representative || refused_alone ? drawn : std::max(drawn, batch_share(drawn));
   remember(observation.arm, *observation.batch, representative);
   if (!representative) return std::nullopt;
   return share;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "router/rollout/machine.h"
-#include "router/rollout/spec_words.h"
+#include "router/rollout/spec_parts.h"
 
 namespace serin::rollout {
 

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "router/rollout/spec_words.h"
+#include "router/rollout/spec_parts.h"
 
 namespace serin::rollout {
 namespace {
@@ -18,135 +18,12 @@ namespace {
 using config::Node;
 
 constexpr double kSmallestAlpha = 1e-9;
-constexpr uint32_t kPpmPerPercent = 10'000;
-constexpr size_t kMostSteps = 100;
-
-/// Refuses a key of ours whose time has not come.
-Status refuse_unsupported(const Node& node, std::initializer_list<std::string_view> keys) {
-  for (std::string_view key : keys)
-    if (const auto value = node.find(key)) return value->error("not supported yet");
-  return {};
-}
 
 Result<double> open_fraction(const Node& node, std::string_view key, double fallback) {
   SERIN_TRY(const double value, node.fraction(key, fallback));
   if (const auto given = node.find(key); given && (value <= 0 || value >= 1))
     return given->error("must lie between 0 and 100 %, both excluded");
   return value;
-}
-
-Result<uint32_t> weight_of(const Node& node) {
-  SERIN_TRY(const std::string text, node.text());
-  auto weight = parse_weight(text);
-  if (!weight) return node.error(weight.error().message);
-  return *weight;
-}
-
-Result<uint32_t> positive_weight(const Node& node) {
-  SERIN_TRY(const uint32_t weight, weight_of(node));
-  if (weight == 0) return node.error("must be above 0");
-  return weight;
-}
-
-Result<std::chrono::nanoseconds> positive_duration(const Node& node) {
-  SERIN_TRY(const auto duration, node.duration());
-  if (duration.count() <= 0) return node.error("must be longer than 0");
-  return duration;
-}
-
-/// until: certified | {duration: 10m}
-Status read_until(const Node& owner, Step& step) {
-  const auto until = owner.find("until");
-  if (!until) return {};
-  if (until->is_map()) {
-    SERIN_CHECK(until->allow_only({"duration"}));
-    SERIN_TRY(const Node duration, until->at("duration"));
-    SERIN_TRY(step.duration, positive_duration(duration));
-    step.until = Step::Until::kDuration;
-    return {};
-  }
-  return until->is_scalar() && *until->text() == "certified" ? Status() : until->error("must be certified or {duration: 10m}");
-}
-
-Result<Step> read_shadow_step(const Node& shadow) {
-  Step step;
-  SERIN_CHECK(shadow.allow_only({"percent", "until"}));
-  SERIN_TRY(const Node percent, shadow.at("percent"));
-  SERIN_TRY(step.shadow_ppm, positive_weight(percent));
-  SERIN_CHECK(read_until(shadow, step));
-  return step;
-}
-
-Result<Step> read_pause_step(const Node& entry) {
-  Step step{.until = Step::Until::kManual};
-  const auto pause = entry.find("pause");
-  if (!pause) return step;  // {pause: } with nothing: as in Argo, until a person resumes it
-  SERIN_CHECK(pause->allow_only({"duration"}));
-  if (const auto duration = pause->find("duration")) {
-    SERIN_TRY(step.duration, positive_duration(*duration));
-    step.until = Step::Until::kDuration;
-  }
-  return step;
-}
-
-/// A number is short for {setWeight: number}.
-Result<Step> read_step(const Node& entry) {
-  if (entry.is_scalar()) {
-    Step step;
-    SERIN_TRY(step.weight_ppm, positive_weight(entry));
-    return step;
-  }
-  SERIN_CHECK(refuse_unsupported(entry, {"analysis", "experiment", "setHeaderRoute", "setMirrorRoute"}));
-  SERIN_CHECK(entry.allow_only({"shadow", "setWeight", "until", "pause", "promote"}));
-  const auto keys = entry.keys();
-  const auto has = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
-  if (has("setWeight") && !has("shadow") && !has("pause")) {
-    Step step;
-    SERIN_TRY(const Node weight, entry.at("setWeight"));
-    SERIN_TRY(step.weight_ppm, positive_weight(weight));
-    SERIN_CHECK(read_until(entry, step));
-    return step;
-  }
-  if (keys.size() == 1 && has("shadow")) {
-    SERIN_TRY(const Node shadow, entry.at("shadow"));
-    return read_shadow_step(shadow);
-  }
-  if (keys.size() == 1 && has("pause")) return read_pause_step(entry);
-  return entry.error("a step is one of {shadow: {percent: 10}}, {setWeight: 5, until: certified}, {pause: {}}, {promote: {bake: 30m}}");
-}
-
-Status read_promote(const Node& promote, Spec& spec) {
-  SERIN_CHECK(promote.allow_only({"bake", "control"}));
-  SERIN_TRY(spec.bake, promote.duration("bake", spec.bake));
-  spec.bake_control_ppm = spec.bake.count() > 0 ? 5 * kPpmPerPercent : 0;
-  const auto control = promote.find("control");
-  if (!control) return {};
-  SERIN_TRY(spec.bake_control_ppm, weight_of(*control));
-  if (spec.bake.count() == 0) return control->error("needs a bake time: {bake: 30m, control: 5}");
-  return spec.bake_control_ppm <= 50 * kPpmPerPercent ? Status() : control->error("must be at most 50: the new version is being promoted");
-}
-
-Status read_steps(const Node& list, Spec& spec) {
-  if (!list.is_list()) return list.error("must be a list such as [5, 25, 50, 100] or [{setWeight: 5, until: certified}, {pause: {}}]");
-  const auto entries = list.items();
-  if (entries.size() > kMostSteps) return list.error(fmt::format("at most {} steps", kMostSteps));
-  uint32_t weight = 0;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const Node& entry = entries[i];
-    if (const auto promote = entry.find("promote")) {
-      SERIN_CHECK(entry.allow_only({"promote"}));
-      SERIN_CHECK(read_promote(*promote, spec));
-      if (i + 1 != entries.size()) return entry.error("promote must be the last step");
-      break;
-    }
-    SERIN_TRY(const Step step, read_step(entry));
-    if (step.is_shadow() && weight > 0) return entry.error("a shadow step comes before the first setWeight");
-    if (step.weight_ppm > 0 && step.weight_ppm <= weight)
-      return entry.error(fmt::format("weights must rise: {} after {}", print_weight(step.weight_ppm), print_weight(weight)));
-    weight = std::max(weight, step.weight_ppm);
-    spec.steps.push_back(step);
-  }
-  return weight > 0 ? Status() : list.error("no step sets a weight");
 }
 
 Status read_errors(const Node& node, Guard& guard) {
@@ -261,12 +138,6 @@ Status read_versions(const Node& document, Spec& spec) {
 
 }  // namespace
 
-std::vector<Step> default_steps() {
-  std::vector<Step> steps{Step{.shadow_ppm = 10 * kPpmPerPercent}};
-  for (uint32_t percent : {1, 5, 20, 50, 100}) steps.push_back(Step{.weight_ppm = percent * kPpmPerPercent});
-  return steps;
-}
-
 Result<Spec> parse_spec(const Node& document) {
   SERIN_CHECK(refuse_unsupported(document, {"dryRun", "webhooks", "prometheus", "replicas", "analysis"}));
   SERIN_CHECK(document.allow_only({"kind", "service", "stable", "canary", "steps", "guard", "certify", "shield"}));
@@ -297,8 +168,8 @@ Result<Guard> parse_guard(const Node& node, Guard guard) {
   if (const auto latency = node.find("latency")) SERIN_CHECK(read_latency(*latency, guard));
   if (const auto output = node.find("output")) SERIN_CHECK(read_output(*output, guard));
   if (const auto breach = node.find("whenStableBreachesToo")) {
-    SERIN_TRY(const std::string word, breach->one_of({"hold", "rollback"}));
-    guard.when_stable_breaches_too = word == "hold" ? Guard::Breach::kHold : Guard::Breach::kRollback;
+    SERIN_CHECK(breach->one_of({"hold", "rollback"}));
+    guard.when_stable_breaches_too = *breach->text() == "hold" ? Guard::Breach::kHold : Guard::Breach::kRollback;
   }
   if (const auto unit = node.find("unit")) {
     SERIN_TRY(const std::string word, unit->one_of({"batch", "request", "key"}));
@@ -306,27 +177,6 @@ Result<Guard> parse_guard(const Node& node, Guard guard) {
     guard.unit = word == "batch" ? Guard::Unit::kBatch : Guard::Unit::kRequest;
   }
   return guard;
-}
-
-Result<uint32_t> parse_weight(std::string_view text) {
-  const auto refuse = [&] {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("'{}' is not a weight: percent from 0 to 100 with at most four decimals", text.substr(0, 40))};
-  };
-  std::string_view digits = text;
-  if (digits.ends_with('%')) digits.remove_suffix(1);
-  while (digits.ends_with(' ')) digits.remove_suffix(1);
-  const size_t point = digits.find('.');
-  const std::string_view whole = digits.substr(0, point);
-  const std::string_view decimals = point == std::string_view::npos ? "" : digits.substr(point + 1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (whole.empty() || whole.size() > 3 || decimals.size() > 4 || (decimals.empty() && point != std::string_view::npos)) return refuse();
-  if (!std::ranges::all_of(whole, is_digit) || !std::ranges::all_of(decimals, is_digit)) return refuse();
-  uint32_t ppm = 0;
-  for (char c : whole) ppm = ppm * 10 + static_cast<uint32_t>(c - '0');
-  for (size_t i = 0; i < 4; ++i) ppm = ppm * 10 + (i < decimals.size() ? static_cast<uint32_t>(decimals[i] - '0') : 0);
-  if (ppm > kAll) return refuse();
-  return ppm;
 }
 
 }  // namespace serin::rollout

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "router/rollout/spec.h"
-#include "router/rollout/spec_words.h"
+#include "router/rollout/spec_parts.h"
 
 namespace serin::rollout {
 namespace {

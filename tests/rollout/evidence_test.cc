@@ -112,7 +112,8 @@ TEST(EventGuard, APairNeverGainsOnAverage) {
   for (double both : {0.0, 0.09, 0.3}) {
     const auto e_after = [](bool stable, bool canary) {
       EventGuard guard("rej", 1, 1e9);
-      guard.observe_pair(stable, canary, {});
+      const auto half = [](bool bad) { return bad ? std::optional(0.5) : std::nullopt; };
+      guard.observe_pair(half(stable), half(canary), {});
       return std::exp2(guard.evidence().bits);
     };
     const double mean = (p - both) * (e_after(false, true) + e_after(true, false)) + both * e_after(true, true) +

@@ -108,12 +108,13 @@ Observation Simulation::answer(Arm arm, uint32_t weight_ppm) {
   Batch& batch = forming_[static_cast<size_t>(arm)];
   if (batch.next == batch.n) form_batch(arm);
   const bool bad = fault_.whole_batch ? batch.bad : random_.chance(rate(arm));
+  const bool alone = bad && fault_.before_batching;
   return {.arm = arm,
           .epoch = rollout_.state().epoch,
           .weight_ppm = weight_ppm,
           .outcome = bad ? fault_.outcome : Outcome::kOk,
           .latency = latency(arm),
-          .batch = BatchId{batch.id, batch.next++, batch.n},
+          .batch = alone ? BatchId{++batches_, 0, 1} : BatchId{batch.id, batch.next++, batch.n},
           .endpoint = arm == Arm::kCanary ? 1u : 0u};
 }
 

@@ -36,6 +36,7 @@ struct Fault {
   bool whole_batch = false;                       ///< a bad batch fails all of its answers
   std::array<uint32_t, 2> largest_batch{1, 1};    ///< of each arm: sizes are uniform from 1
   bool fixed_batch = false;                       ///< always the largest instead
+  bool before_batching = false;                   ///< a failure names a batch of one, as an answer refused before batching does
   double outage = 0;                              ///< the rate of both arms while an outage lasts
   uint64_t outage_every = 0, outage_length = 0;   ///< in requests
   bool judged_on_latency = false;                 ///< latencies are drawn; otherwise all answers take the same time

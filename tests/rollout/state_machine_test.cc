@@ -195,6 +195,28 @@ TEST(RolloutVerdict, ACanaryThatRefusesEverythingIsCaughtWhileItIsShadowed) {
   EXPECT_LE(pairs, 25);
 }
 
+TEST(RolloutVerdict, ACanaryThatIsNotUpYetLosesNothingWhileItIsShadowed) {
+  Bench bench("");
+  for (int i = 0; i < 1000; ++i)
+    bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_answered = false}, bench.now);
+  EXPECT_EQ(bench.phase(), Phase::kProgressing) << "a thousand refused connections are one episode";
+  bench.pass_step();
+  EXPECT_EQ(bench.weight(), 10'000u);
+}
+
+TEST(RolloutVerdict, AFailedBatchOfShadowAnswersIsOnePieceOfNews) {
+  Bench bench("");
+  for (uint64_t batch = 0; batch < 3; ++batch)
+    for (uint32_t i = 0; i < 32; ++i)
+      bench.rollout.observe(ShadowPair{.epoch = 7,
+                                       .canary = Outcome::kError,
+                                       .stable_batch = BatchId{1000 + batch * 32 + i, 0, 1},
+                                       .canary_batch = BatchId{batch, i, 32}},
+                            bench.now);
+  EXPECT_EQ(bench.phase(), Phase::kProgressing);
+  EXPECT_EQ(bench.rollout.report().evidence[0].canary_events, 3u);
+}
+
 TEST(RolloutVerdict, ACanaryThatAnswersOtherwiseIsCaughtWhileItIsShadowed) {
   Bench bench("");
   int pairs = 0;

@@ -1,0 +1,30 @@
+// spec_parts.h: what the readers (spec.cc, spec_steps.cc) and the printer (spec_print.cc) of a specification share. Internal.
+#pragma once
+
+#include <chrono>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "router/rollout/spec.h"
+
+namespace serin::rollout {
+
+/// Latency quantiles that may carry a threshold.
+inline constexpr std::pair<std::string_view, double> kQuantileWords[] = {
+    {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
+
+/// 0.999 -> "p99.9"
+std::string quantile_word(double quantile);
+/// 50000 -> "5", 2500 -> "0.25": percent without the sign, as parse_weight reads it.
+std::string print_weight(uint32_t ppm);
+
+/// `steps:` into spec.steps, and a promotion into spec.bake.
+Status read_steps(const config::Node& list, Spec& spec);
+Result<uint32_t> weight_of(const config::Node& node);
+Result<std::chrono::nanoseconds> positive_duration(const config::Node& node);
+/// Refuses a key of ours whose time has not come.
+Status refuse_unsupported(const config::Node& node, std::initializer_list<std::string_view> keys);
+
+}  // namespace serin::rollout
