@@ -33,18 +33,12 @@ bool is_word(const std::string& text) { return !text.empty() && word_length(text
 
 std::string name_text(const std::string& name) { return is_word(name) && name != "_" && !find_dtype(name) ? name : quoted(name); }
 
+/// The shortest decimal that reads back as the same number; for a float, and a double that is one, as the same float: 0.1, not 0.10000000149.
 std::string number_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-/// A float as its own shortest decimal: 0.1, not 0.10000000149.
-std::string number_text(float value) {
-  if (!std::isfinite(value)) return number_text(static_cast<double>(value));
-  std::string text = fmt::format("{}", value);
+  const auto narrow = static_cast<float>(value);
+  std::string text = static_cast<double>(narrow) == value ? fmt::format("{}", narrow) : fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

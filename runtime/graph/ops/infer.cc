@@ -128,8 +128,8 @@ Result<ShapeValues> infer_shapes_and_values(Graph& graph) {
     if (!rule.values || graph.output(id) == kNone) continue;
     const Type& type = graph.value(graph.output(id)).type;
     if (!is_integer(type.dtype) || !type.shape) continue;
-    const Dim elements = product(*type.shape);
-    if (elements.known() && *elements.value() <= static_cast<int64_t>(kMaxShapeValues)) rule.values(context);
+    const auto shape = known_shape(*type.shape);
+    if (shape && shape->elements() <= static_cast<int64_t>(kMaxShapeValues)) rule.values(context);
   }
   return values;
 }

@@ -57,7 +57,7 @@ Result<bool> ConstantOperands::run(Graph& graph) const {
       if (!constant) continue;
       auto attribute = attribute_of(*constant, slot.number);
       if (!attribute) continue;
-      graph.node(id).attributes[std::string(slot.attribute)] = std::move(*attribute);
+      graph.node(id).attributes.emplace(slot.attribute, std::move(*attribute));  // an attribute that is there wins, as everywhere
       graph.set_input(id, slot.operand, kNone);
       changed = true;
     }
