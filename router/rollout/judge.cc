@@ -43,8 +43,7 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       errors_certificate_(0, 0.5),
       latency_certificate_(0, 0.5),
       agreement_certificate_(spec.guard.max_disagreement, spec.certify.confidence),
-      max_disagreement_(spec.guard.max_disagreement),
-      confidence_(spec.certify.confidence) {
+      max_disagreement_(spec.guard.max_disagreement) {
   const Guard& guard = spec.guard;
   const size_t count = count_thresholds(guard);
   const auto add = [&](std::string name, std::string text, double p0, std::chrono::nanoseconds latency) {
@@ -65,9 +64,9 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
 void Judge::begin_step(uint32_t weight_ppm, bool shadow_step) {
   const Margins margins = certify_.taper ? tapered_margins(weight_ppm) : Margins{certify_.margin_errors, certify_.margin_latency};
   shadow_step_ = shadow_step;
-  errors_certificate_ = RateCertificate(margins.errors, confidence_);
-  latency_certificate_ = RateCertificate(margins.latency, confidence_);
-  agreement_certificate_ = AgreementCertificate(max_disagreement_, confidence_);
+  errors_certificate_ = RateCertificate(margins.errors, certify_.confidence);
+  latency_certificate_ = RateCertificate(margins.latency, certify_.confidence);
+  agreement_certificate_ = AgreementCertificate(max_disagreement_, certify_.confidence);
   step_canary_answers_ = 0;
   step_shadow_answers_ = 0;
 }
@@ -118,7 +117,7 @@ std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, d
     const bool on_errors = threshold.latency_limit.count() == 0;
     if (!on_errors && !timed) continue;
     const bool bad = on_errors ? failed : failed || observation.latency > threshold.latency_limit;
-    if (!threshold.guard.observe(observation.arm, bad, share)) continue;
+    if (!threshold.guard.observe(observation.arm, bad, share, observation.weight_ppm >= kAll)) continue;
     decided_by_ = threshold.guard.name();
     return threshold.guard.verdict();
   }

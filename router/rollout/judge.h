@@ -68,7 +68,6 @@ class Judge {
   uint64_t stable_answers_ = 0, canary_answers_ = 0, shadow_answers_ = 0, step_canary_answers_ = 0, step_shadow_answers_ = 0;
   uint64_t shadow_mismatches_ = 0, shadow_compared_ = 0;
   double max_disagreement_;
-  double confidence_;
   std::string decided_by_;  // the guard of the verdict
 };
 

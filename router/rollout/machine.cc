@@ -30,11 +30,12 @@ void Rollout::Machine::enter_step(int index, Time now) {
     return;
   }
   state.weight_ppm = step().weight_ppm;
-  state.shadow_ppm = step().is_shadow() ? step().shadow_ppm : spec.guard.compare == Guard::Compare::kOff ? 0 : spec.guard.shadow_ppm;
-  const std::string until =
-      step().until == Step::Until::kDuration ? fmt::format("for {}", config::print_duration(step().duration)) : "until certified";
-  state.reason = step().is_shadow() ? fmt::format("{}: shadow {} % {}", place, print_weight(step().shadow_ppm), until)
-                                    : fmt::format("{}: {} % {}", place, print_weight(step().weight_ppm), until);
+  state.shadow_ppm = step().shadow_ppm;
+  if (!step().is_shadow() && spec.guard.compare != Guard::Compare::kOff) state.shadow_ppm = spec.guard.shadow_ppm;
+  const bool timed = step().until == Step::Until::kDuration;
+  state.reason = fmt::format("{}: {}{} % {}", place, step().is_shadow() ? "shadow " : "",
+                             print_weight(step().is_shadow() ? step().shadow_ppm : step().weight_ppm),
+                             timed ? "for " + config::print_duration(step().duration) : "until certified");
   judge.begin_step(state.weight_ppm, step().is_shadow());
 }
 
@@ -106,7 +107,7 @@ bool Rollout::Machine::watch_silence(Time now) {
   ++holds;
   const std::string silence_text =
       fmt::format("the canary gave no answer for {} while stable did", config::print_duration(2 * silence.deadline()));
-  if (holds == kMostHolds) return roll_back({"hang", fmt::format("hang: {}, for the {}rd time", silence_text, kMostHolds)});
+  if (holds == kMostHolds) return roll_back({"hang", fmt::format("hang: {}, {} times", silence_text, kMostHolds)});
   hold = Hold{state.weight_ppm, now + std::max<std::chrono::nanoseconds>(kShortestHold, 5 * silence.deadline())};
   state.weight_ppm = 0;
   state.reason = fmt::format("held at 0: {} (time {} of {})", silence_text, holds, kMostHolds);
@@ -116,8 +117,8 @@ bool Rollout::Machine::watch_silence(Time now) {
 bool Rollout::Machine::give_up_waiting(Time now) {
   if (step().is_pause() || now - step_since < step().duration + spec.certify.max_step_duration) return false;
   state.phase = Phase::kInconclusive;
-  const std::string why =
-      judge.has_step_answers() ? judge.held().empty() ? "not certified" : judge.held() : "insufficient data: no answer of the canary";
+  std::string why = judge.held();
+  if (why.empty()) why = judge.has_step_answers() ? "not certified" : "insufficient data: no answer of the canary";
   state.reason = fmt::format("step {} of {}: {} within {}; the weight is held, resume to go on waiting", state.step + 1, spec.steps.size(),
                              why, config::print_duration(spec.certify.max_step_duration));
   return true;

@@ -26,7 +26,7 @@ constexpr double kCap = 16;  // times the trip value
 
 ThresholdGuard::ThresholdGuard(Limit limit) : limit_(std::move(limit)), above_limit_(limit_.p0, kCap * limit_.trip_value) {}
 
-bool ThresholdGuard::observe(Arm arm, bool bad, double share) {
+bool ThresholdGuard::observe(Arm arm, bool bad, double share, bool alone) {
   if (bad) worse_than_stable_.observe(arm, share);
   if (arm == Arm::kStable) {
     ++stable_units_;
@@ -37,7 +37,7 @@ bool ThresholdGuard::observe(Arm arm, bool bad, double share) {
   canary_bad_ += bad;
   above_limit_.observe(bad);
   if (above_limit_.e() < limit_.trip_value) return false;
-  return !limit_.ask_stable || share >= 1 || worse_than_stable_.e() >= limit_.trip_value;
+  return !limit_.ask_stable || alone || worse_than_stable_.e() >= limit_.trip_value;
 }
 
 Evidence ThresholdGuard::evidence() const {

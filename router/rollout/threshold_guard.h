@@ -22,8 +22,8 @@ class ThresholdGuard {
   };
   explicit ThresholdGuard(Limit limit);
 
-  /// One unit; share is the canary's share of such units. Returns whether the canary is to be rolled back.
-  bool observe(Arm arm, bool bad, double share);
+  /// One unit; share is the canary's share of such units, alone says that stable gets no traffic. Returns whether to roll back.
+  bool observe(Arm arm, bool bad, double share, bool alone);
 
   const std::string& name() const { return limit_.name; }
   /// The canary is shown to be above the limit, but not to be worse than stable: the steps hold.

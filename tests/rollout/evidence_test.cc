@@ -149,22 +149,22 @@ ThresholdGuard one_percent(bool ask_stable) {
 TEST(ThresholdGuard, R10HoldsWhereStableBreachesToo) {
   ThresholdGuard guard = one_percent(true);
   for (int i = 0; i < 1000; ++i) {
-    EXPECT_FALSE(guard.observe(Arm::kStable, true, 0.5));
-    EXPECT_FALSE(guard.observe(Arm::kCanary, true, 0.5));
+    EXPECT_FALSE(guard.observe(Arm::kStable, true, 0.5, false));
+    EXPECT_FALSE(guard.observe(Arm::kCanary, true, 0.5, false));
   }
   EXPECT_TRUE(guard.holding());
   int answers = 0;
-  for (; guard.holding(); ++answers) EXPECT_FALSE(guard.observe(Arm::kCanary, false, 0.5));
+  for (; guard.holding(); ++answers) EXPECT_FALSE(guard.observe(Arm::kCanary, false, 0.5, false));
   EXPECT_LE(answers, 500) << "the hold ends soon after the outage";
 }
 
 TEST(ThresholdGuard, RollsBackWhereAsked) {
   ThresholdGuard both = one_percent(false);
   int errors = 1;
-  while (!both.observe(Arm::kCanary, true, 0.5)) ++errors;
+  while (!both.observe(Arm::kCanary, true, 0.5, false)) ++errors;
   EXPECT_EQ(errors, 3);
   ThresholdGuard alone = one_percent(true);
-  for (errors = 1; !alone.observe(Arm::kCanary, true, 1);) ++errors;
+  for (errors = 1; !alone.observe(Arm::kCanary, true, 1, true);) ++errors;
   EXPECT_EQ(errors, 3) << "a stable without traffic cannot speak for the canary";
 }
 
