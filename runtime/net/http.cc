@@ -126,6 +126,7 @@ std::optional<Url> parse_url(std::string_view text) {
 
   const size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
   if (bracket == std::string_view::npos) return std::nullopt;
+  if (bracket > 0 && bracket + 1 < authority.size() && authority[bracket + 1] != ':') return std::nullopt;
   const size_t colon = authority.find(':', bracket);
   if (colon != std::string_view::npos) {
     const std::string_view port = authority.substr(colon + 1);

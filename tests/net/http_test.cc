@@ -1,0 +1,73 @@
+// http_test.cc: headers, JSON strings, URLs and targets.
+
+#include "runtime/net/http.h"
+
+#include <gmock/gmock.h>
+
+#include "runtime/net/target.h"
+
+namespace serin::net {
+namespace {
+
+TEST(Headers, IgnoreCaseAndKeepOrder) {
+  Headers headers;
+  headers.add("X-A", "1");
+  headers.add("x-b", "2");
+  headers.add("x-a", "3");
+  EXPECT_EQ(headers.get("x-A"), "1");
+  EXPECT_EQ(headers.all().size(), 3u);
+  headers.set("X-a", "4");
+  EXPECT_EQ(headers.all().size(), 2u);
+  EXPECT_EQ(headers.get("x-a"), "4");
+  headers.remove("X-B");
+  EXPECT_FALSE(headers.has("x-b"));
+  EXPECT_EQ(headers.get("x-b"), "");
+}
+
+TEST(Json, QuotesWhateverComes) {
+  EXPECT_EQ(json_quote("a\"b\\c\n\x01\x7F"), R"("a\"b\\c\n\u0001\u007f")");
+  EXPECT_EQ(json_quote("\xC3\xA4\xF0\x9F\x90\xA6"), "\"\xC3\xA4\xF0\x9F\x90\xA6\"");
+  EXPECT_EQ(json_quote("a\xFF\xC0\xAF"), "\"a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
+  EXPECT_EQ(json_error(404, "no 'x'").body, R"({"error":"no 'x'"})");
+}
+
+TEST(Url, Parts) {
+  const auto url = parse_url("http://h:81/a/b?c");
+  ASSERT_TRUE(url);
+  EXPECT_EQ(url->host, "h");
+  EXPECT_EQ(url->port, 81);
+  EXPECT_EQ(url->path, "/a/b?c");
+  EXPECT_EQ(parse_url("http://h")->port, 80);
+  EXPECT_EQ(parse_url("http://h")->path, "/");
+  EXPECT_EQ(parse_url("http://[::1]:8000")->host, "::1");
+  EXPECT_EQ(parse_url("http://[::1]:8000")->port, 8000);
+  for (const auto* bad : {"", "h:1", "https://h", "http://", "http://:1", "http://h:", "http://h:0", "http://h:65536", "http://h:1x",
+                          "http://a b", "http://u@h", "http://[::1", "http://::1", "http://[::1]x:1", "http://h/a b"}) {
+    EXPECT_FALSE(parse_url(bad)) << bad;
+  }
+}
+
+TEST(Utf8, AcceptsWhatRfc3629Does) {
+  for (const auto* good :
+       {"", "a", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(is_utf8(good));
+  }
+  for (const auto* bad : {"\x80", "\xC0\xAF", "\xC1\xBF", "\xC2", "\xE0\x9F\xBF", "\xE0\xA0", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2\x41"}) {
+    EXPECT_FALSE(is_utf8(bad));
+  }
+}
+
+TEST(Target, IsDecodedOnce) {
+  std::string path, query;
+  ASSERT_FALSE(decode_target("/a%20%25b//c;d?e=%20?f", path, query));
+  EXPECT_EQ(path, "/a %b//c;d");
+  EXPECT_EQ(query, "e=%20?f");
+  for (const auto* bad :
+       {"/..", "/.", "/../a", "/a/..", "/%2e.", "/a/%2E/b", "/%", "/%a", "/%ag", "/%00", "/%7f", "/%2f", "/%0a", "/%ff", "/%c0%ae"}) {
+    EXPECT_TRUE(decode_target(bad, path, query)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace serin::net

@@ -1,0 +1,178 @@
+// server_limits_test.cc: what a client may not have: long heads, large bodies, all the time in the world, every connection.
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+
+#include "tests/net/test_server.h"
+
+namespace serin::net {
+namespace {
+
+using namespace std::chrono_literals;
+using test::body_of;
+using test::RawSocket;
+using test::status_of;
+using test::TestServer;
+using testing::HasSubstr;
+
+constexpr std::string_view kGet = "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+constexpr std::string_view kChunked = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+TEST(Limits, H10_RequestLineAndHeaders) {
+  TestServer server;
+  EXPECT_EQ(status_of(server.exchange("GET /" + std::string(9000, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n")), 414);
+  EXPECT_EQ(status_of(server.exchange("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(70'000, 'a') + "\r\n\r\n")), 431);
+  std::string many;
+  for (int i = 0; i < 101; ++i) many += "X-" + std::to_string(i) + ": y\r\n";
+  EXPECT_EQ(status_of(server.exchange("GET / HTTP/1.1\r\nHost: a\r\n" + many + "\r\n")), 431);
+  EXPECT_EQ(status_of(server.exchange("GET /" + std::string(8000, 'a') + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")), 200);
+  EXPECT_EQ(server.seen(), 1u);
+}
+
+TEST(Limits, H11_BodyTooLargeByItsLength) {
+  TestServer server({.body_bytes = 1000});
+  RawSocket client = server.connect();
+  client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n");  // and not a byte of it
+  const std::string answer = client.receive_all();
+  EXPECT_EQ(status_of(answer), 413);
+  EXPECT_THAT(answer, HasSubstr("connection: close\r\n"));
+}
+
+TEST(Limits, H11_BodyTooLargeByItsChunks) {
+  TestServer server({.body_bytes = 1000});
+  std::string chunks;
+  for (int i = 0; i < 11; ++i) chunks += "64\r\n" + std::string(100, 'x') + "\r\n";
+  EXPECT_EQ(status_of(server.exchange(std::string(kChunked) + chunks)), 413);
+  EXPECT_EQ(status_of(server.exchange(std::string(kChunked) + "7fffffffffffffff\r\n")), 413);
+  EXPECT_EQ(server.seen(), 0u);
+}
+
+TEST(Limits, H11_TheAnswerArrivesThoughTheClientSendsOn) {
+  TestServer server({.body_bytes = 1000});
+  RawSocket client = server.connect();
+  std::thread sender(
+      [&] { client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n" + std::string(4'000'000, 'x')); });
+  EXPECT_EQ(status_of(client.receive_answer()), 413);
+  sender.join();
+}
+
+TEST(Limits, H12_ABodyOfTinyChunks) {
+  TestServer server;
+  const auto chunks = [](int count) {
+    std::string message(kChunked);
+    for (int i = 0; i < count; ++i) message += "1\r\nx\r\n";
+    return message + "0\r\n\r\n";
+  };
+  RawSocket client = server.connect();
+  client.send(chunks(65'536));
+  EXPECT_EQ(body_of(client.receive_answer()).size(), std::string_view("POST /echo|").size() + 65'536);
+  std::thread sender([&] { client.send(chunks(3'000'000)); });
+  EXPECT_EQ(status_of(client.receive_answer()), 413);
+  client.half_close();
+  sender.join();
+}
+
+TEST(Limits, H13_ChunkExtensionsAndTrailers) {
+  TestServer server;
+  EXPECT_EQ(status_of(server.exchange(std::string(kChunked) + "1;" + std::string(1'000'000, 'x') + "\r\nx\r\n0\r\n\r\n")), 400);
+  EXPECT_EQ(status_of(server.exchange(std::string(kChunked) + "0\r\nx: " + std::string(1'000'000, 'x') + "\r\n\r\n")), 431);
+  std::string many;
+  for (int i = 0; i < 100'000; ++i) many += "x: y\r\n";
+  EXPECT_EQ(status_of(server.exchange(std::string(kChunked) + "0\r\n" + many + "\r\n")), 431);
+  EXPECT_EQ(server.seen(), 0u);
+}
+
+TEST(Limits, H16_SlowHead) {
+  TestServer server({.header_timeout = 100ms});
+  RawSocket slow = server.connect();
+  slow.send("GET /echo HTTP/1.1\r\nHost: a\r\nX: ");
+  EXPECT_EQ(body_of(server.exchange(kGet)), "GET /echo|") << "others are served meanwhile";
+  // A byte now and then gains no time: the whole head has one deadline.
+  std::atomic<bool> over{false};
+  std::thread dripping([&] {
+    while (!over && slow.send("x")) std::this_thread::yield();
+  });
+  EXPECT_EQ(status_of(slow.receive_answer()), 408);
+  over = true;
+  dripping.join();
+}
+
+TEST(Limits, H16_SlowBody) {
+  TestServer server({.body_timeout = 100ms});
+  RawSocket slow = server.connect();
+  slow.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(status_of(slow.receive_all()), 408);
+  RawSocket chunked = server.connect();
+  chunked.send(std::string(kChunked) + "5\r\nab");
+  EXPECT_EQ(status_of(chunked.receive_all()), 408);
+  EXPECT_EQ(server.seen(), 0u);
+}
+
+TEST(Limits, H16_SlowReader) {
+  TestServer server({.write_timeout = 100ms});
+  RawSocket slow = RawSocket::connect(server.port(), /*receive_buffer=*/4096);
+  slow.send("GET /big HTTP/1.1\r\nHost: a\r\n\r\n");
+  while (server.registry.render().find("write_timeout") == std::string::npos)
+    std::this_thread::yield();  // the test's own timeout bounds this
+  EXPECT_LT(slow.receive_all().size(), size_t{8} << 20) << "the answer was cut off";
+}
+
+TEST(Limits, IdleConnectionsAreClosedWithoutAWord) {
+  TestServer server({.header_timeout = 100ms, .idle_timeout = 100ms});
+  RawSocket silent = server.connect();
+  EXPECT_TRUE(silent.at_end());
+  RawSocket used = server.connect();
+  used.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(status_of(used.receive_answer()), 200);
+  EXPECT_TRUE(used.at_end());
+}
+
+TEST(Limits, H17_ManyIdleConnections) {
+  TestServer server;
+  std::vector<RawSocket> idle;
+  for (int i = 0; i < 400; ++i) idle.push_back(server.connect());
+  for (RawSocket& client : idle) ASSERT_TRUE(client.connected());
+  EXPECT_EQ(body_of(server.exchange(kGet)), "GET /echo|");
+}
+
+TEST(Limits, H17_ConnectionCap) {
+  TestServer server({.connections = 2});
+  RawSocket first = server.connect(), second = server.connect();
+  for (RawSocket* client : {&first, &second}) {
+    client->send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_EQ(status_of(client->receive_answer()), 200);
+  }
+  RawSocket third = server.connect();
+  EXPECT_EQ(status_of(third.receive_all()), 503);
+  first.close();
+  while (status_of(server.exchange(kGet)) != 200) std::this_thread::yield();  // until the server has seen that `first` is gone
+}
+
+TEST(Limits, H17_OutOfFileDescriptors) {
+  TestServer server;
+  RawSocket first = server.connect();
+  first.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(status_of(first.receive_answer()), 200);
+
+  const auto open_descriptors = [] {  // without the one that counts
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()) - 1;
+  };
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(open_descriptors()) + 1;  // for the client's end of one more connection, not for the server's
+  setrlimit(RLIMIT_NOFILE, &tight);
+  RawSocket waits = server.connect();
+  ASSERT_TRUE(waits.connected());
+  waits.send(kGet);
+  first.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(status_of(first.receive_answer()), 200) << "who is connected is served";
+  first.close();  // its descriptor, and then the server's end of it, are free again
+  EXPECT_EQ(body_of(waits.receive_all()), "GET /echo|");
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+}  // namespace
+}  // namespace serin::net
