@@ -19,24 +19,20 @@
 #include "router/config.h"
 #include "router/rollout/rollout.h"
 #include "router/split.h"
+#include "router/store/store.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 
 namespace serin::router {
 
-/// One line of the audit log.
-struct HistoryEntry {
-  int64_t id = 0;
-  int64_t wall_ms = 0;                                 ///< when, Unix time in milliseconds
-  std::string service, rollout, event, actor, detail;  ///< event: "started", "weight", "rolled_back", "promoted", "paused", ...
-  uint32_t weight_ppm = 0;
-};
+using HistoryEntry = store::HistoryEntry;
 
 struct ServiceStatus {
   std::string service, stable;
   uint64_t epoch = 0;                      ///< for If-Match
   std::optional<rollout::Report> rollout;  ///< the current or the last one
-  double rollout_seconds = 0;              ///< since it started
+  size_t rollout_steps = 0;                ///< of its specification
+  double rollout_seconds = 0;              ///< from its start to now, or to its verdict
 };
 
 class Controller {
@@ -48,14 +44,15 @@ class Controller {
 
   // Data path. `service` is the index in the configuration.
   Split split(size_t service) const;  ///< one atomic load
-  void observe(
-      size_t service,
-      rollout::Observation observation);  ///< every drawn attempt, also while no rollout runs (stable's latencies are the baseline)
+  /// Every drawn attempt, also while no rollout runs (stable's latencies are the baseline). `epoch` may be the split's 12 bits or the whole.
+  void observe(size_t service, rollout::Observation observation);
   void observe(size_t service, rollout::ShadowPair pair);
-  /// Guard and shield of the running rollout, for the data path (compare mode, output name, deadline, shield budget). Changes with the epoch.
+  /// Guard and shield of the running rollout, for the data path (compare mode, output name, deadline, shield budget); the service's defaults
+  /// where none runs. Never null. Changes with the epoch.
   std::shared_ptr<const rollout::Spec> spec(size_t service) const;
 
-  // Commands. `if_match`: the epoch the caller saw; kConflict where it moved on. kNotFound names the service. `actor` goes to the audit log.
+  // Commands. They wait until what they did is on disk (a rise is applied after that): not for the threads of the data path. kUnavailable where
+  // the store cannot be written: weights then only fall. `if_match`: the epoch the caller saw; kConflict where it moved on. kNotFound names the service. `actor` goes to the audit log.
   struct Request {
     std::string actor = "cli";
     std::optional<uint64_t> if_match;
@@ -73,6 +70,9 @@ class Controller {
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) const;
   /// The data path tells how many healthy endpoints each version has, so that start() can refuse a canary that is down.
   void set_healthy_endpoints(size_t service, size_t version, size_t healthy);
+  std::optional<size_t> healthy_endpoints(size_t service, size_t version) const;  ///< nothing: not reported yet
+  /// What was wrong with the store found at start, and where it is now; empty: nothing.
+  const std::string& damage() const;
 
  private:
   struct State;

@@ -1,0 +1,228 @@
+// admin_api.cc: path -> command -> JSON. What is allowed is the controller's to say; here its codes become HTTP's.
+
+#include "router/admin/admin_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "router/admin/browser_guard.h"
+#include "router/admin/status_json.h"
+#include "runtime/base/config.h"
+
+namespace serin::router {
+namespace {
+
+using net::Request;
+using net::Response;
+
+constexpr std::string_view kRollouts = "/v1/rollouts";
+constexpr std::array<std::string_view, 5> kVerbs = {"pause", "resume", "promote", "abort", "set-weight"};
+constexpr size_t kHistoryDefault = 100;
+
+int status_of(Code code) {
+  switch (code) {
+    case Code::kInvalidArgument:
+    case Code::kOutOfRange:
+    case Code::kUnsupported:
+    case Code::kCorrupt: return 400;
+    case Code::kPermissionDenied: return 403;
+    case Code::kNotFound: return 404;
+    case Code::kAlreadyExists:
+    case Code::kFailedPrecondition: return 409;
+    case Code::kConflict: return 412;
+    case Code::kTooLarge: return 413;
+    case Code::kOverloaded: return 429;
+    case Code::kUnavailable:
+    case Code::kIo: return 503;
+    case Code::kDeadlineExceeded: return 504;
+    case Code::kCancelled:
+    case Code::kInternal: break;
+  }
+  return 500;
+}
+
+Response error_response(const Error& error) {
+  Response response = net::json_error(status_of(error.code), error.message);
+  response.headers.set("x-serin-code", code_name(error.code));
+  return response;
+}
+
+Response json_response(int status, std::string body) {
+  Response response;
+  response.status = status;
+  response.headers.set("Content-Type", "application/json");
+  response.headers.set("Cache-Control", "no-store");
+  response.body = std::move(body) + "\n";
+  return response;
+}
+
+Response status_response(int code, const Result<ServiceStatus>& status) {
+  if (!status) return error_response(status.error());
+  Response response = json_response(code, status_json(*status));
+  response.headers.set("ETag", fmt::format("\"{}\"", status->epoch));
+  return response;
+}
+
+bool is_read(const Request& request) { return request.method == "GET" || request.method == "HEAD"; }
+
+Response method_not_allowed(std::string_view allowed) {
+  Response response = net::json_error(405, fmt::format("method not allowed; allowed: {}", allowed));
+  response.headers.set("Allow", allowed);
+  return response;
+}
+
+/// If-Match: "7" (the ETag), 7, or *.
+Result<std::optional<uint64_t>> read_if_match(const Request& request) {
+  if (!request.headers.has("if-match")) return std::optional<uint64_t>();
+  std::string_view text = request.headers.get("if-match");
+  if (text == "*") return std::optional<uint64_t>();
+  const std::string_view given = text;
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  uint64_t epoch = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  if (failure != std::errc() || end != text.data() + text.size())
+    return Error{Code::kInvalidArgument, fmt::format("header if-match: must be the epoch of the service, such as \"7\", not '{}'", given)};
+  return std::optional(epoch);
+}
+
+Result<Controller::Request> read_request(const Request& request) {
+  Controller::Request command;
+  SERIN_TRY(command.if_match, read_if_match(request));
+  const std::string_view actor = request.headers.get("x-serin-actor");
+  command.actor = std::string(actor.empty() ? std::string_view(request.peer) : actor.substr(0, 128));
+  return command;
+}
+
+/// The body of a command; none is an empty one.
+Result<config::Node> read_body(const Request& request) { return config::Node::parse(request.body, "request body"); }
+
+Result<std::string> read_reason(const config::Node& body) {
+  SERIN_TRY(std::string reason, body.text("reason", ""));
+  if (reason.size() > 1000) return body.find("reason")->error("must be at most 1000 characters");
+  return reason;
+}
+
+Result<size_t> read_limit(std::string_view query) {
+  size_t limit = kHistoryDefault;
+  if (query.empty()) return limit;
+  const bool known = query.starts_with("limit=");
+  const std::string_view value = known ? query.substr(6) : query;
+  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), limit);
+  if (!known || failure != std::errc() || end != value.data() + value.size() || limit == 0 || limit > store::kHistoryLimit)
+    return Error{Code::kInvalidArgument, fmt::format("query: must be limit=N with N from 1 to {}, not '{}'", store::kHistoryLimit, query)};
+  return limit;
+}
+
+bool is_loopback(const std::string& address) { return address == "::1" || address == "localhost" || address.starts_with("127."); }
+
+}  // namespace
+
+AdminApi::AdminApi(const RouterConfig& config, Controller& controller, metrics::Registry& metrics)
+    : config_(config), controller_(controller), metrics_(metrics), on_loopback_(is_loopback(config.admin.address)) {}
+
+Response AdminApi::answer(const Request& request) {
+  if (auto refused = refuse_browser(request, on_loopback_)) return *std::move(refused);
+  return route(request);
+}
+
+Response AdminApi::route(const Request& request) {
+  const std::string& path = request.path;
+  if (path == kRollouts) {
+    if (request.method == "POST") return start_rollout(request);
+    return is_read(request) ? list_rollouts() : method_not_allowed("GET, HEAD, POST");
+  }
+  if (path.starts_with(kRollouts) && path[kRollouts.size()] == '/') {
+    const std::string rest = path.substr(kRollouts.size() + 1);
+    const size_t colon = rest.rfind(':');
+    if (colon != std::string::npos) return command(rest.substr(0, colon), rest.substr(colon + 1), request);
+    if (!is_read(request)) return method_not_allowed("GET, HEAD");
+    if (const size_t slash = rest.find("/history"); slash != std::string::npos && slash + 8 == rest.size())
+      return history(rest.substr(0, slash), request);
+    return status_response(200, controller_.status(rest));
+  }
+  const bool known = path == "/v1/services" || path == "/metrics" || path == "/health/live" || path == "/health/ready";
+  if (!known) return net::json_error(404, "not found: '" + path + "'; see /v1/rollouts, /v1/services, /metrics, /health/ready");
+  if (!is_read(request)) return method_not_allowed("GET, HEAD");
+  if (path == "/v1/services") return list_services();
+  if (path == "/health/live") return json_response(200, R"({"live":true})");
+  if (path == "/health/ready") return ready_ ? json_response(200, R"({"ready":true})") : net::json_error(503, "the router is ending");
+  Response page;
+  page.headers.set("Content-Type", metrics::Registry::kContentType);
+  page.body = metrics_.render();
+  return page;
+}
+
+Response AdminApi::list_rollouts() const {
+  std::string list;
+  for (const ServiceStatus& status : controller_.status())
+    if (status.rollout) list += (list.empty() ? "" : ",") + status_json(status);
+  return json_response(200, R"({"rollouts":[)" + list + "]}");
+}
+
+Response AdminApi::list_services() const {
+  std::string list;
+  const auto statuses = controller_.status();
+  for (size_t i = 0; i < config_.services.size(); ++i)
+    list += (list.empty() ? "" : ",") + service_json(config_.services[i], statuses[i], controller_, i);
+  return json_response(200, R"({"services":[)" + list + "]}");
+}
+
+Response AdminApi::history(const std::string& service, const Request& request) const {
+  const auto limit = read_limit(request.query);
+  if (!limit) return error_response(limit.error());
+  const auto entries = controller_.history(service, *limit);
+  return entries ? json_response(200, history_json(service, *entries)) : error_response(entries.error());
+}
+
+/// A document of kind Rollout; what it does not say of its guard, the service's configuration says.
+Result<rollout::Spec> AdminApi::read_spec(const Request& request) const {
+  SERIN_TRY(const config::Node document, read_body(request));
+  SERIN_TRY(rollout::Spec spec, rollout::parse_spec(document));
+  const auto service = std::ranges::find(config_.services, spec.service, &ServiceConfig::name);
+  if (service == config_.services.end()) return Error{Code::kNotFound, fmt::format("no service '{}'", spec.service)};
+  spec.guard = service->guard;
+  if (const auto guard = document.find("guard")) {
+    SERIN_TRY(spec.guard, rollout::parse_guard(*guard, service->guard));
+  }
+  return spec;
+}
+
+Response AdminApi::start_rollout(const Request& request) {
+  auto spec = read_spec(request);
+  if (!spec) return error_response(spec.error());
+  const auto command = read_request(request);
+  if (!command) return error_response(command.error());
+  return status_response(201, controller_.start(*std::move(spec), *command));
+}
+
+Response AdminApi::command(const std::string& service, const std::string& verb, const Request& request) {
+  if (std::ranges::find(kVerbs, verb) == kVerbs.end())
+    return net::json_error(404, fmt::format("no command '{}'; there are {}", verb, fmt::join(kVerbs, ", ")));
+  if (request.method != "POST") return method_not_allowed("POST");
+  return status_response(200, run_command(service, verb, request));
+}
+
+Result<ServiceStatus> AdminApi::run_command(const std::string& service, const std::string& verb, const Request& request) {
+  SERIN_TRY(Controller::Request command, read_request(request));
+  SERIN_TRY(const config::Node body, read_body(request));
+  if (verb == "set-weight") {
+    SERIN_CHECK(body.allow_only({"weight", "reason"}));
+    SERIN_TRY(command.reason, read_reason(body));
+    SERIN_TRY(const config::Node weight, body.at("weight"));
+    SERIN_TRY(const std::string text, weight.text());
+    const auto ppm = rollout::parse_weight(text);
+    if (!ppm) return weight.error(ppm.error().message);
+    return controller_.set_weight(service, *ppm, command);
+  }
+  SERIN_CHECK(body.allow_only({"reason"}));
+  SERIN_TRY(command.reason, read_reason(body));
+  if (verb == "pause") return controller_.pause(service, command);
+  if (verb == "resume") return controller_.resume(service, command);
+  if (verb == "promote") return controller_.promote(service, command);
+  return controller_.abort(service, command);
+}
+
+}  // namespace serin::router

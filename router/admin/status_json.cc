@@ -1,0 +1,92 @@
+// status_json.cc: the field names are a contract with pipelines: they are added to, never changed.
+
+#include "router/admin/status_json.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <ctime>
+
+#include "runtime/net/http.h"
+
+namespace serin::router {
+namespace {
+
+using net::json_quote;
+
+double finite(double value) { return std::isfinite(value) ? value : 0; }
+/// Percent with at most four decimals, as it was given.
+std::string percent(uint32_t ppm) { return fmt::format("{}", static_cast<double>(ppm) / 10'000); }
+
+std::string utc(int64_t wall_ms) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(wall_ms / 1000)), wall_ms % 1000);
+}
+
+template <class List, class Print>
+std::string list_json(const List& list, const Print& print) {
+  std::string text = "[";
+  for (const auto& item : list) text += (text.size() > 1 ? "," : "") + print(item);
+  return text + "]";
+}
+
+std::string evidence_json(const rollout::Evidence& evidence) {
+  return fmt::format(R"({{"guard":{},"bits":{:.4g},"bits_to_trip":{:.4g},"stable_events":{},"canary_events":{}}})",
+                     json_quote(evidence.guard), finite(evidence.bits), finite(evidence.bits_to_trip), evidence.stable_events,
+                     evidence.canary_events);
+}
+
+std::string certificate_json(const rollout::Certificate& certificate) {
+  return fmt::format(R"({{"margin":{},"progress":{:.4g}}})", json_quote(certificate.margin), finite(certificate.progress));
+}
+
+std::string event_json(const rollout::DecidingEvent& event) {
+  return fmt::format(R"({{"at_ms":{},"arm":"{}","share":{:.4g},"bits":{:.4g}}})", event.at.count(),
+                     event.arm == rollout::Arm::kCanary ? "canary" : "stable", finite(event.share), finite(event.bits));
+}
+
+std::string rollout_json(const rollout::Report& report, size_t steps, double seconds) {
+  const rollout::State& s = report.state;
+  return fmt::format(
+      R"({{"id":{},"stable":{},"canary":{},"phase":"{}","step":{},"steps":{},"weight":{},"weight_ppm":{},"shadow_ppm":{},"cause":{},"reason":{},)"
+      R"("note":{},"seconds":{:.3f},"answers":{{"stable":{},"canary":{},"shadow":{},"step_canary":{}}},"evidence":{},"certificates":{},)"
+      R"("leading_guard":{},"events":{}}})",
+      json_quote(s.id), json_quote(s.stable), json_quote(s.canary), rollout::phase_name(s.phase), s.step, steps, percent(s.weight_ppm),
+      s.weight_ppm, s.shadow_ppm, json_quote(s.cause), json_quote(s.reason), json_quote(report.note), finite(seconds),
+      report.stable_answers, report.canary_answers, report.shadow_answers, report.step_canary_answers,
+      list_json(report.evidence, evidence_json), list_json(report.certificates, certificate_json), json_quote(report.leading_guard),
+      list_json(report.events, event_json));
+}
+
+}  // namespace
+
+std::string status_json(const ServiceStatus& status) {
+  const std::string rollout = status.rollout ? rollout_json(*status.rollout, status.rollout_steps, status.rollout_seconds) : "null";
+  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"rollout":{}}})", json_quote(status.service), json_quote(status.stable),
+                     status.epoch, rollout);
+}
+
+std::string history_json(const std::string& service, const std::vector<HistoryEntry>& entries) {
+  const auto print = [](const HistoryEntry& entry) {
+    return fmt::format(R"({{"id":{},"time":"{}","wall_ms":{},"rollout":{},"event":{},"actor":{},"detail":{},"weight":{}}})", entry.id,
+                       utc(entry.wall_ms), entry.wall_ms, json_quote(entry.rollout), json_quote(entry.event), json_quote(entry.actor),
+                       json_quote(entry.detail), percent(entry.weight_ppm));
+  };
+  return fmt::format(R"({{"service":{},"history":{}}})", json_quote(service), list_json(entries, print));
+}
+
+std::string service_json(const ServiceConfig& config, const ServiceStatus& status, const Controller& controller, size_t index) {
+  const Split split = controller.split(index);
+  size_t version = 0;
+  const auto print = [&](const VersionConfig& entry) {
+    const uint32_t ppm = version == split.canary ? split.weight_ppm : version == split.stable ? rollout::kAll - split.weight_ppm : 0;
+    const auto healthy = controller.healthy_endpoints(index, version);
+    ++version;
+    return fmt::format(R"({{"name":{},"weight":{},"weight_ppm":{},"endpoints":{},"healthy":{}}})", json_quote(entry.name), percent(ppm),
+                       ppm, entry.endpoints.size(), healthy ? std::to_string(*healthy) : "null");
+  };
+  return fmt::format(R"({{"name":{},"stable":{},"epoch":{},"versions":{}}})", json_quote(config.name), json_quote(status.stable),
+                     status.epoch, list_json(config.versions, print));
+}
+
+}  // namespace serin::router

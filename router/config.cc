@@ -1,0 +1,221 @@
+// config.cc: every key of router.yaml, each read by a function named after it.
+//
+// Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. What is meant to come later
+// (sticky cohorts, https) is refused by name, so that nobody believes it is on. Nothing here opens a socket or resolves a name.
+
+#include "router/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "runtime/base/config.h"
+
+namespace serin::router {
+namespace {
+
+using config::Node;
+using std::chrono::milliseconds;
+
+constexpr size_t kMostVersions = 63;  // an index of six bits, one of which says "none" (split.h)
+constexpr size_t kMostEndpoints = 256;
+constexpr size_t kLongestName = 128;
+constexpr int64_t kLargestBody = int64_t{4} << 30;
+
+Status refuse_unsupported(const Node& node, std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys)
+    if (const auto value = node.find(key)) return value->error("not supported yet");
+  return {};
+}
+
+/// "127.0.0.1:8080", "[::1]:8080"
+Result<Listen> read_listen(const Node& node) {
+  SERIN_TRY(const std::string text, node.text());
+  const auto refuse = [&] {
+    return node.error(fmt::format("must be ADDRESS:PORT such as 127.0.0.1:8080 with a port from 0 to 65535, not '{}'", text));
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return refuse();
+  Listen listen{.address = text.substr(0, colon)};
+  if (listen.address.starts_with('[') && listen.address.ends_with(']'))
+    listen.address = listen.address.substr(1, listen.address.size() - 2);
+  else if (listen.address.find(':') != std::string::npos)
+    return refuse();  // an IPv6 address without brackets: its last group would be taken for a port
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data() + colon + 1, end, listen.port);
+  if (failure != std::errc() || stop != end) return refuse();
+  return listen;
+}
+
+/// Names stand in URLs, in metrics and in the log.
+Result<std::string> read_name(const Node& owner) {
+  SERIN_TRY(const Node node, owner.at("name"));
+  SERIN_TRY(const std::string name, node.text());
+  const auto odd = [](char c) { return c <= ' ' || c == 0x7F || c == '/' || c == ':' || c == '?' || c == '#' || c == '%'; };
+  if (name.empty() || name.size() > kLongestName || std::ranges::any_of(name, odd))
+    return node.error(
+        fmt::format("must be a name of 1 to {} characters without spaces, control characters and any of / : ? # %", kLongestName));
+  return name;
+}
+
+Result<milliseconds> read_milliseconds(const Node& owner, std::string_view key, milliseconds fallback,
+                                       milliseconds least = milliseconds(1)) {
+  SERIN_TRY(const auto duration, owner.duration(key, fallback));
+  const auto rounded = std::chrono::duration_cast<milliseconds>(duration);
+  if (rounded < least || rounded > std::chrono::hours(24))
+    return owner.find(key)->error(fmt::format("must be from {} to 24h", config::print_duration(least)));
+  return rounded;
+}
+
+Result<net::Limits> read_limits(const Node& node) {
+  SERIN_CHECK(node.allow_only({"request_line_bytes", "header_bytes", "header_count", "body_bytes", "chunks", "connections",
+                               "header_timeout", "body_timeout", "idle_timeout", "write_timeout"}));
+  net::Limits limits;
+  const auto size = [&node](std::string_view key, int64_t least, int64_t most, size_t& value) -> Status {
+    SERIN_TRY(const int64_t given, node.integer(key, least, most, static_cast<int64_t>(value)));
+    value = static_cast<size_t>(given);
+    return {};
+  };
+  SERIN_CHECK(size("request_line_bytes", 256, 1 << 20, limits.request_line_bytes));
+  SERIN_CHECK(size("header_bytes", 1024, 1 << 20, limits.header_bytes));
+  SERIN_CHECK(size("header_count", 8, 10'000, limits.header_count));
+  SERIN_CHECK(size("body_bytes", 1, kLargestBody, limits.body_bytes));
+  SERIN_CHECK(size("chunks", 1, 10'000'000, limits.chunks));
+  SERIN_CHECK(size("connections", 1, 1'000'000, limits.connections));
+  SERIN_TRY(limits.header_timeout, read_milliseconds(node, "header_timeout", limits.header_timeout));
+  SERIN_TRY(limits.body_timeout, read_milliseconds(node, "body_timeout", limits.body_timeout));
+  SERIN_TRY(limits.idle_timeout, read_milliseconds(node, "idle_timeout", limits.idle_timeout));
+  SERIN_TRY(limits.write_timeout, read_milliseconds(node, "write_timeout", limits.write_timeout));
+  return limits;
+}
+
+Result<Endpoint> read_endpoint(const Node& node) {
+  SERIN_CHECK(node.allow_only({"url"}));
+  SERIN_TRY(const Node url, node.at("url"));
+  SERIN_TRY(std::string text, url.text());
+  if (text.starts_with("https://")) return url.error("https is not supported yet; allowed: http://HOST:PORT[/PATH]");
+  const auto parts = net::parse_url(text);
+  if (!parts || parts->path.find('?') != std::string::npos)
+    return url.error(fmt::format("must be http://HOST:PORT[/PATH], not '{}'", text.substr(0, 200)));
+  Endpoint endpoint{.url = std::move(text), .origin = {parts->host, parts->port}, .path = parts->path};
+  while (endpoint.path.ends_with('/')) endpoint.path.pop_back();
+  return endpoint;
+}
+
+Result<std::vector<Endpoint>> read_endpoints(const Node& version) {
+  SERIN_TRY(const Node list, version.at("endpoints"));
+  const auto items = list.items();
+  if (items.empty() || items.size() > kMostEndpoints)
+    return list.error(fmt::format("must be a list of 1 to {} entries such as {{url: \"http://127.0.0.1:8000\"}}", kMostEndpoints));
+  std::vector<Endpoint> endpoints;
+  std::set<std::string> seen;
+  for (const Node& item : items) {
+    SERIN_TRY(Endpoint endpoint, read_endpoint(item));
+    if (!seen.insert(endpoint.url).second) return item.error(fmt::format("endpoint {} given twice", endpoint.url));
+    endpoints.push_back(std::move(endpoint));
+  }
+  return endpoints;
+}
+
+Result<Health> read_health(const Node& node) {
+  SERIN_CHECK(node.allow_only({"path", "interval", "timeout", "unhealthy", "healthy"}));
+  Health health;
+  SERIN_TRY(health.path, node.text("path", ""));
+  if (const auto path = node.find("path"); path && !health.path.starts_with('/')) return path->error("must begin with '/'");
+  SERIN_TRY(health.interval, read_milliseconds(node, "interval", health.interval, milliseconds(10)));
+  SERIN_TRY(health.timeout, read_milliseconds(node, "timeout", health.timeout));
+  SERIN_TRY(health.unhealthy, node.integer("unhealthy", 1, 100, health.unhealthy));
+  SERIN_TRY(health.healthy, node.integer("healthy", 1, 100, health.healthy));
+  return health;
+}
+
+Result<VersionConfig> read_version(const Node& node) {
+  SERIN_CHECK(node.allow_only({"name", "endpoints", "health"}));
+  VersionConfig version;
+  SERIN_TRY(version.name, read_name(node));
+  SERIN_TRY(version.endpoints, read_endpoints(node));
+  if (const auto health = node.find("health")) {
+    SERIN_TRY(version.health, read_health(*health));
+  }
+  return version;
+}
+
+Status read_versions(const Node& node, ServiceConfig& service) {
+  SERIN_TRY(const Node list, node.at("versions"));
+  const auto items = list.items();
+  if (items.empty() || items.size() > kMostVersions) return list.error(fmt::format("must be a list of 1 to {} versions", kMostVersions));
+  for (const Node& item : items) {
+    SERIN_TRY(VersionConfig version, read_version(item));
+    if (std::ranges::find(service.versions, version.name, &VersionConfig::name) != service.versions.end())
+      return item.error(fmt::format("version '{}' of service '{}' given twice", version.name, service.name));
+    service.versions.push_back(std::move(version));
+  }
+  return {};
+}
+
+std::string names_of(const std::vector<VersionConfig>& versions) {
+  std::string names;
+  for (const VersionConfig& version : versions) names += (names.empty() ? "" : ", ") + version.name;
+  return names;
+}
+
+Result<ServiceConfig> read_service(const Node& node) {
+  SERIN_CHECK(refuse_unsupported(node, {"sticky"}));
+  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout"}));
+  ServiceConfig service;
+  SERIN_TRY(service.name, read_name(node));
+  SERIN_CHECK(read_versions(node, service));
+  SERIN_TRY(const Node stable, node.at("initial_stable"));
+  SERIN_TRY(service.initial_stable, stable.text());
+  if (std::ranges::find(service.versions, service.initial_stable, &VersionConfig::name) == service.versions.end())
+    return stable.error(
+        fmt::format("'{}' is no version of service '{}'; allowed: {}", service.initial_stable, service.name, names_of(service.versions)));
+  SERIN_TRY(service.force_header, node.boolean("force_header", service.force_header));
+  SERIN_TRY(service.request_timeout, read_milliseconds(node, "request_timeout", service.request_timeout));
+  if (const auto guard = node.find("guard")) {
+    SERIN_TRY(service.guard, rollout::parse_guard(*guard));
+  }
+  return service;
+}
+
+Status read_services(const Node& root, RouterConfig& config) {
+  SERIN_TRY(const Node list, root.at("services"));
+  const auto items = list.items();
+  if (items.empty()) return list.error("must be a list of at least one service");
+  for (const Node& item : items) {
+    SERIN_TRY(ServiceConfig service, read_service(item));
+    if (std::ranges::find(config.services, service.name, &ServiceConfig::name) != config.services.end())
+      return item.error(fmt::format("service '{}' given twice", service.name));
+    config.services.push_back(std::move(service));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RouterConfig> load_config(const std::string& path) {
+  SERIN_TRY(const Node root, Node::load(path));
+  SERIN_CHECK(refuse_unsupported(root, {"tls", "webhooks", "replicas"}));
+  SERIN_CHECK(root.allow_only({"listen", "admin", "store", "io_threads", "limits", "services"}));
+  RouterConfig config;
+  if (const auto listen = root.find("listen")) {
+    SERIN_TRY(config.listen, read_listen(*listen));
+  }
+  if (const auto admin = root.find("admin")) {
+    SERIN_TRY(config.admin, read_listen(*admin));
+    if (config.admin.port != 0 && config.admin.port == config.listen.port && config.admin.address == config.listen.address)
+      return admin->error(fmt::format("{}:{} is already the address of 'listen'", config.admin.address, config.admin.port));
+  }
+  SERIN_TRY(config.store, root.text("store", config.store));
+  if (config.store.empty()) return root.find("store")->error("must be the path of a file");
+  SERIN_TRY(config.io_threads, root.integer("io_threads", 1, 64, config.io_threads));
+  if (const auto limits = root.find("limits")) {
+    SERIN_TRY(config.limits, read_limits(*limits));
+  }
+  SERIN_CHECK(read_services(root, config));
+  return config;
+}
+
+}  // namespace serin::router

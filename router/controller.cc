@@ -1,0 +1,247 @@
+// controller.cc: opens what the last run left, and the one thread that lets time pass and writes to disk.
+//
+// Order at the start: lock, database, what each service goes on with (restore.h), that to the database, and only then a new page of weights.
+// Killed in between, the next start finds the old page and decides the same again.
+
+#include "router/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "router/restore.h"
+#include "router/service_control.h"
+#include "router/store/lock_file.h"
+#include "router/store/sqlite_store.h"
+#include "router/store/weights_page.h"
+#include "runtime/base/log.h"
+
+namespace serin::router {
+namespace {
+
+using Time = rollout::Time;
+constexpr std::chrono::milliseconds kTick{100};
+
+Time now() { return Time::clock::now(); }
+
+/// Writes what the restart decided; nothing where nothing changed.
+Status save_restored(store::Store& store, const ServiceConfig& config, const Restored& restored, bool known) {
+  if (known && restored.events.empty()) return {};
+  store::Change change{.record = {.service = config.name, .stable = restored.stable, .epoch = restored.epoch, .rollout = restored.rollout}};
+  const rollout::State state = restored.rollout ? restored.rollout->report.state : rollout::State{};
+  for (const Restored::Event& event : restored.events) {
+    log::warning("service '{}': {} by the restart: {}", config.name, event.event, event.detail);
+    change.history.push_back({.wall_ms = wall_milliseconds(),
+                              .service = config.name,
+                              .rollout = state.id,
+                              .event = event.event,
+                              .actor = "restart",
+                              .detail = event.detail,
+                              .weight_ppm = state.weight_ppm});
+  }
+  return store.save(change);
+}
+
+void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRecord>& records) {
+  for (const store::ServiceRecord& record : records)
+    if (std::ranges::find(config.services, record.service, &ServiceConfig::name) == config.services.end())
+      log::warning("service '{}' is in the store and not in the configuration: it gets no traffic", record.service);
+}
+
+}  // namespace
+
+struct Controller::State {
+  // Order matters: the services refer to the page, the lock goes last.
+  std::optional<store::LockFile> lock;
+  std::unique_ptr<store::Store> store;
+  std::optional<store::WeightsPage> page;
+  const RouterConfig config;
+  std::vector<std::unique_ptr<ServiceControl>> services;
+  std::string damage;
+  std::shared_ptr<metrics::Gauge> corrupt, failing;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool work = false, ending = false;  // guarded by mutex
+  std::thread thread;
+
+  explicit State(const RouterConfig& given) : config(given) {}
+
+  Status open(metrics::Registry& metrics);
+  void run();
+  void save_all();
+  void notify();
+  Result<ServiceControl*> find(const std::string& service) const;
+  template <class Command>
+  Result<ServiceStatus> command(const std::string& service, const Command& command);
+};
+
+Status Controller::State::open(metrics::Registry& metrics) {
+  corrupt = metrics.gauge("serin_route_store_corrupt", "1 where the store found at start was damaged and has been set aside.");
+  failing = metrics.gauge("serin_route_store_failing", "1 while the store cannot be written; weights then only fall.");
+  SERIN_TRY(lock, store::LockFile::acquire(config.store + ".lock"));
+  SERIN_TRY(store::Opened opened, store::open_sqlite_store(config.store));
+  store = std::move(opened.store);
+  if (!opened.damage.empty()) {
+    damage = fmt::format("store {} was damaged ({}) and is now {}", config.store, opened.damage, opened.set_aside);
+    log::error("{}; every service starts with all traffic on its stable version", damage);
+    corrupt->set(1);
+  }
+  SERIN_TRY(const std::vector<store::ServiceRecord> records, store->load());
+  log_unknown(config, records);
+
+  const std::string page_path = config.store + ".weights";
+  std::vector<Restored> restored;
+  std::vector<store::WeightsPage::Slot> slots;
+  for (const ServiceConfig& service : config.services) {
+    const auto found = std::ranges::find(records, service.name, &store::ServiceRecord::service);
+    const auto record = found == records.end() ? std::nullopt : std::optional(*found);
+    restored.push_back(restore(service, record, store::WeightsPage::read(page_path, service.name)));
+    SERIN_CHECK(save_restored(*store, service, restored.back(), record.has_value()));
+    store::WeightsPage::Slot slot{
+        .service = service.name, .word = split_of(service, restored.back()).pack(), .epoch = restored.back().epoch};
+    for (const VersionConfig& version : service.versions) slot.versions.push_back(version.name);
+    slots.push_back(std::move(slot));
+  }
+  SERIN_TRY(page, store::WeightsPage::create(page_path, slots));
+  for (size_t i = 0; i < config.services.size(); ++i)
+    services.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *page, i, metrics));
+  return {};
+}
+
+void Controller::State::run() {
+  while (true) {
+    {
+      std::unique_lock guard(mutex);
+      wake.wait_for(guard, kTick, [this] { return work || ending; });
+      if (ending) break;
+      work = false;
+    }
+    for (const auto& service : services) service->tick(now());
+    save_all();
+    for (const auto& service : services) service->update_metrics();
+  }
+  save_all();
+}
+
+/// Again until nothing is left: what came while the disk was busy, or what a promotion brought, waits for no tick.
+void Controller::State::save_all() {
+  for (const auto& service : services) {
+    while (const auto unsaved = service->unsaved(now())) {
+      const Status status = store->save(unsaved->what);
+      if (!status) {
+        if (failing->value() == 0)
+          log::error("store {}: {}; weights only fall until it can be written", config.store, status.error().message);
+        failing->set(1);
+        service->save_failed(*unsaved, status.error());
+        break;  // the next tick tries again
+      }
+      failing->set(0);
+      service->saved(*unsaved);
+    }
+  }
+}
+
+void Controller::State::notify() {
+  const std::lock_guard guard(mutex);
+  work = true;
+  wake.notify_one();
+}
+
+Result<ServiceControl*> Controller::State::find(const std::string& service) const {
+  for (const auto& candidate : services)
+    if (candidate->config().name == service) return candidate.get();
+  return Error{Code::kNotFound, fmt::format("no service '{}'", service)};
+}
+
+template <class Command>
+Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command) {
+  SERIN_TRY(ServiceControl * control, find(service));
+  SERIN_TRY(const ServiceControl::Done done, command(*control));
+  notify();
+  const Status saved = control->wait_until_saved(done.change);
+  if (!saved && !done.applied) return saved.error();
+  return control->status(now());
+}
+
+Controller::Controller(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics) {
+  auto state = std::make_unique<State>(config);
+  SERIN_CHECK(state->open(metrics));
+  state->thread = std::thread([raw = state.get()] { raw->run(); });
+  return std::unique_ptr<Controller>(new Controller(std::move(state)));
+}
+
+Controller::~Controller() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->ending = true;
+    state_->wake.notify_one();
+  }
+  state_->thread.join();
+}
+
+Split Controller::split(size_t service) const { return state_->services[service]->split(); }
+
+void Controller::observe(size_t service, rollout::Observation observation) {
+  if (state_->services[service]->observe(observation, now())) state_->notify();
+}
+
+void Controller::observe(size_t service, rollout::ShadowPair pair) {
+  if (state_->services[service]->observe(pair, now())) state_->notify();
+}
+
+std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services[service]->spec(); }
+
+Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& request) {
+  const std::string service = spec.service;
+  return state_->command(service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); });
+}
+Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.set_weight(weight_ppm, request, now()); });
+}
+Result<ServiceStatus> Controller::pause(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.pause(request, now()); });
+}
+Result<ServiceStatus> Controller::resume(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.resume(request, now()); });
+}
+Result<ServiceStatus> Controller::promote(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.promote(request, now()); });
+}
+Result<ServiceStatus> Controller::abort(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.abort(request, now()); });
+}
+
+Result<ServiceStatus> Controller::status(const std::string& service) const {
+  SERIN_TRY(const ServiceControl* control, state_->find(service));
+  return control->status(now());
+}
+
+std::vector<ServiceStatus> Controller::status() const {
+  std::vector<ServiceStatus> all;
+  for (const auto& service : state_->services) all.push_back(service->status(now()));
+  return all;
+}
+
+Result<std::vector<HistoryEntry>> Controller::history(const std::string& service, size_t limit) const {
+  SERIN_CHECK(state_->find(service));
+  return state_->store->history(service, limit);
+}
+
+void Controller::set_healthy_endpoints(size_t service, size_t version, size_t healthy) {
+  state_->services[service]->set_healthy_endpoints(version, healthy);
+}
+
+std::optional<size_t> Controller::healthy_endpoints(size_t service, size_t version) const {
+  return state_->services[service]->healthy_endpoints(version);
+}
+
+const std::string& Controller::damage() const { return state_->damage; }
+
+}  // namespace serin::router

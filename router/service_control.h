@@ -1,0 +1,122 @@
+// service_control.h: one service of the controller: its rollout, its word in the weights page, and what is not on disk yet.
+//
+// Whatever changes the rollout (an answer, the clock, a person) ends in changed(): an entry for the audit log, a fall of the weight applied at
+// once, and a number that waits to be saved. The controller's thread takes what is unsaved, writes it, and reports saved(): only then does a
+// weight rise.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "router/baseline.h"
+#include "router/controller.h"
+#include "router/restore.h"
+#include "router/store/store.h"
+#include "router/store/weights_page.h"
+#include "runtime/base/published.h"
+
+namespace serin::router {
+
+/// Index of a version in the configuration; Split::kNoCanary where it is not there.
+uint32_t version_index(const ServiceConfig& config, const std::string& version);
+/// The word that a restored service begins with.
+Split split_of(const ServiceConfig& config, const Restored& restored);
+/// What of `target` may be applied before it is on disk: nothing that brings more traffic to a canary or moves stable.
+Split without_rises(const Split& applied, const Split& target);
+int64_t wall_milliseconds();
+
+/// Thread-safe.
+class ServiceControl {
+ public:
+  using Request = Controller::Request;
+  using Time = rollout::Time;
+
+  /// `slot` of `page` holds split_of(config, restored) already. All referred to must outlive this.
+  ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot, metrics::Registry& metrics);
+
+  const ServiceConfig& config() const { return config_; }
+  Split split() const { return Split::unpack(word_.load(std::memory_order_acquire)); }
+  std::shared_ptr<const rollout::Spec> spec() const { return spec_.get(); }
+
+  // True: something changed and waits to be saved.
+  bool observe(rollout::Observation observation, Time now);
+  bool observe(rollout::ShadowPair pair, Time now);
+  bool tick(Time now);
+
+  /// What a command has done: the number to wait for, and whether traffic follows it already (then the disk is not the caller's concern).
+  struct Done {
+    uint64_t change = 0;
+    bool applied = false;
+  };
+  Result<Done> start(rollout::Spec spec, const Request& request, Time now);
+  Result<Done> set_weight(uint32_t weight_ppm, const Request& request, Time now);
+  Result<Done> pause(const Request& request, Time now);
+  Result<Done> resume(const Request& request, Time now);
+  Result<Done> promote(const Request& request, Time now);
+  Result<Done> abort(const Request& request, Time now);
+  /// Until the change is on disk, or could not be written.
+  Status wait_until_saved(uint64_t change);
+
+  struct Unsaved {
+    uint64_t change = 0;
+    store::Change what;
+  };
+  std::optional<Unsaved> unsaved(Time now) const;
+  void saved(const Unsaved& unsaved);
+  void save_failed(const Unsaved& unsaved, const Error& error);
+
+  ServiceStatus status(Time now) const;
+  void set_healthy_endpoints(size_t version, size_t healthy);
+  std::optional<size_t> healthy_endpoints(size_t version) const;
+  void update_metrics();
+
+ private:
+  // All of these require mutex_.
+  Status check_epoch(const Request& request) const;
+  Status check_store() const;
+  Result<rollout::Rollout*> running(std::string_view command);
+  Status check_canary(const rollout::Spec& spec) const;
+  Done changed(rollout::Phase before, std::string_view event, std::string actor, const std::string& given_reason, Time now);
+  Done command_done(rollout::Phase before, std::string_view event, const Request& request, Time now);
+  Done unchanged() const;
+  void finish(Time now);
+  Split target() const;
+  void apply(const Split& split);
+  double seconds(Time now) const;
+  store::RolloutRecord record(Time now) const;
+
+  const ServiceConfig& config_;
+  store::WeightsPage& page_;
+  const size_t slot_;
+  const std::atomic<uint64_t>& word_;
+  metrics::Registry& metrics_;
+  Published<rollout::Spec> spec_;
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::condition_variable saved_;
+  std::string stable_;
+  uint64_t epoch_ = 0;
+  std::optional<rollout::Rollout> rollout_;   // while one runs
+  std::optional<store::RolloutRecord> last_;  // of the running one what does not change; of a finished one everything
+  size_t steps_ = 0;                          // of its specification
+  Time started_;                              // of the running one, moved back by what it ran before a restart
+  RecentLatencies latencies_;
+  std::vector<std::optional<size_t>> healthy_;  // by version; nothing: not reported yet
+  uint64_t change_ = 0, saved_change_ = 0, failed_change_ = 0;
+  std::optional<Error> store_error_;  // of the last attempt
+  std::vector<store::HistoryEntry> unsaved_history_;
+
+  std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped
+  std::vector<std::shared_ptr<metrics::Gauge>> phases_;
+  std::map<std::string, std::shared_ptr<metrics::Gauge>> evidence_;
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<metrics::Counter>> verdicts_;  // by outcome and cause
+};
+
+}  // namespace serin::router

@@ -1,0 +1,325 @@
+// sqlite_store.cc: three tables and a rule for each kind of file that may lie in their place.
+//
+// WAL with synchronous=FULL: a transaction is on disk when COMMIT returns, and a kill at any moment leaves the last committed state. Rows
+// that decide where traffic goes carry a digest of their columns: a flipped bit inside a row is as much damage as a torn page, and only the
+// latter is SQLite's to find.
+
+#include "router/store/sqlite_store.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <mutex>
+
+#include "router/store/digest.h"
+#include "router/store/sqlite.h"
+
+namespace serin::store {
+namespace {
+
+constexpr int64_t kApplicationId = 0x53524e31;  // "SRN1": says that the file is ours
+constexpr int64_t kSchemaVersion = 1;
+
+// One entry for each version of the schema: what brings the one before it there.
+constexpr const char* kMigrations[kSchemaVersion] = {
+    R"(CREATE TABLE services (
+         name TEXT PRIMARY KEY, stable TEXT NOT NULL, epoch INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT;
+       CREATE TABLE rollouts (
+         service TEXT PRIMARY KEY REFERENCES services (name), id TEXT NOT NULL, stable TEXT NOT NULL, canary TEXT NOT NULL, epoch INTEGER NOT NULL,
+         phase TEXT NOT NULL, step INTEGER NOT NULL, weight_ppm INTEGER NOT NULL, shadow_ppm INTEGER NOT NULL, cause TEXT NOT NULL,
+         reason TEXT NOT NULL, spec TEXT NOT NULL, started_wall_ms INTEGER NOT NULL, seconds REAL NOT NULL, stable_answers INTEGER NOT NULL,
+         canary_answers INTEGER NOT NULL, shadow_answers INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT;
+       CREATE TABLE evidence (
+         service TEXT NOT NULL REFERENCES services (name), position INTEGER NOT NULL, guard TEXT NOT NULL, bits REAL NOT NULL,
+         bits_to_trip REAL NOT NULL, stable_events INTEGER NOT NULL, canary_events INTEGER NOT NULL, PRIMARY KEY (service, position)) STRICT;
+       CREATE TABLE history (
+         id INTEGER PRIMARY KEY AUTOINCREMENT, wall_ms INTEGER NOT NULL, service TEXT NOT NULL, rollout TEXT NOT NULL, event TEXT NOT NULL,
+         actor TEXT NOT NULL, detail TEXT NOT NULL, weight_ppm INTEGER NOT NULL) STRICT;
+       CREATE INDEX history_of_service ON history (service, id);)"};
+
+int64_t signed_of(uint64_t value) { return static_cast<int64_t>(value); }
+uint64_t unsigned_of(int64_t value) { return static_cast<uint64_t>(value); }
+/// SQLite stores NaN as NULL, which no column here takes.
+double stored(double value) { return std::isnan(value) ? 0 : value; }
+
+int64_t digest_of(const ServiceRecord& record) {
+  return signed_of(digest(fmt::format("{}\n{}\n{}", record.service, record.stable, record.epoch)));
+}
+
+int64_t digest_of(const RolloutRecord& record) {
+  const rollout::State& s = record.report.state;
+  return signed_of(digest(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", s.service, s.id, s.stable, s.canary, s.epoch,
+                                      rollout::phase_name(s.phase), s.step, s.weight_ppm, s.shadow_ppm, s.cause, s.reason, record.spec)));
+}
+
+Error damaged_row(const std::string& what) { return Error{Code::kCorrupt, what + ": the row contradicts its digest"}; }
+
+class SqliteStore final : public Store {
+ public:
+  explicit SqliteStore(Database database) : database_(std::move(database)) {}
+
+  Result<std::vector<ServiceRecord>> load() override;
+  Status save(const Change& change) override;
+  Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) override;
+
+ private:
+  Result<std::optional<RolloutRecord>> load_rollout(const std::string& service);
+  Status save_rollout(const RolloutRecord& record);
+  Status save_evidence(const std::string& service, const rollout::Report& report);
+  Status append(const std::vector<HistoryEntry>& entries);
+  Status forget_old_history(const std::string& service);
+
+  std::mutex mutex_;
+  Database database_;  // guarded by mutex_
+};
+
+Result<std::vector<ServiceRecord>> SqliteStore::load() {
+  const std::lock_guard lock(mutex_);
+  std::vector<ServiceRecord> services;
+  SERIN_TRY(Statement select, database_.prepare("SELECT name, stable, epoch, digest FROM services ORDER BY name"));
+  while (true) {
+    SERIN_TRY(const bool row, select.step());
+    if (!row) return services;
+    ServiceRecord record{.service = select.text(0), .stable = select.text(1), .epoch = unsigned_of(select.integer(2))};
+    if (digest_of(record) != select.integer(3)) return damaged_row("service '" + record.service + "'");
+    SERIN_TRY(record.rollout, load_rollout(record.service));
+    services.push_back(std::move(record));
+  }
+}
+
+Result<std::optional<RolloutRecord>> SqliteStore::load_rollout(const std::string& service) {
+  SERIN_TRY(
+      Statement select,
+      database_.prepare("SELECT id, stable, canary, epoch, phase, step, weight_ppm, shadow_ppm, cause, reason, spec, started_wall_ms, "
+                        "seconds, stable_answers, canary_answers, shadow_answers, digest FROM rollouts WHERE service = ?"));
+  select.bind(1, service);
+  SERIN_TRY(const bool row, select.step());
+  if (!row) return std::optional<RolloutRecord>();
+
+  RolloutRecord record;
+  rollout::State& state = record.report.state;
+  state = {.id = select.text(0),
+           .service = service,
+           .stable = select.text(1),
+           .canary = select.text(2),
+           .epoch = unsigned_of(select.integer(3)),
+           .step = static_cast<int>(select.integer(5)),
+           .weight_ppm = static_cast<uint32_t>(select.integer(6)),
+           .shadow_ppm = static_cast<uint32_t>(select.integer(7)),
+           .cause = select.text(8),
+           .reason = select.text(9)};
+  const auto phase = rollout::find_phase(select.text(4));
+  if (!phase) return damaged_row("rollout '" + state.id + "'");
+  state.phase = *phase;
+  record.spec = select.text(10);
+  record.started_wall_ms = select.integer(11);
+  record.seconds = select.number(12);
+  record.report.stable_answers = unsigned_of(select.integer(13));
+  record.report.canary_answers = unsigned_of(select.integer(14));
+  record.report.shadow_answers = unsigned_of(select.integer(15));
+  if (digest_of(record) != select.integer(16)) return damaged_row("rollout '" + state.id + "'");
+
+  SERIN_TRY(Statement evidence, database_.prepare("SELECT guard, bits, bits_to_trip, stable_events, canary_events FROM evidence "
+                                                  "WHERE service = ? ORDER BY position"));
+  evidence.bind(1, service);
+  while (true) {
+    SERIN_TRY(const bool more, evidence.step());
+    if (!more) return std::optional(std::move(record));
+    record.report.evidence.push_back({.guard = evidence.text(0),
+                                      .bits = evidence.number(1),
+                                      .bits_to_trip = evidence.number(2),
+                                      .stable_events = unsigned_of(evidence.integer(3)),
+                                      .canary_events = unsigned_of(evidence.integer(4))});
+  }
+}
+
+Status SqliteStore::save(const Change& change) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Transaction transaction, Transaction::begin(database_));
+  SERIN_TRY(Statement upsert,
+            database_.prepare("INSERT INTO services (name, stable, epoch, digest) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO "
+                              "UPDATE SET stable = excluded.stable, epoch = excluded.epoch, digest = excluded.digest"));
+  const ServiceRecord& record = change.record;
+  upsert.bind(1, record.service);
+  upsert.bind(2, record.stable);
+  upsert.bind(3, signed_of(record.epoch));
+  upsert.bind(4, digest_of(record));
+  SERIN_CHECK(upsert.run());
+  if (record.rollout) SERIN_CHECK(save_rollout(*record.rollout));
+  SERIN_CHECK(append(change.history));
+  SERIN_CHECK(forget_old_history(record.service));
+  return transaction.commit();
+}
+
+Status SqliteStore::save_rollout(const RolloutRecord& record) {
+  const rollout::State& state = record.report.state;
+  SERIN_TRY(Statement insert,
+            database_.prepare("INSERT OR REPLACE INTO rollouts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.bind(1, state.service);
+  insert.bind(2, state.id);
+  insert.bind(3, state.stable);
+  insert.bind(4, state.canary);
+  insert.bind(5, signed_of(state.epoch));
+  insert.bind(6, rollout::phase_name(state.phase));
+  insert.bind(7, int64_t{state.step});
+  insert.bind(8, int64_t{state.weight_ppm});
+  insert.bind(9, int64_t{state.shadow_ppm});
+  insert.bind(10, state.cause);
+  insert.bind(11, state.reason);
+  insert.bind(12, record.spec);
+  insert.bind(13, record.started_wall_ms);
+  insert.bind(14, stored(record.seconds));
+  insert.bind(15, signed_of(record.report.stable_answers));
+  insert.bind(16, signed_of(record.report.canary_answers));
+  insert.bind(17, signed_of(record.report.shadow_answers));
+  insert.bind(18, digest_of(record));
+  SERIN_CHECK(insert.run());
+  return save_evidence(state.service, record.report);
+}
+
+Status SqliteStore::save_evidence(const std::string& service, const rollout::Report& report) {
+  SERIN_TRY(Statement clear, database_.prepare("DELETE FROM evidence WHERE service = ?"));
+  clear.bind(1, service);
+  SERIN_CHECK(clear.run());
+  SERIN_TRY(Statement insert, database_.prepare("INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?)"));
+  for (int64_t position = 0; const rollout::Evidence& evidence : report.evidence) {
+    insert.bind(1, service);
+    insert.bind(2, position++);
+    insert.bind(3, evidence.guard);
+    insert.bind(4, stored(evidence.bits));
+    insert.bind(5, stored(evidence.bits_to_trip));
+    insert.bind(6, signed_of(evidence.stable_events));
+    insert.bind(7, signed_of(evidence.canary_events));
+    SERIN_CHECK(insert.run());
+    insert.reset();
+  }
+  return {};
+}
+
+Status SqliteStore::append(const std::vector<HistoryEntry>& entries) {
+  SERIN_TRY(Statement insert, database_.prepare("INSERT INTO history (wall_ms, service, rollout, event, actor, detail, weight_ppm) "
+                                                "VALUES (?, ?, ?, ?, ?, ?, ?)"));
+  for (const HistoryEntry& entry : entries) {
+    insert.bind(1, entry.wall_ms);
+    insert.bind(2, entry.service);
+    insert.bind(3, entry.rollout);
+    insert.bind(4, entry.event);
+    insert.bind(5, entry.actor);
+    insert.bind(6, entry.detail);
+    insert.bind(7, int64_t{entry.weight_ppm});
+    SERIN_CHECK(insert.run());
+    insert.reset();
+  }
+  return {};
+}
+
+Status SqliteStore::forget_old_history(const std::string& service) {
+  SERIN_TRY(Statement clear,
+            database_.prepare("DELETE FROM history WHERE service = ?1 AND id <= (SELECT id FROM history WHERE service = ?1 "
+                              "ORDER BY id DESC LIMIT 1 OFFSET ?2)"));
+  clear.bind(1, service);
+  clear.bind(2, signed_of(kHistoryLimit));
+  return clear.run();
+}
+
+Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& service, size_t limit) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Statement select,
+            database_.prepare("SELECT * FROM (SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm FROM history "
+                              "WHERE service = ? ORDER BY id DESC LIMIT ?) ORDER BY id"));
+  select.bind(1, service);
+  select.bind(2, signed_of(std::min(limit, kHistoryLimit)));
+  std::vector<HistoryEntry> entries;
+  while (true) {
+    SERIN_TRY(const bool row, select.step());
+    if (!row) return entries;
+    entries.push_back({.id = select.integer(0),
+                       .wall_ms = select.integer(1),
+                       .service = select.text(2),
+                       .rollout = select.text(3),
+                       .event = select.text(4),
+                       .actor = select.text(5),
+                       .detail = select.text(6),
+                       .weight_ppm = static_cast<uint32_t>(select.integer(7))});
+  }
+}
+
+/// Whose file it is and of which age, before anything is written to it.
+Result<int64_t> schema_version(Database& database) {
+  SERIN_TRY(const int64_t application, database.integer("PRAGMA application_id"));
+  SERIN_TRY(const int64_t version, database.integer("PRAGMA user_version"));
+  SERIN_TRY(const int64_t tables, database.integer("SELECT count(*) FROM sqlite_schema"));
+  if (application == 0 && tables == 0) return 0;  // a new file, or one that the last start did not get to fill
+  if (application != kApplicationId) return Error{Code::kInvalidArgument, "is a database of another program"};
+  if (version > kSchemaVersion)
+    return Error{Code::kUnsupported,
+                 fmt::format("was written by a newer serin (schema {}, this one reads up to {})", version, kSchemaVersion)};
+  return version < 0 ? Result<int64_t>(Error{Code::kCorrupt, fmt::format("has schema {}", version)}) : version;
+}
+
+Status migrate(Database& database, int64_t version) {
+  if (version == kSchemaVersion) return {};
+  SERIN_TRY(Transaction transaction, Transaction::begin(database));
+  for (int64_t v = version; v < kSchemaVersion; ++v) SERIN_CHECK(database.execute(kMigrations[v]));
+  SERIN_CHECK(database.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, kSchemaVersion)));
+  return transaction.commit();
+}
+
+/// SQLite reads what is missing of the last page as zeros, and a file of a few bytes as an empty one. Beside a log (-wal) that is its right:
+/// a crash may have cut a checkpoint short, which the log repeats.
+Status check_whole_pages(const std::string& path) {
+  constexpr int64_t kSmallestPage = 512;
+  struct stat file{}, log{};
+  if (::stat(path.c_str(), &file) != 0 || file.st_size % kSmallestPage == 0) return {};
+  if (::stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) return {};
+  return Error{Code::kCorrupt, fmt::format("ends in the middle of a page, after {} bytes", file.st_size)};
+}
+
+/// An undamaged store, or the reason why not; kCorrupt is damage.
+Result<std::unique_ptr<Store>> open_undamaged(const std::string& path) {
+  SERIN_CHECK(check_whole_pages(path));
+  SERIN_TRY(Database database, Database::open(path));
+  SERIN_TRY(const int64_t version, schema_version(database));
+  SERIN_CHECK(database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON"));
+  const auto verdict = database.text("PRAGMA quick_check(1)");
+  if (!verdict) return verdict.error();
+  if (*verdict != "ok") return Error{Code::kCorrupt, *verdict};
+  SERIN_CHECK(migrate(database, version));
+  auto store = std::make_unique<SqliteStore>(std::move(database));
+  auto loaded = store->load();
+  // Past the checks above a missing table or column is damage, too.
+  if (!loaded) return Error{loaded.error().code == Code::kInternal ? Code::kCorrupt : loaded.error().code, loaded.error().message};
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::string> set_aside(const std::string& path) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string aside = fmt::format("{}.corrupt-{}", path, std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  if (std::rename(path.c_str(), aside.c_str()) != 0) return Error{Code::kIo, fmt::format("{} cannot be moved to {}", path, aside)};
+  for (const char* suffix : {"-wal", "-shm"}) (void)std::rename((path + suffix).c_str(), (aside + suffix).c_str());
+  return aside;
+}
+
+}  // namespace
+
+Result<Opened> open_sqlite_store(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return Error{Code::kInvalidArgument, fmt::format("store {}: is not a regular file", path)};
+  auto store = open_undamaged(path);
+  if (store) return Opened{.store = *std::move(store)};
+  if (store.error().code != Code::kCorrupt) return store.error().in("store " + path);
+
+  Opened opened{.damage = store.error().message};
+  SERIN_TRY(opened.set_aside, set_aside(path));
+  auto fresh = open_undamaged(path);
+  if (!fresh) return fresh.error().in("store " + path);
+  opened.store = *std::move(fresh);
+  return opened;
+}
+
+}  // namespace serin::store

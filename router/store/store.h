@@ -1,0 +1,57 @@
+// store.h: what the router must still know after a restart, and where it is written.
+//
+//   SERIN_TRY(auto services, store.load());
+//   SERIN_CHECK(store.save({.record = now, .history = {event}}));      // one transaction, on disk when it returns
+//
+// Thread-safe. save() waits for the disk: never called on the data path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "router/rollout/rollout.h"
+#include "runtime/base/result.h"
+
+namespace serin::store {
+
+/// One line of the audit log.
+struct HistoryEntry {
+  int64_t id = 0;                                      ///< rises over all services; given by the store
+  int64_t wall_ms = 0;                                 ///< when, Unix time in milliseconds
+  std::string service, rollout, event, actor, detail;  ///< event: "started", "weight", "rolled_back", "promoted", "paused", ...
+  uint32_t weight_ppm = 0;                             ///< of the canary, after the event
+};
+
+struct RolloutRecord {
+  rollout::Report report;  ///< state, answers and evidence; certificates and deciding events are not kept
+  std::string spec;        ///< as print_spec wrote it
+  int64_t started_wall_ms = 0;
+  double seconds = 0;  ///< since it started, when this was written
+};
+
+struct ServiceRecord {
+  std::string service, stable;
+  uint64_t epoch = 0;
+  std::optional<RolloutRecord> rollout;  ///< the current or the last one
+};
+
+struct Change {
+  ServiceRecord record;               ///< replaces what was there
+  std::vector<HistoryEntry> history;  ///< appended
+};
+
+inline constexpr size_t kHistoryLimit = 10'000;  ///< entries kept for each service; the oldest go first
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual Result<std::vector<ServiceRecord>> load() = 0;
+  virtual Status save(const Change& change) = 0;
+  /// The latest `limit` entries, oldest first.
+  virtual Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) = 0;
+};
+
+}  // namespace serin::store
