@@ -46,7 +46,7 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       max_disagreement_(spec.guard.max_disagreement) {
   const Guard& guard = spec.guard;
   const size_t count = count_thresholds(guard);
-  const auto add = [&](std::string name, std::string text, double p0, std::chrono::nanoseconds latency) {
+  const auto add = [&](const std::string& name, std::string text, double p0, std::chrono::nanoseconds latency) {
     thresholds_.push_back({ThresholdGuard({.name = "threshold:" + name,
                                            .text = std::move(text),
                                            .p0 = p0,
