@@ -32,6 +32,7 @@ int fail(const Error& error, int code) {
 
 std::vector<TensorView> views_of(const std::vector<graph::ConstantPtr>& tensors) {
   std::vector<TensorView> views;
+  views.reserve(tensors.size());
   for (const auto& tensor : tensors) views.push_back({tensor->dtype, tensor->shape, const_cast<std::byte*>(tensor->data.get())});
   return views;
 }
@@ -67,6 +68,7 @@ Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& dat
   if (expected.size() != actual.size())
     return Error{Code::kNotFound, fmt::format("there are {} outputs to compare with, the model has {}", expected.size(), actual.size())};
   std::vector<OutputReport> reports;
+  reports.reserve(actual.size());
   for (size_t i = 0; i < actual.size(); ++i)
     reports.push_back({model.outputs()[i].name, expected[i], compare(actual[i], expected[i], tolerance)});
   return reports;

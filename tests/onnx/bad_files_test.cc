@@ -9,6 +9,7 @@
 #include <fstream>
 #include <regex>
 
+#include "runtime/formats/onnx/file_image.h"
 #include "runtime/formats/onnx/onnx.h"
 
 namespace serin::formats {
@@ -103,6 +104,27 @@ TEST_F(BadPath, M1Unreadable) {
 TEST_F(BadPath, M1EmptyAndOneByte) {
   EXPECT_THAT(says(""), HasSubstr("an empty file"));
   EXPECT_THAT(says("\x08"), HasSubstr("not an ONNX model"));
+}
+
+TEST_F(BadPath, M1WrittenToWhileItIsRead) {
+  says("0123456789");
+  const auto file = onnx::InputFile::open(folder_ / "model.onnx");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_TRUE(file->unchanged());
+  says("01234567890");  // another size: the clock of the file system may not have moved
+  ASSERT_FALSE(file->unchanged());
+  EXPECT_EQ(file->unchanged().error().code, Code::kUnavailable);
+}
+
+TEST_F(BadPath, M1CutWhileItIsRead) {
+  says("0123456789");
+  const auto file = onnx::InputFile::open(folder_ / "model.onnx");
+  ASSERT_TRUE(file) << file.error().message;
+  fs::resize_file(folder_ / "model.onnx", 4);
+  std::byte bytes[10];
+  const auto status = file->read(0, bytes);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("ends at byte 4, 6 more are expected"));
 }
 
 TEST_F(BadPath, M1OverTheLimit) {

@@ -35,6 +35,9 @@ class LimitedMemory {
  public:
   LimitedMemory() {
     ::getrlimit(RLIMIT_DATA, &before_);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return;  // the sanitizer's own memory counts as data
+#endif
     rlimit limited = before_;
     limited.rlim_cur = std::min<rlim_t>(before_.rlim_max, rlim_t{1} << 30);
     ::setrlimit(RLIMIT_DATA, &limited);
