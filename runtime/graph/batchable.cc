@@ -99,9 +99,19 @@ class Rule {
       case Op::kIf:
       case Op::kLoop:
       case Op::kNonZero:
-      case Op::kRange: return refuse("depends on the whole batch");
-      default: return elementwise(0, node_.inputs.size());
+      case Op::kRange:
+        return refuse("depends on the whole batch");
+        // clang-format off
+      case Op::kAbs: case Op::kAdd: case Op::kAnd: case Op::kCast: case Op::kCeil: case Op::kClip: case Op::kCos: case Op::kDiv: case Op::kElu:
+      case Op::kEqual: case Op::kErf: case Op::kExp: case Op::kFloor: case Op::kGelu: case Op::kGreater: case Op::kGreaterOrEqual:
+      case Op::kHardSigmoid: case Op::kHardSwish: case Op::kIdentity: case Op::kIsInf: case Op::kIsNaN: case Op::kLeakyRelu: case Op::kLess:
+      case Op::kLessOrEqual: case Op::kLog: case Op::kMax: case Op::kMean: case Op::kMin: case Op::kMod: case Op::kMul: case Op::kNeg: case Op::kNot:
+      case Op::kOr: case Op::kPow: case Op::kReciprocal: case Op::kRelu: case Op::kRound: case Op::kSigmoid: case Op::kSign: case Op::kSin:
+      case Op::kSoftplus: case Op::kSqrt: case Op::kSub: case Op::kSum: case Op::kSwish: case Op::kTanh: case Op::kWhere: case Op::kXor:
+        return elementwise(0, node_.inputs.size());
+        // clang-format on
     }
+    return refuse("is not known to keep the items of a batch apart");
   }
 
  private:

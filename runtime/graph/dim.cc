@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kMaxTerms = 64;
 constexpr size_t kMaxDegree = 16;
 constexpr size_t kMaxText = 1024;
+constexpr int kMaxCases = 3;  // of a max within a max, when a sign is looked for
 
 int64_t saturating_add(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -170,6 +171,25 @@ struct DimParts {
     return false;
   }
 
+  /// By the signs of the terms; where they do not tell, by cases: max(a, b) is one of a and b, and no less than either. This is how it is seen
+  /// that min(seq, 512) = seq + 512 - max(seq, 512) is at least 0 and at most seq: transformers slice their table of positions so.
+  static bool nonnegative(const Dim& dim, int cases) {
+    const Terms parts = terms(dim);
+    const auto sure = [](const Term& term) {
+      return term.coefficient >= 0 && std::ranges::all_of(term.atoms, [](const AtomPtr& atom) { return nonnegative(*atom); });
+    };
+    if (std::ranges::all_of(parts, sure)) return true;
+    if (cases == 0) return false;
+    for (const Term& term : parts) {
+      if (term.atoms.size() != 1 || term.atoms[0]->kind != Atom::Kind::kMax) continue;
+      const Dim rest = dim - of_term(term);
+      const bool a = nonnegative(rest + term.atoms[0]->a * Dim(term.coefficient), cases - 1);
+      const bool b = nonnegative(rest + term.atoms[0]->b * Dim(term.coefficient), cases - 1);
+      if (term.coefficient > 0 ? a || b : a && b) return true;
+    }
+    return false;
+  }
+
   static Dim bind(const Atom& atom, const Bindings& bindings) {
     switch (atom.kind) {
       case Atom::Kind::kSymbol: {
@@ -213,12 +233,7 @@ std::vector<std::string> Dim::symbols() const {
   return {found.begin(), found.end()};
 }
 
-bool Dim::nonnegative() const {
-  if (!poly_) return number_ >= 0;
-  return std::ranges::all_of(poly_->terms, [](const Term& term) {
-    return term.coefficient >= 0 && std::ranges::all_of(term.atoms, [](const AtomPtr& atom) { return DimParts::nonnegative(*atom); });
-  });
-}
+bool Dim::nonnegative() const { return DimParts::nonnegative(*this, kMaxCases); }
 
 bool Dim::positive() const {
   if (!poly_) return number_ > 0;

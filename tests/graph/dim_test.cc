@@ -48,6 +48,14 @@ TEST(Dim, KnowsItsSignWhereThatIsSure) {
   EXPECT_TRUE(floor_div(kN, 2).nonnegative());
 }
 
+TEST(Dim, SeesThatAMinimumIsNoMoreThanWhatItIsOf) {
+  const Dim sliced = kSeq + 32 - max(kSeq, 32);  // min(seq, 32)
+  EXPECT_TRUE(sliced.nonnegative());
+  EXPECT_EQ(max(sliced, 0), sliced);
+  EXPECT_EQ(max(sliced, kSeq), kSeq);
+  EXPECT_FALSE((sliced - 1).nonnegative());
+}
+
 TEST(Dim, BindingGivesWhatNumbersGive) {
   std::mt19937 random(1);
   for (int turn = 0; turn < 300; ++turn) {
