@@ -32,7 +32,8 @@ int run_bench(const BenchOptions& options);
 struct CheckOptions {
   std::string model, folder;
   EngineFlags engine;
-  double rtol = 1e-4, atol = 1e-5;  ///< |a-b| <= atol*max|b| + rtol*|b| unless --absolute-atol; see check.cc
+  double rtol = 1e-4, atol = 1e-5;  ///< |a-b| <= atol*max|b| + rtol*|b|; see compare.h
+  bool absolute_atol = false;       ///< |a-b| <= atol + rtol*|b|, as NumPy and ONNX's own test data have it
   bool json = false;
 };
 int run_check(const CheckOptions& options);
