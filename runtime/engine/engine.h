@@ -54,6 +54,7 @@ class Executor {
 
   std::span<const TensorInfo> inputs() const;  ///< concrete shapes of this bucket
   std::span<const TensorInfo> outputs() const;
+  size_t arena_bytes() const;  ///< memory of its own, for everything between inputs and outputs
   const Plan& plan() const { return *plan_; }
 
  private:
@@ -90,6 +91,10 @@ class Model {
  private:
   struct State;
   explicit Model(std::unique_ptr<State> state);
+  Status try_smallest();
+  Status check_bindings(const graph::Bindings& bindings) const;
+  Result<std::shared_ptr<const Plan>> make_plan(const graph::Bindings& bindings);
+
   std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,34 @@
+// arena_memory.h: where each buffer of a schedule lies in one block of memory.
+//
+//   Packing packing = pack({{4096, 0, 2}, {1024, 1, 3}, {4096, 3, 4}});   // bytes, first step, last step
+//   packing.offsets[i], packing.bytes
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace serin::engine {
+
+inline constexpr size_t kArenaAlignment = 64;  // a cache line, and the widest vector register
+
+/// A buffer of `bytes` that must keep its contents from step `first` to step `last`, both included.
+struct Interval {
+  size_t bytes = 0;
+  int first = 0, last = 0;
+};
+
+struct Packing {
+  std::vector<size_t> offsets;  ///< one for each interval, multiples of kArenaAlignment
+  size_t bytes = 0;             ///< of the whole block
+};
+
+/// Greedy by size: no two intervals that share a step share a byte.
+Packing pack(std::span<const Interval> intervals);
+
+/// What no packing can be smaller than: the most bytes that are live in one step.
+size_t live_bytes(std::span<const Interval> intervals);
+
+constexpr size_t aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+
+}  // namespace serin::engine

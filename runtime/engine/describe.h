@@ -1,0 +1,32 @@
+// describe.h: a plan in words, for `serin inspect` and `serin bench`.
+#pragma once
+
+#include <string>
+
+#include "runtime/engine/engine.h"
+
+namespace serin::engine {
+
+struct DescribeOptions {
+  bool refusals = false;  ///< after each step the kernels that refused it, and why
+};
+
+/// A line for each step: the node, the kernel chosen, the shapes, where the result lies. Ends with the arena's size.
+std::string describe(const Plan& plan, const DescribeOptions& options = {});
+
+/// One step as data, for programs that read the plan.
+struct StepInfo {
+  struct Operand {
+    std::string name, dtype, shape, storage;
+    std::string place;  ///< "arena", "input", "output", "constant"
+    size_t offset = 0, bytes = 0;
+  };
+  std::string node, op, kernel;
+  std::vector<Operand> inputs, outputs;
+  size_t scratch_offset = 0, scratch_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> refusals;
+  std::vector<std::vector<StepInfo>> bodies;
+};
+std::vector<StepInfo> steps(const Plan& plan);
+
+}  // namespace serin::engine

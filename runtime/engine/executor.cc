@@ -1,0 +1,54 @@
+// executor.cc: what stands between a caller and the loop in runner.cc: a check that the tensors are the ones that were planned for.
+
+#include <string>
+#include <utility>
+
+#include "runtime/engine/executor_state.h"
+
+namespace serin::engine {
+
+namespace {
+
+std::string described(DType dtype, const Shape& shape) { return std::string(dtype_name(dtype)) + shape.str(); }
+
+Status check(const TensorInfo& expected, const TensorView& given, const char* kind, bool bounded) {
+  const bool fits =
+      given.dtype == expected.dtype && (bounded ? given.shape.rank() == expected.shape.rank() : given.shape == expected.shape);
+  if (!fits) {
+    return Error{Code::kInvalidArgument, std::string(kind) + " '" + expected.name + "' is planned as " +
+                                             described(expected.dtype, expected.shape) + ", got " + described(given.dtype, given.shape)};
+  }
+  if (!given.data && expected.shape.elements() != 0) {
+    return Error{Code::kInvalidArgument, std::string(kind) + " '" + expected.name + "' has no memory"};
+  }
+  return {};
+}
+
+Status check_count(size_t expected, size_t given, const char* kind) {
+  if (expected == given) return {};
+  return Error{Code::kInvalidArgument, "the model has " + std::to_string(expected) + " " + kind + ", got " + std::to_string(given)};
+}
+
+}  // namespace
+
+Executor::Executor(std::shared_ptr<const Plan> plan, std::unique_ptr<State> state) : plan_(std::move(plan)), state_(std::move(state)) {}
+Executor::~Executor() = default;
+
+std::span<const TensorInfo> Executor::inputs() const { return plan_->inputs; }
+
+std::span<const TensorInfo> Executor::outputs() const { return plan_->outputs; }
+
+size_t Executor::arena_bytes() const { return plan_->arena_bytes; }
+
+Status Executor::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  SERIN_CHECK(check_count(plan_->inputs.size(), inputs.size(), "inputs"));
+  SERIN_CHECK(check_count(plan_->outputs.size(), outputs.size(), "outputs"));
+  for (size_t i = 0; i < inputs.size(); ++i) SERIN_CHECK(check(plan_->inputs[i], inputs[i], "input", false));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& planned = plan_->program.tensor(plan_->program.outputs[i]);
+    SERIN_CHECK(check(plan_->outputs[i], outputs[i], "output", planned.storage != Storage::kFixed));
+  }
+  return state_->runner.run(inputs, outputs);
+}
+
+}  // namespace serin::engine

@@ -1,0 +1,138 @@
+// lowering_table.cc: every operator of the graph and the function that lowers it, in one place.
+
+#include "runtime/engine/lowering_table.h"
+
+namespace serin::engine {
+
+namespace {
+
+struct Row {
+  graph::Op op;
+  LowerFn lower;
+};
+
+using enum graph::Op;
+
+constexpr Row kRows[] = {
+    // One element at a time.
+    {kAbs, lower_unary},
+    {kCeil, lower_unary},
+    {kCos, lower_unary},
+    {kElu, lower_unary},
+    {kErf, lower_unary},
+    {kExp, lower_unary},
+    {kFloor, lower_unary},
+    {kGelu, lower_unary},
+    {kHardSigmoid, lower_unary},
+    {kHardSwish, lower_unary},
+    {kIsInf, lower_unary},
+    {kIsNaN, lower_unary},
+    {kLeakyRelu, lower_unary},
+    {kLog, lower_unary},
+    {kNeg, lower_unary},
+    {kNot, lower_unary},
+    {kReciprocal, lower_unary},
+    {kRelu, lower_unary},
+    {kRound, lower_unary},
+    {kSigmoid, lower_unary},
+    {kSign, lower_unary},
+    {kSin, lower_unary},
+    {kSoftplus, lower_unary},
+    {kSqrt, lower_unary},
+    {kTanh, lower_unary},
+    {kClip, lower_clip},
+    {kSwish, lower_swish},
+    {kCast, lower_cast},
+    {kAdd, lower_binary},
+    {kSub, lower_binary},
+    {kMul, lower_binary},
+    {kDiv, lower_binary},
+    {kMod, lower_binary},
+    {kPow, lower_pow},
+    {kEqual, lower_binary},
+    {kLess, lower_binary},
+    {kLessOrEqual, lower_binary},
+    {kGreater, lower_binary},
+    {kGreaterOrEqual, lower_binary},
+    {kAnd, lower_binary},
+    {kOr, lower_binary},
+    {kXor, lower_binary},
+    {kMax, lower_chain},
+    {kMin, lower_chain},
+    {kSum, lower_chain},
+    {kMean, lower_chain},
+    {kWhere, lower_where},
+    // Windows and products.
+    {kConv, lower_conv},
+    {kFusedConv, lower_conv},
+    {kMaxPool, lower_pool},
+    {kAveragePool, lower_pool},
+    {kGlobalAveragePool, lower_global_pool},
+    {kGlobalMaxPool, lower_global_pool},
+    {kMatMul, lower_matmul},
+    {kFusedMatMul, lower_fused_matmul},
+    {kGemm, lower_gemm},
+    // Along axes.
+    {kReduceL1, lower_reduce},
+    {kReduceL2, lower_reduce},
+    {kReduceMax, lower_reduce},
+    {kReduceMean, lower_reduce},
+    {kReduceMin, lower_reduce},
+    {kReduceProd, lower_reduce},
+    {kReduceSum, lower_reduce},
+    {kReduceSumSquare, lower_reduce},
+    {kArgMax, lower_arg_max},
+    {kArgMin, lower_arg_max},
+    {kCumSum, lower_cum_sum},
+    {kSoftmax, lower_softmax},
+    {kLogSoftmax, lower_softmax},
+    {kLayerNormalization, lower_layer_norm},
+    {kBatchNormalization, lower_batch_norm},
+    // Moving elements, or only looking at them differently.
+    {kIdentity, lower_view},
+    {kReshape, lower_view},
+    {kFlatten, lower_view},
+    {kSqueeze, lower_view},
+    {kUnsqueeze, lower_view},
+    {kTranspose, lower_transpose},
+    {kSlice, lower_slice},
+    {kSplit, lower_split},
+    {kExpand, lower_expand},
+    {kTile, lower_tile},
+    {kConcat, lower_concat},
+    {kPad, lower_pad},
+    {kGather, lower_gather},
+    {kNonZero, lower_non_zero},
+};
+
+std::string_view kind_name(graph::ValueKind kind) { return kind == graph::ValueKind::kSequence ? "a sequence" : "an optional"; }
+
+}  // namespace
+
+LowerFn lower_fn(graph::Op op) {
+  for (const Row& row : kRows) {
+    if (row.op == op) return row.lower;
+  }
+  return nullptr;
+}
+
+Result<Tensor> tensor_of(const graph::Graph& graph, graph::ValueId id, Bounds& bounds) {
+  const graph::Value& value = graph.value(id);
+  const auto refuse = [&](const std::string& why) { return Error{Code::kUnsupported, "'" + value.name + "' " + why}; };
+  Tensor tensor{.name = value.name, .dtype = value.type.dtype, .constant = value.constant};
+  if (value.type.kind != graph::ValueKind::kTensor)
+    return refuse("is " + std::string(kind_name(value.type.kind)) + ", which cannot be run yet");
+  if (value.constant) {
+    tensor.dtype = value.constant->dtype;
+    tensor.shape = value.constant->shape;
+  } else if (!value.type.shape) {
+    return refuse("has a rank that is not known");
+  } else {
+    SERIN_CHECK(bounds.apply(*value.type.shape, tensor));
+  }
+  if (tensor.dtype == DType::kString) return refuse("holds strings, which cannot be run yet");
+  if (tensor.dtype == DType::kUndefined) return refuse("has a type that is not known");
+  return tensor;
+}
+
+}  // namespace serin::engine

@@ -1,0 +1,185 @@
+// model.cc: a graph -> passes -> a Model that plans on demand.
+//
+// What could not run later is refused at load: a first plan is made for the smallest sizes that the shapes allow, which lowers every node and
+// asks the backend for every kernel. Constants are copied out of the file's memory, each into its own, so that the file is let go whatever
+// happens to it afterwards, and those that the passes folded away take no memory.
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/engine/executor_state.h"
+#include "runtime/engine/fold.h"
+#include "runtime/engine/optimize.h"
+#include "runtime/engine/plan_cache.h"
+
+namespace serin::engine {
+
+struct Model::State {
+  State(graph::Graph the_graph, const kernels::Backend& the_backend, LoadOptions the_options)
+      : graph(std::move(the_graph)), backend(the_backend), options(std::move(the_options)), cache(options.max_plans) {}
+
+  // Constant after construction.
+  graph::Graph graph;
+  const kernels::Backend& backend;
+  LoadOptions options;
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<std::string> symbols;
+  graph::Batchable batchable;
+  size_t constant_bytes = 0;
+  Folder folder;
+
+  kernels::PackedWeights weights;  // its own synchronisation
+
+  std::mutex mutex;
+  PlanCache cache;  // guarded by mutex
+};
+
+namespace {
+
+TensorInfo info_of(const graph::Value& value, std::string name) {
+  TensorInfo info{std::move(name), value.type.dtype, {}, value.type.shape.value_or(graph::Dims{})};
+  for (const graph::Dim& dim : info.dims) {
+    if (info.shape.rank() < Shape::kMaxRank) info.shape.push_back(dim.value().value_or(-1));
+  }
+  return info;
+}
+
+Status check_interface(const graph::Graph& graph) {
+  if (graph.outputs().empty()) return Error{Code::kUnsupported, "the model has no outputs"};
+  for (const graph::ValueId id : graph.inputs()) {
+    const graph::Value& value = graph.value(id);
+    if (value.type.kind != graph::ValueKind::kTensor)
+      return Error{Code::kUnsupported, "input '" + value.name + "' is not a tensor, which cannot be run yet"};
+    if (!value.type.shape) return Error{Code::kUnsupported, "input '" + value.name + "' does not say how many dimensions it has"};
+  }
+  return {};
+}
+
+/// Symbols of the inputs in the order in which they occur.
+std::vector<std::string> symbols_of(std::span<const TensorInfo> inputs) {
+  std::vector<std::string> symbols;
+  for (const TensorInfo& input : inputs) {
+    for (const graph::Dim& dim : input.dims) {
+      for (const std::string& symbol : dim.symbols()) {
+        if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) symbols.push_back(symbol);
+      }
+    }
+  }
+  return symbols;
+}
+
+/// Gives every constant memory of its own, once where several values share it.
+size_t detach_constants(graph::Graph& graph) {
+  std::map<uint64_t, graph::ConstantPtr> copies;
+  size_t bytes = 0;
+  for (size_t i = 0; i < graph.value_capacity(); ++i) {
+    const auto id = static_cast<graph::ValueId>(i);
+    const graph::ConstantPtr constant = graph.constant(id);
+    if (!constant || !constant->data || graph.reader_count(id) == 0) continue;
+    graph::ConstantPtr& copy = copies[constant->id];
+    if (!copy) {
+      copy = graph::make_constant(constant->dtype, constant->shape, constant->data.get());
+      bytes += copy->bytes();
+    }
+    graph.value(id).constant = copy;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kernels::Backend& backend, LoadOptions options) {
+  SERIN_CHECK(check_interface(graph));
+  auto state = std::make_unique<State>(std::move(graph), backend, std::move(options));
+  graph::Graph& g = state->graph;
+  SERIN_CHECK(graph::verify(g));
+  SERIN_CHECK(graph::infer_shapes(g));
+  SERIN_CHECK(optimize(g, state->folder, state->options));
+  state->constant_bytes = detach_constants(g);
+  state->batchable = graph::prove_batchable(g);
+  for (const graph::ValueId id : g.inputs()) state->inputs.push_back(info_of(g.value(id), g.value(id).name));
+  for (size_t i = 0; i < g.outputs().size(); ++i) {
+    const graph::Value& value = g.value(g.outputs()[i]);
+    state->outputs.push_back(info_of(value, i < g.output_names().size() ? g.output_names()[i] : value.name));
+  }
+  state->symbols = symbols_of(state->inputs);
+  std::shared_ptr<Model> model(new Model(std::move(state)));
+  SERIN_CHECK(model->try_smallest());
+  return model;
+}
+
+Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Model::~Model() = default;
+
+/// Plans with every symbol at 1, or at the first size at which the shapes agree with each other: a network with four poolings has no batch of
+/// images of one pixel. The plan is kept only where it is likely to be used, which is where the batch is all that varies.
+Status Model::try_smallest() {
+  Status first;
+  for (const int64_t size : {1, 2, 8, 32, 224}) {
+    graph::Bindings bindings;
+    for (const std::string& symbol : state_->symbols) bindings[symbol] = symbol == state_->batchable.symbol ? 1 : size;
+    auto plan = make_plan(bindings);
+    if (plan) {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->symbols.size() <= 1) state_->cache.insert(bindings, std::move(*plan));
+      return {};
+    }
+    if (size == 1) first = plan.error();
+    if (plan.error().code != Code::kInvalidArgument || state_->symbols.empty()) break;
+  }
+  return first;
+}
+
+Result<std::shared_ptr<const Plan>> Model::make_plan(const graph::Bindings& bindings) {
+  return Plan::make(state_->graph, bindings, {state_->backend, state_->weights, state_->folder, state_->options.threads});
+}
+
+Status Model::check_bindings(const graph::Bindings& bindings) const {
+  std::string known;
+  for (const std::string& symbol : state_->symbols) known.append(known.empty() ? "" : ", ").append(symbol);
+  for (const std::string& symbol : state_->symbols) {
+    const auto bound = bindings.find(symbol);
+    if (bound == bindings.end()) return Error{Code::kInvalidArgument, "dimension '" + symbol + "' has no size"};
+    if (bound->second < 1)
+      return Error{Code::kInvalidArgument, "dimension '" + symbol + "' must be at least 1, not " + std::to_string(bound->second)};
+  }
+  for (const auto& [symbol, size] : bindings) {
+    if (std::find(state_->symbols.begin(), state_->symbols.end(), symbol) != state_->symbols.end()) continue;
+    return Error{Code::kInvalidArgument, "the model has no dimension '" + symbol + "'; " +
+                                             (known.empty() ? "all of its dimensions are fixed" : "it has: " + known)};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& bindings) {
+  SERIN_CHECK(check_bindings(bindings));
+  std::shared_ptr<const Plan> plan;
+  {
+    const std::lock_guard lock(state_->mutex);
+    plan = state_->cache.find(bindings);
+  }
+  if (!plan) {
+    SERIN_TRY(std::shared_ptr<const Plan> made, make_plan(bindings));  // outside the lock: it may take a while
+    const std::lock_guard lock(state_->mutex);
+    plan = state_->cache.insert(bindings, std::move(made));
+  }
+  auto memory = std::make_unique<Executor::State>(*plan);
+  return std::unique_ptr<Executor>(new Executor(std::move(plan), std::move(memory)));
+}
+
+const graph::Graph& Model::graph() const { return state_->graph; }
+std::span<const TensorInfo> Model::inputs() const { return state_->inputs; }
+std::span<const TensorInfo> Model::outputs() const { return state_->outputs; }
+const graph::Batchable& Model::batchable() const { return state_->batchable; }
+std::vector<std::string> Model::symbols() const { return state_->symbols; }
+
+size_t Model::weight_bytes() const { return state_->constant_bytes + state_->weights.bytes(); }
+
+Model::CacheCounters Model::plan_cache() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->cache.counters();
+}
+
+}  // namespace serin::engine

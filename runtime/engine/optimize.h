@@ -1,0 +1,13 @@
+// optimize.h: the passes of runtime/graph, run for the engine: constants are folded on the reference kernels.
+#pragma once
+
+#include "runtime/base/result.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/fold.h"
+
+namespace serin::engine {
+
+/// kInvalidArgument for the name of a pass that does not exist.
+Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& options);
+
+}  // namespace serin::engine

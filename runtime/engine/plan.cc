@@ -1,0 +1,169 @@
+// plan.cc: lower, choose kernels, lay out memory.
+//
+// Kernels come before memory because their scratch regions are buffers like any other, alive during one step. So is the arena of an If's
+// bodies: only one of them runs, so they share it.
+
+#include "runtime/engine/plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace serin::engine {
+
+namespace {
+
+TensorInfo info_of(const Tensor& tensor, std::string name) {
+  return {std::move(name), tensor.dtype, tensor.shape, graph::dims_of(tensor.shape)};
+}
+
+bool computes_nothing(const Program& program, const Step& step) {
+  return std::all_of(step.outputs.begin(), step.outputs.end(),
+                     [&](TensorId id) { return program.tensor(id).storage == Storage::kFixed && program.tensor(id).bytes() == 0; });
+}
+
+/// The same constant without its data.
+graph::ConstantPtr without_data(const graph::Constant& constant) {
+  auto empty = std::make_shared<graph::Constant>(constant);
+  empty->data = nullptr;
+  return empty;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const graph::Bindings& bindings, const Context& context) {
+  SERIN_TRY(const graph::Graph bound, graph::bind(graph, bindings));
+  SERIN_TRY(Program program, lower(bound, context.folder));
+  SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(program), context));
+  for (size_t i = 0; i < plan->outputs.size() && i < graph.output_names().size(); ++i) plan->outputs[i].name = graph.output_names()[i];
+  return std::shared_ptr<const Plan>(std::move(plan));
+}
+
+Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& context) {
+  auto plan = std::make_unique<Plan>();
+  plan->program = std::move(program);
+  std::erase_if(plan->program.steps, [&](const Step& step) { return computes_nothing(plan->program, step); });
+  SERIN_CHECK(plan->prepare(context));
+  SERIN_CHECK(plan->number_symbols());
+  plan->let_go_of_packed_constants();
+  plan->place(assign_buffers(plan->program));
+  for (const TensorId id : plan->program.inputs) plan->inputs.push_back(info_of(plan->program.tensor(id), plan->program.tensor(id).name));
+  for (const TensorId id : plan->program.outputs) plan->outputs.push_back(info_of(plan->program.tensor(id), plan->program.tensor(id).name));
+  return plan;
+}
+
+Status Plan::prepare(const Context& context) {
+  steps.resize(program.steps.size());
+  reads_constant.assign(program.tensors.size(), false);
+  std::vector<std::string> refused;
+  Code code = Code::kUnsupported;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Status status = prepare_step(i, context);
+    if (status) continue;
+    refused.push_back("'" + program.steps[i].node + "' (" + std::string(graph::op_name(program.steps[i].op)) +
+                      "): " + status.error().message);
+    code = status.error().code;
+  }
+  if (refused.empty()) return {};
+  std::string message = std::to_string(refused.size()) + (refused.size() == 1 ? " node" : " nodes") + " cannot be run: ";
+  for (size_t i = 0; i < refused.size(); ++i) message.append(i ? "; " : "").append(refused[i]);
+  return Error{code, std::move(message)};
+}
+
+Status Plan::prepare_step(size_t i, const Context& context) {
+  Step& step = program.steps[i];
+  PreparedStep& prepared = steps[i];
+  if (!step.bodies.empty()) {
+    for (Program& body : step.bodies) {
+      if (body.outputs.empty()) {
+        prepared.bodies.push_back(nullptr);
+        continue;
+      }
+      SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(body), context));
+      prepared.scratch_bytes = std::max(prepared.scratch_bytes, plan->arena_bytes);
+      prepared.bodies.push_back(std::move(plan));
+    }
+    for (const TensorId id : step.inputs) reads_constant[static_cast<size_t>(program.root(id).first)] = true;
+    prepared.kernel_name = "if";
+    return {};
+  }
+
+  kernels::OpDesc desc{step.kernel, {}, {}};
+  const auto describe = [&](TensorId id) {
+    const Tensor& tensor = program.tensor(id);
+    const auto [root, offset] = program.root(id);
+    kernels::TensorDesc described{.dtype = tensor.dtype, .shape = tensor.shape, .bounded = tensor.storage != Storage::kFixed};
+    if (const graph::ConstantPtr& constant = program.tensor(root).constant; constant && constant->bytes() != 0) {
+      described.constant = constant->data.get() + offset;
+      if (offset == 0 && tensor.bytes() == constant->bytes()) described.constant_id = constant->id;
+    }
+    return described;
+  };
+  for (const TensorId id : step.inputs) desc.inputs.push_back(describe(id));
+  for (const TensorId id : step.outputs) desc.outputs.push_back(describe(id));
+
+  kernels::PrepareContext prepare_context{&context.weights, context.threads};
+  kernels::Prepared result = context.backend.prepare(desc, prepare_context);
+  for (kernels::Refusal& refusal : result.refusals) prepared.refusals.emplace_back(refusal.kernel, std::move(refusal.reason));
+  if (!result.kernel) {
+    return Error{Code::kUnsupported, prepared.refusals.empty() ? "no kernel" : prepared.refusals.back().second};
+  }
+  prepared.kernel_name = result.name;
+  prepared.scratch_bytes = result.kernel->scratch_bytes();
+  prepared.kernel = std::move(result.kernel);
+  for (size_t input = 0; input < step.inputs.size(); ++input) {
+    const bool packed = input < 32 && (prepared.kernel->packed_inputs() >> input & 1) != 0;
+    if (!packed) reads_constant[static_cast<size_t>(program.root(step.inputs[input]).first)] = true;
+  }
+  return {};
+}
+
+/// So that only the model decides how long the plain form of a packed weight lives.
+void Plan::let_go_of_packed_constants() {
+  for (size_t i = 0; i < program.tensors.size(); ++i) {
+    graph::ConstantPtr& constant = program.tensors[i].constant;
+    if (constant && !reads_constant[i]) constant = without_data(*constant);
+  }
+}
+
+/// A symbol is decided by the first step whose result has it, bare, as its last axis: NonZero. Everything that reads it comes later.
+Status Plan::number_symbols() {
+  std::vector<bool> known(program.symbols.size(), false);
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    steps[i].defines.assign(program.steps[i].outputs.size(), -1);
+    for (size_t output = 0; output < program.steps[i].outputs.size(); ++output) {
+      const Tensor& tensor = program.tensor(program.steps[i].outputs[output]);
+      for (const BoundedDim& dim : tensor.bounded) {
+        const auto undecided = [&](const auto& term) { return !known[static_cast<size_t>(term.first)]; };
+        if (std::none_of(dim.terms.begin(), dim.terms.end(), undecided)) continue;
+        const bool bare = dim.terms.size() == 1 && dim.fixed == 0 && dim.terms[0].second == 1 && dim.axis + 1 == tensor.shape.rank();
+        if (!bare || !std::holds_alternative<kernels::NonZero>(program.steps[i].kernel)) {
+          return Error{Code::kUnsupported, program.steps[i].label() + ": the size of '" + tensor.name +
+                                               "' depends on the data in a way that cannot be run yet"};
+        }
+        steps[i].defines[output] = dim.terms[0].first;
+        known[static_cast<size_t>(dim.terms[0].first)] = true;
+      }
+    }
+  }
+  return {};
+}
+
+void Plan::place(const Buffers& buffers) {
+  std::vector<Interval> intervals = buffers.intervals;
+  std::vector<size_t> scratch_steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].scratch_bytes == 0) continue;
+    intervals.push_back({steps[i].scratch_bytes, static_cast<int>(i), static_cast<int>(i)});
+    scratch_steps.push_back(i);
+  }
+  const Packing packing = pack(intervals);
+  arena_bytes = packing.bytes;
+  live_bytes = engine::live_bytes(intervals);
+  places = buffers.places;
+  for (Place& place : places) {
+    if (place.in == Place::In::kArena) place.offset += packing.offsets[static_cast<size_t>(place.index)];
+  }
+  for (size_t i = 0; i < scratch_steps.size(); ++i) steps[scratch_steps[i]].scratch_offset = packing.offsets[buffers.intervals.size() + i];
+}
+
+}  // namespace serin::engine

@@ -1,0 +1,57 @@
+// plan.h: a Program with memory and kernels: everything a run needs that does not change from run to run. Immutable, shared by executors.
+//
+// What `serin inspect --explain` prints and what `serin plan` will estimate is this structure itself.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "runtime/engine/buffers.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/fold.h"
+#include "runtime/engine/program.h"
+
+namespace serin::engine {
+
+/// A step with the kernel that runs it. An If has plans instead.
+struct PreparedStep {
+  std::unique_ptr<kernels::Kernel> kernel;
+  std::string kernel_name;
+  std::vector<std::pair<std::string, std::string>> refusals;  ///< rows that said no, and why
+  size_t scratch_offset = 0, scratch_bytes = 0;               ///< in the arena; for an If: the arena of the body that runs
+  std::vector<std::unique_ptr<const Plan>> bodies;            ///< then, else; null where it is never taken
+  std::vector<int> defines;                                   ///< for each output: the symbol that its last axis decides, or -1
+};
+
+class Plan {
+ public:
+  struct Context {
+    const kernels::Backend& backend;
+    kernels::PackedWeights& weights;
+    const Folder& folder;
+    int threads = 1;
+  };
+
+  /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.
+  static Result<std::shared_ptr<const Plan>> make(const graph::Graph& graph, const graph::Bindings& bindings, const Context& context);
+
+  Program program;
+  std::vector<PreparedStep> steps;  ///< one for each of program.steps
+  std::vector<Place> places;        ///< one for each tensor; arena places have their final offset
+  size_t arena_bytes = 0;
+  size_t live_bytes = 0;  ///< lower bound of arena_bytes
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<bool> reads_constant;  ///< by tensor: a kernel reads its plain form; the other constants have no data here
+
+ private:
+  Status prepare(const Context& context);
+  Status prepare_step(size_t i, const Context& context);
+  Status number_symbols();
+  void let_go_of_packed_constants();
+  void place(const Buffers& buffers);
+  static Result<std::unique_ptr<Plan>> make_from(Program program, const Context& context);
+};
+
+}  // namespace serin::engine

@@ -1,0 +1,81 @@
+// program.h: a graph lowered for one bucket of shapes: tensors with known sizes, and the steps that compute them.
+//
+//   graph::Graph  --lower()-->  Program  --Plan-->  offsets in the arena, prepared kernels
+//
+// A step is one kernel (or an If with its bodies). Reshapes are no steps: the result is a view, another shape on the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/op.h"
+#include "kernels/tensor.h"
+#include "runtime/base/result.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::engine {
+
+using TensorId = int32_t;
+inline constexpr TensorId kNoTensor = -1;
+
+/// When the size of a tensor is known.
+enum class Storage : uint8_t {
+  kFixed,    ///< at planning
+  kBounded,  ///< during the run, never above a bound known at planning (NonZero): planned at the bound
+  kDynamic,  ///< during the run, no bound: refused by name until there is a region for each run
+};
+std::string_view storage_name(Storage storage);
+
+/// A dimension that the data decides: fixed + sum(factor * size of symbol). The symbols are numbered within a Program.
+struct BoundedDim {
+  size_t axis = 0;
+  int64_t fixed = 0;
+  std::vector<std::pair<int, int64_t>> terms;  ///< symbol, factor
+};
+
+struct Tensor {
+  std::string name = {};
+  DType dtype = DType::kUndefined;
+  Shape shape = {};  ///< the upper bound where `storage` is kBounded
+  Storage storage = Storage::kFixed;
+  std::vector<BoundedDim> bounded = {};  ///< the axes of which that is so
+  graph::ConstantPtr constant = {};      ///< known at load
+  TensorId base = kNoTensor;             ///< a view: the same bytes as that tensor, from `offset` bytes on
+  size_t offset = 0;
+
+  size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtype_size(dtype); }
+};
+
+struct Program;
+
+struct Step {
+  std::string node;  ///< the graph's name, for messages: "conv1+bn1+relu1"
+  graph::Op op = graph::Op::kIdentity;
+  kernels::Op kernel = {};
+  std::vector<TensorId> inputs = {}, outputs = {};
+  std::vector<Program> bodies = {};  ///< If: then, else; inputs[0] is the condition, the rest are what the bodies read
+  std::string label() const;         ///< "node 'conv1' (Conv)"
+};
+
+struct Program {
+  std::vector<Tensor> tensors;
+  std::vector<Step> steps;                ///< in the order of execution
+  std::vector<TensorId> inputs, outputs;  ///< an output is never an input, a constant or a view: those were copied
+  std::vector<std::string> symbols;       ///< sizes that the data decides, by the graph's names
+
+  const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
+  Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
+  /// The tensor whose bytes `id` shows, and from which byte on.
+  std::pair<TensorId, size_t> root(TensorId id) const;
+};
+
+class Folder;
+
+/// Lowers a graph whose input dimensions are bound. Nodes that only constants feed are computed by `folder` on the way. kUnsupported naming
+/// every node that cannot be lowered, at once; kInvalidArgument where the graph contradicts itself.
+Result<Program> lower(const graph::Graph& graph, const Folder& folder);
+
+}  // namespace serin::engine

@@ -1,0 +1,95 @@
+// runner.cc: the loop. Everything that can be known before a run is in operands_ and calls_; a run patches the caller's pointers in and goes
+// through the calls.
+//
+// Sizes that the data decides: the step that decides one (NonZero) leaves it in its result's shape, from where it goes to sizes_; every later
+// operand whose shape depends on it is resized before its step.
+
+#include "runtime/engine/runner.h"
+
+namespace serin::engine {
+
+Runner::Runner(const Plan& plan, std::byte* arena) : plan_(plan), sizes_(plan.program.symbols.size(), 0) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.program.steps[i];
+    const PreparedStep& prepared = plan.steps[i];
+    Call call;
+    call.kernel = prepared.kernel.get();
+    call.stream.scratch = arena + prepared.scratch_offset;
+    for (size_t body = 0; body < prepared.bodies.size(); ++body) {
+      if (prepared.bodies[body]) call.bodies[body] = std::make_unique<Runner>(*prepared.bodies[body], call.stream.scratch);
+    }
+    call.first_input = operands_.size();
+    call.inputs = step.inputs.size();
+    call.outputs = step.outputs.size();
+    call.first_resize = resizes_.size();
+    for (const TensorId id : step.inputs) add_operand(id, arena);
+    for (const TensorId id : step.outputs) add_operand(id, arena);
+    call.resizes = resizes_.size() - call.first_resize;
+    for (const int symbol : prepared.defines) call.decides_sizes |= symbol >= 0;
+    calls_.push_back(std::move(call));
+  }
+}
+
+void Runner::add_operand(TensorId id, std::byte* arena) {
+  const Tensor& tensor = plan_.program.tensor(id);
+  const Place& place = plan_.places[static_cast<size_t>(id)];
+  TensorView view{tensor.dtype, tensor.shape, nullptr};
+  switch (place.in) {
+    case Place::In::kArena: view.data = arena + place.offset; break;
+    case Place::In::kInput: inputs_.push_back({operands_.size(), place.index, place.offset}); break;
+    case Place::In::kOutput: outputs_.push_back({operands_.size(), place.index, place.offset}); break;
+    case Place::In::kConstant: {
+      const graph::Constant& constant = *plan_.program.tensor(place.index).constant;
+      // Kernels write to outputs only, and a constant is never one.
+      if (constant.data) view.data = const_cast<std::byte*>(constant.data.get()) + place.offset;
+      break;
+    }
+    case Place::In::kNowhere: break;
+  }
+  for (const BoundedDim& dim : tensor.bounded) resizes_.push_back({operands_.size(), &dim});
+  operands_.push_back(view);
+}
+
+int64_t Runner::size_of(const BoundedDim& dim) const {
+  int64_t size = dim.fixed;
+  for (const auto& [symbol, factor] : dim.terms) size += factor * sizes_[static_cast<size_t>(symbol)];
+  return size;
+}
+
+Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  for (const External& at : inputs_) operands_[at.operand].data = inputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
+  for (const External& at : outputs_) operands_[at.operand].data = outputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
+
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    Call& call = calls_[i];
+    for (size_t r = call.first_resize; r < call.first_resize + call.resizes; ++r) {
+      operands_[resizes_[r].operand].shape[resizes_[r].dim->axis] = size_of(*resizes_[r].dim);
+    }
+    const std::span<const TensorView> in(operands_.data() + call.first_input, call.inputs);
+    const std::span<TensorView> out(operands_.data() + call.first_input + call.inputs, call.outputs);
+    if (call.kernel) {
+      const kernels::Fault fault = call.kernel->run(call.stream, in, out);
+      if (fault) return Error{Code::kInvalidArgument, plan_.program.steps[i].label() + ": " + *fault};
+    } else {
+      const auto& body = call.bodies[*in[0].as<const bool>() ? 0 : 1];
+      const Status status = body->run(in.subspan(1), out);
+      if (!status) return status.error().in(plan_.program.steps[i].label());
+    }
+    if (call.decides_sizes) learn_sizes(i);
+  }
+
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const BoundedDim& dim : plan_.program.tensor(plan_.program.outputs[i]).bounded) outputs[i].shape[dim.axis] = size_of(dim);
+  }
+  return {};
+}
+
+void Runner::learn_sizes(size_t step) {
+  const Call& call = calls_[step];
+  const std::vector<int>& defines = plan_.steps[step].defines;
+  for (size_t i = 0; i < defines.size(); ++i) {
+    if (defines[i] >= 0) sizes_[static_cast<size_t>(defines[i])] = operands_[call.first_input + call.inputs + i].shape.back();
+  }
+}
+
+}  // namespace serin::engine

@@ -1,0 +1,110 @@
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/engine/support.h"
+
+namespace serin::engine {
+namespace {
+
+using test::model_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kTwoSymbols = "x: f32[batch,seq]\ny = Softmax(x, axis=1)\nreturn y\n";
+
+TEST(Model, SaysWhatItTakesAndGives) {
+  const auto model = model_of("x: f32[batch,64]\nfc = MatMul(x, w[64,10])\nreturn fc as logits\n");
+  ASSERT_EQ(model->inputs().size(), 1u);
+  EXPECT_EQ(model->inputs()[0].name, "x");
+  EXPECT_EQ(model->inputs()[0].shape, (Shape{-1, 64}));
+  EXPECT_EQ(graph::print(model->inputs()[0].dims), "[batch,64]");
+  EXPECT_EQ(model->outputs()[0].name, "logits");
+  EXPECT_EQ(model->outputs()[0].shape, (Shape{-1, 10}));
+  EXPECT_THAT(model->symbols(), ElementsAre("batch"));
+  EXPECT_TRUE(model->batchable().yes) << model->batchable().why_not;
+}
+
+TEST(Model, KeepsTheOutputNamesOfTheFileInEachBucket) {
+  const auto model = model_of("x: f32[batch,64]\nfc = Neg(x)\nreturn fc as logits\n");
+  const auto executor = *model->executor({{"batch", 2}});
+  EXPECT_EQ(executor->outputs()[0].name, "logits");
+  EXPECT_EQ(executor->outputs()[0].shape, (Shape{2, 64}));
+}
+
+TEST(Model, EverySymbolMustHaveASize) {
+  const auto model = model_of(kTwoSymbols);
+  EXPECT_EQ(model->executor({{"batch", 1}}).error().message, "dimension 'seq' has no size");
+  EXPECT_EQ(model->executor({{"batch", 1}, {"seq", 0}}).error().message, "dimension 'seq' must be at least 1, not 0");
+  EXPECT_EQ(model->executor({{"batch", 1}, {"seq", 1}, {"width", 3}}).error().message,
+            "the model has no dimension 'width'; it has: batch, seq");
+}
+
+TEST(Model, PlansAreFoundByExactShapesAndTheOldestGoesFirst) {
+  const auto model = model_of(kTwoSymbols, test::reference(), {.max_plans = 2});
+  const auto plan = [&](int64_t batch, int64_t seq) { ASSERT_TRUE(model->executor({{"batch", batch}, {"seq", seq}})); };
+  const auto counters = [&] {
+    const Model::CacheCounters c = model->plan_cache();
+    return std::vector<uint64_t>{c.hits, c.misses, c.evictions};
+  };
+  plan(2, 3);
+  plan(3, 2);  // the same product, the same set of numbers: another plan
+  EXPECT_THAT(counters(), ElementsAre(0, 2, 0));
+  plan(2, 3);
+  EXPECT_THAT(counters(), ElementsAre(1, 2, 0));
+  plan(4, 4);  // evicts 3, 2
+  plan(2, 3);
+  EXPECT_THAT(counters(), ElementsAre(2, 3, 1));
+  plan(3, 2);
+  EXPECT_THAT(counters(), ElementsAre(2, 4, 2));
+}
+
+TEST(Model, AnExecutorOutlivesItsPlansPlaceInTheCacheAndTheModel) {
+  auto model = model_of("x: f32[n,2]\ny = MatMul(x, w:f32[2,1]{1.0,2.0})\nreturn y\n", test::best(), {.max_plans = 1});
+  auto executor = *model->executor({{"n", 1}});
+  ASSERT_TRUE(model->executor({{"n", 2}}));
+  model.reset();
+  EXPECT_THAT(test::run(*executor, {test::Tensor(Shape{1, 2}, std::vector<float>{3, 4})}).at(0).values<float>(), ElementsAre(11));
+}
+
+TEST(Model, ManyShapesDoNotGrowTheWeights) {
+  const auto model = model_of("x: f32[n,64]\ny = MatMul(x, w[64,64])\nreturn y\n", test::best(), {.max_plans = 4});
+  for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(model->executor({{"n", n}}));
+  const size_t bytes = model->weight_bytes();
+  for (int64_t n = 9; n <= 40; ++n) ASSERT_TRUE(model->executor({{"n", n}}));
+  EXPECT_LE(model->weight_bytes(), bytes);
+}
+
+TEST(Model, SeveralThreadsGetPlansAtOnce) {
+  const auto model = model_of(kTwoSymbols);
+  const auto work = [&model](int64_t start) {
+    for (int64_t i = 0; i < 20; ++i) {
+      auto executor = model->executor({{"batch", 1 + (start + i) % 3}, {"seq", 4}});
+      ASSERT_TRUE(executor);
+      test::run(**executor, {test::random_tensor((*executor)->inputs()[0].shape, 1)});
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < 4; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  const Model::CacheCounters counters = model->plan_cache();
+  EXPECT_EQ(counters.hits + counters.misses, 80u);
+}
+
+TEST(Model, ShapesThatOnlyLargerSizesAllowAreNoReasonToRefuse) {
+  EXPECT_EQ(test::refusal_of("x: f32[batch,1,h,w]\ny = Conv(x, k[1,1,3,3])\nreturn y\n"), "accepted");
+}
+
+TEST(Model, WithoutOutputsOrKnownRanksThereIsNothingToServe) {
+  EXPECT_EQ(test::refusal_of("x: f32[...]\ny = Neg(x)\nreturn y\n"), "input 'x' does not say how many dimensions it has");
+  EXPECT_EQ(test::refusal_of("x: sequence(f32[2])\nreturn x\n"), "input 'x' is not a tensor, which cannot be run yet");
+}
+
+TEST(Model, OnlyOnnxFilesAreRead) {
+  const auto model = Model::load("weights.bin", test::reference(), {});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().message, "weights.bin: only .onnx files can be read");
+}
+
+}  // namespace
+}  // namespace serin::engine
