@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "router/proxy/verdict.h"
 
@@ -81,11 +82,11 @@ void Exchange::begin() {
   attempt(split_.stable, canary ? Purpose::kFallback : Purpose::kDrawn);
 }
 
-void Exchange::attempt(size_t version, Purpose purpose) {
+void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
   const auto left = time_left();
   if (left <= std::chrono::nanoseconds(0))
     return finish(version, Error{Code::kDeadlineExceeded, "the deadline passed before a version answered"});
-  EndpointState& endpoint = service_.versions[version]->choose(lane_.random());
+  EndpointState& endpoint = service_.versions[version]->choose(lane_.random(), avoid);
   endpoint_ = &endpoint;
   endpoint.in_flight.fetch_add(1, std::memory_order_relaxed);
 
@@ -128,7 +129,7 @@ void Exchange::answered(size_t version, Purpose purpose, Time started, Result<ne
   const auto latency = std::chrono::steady_clock::now() - started;
   const rollout::Outcome outcome = classify(answer, spec_ != nullptr && target_.infer);
   if (purpose == Purpose::kDrawn && judged_) observe(version, outcome, latency, &answer);
-  endpoint_ = nullptr;
+  const EndpointState* used = std::exchange(endpoint_, nullptr);
   guard_deadline_ = net::Timer();
   service_.latency[version]->observe(std::chrono::duration<double>(latency).count());
 
@@ -138,12 +139,13 @@ void Exchange::answered(size_t version, Purpose purpose, Time started, Result<ne
     service_.retries->add();
     return attempt(split_.stable, Purpose::kShield);
   }
+  if (failover_helps(version, purpose, answer)) return attempt(version, Purpose::kFailover, used);
   const bool sampled = purpose == Purpose::kDrawn && judged_ && spec_ && version == split_.stable && split_.shadow_ppm > 0 &&
                        lane_.random() % rollout::kAll < split_.shadow_ppm;
   if (sampled) {
     Result<net::Response> copy = answer;
     finish(version, std::move(answer));
-    return mirror(std::move(copy));
+    return mirror(std::move(copy), used->index);
   }
   finish(version, std::move(answer));
 }
@@ -159,6 +161,7 @@ void Exchange::observe(size_t version, rollout::Outcome outcome, std::chrono::na
   observation.latency = latency;
   observation.endpoint = endpoint_->index;
   if (answer && *answer) observation.batch = batch_of(**answer);
+  observation.answered = !answer || *answer || answer->error().code != Code::kUnavailable;
   service_.controller->observe(service_.index, observation);
 }
 
@@ -172,7 +175,14 @@ bool Exchange::shield_allows(rollout::Outcome outcome) const {
   return false;
 }
 
-void Exchange::mirror(Result<net::Response> stable_answer) {
+// One endpoint of several went away before the health check saw it: its load is what the others get anyway, so this needs no budget. Once
+// only: a request that kills whoever takes it must not go round.
+bool Exchange::failover_helps(size_t version, Purpose purpose, const Result<net::Response>& answer) const {
+  return !answer && answer.error().code == Code::kUnavailable && purpose != Purpose::kFailover &&
+         service_.versions[version]->all().size() > 1 && time_left() > std::chrono::nanoseconds(0);
+}
+
+void Exchange::mirror(Result<net::Response> stable_answer, uint32_t stable_endpoint) {
   if (service_.mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_.mirrors_dropped->add();
   service_.mirrored.fetch_add(1, std::memory_order_relaxed);
   EndpointState& endpoint = service_.versions[split_.canary]->choose(lane_.random());
@@ -181,11 +191,13 @@ void Exchange::mirror(Result<net::Response> stable_answer) {
   outgoing.headers.set("x-serin-shadow", "1");
   // The call outlives its handle: nobody waits for it but the comparison.
   lane_.client.send(endpoint.config.origin, std::move(outgoing), service_.config->request_timeout,
-                    [self = shared_from_this(),
+                    [self = shared_from_this(), stable_endpoint, canary_endpoint = endpoint.index,
                      stable = std::make_shared<Result<net::Response>>(std::move(stable_answer))](const Result<net::Response>& canary) {
                       self->service_.mirrored.fetch_sub(1, std::memory_order_relaxed);
                       rollout::ShadowPair pair = compare(*stable, canary, self->spec_->guard, self->lane_.random());
                       pair.epoch = self->split_.epoch;
+                      pair.stable_endpoint = stable_endpoint;
+                      pair.canary_endpoint = canary_endpoint;
                       self->service_.controller->observe(self->service_.index, pair);
                     });
 }

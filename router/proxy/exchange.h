@@ -2,6 +2,7 @@
 //
 //   drawn -> attempt on an arm -> answer good ----------------------------> client
 //                              -> failed or refused on the canary -> shield: attempt on stable -> client
+//                              -> endpoint gone without an answer -> failover: the version's next endpoint, once -> client
 //            (stable's answer, sampled) -> mirrored to the canary, compared; the client has long been answered
 #pragma once
 
@@ -48,14 +49,15 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  enum class Purpose : uint8_t { kDrawn, kFallback, kForced, kShield };
+  enum class Purpose : uint8_t { kDrawn, kFallback, kForced, kShield, kFailover };
 
-  void attempt(size_t version, Purpose purpose);
+  void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   void answered(size_t version, Purpose purpose, Time started, Result<net::Response> answer);
   void in_flight_deadline();
   void observe(size_t version, rollout::Outcome outcome, std::chrono::nanoseconds latency, const Result<net::Response>* answer);
   bool shield_allows(rollout::Outcome outcome) const;
-  void mirror(Result<net::Response> stable_answer);
+  bool failover_helps(size_t version, Purpose purpose, const Result<net::Response>& answer) const;
+  void mirror(Result<net::Response> stable_answer, uint32_t stable_endpoint);
   void finish(size_t version, Result<net::Response> answer);
   void refuse(int status, const std::string& message);
   std::chrono::nanoseconds time_left() const;

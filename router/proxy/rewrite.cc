@@ -38,6 +38,29 @@ std::vector<std::string> listed_in_connection(const net::Headers& headers) {
   return names;
 }
 
+// The path was decoded once; written out again it must mean the same, so that nobody behind us decodes it a second time.
+std::string escape_path(std::string_view path) {
+  constexpr std::string_view kPlain = "-._~!$&'()*+,;=:@/", kHex = "0123456789ABCDEF";
+  std::string escaped;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (alphanumeric || kPlain.find(c) != std::string_view::npos)
+      escaped += c;
+    else
+      (escaped += '%').append({kHex[byte >> 4], kHex[byte & 15]});
+  }
+  return escaped;
+}
+
+// All that is there already, for a client may split the list over several lines, and then the peer.
+std::string forwarded_for(const net::Request& request) {
+  std::string list;
+  for (const net::Header& header : request.headers.all())
+    if (net::equal_ignoring_case(header.name, "x-forwarded-for")) list += header.value + ", ";
+  return list + request.peer.substr(0, request.peer.rfind(':'));
+}
+
 net::Headers end_to_end(const net::Headers& headers, auto& without) {
   const auto listed = listed_in_connection(headers);
   net::Headers kept;
@@ -71,12 +94,10 @@ std::optional<Target> parse_target(const net::Request& request) {
 net::Outgoing make_outgoing(const net::Request& request, const Target& target, const Endpoint& endpoint) {
   net::Outgoing outgoing;
   outgoing.method = request.method;
-  outgoing.target =
-      endpoint.path.empty() ? request.target : endpoint.path + target.rest + (request.query.empty() ? "" : "?" + request.query);
+  outgoing.target = endpoint.path.empty() ? request.target
+                                          : endpoint.path + escape_path(target.rest) + (request.query.empty() ? "" : "?" + request.query);
   outgoing.headers = end_to_end(request.headers, kOwn);
-  const auto forwarded = request.headers.get("X-Forwarded-For");
-  const std::string_view peer = std::string_view(request.peer).substr(0, request.peer.rfind(':'));
-  outgoing.headers.set("X-Forwarded-For", forwarded.empty() ? std::string(peer) : std::string(forwarded) + ", " + std::string(peer));
+  outgoing.headers.set("X-Forwarded-For", forwarded_for(request));
   return outgoing;
 }
 
