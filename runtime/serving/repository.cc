@@ -51,6 +51,13 @@ std::vector<std::string> folder_names(const fs::path& folder) {
   return names;
 }
 
+/// What clients may know of a failure: its cause, not where on this machine the repository lies, nor what is said beside it anyway.
+std::string for_clients(std::string message, std::string_view subject, const std::string& folder) {
+  if (message.starts_with(subject)) message.erase(0, subject.size());
+  for (size_t at = message.find(folder); at != std::string::npos; at = message.find(folder, at)) message.erase(at, folder.size());
+  return message;
+}
+
 }  // namespace
 
 std::shared_ptr<Version> ModelEntry::latest() const {
@@ -153,9 +160,10 @@ void Repository::load(const Key& key) {
     entry = {VersionState::kReady, "", *loaded};
     log::info("model '{}' version {}: ready", model, version);
   } else {
-    entry.reason = loaded.error().message;
+    const std::string& message = loaded.error().message;
+    entry.reason = for_clients(message, fmt::format("model '{}' version {}: ", model, version), folder_ + "/");
     if (!entry.version) entry.state = VersionState::kFailed;
-    log::error("{}{}", entry.reason, entry.version ? " (what was loaded before goes on serving)" : "");
+    log::error("{}{}", message, entry.version ? " (what was loaded before goes on serving)" : "");
   }
   update(key, std::move(entry));
 }

@@ -89,6 +89,11 @@ struct RestApi::Route {
     return route;
   }
 
+  Error not_ready(uint64_t number, const VersionEntry& held) const {
+    const std::string_view why = held.state == VersionState::kLoading ? "it is being loaded" : std::string_view(held.reason);
+    return {Code::kUnavailable, fmt::format("model '{}' version {} is not ready: {}", model, number, why)};
+  }
+
   /// The version asked for, ready to run.
   Result<std::shared_ptr<Version>> find(const Catalogue& catalogue) const {
     const auto unknown = [&](std::string_view what) {
@@ -96,16 +101,15 @@ struct RestApi::Route {
     };
     const auto entry = catalogue.models.find(model);
     if (entry == catalogue.models.end()) return unknown("");
+    const auto& versions = entry->second.versions;
     if (version.empty()) {
       if (auto latest = entry->second.latest()) return latest;
-      return Error{Code::kUnavailable, fmt::format("model '{}' is not ready: none of its versions is", model)};
+      return not_ready(versions.rbegin()->first, versions.rbegin()->second);
     }
-    for (const auto& [number, held] : entry->second.versions) {
+    for (const auto& [number, held] : versions) {
       if (std::to_string(number) != version) continue;
       if (held.version) return held.version;
-      return Error{Code::kUnavailable, held.state == VersionState::kLoading
-                                           ? fmt::format("model '{}' version {} is not ready: it is being loaded", model, version)
-                                           : fmt::format("model '{}' version {} is not ready: {}", model, version, held.reason)};
+      return not_ready(number, held);
     }
     return unknown(fmt::format(" version {}", version));
   }
