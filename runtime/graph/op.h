@@ -36,6 +36,7 @@
 namespace serin::graph {
 
 // X(enumerator suffix = printed name, minimum inputs, maximum inputs, outputs)   -1: any number
+// clang-format off
 #define SERIN_GRAPH_OPS(X)                                                                                                                 \
   X(Abs, 1, 1, 1)                                                                                                                          \
   X(Add, 2, 2, 1)                                                                                                                          \
@@ -58,6 +59,7 @@ namespace serin::graph {
                                                               X(Sum, 1, -1, 1) X(Swish, 1, 1, 1) X(Tanh, 1, 1, 1) X(Tile, 2, 2, 1)         \
                                                                   X(Transpose, 1, 1, 1) X(Unsqueeze, 1, 2, 1) X(Where, 3, 3, 1)            \
                                                                       X(Xor, 2, 2, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
+// clang-format on
 
 enum class Op : uint16_t {
 #define SERIN_X(name, min, max, out) k##name,
