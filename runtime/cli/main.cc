@@ -1,6 +1,8 @@
 // main.cc: the command line. Binds flags to the structs of commands.h and calls one function; a usage mistake is one line and exit code 2.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -17,17 +19,86 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--models", options->models, "folder with <name>/<version>/model.onnx")->required();
   command->add_option("--address", options->address, "address to listen on")->capture_default_str();
   command->add_option("--port", options->port, "HTTP port; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
-  command->add_option("--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+  command->add_option("--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
   command->add_option("--io-threads", options->io_threads, "threads for sockets")->capture_default_str()->check(CLI::Range(1, 64));
-  command->add_option("--threads", options->threads, "threads for computing; 0: as many as cores are granted")->capture_default_str()->check(CLI::Range(0, 1024));
-  command->add_option("--max-body-bytes", options->max_body_bytes, "largest request body")->capture_default_str()->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
-  command->add_option("--poll-seconds", options->poll_seconds, "how often the folder is looked at")->capture_default_str()->check(CLI::Range(0.05, 3600.0));
-  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")->capture_default_str()->check(CLI::Range(0.0, 3600.0));
+  command->add_option("--threads", options->threads, "threads for computing; 0: as many as cores are granted")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--max-body-bytes", options->max_body_bytes, "largest request body")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
+  command->add_option("--poll-seconds", options->poll_seconds, "how often the folder is looked at")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 3600.0));
+  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
   command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
   command->add_option("--isa", options->isa, "scalar, avx2 or avx512; default: the best there is");
   command->callback([options, &exit_code] { exit_code = run_serve(*options); });
+}
+
+/// What `bench`, `check` and `inspect` ask alike.
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  command.add_option("--threads", flags.threads, "threads for computing")->capture_default_str()->check(CLI::Range(1, 1024));
+  command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
+  command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
+}
+
+void add_sizes(CLI::App& command, EngineFlags& flags) {
+  const auto add = [&flags](const std::vector<std::string>& sizes) {
+    for (const std::string& size : sizes) {
+      const size_t equals = std::min(size.find('='), size.size());
+      const char* const end = size.data() + size.size();
+      int64_t value = 0;
+      const auto [rest, error] = std::from_chars(std::min(size.data() + equals + 1, end), end, value);
+      if (equals == 0 || error != std::errc() || rest != end) throw CLI::ValidationError("--dim", "'" + size + "' is not NAME=NUMBER");
+      flags.dims[size.substr(0, equals)] = value;
+    }
+  };
+  command.add_option_function<std::vector<std::string>>("--dim", add, "size of a symbolic dimension, e.g. seq=128; may come several times")
+      ->allow_extra_args(false);
+  command.add_option("--precision", flags.precision, "fp32")->capture_default_str();
+}
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("bench", "Measure how long one run of a model takes, without a server");
+  auto options = std::make_shared<BenchOptions>();
+  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("--batch", options->batch, "rows in one run")->capture_default_str();
+  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
+  command->add_flag("--json", options->json, "print one JSON object");
+  add_sizes(*command, options->engine);
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_bench(*options); });
+}
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("inspect", "Print a model's inputs, outputs and graph, before and after the passes");
+  auto options = std::make_shared<InspectOptions>();
+  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_flag("--explain", options->explain, "print the plan: the kernel of each step, what refused it, where results lie");
+  command->add_flag("--json", options->json, "print one JSON object");
+  add_sizes(*command, options->engine);
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_inspect(*options); });
+}
+
+void add_check(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("check", "Run a model on stored inputs and compare with stored outputs");
+  auto options = std::make_shared<CheckOptions>();
+  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("folder", options->folder, "folder with test_data_set_*/{input,output}_*.{pb,npy}, or one such data set")->required();
+  command->add_option("--rtol", options->rtol, "allowed error as a share of the expected element")->capture_default_str();
+  command->add_option("--atol", options->atol, "allowed error as a share of the largest expected element")->capture_default_str();
+  command->add_flag("--absolute-atol", options->absolute_atol, "--atol is an error as it stands, as in NumPy");
+  command->add_flag("--json", options->json, "print one JSON document");
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_check(*options); });
 }
 
 void add_load(CLI::App& app, int& exit_code) {
@@ -60,6 +131,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = kYes;
   add_serve(app, exit_code);
+  add_check(app, exit_code);
+  add_bench(app, exit_code);
+  add_inspect(app, exit_code);
   add_load(app, exit_code);
   try {
     app.parse(argc, argv);

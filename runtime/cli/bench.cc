@@ -1,0 +1,159 @@
+// bench.cc: `serin bench`: how long one run of a model takes, without a server around it.
+//
+// Random inputs, a warm-up, then runs one after the other until the time is over; each is timed by itself, so that the median is not blurred
+// by a machine that does something else now and then. items_per_s is what the whole stretch achieved.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <random>
+
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/engine_flags.h"
+
+namespace serin::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+int fail(const Error& error, int code) {
+  std::fprintf(stderr, "serin bench: %s\n", error.message.c_str());
+  return code;
+}
+
+/// Memory for the tensors of an interface.
+class Tensors {
+ public:
+  explicit Tensors(std::span<const engine::TensorInfo> infos) {
+    for (const engine::TensorInfo& info : infos) {
+      TensorView view{info.dtype, info.shape, nullptr};
+      memory_.emplace_back(view.bytes() + 1);
+      view.data = memory_.back().data();
+      views_.push_back(view);
+    }
+  }
+
+  /// Numbers in [-1, 1) for floats; 0 and 1 for the rest, which are indices, lengths or masks and must be in range.
+  void randomise() {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> number(-1.f, 1.f);
+    for (const TensorView& view : views_) {
+      const auto elements = static_cast<size_t>(view.elements());
+      std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});
+      if (view.dtype == DType::kFloat32)
+        std::generate_n(view.as<float>(), elements, [&] { return number(random); });
+      else if (view.dtype == DType::kFloat64)
+        std::generate_n(view.as<double>(), elements, [&] { return number(random); });
+      else if (view.dtype == DType::kFloat16)
+        std::generate_n(view.as<uint16_t>(), elements, [&] { return random() % 2 ? 0x3c00 : 0xbc00; });  // +1, -1
+      else if (view.dtype == DType::kBFloat16)
+        std::generate_n(view.as<uint16_t>(), elements, [&] { return random() % 2 ? 0x3f80 : 0xbf80; });
+      else
+        for (size_t i = 0; i < elements; ++i) view.as<std::byte>()[i * dtype_size(view.dtype)] = static_cast<std::byte>(random() % 2);
+    }
+  }
+
+  std::span<TensorView> views() { return views_; }
+
+ private:
+  std::vector<AlignedBuffer> memory_;
+  std::vector<TensorView> views_;
+};
+
+struct Timing {
+  std::vector<double> runs;  // milliseconds, sorted
+  double seconds = 0;
+  double quantile(double q) const { return runs[std::min(runs.size() - 1, static_cast<size_t>(q * static_cast<double>(runs.size())))]; }
+};
+
+Result<Timing> measure(engine::Executor& executor, double seconds) {
+  Tensors inputs(executor.inputs()), outputs(executor.outputs());
+  inputs.randomise();
+  const auto run_until = [&](double limit, size_t at_least, std::vector<double>& runs) -> Status {
+    const auto start = Clock::now();
+    while (runs.size() < at_least || milliseconds(Clock::now() - start) < limit * 1e3) {
+      const auto begin = Clock::now();
+      SERIN_CHECK(executor.run(inputs.views(), outputs.views()));
+      runs.push_back(milliseconds(Clock::now() - begin));
+    }
+    return {};
+  };
+  std::vector<double> warm_up;
+  SERIN_CHECK(run_until(std::min(0.2 * seconds, 1.0), 2, warm_up));
+  Timing timing;
+  const auto start = Clock::now();
+  SERIN_CHECK(run_until(seconds, 3, timing.runs));
+  timing.seconds = milliseconds(Clock::now() - start) / 1e3;
+  std::sort(timing.runs.begin(), timing.runs.end());
+  return timing;
+}
+
+int64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+void print(const boost::json::object& result, bool json) {
+  if (json) {
+    std::cout << boost::json::serialize(result) << "\n";
+    return;
+  }
+  for (const auto& [key, value] : result) {
+    std::cout << std::string(key) << std::string(key.size() < 16 ? 16 - key.size() : 1, ' ');
+    if (value.is_double())
+      std::printf("%.4g", value.get_double());
+    else if (value.is_string())
+      std::cout << std::string(value.get_string());
+    else
+      std::cout << boost::json::serialize(value);
+    std::cout << "\n" << std::flush;
+  }
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+  if (!(options.seconds > 0)) return fail({Code::kInvalidArgument, "--seconds must be more than 0"}, kUsage);
+  auto engine = make_engine(options.engine);
+  if (!engine) return fail(engine.error(), kUsage);
+
+  const auto start = Clock::now();
+  const auto model = engine::Model::load(options.model, *engine->backend, engine->options);
+  if (!model) return fail(model.error(), kCannotRun);
+  const auto bindings = bindings_of(**model, options.engine, options.batch);
+  if (!bindings) return fail(bindings.error(), kUsage);
+  auto executor = (*model)->executor(*bindings);
+  if (!executor) return fail(executor.error(), executor.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  const double load_ms = milliseconds(Clock::now() - start);
+
+  const auto timing = measure(**executor, options.seconds);
+  if (!timing) return fail(timing.error(), kCannotRun);
+  boost::json::object result;
+  result["model"] = options.model;
+  result["backend"] = engine->note;
+  result["precision"] = options.engine.precision;
+  result["batch"] = options.batch;
+  result["threads"] = options.engine.threads;
+  result["runs"] = timing->runs.size();
+  result["median_ms"] = timing->quantile(0.5);
+  result["p95_ms"] = timing->quantile(0.95);
+  result["min_ms"] = timing->runs.front();
+  result["items_per_s"] = static_cast<double>(options.batch) * static_cast<double>(timing->runs.size()) / timing->seconds;
+  result["arena_bytes"] = (*executor)->arena_bytes();
+  result["weight_bytes"] = (*model)->weight_bytes();
+  result["peak_rss_bytes"] = peak_rss_bytes();
+  result["load_ms"] = load_ms;
+  print(result, options.json);
+  return kYes;
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,71 @@
+// engine_flags.cc: what is checked here is the user's to mend (exit code 2); what the model cannot do is not (exit code 3).
+
+#include "runtime/cli/engine_flags.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/graph/passes/pass.h"
+
+namespace serin::cli {
+
+namespace {
+
+Error usage(std::string message) { return Error{Code::kInvalidArgument, std::move(message)}; }
+
+Result<kernels::Isa> parse_isa(const std::string& name) {
+  std::string allowed;
+  for (const kernels::Isa isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
+    if (isa > kernels::best_isa()) break;
+    if (name == kernels::isa_name(isa)) return isa;
+    allowed.append(allowed.empty() ? "" : ", ").append(kernels::isa_name(isa));
+  }
+  return usage("instruction set '" + name + "' is not one that this machine has; allowed: " + allowed);
+}
+
+Status check_passes(const std::vector<std::string>& disabled) {
+  std::string known;
+  for (const auto& pass : graph::all_passes({})) known.append(known.empty() ? "" : ", ").append(pass->name());
+  for (const std::string& name : disabled) {
+    const auto is_it = [&](const auto& pass) { return pass->name() == name; };
+    if (std::ranges::none_of(graph::all_passes({}), is_it)) return usage("there is no pass '" + name + "'; passes are " + known);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Engine> make_engine(const EngineFlags& flags) {
+  if (flags.precision != "fp32") return usage("precision '" + flags.precision + "' is not supported; allowed: fp32");
+  if (flags.threads < 1) return usage("--threads must be at least 1, not " + std::to_string(flags.threads));
+  SERIN_CHECK(check_passes(flags.disabled_passes));
+  kernels::CpuOptions cpu;
+  if (!flags.isa.empty()) {
+    SERIN_TRY(cpu.isa, parse_isa(flags.isa));
+  }
+  Engine engine;
+  engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
+  engine.options.threads = flags.threads;
+  engine.options.disabled_passes.insert(flags.disabled_passes.begin(), flags.disabled_passes.end());
+  return engine;
+}
+
+Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlags& flags, int64_t batch) {
+  if (batch < 1) return usage("--batch must be at least 1, not " + std::to_string(batch));
+  graph::Bindings bindings(flags.dims.begin(), flags.dims.end());
+  const std::vector<std::string> symbols = model.symbols();
+  std::string batch_symbol = model.batchable().symbol;
+  if (batch_symbol.empty() && std::find(symbols.begin(), symbols.end(), "batch") != symbols.end()) batch_symbol = "batch";
+  if (!batch_symbol.empty()) {
+    bindings.emplace(batch_symbol, batch);  // --dim wins
+  } else if (batch != 1) {
+    const std::string why = model.batchable().why_not.empty() ? "its dimensions are fixed" : model.batchable().why_not;
+    return usage("the model takes no batch of " + std::to_string(batch) + ": " + why);
+  }
+  for (const std::string& symbol : symbols) {
+    if (!bindings.contains(symbol)) return usage("dimension '" + symbol + "' has no size: give it with --dim " + symbol + "=N");
+  }
+  return bindings;
+}
+
+}  // namespace serin::cli

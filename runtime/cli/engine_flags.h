@@ -1,0 +1,27 @@
+// engine_flags.h: from the flags that `bench`, `check` and `inspect` share to a backend, options and bindings.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+#include "runtime/base/result.h"
+#include "runtime/cli/commands.h"
+#include "runtime/engine/engine.h"
+
+namespace serin::cli {
+
+struct Engine {
+  std::unique_ptr<kernels::Backend> backend;
+  std::string note;  ///< what was loaded: "cpu avx512, oneDNN 3.2.0"
+  engine::LoadOptions options;
+};
+
+/// kInvalidArgument for an unknown instruction set, precision or pass, saying what is allowed.
+Result<Engine> make_engine(const EngineFlags& flags);
+
+/// Sizes for the model's symbols: --dim, and --batch for the symbol that is the batch. kInvalidArgument naming a symbol that has no size, or
+/// saying why the model does not take batches.
+Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlags& flags, int64_t batch);
+
+}  // namespace serin::cli

@@ -1,0 +1,163 @@
+// inspect.cc: `serin inspect`: what is in a model file and what the engine makes of it.
+//
+// A model that cannot be run is still printed as far as it could be read, followed by the reason (exit code 3).
+
+#include <boost/json.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/engine_flags.h"
+#include "runtime/engine/describe.h"
+#include "runtime/formats/onnx/onnx.h"
+
+namespace serin::cli {
+
+namespace {
+
+namespace json = boost::json;
+
+int fail(const Error& error, int code) {
+  std::cout << std::flush;
+  std::fprintf(stderr, "serin inspect: %s\n", error.message.c_str());
+  return code;
+}
+
+json::array interface(const graph::Graph& graph, std::span<const graph::ValueId> ids, std::span<const std::string> names) {
+  json::array result;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const graph::Value& value = graph.value(ids[i]);
+    result.push_back({{"name", i < names.size() ? names[i] : value.name}, {"type", graph::print(value.type)}});
+  }
+  return result;
+}
+
+json::object parameters(const graph::Graph& graph) {
+  int64_t constants = 0, count = 0, bytes = 0;
+  for (size_t i = 0; i < graph.value_capacity(); ++i) {
+    const auto id = static_cast<graph::ValueId>(i);
+    const graph::ConstantPtr constant = graph.constant(id);
+    if (!constant || graph.reader_count(id) == 0) continue;
+    ++constants;
+    count += constant->elements();
+    bytes += static_cast<int64_t>(constant->bytes());
+  }
+  return {{"constants", constants}, {"count", count}, {"bytes", bytes}};
+}
+
+json::array operands(const std::vector<engine::StepInfo::Operand>& list) {
+  json::array result;
+  for (const auto& operand : list) {
+    result.push_back({{"name", operand.name},
+                      {"dtype", operand.dtype},
+                      {"shape", operand.shape},
+                      {"storage", operand.storage},
+                      {"place", operand.place},
+                      {"offset", operand.offset},
+                      {"bytes", operand.bytes}});
+  }
+  return result;
+}
+
+json::array steps(const std::vector<engine::StepInfo>& list) {
+  json::array result;
+  for (const engine::StepInfo& step : list) {
+    json::array refusals, bodies;
+    for (const auto& [row, why] : step.refusals) refusals.push_back({{"kernel", row}, {"why", why}});
+    for (const auto& body : step.bodies) bodies.push_back(steps(body));
+    result.push_back({{"node", step.node},
+                      {"op", step.op},
+                      {"kernel", step.kernel},
+                      {"inputs", operands(step.inputs)},
+                      {"outputs", operands(step.outputs)},
+                      {"scratch_bytes", step.scratch_bytes},
+                      {"refusals", std::move(refusals)},
+                      {"bodies", std::move(bodies)}});
+  }
+  return result;
+}
+
+std::string text(const json::value& value) { return value.is_string() ? std::string(value.get_string()) : json::serialize(value); }
+
+void print_interface(const char* title, const json::value& list) {
+  std::cout << title << "\n";
+  for (const json::value& item : list.get_array()) std::cout << "  " << text(item.at("name")) << ": " << text(item.at("type")) << "\n";
+}
+
+void print_text(const json::object& report) {
+  std::cout << "model " << text(report.at("model")) << "\n";
+  print_interface("inputs", report.at("inputs"));
+  print_interface("outputs", report.at("outputs"));
+  const json::value& parameters = report.at("parameters");
+  std::cout << "parameters " << text(parameters.at("count")) << " in " << text(parameters.at("constants")) << " constants, "
+            << text(parameters.at("bytes")) << " bytes\n";
+  std::cout << "\nas read\n" << text(report.at("before"));
+  if (!report.contains("after")) return;
+  std::cout << "\nafter the passes";
+  for (const json::value& pass : report.at("passes").get_array()) std::cout << " " << text(pass);
+  std::cout << "\n" << text(report.at("after"));
+  const json::value& batchable = report.at("batchable");
+  std::cout << "\nbatchable: "
+            << (batchable.as_bool() ? "yes, along '" + text(report.at("batch_symbol")) + "'" : "no: " + text(report.at("why_not"))) << "\n";
+}
+
+/// The plan for the sizes given; 1 where none is.
+Result<std::unique_ptr<engine::Executor>> plan(engine::Model& model, const EngineFlags& flags) {
+  graph::Bindings bindings(flags.dims.begin(), flags.dims.end());
+  for (const std::string& symbol : model.symbols()) bindings.emplace(symbol, 1);
+  return model.executor(bindings);
+}
+
+}  // namespace
+
+int run_inspect(const InspectOptions& options) {
+  auto engine = make_engine(options.engine);
+  if (!engine) return fail(engine.error(), kUsage);
+  auto graph = formats::read_onnx(options.model);
+  if (!graph) return fail(graph.error(), kCannotRun);
+  const auto inferred = graph::infer_shapes(*graph);
+
+  json::object report;
+  report["model"] = options.model;
+  report["inputs"] = interface(*graph, graph->inputs(), {});
+  report["outputs"] = interface(*graph, graph->outputs(), graph->output_names());
+  report["parameters"] = parameters(*graph);
+  report["before"] = graph::print(*graph, {.types = true});
+
+  json::array passes;
+  engine->options.after_pass = [&](const std::string& name, const graph::Graph&) { passes.emplace_back(name); };
+  auto model = inferred ? engine::Model::from_graph(std::move(*graph), *engine->backend, engine->options)
+                        : Result<std::shared_ptr<engine::Model>>(inferred.error());
+  std::string plan_text;
+  Status planned;
+  if (model) {
+    report["passes"] = std::move(passes);
+    report["after"] = graph::print((*model)->graph(), {.types = true, .names = true});
+    report["batchable"] = (*model)->batchable().yes;
+    report["batch_symbol"] = (*model)->batchable().symbol;
+    report["why_not"] = (*model)->batchable().why_not;
+    report["weight_bytes"] = (*model)->weight_bytes();
+    if (options.explain) {
+      const auto executor = plan(**model, options.engine);
+      if (executor) {
+        report["backend"] = engine->note;
+        report["arena_bytes"] = (*executor)->arena_bytes();
+        report["plan"] = steps(engine::steps((*executor)->plan()));
+        plan_text = engine->note + "\n" + engine::describe((*executor)->plan(), {.refusals = true});
+      } else {
+        planned = executor.error();
+      }
+    }
+  }
+  if (options.json) {
+    std::cout << json::serialize(report) << "\n";
+  } else {
+    print_text(report);
+    if (!plan_text.empty()) std::cout << "\nplan on " << plan_text;
+  }
+  if (!model) return fail(model.error(), kCannotRun);
+  if (!planned) return fail(planned.error(), planned.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  return kYes;
+}
+
+}  // namespace serin::cli
