@@ -78,6 +78,9 @@ rollout::ShadowPair compare(const Result<net::Response>& stable, const Result<ne
   rollout::ShadowPair pair;
   pair.stable = classify(stable, true);
   pair.canary = classify(canary, true);
+  if (stable) pair.stable_batch = batch_of(*stable);
+  if (canary) pair.canary_batch = batch_of(*canary);
+  pair.canary_answered = canary || canary.error().code != Code::kUnavailable;
   if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk || guard.compare == Guard::Compare::kOff) return pair;
 
   const auto a = protocol::decode_infer_response(stable->body);
