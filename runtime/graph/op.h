@@ -37,28 +37,22 @@ namespace serin::graph {
 
 // X(enumerator suffix = printed name, minimum inputs, maximum inputs, outputs)   -1: any number
 // clang-format off
-#define SERIN_GRAPH_OPS(X)                                                                                                                 \
-  X(Abs, 1, 1, 1)                                                                                                                          \
-  X(Add, 2, 2, 1)                                                                                                                          \
-  X(And, 2, 2, 1)                                                                                                                          \
-  X(ArgMax, 1, 1, 1) X(ArgMin, 1, 1, 1) X(AveragePool, 1, 1, 1) X(BatchNormalization, 5, 5, 1) X(Cast, 1, 1, 1) X(Ceil, 1, 1, 1)           \
-      X(Clip, 1, 3, 1) X(Concat, 1, -1, 1) X(ConstantOfShape, 1, 1, 1) X(Conv, 2, 3, 1) X(Cos, 1, 1, 1) X(CumSum, 2, 2, 1) X(Div, 2, 2, 1) \
-          X(Elu, 1, 1, 1) X(Equal, 2, 2, 1) X(Erf, 1, 1, 1) X(Exp, 1, 1, 1) X(Expand, 2, 2, 1) X(Flatten, 1, 1, 1) X(Floor, 1, 1, 1)       \
-              X(Gather, 2, 2, 1) X(Gelu, 1, 1, 1) X(Gemm, 2, 3, 1) X(GlobalAveragePool, 1, 1, 1) X(GlobalMaxPool, 1, 1, 1)                 \
-                  X(Greater, 2, 2, 1) X(GreaterOrEqual, 2, 2, 1) X(HardSigmoid, 1, 1, 1) X(HardSwish, 1, 1, 1) X(Identity, 1, 1, 1)        \
-                      X(If, 1, -1, -1) X(IsInf, 1, 1, 1) X(IsNaN, 1, 1, 1) X(LayerNormalization, 2, 3, 1) X(LeakyRelu, 1, 1, 1)            \
-                          X(Less, 2, 2, 1) X(LessOrEqual, 2, 2, 1) X(Log, 1, 1, 1) X(LogSoftmax, 1, 1, 1) X(Loop, 2, -1, -1)               \
-                              X(MatMul, 2, 2, 1) X(Max, 1, -1, 1) X(MaxPool, 1, 1, 1) X(Mean, 1, -1, 1) X(Min, 1, -1, 1) X(Mod, 2, 2, 1)   \
-                                  X(Mul, 2, 2, 1) X(Neg, 1, 1, 1) X(NonZero, 1, 1, 1) X(Not, 1, 1, 1) X(Or, 2, 2, 1) X(Pad, 1, 3, 1)       \
-                                      X(Pow, 2, 2, 1) X(Range, 3, 3, 1) X(Reciprocal, 1, 1, 1) X(ReduceL1, 1, 2, 1) X(ReduceL2, 1, 2, 1)   \
-                                          X(ReduceMax, 1, 2, 1) X(ReduceMean, 1, 2, 1) X(ReduceMin, 1, 2, 1) X(ReduceProd, 1, 2, 1)        \
-                                              X(ReduceSum, 1, 2, 1) X(ReduceSumSquare, 1, 2, 1) X(Relu, 1, 1, 1) X(Reshape, 2, 2, 1)       \
-                                                  X(Round, 1, 1, 1) X(Shape, 1, 1, 1) X(Sigmoid, 1, 1, 1) X(Sign, 1, 1, 1) X(Sin, 1, 1, 1) \
-                                                      X(Size, 1, 1, 1) X(Slice, 1, 5, 1) X(Softmax, 1, 1, 1) X(Softplus, 1, 1, 1)          \
-                                                          X(Split, 1, 2, -1) X(Sqrt, 1, 1, 1) X(Squeeze, 1, 2, 1) X(Sub, 2, 2, 1)          \
-                                                              X(Sum, 1, -1, 1) X(Swish, 1, 1, 1) X(Tanh, 1, 1, 1) X(Tile, 2, 2, 1)         \
-                                                                  X(Transpose, 1, 1, 1) X(Unsqueeze, 1, 2, 1) X(Where, 3, 3, 1)            \
-                                                                      X(Xor, 2, 2, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
+#define SERIN_GRAPH_OPS(X) \
+  X(Abs, 1, 1, 1) X(Add, 2, 2, 1) X(And, 2, 2, 1) X(ArgMax, 1, 1, 1) X(ArgMin, 1, 1, 1) X(AveragePool, 1, 1, 1) \
+  X(BatchNormalization, 5, 5, 1) X(Cast, 1, 1, 1) X(Ceil, 1, 1, 1) X(Clip, 1, 3, 1) X(Concat, 1, -1, 1) X(ConstantOfShape, 1, 1, 1) \
+  X(Conv, 2, 3, 1) X(Cos, 1, 1, 1) X(CumSum, 2, 2, 1) X(Div, 2, 2, 1) X(Elu, 1, 1, 1) X(Equal, 2, 2, 1) X(Erf, 1, 1, 1) \
+  X(Exp, 1, 1, 1) X(Expand, 2, 2, 1) X(Flatten, 1, 1, 1) X(Floor, 1, 1, 1) X(Gather, 2, 2, 1) X(Gelu, 1, 1, 1) X(Gemm, 2, 3, 1) \
+  X(GlobalAveragePool, 1, 1, 1) X(GlobalMaxPool, 1, 1, 1) X(Greater, 2, 2, 1) X(GreaterOrEqual, 2, 2, 1) X(HardSigmoid, 1, 1, 1) \
+  X(HardSwish, 1, 1, 1) X(Identity, 1, 1, 1) X(If, 1, -1, -1) X(IsInf, 1, 1, 1) X(IsNaN, 1, 1, 1) X(LayerNormalization, 2, 3, 1) \
+  X(LeakyRelu, 1, 1, 1) X(Less, 2, 2, 1) X(LessOrEqual, 2, 2, 1) X(Log, 1, 1, 1) X(LogSoftmax, 1, 1, 1) X(Loop, 2, -1, -1) \
+  X(MatMul, 2, 2, 1) X(Max, 1, -1, 1) X(MaxPool, 1, 1, 1) X(Mean, 1, -1, 1) X(Min, 1, -1, 1) X(Mod, 2, 2, 1) X(Mul, 2, 2, 1) \
+  X(Neg, 1, 1, 1) X(NonZero, 1, 1, 1) X(Not, 1, 1, 1) X(Or, 2, 2, 1) X(Pad, 1, 3, 1) X(Pow, 2, 2, 1) X(Range, 3, 3, 1) \
+  X(Reciprocal, 1, 1, 1) X(ReduceL1, 1, 2, 1) X(ReduceL2, 1, 2, 1) X(ReduceMax, 1, 2, 1) X(ReduceMean, 1, 2, 1) \
+  X(ReduceMin, 1, 2, 1) X(ReduceProd, 1, 2, 1) X(ReduceSum, 1, 2, 1) X(ReduceSumSquare, 1, 2, 1) X(Relu, 1, 1, 1) \
+  X(Reshape, 2, 2, 1) X(Round, 1, 1, 1) X(Shape, 1, 1, 1) X(Sigmoid, 1, 1, 1) X(Sign, 1, 1, 1) X(Sin, 1, 1, 1) X(Size, 1, 1, 1) \
+  X(Slice, 1, 5, 1) X(Softmax, 1, 1, 1) X(Softplus, 1, 1, 1) X(Split, 1, 2, -1) X(Sqrt, 1, 1, 1) X(Squeeze, 1, 2, 1) \
+  X(Sub, 2, 2, 1) X(Sum, 1, -1, 1) X(Swish, 1, 1, 1) X(Tanh, 1, 1, 1) X(Tile, 2, 2, 1) X(Transpose, 1, 1, 1) X(Unsqueeze, 1, 2, 1) \
+  X(Where, 3, 3, 1) X(Xor, 2, 2, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
 // clang-format on
 
 enum class Op : uint16_t {
