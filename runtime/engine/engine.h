@@ -36,7 +36,8 @@ struct TensorInfo {
 struct LoadOptions {
   int threads = 1;  ///< cores for one executor
   std::set<std::string, std::less<>> disabled_passes;
-  size_t max_plans = 16;  ///< plans kept by executor(); exact keys, least recently used goes first
+  size_t max_arena_bytes = size_t{8} << 30;  ///< a bucket that needs more is refused before anything is allocated
+  size_t max_plans = 16;                     ///< plans kept by executor(); exact keys, least recently used goes first
   /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
   std::function<void(const std::string&, const graph::Graph&)> after_pass;
 };

@@ -133,7 +133,8 @@ Status Model::try_smallest() {
 }
 
 Result<std::shared_ptr<const Plan>> Model::make_plan(const graph::Bindings& bindings) {
-  return Plan::make(state_->graph, bindings, {state_->backend, state_->weights, state_->folder, state_->options.threads});
+  return Plan::make(state_->graph, bindings,
+                    {state_->backend, state_->weights, state_->folder, state_->options.threads, state_->options.max_arena_bytes});
 }
 
 Status Model::check_bindings(const graph::Bindings& bindings) const {

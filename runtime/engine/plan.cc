@@ -34,6 +34,10 @@ Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const 
   SERIN_TRY(const graph::Graph bound, graph::bind(graph, bindings));
   SERIN_TRY(Program program, lower(bound, context.folder));
   SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(program), context));
+  if (plan->arena_bytes > context.max_arena_bytes) {
+    return Error{Code::kTooLarge, "these sizes need an arena of " + std::to_string(plan->arena_bytes) + " bytes, more than the limit of " +
+                                      std::to_string(context.max_arena_bytes)};
+  }
   for (size_t i = 0; i < plan->outputs.size() && i < graph.output_names().size(); ++i) plan->outputs[i].name = graph.output_names()[i];
   return std::shared_ptr<const Plan>(std::move(plan));
 }

@@ -32,6 +32,7 @@ class Plan {
     kernels::PackedWeights& weights;
     const Folder& folder;
     int threads = 1;
+    size_t max_arena_bytes = SIZE_MAX;
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.

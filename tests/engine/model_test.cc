@@ -95,6 +95,16 @@ TEST(Model, ShapesThatOnlyLargerSizesAllowAreNoReasonToRefuse) {
   EXPECT_EQ(test::refusal_of("x: f32[batch,1,h,w]\ny = Conv(x, k[1,1,3,3])\nreturn y\n"), "accepted");
 }
 
+TEST(Model, ABucketAboveTheMemoryLimitIsRefusedWithItsBytes) {
+  const auto model =
+      model_of("x: f32[n,1]\nt = Transpose(x, perm=[1,0])\ns = Mul(x, t)\ny = Softmax(s, axis=1)\nz = ReduceSum(y)\nreturn z\n");
+  ASSERT_TRUE(model->executor({{"n", 16}}));
+  const auto executor = model->executor({{"n", 100000}});
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().code, Code::kTooLarge);
+  EXPECT_EQ(executor.error().message, "these sizes need an arena of 80000000000 bytes, more than the limit of 8589934592");
+}
+
 TEST(Model, WithoutOutputsOrKnownRanksThereIsNothingToServe) {
   EXPECT_EQ(test::refusal_of("x: f32[...]\ny = Neg(x)\nreturn y\n"), "input 'x' does not say how many dimensions it has");
   EXPECT_EQ(test::refusal_of("x: sequence(f32[2])\nreturn x\n"), "input 'x' is not a tensor, which cannot be run yet");
