@@ -123,6 +123,55 @@ void add_load(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = run_load(*options); });
 }
 
+void add_route(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("route", "Split traffic between model versions, judge every answer, roll back by itself");
+  auto options = std::make_shared<RouteOptions>();
+  command->add_option("--config", options->config, "router.yaml (router/README.md has every key)")->required();
+  command->add_flag("--check", options->check, "read the configuration, say what is wrong with it, end");
+  command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
+  command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
+  command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
+  command->callback([options, &exit_code] { exit_code = run_route(*options); });
+}
+
+void add_rollout(CLI::App& app, int& exit_code) {
+  auto* group = app.add_subcommand("rollout", "Steer the router: start a rollout, watch it, pause, promote, abort");
+  group->require_subcommand(1);
+  auto options = std::make_shared<RolloutOptions>();
+  const auto add = [&](const char* action, const char* what, bool service_required = true) {
+    auto* command = group->add_subcommand(action, what);
+    auto* service = command->add_option("service", options->service, "service in router.yaml");
+    if (service_required) service->required();
+    command->add_option("--admin", options->admin, "HOST:PORT of the router's admin API")->capture_default_str();
+    command->add_flag("--json", options->json, "print the router's answer as JSON");
+    command->callback([options, &exit_code, action] {
+      options->action = action;
+      exit_code = run_rollout(*options);
+    });
+    return command;
+  };
+  const auto add_reason = [&](CLI::App* command) { command->add_option("--reason", options->reason, "a sentence for the audit log"); };
+
+  auto* start = add("start", "Begin a rollout; with --wait: 0 promoted, 3 rolled back, 4 inconclusive");
+  start->add_option("--canary", options->canary, "version to roll out");
+  start->add_option("--steps", options->steps, "weights in percent, each until certified, e.g. 5,25,50,100");
+  start->add_option("--spec", options->spec_file, "document of kind Rollout, YAML or JSON");
+  start->add_flag("--wait", options->wait, "until the verdict");
+  add("status", "Say how a rollout stands; without a service: all of them", /*service_required=*/false);
+  add("watch", "Print a line for every change until the verdict");
+  auto* set_weight = add("set-weight", "Give the canary this share of traffic and pause the steps");
+  set_weight->add_option("percent", options->weight, "0 to 100, at most four decimals")->required();
+  add_reason(set_weight);
+  add_reason(add("pause", "Hold the weight where it is"));
+  add_reason(add("resume", "Go on with the steps, or pass a manual gate"));
+  add_reason(add("promote", "Give the canary all traffic now, without further evidence"));
+  add_reason(add("abort", "Give stable all traffic now"));
+  add("history", "Print the audit log")
+      ->add_option("--limit", options->limit, "entries")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -135,6 +184,8 @@ int main(int argc, char** argv) {
   add_bench(app, exit_code);
   add_inspect(app, exit_code);
   add_load(app, exit_code);
+  add_route(app, exit_code);
+  add_rollout(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version

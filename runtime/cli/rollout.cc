@@ -1,0 +1,241 @@
+// rollout.cc: `serin rollout`: one request to the router's admin API, or a few in a row for --wait and watch.
+//
+// What a person mistyped is found here, before anything is sent (exit 2); what the router refuses is its sentence (exit 1). --json prints the
+// router's answer as it came, so that pipelines read one format whoever asked.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "router/rollout/spec.h"
+#include "runtime/base/config.h"
+#include "runtime/base/file.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/rollout_text.h"
+#include "runtime/net/client.h"
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::chrono::seconds kTimeout{30};
+constexpr std::chrono::milliseconds kPoll{250};
+constexpr size_t kLargestSpec = 1 << 20;
+
+/// Ends the subcommand: what to say and which code to end with.
+struct Failure {
+  std::string message;
+  int exit_code = kUsage;
+};
+
+[[noreturn]] void refuse(std::string message) { throw Failure{std::move(message)}; }
+
+std::string escaped(const std::string& segment) {
+  std::string out;
+  for (const char c : segment) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' || c == '~';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+std::string actor() {
+  const char* user = std::getenv("USER");
+  return user != nullptr && *user != '\0' ? user : fmt::format("uid {}", ::getuid());
+}
+
+class Admin {
+ public:
+  explicit Admin(const std::string& address) : address_(address) {
+    const auto url = net::parse_url("http://" + address);
+    if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT", address));
+    origin_ = {url->host, url->port};
+  }
+
+  /// The body of a 2xx answer.
+  std::string get(const std::string& target) const { return call("GET", target, ""); }
+  std::string post(const std::string& target, const std::string& body) const { return call("POST", target, body); }
+
+ private:
+  std::string call(const std::string& method, const std::string& target, const std::string& body) const {
+    net::Outgoing request{.method = method, .target = target};
+    request.headers.set("x-serin-actor", actor());
+    if (!body.empty()) {
+      request.headers.set("Content-Type", "application/yaml");
+      request.body = std::make_shared<const std::string>(body);
+    }
+    const auto response = net::fetch(origin_, std::move(request), kTimeout);
+    if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
+    if (response->status / 100 == 2) return response->body;
+    throw Failure{error_text(*response), kNo};
+  }
+
+  static std::string error_text(const net::Response& response) {
+    boost::system::error_code failure;
+    const json::value body = json::parse(response.body, failure);
+    const json::value* error = failure || !body.is_object() ? nullptr : body.as_object().if_contains("error");
+    if (error != nullptr && error->is_string()) return std::string(std::string_view(error->as_string()));
+    return fmt::format("the router answered {} {}", response.status, net::reason_phrase(response.status));
+  }
+
+  std::string address_;
+  net::Origin origin_;
+};
+
+std::string phase_of(const json::value& status) {
+  const json::value& rollout = status.at("rollout");
+  return rollout.is_null() ? "" : std::string(std::string_view(rollout.at("phase").as_string()));
+}
+
+bool is_over(const std::string& phase) { return phase == "Succeeded" || phase == "RolledBack"; }
+
+int exit_code_of(const std::string& phase) { return phase == "Succeeded" ? kYes : phase == "RolledBack" ? kRolledBack : kInconclusive; }
+
+/// "5,25,50" -> "steps: [5, 25, 50]\n", each checked.
+std::string steps_line(const std::string& steps) {
+  std::string line;
+  size_t begin = 0;
+  while (begin <= steps.size()) {
+    const size_t end = std::min(steps.find(',', begin), steps.size());
+    const auto weight = rollout::parse_weight(steps.substr(begin, end - begin));
+    if (!weight) refuse(fmt::format("--steps {}: {}", steps, weight.error().message));
+    line += fmt::format("{}{}", line.empty() ? "" : ", ", steps.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return fmt::format("steps: [{}]\n", line);
+}
+
+std::string version_text(const config::Node& node) {
+  const auto version = node.is_map() ? node.find("version") : node;
+  const auto text = version ? version->text() : Result<std::string>(Error{});
+  return text ? *text : "";
+}
+
+/// The document to send: the file's, with what the command line adds to it. The two must not contradict each other.
+std::string read_document(const RolloutOptions& options) {
+  std::string text, added;
+  std::string name = "command line";
+  if (!options.spec_file.empty()) {
+    auto file = read_file(options.spec_file, kLargestSpec);
+    if (!file) refuse(fmt::format("--spec {}", file.error().message));
+    text = *std::move(file);
+    name = options.spec_file;
+  }
+  const auto given = config::Node::parse(text, name);
+  if (!given) refuse(given.error().message);
+  const auto add = [&](const char* key, const std::string& value, const std::string& line) {
+    if (value.empty()) return;
+    const auto present = given->find(key);
+    if (!present)
+      added += line;
+    else if (version_text(*present) != value)
+      refuse(fmt::format("{}, but the command line says {}", present->error("is given there").message, value));
+  };
+  add("service", options.service, fmt::format("service: {}\n", json::serialize(json::value(options.service))));
+  add("canary", options.canary, fmt::format("canary: {{version: {}}}\n", json::serialize(json::value(options.canary))));
+  if (!options.steps.empty()) add("steps", options.steps, steps_line(options.steps));
+  if (!added.empty() && !text.empty()) {
+    const size_t first = text.find_first_not_of(" \t\r\n");
+    if (first != std::string::npos && text[first] == '{')
+      refuse(fmt::format("{}: name the service, the canary and the steps inside a JSON document", name));
+    if (!text.ends_with('\n')) text += '\n';
+  }
+  text += added;
+  const auto document = config::Node::parse(text, name);
+  if (!document) refuse(document.error().message);
+  if (const auto spec = rollout::parse_spec(*document); !spec) refuse(spec.error().message);
+  return text;
+}
+
+void print(const RolloutOptions& options, const std::string& body, std::string (*for_people)(const json::value&)) {
+  std::fputs(options.json ? body.c_str() : for_people(json::parse(body)).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+/// Follows one service until its rollout is over (or has become inconclusive, where somebody waits for a verdict).
+int follow(const Admin& admin, const RolloutOptions& options, bool say_changes, bool until_inconclusive) {
+  std::string last;
+  while (true) {
+    const std::string body = admin.get("/v1/rollouts/" + escaped(options.service));
+    const json::value status = json::parse(body);
+    const std::string key = watch_key(status), phase = phase_of(status);
+    if (say_changes && key != last) {
+      std::fputs(options.json ? body.c_str() : (print_status_line(status) + "\n").c_str(), stdout);
+      std::fflush(stdout);
+    }
+    last = key;
+    if (is_over(phase) || (until_inconclusive && phase == "Inconclusive")) {
+      if (!say_changes) print(options, body, print_status);
+      return exit_code_of(phase);
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+int start(const Admin& admin, const RolloutOptions& options) {
+  const std::string body = admin.post("/v1/rollouts", read_document(options));
+  if (!options.wait) {
+    print(options, body, print_status);
+    return kYes;
+  }
+  return follow(admin, options, /*say_changes=*/!options.json, /*until_inconclusive=*/true);
+}
+
+int status(const Admin& admin, const RolloutOptions& options) {
+  if (!options.service.empty()) {
+    print(options, admin.get("/v1/rollouts/" + escaped(options.service)), print_status);
+    return kYes;
+  }
+  print(options, admin.get("/v1/rollouts"), [](const json::value& all) {
+    std::string text;
+    for (const json::value& one : all.at("rollouts").as_array()) text += (text.empty() ? "" : "\n") + print_status(one);
+    return text.empty() ? std::string("no rollout yet\n") : text;
+  });
+  return kYes;
+}
+
+int command(const Admin& admin, const RolloutOptions& options) {
+  json::object body;
+  if (!options.reason.empty()) body["reason"] = options.reason;
+  if (options.action == "set-weight") {
+    if (const auto ppm = rollout::parse_weight(options.weight); !ppm) refuse(ppm.error().message);
+    body["weight"] = options.weight;
+  }
+  print(options, admin.post(fmt::format("/v1/rollouts/{}:{}", escaped(options.service), options.action), json::serialize(body)),
+        print_status);
+  return kYes;
+}
+
+int history(const Admin& admin, const RolloutOptions& options) {
+  print(options, admin.get(fmt::format("/v1/rollouts/{}/history?limit={}", escaped(options.service), options.limit)), print_history);
+  return kYes;
+}
+
+int dispatch(const RolloutOptions& options) {
+  const Admin admin(options.admin);
+  if (options.action == "start") return start(admin, options);
+  if (options.action == "status") return status(admin, options);
+  if (options.action == "watch") return follow(admin, options, /*say_changes=*/true, /*until_inconclusive=*/false);
+  if (options.action == "history") return history(admin, options);
+  return command(admin, options);
+}
+
+}  // namespace
+
+int run_rollout(const RolloutOptions& options) {
+  try {
+    return dispatch(options);
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "serin rollout %s: %s\n", options.action.c_str(), failure.message.c_str());
+    return failure.exit_code;
+  }
+}
+
+}  // namespace serin::cli

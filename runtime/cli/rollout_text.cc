@@ -1,0 +1,96 @@
+// rollout_text.cc: the fields are those of router/admin/status_json.cc; one that is missing is a bug and throws, which main() reports.
+
+#include "runtime/cli/rollout_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <string_view>
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kBarWidth = 20;
+
+std::string text(const json::value& value) { return std::string(std::string_view(value.as_string())); }
+double number(const json::value& value) { return value.to_number<double>(); }
+
+/// "[#####...............]"
+std::string bar(double share) {
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kBarWidth);
+  return "[" + std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kBarWidth - filled), '.') + "]";
+}
+
+std::string print_evidence(const json::array& list) {
+  std::string lines;
+  for (const json::value& entry : list) {
+    const double bits = std::max(0.0, number(entry.at("bits"))), trip = number(entry.at("bits_to_trip"));
+    lines += fmt::format("  {:<20} {} {:>5.1f} of {:.1f} bits   events: canary {}, stable {}\n", text(entry.at("guard")),
+                         bar(trip > 0 ? bits / trip : 0), bits, trip, number(entry.at("canary_events")), number(entry.at("stable_events")));
+  }
+  return lines;
+}
+
+std::string print_certificates(const json::array& list) {
+  std::string lines;
+  for (const json::value& entry : list) {
+    const double progress = number(entry.at("progress"));
+    lines += fmt::format("  {:<20} {} {:>5.0f} %\n", text(entry.at("margin")), bar(progress), 100 * progress);
+  }
+  return lines;
+}
+
+std::string place(const json::value& rollout) {
+  return fmt::format("step {} of {}", number(rollout.at("step")) + 1, number(rollout.at("steps")));
+}
+
+}  // namespace
+
+std::string print_status(const json::value& status) {
+  std::string lines =
+      fmt::format("{}: stable version {}, epoch {}\n", text(status.at("service")), text(status.at("stable")), number(status.at("epoch")));
+  const json::value& rollout = status.at("rollout");
+  if (rollout.is_null()) return lines + "  no rollout yet\n";
+  const json::value& answers = rollout.at("answers");
+  lines += fmt::format("  {} ({} -> {}): {}, {}\n", text(rollout.at("id")), text(rollout.at("stable")), text(rollout.at("canary")),
+                       text(rollout.at("phase")), place(rollout));
+  lines += fmt::format("  {}\n", text(rollout.at("reason")));
+  if (const std::string note = text(rollout.at("note")); !note.empty()) lines += fmt::format("  {}\n", note);
+  lines += fmt::format("weight   canary {:g} %, shadow {:g} %, for {:.1f} s\n", number(rollout.at("weight")),
+                       number(rollout.at("shadow_ppm")) / 10'000, number(rollout.at("seconds")));
+  lines += fmt::format("answers  stable {}, canary {} ({} in this step), shadow {}\n", number(answers.at("stable")),
+                       number(answers.at("canary")), number(answers.at("step_canary")), number(answers.at("shadow")));
+  lines += "evidence against the canary, in bits of what it takes to roll back\n" + print_evidence(rollout.at("evidence").as_array());
+  if (const auto& certificates = rollout.at("certificates").as_array(); !certificates.empty())
+    lines += "certificate for the next step\n" + print_certificates(certificates);
+  return lines;
+}
+
+std::string print_status_line(const json::value& status) {
+  const json::value& rollout = status.at("rollout");
+  if (rollout.is_null()) return fmt::format("{}: stable {}, no rollout yet", text(status.at("service")), text(status.at("stable")));
+  const json::value& answers = rollout.at("answers");
+  return fmt::format("{:8.1f} s  {:<12} {:>8g} %  stable {:>8}  canary {:>6}  shadow {:>6}  {}", number(rollout.at("seconds")),
+                     text(rollout.at("phase")), number(rollout.at("weight")), number(answers.at("stable")), number(answers.at("canary")),
+                     number(answers.at("shadow")), text(rollout.at("reason")));
+}
+
+std::string watch_key(const json::value& status) {
+  const json::value& rollout = status.at("rollout");
+  if (rollout.is_null()) return text(status.at("stable"));
+  return fmt::format("{} {} {} {} {}", text(rollout.at("id")), text(rollout.at("phase")), number(rollout.at("weight_ppm")),
+                     number(rollout.at("shadow_ppm")), text(rollout.at("reason")));
+}
+
+std::string print_history(const json::value& history) {
+  std::string lines;
+  for (const json::value& entry : history.at("history").as_array())
+    lines += fmt::format("{}  {:<14} {:<12} {:>8g} %  {:<16} {}\n", text(entry.at("time")), text(entry.at("rollout")),
+                         text(entry.at("event")), number(entry.at("weight")), text(entry.at("actor")), text(entry.at("detail")));
+  return lines;
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,18 @@
+// rollout_text.h: what `serin rollout` prints for people, from the JSON that the router sends.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <string>
+
+namespace serin::cli {
+
+/// Several aligned lines: phase, weights, answers, evidence against its trip value, certificates.
+std::string print_status(const boost::json::value& status);
+/// One line for `watch`.
+std::string print_status_line(const boost::json::value& status);
+/// What a change of which makes `watch` print another line.
+std::string watch_key(const boost::json::value& status);
+/// The audit log, one line an entry, oldest first.
+std::string print_history(const boost::json::value& history);
+
+}  // namespace serin::cli

@@ -1,0 +1,85 @@
+// route.cc: `serin route`: puts the router together and waits for the end.
+//
+// The admin API has an io thread of its own: its answers wait for the disk, and the data path must not. On SIGTERM readiness turns 503, what is
+// under way is answered, then the listeners close; rollouts go on where they are at the next start.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "router/admin/admin_api.h"
+#include "router/proxy/proxy.h"
+#include "runtime/base/log.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/ready_file.h"
+#include "runtime/net/server.h"
+
+namespace serin::cli {
+namespace {
+
+constexpr std::chrono::seconds kLongestDrain{30};
+constexpr size_t kLargestAdminBody = 1 << 20;
+
+int usage(const Error& error) {
+  std::fprintf(stderr, "serin route: %s\n", error.message.c_str());
+  return kUsage;
+}
+
+std::string url_of(const router::Listen& listen, uint16_t port) {
+  const bool v6 = listen.address.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
+}
+
+Result<std::unique_ptr<net::Server>> listen_on(net::Loops& loops, std::string name, const router::Listen& listen, const net::Limits& limits,
+                                               metrics::Registry& registry, net::Handler handler) {
+  return net::Server::start(
+      loops, {.name = std::move(name), .address = listen.address, .port = listen.port, .limits = limits, .metrics = &registry},
+      std::move(handler));
+}
+
+}  // namespace
+
+int run_route(const RouteOptions& options) {
+  if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
+  const auto config = router::load_config(options.config);
+  if (!config) return usage(config.error());
+  if (options.check) {
+    std::printf("%s: %zu services, nothing to complain about\n", options.config.c_str(), config->services.size());
+    return kYes;
+  }
+  block_end_signals();
+
+  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
+  metrics::Registry registry;
+  auto controller = router::Controller::open(*config, registry);
+  if (!controller) return usage(controller.error());
+  net::Loops loops(static_cast<size_t>(config->io_threads));
+  net::Loops admin_loop(1);
+  router::Proxy proxy(*config, **controller, loops, registry);
+  router::AdminApi admin(*config, **controller, registry);
+
+  auto data_server =
+      listen_on(loops, "data", config->listen, config->limits, registry,
+                [&proxy](net::Request request, net::Responder responder) { proxy.handle(std::move(request), std::move(responder)); });
+  if (!data_server) return usage(data_server.error().in("listen"));
+  net::Limits admin_limits;
+  admin_limits.body_bytes = kLargestAdminBody;
+  auto admin_server = listen_on(admin_loop, "admin", config->admin, admin_limits, registry,
+                                [&admin](const net::Request& request, net::Responder responder) { responder.send(admin.answer(request)); });
+  if (!admin_server) return usage(admin_server.error().in("admin"));
+
+  if (auto written = write_ready_file(options.ready_file, {.http = (*data_server)->port(), .admin = (*admin_server)->port()}); !written)
+    return usage(written.error());
+  log::info("routing at {}; admin API and metrics at {}", url_of(config->listen, (*data_server)->port()),
+            url_of(config->admin, (*admin_server)->port()));
+
+  wait_for_end_signal();
+  admin.stop_being_ready();
+  log::info("ending: requests under way are answered");
+  const bool drained = (*data_server)->drain(kLongestDrain);
+  (void)(*admin_server)->drain(kLongestDrain);
+  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
+  return kYes;
+}
+
+}  // namespace serin::cli
