@@ -64,7 +64,7 @@ bool is_after(uint32_t word_epoch, uint64_t rollout_epoch) {
 /// Back to the last step that the applied weight stands for.
 void take_back_rise(Restored& restored, const rollout::Spec& spec, const Split& applied) {
   rollout::State& state = restored.rollout->report.state;
-  if (applied.weight_ppm == 0 && applied.shadow_ppm == 0) return pause_at_zero(restored, "its first weight had not been applied");
+  if (applied.weight_ppm == 0 && applied.shadow_ppm == 0) return pause_at_zero(restored, "the weight in force was 0");
   state.weight_ppm = std::min(state.weight_ppm, applied.weight_ppm);
   state.shadow_ppm = std::min(state.shadow_ppm, applied.shadow_ppm);
   if (state.phase == Phase::kPaused) {  // set by hand: the smaller weight stands until somebody resumes

@@ -3,6 +3,8 @@
 #include "router/controller.h"
 
 #include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -184,6 +186,27 @@ TEST_F(ControllerTest, StablesLatenciesAreTheBaseline) {
   send(*controller_, 20'000, 0, Outcome::kOk);
   ASSERT_TRUE(start());
   EXPECT_THAT(controller_->status("digits")->rollout->note, Not(HasSubstr("latency is not judged")));
+}
+
+TEST_F(ControllerTest, AStoreThatCannotBeWrittenLetsWeightsOnlyFall) {
+  ASSERT_TRUE(start());
+  sqlite3* other = nullptr;  // whoever holds the database: writing fails as on a full disk, and can be ended
+  ASSERT_EQ(sqlite3_open(config_.store.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+
+  const auto raised = controller_->set_weight("digits", 500'000, {});
+  ASSERT_FALSE(raised);
+  EXPECT_EQ(raised.error().code, Code::kUnavailable);
+  EXPECT_EQ(controller_->split(0).weight_ppm, 50'000U) << "not written, so not in force";
+  EXPECT_EQ(controller_->promote("digits", {}).error().code, Code::kUnavailable);
+  EXPECT_THAT(metrics_.render(), HasSubstr("serin_route_store_failing 1"));
+  EXPECT_TRUE(controller_->abort("digits", {}));
+  EXPECT_EQ(controller_->split(0).canary, Split::kNoCanary);
+
+  sqlite3_close(other);
+  ASSERT_TRUE(eventually([&] { return events().back() == "rolled_back"; }));
+  ASSERT_TRUE(eventually([&] { return metrics_.render().find("serin_route_store_failing 0") != std::string::npos; }));
+  EXPECT_TRUE(start("3"));
 }
 
 TEST_F(ControllerTest, S1ASecondRouterOnTheSameStoreIsRefused) {
