@@ -32,17 +32,23 @@ json::array interface(const graph::Graph& graph, std::span<const graph::ValueId>
   return result;
 }
 
+/// What training made: numbers in floating point, more than one at a time. The rest is arithmetic of the exporter.
+bool is_parameter(const graph::Constant& constant) {
+  const bool floating = constant.dtype >= DType::kFloat16 && constant.dtype <= DType::kFloat64;
+  return floating && constant.elements() > 1;
+}
+
 json::object parameters(const graph::Graph& graph) {
-  int64_t constants = 0, count = 0, bytes = 0;
+  int64_t tensors = 0, count = 0, bytes = 0;
   for (size_t i = 0; i < graph.value_capacity(); ++i) {
     const auto id = static_cast<graph::ValueId>(i);
     const graph::ConstantPtr constant = graph.constant(id);
-    if (!constant || graph.reader_count(id) == 0) continue;
-    ++constants;
+    if (!constant || !is_parameter(*constant) || graph.reader_count(id) == 0) continue;
+    ++tensors;
     count += constant->elements();
     bytes += static_cast<int64_t>(constant->bytes());
   }
-  return {{"constants", constants}, {"count", count}, {"bytes", bytes}};
+  return {{"tensors", tensors}, {"count", count}, {"bytes", bytes}};
 }
 
 json::array operands(const std::vector<engine::StepInfo::Operand>& list) {
@@ -89,7 +95,7 @@ void print_text(const json::object& report) {
   print_interface("inputs", report.at("inputs"));
   print_interface("outputs", report.at("outputs"));
   const json::value& parameters = report.at("parameters");
-  std::cout << "parameters " << text(parameters.at("count")) << " in " << text(parameters.at("constants")) << " constants, "
+  std::cout << "parameters " << text(parameters.at("count")) << " in " << text(parameters.at("tensors")) << " tensors, "
             << text(parameters.at("bytes")) << " bytes\n";
   std::cout << "\nas read\n" << text(report.at("before"));
   if (!report.contains("after")) return;
