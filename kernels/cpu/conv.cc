@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <span>
+#include <limits>
+#include <optional>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/window.h"
@@ -21,90 +21,100 @@ namespace {
 constexpr int64_t kBlock = 512;         // of k, as in gemm.cc
 constexpr int64_t kMaxPanelWidth = 64;  // of any instruction set
 
-/// dst[i] = row[first + i * stride], zero outside [0, size).
-void gather_row(const float* row, int64_t size, int64_t first, int64_t stride, float* dst, int64_t count) {
-  const int64_t begin = std::min(count, first < 0 ? (-first + stride - 1) / stride : 0);
-  const int64_t end = std::clamp(size > first ? (size - first + stride - 1) / stride : 0, begin, count);
-  std::fill(dst, dst + begin, 0.f);
-  if (stride == 1) {
-    if (end > begin) std::memcpy(dst + begin, row + first + begin, static_cast<size_t>(end - begin) * sizeof(float));
-  } else {
-    for (int64_t i = begin; i < end; ++i) dst[i] = row[first + i * stride];
+/// Bounds of the activations that are a clamp, which the matrix product applies itself; nothing for others.
+std::optional<RowFinish> clamp_of(const Epilogue& epilogue) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  if (epilogue.residual) return std::nullopt;
+  switch (epilogue.activation) {
+    case UnaryFn::kIdentity: return RowFinish{nullptr, -kInf, kInf};
+    case UnaryFn::kRelu: return RowFinish{nullptr, 0.f, kInf};
+    case UnaryFn::kClip: return RowFinish{nullptr, epilogue.alpha, epilogue.beta};
+    default: return std::nullopt;
   }
-  std::fill(dst + end, dst + count, 0.f);
 }
 
 class ConvKernel final : public Kernel {
  public:
   ConvKernel(const Simd& simd, const OpDesc& desc, const Window& window)
-      : simd_(simd), op_(std::get<Conv>(desc.op)), activation_(simd.unary(op_.epilogue.activation)), window_(window) {
+      : simd_(simd),
+        op_(std::get<Conv>(desc.op)),
+        activation_(simd.unary(op_.epilogue.activation)),
+        clamp_(clamp_of(op_.epilogue)),
+        window_(window) {
     const Shape& weight = desc.inputs[1].shape;
     k_ = product(weight, 1, weight.rank());
   }
 
-  size_t scratch_bytes() const override { return static_cast<size_t>(k_ * simd_.panel_width) * sizeof(float); }
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(k_ * simd_.panel_width + simd_.width) * sizeof(float) +
+           static_cast<size_t>(window_.cells() * simd_.panel_width) * sizeof(Tap);
+  }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
-    const Image x(in[0].shape), y(out[0].shape);
-    auto* panel = reinterpret_cast<float*>(stream.scratch);  // [k, panel_width]
-    for (int64_t image = 0; image < y.n; ++image) {
-      for (int64_t group = 0; group < op_.group; ++group) {
-        const float* source = in[0].as<const float>() + (image * x.c + group * (x.c / op_.group)) * x.plane();
-        for (int64_t pixel = 0; pixel < y.plane(); pixel += simd_.panel_width) {
-          const int64_t pixels = std::min(simd_.panel_width, y.plane() - pixel);
-          gather_columns(x, y, source, pixel, pixels, panel);
-          multiply(in, y, image, group, pixel, pixels, panel, out[0].as<float>());
-        }
+    Image x(in[0].shape), y(out[0].shape);
+    if (window_.is_point()) x.join_rows(), y.join_rows();
+    auto* panel = reinterpret_cast<float*>(stream.scratch);  // [k, panel_width], and a vector
+    auto* taps = reinterpret_cast<Tap*>(panel + k_ * simd_.panel_width + simd_.width);
+    const int64_t channels = x.c / op_.group;
+    for (int64_t pixel = 0; pixel < y.plane(); pixel += simd_.panel_width) {
+      const int64_t pixels = std::min(simd_.panel_width, y.plane() - pixel);
+      const Chunks chunks = find_taps(x, y, pixel, pixels, taps);
+      for (int64_t i = 0; i < y.n * op_.group; ++i) {  // images x groups
+        const float* source = in[0].as<const float>() + i * channels * x.plane();
+        simd_.gather_columns({taps, window_.cells() * chunks.count, window_.w.stride}, chunks.columns.data(), chunks.count,
+                             {source, x.plane()}, channels, panel);
+        multiply(in, y, i, pixel, pixels, panel, out[0].as<float>());
       }
     }
     return kOk;
   }
 
  private:
-  /// Neighbouring pixels in one row of the output.
-  struct Run {
-    int64_t column, oh, ow, length;  // `column`: where they begin in the panel
+  /// The pixels of a panel, cut where a row of the image or a vector ends: the column at which each piece begins.
+  struct Chunks {
+    std::array<int64_t, kMaxPanelWidth> columns;
+    int64_t count = 0;
   };
 
-  /// Columns of the pixels [first, first + count): one row of the panel for each channel of the group and cell of the window.
-  void gather_columns(const Image& x, const Image& y, const float* source, int64_t first, int64_t count, float* panel) const {
-    std::array<Run, kMaxPanelWidth> runs;
-    size_t run_count = 0;
-    for (int64_t column = 0; column < count; column += runs[run_count++].length) {
-      const int64_t oh = (first + column) / y.w, ow = (first + column) % y.w;
-      runs[run_count] = {column, oh, ow, std::min(count - column, y.w - ow)};
+  /// Taps [cell, chunk] of the pixels [first, first + count).
+  Chunks find_taps(const Image& x, const Image& y, int64_t first, int64_t count, Tap* taps) const {
+    Chunks chunks;
+    std::array<int64_t, kMaxPanelWidth> lengths;
+    for (int64_t column = 0; column < count; column += lengths[static_cast<size_t>(chunks.count++)]) {
+      const auto i = static_cast<size_t>(chunks.count);
+      chunks.columns[i] = column;
+      lengths[i] = std::min({count - column, y.w - (first + column) % y.w, simd_.width});
     }
-    const int64_t cells = window_.h.kernel * window_.w.kernel;
-    for (int64_t c = 0; c < k_ / cells; ++c) {
-      const float* plane = source + c * x.plane();
-      for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
-        for (int64_t kw = 0; kw < window_.w.kernel; ++kw, panel += simd_.panel_width) {
-          for (const Run& run : std::span(runs.data(), run_count)) {
-            const int64_t ih = window_.h.at(run.oh, kh);
-            const bool inside = ih >= 0 && ih < x.h;  // a row of padding is a row without elements
-            gather_row(inside ? plane + ih * x.w : plane, inside ? x.w : 0, window_.w.at(run.ow, kw), window_.w.stride, panel + run.column,
-                       run.length);
-          }
-          std::fill(panel + count, panel + simd_.panel_width, 0.f);
+    for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
+      for (int64_t kw = 0; kw < window_.w.kernel; ++kw) {
+        for (size_t i = 0; i < static_cast<size_t>(chunks.count); ++i) {
+          const int64_t pixel = first + chunks.columns[i];
+          *taps++ = window_.tap(x, pixel / y.w, pixel % y.w, lengths[i], kh, kw);
         }
       }
     }
+    return chunks;
   }
 
-  void multiply(Inputs in, const Image& y, int64_t image, int64_t group, int64_t pixel, int64_t pixels, const float* panel,
-                float* out) const {
-    const int64_t filters = y.c / op_.group;
+  /// All filters of `image_group` times the panel, finished.
+  void multiply(Inputs in, const Image& y, int64_t image_group, int64_t pixel, int64_t pixels, const float* panel, float* out) const {
+    const int64_t filters = y.c / op_.group, group = image_group % op_.group;
     const float* weight = in[1].as<const float>() + group * filters * k_;
-    const int64_t at = (image * y.c + group * filters) * y.plane() + pixel;
+    const float* bias = op_.bias ? in[2].as<const float>() + group * filters : nullptr;
+    const int64_t at = image_group * filters * y.plane() + pixel;
+    const RowFinish finish{bias, clamp_ ? clamp_->low : 0.f, clamp_ ? clamp_->high : 0.f};
     for (int64_t p = 0; p == 0 || p < k_; p += kBlock) {
+      const bool last = p + kBlock >= k_;
       simd_.gemm_panel(filters, pixels, std::min(kBlock, k_ - p), weight + p, k_, 1, panel + p * simd_.panel_width, out + at, y.plane(),
-                       p > 0);
+                       p > 0, last && clamp_ ? &finish : nullptr);
     }
+    if (clamp_) return;
     const float* residual = op_.epilogue.residual ? in.back().as<const float>() + at : nullptr;
     for (int64_t m = 0; m < filters; ++m) {
       float* row = out + at + m * y.plane();
-      const float* bias = op_.bias ? in[2].as<const float>() + group * filters + m : nullptr;
-      if (bias || residual) simd_.add_terms(row, pixels, 1.f, bias, true, residual ? residual + m * y.plane() : nullptr, false);
+      if (bias || residual) {
+        simd_.add_terms(row, pixels, 1.f, bias ? bias + m : nullptr, true, residual ? residual + m * y.plane() : nullptr, false);
+      }
       if (op_.epilogue.activation != UnaryFn::kIdentity) activation_(row, row, pixels, op_.epilogue.alpha, op_.epilogue.beta);
     }
   }
@@ -112,6 +122,7 @@ class ConvKernel final : public Kernel {
   const Simd& simd_;
   const Conv op_;
   const UnaryLoop activation_;
+  const std::optional<RowFinish> clamp_;
   const Window window_;
   int64_t k_;  // channels of a group x window cells
 };

@@ -39,7 +39,7 @@ void gemm(const Simd& simd, int64_t m, int64_t n, int64_t k, MatrixView a, const
     const int64_t depth = std::min(kBlock, k - p);
     for (int64_t j = 0; j < n; j += width) {
       const float* panel = packed + j * k + p * width;
-      simd.gemm_panel(m, std::min(width, n - j), depth, a.data + p * a.column, a.row, a.column, panel, y + j, y_row, p > 0);
+      simd.gemm_panel(m, std::min(width, n - j), depth, a.data + p * a.column, a.row, a.column, panel, y + j, y_row, p > 0, nullptr);
     }
   }
 }

@@ -1,7 +1,7 @@
-// pool.cc: Pool in f32 over one or two spatial axes: each cell of the window adds one shifted row of the input to a row of the output, so the
-// inner loop has neither bounds to check nor a window to walk.
+// pool.cc: Pool in f32 over one or two spatial axes: for each vector of output pixels, what its window sees is found once and joined for every plane
+// (kernels/cpu/simd/window.h).
 
-#include <limits>
+#include <algorithm>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/window.h"
@@ -11,30 +11,56 @@ namespace serin::kernels::cpu {
 
 namespace {
 
-void divide_by_counts(const Pool& op, const Window& window, const Image& x, const Image& y, int64_t oh, float* row) {
-  const int64_t rows = window.h.count(oh, x.h, op.count_include_pad);
-  for (int64_t ow = 0; ow < y.w; ++ow) {
-    const int64_t count = rows * window.w.count(ow, x.w, op.count_include_pad);
-    row[ow] = count == 0 ? 0.f : row[ow] / static_cast<float>(count);
-  }
-}
+constexpr int64_t kPlanes = 32;  // taken through all their pixels before the next ones: they stay in the L2 cache
 
-void pool_plane(const Simd& simd, const Pool& op, const Window& window, const Image& x, const Image& y, const float* src, float* dst) {
-  const auto join = op.average ? simd.pool_sum : simd.pool_max;
-  for (int64_t oh = 0; oh < y.h; ++oh) {
-    float* row = dst + oh * y.w;
-    std::fill_n(row, y.w, op.average ? 0.f : -std::numeric_limits<float>::infinity());
-    for (int64_t kh = 0; kh < window.h.kernel; ++kh) {
-      const int64_t ih = window.h.at(oh, kh);
-      if (ih < 0 || ih >= x.h) continue;
-      for (int64_t kw = 0; kw < window.w.kernel; ++kw) {
-        const auto [first, last] = window.w.inside(kw, x.w, y.w);
-        if (first < last) join(src + ih * x.w + window.w.at(first, kw), window.w.stride, row + first, last - first);
+class PoolKernel final : public Kernel {
+ public:
+  PoolKernel(const Simd& simd, const Pool& op) : simd_(simd), op_(op), window_(op.kernel, op.strides, op.dilations, op.pads) {}
+
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(window_.cells()) * sizeof(Tap) + static_cast<size_t>(simd_.width) * sizeof(float);
+  }
+
+  Fault run(Stream& stream, Inputs in, Outputs out) const override {
+    const Image x(in[0].shape), y(out[0].shape);
+    auto* taps = reinterpret_cast<Tap*>(stream.scratch);
+    auto* counts = reinterpret_cast<float*>(taps + window_.cells());
+    for (int64_t plane = 0; plane < y.n * y.c; plane += kPlanes) {
+      const Planes<const float> source{in[0].as<const float>() + plane * x.plane(), x.plane()};
+      const int64_t planes = std::min(kPlanes, y.n * y.c - plane);
+      for (int64_t oh = 0; oh < y.h; ++oh) {
+        for (int64_t ow = 0; ow < y.w; ow += simd_.width) {
+          const int64_t n = std::min(simd_.width, y.w - ow);
+          Tap* end = taps;
+          for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
+            for (int64_t kw = 0; kw < window_.w.kernel; ++kw) {
+              *end = window_.tap(x, oh, ow, n, kh, kw);
+              if (end->lanes != 0) ++end;
+            }
+          }
+          if (op_.average) count_cells(x, oh, ow, n, counts);
+          const Planes<float> target{out[0].as<float>() + plane * y.plane() + oh * y.w + ow, y.plane()};
+          (op_.average ? simd_.pool_mean : simd_.pool_max)({taps, end - taps, window_.w.stride}, counts, source, target, planes,
+                                                           static_cast<int>(n));
+        }
       }
     }
-    if (op.average) divide_by_counts(op, window, x, y, oh, row);
+    return kOk;
   }
-}
+
+ private:
+  /// What the sums of the outputs (oh, ow...) are divided by; 1 where nothing is summed.
+  void count_cells(const Image& x, int64_t oh, int64_t ow, int64_t n, float* counts) const {
+    const int64_t rows = window_.h.count(oh, x.h, op_.count_include_pad);
+    for (int64_t i = 0; i < n; ++i) {
+      counts[i] = static_cast<float>(std::max<int64_t>(1, rows * window_.w.count(ow + i, x.w, op_.count_include_pad)));
+    }
+  }
+
+  const Simd& simd_;
+  const Pool op_;
+  const Window window_;
+};
 
 }  // namespace
 
@@ -44,14 +70,7 @@ Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string
   if (!Window::fits(desc.inputs[0].shape, op.kernel.size(), op.strides, op.dilations, op.pads)) {
     return refuse(why, "only one or two spatial axes");
   }
-  const Window window(op.kernel, op.strides, op.dilations, op.pads);
-  return make_kernel([&simd, op, window](Stream&, Inputs in, Outputs out) -> Fault {
-    const Image x(in[0].shape), y(out[0].shape);
-    for (int64_t plane = 0; plane < y.n * y.c; ++plane) {
-      pool_plane(simd, op, window, x, y, in[0].as<const float>() + plane * x.plane(), out[0].as<float>() + plane * y.plane());
-    }
-    return kOk;
-  });
+  return std::make_unique<PoolKernel>(simd, op);
 }
 
 }  // namespace serin::kernels::cpu

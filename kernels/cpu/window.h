@@ -6,9 +6,18 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/simd/simd.h"
 #include "kernels/tensor.h"
 
 namespace serin::kernels::cpu {
+
+/// [n, c, h, w] of an [n, c, w] or [n, c, h, w] tensor.
+struct Image {
+  int64_t n, c, h, w;
+  explicit Image(const Shape& shape) : n(shape[0]), c(shape[1]), h(shape.rank() == 4 ? shape[2] : 1), w(shape.back()) {}
+  int64_t plane() const { return h * w; }
+  void join_rows() { w *= h, h = 1; }
+};
 
 struct Window {
   struct Axis {
@@ -47,19 +56,29 @@ struct Window {
     w = axis(axes - 1);
   }
 
+  int64_t cells() const { return h.kernel * w.kernel; }
+  /// One cell that steps over every pixel: rows do not matter.
+  bool is_point() const {
+    const auto point = [](const Axis& axis) { return axis.kernel == 1 && axis.stride == 1 && axis.pad == 0 && axis.pad_end == 0; };
+    return point(h) && point(w);
+  }
+
+  /// What cell (kh, kw) sees for the outputs (oh, ow), (oh, ow + 1), ... of one row, `lanes` of them.
+  Tap tap(const Image& x, int64_t oh, int64_t ow, int64_t lanes, int64_t kh, int64_t kw) const {
+    const int64_t ih = h.at(oh, kh);
+    const auto [first, last] = w.inside(kw, x.w, ow + lanes);
+    const int64_t begin = std::max(first, ow) - ow, end = last - ow;
+    if (ih < 0 || ih >= x.h || begin >= end) return {0, 0, 0};
+    const auto bits = [](int64_t from, int64_t to) { return static_cast<uint32_t>((uint64_t{1} << to) - (uint64_t{1} << from)); };
+    return {ih * x.w + w.at(ow, kw), bits(begin, end), bits(2 * begin, 2 * end - 1)};
+  }
+
   static bool fits(const Shape& x, size_t axes, std::span<const int64_t> strides, std::span<const int64_t> dilations,
                    std::span<const int64_t> pads) {
     const auto positive = [](int64_t value) { return value > 0; };
     return (axes == 1 || axes == 2) && x.rank() == axes + 2 && strides.size() == axes && dilations.size() == axes &&
            pads.size() == 2 * axes && std::ranges::all_of(strides, positive) && std::ranges::all_of(dilations, positive);
   }
-};
-
-/// [n, c, h, w] of an [n, c, w] or [n, c, h, w] tensor.
-struct Image {
-  int64_t n, c, h, w;
-  explicit Image(const Shape& shape) : n(shape[0]), c(shape[1]), h(shape.rank() == 4 ? shape[2] : 1), w(shape.back()) {}
-  int64_t plane() const { return h * w; }
 };
 
 }  // namespace serin::kernels::cpu

@@ -1,10 +1,14 @@
 // gemm.h: y[m, n] (+)= a[m, k] * panel[k, n] for one packed panel of B, two vectors wide.
 //
 // The tile of kRows x 2 vectors of y stays in registers over the whole of k; each step loads two vectors of the panel (which lies in cache in the
-// order it is read) and broadcasts one element of each row of A. Blocking over k and packing: kernels/cpu/gemm.cc.
+// order it is read) and broadcasts one element of each row of A. Where n fits in one vector the tile is half as wide. Blocking over k and packing:
+// kernels/cpu/gemm.cc.
 #pragma once
 
 #include <cstdint>
+
+#include "kernels/cpu/simd/elementwise.h"
+#include "kernels/cpu/simd/simd.h"
 
 namespace serin::kernels::cpu {
 
@@ -17,64 +21,73 @@ struct GemmArgs {
   float* y;            // [rows, n] with stride y_row
   int64_t y_row;
   bool accumulate;
+  const RowFinish* finish;  // or null
+  const float* bias;        // [rows] of the finish, or null
 };
 
-template <class V, int kRows>
+template <class V, int kRows, int kVectors>
 void gemm_tile(const GemmArgs<V>& g) {
   using F = typename V::F;
   constexpr int kWidth = V::kWidth;
-  F sum[kRows][2];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = V::set(0.f);
+  F sum[kRows][kVectors];
+#pragma GCC unroll 32
+  for (int i = 0; i < kRows * kVectors; ++i) sum[i / kVectors][i % kVectors] = V::set(0.f);
 
   const float* a = g.a;
   const float* b = g.panel;
   for (int64_t p = 0; p < g.k; ++p, a += g.a_column, b += 2 * kWidth) {
-    const F b0 = V::load(b);
-    const F b1 = V::load(b + kWidth);
+    F column[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) column[v] = V::load(b + v * kWidth);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const F value = V::set(a[r * g.a_row]);
-      sum[r][0] = V::fma(value, b0, sum[r][0]);
-      sum[r][1] = V::fma(value, b1, sum[r][1]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::fma(value, column[v], sum[r][v]);
     }
   }
 
-  const int n0 = g.n < kWidth ? static_cast<int>(g.n) : kWidth;
-  const int n1 = static_cast<int>(g.n) - n0;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    float* y = g.y + r * g.y_row;
-    if (g.accumulate) {
-      sum[r][0] = sum[r][0] + V::load_n(y, n0, 0.f);
-      if (n1 > 0) sum[r][1] = sum[r][1] + V::load_n(y + kWidth, n1, 0.f);
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      float* y = g.y + r * g.y_row + v * kWidth;
+      const int n = v + 1 < kVectors ? kWidth : static_cast<int>(g.n) - v * kWidth;  // all but the last are whole
+      if (g.accumulate) sum[r][v] = sum[r][v] + V::load_n(y, n, 0.f);
+      if (g.bias) sum[r][v] = sum[r][v] + V::set(g.bias[r]);
+      if (g.finish) sum[r][v] = clip<V>(sum[r][v], V::set(g.finish->low), V::set(g.finish->high));
+      V::store_n(y, sum[r][v], n);
     }
-    V::store_n(y, sum[r][0], n0);
-    if (n1 > 0) V::store_n(y + kWidth, sum[r][1], n1);
   }
 }
 
 /// The tile for `rows` < kGemmRows, found by counting down from kRows.
-template <class V, int kRows>
+template <class V, int kRows, int kVectors>
 void gemm_last_rows(int64_t rows, const GemmArgs<V>& g) {
   if constexpr (kRows > 0) {
     if (rows == kRows)
-      gemm_tile<V, kRows>(g);
+      gemm_tile<V, kRows, kVectors>(g);
     else
-      gemm_last_rows<V, kRows - 1>(rows, g);
+      gemm_last_rows<V, kRows - 1, kVectors>(rows, g);
   }
+}
+
+template <class V, int kVectors>
+void gemm_rows(int64_t m, GemmArgs<V>& g) {
+  for (; m >= V::kGemmRows; m -= V::kGemmRows) {
+    gemm_tile<V, V::kGemmRows, kVectors>(g);
+    g.a += V::kGemmRows * g.a_row;
+    g.y += V::kGemmRows * g.y_row;
+    if (g.bias) g.bias += V::kGemmRows;
+  }
+  gemm_last_rows<V, V::kGemmRows - 1, kVectors>(m, g);
 }
 
 template <class V>
 void gemm_panel(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, int64_t a_column, const float* panel, float* y,
-                int64_t y_row, bool accumulate) {
-  GemmArgs<V> g{n, k, a, a_row, a_column, panel, y, y_row, accumulate};
-  for (; m >= V::kGemmRows; m -= V::kGemmRows) {
-    gemm_tile<V, V::kGemmRows>(g);
-    g.a += V::kGemmRows * a_row;
-    g.y += V::kGemmRows * y_row;
-  }
-  gemm_last_rows<V, V::kGemmRows - 1>(m, g);
+                int64_t y_row, bool accumulate, const RowFinish* finish) {
+  GemmArgs<V> g{n, k, a, a_row, a_column, panel, y, y_row, accumulate, finish, finish ? finish->bias : nullptr};
+  n > V::kWidth ? gemm_rows<V, 2>(m, g) : gemm_rows<V, 1>(m, g);
 }
 
 template <class V>

@@ -1,4 +1,4 @@
-// rows.h: reductions, softmax and layer normalisation of rows of floats, and the inner loops of pooling.
+// rows.h: reductions, softmax and layer normalisation of rows of floats.
 //
 // Sums are held in four vectors of partial sums, which keeps the additions apart (speed) and the sums short (accuracy).
 #pragma once
@@ -44,27 +44,16 @@ struct Reduction {
   }
 };
 
-/// All elements of a vector joined into element 0 of the result.
-template <class V, class R>
+/// All elements of a vector joined, in every element of the result.
+template <class V, class R, int kStep = V::kWidth / 2>
 typename V::F join_elements(typename V::F x) {
-  float held[V::kWidth];
-  for (int half = V::kWidth / 2; half > 0; half /= 2) {
-    V::store(held, x);
-    x = R::join(V::load_n(held, half, R::kNeutral), V::load_n(held + half, half, R::kNeutral));
-  }
+  if constexpr (kStep > 0) return join_elements<V, R, kStep / 2>(R::join(x, V::template swap<kStep>(x)));
   return x;
 }
 
-template <class V>
-float first_element(typename V::F x) {
-  float value;
-  V::store_n(&value, x, 1);
-  return value;
-}
-
-/// Joins map(x[i]) for i in [0, n).
+/// map(x[i]) for i in [0, n) joined, in every element of the result.
 template <class V, class R, class Map>
-float reduce_row(const float* x, int64_t n, Map&& map) {
+typename V::F reduce_row(const float* x, int64_t n, Map&& map) {
   typename V::F partial[4] = {V::set(R::kNeutral), V::set(R::kNeutral), V::set(R::kNeutral), V::set(R::kNeutral)};
   int64_t i = 0;
   for (; i + 4 * V::kWidth <= n; i += 4 * V::kWidth) {
@@ -75,20 +64,15 @@ float reduce_row(const float* x, int64_t n, Map&& map) {
   if (i < n) {
     // The elements past the end are replaced after map(), which need not keep the neutral value neutral.
     const int rest = static_cast<int>(n - i);
-    float held[V::kWidth];
-    V::store(held, map(V::load_n(x + i, rest, R::kNeutral)));
-    partial[1] = R::join(partial[1], V::load_n(held, rest, R::kNeutral));
+    partial[1] = R::join(partial[1], V::keep_n(map(V::load_n(x + i, rest, R::kNeutral)), rest, V::set(R::kNeutral)));
   }
-  return first_element<V>(join_elements<V, R>(R::join(R::join(partial[0], partial[1]), R::join(partial[2], partial[3]))));
+  return join_elements<V, R>(R::join(R::join(partial[0], partial[1]), R::join(partial[2], partial[3])));
 }
 
 template <class V, ReduceFn kFn>
 void reduce_rows(const float* x, float* y, int64_t rows, int64_t n) {
   using R = Reduction<V, kFn>;
-  for (int64_t row = 0; row < rows; ++row) {
-    const float joined = reduce_row<V, R>(x + row * n, n, [](typename V::F v) { return R::map(v); });
-    y[row] = first_element<V>(R::finish(V::set(joined), n));
-  }
+  for (int64_t row = 0; row < rows; ++row) y[row] = R::finish(reduce_row<V, R>(x + row * n, n, R::map), n)[0];
 }
 
 template <class V, ReduceFn kFn>
@@ -134,10 +118,9 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
   using Max = Reduction<V, ReduceFn::kMax>;
   using Sum = Reduction<V, ReduceFn::kSum>;
   for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
-    const auto max = V::set(reduce_row<V, Max>(x, n, [](typename V::F v) { return v; }));
+    const auto max = reduce_row<V, Max>(x, n, Max::map);
     if (log) {
-      const float sum = reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); });
-      const auto log_sum = math::log<V>(V::set(sum));
+      const auto log_sum = math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); }));
       for (int64_t i = 0; i < n; i += V::kWidth) {
         const int width = n - i < V::kWidth ? static_cast<int>(n - i) : V::kWidth;
         V::store_n(y + i, (V::load_n(x + i, width, 0.f) - max) - log_sum, width);
@@ -152,23 +135,25 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
       sum = sum + e;
     }
     const int rest = static_cast<int>(n - i);
+    auto last = V::set(0.f);  // kept: a processor cannot forward what is stored in part to the load that follows
     if (rest > 0) {
-      V::store_n(y + i, math::exp<V>(V::load_n(x + i, rest, 0.f) - max), rest);
-      sum = sum + V::load_n(y + i, rest, 0.f);
+      last = V::keep_n(math::exp<V>(V::load_n(x + i, rest, 0.f) - max), rest, last);
+      sum = sum + last;
     }
-    const float total = first_element<V>(join_elements<V, Sum>(sum));
-    binary_loop<V, BinaryFn::kDiv>(y, false, &total, true, y, n);
+    const auto total = join_elements<V, Sum>(sum);
+    for (int64_t k = 0; k < i; k += V::kWidth) V::store(y + k, V::load(y + k) / total);
+    if (rest > 0) V::store_n(y + i, last / total, rest);
   }
 }
 
 template <class V>
 void layer_norm_rows(const float* x, const float* scale, const float* bias, float* y, int64_t rows, int64_t n, float epsilon) {
   using Sum = Reduction<V, ReduceFn::kSum>;
-  const float count = static_cast<float>(n);
+  const auto count = V::set(static_cast<float>(n));
   for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
-    const auto mean = V::set(reduce_row<V, Sum>(x, n, [](typename V::F v) { return v; }) / count);
-    const float squares = reduce_row<V, Sum>(x, n, [mean](typename V::F v) { return (v - mean) * (v - mean); });
-    const auto factor = V::set(1.f / __builtin_sqrtf(squares / count + epsilon));
+    const auto mean = reduce_row<V, Sum>(x, n, Sum::map) / count;
+    const auto squares = reduce_row<V, Sum>(x, n, [mean](typename V::F v) { return (v - mean) * (v - mean); });
+    const auto factor = V::set(1.f) / V::sqrt(squares / count + V::set(epsilon));
     for (int64_t i = 0; i < n; i += V::kWidth) {
       const int width = n - i < V::kWidth ? static_cast<int>(n - i) : V::kWidth;
       const auto normal = (V::load_n(x + i, width, 0.f) - mean) * factor;
@@ -176,19 +161,6 @@ void layer_norm_rows(const float* x, const float* scale, const float* bias, floa
       V::store_n(y + i, V::fma(normal, V::load_n(scale + i, width, 0.f), shift), width);
     }
   }
-}
-
-template <class V, ReduceFn kFn>
-void pool_step(const float* x, int64_t stride, float* y, int64_t n) {
-  using R = Reduction<V, kFn>;
-  int64_t i = 0;
-  if (stride == 1) {
-    for (; i + V::kWidth <= n; i += V::kWidth) V::store(y + i, R::join(V::load(y + i), V::load(x + i)));
-  } else {
-    // A gather reads up to (kWidth - 1) * stride floats on: exactly the elements of a whole vector.
-    for (; i + V::kWidth <= n; i += V::kWidth) V::store(y + i, R::join(V::load(y + i), V::load_strided(x + i * stride, stride)));
-  }
-  for (; i < n; ++i) V::store_n(y + i, R::join(V::load_n(y + i, 1, 0.f), V::load_n(x + i * stride, 1, 0.f)), 1);
 }
 
 }  // namespace serin::kernels::cpu

@@ -22,6 +22,30 @@ using ReduceRowsLoop = void (*)(const float* x, float* y, int64_t rows, int64_t 
 using ReduceColumnsLoop = void (*)(const float* x, float* y, int64_t n, int64_t columns);
 using CastLoop = void (*)(const void* x, void* y, int64_t n);
 
+/// What one cell of a window sees for a vector of neighbouring outputs: lane i is element offset + i * stride of a plane, where bit i of `lanes` is set.
+struct Tap {
+  int64_t offset;     ///< may lie outside the plane, where lane 0 does
+  uint32_t lanes;     ///< those that are inside the plane
+  uint32_t elements;  ///< for stride 2: bits 2 * i of the lanes, and those between
+};
+struct Taps {
+  const Tap* data;
+  int64_t count;
+  int64_t stride;  ///< of the lanes
+};
+/// Planes of equal size, `step` floats apart.
+template <class T>
+struct Planes {
+  T* data;
+  int64_t step;
+};
+/// What is done to a row of results: min(max(y + bias[row], low), high).
+struct RowFinish {
+  const float* bias;  ///< null: none
+  float low, high;
+};
+using PoolLoop = void (*)(const Taps& taps, const float* counts, Planes<const float> x, Planes<float> y, int64_t planes, int n);
+
 struct Simd {
   /// Each of these answers null for what has no vector code.
   UnaryLoop (*unary)(UnaryFn fn);
@@ -35,15 +59,22 @@ struct Simd {
   void (*layer_norm_rows)(const float* x, const float* scale, const float* bias, float* y, int64_t rows, int64_t n, float epsilon);
   /// y = (x - mean) * factor + bias.
   void (*normalize)(const float* x, float* y, int64_t n, float mean, float factor, float bias);
-  /// y[i] = max(y[i], x[i * stride]), or y[i] + x[i * stride].
-  void (*pool_max)(const float* x, int64_t stride, float* y, int64_t n);
-  void (*pool_sum)(const float* x, int64_t stride, float* y, int64_t n);
 
-  /// Columns of one packed panel of B: [k][panel_width] floats.
+  /// Floats of a vector.
+  int64_t width;
+  /// y[plane, 0..n) = the maximum over the taps, or their sum divided by counts[0..n); n <= width.
+  PoolLoop pool_max, pool_mean;
+  /// y[plane, 0..n) = the sum over the taps t of weight[plane, t] * x, finished; n <= width.
+  void (*depthwise)(const Taps& taps, const float* weight, const RowFinish& finish, Planes<const float> x, Planes<float> y, int64_t planes,
+                    int n);
+  /// panel[plane, cell, columns[k]...] = tap [cell, k] of each plane, for `chunks` vectors; columns rise. Up to a vector is written past the end.
+  void (*gather_columns)(const Taps& taps, const int64_t* columns, int64_t chunks, Planes<const float> x, int64_t planes, float* panel);
+
+  /// Columns of one packed panel of B: [k][panel_width] floats, two vectors.
   int64_t panel_width;
-  /// y[m, n] (+)= a[m, k] * panel[k, n], n <= panel_width. a's element (i, p) is at a[i * a_row + p * a_column].
+  /// y[m, n] (+)= a[m, k] * panel[k, n], n <= panel_width, finished where `finish` is not null. a's element (i, p) is at a[i * a_row + p * a_column].
   void (*gemm_panel)(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, int64_t a_column, const float* panel, float* y,
-                     int64_t y_row, bool accumulate);
+                     int64_t y_row, bool accumulate, const RowFinish* finish);
   /// y = alpha * y + bias + residual; either may be null, or one value for all.
   void (*add_terms)(float* y, int64_t n, float alpha, const float* bias, bool bias_scalar, const float* residual, bool residual_scalar);
 };

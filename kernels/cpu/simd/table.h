@@ -5,6 +5,7 @@
 #include "kernels/cpu/simd/gemm.h"
 #include "kernels/cpu/simd/rows.h"
 #include "kernels/cpu/simd/simd.h"
+#include "kernels/cpu/simd/window.h"
 
 namespace serin::kernels::cpu {
 
@@ -19,8 +20,11 @@ constexpr Simd simd_table() {
       .softmax_rows = &softmax_rows<V>,
       .layer_norm_rows = &layer_norm_rows<V>,
       .normalize = &normalize<V>,
-      .pool_max = &pool_step<V, ReduceFn::kMax>,
-      .pool_sum = &pool_step<V, ReduceFn::kSum>,
+      .width = V::kWidth,
+      .pool_max = &pool_planes<V, ReduceFn::kMax>,
+      .pool_mean = &pool_planes<V, ReduceFn::kSum>,
+      .depthwise = &depthwise_planes<V>,
+      .gather_columns = &gather_columns<V>,
       .panel_width = 2 * V::kWidth,
       .gemm_panel = &gemm_panel<V>,
       .add_terms = &add_terms<V>,

@@ -23,9 +23,25 @@ struct VecAvx2 {
   }
   static void store(float* p, F x) { _mm256_storeu_ps(p, x); }
   static void store_n(float* p, F x, int n) { _mm256_maskstore_ps(p, first(n), x); }
-  static F load_strided(const float* p, int64_t stride) {
+  static F keep_n(F x, int n, F others) { return _mm256_blendv_ps(others, x, _mm256_castsi256_ps(first(n))); }
+  static F load_lanes(const float* p, uint32_t lanes, float fill) {
+    const __m256i mask = mask_of(lanes);
+    return _mm256_blendv_ps(set(fill), _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask));
+  }
+  static F load_even(const float* p, uint32_t lanes, uint32_t elements, float fill) {
+    const F low = _mm256_maskload_ps(p, mask_of(elements)), high = _mm256_maskload_ps(p + 8, mask_of(elements >> 8));
+    const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));  // low 0 2, high 0 2, low 4 6, high 4 6
+    return _mm256_blendv_ps(set(fill), _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8)), _mm256_castsi256_ps(mask_of(lanes)));
+  }
+  static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
     const __m256i index = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(static_cast<int>(stride)));
-    return _mm256_i32gather_ps(p, index, 4);
+    return _mm256_mask_i32gather_ps(set(fill), p, index, _mm256_castsi256_ps(mask_of(lanes)), 4);
+  }
+  template <int kStep>
+  static F swap(F x) {
+    if constexpr (kStep == 4) return _mm256_permute2f128_ps(x, x, 0x01);
+    if constexpr (kStep == 2) return _mm256_permute_ps(x, 0x4e);
+    if constexpr (kStep == 1) return _mm256_permute_ps(x, 0xb1);
   }
 
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
@@ -87,6 +103,10 @@ struct VecAvx2 {
 
  private:
   static __m256i first(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+  static __m256i mask_of(uint32_t lanes) {
+    const __m256i bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(lanes)), bits), bits);
+  }
   static F power_of_2(__m256i n) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23)); }
 };
 

@@ -20,10 +20,24 @@ struct VecAvx512 {
   static F load_n(const float* p, int n, float fill) { return _mm512_mask_loadu_ps(set(fill), first(n), p); }
   static void store(float* p, F x) { _mm512_storeu_ps(p, x); }
   static void store_n(float* p, F x, int n) { _mm512_mask_storeu_ps(p, first(n), x); }
-  static F load_strided(const float* p, int64_t stride) {
+  static F keep_n(F x, int n, F others) { return _mm512_mask_blend_ps(first(n), others, x); }
+  static F load_lanes(const float* p, uint32_t lanes, float fill) { return _mm512_mask_loadu_ps(set(fill), static_cast<M>(lanes), p); }
+  static F load_even(const float* p, uint32_t lanes, uint32_t elements, float fill) {
+    const F low = _mm512_maskz_loadu_ps(static_cast<M>(elements), p), high = _mm512_maskz_loadu_ps(static_cast<M>(elements >> 16), p + 16);
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_mask_blend_ps(static_cast<M>(lanes), set(fill), _mm512_permutex2var_ps(low, even, high));
+  }
+  static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
     const __m512i index = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                                              _mm512_set1_epi32(static_cast<int>(stride)));
-    return _mm512_i32gather_ps(index, p, 4);
+    return _mm512_mask_i32gather_ps(set(fill), static_cast<M>(lanes), index, p, 4);
+  }
+  template <int kStep>
+  static F swap(F x) {
+    if constexpr (kStep == 8) return _mm512_shuffle_f32x4(x, x, 0x4e);
+    if constexpr (kStep == 4) return _mm512_shuffle_f32x4(x, x, 0xb1);
+    if constexpr (kStep == 2) return _mm512_permute_ps(x, 0x4e);
+    if constexpr (kStep == 1) return _mm512_permute_ps(x, 0xb1);
   }
 
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }

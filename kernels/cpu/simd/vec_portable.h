@@ -23,8 +23,21 @@ struct VecPortable {
   }
   static void store(float* p, F x) { __builtin_memcpy(p, &x, sizeof x); }
   static void store_n(float* p, F x, int n) { __builtin_memcpy(p, &x, static_cast<unsigned>(n) * sizeof(float)); }
-  static F load_strided(const float* p, int64_t stride) {
-    return each([=](int i) { return p[i * stride]; });
+  /// x in the first n elements, `others` in the rest.
+  static F keep_n(F x, int n, F others) {
+    return each([=](int i) { return i < n ? x[i] : others[i]; });
+  }
+  /// p[i], p[2 * i] or p[stride * i] for each bit i of `lanes`, `fill` for the others: nothing is read for those. `elements`: the bits of `lanes` moved
+  /// to 2 * i, with those between them set, too; all of them may be read.
+  static F load_lanes(const float* p, uint32_t lanes, float fill) { return load_strided(p, 1, lanes, fill); }
+  static F load_even(const float* p, uint32_t lanes, uint32_t, float fill) { return load_strided(p, 2, lanes, fill); }
+  static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
+    return each([=](int i) { return lanes >> i & 1u ? p[i * stride] : fill; });
+  }
+  /// Element i ^ kStep at i.
+  template <int kStep>
+  static F swap(F x) {
+    return each([x](int i) { return x[i ^ kStep]; });
   }
 
   static F fma(F a, F b, F c) { return a * b + c; }
