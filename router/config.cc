@@ -52,7 +52,7 @@ Result<Listen> read_listen(const Node& node) {
 /// Names stand in URLs, in metrics and in the log.
 Result<std::string> read_name(const Node& owner) {
   SERIN_TRY(const Node node, owner.at("name"));
-  SERIN_TRY(const std::string name, node.text());
+  SERIN_TRY(std::string name, node.text());
   const auto odd = [](char c) { return c <= ' ' || c == 0x7F || c == '/' || c == ':' || c == '?' || c == '#' || c == '%'; };
   if (name.empty() || name.size() > kLongestName || std::ranges::any_of(name, odd))
     return node.error(

@@ -1,4 +1,4 @@
-// sqlite_store.cc: three tables and a rule for each kind of file that may lie in their place.
+// sqlite_store.cc: rows in and out, and a rule for each kind of file that may lie in the store's place.
 //
 // WAL with synchronous=FULL: a transaction is on disk when COMMIT returns, and a kill at any moment leaves the last committed state. Rows
 // that decide where traffic goes carry a digest of their columns: a flipped bit inside a row is as much damage as a torn page, and only the
@@ -10,36 +10,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <mutex>
 
 #include "router/store/digest.h"
 #include "router/store/sqlite.h"
+#include "router/store/sqlite_schema.h"
 
 namespace serin::store {
 namespace {
-
-constexpr int64_t kApplicationId = 0x53524e31;  // "SRN1": says that the file is ours
-constexpr int64_t kSchemaVersion = 1;
-
-// One entry for each version of the schema: what brings the one before it there.
-constexpr const char* kMigrations[kSchemaVersion] = {
-    R"(CREATE TABLE services (
-         name TEXT PRIMARY KEY, stable TEXT NOT NULL, epoch INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT;
-       CREATE TABLE rollouts (
-         service TEXT PRIMARY KEY REFERENCES services (name), id TEXT NOT NULL, stable TEXT NOT NULL, canary TEXT NOT NULL, epoch INTEGER NOT NULL,
-         phase TEXT NOT NULL, step INTEGER NOT NULL, weight_ppm INTEGER NOT NULL, shadow_ppm INTEGER NOT NULL, cause TEXT NOT NULL,
-         reason TEXT NOT NULL, spec TEXT NOT NULL, started_wall_ms INTEGER NOT NULL, seconds REAL NOT NULL, stable_answers INTEGER NOT NULL,
-         canary_answers INTEGER NOT NULL, shadow_answers INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT;
-       CREATE TABLE evidence (
-         service TEXT NOT NULL REFERENCES services (name), position INTEGER NOT NULL, guard TEXT NOT NULL, bits REAL NOT NULL,
-         bits_to_trip REAL NOT NULL, stable_events INTEGER NOT NULL, canary_events INTEGER NOT NULL, PRIMARY KEY (service, position)) STRICT;
-       CREATE TABLE history (
-         id INTEGER PRIMARY KEY AUTOINCREMENT, wall_ms INTEGER NOT NULL, service TEXT NOT NULL, rollout TEXT NOT NULL, event TEXT NOT NULL,
-         actor TEXT NOT NULL, detail TEXT NOT NULL, weight_ppm INTEGER NOT NULL) STRICT;
-       CREATE INDEX history_of_service ON history (service, id);)"};
 
 int64_t signed_of(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t unsigned_of(int64_t value) { return static_cast<uint64_t>(value); }
@@ -248,33 +231,22 @@ Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& servic
   }
 }
 
-/// Whose file it is and of which age, before anything is written to it.
-Result<int64_t> schema_version(Database& database) {
-  SERIN_TRY(const int64_t application, database.integer("PRAGMA application_id"));
-  SERIN_TRY(const int64_t version, database.integer("PRAGMA user_version"));
-  SERIN_TRY(const int64_t tables, database.integer("SELECT count(*) FROM sqlite_schema"));
-  if (application == 0 && tables == 0) return 0;  // a new file, or one that the last start did not get to fill
-  if (application != kApplicationId) return Error{Code::kInvalidArgument, "is a database of another program"};
-  if (version > kSchemaVersion)
-    return Error{Code::kUnsupported,
-                 fmt::format("was written by a newer serin (schema {}, this one reads up to {})", version, kSchemaVersion)};
-  return version < 0 ? Result<int64_t>(Error{Code::kCorrupt, fmt::format("has schema {}", version)}) : version;
+/// What the file's own header says (https://www.sqlite.org/fileformat.html, 1.3.2); the smallest there is where it has none.
+int64_t page_size(const std::string& path) {
+  constexpr int64_t kSmallest = 512, kLargest = 65'536;
+  std::array<unsigned char, 18> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(head.data()), head.size());
+  if (!file) return kSmallest;
+  const int64_t size = head[16] << 8 | head[17];
+  return size == 1 ? kLargest : std::max(size, kSmallest);
 }
 
-Status migrate(Database& database, int64_t version) {
-  if (version == kSchemaVersion) return {};
-  SERIN_TRY(Transaction transaction, Transaction::begin(database));
-  for (int64_t v = version; v < kSchemaVersion; ++v) SERIN_CHECK(database.execute(kMigrations[v]));
-  SERIN_CHECK(database.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, kSchemaVersion)));
-  return transaction.commit();
-}
-
-/// SQLite reads what is missing of the last page as zeros, and a file of a few bytes as an empty one. Beside a log (-wal) that is its right:
-/// a crash may have cut a checkpoint short, which the log repeats.
+/// SQLite reads what is missing of the last page as zeros, and a file of less than a page as an empty one. Beside a log (-wal) that is its
+/// right: a crash may have cut a checkpoint short, which the log repeats.
 Status check_whole_pages(const std::string& path) {
-  constexpr int64_t kSmallestPage = 512;
   struct stat file{}, log{};
-  if (::stat(path.c_str(), &file) != 0 || file.st_size % kSmallestPage == 0) return {};
+  if (::stat(path.c_str(), &file) != 0 || file.st_size % page_size(path) == 0) return {};
   if (::stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) return {};
   return Error{Code::kCorrupt, fmt::format("ends in the middle of a page, after {} bytes", file.st_size)};
 }
@@ -298,7 +270,7 @@ Result<std::unique_ptr<Store>> open_undamaged(const std::string& path) {
 
 Result<std::string> set_aside(const std::string& path) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const std::string aside = fmt::format("{}.corrupt-{}", path, std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  std::string aside = fmt::format("{}.corrupt-{}", path, std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
   if (std::rename(path.c_str(), aside.c_str()) != 0) return Error{Code::kIo, fmt::format("{} cannot be moved to {}", path, aside)};
   for (const char* suffix : {"-wal", "-shm"}) (void)std::rename((path + suffix).c_str(), (aside + suffix).c_str());
   return aside;
