@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <future>
 #include <map>
 #include <random>
 #include <vector>
@@ -13,19 +12,6 @@
 #include "runtime/base/version.h"
 
 namespace serin::router {
-namespace {
-
-// Runs `work` on an io thread and waits: what lives there is made and destroyed there.
-void on_loop(net::Loops& loops, size_t index, const std::function<void()>& work) {
-  std::promise<void> done;
-  loops.post(index, [&] {
-    work();
-    done.set_value();
-  });
-  done.get_future().wait();
-}
-
-}  // namespace
 
 struct Proxy::State {
   net::Loops& loops;
@@ -70,12 +56,12 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
   std::random_device entropy;
   state_->lanes.resize(loops.size());
   for (size_t i = 0; i < loops.size(); ++i) {
-    on_loop(loops, i, [&] {
+    loops.post_and_wait(i, [&] {
       state_->lanes[i] = std::make_unique<Lane>();
       state_->lanes[i]->random_state = uint64_t{entropy()} << 32 | entropy();
     });
   }
-  on_loop(loops, 0, [&] {
+  loops.post_and_wait(0, [&] {
     for (const auto& [name, service] : state_->services) {
       const size_t index = service->index;
       state_->checkers.push_back(std::make_unique<HealthChecker>(
@@ -87,8 +73,8 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
 }
 
 Proxy::~Proxy() {
-  on_loop(state_->loops, 0, [this] { state_->checkers.clear(); });
-  for (size_t i = 0; i < state_->lanes.size(); ++i) on_loop(state_->loops, i, [this, i] { state_->lanes[i].reset(); });
+  state_->loops.post_and_wait(0, [this] { state_->checkers.clear(); });
+  for (size_t i = 0; i < state_->lanes.size(); ++i) state_->loops.post_and_wait(i, [this, i] { state_->lanes[i].reset(); });
 }
 
 void Proxy::handle(net::Request request, net::Responder responder) {

@@ -237,6 +237,7 @@ void ClientConnection::close() {
   resolver_.cancel();
   error_code ignored;
   socket_.close(ignored);
+  if (call_) call_->callback = nullptr;  // now: an operation that ends later still holds the call, and the callback whatever it refers to
   call_.reset();
 }
 

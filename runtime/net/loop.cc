@@ -60,6 +60,7 @@ Loops::~Loops() { stop(); }
 size_t Loops::size() const { return loops_.size(); }
 Loops::Loop& Loops::loop(size_t index) { return *loops_[index]; }
 void Loops::post(size_t index, std::function<void()> work) { boost::asio::post(loops_[index]->io, std::move(work)); }
+void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run_on(*loops_[index], work); }
 
 void Loops::stop() {
   for (auto& loop : loops_) loop->io.stop();

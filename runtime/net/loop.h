@@ -24,6 +24,8 @@ class Loops {
   size_t size() const;
   /// Runs `work` on io thread `index`. From any thread.
   void post(size_t index, std::function<void()> work);
+  /// Runs `work` on io thread `index` and waits for it: for what must be made or destroyed there.
+  void post_and_wait(size_t index, const std::function<void()>& work);
   void stop();
 
   struct Loop;  ///< asio::io_context and what belongs to it; defined in loop_impl.h for the .cc files of net

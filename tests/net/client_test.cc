@@ -43,15 +43,7 @@ class TestClient {
     return count;
   }
   Client& client() { return *client_; }
-  void on_loop(const std::function<void()>& work) {
-    std::promise<void> done;
-    auto future = done.get_future();
-    loops_.post(0, [&] {
-      work();
-      done.set_value();
-    });
-    future.wait();
-  }
+  void on_loop(const std::function<void()>& work) { loops_.post_and_wait(0, work); }
 
  private:
   Loops loops_{1};
@@ -189,10 +181,34 @@ TEST(Client, DoesNotRetryAFreshConnection) {
   EXPECT_EQ(server.connections(), 1);
 }
 
+TEST(Client, DestroyedInTheMiddleOfAnUploadLetsGoOfTheCallbackAtOnce) {
+  std::promise<void> begun;
+  ScriptedServer server([&](RawSocket& socket) {
+    socket.receive_some();
+    begun.set_value();
+    socket.at_end();
+  });
+  Loops loops(1);
+  std::unique_ptr<Client> client;
+  std::weak_ptr<int> held;
+  loops.post_and_wait(0, [&] {
+    const auto owned = std::make_shared<int>();
+    held = owned;
+    client = std::make_unique<Client>(ClientOptions{});
+    Outgoing upload{.method = "POST", .body = body(std::string(size_t{64} << 20, 'x'))};  // more than the kernel takes: the rest waits
+    client->send({"127.0.0.1", server.port()}, std::move(upload), kPatience, [owned](const Result<Response>&) { FAIL(); });
+  });
+  ASSERT_EQ(begun.get_future().wait_for(kPatience), std::future_status::ready);
+  loops.post_and_wait(0, [&] {
+    client.reset();
+    EXPECT_TRUE(held.expired());  // not when the operation is reported as aborted: what it refers to may be gone by then
+  });
+}
+
 TEST(Client, MayBeDestroyedInACallback) {
   TestServer server;
-  Loops loops(1);
   std::promise<void> done;
+  Loops loops(1);
   auto client = std::make_unique<Client>(ClientOptions{});
   loops.post(0, [&] {
     client->send({"127.0.0.1", server.port()}, {.target = "/hold"}, kPatience, [](const Result<Response>&) { FAIL(); });
