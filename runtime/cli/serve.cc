@@ -59,9 +59,10 @@ int run_serve(const ServeOptions& options) {
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   metrics::Registry registry;
   net::Loops loops(static_cast<size_t>(options.io_threads));
-  serving::ComputePool pool(cores);
-  serving::Host host{
-      .backend = *backend, .pool = pool, .metrics = registry, .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32};
+  serving::Host host{.backend = *backend,
+                     .metrics = registry,
+                     .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
+                     .pool = serving::ComputePool(cores)};
   auto repository =
       serving::Repository::open(options.models, std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000)), host);
   if (!repository) return usage(repository.error());

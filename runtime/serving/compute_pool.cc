@@ -61,10 +61,11 @@ void ComputePool::run() {
     wake_.wait(lock, [this] { return stopping_ || !normal_.empty() || !low_.empty(); });
     auto& queue = normal_.empty() ? low_ : normal_;
     if (queue.empty()) return;  // stopping, and nothing is left
-    const std::function<void()> work = std::move(queue.front());
+    std::function<void()> work = std::move(queue.front());
     queue.pop_front();
     lock.unlock();
     work();
+    work = nullptr;  // not under the lock: it may have held the last of a model
     lock.lock();
   }
 }

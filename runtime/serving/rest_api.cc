@@ -256,10 +256,11 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
 }
 
 net::Response RestApi::metadata(const Route& route) {
-  const auto version = route.find(catalogue());
+  const Catalogue& now = catalogue();  // one look: a second one may be a newer catalogue, without the model
+  const auto version = route.find(now);
   if (!version) return error_response(version.error());
   std::vector<std::string> versions;
-  for (const auto& [number, entry] : catalogue().models.find(route.model)->second.versions)
+  for (const auto& [number, entry] : now.models.find(route.model)->second.versions)
     if (entry.version) versions.push_back(std::to_string(number));
   net::Response response = json(protocol::encode_model_metadata(route.model, versions, "onnx_serin", (*version)->signature().inputs,
                                                                 (*version)->signature().outputs));

@@ -20,10 +20,10 @@ namespace serin::serving {
 /// What every version of every model shares.
 struct Host {
   const kernels::Backend& backend;
-  ComputePool& pool;
   metrics::Registry& metrics;
   uint64_t boot = 0;  ///< random: names this start of the process in x-serin-batch
   std::atomic<uint64_t> next_batch{1};
+  ComputePool pool;  ///< last: it ends first, and until then its threads use what is above
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
 };
 

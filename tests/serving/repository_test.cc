@@ -55,9 +55,8 @@ class RepositoryTest : public testing::Test {
 
   fs::path folder_;
   std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none"});
-  ComputePool pool_{1};
   metrics::Registry metrics_;
-  Host host_{.backend = *backend_, .pool = pool_, .metrics = metrics_, .boot = 1};
+  Host host_{.backend = *backend_, .metrics = metrics_, .boot = 1, .pool = ComputePool(1)};
   std::unique_ptr<Repository> repository_;
   std::shared_ptr<const Catalogue> catalogue_;
 };
