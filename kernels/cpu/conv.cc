@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/window.h"
@@ -20,18 +19,6 @@ namespace {
 
 constexpr int64_t kBlock = 512;         // of k, as in gemm.cc
 constexpr int64_t kMaxPanelWidth = 64;  // of any instruction set
-
-/// Bounds of the activations that are a clamp, which the matrix product applies itself; nothing for others.
-std::optional<RowFinish> clamp_of(const Epilogue& epilogue) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  if (epilogue.residual) return std::nullopt;
-  switch (epilogue.activation) {
-    case UnaryFn::kIdentity: return RowFinish{nullptr, -kInf, kInf};
-    case UnaryFn::kRelu: return RowFinish{nullptr, 0.f, kInf};
-    case UnaryFn::kClip: return RowFinish{nullptr, epilogue.alpha, epilogue.beta};
-    default: return std::nullopt;
-  }
-}
 
 class ConvKernel final : public Kernel {
  public:
@@ -128,6 +115,17 @@ class ConvKernel final : public Kernel {
 };
 
 }  // namespace
+
+std::optional<RowFinish> clamp_of(const Epilogue& epilogue) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  if (epilogue.residual) return std::nullopt;
+  switch (epilogue.activation) {
+    case UnaryFn::kIdentity: return RowFinish{nullptr, -kInf, kInf};
+    case UnaryFn::kRelu: return RowFinish{nullptr, 0.f, kInf};
+    case UnaryFn::kClip: return RowFinish{nullptr, epilogue.alpha, epilogue.beta};
+    default: return std::nullopt;
+  }
+}
 
 Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!is_f32(desc, why)) return nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/backend.h"
@@ -15,6 +16,8 @@ Prepared unary(const Simd& simd, const OpDesc& desc, PrepareContext& context, st
 Prepared binary(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// One channel and one filter to a group.
+Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared reduce(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
@@ -27,5 +30,7 @@ Prepared strided_copy(const Simd& simd, const OpDesc& desc, PrepareContext& cont
 /// Every input is f32 and, unless `any_output`, so is the output.
 bool is_f32(const OpDesc& desc, std::string& why, bool any_output = false);
 bool is_bounded(const OpDesc& desc);
+/// The bounds, where the whole epilogue is a clamp (or nothing); without a bias.
+std::optional<RowFinish> clamp_of(const Epilogue& epilogue);
 
 }  // namespace serin::kernels::cpu

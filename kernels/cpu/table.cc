@@ -44,24 +44,25 @@ Rows with(const Rows& library, Rows own) {
 KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   const VectorRows simd{isa};
   return {
-      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},                             // Unary
-      Rows{simd("binary_f32", cpu::binary), ref_row(ref::binary)},                          // Binary
-      Rows{ref_row(ref::select)},                                                           // Select
-      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                    // Cast
-      with(onednn.conv, {simd("conv_f32_columns", cpu::conv), ref_row(ref::conv)}),         // Conv
-      with(onednn.matmul, {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),  // MatMul
-      Rows{simd("pool_f32", cpu::pool), ref_row(ref::pool)},                                // Pool
-      Rows{simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},                          // Reduce
-      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                       // Softmax
-      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},              // LayerNorm
-      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},              // BatchNorm
-      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},            // StridedCopy
-      Rows{ref_row(ref::concat)},                                                           // Concat
-      Rows{ref_row(ref::pad)},                                                              // Pad
-      Rows{ref_row(ref::gather)},                                                           // Gather
-      Rows{ref_row(ref::arg_max)},                                                          // ArgMax
-      Rows{ref_row(ref::non_zero)},                                                         // NonZero
-      Rows{ref_row(ref::cum_sum)},                                                          // CumSum
+      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},     // Unary
+      Rows{simd("binary_f32", cpu::binary), ref_row(ref::binary)},  // Binary
+      Rows{ref_row(ref::select)},                                   // Select
+      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},            // Cast
+      with(onednn.conv,
+           {simd("conv_f32_depthwise", cpu::conv_depthwise), simd("conv_f32_columns", cpu::conv), ref_row(ref::conv)}),  // Conv
+      with(onednn.matmul, {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),                               // MatMul
+      Rows{simd("pool_f32", cpu::pool), ref_row(ref::pool)},                                                             // Pool
+      Rows{simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},                                                       // Reduce
+      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                                    // Softmax
+      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                           // LayerNorm
+      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                           // BatchNorm
+      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},                                         // StridedCopy
+      Rows{ref_row(ref::concat)},                                                                                        // Concat
+      Rows{ref_row(ref::pad)},                                                                                           // Pad
+      Rows{ref_row(ref::gather)},                                                                                        // Gather
+      Rows{ref_row(ref::arg_max)},                                                                                       // ArgMax
+      Rows{ref_row(ref::non_zero)},                                                                                      // NonZero
+      Rows{ref_row(ref::cum_sum)},                                                                                       // CumSum
   };
 }
 
