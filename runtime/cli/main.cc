@@ -1,5 +1,7 @@
 // main.cc: the command line. Binds flags to the structs of commands.h and calls one function; a usage mistake is one line and exit code 2.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -12,6 +14,16 @@
 
 namespace serin::cli {
 namespace {
+
+/// CLI::Range would let NaN through, which is neither below nor above.
+CLI::Validator between(double least, double most) {
+  const auto check = [=](std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
+    return fmt::format("{} is not a number from {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
+}
 
 void add_serve(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("serve", "Serve a folder of models: Open Inference Protocol v2 over HTTP");
@@ -31,10 +43,10 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
   command->add_option("--poll-seconds", options->poll_seconds, "how often the folder is looked at")
       ->capture_default_str()
-      ->check(CLI::Range(0.05, 3600.0));
+      ->check(between(0.05, 3600.0));
   command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 3600.0));
+      ->check(between(0.0, 3600.0));
   command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
@@ -107,18 +119,19 @@ void add_load(CLI::App& app, int& exit_code) {
   command->add_option("url", options->url, "server, e.g. http://127.0.0.1:8000")->required();
   command->add_option("--model", options->model, "name of the model")->required();
   command->add_option("--version", options->version, "version of the model; default: the server chooses");
-  command->add_option("--data", options->data, ".npz file with rows for each input, by name; default: random numbers");
-  auto* rate = command->add_option("--rate", options->rate, "requests a second, sent on time whatever the answers do")
-                   ->check(CLI::Range(0.001, 1e6));
+  command->add_option("--data", options->data, ".npz file with rows for each input, by name; default: random numbers")
+      ->check(CLI::ExistingFile);
+  auto* rate =
+      command->add_option("--rate", options->rate, "requests a second, sent on time whatever the answers do")->check(between(0.001, 1e6));
   command->add_option("--concurrency", options->concurrency, "clients that each wait for their answer")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000))
       ->excludes(rate);
-  command->add_option("--seconds", options->seconds, "how long")->capture_default_str()->check(CLI::Range(0.001, 1e7));
+  command->add_option("--seconds", options->seconds, "how long")->capture_default_str()->check(between(0.001, 1e7));
   command->add_option("--batch", options->batch, "rows in each request")->capture_default_str()->check(CLI::Range(1, 65'536));
   command->add_option("--timeout", options->timeout_seconds, "seconds until a request counts as failed")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 3600.0));
+      ->check(between(0.001, 3600.0));
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &exit_code] { exit_code = run_load(*options); });
 }

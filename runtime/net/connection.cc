@@ -26,6 +26,8 @@ namespace asio = boost::asio;
 constexpr size_t kReadBytes = 4 * 1024;    // room for one read: most requests are smaller
 constexpr size_t kAheadBytes = 16 * 1024;  // pipelined requests kept while one is in progress
 constexpr std::chrono::milliseconds kLingerTime{2'000};
+// What an idle client may still have sent before it could know that this server ends: more than a round trip, less than an operator's patience.
+constexpr std::chrono::milliseconds kDrainGrace{1'000};
 constexpr std::string_view kAllowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 bool is_allowed(std::string_view method) {
@@ -287,9 +289,9 @@ void Connection::on_deadline() {
 }
 
 void Connection::drain() {
-  if (fresh_ && state_ == State::kHead)
-    return expire(std::min(listener_->options.limits.header_timeout, kLingerTime));  // its request may be under way
-  if (state_ == State::kLingering || (state_ == State::kHead && buffer_.size() == 0)) close();
+  if (state_ == State::kLingering) return close();
+  const bool idle = state_ == State::kHead && buffer_.size() == 0;
+  if (idle || (fresh_ && state_ == State::kHead)) expire(std::min(listener_->options.limits.header_timeout, kDrainGrace));
 }
 
 void Connection::close() {

@@ -35,7 +35,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// The answer to the request whose Responder this was; too late, it is dropped.
   void answer(const Responder::State& responder, Response response);
   void close();
-  /// Ends it unless a request has begun; then its answer will be the last.
+  /// The next answer will be the last; where no request comes within a moment, it ends without one.
   void drain();
   void on_deadline();
 
