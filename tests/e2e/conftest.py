@@ -1,0 +1,178 @@
+"""Real servers on loopback for the end-to-end tests: started on free ports, stopped by their own process ids."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SERIN = pathlib.Path(os.environ.get("SERIN", ROOT / "build" / "serin"))
+MODELS = ROOT / "models"
+DATA = ROOT / "tests" / "data"
+ON_FREE_PORTS = ["--port", 0, "--metrics-port", 0, "--drain-seconds", 0]  # and gone at once when told to end
+
+
+def wait_until(condition, seconds=10, what="condition"):
+    """Polls until condition() is true and returns its value; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
+        time.sleep(0.02)
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        return self.json["error"]
+
+
+def call(url, body=None, headers=None, method=None, timeout=30):
+    """One HTTP request; an error status is an answer, too."""
+    data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body.encode() if isinstance(body, str) else body
+    request = urllib.request.Request(url, data=data, headers=headers or {}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            return Answer(response.status, response.headers, response.read())
+    except urllib.error.HTTPError as error:
+        return Answer(error.code, error.headers, error.read())
+
+
+class Process:
+    """A long-running serin command: its ports, its log, its end."""
+
+    def __init__(self, folder, command, *arguments, env=None):
+        self.folder = pathlib.Path(folder)
+        count = len(list(self.folder.glob(f"{command}-*.log")))
+        self.ready_file = self.folder / f"{command}-{count}.ready"
+        self.log_file = self.folder / f"{command}-{count}.log"
+        with open(self.log_file, "wb") as log:
+            self.process = subprocess.Popen([SERIN, command, *map(str, arguments), "--ready-file", self.ready_file], stdout=log, stderr=log,
+                                            env={**os.environ, **(env or {})})
+        wait_until(lambda: self.ready_file.exists() or self.process.poll() is not None, 60, f"serin {command} ready")
+        assert self.ready_file.exists(), f"serin {command} ended with {self.process.returncode}:\n{self.log}"
+        self.ports = json.loads(self.ready_file.read_text())
+        assert self.ports["pid"] == self.process.pid
+
+    @property
+    def log(self):
+        return self.log_file.read_text(errors="replace")
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.ports['http']}"
+
+    @property
+    def admin(self):
+        return f"http://127.0.0.1:{self.ports['admin']}"
+
+    def metrics(self):
+        return call(f"http://127.0.0.1:{self.ports.get('metrics', self.ports.get('admin'))}/metrics").body.decode()
+
+    def metric(self, name, **labels):
+        """Sum of the series of that name whose labels include these."""
+        total = 0.0
+        for line in self.metrics().splitlines():
+            if line.startswith(name) and line[len(name)] in " {" and all(f'{k}="{v}"' in line for k, v in labels.items()):
+                total += float(line.rsplit(" ", 1)[1])
+        return total
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self, timeout=40):
+        """SIGTERM and the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start("serve", "--models", ...): a ready Process, ended after the test."""
+    with contextlib.ExitStack() as stack:
+        def begin(command, *arguments, env=None):
+            process = Process(tmp_path, command, *arguments, env=env)
+            stack.callback(lambda: process.process.poll() is None and process.kill())
+            return process
+        yield begin
+
+
+@pytest.fixture
+def serve(start):
+    """serve(folder): a runtime on free ports that polls its folder quickly."""
+    def begin(models=MODELS, *arguments, env=None):
+        return start("serve", "--models", models, *ON_FREE_PORTS, "--poll-seconds", 0.2, *arguments, env=env)
+    return begin
+
+
+@pytest.fixture
+def backend():
+    """backend("2", error_rate=0.5): a fake runtime, gone after the test."""
+    from backends import Backend
+
+    with contextlib.ExitStack() as stack:
+        yield lambda version="1", **options: stack.enter_context(Backend(version, **options))
+
+
+@pytest.fixture
+def route(tmp_path):
+    """route(service(stable, canary)): a Router with that configuration, ended after the test."""
+    from routers import Router, write_config
+
+    with contextlib.ExitStack() as stack:
+        def begin(*services, env=None, **configuration):
+            router = Router(tmp_path, "route", "--config", write_config(tmp_path, *services, **configuration), env=env)
+            stack.callback(lambda: router.process.poll() is None and router.kill())
+            return router
+        yield begin
+
+
+@pytest.fixture(scope="session")
+def shared_runtime(tmp_path_factory):
+    """One runtime with the repository of models/, for tests that only ask."""
+    process = Process(tmp_path_factory.mktemp("runtime"), "serve", "--models", MODELS, *ON_FREE_PORTS)
+    yield process
+    assert process.end() == 0
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """repository({"digits/1": path-of-a-model.onnx}): a fresh model repository."""
+    def make(files):
+        folder = tmp_path / "models"
+        for name, source in files.items():
+            (folder / name).mkdir(parents=True)
+            shutil.copy(source, folder / name / "model.onnx")
+        folder.mkdir(exist_ok=True)
+        return folder
+    return make
+
+
+def serin(*arguments, timeout=60, stdin=None):
+    """Runs a command that ends by itself."""
+    return subprocess.run([SERIN, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False, input=stdin)
+
+
+def infer_body(rows, name="pixels", **extra):
+    """An inference request for a model like digits; rows is a list of lists."""
+    data = [value for row in rows for value in row]
+    return {"inputs": [{"name": name, "datatype": "FP32", "shape": [len(rows), len(rows[0])], "data": data}], **extra}

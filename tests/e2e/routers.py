@@ -1,0 +1,75 @@
+"""A router under test: its configuration, its rollouts over the admin API, what it says about itself."""
+
+import json
+
+from conftest import Process, call, wait_until
+
+JSON = {"Content-Type": "application/json"}
+QUICK_HEALTH = {"interval": "50ms", "timeout": "500ms", "unhealthy": 2, "healthy": 1}
+# What a rollout needs to come to a verdict within seconds on a busy machine: latency is judged after 200 answers of stable, 50 ms do not
+# matter, and every step is certified after some sixty good answers of the canary.
+PATIENT = {"latency": {"baseline": 200, "skip": 5, "floor": "50ms"}}
+SOON = {"margin": {"errors": "5%", "latency": "10%"}}
+
+
+def service(*backends, name="digits", **more):
+    """A service whose versions are named after their backends; the first one is stable."""
+    versions = {}
+    for backend in backends:
+        versions.setdefault(backend.version, []).append({"url": backend.url})
+    return {"name": name, "initial_stable": backends[0].version, **more,
+            "versions": [{"name": version, "endpoints": endpoints, "health": QUICK_HEALTH} for version, endpoints in versions.items()]}
+
+
+def write_config(folder, *services, store="router.db", **more):
+    """router.yaml, in JSON: which is YAML, too."""
+    path = folder / "router.yaml"
+    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "store": str(folder / store), "services": services,
+                                **more}))
+    return path
+
+
+def spec(canary="2", steps=(50,), name="digits", guard=None, **more):
+    return {"kind": "Rollout", "service": name, "canary": canary, "steps": list(steps), "guard": {**PATIENT, **(guard or {})},
+            "certify": SOON, **more}
+
+
+class Router(Process):
+    def post(self, path, body=None, **headers):
+        return call(self.admin + path, body or {}, {**JSON, **headers})
+
+    def start_rollout(self, **asked):
+        answer = self.post("/v1/rollouts", spec(**asked))
+        assert answer.status == 201, answer.body
+        return answer.json
+
+    def command(self, verb, body=None, name="digits", **headers):
+        return self.post(f"/v1/rollouts/{name}:{verb}", body, **headers)
+
+    def status(self, name="digits"):
+        answer = call(f"{self.admin}/v1/rollouts/{name}")
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def rollout(self, name="digits"):
+        return self.status(name)["rollout"]
+
+    def history(self, name="digits"):
+        return call(f"{self.admin}/v1/rollouts/{name}/history?limit=1000").json["history"]
+
+    def healthy(self, version, name="digits"):
+        services = call(self.admin + "/v1/services").json["services"]
+        versions = next(service for service in services if service["name"] == name)["versions"]
+        return next(entry["healthy"] for entry in versions if entry["name"] == version)
+
+    def wait_for(self, phase, seconds=30):
+        """The rollout once it is in that phase; fails at once where it ended in another."""
+        def reached():
+            rollout = self.rollout()
+            over = rollout["phase"] in ("Succeeded", "RolledBack")
+            assert not over or rollout["phase"] == phase, f"{rollout['phase']}: {rollout['reason']}"
+            return rollout if rollout["phase"] == phase else None
+        return wait_until(reached, seconds, f"phase {phase}")
+
+    def wait_for_answers(self, count, kind="canary", seconds=30):
+        return wait_until(lambda: self.rollout()["answers"][kind] >= count, seconds, f"{count} answers of {kind}")
