@@ -2,6 +2,8 @@
 
 #include "runtime/cli/engine_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +30,7 @@ Status check_passes(const std::vector<std::string>& disabled) {
   for (const auto& pass : graph::all_passes({})) known.append(known.empty() ? "" : ", ").append(pass->name());
   for (const std::string& name : disabled) {
     const auto is_it = [&](const auto& pass) { return pass->name() == name; };
-    if (std::ranges::none_of(graph::all_passes({}), is_it)) return usage("there is no pass '" + name + "'; passes are " + known);
+    if (std::ranges::none_of(graph::all_passes({}), is_it)) return usage(fmt::format("there is no pass '{}'; passes are {}", name, known));
   }
   return {};
 }
@@ -63,7 +65,7 @@ Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlag
     return usage("the model takes no batch of " + std::to_string(batch) + ": " + why);
   }
   for (const std::string& symbol : symbols) {
-    if (!bindings.contains(symbol)) return usage("dimension '" + symbol + "' has no size: give it with --dim " + symbol + "=N");
+    if (!bindings.contains(symbol)) return usage(fmt::format("dimension '{}' has no size: give it with --dim {}=N", symbol, symbol));
   }
   return bindings;
 }

@@ -6,6 +6,8 @@
 
 #include "runtime/engine/describe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/engine/plan.h"
@@ -57,7 +59,7 @@ void append(std::string& text, const std::vector<StepInfo>& steps, const Describ
       text += ", scratch " + std::to_string(step.scratch_bytes) + " at arena+" + std::to_string(step.scratch_offset);
     text += "  " + step.node + "\n";
     if (options.refusals) {
-      for (const auto& [row, why] : step.refusals) text += indent + "    not " + row + ": " + why + "\n";
+      for (const auto& [row, why] : step.refusals) text += fmt::format("{}    not {}: {}\n", indent, row, why);
     }
     for (size_t body = 0; body < step.bodies.size(); ++body) {
       text += indent + "  " + (body == 0 ? "then:\n" : "else:\n");

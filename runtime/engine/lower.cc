@@ -139,11 +139,11 @@ class GraphLowering {
     const graph::ConstantPtr condition = graph_.constant(node.inputs[0]);
     for (size_t which = 0; which < 2; ++which) {
       if (condition && condition->span<bool>()[0] != (which == 0)) {
-        step.bodies.emplace_back();  // never taken
+        step.bodies.push_back(nullptr);
         continue;
       }
       SERIN_TRY(Program body, lower_body(node, which));
-      step.bodies.push_back(std::move(body));
+      step.bodies.push_back(std::make_shared<Program>(std::move(body)));
     }
     program_.steps.push_back(std::move(step));
     return {};

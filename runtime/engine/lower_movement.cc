@@ -28,6 +28,7 @@ Status lower_transpose(Lowering& at) {
     std::iota(permutation.rbegin(), permutation.rend(), int64_t{0});
   }
   std::vector<int64_t> permuted;
+  permuted.reserve(permutation.size());
   for (const int64_t axis : permutation) permuted.push_back(strides[static_cast<size_t>(axis)]);
   return at.strided(at.output(), at.input(0), permuted);
 }

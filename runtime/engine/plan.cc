@@ -77,12 +77,12 @@ Status Plan::prepare_step(size_t i, const Context& context) {
   Step& step = program.steps[i];
   PreparedStep& prepared = steps[i];
   if (!step.bodies.empty()) {
-    for (Program& body : step.bodies) {
-      if (body.outputs.empty()) {
+    for (const std::shared_ptr<Program>& body : step.bodies) {
+      if (!body) {
         prepared.bodies.push_back(nullptr);
         continue;
       }
-      SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(body), context));
+      SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(*body), context));
       prepared.scratch_bytes = std::max(prepared.scratch_bytes, plan->arena_bytes);
       prepared.bodies.push_back(std::move(plan));
     }

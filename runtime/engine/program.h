@@ -56,8 +56,9 @@ struct Step {
   graph::Op op = graph::Op::kIdentity;
   kernels::Op kernel = {};
   std::vector<TensorId> inputs = {}, outputs = {};
-  std::vector<Program> bodies = {};  ///< If: then, else; inputs[0] is the condition, the rest are what the bodies read
-  std::string label() const;         ///< "node 'conv1' (Conv)"
+  /// If: then, else; null where one is never taken. inputs[0] is the condition, the rest are what the bodies read.
+  std::vector<std::shared_ptr<Program>> bodies = {};
+  std::string label() const;  ///< "node 'conv1' (Conv)"
 };
 
 struct Program {

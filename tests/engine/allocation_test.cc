@@ -10,12 +10,14 @@
 #include "tests/engine/fixtures.h"
 
 // The C library's own functions under the names that it keeps for programs that replace them.
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 }
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 namespace {
 thread_local int64_t allocations = 0;
@@ -84,7 +86,6 @@ TEST_P(Allocation, NoneOnOurOwnKernels) {
 }
 
 TEST_P(Allocation, OneDnnsOwnAreFewAndDoNotGrow) {
-  const auto model = Model::load(GetParam().model, test::best(), {});
   const int64_t first = allocations_of_a_run(GetParam(), test::best()), second = allocations_of_a_run(GetParam(), test::best());
   EXPECT_EQ(first, second);
   RecordProperty("allocations", std::to_string(first));

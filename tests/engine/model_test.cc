@@ -85,6 +85,7 @@ TEST(Model, SeveralThreadsGetPlansAtOnce) {
     }
   };
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int64_t i = 0; i < 4; ++i) threads.emplace_back(work, i);
   for (std::thread& thread : threads) thread.join();
   const Model::CacheCounters counters = model->plan_cache();

@@ -15,7 +15,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Without passes, so that the plan shows what lowering does.
 std::unique_ptr<Executor> executor_of(std::string_view text, const graph::Bindings& bindings = {}) {
   const auto model = model_of(text);
   if (!model) return nullptr;
@@ -26,6 +25,7 @@ std::unique_ptr<Executor> executor_of(std::string_view text, const graph::Bindin
 
 std::vector<std::string> kernels_of(const Plan& plan) {
   std::vector<std::string> result;
+  result.reserve(plan.program.steps.size());
   for (const Step& step : plan.program.steps) result.emplace_back(kernels::kOpNames[step.kernel.index()]);
   return result;
 }
