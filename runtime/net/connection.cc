@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 constexpr size_t kReadBytes = 4 * 1024;    // room for one read: most requests are smaller
 constexpr size_t kAheadBytes = 16 * 1024;  // pipelined requests kept while one is in progress
 constexpr std::chrono::milliseconds kLingerTime{2'000};
-// What an idle client may still have sent before it could know that this server ends: more than a round trip, less than an operator's patience.
+// For what an idle client sent before it could know that this server ends: longer than a round trip, shorter than an operator's patience.
 constexpr std::chrono::milliseconds kDrainGrace{1'000};
 constexpr std::string_view kAllowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 

@@ -62,7 +62,8 @@ class Server {
   ~Server();  ///< stops accepting and closes every connection
 
   uint16_t port() const;
-  /// Stops accepting, lets requests in progress end (answers say Connection: close), closes those that stay idle for a second. Returns true when none is left, false at the deadline.
+  /// Stops accepting, lets requests in progress end (answers say Connection: close), closes connections that stay idle for a second. Returns
+  /// true when none is left, false at the deadline.
   bool drain(std::chrono::milliseconds deadline);
 
  private:
