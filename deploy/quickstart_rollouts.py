@@ -22,7 +22,7 @@ TIMEOUT = 60  # seconds a rollout may take before the demonstration has failed
 
 # What is rolled out, on which steps, and what must come of it. Versions 2 to 4 are first compared on copies of live requests (0 % of the
 # answers); whoever rolls out version 5 is in a hurry and skips that, so that only the shield stands between it and the clients.
-SHADOW_FIRST = "[{shadow: {percent: 25, until: certified}}, {setWeight: 5}, {setWeight: 25}, {setWeight: 50}, {promote: {}}]"
+SHADOW_FIRST = "[{shadow: {percent: 10, until: certified}}, {setWeight: 5}, {setWeight: 25}, {setWeight: 50}, {promote: {}}]"
 IN_A_HURRY = "[{setWeight: 5}, {setWeight: 25}, {setWeight: 50}, {promote: {}}]"
 ROLLOUTS = [
     {"version": "2", "story": "a better network", "steps": SHADOW_FIRST, "phase": "Succeeded", "causes": ("promoted",)},
@@ -38,7 +38,7 @@ canary: {{version: "{version}"}}
 steps: {steps}
 guard:
   latency: {{slack: 10%, floor: 5ms, baseline: 1500, skip: 20}}
-  output: {{compare: label, output: scores, maxDisagreement: 10%, shadow: 10%}}
+  output: {{compare: label, output: scores, maxDisagreement: 10%, shadow: 2%}}
 certify: {{margin: {{errors: 2%, latency: 4%}}, maxStepDuration: 45s}}
 """
 
@@ -143,6 +143,8 @@ def run_one(demo, ports, admin, plan):
     report = status["rollout"]
     right = report["phase"] == plan["phase"] and report["cause"].startswith(plan["causes"]) and load["errors"] == 0
     print(f"  {report['phase']}: {report['reason']}")
+    if load["errors"]:
+        print(f"  clients saw errors: {load['errors_by']}")
     return {
         "version": plan["version"], "outcome": report["phase"], "cause": report["cause"],
         "canary answers": report["answers"]["canary"] + report["answers"]["shadow"],

@@ -13,7 +13,7 @@
 namespace serin::router {
 namespace {
 
-constexpr int64_t kMostMirrored = 64;  // mirrored requests under way at once, for each service: a stuck canary must not fill our memory
+constexpr int64_t kMostMirrored = 16;  // mirrored requests under way at once, for each service: a stuck canary must not fill our memory
 
 // Milliseconds the client gives; nothing where it does not say, a negative number where what it says is no number.
 std::optional<int64_t> client_timeout_ms(const net::Request& request) {
@@ -133,7 +133,9 @@ void Exchange::answered(size_t version, Purpose purpose, Time started, Result<ne
   guard_deadline_ = net::Timer();
   service_.latency[version]->observe(std::chrono::duration<double>(latency).count());
 
-  if (purpose == Purpose::kDrawn && version != split_.stable && shield_allows(outcome)) {
+  // A canary without capacity is no evidence against its answers, but its clients need not feel it.
+  const bool busy = answer && answer->status == 429;
+  if (purpose == Purpose::kDrawn && version != split_.stable && shield_allows(busy ? rollout::Outcome::kError : outcome)) {
     shielded_ = true;
     service_.shielded.fetch_add(1, std::memory_order_relaxed);
     service_.retries->add();
@@ -167,7 +169,7 @@ void Exchange::observe(size_t version, rollout::Outcome outcome, std::chrono::na
 
 bool Exchange::shield_allows(rollout::Outcome outcome) const {
   using rollout::Outcome;
-  if (outcome != Outcome::kError && outcome != Outcome::kRejected && outcome != Outcome::kDeadline) return false;
+  if (outcome == Outcome::kOk || outcome == Outcome::kNeutral) return false;
   if (!spec_ || !spec_->shield.retry_stable || shielded_ || time_left() <= std::chrono::nanoseconds(0)) return false;
   const auto budget = static_cast<int64_t>(spec_->shield.budget * static_cast<double>(service_.active.load(std::memory_order_relaxed))) + 3;
   if (service_.shielded.load(std::memory_order_relaxed) < budget) return true;

@@ -20,8 +20,6 @@ bool same_beyond_rows(const Job& a, const Job& b) {
   return true;
 }
 
-ComputePool::Priority priority_of(const Job& job) { return job.shadow ? ComputePool::Priority::kLow : ComputePool::Priority::kNormal; }
-
 void answer_expired(std::span<const JobPtr> jobs) {
   for (const JobPtr& job : jobs) {
     if (job->abandoned) continue;
@@ -38,7 +36,6 @@ Batcher::Batcher(Options options, ComputePool& pool, Run run) : options_(options
 }
 
 Status Batcher::submit(JobPtr job) {
-  const auto priority = priority_of(*job);
   size_t instance = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -52,7 +49,7 @@ Status Batcher::submit(JobPtr job) {
     instance = free_.back();
     free_.pop_back();
   }
-  pool_.submit([self = shared_from_this(), instance] { self->work(instance); }, priority);
+  pool_.submit([self = shared_from_this(), instance] { self->work(instance); });
   return {};
 }
 
@@ -101,18 +98,15 @@ void Batcher::work(size_t instance) {
   if (!batch.empty()) run_(instance, batch);
   batch.clear();
 
-  ComputePool::Priority next{};
   {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) {
       free_.push_back(instance);
       return;
     }
-    next = std::ranges::all_of(queue_, [](const JobPtr& job) { return job->shadow; }) ? ComputePool::Priority::kLow
-                                                                                      : ComputePool::Priority::kNormal;
   }
   // Back to the end of the pool's queue rather than a loop here: other models' instances get their turn.
-  pool_.submit([self = shared_from_this(), instance] { self->work(instance); }, next);
+  pool_.submit([self = shared_from_this(), instance] { self->work(instance); });
 }
 
 size_t Batcher::queued() const {

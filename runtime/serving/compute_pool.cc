@@ -1,4 +1,4 @@
-// compute_pool.cc: two queues, one lock, threads that sleep while there is nothing to do: idle costs nothing.
+// compute_pool.cc: one queue, one lock, threads that sleep while there is nothing to do: idle costs nothing.
 
 #include "runtime/serving/compute_pool.h"
 
@@ -34,10 +34,6 @@ int granted_cores() {
   return std::max(cores, 1);
 }
 
-ComputePool::ComputePool(int threads) {
-  for (int i = 0; i < std::max(threads, 1); ++i) threads_.emplace_back([this] { run(); });
-}
-
 ComputePool::~ComputePool() {
   {
     const std::lock_guard lock(mutex_);
@@ -47,10 +43,29 @@ ComputePool::~ComputePool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ComputePool::submit(std::function<void()> work, Priority priority) {
+void ComputePool::add_threads(int count) {
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < count; ++i) {
+    if (surplus_ > 0)
+      --surplus_;  // one that was about to end stays
+    else
+      threads_.emplace_back([this] { run(); });
+  }
+}
+
+std::shared_ptr<void> ComputePool::lease(int threads) {
+  add_threads(threads);
+  return {this, [threads](ComputePool* pool) {
+            const std::lock_guard lock(pool->mutex_);
+            pool->surplus_ += threads;
+            pool->wake_.notify_all();
+          }};
+}
+
+void ComputePool::submit(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
-    (priority == Priority::kNormal ? normal_ : low_).push_back(std::move(work));
+    queue_.push_back(std::move(work));
   }
   wake_.notify_one();
 }
@@ -58,11 +73,15 @@ void ComputePool::submit(std::function<void()> work, Priority priority) {
 void ComputePool::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !normal_.empty() || !low_.empty(); });
-    auto& queue = normal_.empty() ? low_ : normal_;
-    if (queue.empty()) return;  // stopping, and nothing is left
-    std::function<void()> work = std::move(queue.front());
-    queue.pop_front();
+    wake_.wait(lock, [this] { return stopping_ || surplus_ > 0 || !queue_.empty(); });
+    if (surplus_ > 0 && !stopping_) {
+      --surplus_;
+      if (!queue_.empty()) wake_.notify_one();  // this thread may have taken the call that was meant for the work
+      return;
+    }
+    if (queue_.empty()) return;  // stopping, and nothing is left
+    std::function<void()> work = std::move(queue_.front());
+    queue_.pop_front();
     lock.unlock();
     work();
     work = nullptr;  // not under the lock: it may have held the last of a model

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/engine/plan.h"
 #include "runtime/serving/batch_curve.h"
 
 namespace serin::serving {
@@ -105,7 +104,7 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
 
 size_t Instance::arena_bytes() const {
   size_t bytes = 0;
-  for (const auto& slot : slots_) bytes += slot->executor->plan().arena_bytes;
+  for (const auto& slot : slots_) bytes += slot->executor->arena_bytes();
   return bytes;
 }
 

@@ -48,7 +48,8 @@ Status Version::prepare(const std::string& path, const ModelSettings& settings) 
   max_batch_ = engine_->batchable().yes ? settings.max_batch : 1;
   if (!engine_->batchable().yes && settings.max_batch > 1)
     log::info("model '{}' version {}: requests are run one by one: {}", model_, version_, engine_->batchable().why_not);
-  const auto count = static_cast<size_t>(settings.instances.value_or(std::max(1, host_.pool.threads() / settings.threads)));
+  const auto count = static_cast<size_t>(settings.instances.value_or(std::max(1, host_.pool.cores() / settings.threads)));
+  threads_ = host_.pool.lease(static_cast<int>(count));
   for (size_t i = 0; i < count; ++i) instances_.push_back(std::make_unique<Instance>(engine_, max_batch_));
   metrics_ = std::make_unique<ModelMetrics>(host_.metrics, model_, version_);
 

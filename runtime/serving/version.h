@@ -58,6 +58,7 @@ class Version : public std::enable_shared_from_this<Version> {
   protocol::Signature signature_;
   int64_t max_batch_ = 1;
   std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to
+  std::shared_ptr<void> threads_;                     // one for each instance, in the host's pool
   std::shared_ptr<Batcher> batcher_;
   std::unique_ptr<ModelMetrics> metrics_;
 };

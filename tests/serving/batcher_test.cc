@@ -42,6 +42,7 @@ class BatcherTest : public testing::Test {
  protected:
   void make(Batcher::Options options, int threads = 2) {
     pool_ = std::make_unique<ComputePool>(threads);
+    threads_ = pool_->lease(threads);
     batcher_ = std::make_shared<Batcher>(options, *pool_, [this](size_t, std::span<const JobPtr> batch) {
       gate_.pass();
       {
@@ -82,7 +83,8 @@ class BatcherTest : public testing::Test {
   size_t good_ = 0;
   std::vector<Code> bad_;
   std::shared_ptr<Batcher> batcher_;
-  std::unique_ptr<ComputePool> pool_;  // destroyed first: its tasks use all of the above
+  std::unique_ptr<ComputePool> pool_;  // destroyed before what is above: its tasks use all of it
+  std::shared_ptr<void> threads_;
 };
 
 TEST_F(BatcherTest, AFreeInstanceTakesAtOnceAndABusyOneLetsTheBatchGrow) {
@@ -190,6 +192,30 @@ TEST_F(BatcherTest, ManyThreadsLoseNothing) {
   for (auto& client : clients) client.join();
   await_answers(8'000);
   EXPECT_EQ(good_, 8'000u);
+}
+
+TEST(ComputePool, ASlowOwnerDoesNotHoldUpAnother) {
+  ComputePool pool(1);
+  const auto slow = pool.lease(2), fast = pool.lease(1);
+  Gate gate;
+  for (int i = 0; i < 2; ++i) pool.submit([&] { gate.pass(); });
+  gate.await_waiting(2);
+  Gate done;
+  pool.submit([&] { done.open(); });
+  done.pass();  // comes through although both of the slow owner's are still held up
+  gate.open();
+}
+
+TEST(ComputePool, WorkIsDoneAfterLeasesEnd) {
+  std::atomic<int> ran{0};
+  {
+    ComputePool pool(1);
+    for (int round = 0; round < 50; ++round) {
+      const auto lease = pool.lease(3);
+      for (int i = 0; i < 10; ++i) pool.submit([&] { ++ran; });
+    }
+  }
+  EXPECT_EQ(ran, 500);
 }
 
 TEST(ComputePool, GrantedCoresIsAtLeastOne) { EXPECT_GE(granted_cores(), 1); }
