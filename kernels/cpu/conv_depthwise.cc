@@ -39,10 +39,7 @@ class DepthwiseKernel final : public Kernel {
   /// A vector of outputs, or what is left of the row, in every channel.
   void pixels(Inputs in, const Image& x, const Image& y, int64_t oh, int64_t ow, const float* source, float* target, Tap* taps) const {
     const int64_t n = std::min(simd_.width, y.w - ow);
-    Tap* tap = taps;
-    for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
-      for (int64_t kw = 0; kw < window_.w.kernel; ++kw) *tap++ = window_.tap(x, oh, ow, n, kh, kw);
-    }
+    window_.taps(x, y, oh, ow, n, taps);
     constexpr float kInf = std::numeric_limits<float>::infinity();
     const RowFinish finish{op_.bias ? in[2].as<const float>() : nullptr, clamp_ ? clamp_->low : -kInf, clamp_ ? clamp_->high : kInf};
     simd_.depthwise({taps, window_.cells(), window_.w.stride}, in[1].as<const float>(), finish, {source, x.plane()}, {target, y.plane()},

@@ -19,6 +19,9 @@ Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std
 /// One channel and one filter to a group.
 Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// The same two, for those shapes only for which they are faster than oneDNN.
+Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared matmul_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared reduce(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared softmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

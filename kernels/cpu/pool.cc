@@ -31,13 +31,8 @@ class PoolKernel final : public Kernel {
       for (int64_t oh = 0; oh < y.h; ++oh) {
         for (int64_t ow = 0; ow < y.w; ow += simd_.width) {
           const int64_t n = std::min(simd_.width, y.w - ow);
-          Tap* end = taps;
-          for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
-            for (int64_t kw = 0; kw < window_.w.kernel; ++kw) {
-              *end = window_.tap(x, oh, ow, n, kh, kw);
-              if (end->lanes != 0) ++end;
-            }
-          }
+          window_.taps(x, y, oh, ow, n, taps);
+          Tap* const end = std::remove_if(taps, taps + window_.cells(), [](const Tap& tap) { return tap.lanes == 0; });
           if (op_.average) count_cells(x, oh, ow, n, counts);
           const Planes<float> target{out[0].as<float>() + plane * y.plane() + oh * y.w + ow, y.plane()};
           (op_.average ? simd_.pool_mean : simd_.pool_max)({taps, end - taps, window_.w.stride}, counts, source, target, planes,

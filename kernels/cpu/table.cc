@@ -34,10 +34,18 @@ struct VectorRows {
   }
 };
 
-/// `library` (empty without oneDNN) before our own.
-Rows with(const Rows& library, Rows own) {
-  own.insert(own.begin(), library.begin(), library.end());
-  return own;
+/// `faster` than the library for some shapes, then the library, then what takes the rest. Without a library the rest takes all.
+Rows around(Rows faster, const Rows& library, const Rows& rest) {
+  if (library.empty()) return rest;
+  faster.insert(faster.end(), library.begin(), library.end());
+  faster.insert(faster.end(), rest.begin(), rest.end());
+  return faster;
+}
+
+Rows conv_rows(const VectorRows& simd, const Rows& onednn) {
+  Rows rows = around({simd("conv_f32_columns", cpu::conv_small)}, onednn, {simd("conv_f32_columns", cpu::conv), ref_row(ref::conv)});
+  rows.insert(rows.begin(), simd("conv_f32_depthwise", cpu::conv_depthwise));
+  return rows;
 }
 
 /// In the order of kernels::Op. Concat and Gather are loops over memcpy already in their reference form.
@@ -48,21 +56,21 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{simd("binary_f32", cpu::binary), ref_row(ref::binary)},  // Binary
       Rows{ref_row(ref::select)},                                   // Select
       Rows{simd("cast", cpu::cast), ref_row(ref::cast)},            // Cast
-      with(onednn.conv,
-           {simd("conv_f32_depthwise", cpu::conv_depthwise), simd("conv_f32_columns", cpu::conv), ref_row(ref::conv)}),  // Conv
-      with(onednn.matmul, {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),                               // MatMul
-      Rows{simd("pool_f32", cpu::pool), ref_row(ref::pool)},                                                             // Pool
-      Rows{simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},                                                       // Reduce
-      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                                    // Softmax
-      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                           // LayerNorm
-      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                           // BatchNorm
-      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},                                         // StridedCopy
-      Rows{ref_row(ref::concat)},                                                                                        // Concat
-      Rows{ref_row(ref::pad)},                                                                                           // Pad
-      Rows{ref_row(ref::gather)},                                                                                        // Gather
-      Rows{ref_row(ref::arg_max)},                                                                                       // ArgMax
-      Rows{ref_row(ref::non_zero)},                                                                                      // NonZero
-      Rows{ref_row(ref::cum_sum)},                                                                                       // CumSum
+      conv_rows(simd, onednn.conv),                                 // Conv
+      around({simd("matmul_f32_panels", cpu::matmul_small)}, onednn.matmul,
+             {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),     // MatMul
+      Rows{simd("pool_f32", cpu::pool), ref_row(ref::pool)},                      // Pool
+      Rows{simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},                // Reduce
+      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},             // Softmax
+      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},    // LayerNorm
+      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},    // BatchNorm
+      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},  // StridedCopy
+      Rows{ref_row(ref::concat)},                                                 // Concat
+      Rows{ref_row(ref::pad)},                                                    // Pad
+      Rows{ref_row(ref::gather)},                                                 // Gather
+      Rows{ref_row(ref::arg_max)},                                                // ArgMax
+      Rows{ref_row(ref::non_zero)},                                               // NonZero
+      Rows{ref_row(ref::cum_sum)},                                                // CumSum
   };
 }
 

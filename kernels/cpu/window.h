@@ -63,14 +63,20 @@ struct Window {
     return point(h) && point(w);
   }
 
-  /// What cell (kh, kw) sees for the outputs (oh, ow), (oh, ow + 1), ... of one row, `lanes` of them.
-  Tap tap(const Image& x, int64_t oh, int64_t ow, int64_t lanes, int64_t kh, int64_t kw) const {
+  /// What cell (kh, kw) sees for the outputs (oh, ow), (oh, ow + 1), ... of one row, `lanes` of them; `inside`: w.inside(kw, x.w, y.w).
+  Tap tap(const Image& x, const Axis::Range& inside, int64_t oh, int64_t ow, int64_t lanes, int64_t kh, int64_t kw) const {
     const int64_t ih = h.at(oh, kh);
-    const auto [first, last] = w.inside(kw, x.w, ow + lanes);
-    const int64_t begin = std::max(first, ow) - ow, end = last - ow;
+    const int64_t begin = std::max(inside.first - ow, int64_t{0}), end = std::min(inside.last - ow, lanes);
     if (ih < 0 || ih >= x.h || begin >= end) return {0, 0, 0};
     const auto bits = [](int64_t from, int64_t to) { return static_cast<uint32_t>((uint64_t{1} << to) - (uint64_t{1} << from)); };
     return {ih * x.w + w.at(ow, kw), bits(begin, end), bits(2 * begin, 2 * end - 1)};
+  }
+  /// Those of all cells [kh, kw].
+  void taps(const Image& x, const Image& y, int64_t oh, int64_t ow, int64_t lanes, Tap* taps) const {
+    for (int64_t kw = 0; kw < w.kernel; ++kw) {
+      const auto inside = w.inside(kw, x.w, y.w);
+      for (int64_t kh = 0; kh < h.kernel; ++kh) taps[kh * w.kernel + kw] = tap(x, inside, oh, ow, lanes, kh, kw);
+    }
   }
 
   static bool fits(const Shape& x, size_t axes, std::span<const int64_t> strides, std::span<const int64_t> dilations,
