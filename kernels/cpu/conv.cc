@@ -1,7 +1,8 @@
 // conv.cc: Conv in f32 over one or two spatial axes, as y[m, pixels] = weight[m, k] * columns[k, pixels] with k = channels x window cells.
 //
 // The matrix of columns is never whole: for one panel of output pixels at a time, its columns are gathered into scratch in the order the
-// micro-kernel reads them, multiplied with all filters of the group, and the outputs finished (bias, residual, activation) while they are in cache.
+// micro-kernel reads them (what to read is found once for all channels: kernels/cpu/simd/window.h), multiplied with all filters of the group, and the
+// outputs finished: bias and clamp in the registers of the product, residual and other activations while they are in cache.
 // The weight needs no packing: its rows are read as they lie.
 
 #include <algorithm>
@@ -57,7 +58,7 @@ class ConvKernel final : public Kernel {
   }
 
  private:
-  /// The pixels of a panel, cut where a row of the image or a vector ends: the column at which each piece begins.
+  /// The pixels of a panel, cut where a vector, or what it can read at once, ends: the column at which each piece begins.
   struct Chunks {
     std::array<int64_t, kMaxPanelWidth> columns;
     int64_t count = 0;
@@ -69,19 +70,18 @@ class ConvKernel final : public Kernel {
     struct {
       int64_t oh, ow, length;
     } at[kMaxPanelWidth];
-    int64_t oh = first / y.w, ow = first % y.w;
     for (int64_t column = 0; column < count;) {
-      const int64_t length = std::min({count - column, y.w - ow, simd_.width});
-      at[chunks.count] = {oh, ow, length};
+      const int64_t pixel = first + column;
+      const int64_t length = std::min(count - column, window_.lanes(x, y, pixel, simd_.width));
+      at[chunks.count] = {pixel / y.w, pixel % y.w, length};
       chunks.columns[static_cast<size_t>(chunks.count++)] = column;
-      column += length, ow += length;
-      if (ow == y.w) ++oh, ow = 0;
+      column += length;
     }
     for (int64_t kw = 0; kw < window_.w.kernel; ++kw) {
       const auto inside = window_.w.inside(kw, x.w, y.w);
       for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
         Tap* cell = taps + (kh * window_.w.kernel + kw) * chunks.count;
-        for (int64_t i = 0; i < chunks.count; ++i) cell[i] = window_.tap(x, inside, at[i].oh, at[i].ow, at[i].length, kh, kw);
+        for (int64_t i = 0; i < chunks.count; ++i) cell[i] = window_.tap(x, y, inside, at[i].oh, at[i].ow, at[i].length, kh, kw);
       }
     }
     return chunks;
@@ -149,9 +149,9 @@ Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string
 
 // Measured on one core of an AVX-512 machine, oneDNN 3.2 with the reorders it needs : ours, microseconds, batch 1 except where it is given:
 //
-//   3x3 on small maps                   8 -> 8 at 9x8 2.1 : 1.0; 3 -> 16 at 32x32 7.9 : 7.4, batch 8 75 : 51; 24 -> 8 to 5x4 2.3 : 1.7, batch 32 49 : 53
-//     against wider, larger             32 -> 64 at 4x4 2.7 : 3.4; 8 -> 16 at 28x28 10.6 : 13.4; 3 -> 16 to 112x112 69 : 103
-//   narrow groups                       4 -> 4 at 56x56, 32 groups 679 : 399; 8 -> 8 at 14x14, 8 groups 17.4 : 17.5
+//   3x3 on small maps                   8 -> 8 at 9x8 2.1 : 0.9; 16 -> 32 at 8x8 3.6 : 2.8, batch 32 90 : 87; 3 -> 16 at 32x32 8.0 : 7.9, batch 8 76 : 51
+//     against wider, larger, with stride  32 -> 64 at 4x4 2.7 : 2.8, batch 32 60 : 88; 8 -> 16 at 28x28 10.6 : 12.7; 16 -> 32 to 7x7 3.2 : 3.9
+//   narrow groups                       4 -> 4 at 56x56, 32 groups 687 : 370; 8 -> 8 at 14x14, 8 groups 17.6 : 14.6
 //   1x1 with stride                     64 -> 128 to 28x28 126 : 58; 512 -> 1024 to 14x14 1210 : 820; the same to 7x7 227 : 253
 //   1x1 that widens, or of few pixels   128 -> 512 at 28x28 422 : 394; 16 -> 32 at 8x8 1.2 : 0.4; 160 -> 960 at 7x7 83 : 73
 //     against narrowing ones            256 -> 64 at 56x56 388 : 457; 16 -> 8 at 56x56 6.0 : 7.7
@@ -162,10 +162,10 @@ Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& contex
   if (weight.rank() < 3 || y.rank() < 3 || op.group < 1) return refuse(why, "only one or two spatial axes");
   const int64_t channels = weight[1], filters = weight[0] / op.group;
   const int64_t pixels = product(y, 2, y.rank());
-  bool ours = channels * filters <= 192 && channels * filters * pixels <= 50'000;
+  const bool steps = std::ranges::any_of(op.strides, [](int64_t stride) { return stride > 1; });
+  bool ours = channels * filters <= (steps ? 192 : 512) && channels * filters * pixels <= 50'000;
   if (op.group > 1) ours |= channels * filters <= 64;
   if (product(weight, 2, weight.rank()) == 1) {
-    const bool steps = std::ranges::any_of(op.strides, [](int64_t stride) { return stride > 1; });
     ours |= filters >= channels || pixels <= 64 || steps;
   }
   if (!ours) return refuse(why, "not a shape for which it beats oneDNN");

@@ -28,27 +28,27 @@ class PoolKernel final : public Kernel {
     for (int64_t plane = 0; plane < y.n * y.c; plane += kPlanes) {
       const Planes<const float> source{in[0].as<const float>() + plane * x.plane(), x.plane()};
       const int64_t planes = std::min(kPlanes, y.n * y.c - plane);
-      for (int64_t oh = 0; oh < y.h; ++oh) {
-        for (int64_t ow = 0; ow < y.w; ow += simd_.width) {
-          const int64_t n = std::min(simd_.width, y.w - ow);
-          window_.taps(x, y, oh, ow, n, taps);
-          Tap* const end = std::remove_if(taps, taps + window_.cells(), [](const Tap& tap) { return tap.lanes == 0; });
-          if (op_.average) count_cells(x, oh, ow, n, counts);
-          const Planes<float> target{out[0].as<float>() + plane * y.plane() + oh * y.w + ow, y.plane()};
-          (op_.average ? simd_.pool_mean : simd_.pool_max)({taps, end - taps, window_.w.stride}, counts, source, target, planes,
-                                                           static_cast<int>(n));
-        }
+      for (int64_t pixel = 0; pixel < y.plane();) {
+        const int64_t n = window_.lanes(x, y, pixel, simd_.width);
+        window_.taps(x, y, pixel, n, taps);
+        Tap* const end = std::remove_if(taps, taps + window_.cells(), [](const Tap& tap) { return tap.lanes == 0; });
+        if (op_.average) count_cells(x, y, pixel, n, counts);
+        (op_.average ? simd_.pool_mean : simd_.pool_max)({taps, end - taps, window_.w.stride}, counts, source,
+                                                         {out[0].as<float>() + plane * y.plane() + pixel, y.plane()}, planes,
+                                                         static_cast<int>(n));
+        pixel += n;
       }
     }
     return kOk;
   }
 
  private:
-  /// What the sums of the outputs (oh, ow...) are divided by; 1 where nothing is summed.
-  void count_cells(const Image& x, int64_t oh, int64_t ow, int64_t n, float* counts) const {
-    const int64_t rows = window_.h.count(oh, x.h, op_.count_include_pad);
+  /// What the sums of n outputs from `pixel` on are divided by; 1 where nothing is summed.
+  void count_cells(const Image& x, const Image& y, int64_t pixel, int64_t n, float* counts) const {
     for (int64_t i = 0; i < n; ++i) {
-      counts[i] = static_cast<float>(std::max<int64_t>(1, rows * window_.w.count(ow + i, x.w, op_.count_include_pad)));
+      const int64_t rows = window_.h.count((pixel + i) / y.w, x.h, op_.count_include_pad);
+      const int64_t columns = window_.w.count((pixel + i) % y.w, x.w, op_.count_include_pad);
+      counts[i] = static_cast<float>(std::max<int64_t>(1, rows * columns));
     }
   }
 

@@ -63,19 +63,31 @@ struct Window {
     return point(h) && point(w);
   }
 
-  /// What cell (kh, kw) sees for the outputs (oh, ow), (oh, ow + 1), ... of one row, `lanes` of them; `inside`: w.inside(kw, x.w, y.w).
-  Tap tap(const Image& x, const Axis::Range& inside, int64_t oh, int64_t ow, int64_t lanes, int64_t kh, int64_t kw) const {
-    const int64_t ih = h.at(oh, kh);
-    const int64_t begin = std::max(inside.first - ow, int64_t{0}), end = std::min(inside.last - ow, lanes);
-    if (ih < 0 || ih >= x.h || begin >= end) return {0, 0, 0};
+  /// Outputs that one vector takes from `pixel` (counted along the plane) on. Where neighbours in y are neighbours in x even from the end of one row to
+  /// the beginning of the next, it takes several rows, and only the lanes that would see over an edge are left out: else those of one row.
+  int64_t lanes(const Image& x, const Image& y, int64_t pixel, int64_t width) const {
+    const bool crosses_rows = h.stride == 1 && w.stride == 1 && x.w == y.w;
+    return std::min(width, (crosses_rows ? y.plane() : (pixel / y.w + 1) * y.w) - pixel);
+  }
+  /// What cell (kh, kw) sees for `lanes` outputs from (oh, ow) on; `inside`: w.inside(kw, x.w, y.w).
+  Tap tap(const Image& x, const Image& y, const Axis::Range& inside, int64_t oh, int64_t ow, int64_t lanes, int64_t kh, int64_t kw) const {
     const auto bits = [](int64_t from, int64_t to) { return static_cast<uint32_t>((uint64_t{1} << to) - (uint64_t{1} << from)); };
-    return {ih * x.w + w.at(ow, kw), bits(begin, end), bits(2 * begin, 2 * end - 1)};
+    Tap tap{h.at(oh, kh) * x.w + w.at(ow, kw), 0, 0};
+    for (int64_t lane = 0; lane < lanes; lane += y.w - ow, ow = 0, ++oh) {
+      const int64_t begin = std::max(inside.first - ow, int64_t{0}), end = std::min(inside.last - ow, lanes - lane);
+      const int64_t ih = h.at(oh, kh);
+      if (ih < 0 || ih >= x.h || begin >= end) continue;
+      tap.lanes |= bits(lane + begin, lane + end);
+      if (w.stride == 2) tap.elements = bits(2 * begin, 2 * end - 1);
+    }
+    return tap;
   }
   /// Those of all cells [kh, kw].
-  void taps(const Image& x, const Image& y, int64_t oh, int64_t ow, int64_t lanes, Tap* taps) const {
+  void taps(const Image& x, const Image& y, int64_t pixel, int64_t lanes, Tap* taps) const {
+    const int64_t oh = pixel / y.w, ow = pixel % y.w;
     for (int64_t kw = 0; kw < w.kernel; ++kw) {
       const auto inside = w.inside(kw, x.w, y.w);
-      for (int64_t kh = 0; kh < h.kernel; ++kh) taps[kh * w.kernel + kw] = tap(x, inside, oh, ow, lanes, kh, kw);
+      for (int64_t kh = 0; kh < h.kernel; ++kh) taps[kh * w.kernel + kw] = tap(x, y, inside, oh, ow, lanes, kh, kw);
     }
   }
 

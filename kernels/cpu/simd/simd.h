@@ -24,7 +24,7 @@ using CastLoop = void (*)(const void* x, void* y, int64_t n);
 
 /// What one cell of a window sees for a vector of neighbouring outputs: lane i is element offset + i * stride of a plane, where bit i of `lanes` is set.
 struct Tap {
-  int64_t offset;     ///< may lie outside the plane, where lane 0 does
+  int64_t offset;     ///< may lie outside the plane: lane 0 does then
   uint32_t lanes;     ///< those that are inside the plane
   uint32_t elements;  ///< for stride 2: bits 2 * i of the lanes, and those between
 };

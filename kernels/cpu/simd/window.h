@@ -1,8 +1,7 @@
 // window.h: what a window sees, a vector of output pixels at a time: pooling, depthwise convolution, and the columns of a convolution.
 //
 // All planes of an operator have the same geometry, so what is to be read for a vector of neighbouring outputs is found once (a Tap for each cell of the
-// window, kernels/cpu/window.h) and used for every plane. Padding is lanes that are not read: there are neither borders nor bounds in these loops, and
-// narrow images cost as many instructions to a row as wide ones to a vector.
+// window, kernels/cpu/window.h) and used for every plane. Padding is lanes that are not read: there are neither borders nor bounds in these loops.
 #pragma once
 
 #include "kernels/cpu/simd/rows.h"
