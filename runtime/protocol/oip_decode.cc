@@ -1,31 +1,22 @@
-// oip_decode.cc: JSON -> tensors with simdjson's DOM, whose parser bounds the nesting (no recursion deeper than its limit) and checks UTF-8.
+// oip_decode.cc: the JSON of an inference request -> tensors.
 //
 // Order of checks: the text is JSON; the top is an object with keys this protocol has; each input is one of the model's, given once, with its
 // datatype and a shape the model takes; only then memory is taken, and the data is read into it, element by element, with range checks.
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <ranges>
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/protocol/json.h"
 #include "runtime/protocol/oip_rest.h"
 
 namespace serin::protocol {
 namespace {
 
 namespace dom = simdjson::dom;
-
-// The parser's buffers are kept by each thread: a steady stream of requests allocates nothing here.
-dom::parser& thread_parser() {
-  thread_local dom::parser parser;
-  return parser;
-}
 
 class Decoder {
  public:
@@ -59,147 +50,9 @@ class Decoder {
   std::vector<Slot> slots_;
 };
 
-std::string_view kind_of(const dom::element& element) {
-  switch (element.type()) {
-    case dom::element_type::ARRAY: return "an array";
-    case dom::element_type::OBJECT: return "an object";
-    case dom::element_type::STRING: return "a string";
-    case dom::element_type::BOOL: return "true or false";
-    case dom::element_type::NULL_VALUE: return "null";
-    default: return "a number";
-  }
-}
-
-// Reads numbers (or booleans) into dense memory, from a flat list or from lists nested as the shape is.
-class DataReader {
- public:
-  DataReader(const TensorView& tensor, std::string_view name) : tensor_(tensor), name_(name), size_(tensor.elements()) {}
-
-  Status read(const dom::array& data) {
-    const bool flat = tensor_.shape.rank() <= 1 || data.size() == 0 || !data.at(0).is_array();
-    SERIN_CHECK(flat ? read_flat(data) : read_nested(data, 0));
-    if (done_ != size_) return short_or_long(done_);
-    return {};
-  }
-
- private:
-  Error short_or_long(int64_t count) const {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("input '{}': shape {} takes {} elements, data has {}", name_, tensor_.shape.str(), size_, count)};
-  }
-
-  Status read_flat(const dom::array& data) {
-    int64_t count = 0;
-    for (const dom::element element : data) {
-      if (count++ < size_) SERIN_CHECK(store(element));
-    }
-    if (count != size_) return short_or_long(count);
-    return {};
-  }
-
-  // At most as deep as the shape's rank: the recursion ends there whatever the client nested.
-  Status read_nested(const dom::array& data, size_t axis) {
-    int64_t count = 0;
-    const bool last = axis + 1 == tensor_.shape.rank();
-    for (const dom::element element : data) {
-      if (++count > tensor_.shape[axis]) break;
-      if (last) {
-        SERIN_CHECK(store(element));
-        continue;
-      }
-      dom::array inner;
-      if (element.get(inner))
-        return Error{Code::kInvalidArgument, fmt::format("input '{}': data is nested unevenly: expected a list at depth {}, found {}",
-                                                         name_, axis + 2, kind_of(element))};
-      SERIN_CHECK(read_nested(inner, axis + 1));
-    }
-    if (count != tensor_.shape[axis])
-      return Error{Code::kInvalidArgument,
-                   fmt::format("input '{}': a list at depth {} has {} elements, shape {} has {} there", name_, axis + 1,
-                               count > tensor_.shape[axis] ? "more" : std::to_string(count), tensor_.shape.str(), tensor_.shape[axis])};
-    return {};
-  }
-
-  Status store(const dom::element& element) {
-    switch (tensor_.dtype) {
-      case DType::kFloat32: return store_float<float>(element);
-      case DType::kFloat64: return store_float<double>(element);
-      case DType::kInt8: return store_integer<int8_t>(element);
-      case DType::kInt16: return store_integer<int16_t>(element);
-      case DType::kInt32: return store_integer<int32_t>(element);
-      case DType::kInt64: return store_integer<int64_t>(element);
-      case DType::kUInt8: return store_integer<uint8_t>(element);
-      case DType::kUInt16: return store_integer<uint16_t>(element);
-      case DType::kUInt32: return store_integer<uint32_t>(element);
-      case DType::kUInt64: return store_integer<uint64_t>(element);
-      case DType::kBool: return store_bool(element);
-      default: return Error{Code::kUnsupported, fmt::format("input '{}': {} as JSON is not supported", name_, oip_datatype(tensor_.dtype))};
-    }
-  }
-
-  Error bad(const dom::element& element) const {
-    const std::string shown = element.is_number() ? std::string(simdjson::minify(element)) : std::string(kind_of(element));
-    const std::string_view wanted = oip_datatype(tensor_.dtype);
-    const std::string_view article = wanted.front() == 'F' || wanted.front() == 'I' ? "an" : "a";  // an FP32, an INT8; a UINT8, a BOOL
-    return Error{Code::kInvalidArgument,
-                 fmt::format("input '{}': element {} is {}, which is not {} {}", name_, done_, shown, article, wanted)};
-  }
-
-  template <class T>
-  Status store_float(const dom::element& element) {
-    double value = 0;
-    if (element.get(value)) return bad(element);  // integers convert
-    if (std::abs(value) > static_cast<double>(std::numeric_limits<T>::max())) return bad(element);
-    tensor_.as<T>()[done_++] = static_cast<T>(value);
-    return {};
-  }
-  template <class T>
-  Status store_integer(const dom::element& element) {
-    int64_t narrow = 0;
-    uint64_t wide = 0;
-    if (!element.get(narrow) && std::in_range<T>(narrow))
-      tensor_.as<T>()[done_++] = static_cast<T>(narrow);
-    else if (!element.get(wide) && std::in_range<T>(wide))
-      tensor_.as<T>()[done_++] = static_cast<T>(wide);
-    else
-      return bad(element);
-    return {};
-  }
-  Status store_bool(const dom::element& element) {
-    bool value = false;
-    int64_t number = 0;
-    if (!element.get(number) && (number == 0 || number == 1))
-      value = number == 1;
-    else if (element.get(value))
-      return bad(element);
-    tensor_.as<bool>()[done_++] = value;
-    return {};
-  }
-
-  const TensorView& tensor_;
-  std::string_view name_;
-  int64_t size_;
-  int64_t done_ = 0;
-};
-
-Result<dom::element> parse_json(dom::parser& parser, std::string& body, size_t depth, std::string* field) {
-  if (field) field->clear();
-  if (body.empty()) return Error{Code::kInvalidArgument, "failed to parse the request JSON buffer: The document is empty. at 0"};
-  if (body.size() > parser.capacity() || parser.max_depth() != depth) {
-    if (parser.allocate(std::max<size_t>(body.size(), 4096), depth)) return Error{Code::kTooLarge, "the request is too large to parse"};
-  }
-  body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
-  dom::element root;
-  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), body.size(), false).get(root);
-  if (error == simdjson::DEPTH_ERROR)
-    return Error{Code::kInvalidArgument, fmt::format("the request JSON is nested deeper than {} levels", depth)};
-  if (error)
-    return Error{Code::kInvalidArgument, fmt::format("failed to parse the request JSON buffer: {}", simdjson::error_message(error))};
-  return root;
-}
-
 Result<InferRequest> Decoder::decode(std::string& body) {
-  SERIN_TRY(const dom::element root, parse_json(thread_parser(), body, limits_.json_depth, field_));
+  if (field_) field_->clear();
+  SERIN_TRY(const dom::element root, parse_json(body, limits_.json_depth));
   dom::object top;
   if (root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(root)));
 
@@ -366,7 +219,7 @@ Status Decoder::read_data() {
     if (slots_[i].data.get(data))
       return fail(slots_[i].where + "/data",
                   fmt::format("input '{}': 'data' must be a list, not {}", signature_.inputs[i].name, kind_of(slots_[i].data)));
-    if (static_cast<size_t>(request_.inputs[i].elements()) > thread_parser().capacity())
+    if (static_cast<size_t>(request_.inputs[i].elements()) > json_capacity())
       return fail(slots_[i].where + "/data",
                   fmt::format("input '{}': shape {} takes {} elements, data has fewer", signature_.inputs[i].name,
                               request_.inputs[i].shape.str(), request_.inputs[i].elements()));
@@ -374,84 +227,16 @@ Status Decoder::read_data() {
   request_.memory = AlignedBuffer(total);
   for (size_t i = 0; i < slots_.size(); ++i) {
     request_.inputs[i].data = request_.memory.data() + slots_[i].offset;
-    if (auto read = DataReader(request_.inputs[i], signature_.inputs[i].name).read(dom::array(slots_[i].data)); !read)
+    if (auto read = read_elements(dom::array(slots_[i].data), request_.inputs[i], signature_.inputs[i].name); !read)
       return fail(slots_[i].where + "/data", read.error().message, read.error().code);
   }
   return {};
-}
-
-// Bare NaN and Infinity are no JSON, but servers write them. They become zeros of the same length, and the answer is known not to be finite.
-bool blank_non_finite(std::string& text) {
-  bool found = false, in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (in_string) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        in_string = false;
-      continue;
-    }
-    if (text[i] == '"') in_string = true;
-    for (const std::string_view token : {std::string_view("NaN"), std::string_view("Infinity")}) {
-      if (text.compare(i, token.size(), token) != 0) continue;
-      text.replace(i, token.size(), "0" + std::string(token.size() - 1, ' '));
-      found = true;
-    }
-  }
-  return found;
 }
 
 }  // namespace
 
 Result<InferRequest> decode_infer_request(std::string body, const Signature& signature, std::string* field, const RequestLimits& limits) {
   return Decoder(signature, limits, field).decode(body);
-}
-
-Result<std::vector<OutputValues>> decode_infer_response(std::string body) {
-  const auto corrupt = [](std::string_view what) { return Error{Code::kCorrupt, fmt::format("not an inference answer: {}", what)}; };
-  bool finite = true;
-  auto root = parse_json(thread_parser(), body, 100, nullptr);
-  if (!root && blank_non_finite(body)) {
-    finite = false;
-    root = parse_json(thread_parser(), body, 100, nullptr);
-  }
-  if (!root) return corrupt(root.error().message);
-  dom::array list;
-  if ((*root)["outputs"].get(list)) return corrupt("no list 'outputs'");
-
-  std::vector<OutputValues> outputs;
-  for (const dom::element element : list) {
-    OutputValues output;
-    std::string_view name, datatype;
-    dom::array shape, data;
-    if (element["name"].get(name) || element["datatype"].get(datatype) || element["shape"].get(shape) || element["data"].get(data))
-      return corrupt("an output lacks name, datatype, shape or data");
-    output.name = name;
-    output.datatype = datatype;
-    output.finite = finite;
-    if (!Shape::fits(shape.size())) return corrupt("an output's shape has too many dimensions");
-    for (const dom::element dim : shape) {
-      int64_t value = 0;
-      if (dim.get(value) || value < 0) return corrupt("an output's shape is not a list of numbers");
-      output.shape.push_back(value);
-    }
-    if (datatype != "BYTES") {
-      output.values.reserve(data.size());
-      for (const dom::element value : data) {
-        double number = 0;
-        bool truth = false;
-        if (!value.get(truth))
-          number = truth ? 1 : 0;
-        else if (value.get(number))
-          return corrupt("an output's data is not a flat list of numbers");
-        output.values.push_back(number);
-      }
-      if (output.shape.checked_elements() != static_cast<int64_t>(output.values.size()))
-        return corrupt(fmt::format("output '{}' has {} elements for shape {}", name, output.values.size(), output.shape.str()));
-    }
-    outputs.push_back(std::move(output));
-  }
-  return outputs;
 }
 
 }  // namespace serin::protocol

@@ -1,0 +1,170 @@
+// json.cc: one parser for each thread, and the element by element reading of tensors with range checks.
+
+#include "runtime/protocol/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "runtime/protocol/datatype.h"
+
+namespace serin::protocol {
+namespace {
+
+namespace dom = simdjson::dom;
+
+dom::parser& thread_parser() {
+  thread_local dom::parser parser;
+  return parser;
+}
+
+class DataReader {
+ public:
+  DataReader(const TensorView& tensor, std::string_view name) : tensor_(tensor), name_(name), size_(tensor.elements()) {}
+
+  Status read(const dom::array& data) {
+    const bool flat = tensor_.shape.rank() <= 1 || data.size() == 0 || !data.at(0).is_array();
+    SERIN_CHECK(flat ? read_flat(data) : read_nested(data, 0));
+    if (done_ != size_) return short_or_long(done_);
+    return {};
+  }
+
+ private:
+  Error short_or_long(int64_t count) const {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("input '{}': shape {} takes {} elements, data has {}", name_, tensor_.shape.str(), size_, count)};
+  }
+
+  Status read_flat(const dom::array& data) {
+    int64_t count = 0;
+    for (const dom::element element : data) {
+      if (count++ < size_) SERIN_CHECK(store(element));
+    }
+    if (count != size_) return short_or_long(count);
+    return {};
+  }
+
+  // At most as deep as the shape's rank: the recursion ends there whatever the client nested.
+  Status read_nested(const dom::array& data, size_t axis) {
+    int64_t count = 0;
+    const bool last = axis + 1 == tensor_.shape.rank();
+    for (const dom::element element : data) {
+      if (++count > tensor_.shape[axis]) break;
+      if (last) {
+        SERIN_CHECK(store(element));
+        continue;
+      }
+      dom::array inner;
+      if (element.get(inner))
+        return Error{Code::kInvalidArgument, fmt::format("input '{}': data is nested unevenly: expected a list at depth {}, found {}",
+                                                         name_, axis + 2, kind_of(element))};
+      SERIN_CHECK(read_nested(inner, axis + 1));
+    }
+    if (count != tensor_.shape[axis])
+      return Error{Code::kInvalidArgument,
+                   fmt::format("input '{}': a list at depth {} has {} elements, shape {} has {} there", name_, axis + 1,
+                               count > tensor_.shape[axis] ? "more" : std::to_string(count), tensor_.shape.str(), tensor_.shape[axis])};
+    return {};
+  }
+
+  Status store(const dom::element& element) {
+    switch (tensor_.dtype) {
+      case DType::kFloat32: return store_float<float>(element);
+      case DType::kFloat64: return store_float<double>(element);
+      case DType::kInt8: return store_integer<int8_t>(element);
+      case DType::kInt16: return store_integer<int16_t>(element);
+      case DType::kInt32: return store_integer<int32_t>(element);
+      case DType::kInt64: return store_integer<int64_t>(element);
+      case DType::kUInt8: return store_integer<uint8_t>(element);
+      case DType::kUInt16: return store_integer<uint16_t>(element);
+      case DType::kUInt32: return store_integer<uint32_t>(element);
+      case DType::kUInt64: return store_integer<uint64_t>(element);
+      case DType::kBool: return store_bool(element);
+      default: return Error{Code::kUnsupported, fmt::format("input '{}': {} as JSON is not supported", name_, oip_datatype(tensor_.dtype))};
+    }
+  }
+
+  Error bad(const dom::element& element) const {
+    const std::string shown = element.is_number() ? std::string(simdjson::minify(element)) : std::string(kind_of(element));
+    const std::string_view wanted = oip_datatype(tensor_.dtype);
+    const std::string_view article = wanted.front() == 'F' || wanted.front() == 'I' ? "an" : "a";  // an FP32, an INT8; a UINT8, a BOOL
+    return Error{Code::kInvalidArgument,
+                 fmt::format("input '{}': element {} is {}, which is not {} {}", name_, done_, shown, article, wanted)};
+  }
+
+  template <class T>
+  Status store_float(const dom::element& element) {
+    double value = 0;
+    if (element.get(value)) return bad(element);  // integers convert
+    if (std::abs(value) > static_cast<double>(std::numeric_limits<T>::max())) return bad(element);
+    tensor_.as<T>()[done_++] = static_cast<T>(value);
+    return {};
+  }
+  template <class T>
+  Status store_integer(const dom::element& element) {
+    int64_t narrow = 0;
+    uint64_t wide = 0;
+    if (!element.get(narrow) && std::in_range<T>(narrow))
+      tensor_.as<T>()[done_++] = static_cast<T>(narrow);
+    else if (!element.get(wide) && std::in_range<T>(wide))
+      tensor_.as<T>()[done_++] = static_cast<T>(wide);
+    else
+      return bad(element);
+    return {};
+  }
+  Status store_bool(const dom::element& element) {
+    bool value = false;
+    int64_t number = 0;
+    if (!element.get(number) && (number == 0 || number == 1))
+      value = number == 1;
+    else if (element.get(value))
+      return bad(element);
+    tensor_.as<bool>()[done_++] = value;
+    return {};
+  }
+
+  const TensorView& tensor_;
+  std::string_view name_;
+  int64_t size_;
+  int64_t done_ = 0;
+};
+
+}  // namespace
+
+Result<dom::element> parse_json(std::string& body, size_t depth) {
+  dom::parser& parser = thread_parser();
+  if (body.empty()) return Error{Code::kInvalidArgument, "failed to parse the request JSON buffer: The document is empty. at 0"};
+  if (body.size() > parser.capacity() || parser.max_depth() != depth) {
+    if (parser.allocate(std::max<size_t>(body.size(), 4096), depth)) return Error{Code::kTooLarge, "the request is too large to parse"};
+  }
+  body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
+  dom::element root;
+  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), body.size(), false).get(root);
+  if (error == simdjson::DEPTH_ERROR)
+    return Error{Code::kInvalidArgument, fmt::format("the request JSON is nested deeper than {} levels", depth)};
+  if (error)
+    return Error{Code::kInvalidArgument, fmt::format("failed to parse the request JSON buffer: {}", simdjson::error_message(error))};
+  return root;
+}
+
+size_t json_capacity() { return thread_parser().capacity(); }
+
+std::string_view kind_of(const dom::element& element) {
+  switch (element.type()) {
+    case dom::element_type::ARRAY: return "an array";
+    case dom::element_type::OBJECT: return "an object";
+    case dom::element_type::STRING: return "a string";
+    case dom::element_type::BOOL: return "true or false";
+    case dom::element_type::NULL_VALUE: return "null";
+    default: return "a number";
+  }
+}
+
+Status read_elements(const dom::array& data, const TensorView& tensor, std::string_view name) {
+  return DataReader(tensor, name).read(data);
+}
+
+}  // namespace serin::protocol
