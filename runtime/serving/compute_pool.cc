@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <utility>
 
 namespace serin::serving {
 namespace {
@@ -45,6 +46,11 @@ ComputePool::~ComputePool() {
 
 void ComputePool::add_threads(int count) {
   const std::lock_guard lock(mutex_);
+  for (const std::thread::id id : std::exchange(ended_, {})) {
+    const auto thread = std::ranges::find(threads_, id, &std::thread::get_id);
+    thread->join();  // it ended its last critical section with this id
+    threads_.erase(thread);
+  }
   for (int i = 0; i < count; ++i) {
     if (surplus_ > 0)
       --surplus_;  // one that was about to end stays
@@ -76,6 +82,7 @@ void ComputePool::run() {
     wake_.wait(lock, [this] { return stopping_ || surplus_ > 0 || !queue_.empty(); });
     if (surplus_ > 0 && !stopping_) {
       --surplus_;
+      ended_.push_back(std::this_thread::get_id());
       if (!queue_.empty()) wake_.notify_one();  // this thread may have taken the call that was meant for the work
       return;
     }

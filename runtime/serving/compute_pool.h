@@ -40,7 +40,8 @@ class ComputePool {
   std::deque<std::function<void()>> queue_;  // guarded by mutex_, as all below
   int surplus_ = 0;                          // threads whose lease is over and that have not ended yet
   bool stopping_ = false;
-  std::vector<std::thread> threads_;  // ended ones, too: joined with the rest
+  std::vector<std::thread> threads_;
+  std::vector<std::thread::id> ended_;  // of threads_: joined when others are added, so that their stacks do not pile up
 };
 
 }  // namespace serin::serving

@@ -131,6 +131,7 @@ struct RestApi::Exchange : std::enable_shared_from_this<Exchange> {
     if (response.status == 429) response.headers.set("Retry-After", std::to_string(version->retry_after_seconds()));
     response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
     response.headers.set("x-serin-version", version->version());
+    version.reset();  // a run that nobody waits for any more ends here after the repository, at shutdown even after the pool
     responder.send(std::move(response));
   }
 
@@ -148,8 +149,8 @@ struct RestApi::Exchange : std::enable_shared_from_this<Exchange> {
   }
 
   net::Responder responder;
-  std::shared_ptr<Version> version;
-  std::weak_ptr<Job> job;  // the job holds the exchange through `done`, never the other way round
+  std::shared_ptr<Version> version;  // null once ended
+  std::weak_ptr<Job> job;            // the job holds the exchange through `done`, never the other way round
   Clock::time_point arrived;
   int64_t rows = 1;
   bool shadow = false;
