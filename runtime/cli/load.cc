@@ -11,9 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
-#include <future>
+#include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/load_inputs.h"
@@ -146,10 +145,9 @@ int say(int exit_code, const std::string& message) {
 /// Runs `work` on the io thread and waits for what it returns.
 template <class Work>
 auto on_loop(net::Loops& loops, Work work) {
-  std::promise<decltype(work())> result;
-  auto future = result.get_future();
-  loops.post(0, [&] { result.set_value(work()); });
-  return future.get();
+  std::optional<decltype(work())> result;
+  loops.post_and_wait(0, [&] { result.emplace(work()); });
+  return *std::move(result);
 }
 
 /// Prints progress on a terminal until all is answered. The first SIGINT or SIGTERM ends sending, the second the waiting.
