@@ -187,7 +187,7 @@ def main():
             serve = demo.start("serve", "--models", ROOT / "models", "--port", "0", "--metrics-port", "0", "--drain-seconds", "0")
             config = demo.folder / "router.yaml"
             config.write_text(ROUTER.format(folder=folder) + "".join(ROUTER_VERSION.format(version=v, port=serve["http"]) for v in "12345"))
-            route = demo.start("route", "--config", config)
+            route = demo.start("route", "--config", config, "--drain-seconds", "0")
             print(f"runtime on port {serve['http']}, router on port {route['http']}; {RATE} requests/s of real digits through the router")
             rows = [run_one(demo, route, route["admin"], plan) for plan in ROLLOUTS]
             print_table(rows)

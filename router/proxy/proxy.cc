@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <map>
 #include <random>
 #include <vector>
@@ -19,7 +20,10 @@ struct Proxy::State {
   std::vector<std::unique_ptr<Lane>> lanes;              // one for each io thread, made and destroyed there
   std::vector<std::unique_ptr<HealthChecker>> checkers;  // on io thread 0
 
+  std::atomic<bool> ending{false};
+
   bool ready() const {
+    if (ending) return false;
     for (const auto& [name, service] : services) {
       const Split split = service->controller->split(service->index);
       if (service->versions[split.stable]->healthy() == 0) return false;
@@ -29,7 +33,7 @@ struct Proxy::State {
 };
 
 Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics)
-    : state_(new State{loops, {}, {}, {}}) {
+    : state_(new State{.loops = loops}) {
   for (size_t index = 0; index < config.services.size(); ++index) {
     const ServiceConfig& configured = config.services[index];
     auto service = std::make_unique<Service>();
@@ -76,6 +80,8 @@ Proxy::~Proxy() {
   state_->loops.post_and_wait(0, [this] { state_->checkers.clear(); });
   for (size_t i = 0; i < state_->lanes.size(); ++i) state_->loops.post_and_wait(i, [this, i] { state_->lanes[i].reset(); });
 }
+
+void Proxy::stop_being_ready() { state_->ending = true; }
 
 void Proxy::handle(net::Request request, net::Responder responder) {
   if (auto target = parse_target(request)) {

@@ -23,6 +23,8 @@ class Proxy {
   ~Proxy();
   /// On io threads.
   void handle(net::Request request, net::Responder responder);
+  /// From now on /v2/health/ready answers 503; everything else goes on.
+  void stop_being_ready();
 
  private:
   struct State;

@@ -73,6 +73,7 @@ int run_load(const LoadOptions& options);
 
 struct RouteOptions {
   std::string config;
+  double drain_seconds = 5;
   std::string ready_file, log_format = "text", log_level = "info";
   bool check = false;  ///< read the configuration, say what is wrong, end
 };

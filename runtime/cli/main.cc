@@ -141,6 +141,9 @@ void add_route(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RouteOptions>();
   command->add_option("--config", options->config, "router.yaml (router/README.md has every key)")->required();
   command->add_flag("--check", options->check, "read the configuration, say what is wrong with it, end");
+  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
+      ->capture_default_str()
+      ->check(between(0.0, 3600.0));
   command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();

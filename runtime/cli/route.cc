@@ -1,7 +1,8 @@
 // route.cc: `serin route`: puts the router together and waits for the end.
 //
-// The admin API has an io thread of its own: its answers wait for the disk, and the data path must not. On SIGTERM readiness turns 503, what is
-// under way is answered, then the listeners close; rollouts go on where they are at the next start.
+// The admin API has an io thread of its own: its answers wait for the disk, and the data path must not. On SIGTERM readiness turns 503 at once,
+// on both ports; requests go on being routed for the drain time (or until a second signal), what is then under way is answered, exit 0. Rollouts
+// go on where they are at the next start.
 
 #include <fmt/format.h>
 
@@ -74,8 +75,10 @@ int run_route(const RouteOptions& options) {
             url_of(config->admin, (*admin_server)->port()));
 
   wait_for_end_signal();
+  proxy.stop_being_ready();
   admin.stop_being_ready();
-  log::info("ending: requests under way are answered");
+  log::info("ending: not ready any more; requests are routed for another {} s", options.drain_seconds);
+  wait_for_end_signal(options.drain_seconds);
   const bool drained = (*data_server)->drain(kLongestDrain);
   (void)(*admin_server)->drain(kLongestDrain);
   log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");

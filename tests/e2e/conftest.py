@@ -139,8 +139,8 @@ def route(tmp_path):
     from routers import Router, write_config
 
     with contextlib.ExitStack() as stack:
-        def begin(*services, env=None, **configuration):
-            router = Router(tmp_path, "route", "--config", write_config(tmp_path, *services, **configuration), env=env)
+        def begin(*services, env=None, drain_seconds=0, **configuration):
+            router = Router(tmp_path, "route", "--drain-seconds", drain_seconds, "--config", write_config(tmp_path, *services, **configuration), env=env)
             stack.callback(lambda: router.process.poll() is None and router.kill())
             return router
         yield begin

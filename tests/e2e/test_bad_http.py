@@ -32,7 +32,7 @@ def router(tmp_path_factory):
     folder = tmp_path_factory.mktemp("router")
     with Backend("1") as stable:
         limits = {"body_bytes": BODY_LIMIT, "header_timeout": "300ms", "body_timeout": "300ms"}
-        process = Router(folder, "route", "--config", write_config(folder, service(stable), limits=limits))
+        process = Router(folder, "route", "--drain-seconds", 0, "--config", write_config(folder, service(stable), limits=limits))
         yield types.SimpleNamespace(process=process, url=process.url, port=process.ports["http"], model="/v2/models/digits", backend=stable)
         assert process.end() == 0
 

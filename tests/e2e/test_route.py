@@ -386,7 +386,7 @@ def test_r8_without_traffic_a_rollout_holds_and_says_so(pair):
     rollout = router.wait_for("Inconclusive", 10)
     assert rollout["weight"] == 5 and "insufficient data" in rollout["reason"]
     assert router.metric("serin_rollout_verdicts_total") == 0
-    assert router.metric("serin_rollout_phase", phase="Inconclusive") == 1
+    wait_until(lambda: router.metric("serin_rollout_phase", phase="Inconclusive") == 1, what="the phase on the metrics page")
 
 
 def test_r8_one_error_alone_moves_nobody(pair):
@@ -497,6 +497,15 @@ def test_sigterm_answers_what_is_under_way_and_ends_with_0(pair):
         wait_until(lambda: stable.inferences == 8, 10, "eight requests under way")
         router.process.send_signal(signal.SIGTERM)
         assert [answer.result()[0] for answer in answers] == [200] * 8
+    assert router.process.wait(20) == 0
+
+
+def test_sigterm_routes_on_while_not_ready(route, backend):
+    router = route(service(backend("1"), backend("2")), drain_seconds=2)
+    router.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: call(router.url + "/v2/health/ready").status == 503, 2, "not ready")
+    assert {status for status, _, _ in ask(router.url, 20)} == {200}
+    assert call(router.url + "/v2/health/live").status == 200
     assert router.process.wait(20) == 0
 
 

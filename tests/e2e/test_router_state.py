@@ -24,7 +24,7 @@ def launch(tmp_path):
     """launch(config): a Router started from that file; ended after the test."""
     with contextlib.ExitStack() as stack:
         def begin(config):
-            router = Router(tmp_path, "route", "--config", config)
+            router = Router(tmp_path, "route", "--drain-seconds", 0, "--config", config)
             stack.callback(lambda: router.process.poll() is None and router.kill())
             return router
         yield begin
