@@ -1,4 +1,4 @@
-// json.cc: one parser for each thread, and the element by element reading of tensors with range checks.
+// json.cc: one parser for each thread (and one for each large document), and the element by element reading of tensors with range checks.
 
 #include "runtime/protocol/json.h"
 
@@ -10,11 +10,14 @@
 #include <utility>
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/protocol/json_error.h"
 
 namespace serin::protocol {
 namespace {
 
 namespace dom = simdjson::dom;
+
+constexpr size_t kLargestKept = size_t{4} << 20;
 
 dom::parser& thread_parser() {
   thread_local dom::parser parser;
@@ -134,23 +137,22 @@ class DataReader {
 
 }  // namespace
 
-Result<dom::element> parse_json(std::string& body, size_t depth) {
-  dom::parser& parser = thread_parser();
+Result<Document> parse_json(std::string& body, size_t depth) {
   if (body.empty()) return Error{Code::kInvalidArgument, "failed to parse the request JSON buffer: The document is empty. at 0"};
+  Document document;
+  if (body.size() > kLargestKept) document.large = std::make_unique<dom::parser>();
+  dom::parser& parser = document.large ? *document.large : thread_parser();
   if (body.size() > parser.capacity() || parser.max_depth() != depth) {
     if (parser.allocate(std::max<size_t>(body.size(), 4096), depth)) return Error{Code::kTooLarge, "the request is too large to parse"};
   }
   body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
-  dom::element root;
-  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), body.size(), false).get(root);
+  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), body.size(), false).get(document.root);
+  if (!error) return document;
   if (error == simdjson::DEPTH_ERROR)
     return Error{Code::kInvalidArgument, fmt::format("the request JSON is nested deeper than {} levels", depth)};
-  if (error)
-    return Error{Code::kInvalidArgument, fmt::format("failed to parse the request JSON buffer: {}", simdjson::error_message(error))};
-  return root;
+  return Error{Code::kInvalidArgument, fmt::format("failed to parse the request JSON buffer: {}",
+                                                   explain_json_error(body).value_or(simdjson::error_message(error)))};
 }
-
-size_t json_capacity() { return thread_parser().capacity(); }
 
 std::string_view kind_of(const dom::element& element) {
   switch (element.type()) {

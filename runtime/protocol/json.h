@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,11 +12,13 @@
 
 namespace serin::protocol {
 
-/// The document, valid until this thread's next call. The parser's buffers are kept by each thread: a steady stream of requests allocates
-/// nothing here. It bounds the nesting (no recursion deeper than `depth`) and checks UTF-8. `body` is padded in place.
-Result<simdjson::dom::element> parse_json(std::string& body, size_t depth);
-/// Bytes that this thread's parser has room for: no document it holds is longer.
-size_t json_capacity();
+struct Document {
+  simdjson::dom::element root;                   ///< valid until this thread's next call, and as long as the Document is
+  std::unique_ptr<simdjson::dom::parser> large;  ///< what holds a document that is too large for the thread's own parser
+};
+/// Each thread keeps a parser: a steady stream of requests allocates nothing here. It takes up to 15 bytes for one of text, so a large document gets
+/// one that goes when it does. The nesting is bounded (no recursion deeper than `depth`), UTF-8 is checked; `body` is padded in place.
+Result<Document> parse_json(std::string& body, size_t depth);
 
 /// "an array", "null", "a number": for messages.
 std::string_view kind_of(const simdjson::dom::element& element);

@@ -41,7 +41,7 @@ class Decoder {
   Status read_input(const dom::element& element, size_t position);
   Status read_shape(const dom::element& element, const TensorSpec& spec, const std::string& where, Shape& shape) const;
   Status read_outputs(const dom::array& outputs);
-  Status read_data();
+  Status read_data(size_t text_bytes);
 
   const Signature& signature_;
   const RequestLimits& limits_;
@@ -52,9 +52,9 @@ class Decoder {
 
 Result<InferRequest> Decoder::decode(std::string& body) {
   if (field_) field_->clear();
-  SERIN_TRY(const dom::element root, parse_json(body, limits_.json_depth));
+  SERIN_TRY(const Document document, parse_json(body, limits_.json_depth));
   dom::object top;
-  if (root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(root)));
+  if (document.root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(document.root)));
 
   std::optional<dom::array> inputs, outputs;
   SERIN_CHECK(read_top(top, inputs, outputs));
@@ -72,7 +72,7 @@ Result<InferRequest> Decoder::decode(std::string& body) {
   if (outputs) SERIN_CHECK(read_outputs(*outputs));
   if (request_.outputs.empty())
     for (size_t i = 0; i < signature_.outputs.size(); ++i) request_.outputs.push_back(i);
-  SERIN_CHECK(read_data());
+  SERIN_CHECK(read_data(body.size()));
   return std::move(request_);
 }
 
@@ -205,7 +205,7 @@ Status Decoder::read_outputs(const dom::array& outputs) {
   return {};
 }
 
-Status Decoder::read_data() {
+Status Decoder::read_data(size_t text_bytes) {
   size_t total = 0;
   for (size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].offset = total;
@@ -219,7 +219,7 @@ Status Decoder::read_data() {
     if (slots_[i].data.get(data))
       return fail(slots_[i].where + "/data",
                   fmt::format("input '{}': 'data' must be a list, not {}", signature_.inputs[i].name, kind_of(slots_[i].data)));
-    if (static_cast<size_t>(request_.inputs[i].elements()) > json_capacity())
+    if (static_cast<size_t>(request_.inputs[i].elements()) > text_bytes)
       return fail(slots_[i].where + "/data",
                   fmt::format("input '{}': shape {} takes {} elements, data has fewer", signature_.inputs[i].name,
                               request_.inputs[i].shape.str(), request_.inputs[i].elements()));

@@ -38,14 +38,14 @@ bool blank_non_finite(std::string& text) {
 Result<std::vector<OutputValues>> decode_infer_response(std::string body) {
   const auto corrupt = [](std::string_view what) { return Error{Code::kCorrupt, fmt::format("not an inference answer: {}", what)}; };
   bool finite = true;
-  auto root = parse_json(body, 100);
-  if (!root && blank_non_finite(body)) {
+  auto document = parse_json(body, 100);
+  if (!document && blank_non_finite(body)) {
     finite = false;
-    root = parse_json(body, 100);
+    document = parse_json(body, 100);
   }
-  if (!root) return corrupt(root.error().message);
+  if (!document) return corrupt(document.error().message);
   dom::array list;
-  if ((*root)["outputs"].get(list)) return corrupt("no list 'outputs'");
+  if (document->root["outputs"].get(list)) return corrupt("no list 'outputs'");
 
   std::vector<OutputValues> outputs;
   for (const dom::element element : list) {

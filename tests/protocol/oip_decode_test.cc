@@ -71,6 +71,18 @@ TEST(OipDecode, P1_WhatIsNoJsonObjectIsRefused) {
   EXPECT_THAT(refused(R"({"inputs":[],"inputs":[]})").message, HasSubstr("key 'inputs' is given twice"));
 }
 
+TEST(OipDecode, P1_WhatIsNoJsonIsShownWhereItEnds) {
+  EXPECT_THAT(refused(input("[NaN,1]")).message, HasSubstr("syntax error at 63, before 'NaN,1]}]}'"));
+  EXPECT_THAT(refused("\xef\xbb\xbf{}").message, HasSubstr("syntax error at 0, before byte 0xEF"));
+  EXPECT_THAT(refused("{\"inputs\":[").message, HasSubstr("incomplete JSON at 11"));
+  EXPECT_THAT(refused("{} trailing").message, HasSubstr("more text after the end of the document at 3, before 'trailing'"));
+}
+
+TEST(OipDecode, ShapesThatPromiseMoreThanTheTextHoldsTakeNoMemory) {
+  floats(input("[" + std::string(6'000'000, ' ') + "1,2]"));  // too large for the parser that a thread keeps
+  EXPECT_THAT(refused(input("[1,2]", "[5000000,2]")).message, HasSubstr("takes 10000000 elements, data has fewer"));
+}
+
 TEST(OipDecode, P2_DeepNestingIsRefusedWithoutRecursion) {
   for (const size_t depth : {101, 10'000, 1'000'000}) {
     EXPECT_THAT(refused(std::string(depth, '[') + std::string(depth, ']')).message, HasSubstr("nested deeper than 100 levels")) << depth;
