@@ -40,13 +40,15 @@ void append_stat(const fs::path& path, std::vector<int64_t>& parts) {
                              status.st_ctim.tv_sec, status.st_ctim.tv_nsec});
 }
 
-std::vector<std::string> folder_names(const fs::path& folder) {
+/// Nothing where the folder cannot be listed, which is not the same as an empty one.
+std::optional<std::vector<std::string>> folder_names(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
   }
+  if (error) return std::nullopt;
   std::ranges::sort(names);
   return names;
 }
@@ -99,19 +101,21 @@ void Repository::watch() {
   }
 }
 
-std::map<Repository::Key, Repository::Fingerprint> Repository::list() const {
+std::optional<std::map<Repository::Key, Repository::Fingerprint>> Repository::list() const {
   const auto warn_once = [this](const std::string& what) {
     if (!warned_[what]) log::warning("{}", what);
     warned_[what] = true;
   };
+  const auto models = folder_names(folder_);
+  if (!models) return std::nullopt;
   std::map<Key, Fingerprint> found;
-  for (const std::string& model : folder_names(folder_)) {
+  for (const std::string& model : *models) {
     if (!is_model_name(model)) {
       warn_once(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", folder_, model));
       continue;
     }
     const fs::path path = fs::path(folder_) / model;
-    for (const std::string& name : folder_names(path)) {
+    for (const std::string& name : folder_names(path).value_or(std::vector<std::string>())) {
       const auto number = parse_version(name);
       if (!number) {
         warn_once(fmt::format("model '{}': folder '{}' is left out: a version is a decimal number without leading zeros", model, name));
@@ -128,9 +132,13 @@ std::map<Repository::Key, Repository::Fingerprint> Repository::list() const {
 
 void Repository::scan(bool wait_for_quiet) {
   const auto found = list();
+  if (listed_ != found.has_value())
+    found ? log::info("{}: is there again", folder_) : log::error("{}: cannot be listed; what is loaded goes on serving", folder_);
+  listed_ = found.has_value();
+  if (!found) return;  // a mount that is gone for a moment, a folder that is being replaced: no reason to serve nothing
   for (const auto& [key, known] : std::map(known_))
-    if (!found.contains(key)) remove(key);
-  for (const auto& [key, fingerprint] : found) {
+    if (!found->contains(key)) remove(key);
+  for (const auto& [key, fingerprint] : *found) {
     Known& known = known_[key];
     const bool quiet = !wait_for_quiet || known.seen == fingerprint;  // the same in two scans: nobody is writing it
     known.seen = fingerprint;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,7 +64,7 @@ class Repository {
   Repository(std::string folder, std::chrono::milliseconds poll, Host& host);
   void watch();
   void scan(bool wait_for_quiet);
-  std::map<Key, Fingerprint> list() const;
+  std::optional<std::map<Key, Fingerprint>> list() const;  ///< nothing where the folder cannot be listed
   void load(const Key& key);
   void update(const Key& key, VersionEntry entry);
   void remove(const Key& key);
@@ -74,6 +75,7 @@ class Repository {
   Published<Catalogue> catalogue_;
   std::map<Key, Known> known_;                  // scanning thread only
   mutable std::map<std::string, bool> warned_;  // names complained about once; scanning thread only
+  bool listed_ = true;                          // could the folder be listed the last time? scanning thread only
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -106,6 +106,19 @@ TEST_F(RepositoryTest, ABrokenFileIsFailedAndABrokenReplacementLeavesTheOldOneSe
   EXPECT_EQ(find(1)->state, VersionState::kReady);
 }
 
+TEST_F(RepositoryTest, AFolderThatIsGoneForAMomentUnloadsNothing) {
+  put("1");
+  open();
+  const auto before = find(1)->version;
+  const fs::path away = folder_.string() + ".away";
+  fs::rename(folder_, away);
+  std::this_thread::sleep_for(100ms);  // five looks: that nothing happens cannot be awaited
+  fs::rename(away, folder_);
+  put("2");
+  EXPECT_TRUE(eventually([&] { return find(2) && find(2)->version; }));
+  EXPECT_EQ(find(1)->version, before);
+}
+
 TEST_F(RepositoryTest, WhatIsNoFolderIsRefused) {
   EXPECT_EQ(Repository::open("/nowhere", 1s, host_).error().code, Code::kNotFound);
   EXPECT_EQ(Repository::open("/dev/null", 1s, host_).error().code, Code::kInvalidArgument);
