@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <set>
-#include <sstream>
+
+#include "runtime/base/file.h"
 
 namespace serin::config {
 namespace {
@@ -44,12 +44,8 @@ Node::Node(std::shared_ptr<const Yaml> yaml, std::shared_ptr<const std::string> 
     : yaml_(std::move(yaml)), file_(std::move(file)), path_(std::move(path)) {}
 
 Result<Node> Node::load(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{Code::kNotFound, fmt::format("{}: no such file, or not readable", path)};
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad()) return Error{Code::kIo, fmt::format("{}: cannot be read", path)};
-  return parse(text.str(), path);
+  SERIN_TRY(const std::string text, read_file(path, kLargestDocument));
+  return parse(text, path);
 }
 
 Result<Node> Node::parse(std::string_view text, std::string name) {

@@ -43,7 +43,8 @@ TEST(Config, C1_TabsAndBrokenYamlNameTheLine) {
 TEST(Config, C1_AByteOrderMarkIsAccepted) { EXPECT_EQ(parsed("\xEF\xBB\xBFname: digits\n").text("name", "").value(), "digits"); }
 
 TEST(Config, MissingFileIsNamed) {
-  EXPECT_EQ(Node::load("/nowhere/router.yaml").error().message, "/nowhere/router.yaml: no such file, or not readable");
+  EXPECT_EQ(Node::load("/nowhere/router.yaml").error().message, "/nowhere/router.yaml: cannot be opened: No such file or directory");
+  EXPECT_EQ(Node::load("/dev/zero").error().message, "/dev/zero: not a regular file");  // read to its end, it would never come back
 }
 
 TEST(Config, MissingKeyIsNamed) { EXPECT_EQ(parsed("a: 1").at("services").error().message, "router.yaml:1:1: key 'services' is missing"); }
