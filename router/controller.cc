@@ -34,7 +34,7 @@ Status save_restored(store::Store& store, const ServiceConfig& config, const Res
   store::Change change{.record = {.service = config.name, .stable = restored.stable, .epoch = restored.epoch, .rollout = restored.rollout}};
   const rollout::State state = restored.rollout ? restored.rollout->report.state : rollout::State{};
   for (const Restored::Event& event : restored.events) {
-    log::warning("service '{}': {} by the restart: {}", config.name, event.event, event.detail);
+    log::warning("service '{}': {}: {}", config.name, event.event, event.detail);
     change.history.push_back({.wall_ms = wall_milliseconds(),
                               .service = config.name,
                               .rollout = state.id,

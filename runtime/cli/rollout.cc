@@ -27,6 +27,7 @@ namespace json = boost::json;
 
 constexpr std::chrono::seconds kTimeout{30};
 constexpr std::chrono::milliseconds kPoll{250};
+constexpr std::chrono::seconds kSilence{10};  // people are told at least so often that there is still something to wait for
 constexpr size_t kLargestSpec = 1 << 20;
 
 /// Ends the subcommand: what to say and which code to end with.
@@ -54,7 +55,7 @@ std::string actor() {
 class Admin {
  public:
   explicit Admin(const std::string& address) : address_(address) {
-    const auto url = net::parse_url("http://" + address);
+    const auto url = net::parse_url(address.starts_with("http://") ? address : "http://" + address);
     if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT", address));
     origin_ = {url->host, url->port};
   }
@@ -120,6 +121,7 @@ std::string version_text(const config::Node& node) {
 
 /// The document to send: the file's, with what the command line adds to it. The two must not contradict each other.
 std::string read_document(const RolloutOptions& options) {
+  if (options.canary.empty() && options.spec_file.empty()) refuse("name the version to roll out: --canary VERSION, or --spec FILE");
   std::string text, added;
   std::string name = "command line";
   if (!options.spec_file.empty()) {
@@ -162,13 +164,16 @@ void print(const RolloutOptions& options, const std::string& body, std::string (
 /// Follows one service until its rollout is over (or has become inconclusive, where somebody waits for a verdict).
 int follow(const Admin& admin, const RolloutOptions& options, bool say_changes, bool until_inconclusive) {
   std::string last;
+  auto said = std::chrono::steady_clock::now();
   while (true) {
     const std::string body = admin.get("/v1/rollouts/" + escaped(options.service));
     const json::value status = json::parse(body);
     const std::string key = watch_key(status), phase = phase_of(status);
-    if (say_changes && key != last) {
+    const auto now = std::chrono::steady_clock::now();
+    if (say_changes && (key != last || (!options.json && now - said >= kSilence))) {
       std::fputs(options.json ? body.c_str() : (print_status_line(status) + "\n").c_str(), stdout);
       std::fflush(stdout);
+      said = now;
     }
     last = key;
     if (is_over(phase) || (until_inconclusive && phase == "Inconclusive")) {

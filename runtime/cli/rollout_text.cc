@@ -47,6 +47,17 @@ std::string place(const json::value& rollout) {
   return fmt::format("step {} of {}", number(rollout.at("step")) + 1, number(rollout.at("steps")));
 }
 
+/// " (latency +2 %: 40 % shown)": what the step waits for most; else the judge's note; nothing where the step does not wait for evidence.
+std::string still_missing(const json::value& rollout) {
+  if (text(rollout.at("phase")) != "Progressing") return "";
+  if (const std::string note = text(rollout.at("note")); !note.empty()) return " (" + note + ")";
+  const auto& certificates = rollout.at("certificates").as_array();
+  const auto progress = [](const json::value& entry) { return number(entry.at("progress")); };
+  const auto least = std::ranges::min_element(certificates, {}, progress);
+  if (least == certificates.end() || progress(*least) >= 1) return "";
+  return fmt::format(" ({}: {:.0f} % shown)", text(least->at("margin")), 100 * std::max(0.0, progress(*least)));
+}
+
 }  // namespace
 
 std::string print_status(const json::value& status) {
@@ -64,7 +75,9 @@ std::string print_status(const json::value& status) {
   lines += fmt::format("answers  stable {}, canary {} ({} in this step), shadow {}\n", number(answers.at("stable")),
                        number(answers.at("canary")), number(answers.at("step_canary")), number(answers.at("shadow")));
   lines += "evidence against the canary, in bits of what it takes to roll back\n" + print_evidence(rollout.at("evidence").as_array());
-  if (const auto& certificates = rollout.at("certificates").as_array(); !certificates.empty())
+  const std::string phase = text(rollout.at("phase"));
+  if (const auto& certificates = rollout.at("certificates").as_array();
+      !certificates.empty() && phase != "Succeeded" && phase != "RolledBack")
     lines += "certificate for the next step\n" + print_certificates(certificates);
   return lines;
 }
@@ -73,9 +86,9 @@ std::string print_status_line(const json::value& status) {
   const json::value& rollout = status.at("rollout");
   if (rollout.is_null()) return fmt::format("{}: stable {}, no rollout yet", text(status.at("service")), text(status.at("stable")));
   const json::value& answers = rollout.at("answers");
-  return fmt::format("{:8.1f} s  {:<12} {:>8g} %  stable {:>8}  canary {:>6}  shadow {:>6}  {}", number(rollout.at("seconds")),
+  return fmt::format("{:8.1f} s  {:<12} {:>8g} %  stable {:>8}  canary {:>6}  shadow {:>6}  {}{}", number(rollout.at("seconds")),
                      text(rollout.at("phase")), number(rollout.at("weight")), number(answers.at("stable")), number(answers.at("canary")),
-                     number(answers.at("shadow")), text(rollout.at("reason")));
+                     number(answers.at("shadow")), text(rollout.at("reason")), still_missing(rollout));
 }
 
 std::string watch_key(const json::value& status) {
