@@ -131,7 +131,7 @@ struct RestApi::Exchange : std::enable_shared_from_this<Exchange> {
     if (response.status == 429) response.headers.set("Retry-After", std::to_string(version->retry_after_seconds()));
     response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
     response.headers.set("x-serin-version", version->version());
-    version.reset();  // a run that nobody waits for any more ends here after the repository, at shutdown even after the pool
+    version.reset();  // the exchange may live until a run ends that nobody waits for any more: at shutdown longer than the pool
     responder.send(std::move(response));
   }
 
