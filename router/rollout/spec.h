@@ -70,7 +70,7 @@ struct Spec {
   Shield shield;
 };
 
-/// Unknown keys, bad values and nonsense (BADINPUT R1, R2, R5) are refused with line and allowed values.
+/// Unknown keys, bad values and nonsense (tests: R1, R2, R5) are refused with line and allowed values.
 Result<Spec> parse_spec(const config::Node& document);
 /// What is asked of a rollout that names no steps: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
 std::vector<Step> default_steps();

@@ -145,7 +145,7 @@ ThresholdGuard one_percent(bool ask_stable) {
                          .ask_stable = ask_stable});
 }
 
-// BADINPUT R10
+// Bad input R10 (tests/README.md)
 TEST(ThresholdGuard, R10HoldsWhereStableBreachesToo) {
   ThresholdGuard guard = one_percent(true);
   for (int i = 0; i < 1000; ++i) {

@@ -136,7 +136,7 @@ TEST(Spec, SaysWhatIsNotSupportedYet) {
   EXPECT_THAT(sticky.error().message, AllOf(HasSubstr("canary.sticky"), HasSubstr("not supported yet")));
 }
 
-// BADINPUT R1
+// Bad input R1 (tests/README.md)
 TEST(Spec, R1RefusesWeightsThatAreNone) {
   for (const std::string weight : {"-1", "101", "nan", ".nan", "1.23456", "1e1", "0x5", "5.", "", "5 percent", "100.0001"})
     EXPECT_FALSE(parse_weight(weight)) << weight;
@@ -158,14 +158,14 @@ TEST(Spec, RefusesStepsThatGoNowhere) {
   EXPECT_THAT(complaint("steps: [{setWeight: 5, until: forever}]"), HasSubstr("certified or {duration: 10m}"));
 }
 
-// BADINPUT R2
+// Bad input R2 (tests/README.md)
 TEST(Spec, R2RefusesACanaryThatIsStable) {
   const auto spec = parse("service: digits\nstable: {version: 7}\ncanary: {version: 7}\n");
   ASSERT_FALSE(spec);
   EXPECT_THAT(spec.error().message, AllOf(HasSubstr("rollout.yaml:3"), HasSubstr("both version '7'")));
 }
 
-// BADINPUT R5
+// Bad input R5 (tests/README.md)
 TEST(Spec, R5RefusesThresholdsThatMeanNothing) {
   for (const std::string line :
        {"guard: {errors: {max: 0}}", "guard: {errors: {max: 100%}}", "guard: {errors: {max: 1.5}}", "guard: {latency: {p99: 0}}",

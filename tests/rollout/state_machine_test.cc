@@ -130,7 +130,7 @@ TEST(RolloutSteps, TimedStepsWaitForTimeAndForTraffic) {
   EXPECT_EQ(bench.weight(), kAll);
 }
 
-// BADINPUT R8
+// Bad input R8 (tests/README.md)
 TEST(RolloutSteps, R8NoTrafficHoldsAndThenSaysSo) {
   Bench bench("steps: [5, 100]\ncertify: {maxStepDuration: 1h}");
   EXPECT_FALSE(bench.tick_after(minutes(59)));
@@ -143,7 +143,7 @@ TEST(RolloutSteps, R8NoTrafficHoldsAndThenSaysSo) {
   EXPECT_FALSE(bench.tick_after(minutes(59)));
 }
 
-// BADINPUT R8
+// Bad input R8 (tests/README.md)
 TEST(RolloutVerdict, R8OneErrorAloneNeverTrips) {
   for (const std::string steps : {"steps: [0.0001, 100]", "steps: [1, 100]", "steps: [50, 100]"})
     for (Outcome outcome : {Outcome::kError, Outcome::kRejected, Outcome::kDeadline}) {
@@ -153,7 +153,7 @@ TEST(RolloutVerdict, R8OneErrorAloneNeverTrips) {
     }
 }
 
-// BADINPUT R7: the only clock is the argument, and one that goes backwards judges nobody.
+// Bad input R7 (tests/README.md): the only clock is the argument, and one that goes backwards judges nobody.
 TEST(RolloutSteps, R7AClockThatStepsBackChangesNothing) {
   Bench bench("steps: [{setWeight: 5, until: {duration: 10m}}, 100]");
   bench.now += hours(2);
@@ -312,7 +312,7 @@ TEST(RolloutVerdict, AnswersOfAnotherEpochSayNothing) {
   EXPECT_EQ(bench.rollout.report().canary_answers, 0u);
 }
 
-// BADINPUT R3
+// Bad input R3 (tests/README.md)
 TEST(RolloutCommands, R3NameThePhaseThatForbidsThem) {
   Bench bench("steps: [5, 100]");
   const Status resumed = bench.rollout.resume(bench.now);

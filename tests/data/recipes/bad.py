@@ -270,7 +270,7 @@ def readme():
 
 Written by tests/data/make_fixtures.py (recipes/bad.py), this table too. Every file has one flaw. The loader answers with an error that
 says what the last column says, in words of its own; what stands in `backticks` is in the message literally. None of them may crash,
-hang, allocate what the file claims, or touch another model. Rows are those of the project's list of bad input.
+hang, allocate what the file claims, or touch another model. Rows are those of tests/README.md.
 
 | file | row | the answer says |
 |---|---|---|
