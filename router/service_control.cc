@@ -36,7 +36,8 @@ std::string_view event_of(Phase before, Phase after) {
 }
 
 std::string detail_of(const rollout::State& state, const std::string& given_reason) {
-  const std::string detail = rollout::is_over(state.phase) ? fmt::format("{}: {}", state.cause, state.reason) : state.reason;
+  const bool names_cause = !rollout::is_over(state.phase) || state.reason.starts_with(state.cause);
+  const std::string detail = names_cause ? state.reason : fmt::format("{}: {}", state.cause, state.reason);
   return given_reason.empty() || given_reason == state.reason ? detail : fmt::format("{} ({})", detail, given_reason);
 }
 
