@@ -53,8 +53,7 @@ uint64_t digest_of(const Names& names, uint64_t from) { return digest({reinterpr
 
 template <size_t kSize>
 void copy_text(char (&to)[kSize], std::string_view text) {
-  const size_t n = std::min(text.size(), kSize - 1);
-  std::memcpy(to, text.data(), n);
+  const size_t n = text.copy(to, kSize - 1);
   std::memset(to + n, 0, kSize - n);
 }
 
