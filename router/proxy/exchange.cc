@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "router/proxy/verdict.h"
+#include "runtime/base/log.h"
+#include "runtime/net/message_writer.h"
 
 namespace serin::router {
 namespace {
@@ -22,6 +24,13 @@ std::optional<int64_t> client_timeout_ms(const net::Request& request) {
   int64_t value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   return ec == std::errc() && end == text.data() + text.size() && value > 0 && value <= 86'400'000 ? value : -1;
+}
+
+/// Clients learn what went wrong, not where our machines are: "10.0.3.7:8000: cannot connect: Connection refused" without its beginning.
+Error without_address(Error error, const net::Origin& origin) {
+  const std::string prefix = net::authority(origin) + ": ";
+  if (error.message.starts_with(prefix)) error.message.erase(0, prefix.size());
+  return error;
 }
 
 }  // namespace
@@ -126,6 +135,10 @@ void Exchange::in_flight_deadline() {
 void Exchange::answered(size_t version, Purpose purpose, Time started, Result<net::Response> answer) {
   if (done_) return;
   endpoint_->in_flight.fetch_sub(1, std::memory_order_relaxed);
+  if (!answer) {
+    log::debug("service '{}' version '{}': {}", target_.service, service_.versions[version]->version(), answer.error().message);
+    answer = without_address(answer.error(), endpoint_->config.origin);
+  }
   const auto latency = std::chrono::steady_clock::now() - started;
   const rollout::Outcome outcome = classify(answer, spec_ != nullptr && target_.infer);
   if (purpose == Purpose::kDrawn && judged_) observe(version, outcome, latency, &answer);

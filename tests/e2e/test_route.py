@@ -205,6 +205,7 @@ def test_everything_down_is_503_with_retry_after(pair):
     canary.down()
     answer = call(router.url + "/v2/models/digits/infer", BODY, method="POST")
     assert answer.status == 503 and "version '1'" in answer.error and int(answer.headers["Retry-After"]) >= 1
+    assert "127.0.0.1" not in answer.error, "where our machines are is none of the clients' business"
 
 
 # --- bad canaries -------------------------------------------------------------------------------------------------------------------
