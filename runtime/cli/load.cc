@@ -94,7 +94,7 @@ class Generator {
   void send(Clock::time_point intended) {
     ++counts_.sent;
     if (in_flight_ >= kMaxInFlight) {
-      ++counts_.errors["too_many_in_flight"];
+      counts_.failure("too_many_in_flight", "");
       return;
     }
     ++in_flight_;
@@ -109,14 +109,8 @@ class Generator {
   }
 
   void count(const Result<net::Response>& response, nanoseconds latency) {
-    if (!response) {
-      ++counts_.errors[std::string(code_name(response.error().code))];
-      return;
-    }
-    if (response->status != 200) {
-      ++counts_.errors[std::to_string(response->status)];
-      return;
-    }
+    if (!response) return counts_.failure(code_name(response.error().code), response.error().message);
+    if (response->status != 200) return counts_.failure(std::to_string(response->status), response->body);
     ++counts_.ok;
     counts_.latency.record(latency);
     counts_.slowest = std::max(counts_.slowest, latency);

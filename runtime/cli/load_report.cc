@@ -9,6 +9,8 @@
 namespace serin::cli {
 namespace {
 
+constexpr size_t kLongestRemark = 160;
+
 double ms(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e6; }
 
 /// Quantiles come from buckets; none may exceed the slowest answer seen.
@@ -23,16 +25,36 @@ std::string json_object(const std::map<std::string, uint64_t>& numbers) {
   return "{" + out + "}";
 }
 
-std::string rows(std::string_view title, const std::map<std::string, uint64_t>& numbers) {
+std::string rows(std::string_view title, const std::map<std::string, uint64_t>& numbers,
+                 const std::map<std::string, std::string>& remarks = {}) {
   std::string out;
   for (const auto& [name, number] : numbers) {
-    out += fmt::format("{:<10} {:<20} {}\n", title, name, number);
+    const auto remark = remarks.find(name);
+    const std::string_view said = remark == remarks.end() ? "" : std::string_view(remark->second);
+    out += fmt::format("{:<10} {:<20} {}{}{}\n", title, name, number, said.empty() ? "" : "  ", said);
     title = "";
   }
   return out;
 }
 
+/// "p50 0.166 ms   p90 ...": nothing was fast where nothing was answered.
+std::string latencies(const LoadCounts& counts) {
+  if (counts.ok == 0) return "none: nothing was answered with 200";
+  return fmt::format("p50 {:.3f} ms   p90 {:.3f} ms   p99 {:.3f} ms   p99.9 {:.3f} ms   max {:.3f} ms", quantile_ms(counts, 0.5),
+                     quantile_ms(counts, 0.9), quantile_ms(counts, 0.99), quantile_ms(counts, 0.999), ms(counts.slowest));
+}
+
+std::string json_ms(const LoadCounts& counts, double value) { return counts.ok ? fmt::format("{:.3f}", value) : "null"; }
+
 }  // namespace
+
+void LoadCounts::failure(std::string_view kind, std::string_view what) {
+  if (++errors[std::string(kind)] > 1) return;
+  std::string sentence(what.substr(0, kLongestRemark));
+  for (char& c : sentence)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';  // it comes from a server: no line ends, no escape sequences
+  why[std::string(kind)] = std::move(sentence);
+}
 
 uint64_t LoadCounts::failed() const {
   uint64_t sum = 0;
@@ -42,11 +64,11 @@ uint64_t LoadCounts::failed() const {
 
 std::string print_json(const LoadCounts& counts) {
   return fmt::format(
-      R"({{"sent": {}, "ok": {}, "errors": {}, "errors_by": {}, "p50_ms": {:.3f}, "p90_ms": {:.3f}, "p99_ms": {:.3f}, "p999_ms": {:.3f}, "max_ms": {:.3f}, "ok_per_s": {:.2f}, "seconds": {:.3f}, "versions": {}}})"
+      R"({{"sent": {}, "ok": {}, "errors": {}, "errors_by": {}, "p50_ms": {}, "p90_ms": {}, "p99_ms": {}, "p999_ms": {}, "max_ms": {}, "ok_per_s": {:.2f}, "seconds": {:.3f}, "versions": {}}})"
       "\n",
-      counts.sent, counts.ok, counts.failed(), json_object(counts.errors), quantile_ms(counts, 0.5), quantile_ms(counts, 0.9),
-      quantile_ms(counts, 0.99), quantile_ms(counts, 0.999), ms(counts.slowest), ok_per_second(counts), seconds(counts),
-      json_object(counts.versions));
+      counts.sent, counts.ok, counts.failed(), json_object(counts.errors), json_ms(counts, quantile_ms(counts, 0.5)),
+      json_ms(counts, quantile_ms(counts, 0.9)), json_ms(counts, quantile_ms(counts, 0.99)), json_ms(counts, quantile_ms(counts, 0.999)),
+      json_ms(counts, ms(counts.slowest)), ok_per_second(counts), seconds(counts), json_object(counts.versions));
 }
 
 std::string print_text(const LoadCounts& counts) {
@@ -55,10 +77,7 @@ std::string print_text(const LoadCounts& counts) {
              "ok         {}  ({:.1f} a second over {:.1f} s)\n"
              "errors     {}\n",
              counts.sent, counts.ok, ok_per_second(counts), seconds(counts), counts.failed()) +
-         rows("  by kind", counts.errors) +
-         fmt::format("latency    p50 {:.3f} ms   p90 {:.3f} ms   p99 {:.3f} ms   p99.9 {:.3f} ms   max {:.3f} ms\n",
-                     quantile_ms(counts, 0.5), quantile_ms(counts, 0.9), quantile_ms(counts, 0.99), quantile_ms(counts, 0.999),
-                     ms(counts.slowest)) +
+         rows("  by kind", counts.errors, counts.why) + fmt::format("latency    {}\n", latencies(counts)) +
          rows("versions", counts.versions);
 }
 

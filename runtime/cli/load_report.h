@@ -15,15 +15,18 @@ struct LoadCounts {
   uint64_t sent = 0;
   uint64_t ok = 0;                           ///< answers with status 200
   std::map<std::string, uint64_t> errors;    ///< by status ("429") or by what kept the answer away ("unavailable", "too_many_in_flight")
+  std::map<std::string, std::string> why;    ///< the first sentence heard of each kind of error, for people
   std::map<std::string, uint64_t> versions;  ///< ok answers by x-serin-version, where it is given
   LatencyHistogram latency;                  ///< of ok answers, from the intended start
   std::chrono::nanoseconds slowest{0};
   std::chrono::nanoseconds elapsed{0};  ///< of sending
 
+  void failure(std::string_view kind, std::string_view what);
   uint64_t failed() const;
 };
 
-/// {"sent", "ok", "errors", "errors_by", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms", "ok_per_s", "seconds", "versions"}
+/// {"sent", "ok", "errors", "errors_by", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms", "ok_per_s", "seconds", "versions"}; latencies are null where
+/// nothing was answered with 200
 std::string print_json(const LoadCounts& counts);
 std::string print_text(const LoadCounts& counts);
 /// One line without its end, for a terminal.

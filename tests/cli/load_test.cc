@@ -177,6 +177,15 @@ TEST(Load, ExitCodes) {
   run(no_url, kUsage);
 }
 
+TEST(LoadReport, WhereNothingWasAnsweredThereIsNoLatencyButAReason) {
+  LoadCounts counts;
+  counts.failure("503", "{\"error\":\"not\nready\"}");
+  counts.failure("503", "something else");
+  EXPECT_TRUE(boost::json::parse(print_json(counts)).at("p50_ms").is_null());
+  EXPECT_NE(print_text(counts).find("503                  2  {\"error\":\"not ready\"}\n"), std::string::npos) << print_text(counts);
+  EXPECT_NE(print_text(counts).find("latency    none"), std::string::npos);
+}
+
 TEST(LoadReport, IsJsonWhateverTheNames) {
   LoadCounts counts;
   counts.versions["a\"b"] = 1;
