@@ -29,7 +29,7 @@ size_t strongest_suffix(const std::vector<DecidingEvent>& events, double tolerat
       const DecidingEvent& event = events[events.size() - back];
       const double w = event.share;
       const double stable = (1 - w + tolerated_ratio * w) / (1 - w + tolerated_ratio * ratio * w);
-      sum += std::log(event.arm == Arm::kCanary ? ratio * stable : stable);
+      sum += event.units * std::log(event.arm == Arm::kCanary ? ratio * stable : stable);
       if (sum <= best) continue;
       best = sum;
       longest = back;
@@ -43,15 +43,15 @@ size_t strongest_suffix(const std::vector<DecidingEvent>& events, double tolerat
 EventGuard::EventGuard(std::string name, double tolerated_ratio, double trip_value)
     : name_(std::move(name)), tolerated_ratio_(tolerated_ratio), trip_value_(trip_value), process_(tolerated_ratio) {}
 
-bool EventGuard::observe(Arm arm, double share, std::chrono::milliseconds at) {
+bool EventGuard::observe(Arm arm, const Unit& unit, std::chrono::milliseconds at) {
   Event& event = record_[process_.events() % kRecord];
-  process_.observe(arm, share);
+  process_.observe(arm, unit.share, unit.count);
   ++counts_[static_cast<size_t>(arm)];
-  event = {at, arm, share, process_.e()};
+  event = {at, arm, unit, process_.e()};
   return tripped();
 }
 
-bool EventGuard::observe_pair(std::optional<double> stable_bad, std::optional<double> canary_bad, std::chrono::milliseconds at) {
+bool EventGuard::observe_pair(const std::optional<Unit>& stable_bad, const std::optional<Unit>& canary_bad, std::chrono::milliseconds at) {
   if (canary_bad) observe(Arm::kCanary, *canary_bad, at);
   if (stable_bad) observe(Arm::kStable, *stable_bad, at);  // both first: the pair is one step of the process
   return tripped();
@@ -70,7 +70,7 @@ std::vector<DecidingEvent> EventGuard::events() const {
   const uint64_t end = process_.events();
   for (uint64_t i = end > kRecord ? end - kRecord : 0; i < end; ++i) {
     const Event& event = record_[i % kRecord];
-    events.push_back({event.at, event.arm, event.share, std::log2(event.e)});
+    events.push_back({event.at, event.arm, event.unit.share, std::log2(event.e), event.unit.count});
   }
   return events;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "router/rollout/event_process.h"
+#include "router/rollout/representative.h"
 #include "router/rollout/rollout.h"
 
 namespace serin::rollout {
@@ -24,9 +25,9 @@ class EventGuard {
   EventGuard(std::string name, double tolerated_ratio, double trip_value);
 
   /// One bad event. Returns whether the evidence has reached the trip value.
-  bool observe(Arm arm, double share, std::chrono::milliseconds at);
-  /// A shadow pair, the same request on both arms: the share of each half that was bad; nothing where it was not.
-  bool observe_pair(std::optional<double> stable_bad, std::optional<double> canary_bad, std::chrono::milliseconds at);
+  bool observe(Arm arm, const Unit& unit, std::chrono::milliseconds at);
+  /// A shadow pair, the same request on both arms: the unit of each half that was bad; nothing where it was not.
+  bool observe_pair(const std::optional<Unit>& stable_bad, const std::optional<Unit>& canary_bad, std::chrono::milliseconds at);
 
   const std::string& name() const { return name_; }
   bool tripped() const { return process_.e() >= trip_value_; }
@@ -46,7 +47,8 @@ class EventGuard {
   struct Event {
     std::chrono::milliseconds at{0};
     Arm arm = Arm::kStable;
-    double share = 0, e = 0;
+    Unit unit;
+    double e = 0;
   };
   std::array<Event, kRecord> record_{};  // ring
 };

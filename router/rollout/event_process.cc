@@ -13,6 +13,7 @@
 #include "router/rollout/event_process.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "router/rollout/change_point.h"
 
@@ -37,14 +38,15 @@ void EventProcess::prepare(double share) {
   }
 }
 
-void EventProcess::observe(Arm arm, double share) {
+void EventProcess::observe(Arm arm, double share, double units) {
   prepare(std::clamp(share, 0.0, 1.0));
   const double started = change_point_mass(events_++);
   unused_mass_ = std::max(0.0, unused_mass_ - started);
   const auto& ratio = arm == Arm::kCanary ? canary_ratio_ : stable_ratio_;
   double sum = 0;
   for (size_t j = 0; j < kRatios; ++j) {
-    mixture_[j] = std::min(kLargest, (mixture_[j] + started) * ratio[j]);
+    const double factor = units == 1 ? ratio[j] : std::pow(ratio[j], units);
+    mixture_[j] = std::min(kLargest, (mixture_[j] + started) * factor);
     sum += mixture_[j];
   }
   e_ = sum / kRatios + unused_mass_;

@@ -21,8 +21,8 @@ class EventProcess {
   /// tolerated_ratio: how many times stable's bad rate the canary may have.
   explicit EventProcess(double tolerated_ratio = 1.0);
 
-  /// One bad event; share is the canary's share of the units that could have had it, 0..1.
-  void observe(Arm arm, double share);
+  /// One bad event; share is the canary's share of the units that could have had it, 0..1; units is how many of them this event stands for.
+  void observe(Arm arm, double share, double units = 1);
   double e() const { return e_; }
   uint64_t events() const { return events_; }
 

@@ -77,12 +77,12 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
   step_canary_answers_ += canary;
   if (!canary && observation.outcome == Outcome::kOk) latency_.fill_baseline(observation.latency);
 
-  const auto share = units_.weigh(observation);
-  if (!share || observation.outcome == Outcome::kNeutral) return std::nullopt;
-  certify(observation);
-  if (auto verdict = judge_failure(observation, *share, at)) return verdict;
-  if (auto verdict = judge_latency(observation, *share, at)) return verdict;
-  return thresholds_.empty() ? std::nullopt : judge_thresholds(observation, *share);
+  const auto unit = units_.weigh(observation);
+  if (!unit || observation.outcome == Outcome::kNeutral) return std::nullopt;
+  if (unit->representative) certify(observation);
+  if (auto verdict = judge_failure(observation, *unit, at)) return verdict;
+  if (auto verdict = judge_latency(observation, *unit, at)) return verdict;
+  return thresholds_.empty() ? std::nullopt : judge_thresholds(observation, *unit);
 }
 
 EventGuard* Judge::guard_of(Outcome outcome) {
@@ -96,20 +96,20 @@ EventGuard* Judge::guard_of(Outcome outcome) {
   return nullptr;
 }
 
-std::optional<Verdict> Judge::judge_failure(const Observation& observation, double share, std::chrono::milliseconds at) {
+std::optional<Verdict> Judge::judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   EventGuard* guard = guard_of(observation.outcome);
-  if (guard == nullptr || !guard->observe(observation.arm, share, at)) return std::nullopt;
-  return conclude(*guard, at_share(share));
+  if (guard == nullptr || !guard->observe(observation.arm, unit, at)) return std::nullopt;
+  return conclude(*guard, at_share(unit.share));
 }
 
-std::optional<Verdict> Judge::judge_latency(const Observation& observation, double share, std::chrono::milliseconds at) {
+std::optional<Verdict> Judge::judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   if (observation.outcome != Outcome::kOk) return std::nullopt;
-  const EventGuard* guard = latency_.observe(observation.arm, observation.latency, share, at);
+  const EventGuard* guard = latency_.observe(observation.arm, observation.latency, unit, at);
   if (guard == nullptr) return std::nullopt;
-  return conclude(*guard, at_share(share));
+  return conclude(*guard, at_share(unit.share));
 }
 
-std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, double share) {
+std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, const Unit& unit) {
   if (observation.outcome == Outcome::kRejected) return std::nullopt;  // a refused client is neither slow nor an error of the server
   const bool failed = observation.outcome == Outcome::kError || observation.outcome == Outcome::kDeadline;
   const bool timed = observation.outcome != Outcome::kError;
@@ -117,7 +117,7 @@ std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, d
     const bool on_errors = threshold.latency_limit.count() == 0;
     if (!on_errors && !timed) continue;
     const bool bad = on_errors ? failed : failed || observation.latency > threshold.latency_limit;
-    if (!threshold.guard.observe(observation.arm, bad, share, observation.weight_ppm >= kAll)) continue;
+    if (!threshold.guard.observe(observation.arm, bad, unit, observation.weight_ppm >= kAll)) continue;
     decided_by_ = threshold.guard.name();
     return threshold.guard.verdict();
   }
@@ -146,9 +146,7 @@ const EventGuard* Judge::judge_pair(const ShadowPair& pair, std::chrono::millise
                                          .endpoint = pair.canary_endpoint,
                                          .answered = pair.canary_answered});
   for (EventGuard* guard : {&err_, &rej_, &dl_}) {
-    const auto if_bad = [&](const std::optional<double>& share, Outcome outcome) {
-      return guard_of(outcome) == guard ? share : std::nullopt;
-    };
+    const auto if_bad = [&](const std::optional<Unit>& unit, Outcome outcome) { return guard_of(outcome) == guard ? unit : std::nullopt; };
     if (guard->observe_pair(if_bad(stable, pair.stable), if_bad(canary, pair.canary), at)) return guard;
   }
   return nullptr;

@@ -36,10 +36,10 @@ class Judge {
   void fill(Report& report) const;
 
  private:
-  std::optional<Verdict> judge_failure(const Observation& observation, double share, std::chrono::milliseconds at);
-  std::optional<Verdict> judge_latency(const Observation& observation, double share, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
-  std::optional<Verdict> judge_thresholds(const Observation& observation, double share);
+  std::optional<Verdict> judge_thresholds(const Observation& observation, const Unit& unit);
   void certify(const Observation& observation);
   EventGuard* guard_of(Outcome outcome);
   Verdict conclude(const EventGuard& guard, std::string_view where);

@@ -46,7 +46,7 @@ void LatencyGuards::freeze() {
   taus_ = {with_allowance(baseline_.quantile(0.5)), with_allowance(baseline_.quantile(0.9)), with_allowance(p99), with_allowance(2 * p99)};
 }
 
-const EventGuard* LatencyGuards::observe(Arm arm, std::chrono::nanoseconds latency, double share, std::chrono::milliseconds at) {
+const EventGuard* LatencyGuards::observe(Arm arm, std::chrono::nanoseconds latency, const Unit& unit, std::chrono::milliseconds at) {
   if (!ready()) return nullptr;
   if (arm == Arm::kCanary && skip_ > 0) {
     --skip_;
@@ -55,7 +55,7 @@ const EventGuard* LatencyGuards::observe(Arm arm, std::chrono::nanoseconds laten
   const EventGuard* tripped = nullptr;
   for (size_t k = 0; k < taus_.size(); ++k) {  // the taus rise: the first that is not exceeded ends it
     if (latency <= (arm == Arm::kCanary ? taus_[k].canary : taus_[k].stable)) break;
-    if (guards_[k].observe(arm, share, at) && tripped == nullptr) tripped = &guards_[k];
+    if (guards_[k].observe(arm, unit, at) && tripped == nullptr) tripped = &guards_[k];
   }
   return tripped;
 }

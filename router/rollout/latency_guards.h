@@ -18,7 +18,7 @@ class LatencyGuards {
   /// A good answer of stable while the baseline is still too small: fills it, whether or not the answer is a unit of its own.
   void fill_baseline(std::chrono::nanoseconds latency);
   /// One unit's good answer. Returns the guard that tripped.
-  const EventGuard* observe(Arm arm, std::chrono::nanoseconds latency, double share, std::chrono::milliseconds at);
+  const EventGuard* observe(Arm arm, std::chrono::nanoseconds latency, const Unit& unit, std::chrono::milliseconds at);
   /// Whether this canary answer took longer than stable's p99, slack and floor granted; nothing while latency is not judged.
   std::optional<bool> exceeds_p99(std::chrono::nanoseconds latency) const;
 

@@ -2,10 +2,11 @@
 //
 // Failures come in batches: eight answers of one bad batch are one piece of news, not eight. So the unit of evidence is the batch, and one
 // answer stands for it: the one at place hash(batch) mod n. Stateless, the same in every router, exact for failures that hit a whole batch
-// and for failures that hit single requests alike.
+// and for failures that hit single requests alike. Only of a batch in which stable has gathered more than it usually does, every answer counts
+// for a part: representative.cc says why.
 //
 //   Units units(Guard::Unit::kBatch);
-//   if (const auto share = units.weigh(observation)) process.observe(observation.arm, *share);
+//   if (const auto unit = units.weigh(observation)) process.observe(observation.arm, unit->share, unit->count);
 #pragma once
 
 #include <array>
@@ -21,12 +22,23 @@ namespace serin::rollout {
 /// Whether this answer stands for its batch.
 bool is_representative(const BatchId& batch);
 
+/// What one answer weighs if it is bad. A share alone is one whole unit.
+struct Unit {
+  Unit(double canary_share = 0, double units = 1, bool stands_for_batch = true)
+      : share(canary_share), count(units), representative(stands_for_batch) {}
+  bool operator==(const Unit&) const = default;
+
+  double share;         ///< the canary's share of such units, as known before this answer
+  double count;         ///< how many units it is, a fraction or one
+  bool representative;  ///< of its batch: the one answer that is counted where answers are counted, good or bad
+};
+
 class Units {
  public:
   explicit Units(Guard::Unit unit);
 
-  /// The canary's share of such units, as known before this answer; nothing where the answer is no unit of its own. Call once per answer.
-  std::optional<double> weigh(const Observation& observation);
+  /// Nothing where the answer is no evidence of its own. Call once per answer.
+  std::optional<Unit> weigh(const Observation& observation);
 
  private:
   struct Endpoint {
@@ -37,6 +49,8 @@ class Units {
 
   Endpoint& endpoint_of(const Observation& observation);
   double batch_share(double drawn) const;
+  bool larger_than_usual(const BatchId& batch) const;
+  double usual_part() const;
   void remember(Arm arm, const BatchId& batch, bool representative);
   void forget_oldest();
   double endpoint_share() const;

@@ -63,6 +63,7 @@ struct DecidingEvent {
   Arm arm = Arm::kStable;
   double share = 0;  ///< the canary's share of such answers when it was drawn: what chance alone explains
   double bits = 0;   ///< log2 of the guard's e-value after it
+  double units = 1;  ///< how many pieces of evidence it counted for: the exponent of its likelihood ratio
 };
 
 struct Report {

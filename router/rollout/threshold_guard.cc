@@ -26,11 +26,11 @@ constexpr double kCap = 16;  // times the trip value
 
 ThresholdGuard::ThresholdGuard(Limit limit) : limit_(std::move(limit)), above_limit_(limit_.p0, kCap * limit_.trip_value) {}
 
-bool ThresholdGuard::observe(Arm arm, bool bad, double share, bool alone) {
-  if (bad) worse_than_stable_.observe(arm, share);
+bool ThresholdGuard::observe(Arm arm, bool bad, const Unit& unit, bool alone) {
+  if (bad) worse_than_stable_.observe(arm, unit.share, unit.count);
   if (arm == Arm::kStable) {
-    ++stable_units_;
-    stable_bad_ += bad;
+    stable_units_ += unit.representative;
+    stable_bad_ += bad && unit.representative;
     return false;
   }
   ++canary_units_;

@@ -8,6 +8,7 @@
 #include "router/rollout/bernoulli_mixture.h"
 #include "router/rollout/event_guard.h"
 #include "router/rollout/event_process.h"
+#include "router/rollout/representative.h"
 
 namespace serin::rollout {
 
@@ -22,8 +23,8 @@ class ThresholdGuard {
   };
   explicit ThresholdGuard(Limit limit);
 
-  /// One unit; share is the canary's share of such units, alone says that stable gets no traffic. Returns whether to roll back.
-  bool observe(Arm arm, bool bad, double share, bool alone);
+  /// One answer; alone says that stable gets no traffic. Returns whether to roll back.
+  bool observe(Arm arm, bool bad, const Unit& unit, bool alone);
 
   const std::string& name() const { return limit_.name; }
   /// The canary is shown to be above the limit, but not to be worse than stable: the steps hold.

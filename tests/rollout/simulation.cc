@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds kBetweenRequests{5'000'000};
 constexpr uint64_t kRequestsPerTick = 50;
+constexpr size_t kLargestBatchAfterStall = 32;
 
 uint64_t rotated(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
@@ -65,6 +67,7 @@ Simulation::Simulation(Spec spec, const Fault& fault, uint64_t seed)
 
 void Simulation::run(uint64_t requests) {
   while (requests_ < requests && !is_over(rollout_.state().phase)) {
+    if (fault_.stall_every > 0 && requests_ % fault_.stall_every == 0) stall();
     request();
     ++requests_;
     now_ += kBetweenRequests;
@@ -81,6 +84,34 @@ void Simulation::request() {
   canary_requests_ += canary;
   if (!canary && state.shadow_ppm > 0 && random_.below(kAll) < state.shadow_ppm) shadow();
   rollout_.observe(answer(canary ? Arm::kCanary : Arm::kStable, weight), now_);
+}
+
+/// The machine stands still while requests come; then each arm answers its own in as few batches as it can.
+void Simulation::stall() {
+  const uint32_t weight = rollout_.state().weight_ppm;
+  const uint64_t length = fault_.stall_longest / 5 + random_.below(fault_.stall_longest - fault_.stall_longest / 5 + 1);
+  std::array<std::vector<uint64_t>, 2> arrivals;
+  for (uint64_t arrival = 0; arrival < length; ++arrival) arrivals[random_.below(kAll) < weight ? 1 : 0].push_back(arrival);
+  canary_requests_ += arrivals[1].size();
+  now_ += length * kBetweenRequests;
+  const auto order = fault_.canary_resumes_first ? std::array{Arm::kCanary, Arm::kStable} : std::array{Arm::kStable, Arm::kCanary};
+  for (Arm arm : order) resume(arm, arrivals[static_cast<size_t>(arm)], length, weight);
+}
+
+void Simulation::resume(Arm arm, const std::vector<uint64_t>& arrivals, uint64_t end, uint32_t weight_ppm) {
+  for (size_t k = 0; k < arrivals.size(); ++k) {
+    const size_t place = k % kLargestBatchAfterStall, first = k - place;
+    if (place == 0) ++batches_;
+    const auto n = static_cast<uint32_t>(std::min(kLargestBatchAfterStall, arrivals.size() - first));
+    rollout_.observe({.arm = arm,
+                      .epoch = rollout_.state().epoch,
+                      .weight_ppm = weight_ppm,
+                      .outcome = random_.chance(fault_.stalled) ? fault_.outcome : Outcome::kOk,
+                      .latency = (end - arrivals[k]) * kBetweenRequests + latency(arm),
+                      .batch = BatchId{batches_, static_cast<uint32_t>(place), n},
+                      .endpoint = arm == Arm::kCanary ? 1u : 0u},
+                     now_);
+  }
 }
 
 void Simulation::shadow() {

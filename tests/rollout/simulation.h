@@ -42,6 +42,9 @@ struct Fault {
   bool judged_on_latency = false;                 ///< latencies are drawn; otherwise all answers take the same time
   double canary_slower = 1;                       ///< factor on the canary's latency
   double canary_extra_tail = 0, tail_factor = 6;  ///< this share of the canary's answers takes so many times longer
+  uint64_t stall_every = 0, stall_longest = 0;    ///< in requests: both arms stand still, then answer what has come in batches of up to 32
+  bool canary_resumes_first = false;              ///< the order in which the arms answer after a stall
+  double stalled = 0;                             ///< the rate of both arms in a stall, on top of their own
   double disagreement = 0.02;                     ///< of shadow pairs
   uint64_t change_weight_every = 0;               ///< requests between weights set by hand, 0: never
 };
@@ -64,6 +67,8 @@ class Simulation {
 
  private:
   void request();
+  void stall();
+  void resume(Arm arm, const std::vector<uint64_t>& arrivals, uint64_t end, uint32_t weight_ppm);
   void shadow();
   Observation answer(Arm arm, uint32_t weight_ppm);
   void form_batch(Arm arm);

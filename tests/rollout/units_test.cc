@@ -49,16 +49,16 @@ TEST(Units, AnArmThatRidesAloneHasMoreOfTheBatches) {
   double last = 0;
   uint64_t canary_units = 0, all_units = 0;
   for (int i = 0; i < 200'000; ++i) {
-    std::optional<double> share;
+    std::optional<Unit> unit;
     const bool canary = random.chance(0.05);
     if (canary) {
-      share = units.weigh(answer(Arm::kCanary, 1'000'000'000 + static_cast<uint64_t>(i), 0, 1));
+      unit = units.weigh(answer(Arm::kCanary, 1'000'000'000 + static_cast<uint64_t>(i), 0, 1));
     } else {
-      share = units.weigh(answer(Arm::kStable, batch, place, 8));
+      unit = units.weigh(answer(Arm::kStable, batch, place, 8));
       if (++place == 8) place = 0, ++batch;
     }
-    if (!share) continue;
-    last = *share;
+    if (!unit) continue;
+    last = unit->share;
     ++all_units;
     canary_units += canary;
   }
@@ -73,9 +73,40 @@ TEST(Units, AFewAnswersOfTheCanaryRaiseTheShareRatherThanLowerIt) {
     for (uint32_t i = 0; i < 8; ++i) (void)units.weigh(answer(Arm::kStable, batch, i, 8));
   uint32_t place = 0;
   while (!is_representative({5000, place, 8})) ++place;
-  const auto share = units.weigh(answer(Arm::kCanary, 5000, place, 8));
-  ASSERT_TRUE(share);
-  EXPECT_GT(*share, 0.05);
+  const auto unit = units.weigh(answer(Arm::kCanary, 5000, place, 8));
+  ASSERT_TRUE(unit);
+  EXPECT_GT(unit->share, 0.05);
+}
+
+// A stall: what usually rides alone comes in one batch. Each of stable's answers is the unit that it would have been; the canary's batch is one.
+TEST(Units, ABatchOfStablesThatIsLargerThanUsualCountsAnswerByAnswer) {
+  Units units(Guard::Unit::kBatch);
+  for (uint64_t batch = 0; batch < 2000; ++batch) (void)units.weigh(answer(Arm::kStable, batch, 0, 1));
+  double stable = 0;
+  int representatives = 0;
+  for (uint32_t i = 0; i < 20; ++i) {
+    const auto unit = units.weigh(answer(Arm::kStable, 5000, i, 20));
+    ASSERT_TRUE(unit);
+    stable += unit->count;
+    representatives += unit->representative;
+  }
+  EXPECT_NEAR(stable, 20, 0.3);
+  EXPECT_EQ(representatives, 1) << "where good and bad answers are counted the batch is still one";
+  double canary = 0;
+  for (uint32_t i = 0; i < 20; ++i)
+    if (const auto unit = units.weigh(answer(Arm::kCanary, 6000, i, 20))) canary += unit->count;
+  EXPECT_EQ(canary, 1);
+}
+
+TEST(Units, ABatchOfTheUsualSizeIsOne) {
+  for (uint32_t n : {2u, 3u, 7u, 8u, 32u}) {
+    Units units(Guard::Unit::kBatch);
+    double stable = 0;
+    for (uint64_t batch = 0; batch < 2000; ++batch)
+      for (uint32_t i = 0; i < n; ++i)
+        if (const auto unit = units.weigh(answer(Arm::kStable, batch, i, n))) stable += unit->count;
+    EXPECT_EQ(stable, 2000) << n;
+  }
 }
 
 TEST(Units, ADeadEndpointIsOneEpisode) {
