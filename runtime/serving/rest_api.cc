@@ -193,13 +193,14 @@ void RestApi::handle(net::Request request, net::Responder responder) {
 
 void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
   const auto arrived = Clock::now();
+  auto version = route.find(catalogue());
   const auto refuse = [&](const Error& error, std::string_view field = {}) {
     net::Response response = error_response(error, field);
     response.headers.set("x-serin-batch", protocol::print_batch_tag(host_.lone_tag()));
-    if (!route.version.empty()) response.headers.set("x-serin-version", route.version);
+    const std::string& number = version ? (*version)->version() : route.version;
+    if (!number.empty()) response.headers.set("x-serin-version", number);
     responder.send(std::move(response));
   };
-  auto version = route.find(catalogue());
   if (!version) return refuse(version.error());
   const auto bad = [&](const Error& error, std::string_view field) {
     if (!request.headers.has("x-serin-shadow")) (*version)->metrics().failure_rejected->add();

@@ -283,6 +283,8 @@ def test_errors_name_model_tensor_and_field(shared_runtime):
     assert call(shared_runtime.url + "/v2/models/digits/versions/9").error == "Request for unknown model: 'digits' version 9 is not found"
     too_many = call(shared_runtime.url + "/v2/models/digits/versions/1/infer", infer_body([[0.0] * 64] * 33))
     assert too_many.status == 400 and "batch-size must be <= 32" in too_many.error
+    unversioned = call(shared_runtime.url + "/v2/models/digits/infer", ZEROS)
+    assert unversioned.status == 400 and unversioned.headers["x-serin-version"] == "5", "who refused it, where the server chose"
 
 
 def test_h22_wrong_verbs_and_paths(shared_runtime):
