@@ -79,12 +79,14 @@ int run_serve(const ServeOptions& options) {
       [&registry](net::Request request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
   if (!metrics_server) return usage(metrics_server.error());
 
+  (*repository)->load();  // alive meanwhile, for a large repository must not fail its liveness probe
+  api.set_ready(true);
   if (auto written = write_ready_file(options.ready_file, {.http = (*http)->port(), .metrics = (*metrics_server)->port()}); !written)
     return usage(written.error());
   log::info("serving {} at http://{}:{} (metrics on port {})", options.models, options.address, (*http)->port(), (*metrics_server)->port());
 
   wait_for_end_signal();
-  api.stop_being_ready();
+  api.set_ready(false);
   log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
   const bool drained = (*http)->drain(std::chrono::seconds(30));

@@ -76,11 +76,13 @@ Result<std::unique_ptr<Repository>> Repository::open(std::string folder, std::ch
   if (!fs::exists(folder, error)) return Error{Code::kNotFound, fmt::format("--models {}: no such folder", folder)};
   if (!fs::is_directory(folder, error)) return Error{Code::kInvalidArgument, fmt::format("--models {}: not a folder", folder)};
   std::unique_ptr<Repository> repository(new Repository(std::move(folder), poll, host));
-  repository->scan(/*wait_for_quiet=*/false);
-  if (repository->catalogue_.get()->models.empty())
-    log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", repository->folder_);
-  repository->thread_ = std::thread([raw = repository.get()] { raw->watch(); });
   return repository;
+}
+
+void Repository::load() {
+  scan(/*wait_for_quiet=*/false);
+  if (catalogue_.get()->models.empty()) log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", folder_);
+  thread_ = std::thread([this] { watch(); });
 }
 
 Repository::~Repository() {
@@ -144,11 +146,11 @@ void Repository::scan(bool wait_for_quiet) {
     known.seen = fingerprint;
     if (known.loaded == fingerprint || !quiet) continue;
     known.loaded = fingerprint;
-    load(key);
+    load_version(key);
   }
 }
 
-void Repository::load(const Key& key) {
+void Repository::load_version(const Key& key) {
   const auto& [model, number] = key;
   const auto before = catalogue_.get();
   VersionEntry entry;

@@ -43,8 +43,10 @@ struct Catalogue {
 
 class Repository {
  public:
-  /// Scans once and loads what is there before it returns. kNotFound or kInvalidArgument where the folder is not one.
+  /// kNotFound or kInvalidArgument where the folder is not one. Nothing is loaded yet.
   static Result<std::unique_ptr<Repository>> open(std::string folder, std::chrono::milliseconds poll, Host& host);
+  /// Scans once and loads what is there before it returns, then watches. Call once; what is ready is served meanwhile.
+  void load();
   ~Repository();
 
   const Published<Catalogue>& catalogue() const { return catalogue_; }
@@ -65,7 +67,7 @@ class Repository {
   void watch();
   void scan(bool wait_for_quiet);
   std::optional<std::map<Key, Fingerprint>> list() const;  ///< nothing where the folder cannot be listed
-  void load(const Key& key);
+  void load_version(const Key& key);
   void update(const Key& key, VersionEntry entry);
   void remove(const Key& key);
 

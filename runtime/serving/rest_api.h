@@ -23,8 +23,8 @@ class RestApi {
 
   /// Give this to net::Server. Called on io threads.
   void handle(net::Request request, net::Responder responder);
-  /// From now on /v2/health/ready answers 503; everything else goes on.
-  void stop_being_ready() { ready_ = false; }
+  /// What /v2/health/ready says: not until everything was loaded, and not any more once the end is near. Everything else is answered all the time.
+  void set_ready(bool ready) { ready_ = ready; }
 
  private:
   struct Route;
@@ -39,7 +39,7 @@ class RestApi {
   net::Loops& loops_;
   Host& host_;
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread
-  std::atomic<bool> ready_{true};
+  std::atomic<bool> ready_{false};
 };
 
 }  // namespace serin::serving

@@ -36,6 +36,7 @@ class RepositoryTest : public testing::Test {
     auto opened = Repository::open(folder_, 20ms, host_);
     ASSERT_TRUE(opened) << opened.error().message;
     repository_ = std::move(*opened);
+    repository_->load();
   }
   const VersionEntry* find(uint64_t version) {
     catalogue_ = repository_->catalogue().get();
@@ -61,7 +62,7 @@ class RepositoryTest : public testing::Test {
   std::shared_ptr<const Catalogue> catalogue_;
 };
 
-TEST_F(RepositoryTest, LoadsWhatIsThereBeforeItOpens) {
+TEST_F(RepositoryTest, LoadsWhatIsThereBeforeItWatches) {
   put("1");
   put("12", "3");
   open();

@@ -37,6 +37,7 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
   net::Loops loops(1);
   Host host{.backend = *backend, .metrics = registry, .boot = 1, .pool = ComputePool(1)};
   auto repository = std::move(*Repository::open(SERIN_MODELS, 1h, host));
+  repository->load();
   auto api = std::make_unique<RestApi>(loops, *repository, host);
   auto server = std::move(*net::Server::start(
       loops, {}, [&](net::Request request, net::Responder responder) { api->handle(std::move(request), std::move(responder)); }));
