@@ -241,7 +241,9 @@ void Exchange::finish(size_t version, Result<net::Response> answer) {
 
 void Exchange::refuse(int status, const std::string& message) {
   done_ = true;
-  responder_.send(net::json_error(status, message));
+  net::Response response = net::json_error(status, message);
+  response.headers.set("x-serin-code", code_name(Code::kInvalidArgument));
+  responder_.send(std::move(response));
 }
 
 }  // namespace serin::router

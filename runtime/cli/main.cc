@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "serin: %s\n", e.what());
+    std::fprintf(stderr, "serin: %s%s\n", e.what(), app.get_subcommands().empty() ? "; serin --help lists the commands" : "");
     return kUsage;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "serin: %s\n", e.what());
