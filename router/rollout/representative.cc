@@ -15,16 +15,16 @@
 // share of *those* events is w, more than its share of the batches. A share that is too high is always safe. A 4xx is decided before batching
 // on both arms alike: its share is w.
 //
-// Those means are of the past, and batches grow just when things go badly: a machine stands still, twenty requests come, stable's nineteen then ride in
-// one batch and the canary's one alone, and all are slow. One unit each, where the past says that the canary has 5 % of the units: ten such moments
-// would roll back any canary. So a batch of stable's that is larger than usual (n a_s > 1) is counted as the requests it took in, not as one
+// Those means are of the past, and batches grow just when things go badly: a machine stands still, twenty requests come, stable's nineteen
+// then ride in one batch and the canary's one alone, and all are slow. One unit each, where the past says that the canary has 5 % of the units:
+// ten such moments would roll back any canary. So a batch of stable's that is larger than usual (n a_s > 1) is counted as the requests it took in, not as one
 // unit: each of its bad answers counts a_s units, which is what that request would have been on average. With L_c > 1 > L_s the likelihood ratios
 // (event_process.cc), any request that goes bad on either arm then multiplies the evidence on average by at most
 //
 //   w (1 + a_c (L_c - 1)) + (1 - w) L_s^a_s  <=  1        since L_s^a <= 1 - a (1 - L_s) for a <= 1, and w a_c (L_c - 1) = (1 - w) a_s (1 - L_s)
 //
-// whichever arm answers first, and however many requests go bad for the same reason: they were drawn one by one. A canary's batch still counts at
-// most once, which is a_c or less for each of its requests unless its batches have just shrunk while stable's have not.
+// whichever arm answers first, and however many requests go bad for the same reason: they were drawn one by one. A canary's batch still counts
+// at most once, which is a_c or less for each of its requests unless its batches have just shrunk while stable's have not.
 // A large batch that fails alone weighs n a_s > 1, against the evidence: safe, too. Where every batch of stable's has the same size nothing changes.
 //
 // An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A failure without an

@@ -1,5 +1,6 @@
 // Ten thousand healthy rollouts through the real facade, in every situation that makes naive analysers cry wolf. At alpha = 0.1 % at most 15 of
-// them may be rolled back; ten thousand more on a machine that stands still now and then. SERIN_LONG=1 runs 10,000 of each situation, so that each keeps alpha alone.
+// them may be rolled back; ten thousand more on a machine that stands still now and then.
+// SERIN_LONG=1 runs 10,000 of each situation, so that each keeps alpha alone.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
