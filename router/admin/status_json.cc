@@ -41,8 +41,9 @@ std::string certificate_json(const rollout::Certificate& certificate) {
 }
 
 std::string event_json(const rollout::DecidingEvent& event) {
-  return fmt::format(R"({{"at_ms":{},"arm":"{}","share":{:.4g},"bits":{:.4g}}})", event.at.count(),
-                     event.arm == rollout::Arm::kCanary ? "canary" : "stable", finite(event.share), finite(event.bits));
+  return fmt::format(R"({{"at_ms":{},"arm":"{}","share":{:.4g},"units":{:.4g},"bits":{:.4g}}})", event.at.count(),
+                     event.arm == rollout::Arm::kCanary ? "canary" : "stable", finite(event.share), finite(event.units),
+                     finite(event.bits));
 }
 
 std::string rollout_json(const rollout::Report& report, size_t steps, double seconds) {
