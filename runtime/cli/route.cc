@@ -33,9 +33,14 @@ std::string url_of(const router::Listen& listen, uint16_t port) {
 
 Result<std::unique_ptr<net::Server>> listen_on(net::Loops& loops, std::string name, const router::Listen& listen, const net::Limits& limits,
                                                metrics::Registry& registry, net::Handler handler) {
-  return net::Server::start(
-      loops, {.name = std::move(name), .address = listen.address, .port = listen.port, .limits = limits, .metrics = &registry},
-      std::move(handler));
+  return net::Server::start(loops,
+                            {.name = std::move(name),
+                             .address = listen.address,
+                             .port = listen.port,
+                             .limits = limits,
+                             .encoded_bodies = true,
+                             .metrics = &registry},
+                            std::move(handler));
 }
 
 }  // namespace

@@ -68,11 +68,14 @@ int run_serve(const ServeOptions& options) {
   if (!repository) return usage(repository.error());
 
   serving::RestApi api(loops, **repository, host);
-  net::Limits limits;
-  limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
-  auto http =
-      net::Server::start(loops, {.name = "http", .address = options.address, .port = options.port, .limits = limits, .metrics = &registry},
-                         [&api](net::Request request, net::Responder responder) { api.handle(std::move(request), std::move(responder)); });
+  net::ServerOptions http_options{.name = "http", .address = options.address, .port = options.port, .metrics = &registry};
+  http_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
+  http_options.on_refusal = [&host](net::Response& refusal) {
+    refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
+  };
+  auto http = net::Server::start(loops, http_options, [&api](net::Request request, net::Responder responder) {
+    api.handle(std::move(request), std::move(responder));
+  });
   if (!http) return usage(http.error());
   auto metrics_server = net::Server::start(
       loops, {.name = "metrics", .address = options.address, .port = options.metrics_port},

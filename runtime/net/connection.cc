@@ -184,6 +184,7 @@ void Connection::answer(const Responder::State& responder, Response response) {
 void Connection::refuse(const Refusal& refusal) {
   listener_->count_bad_request(here_, refusal.reason);
   response_ = json_error(refusal.status, refusal.message);
+  if (listener_->options.on_refusal) listener_->options.on_refusal(response_);
   if (refusal.status == 405) response_.headers.add("allow", kAllowed);
   response_.close = true;
   state_ = State::kAnswered;

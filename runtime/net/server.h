@@ -53,6 +53,8 @@ struct ServerOptions {
   bool encoded_bodies = false;  ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
   /// serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}; null: none
   metrics::Registry* metrics = nullptr;
+  /// Completes an answer that no handler gave, with headers that every answer of the service has. Called on io threads.
+  std::function<void(Response&)> on_refusal;
 };
 
 class Server {

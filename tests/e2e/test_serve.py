@@ -81,7 +81,8 @@ def test_every_answer_names_its_batch(shared_runtime):
     pattern = re.compile(r"^[0-9a-f]{16}-\d+/\d+/\d+$")
     answers = [call(shared_runtime.url + "/v2/models/digits/versions/1/infer", ZEROS),
                call(shared_runtime.url + "/v2/models/digits/infer", "{"),
-               call(shared_runtime.url + "/v2/models/nope/infer", ZEROS), call(shared_runtime.url + "/nowhere")]
+               call(shared_runtime.url + "/v2/models/nope/infer", ZEROS), call(shared_runtime.url + "/nowhere"),
+               call(shared_runtime.url + "/v2/../etc"), call(shared_runtime.url + "/v2/models/digits/infer", ZEROS, {"Content-Encoding": "br"})]
     tags = [answer.headers["x-serin-batch"] for answer in answers]
     assert all(pattern.match(tag) for tag in tags), tags
     assert len(set(tags)) == len(tags)
