@@ -205,7 +205,7 @@ class Printer {
 }  // namespace
 
 std::string print(const Type& type) {
-  const std::string tensor = std::string(dtype_name(type.dtype)) + (type.shape ? print(*type.shape) : "[...]");
+  std::string tensor = std::string(dtype_name(type.dtype)) + (type.shape ? print(*type.shape) : "[...]");
   if (type.kind == ValueKind::kSequence) return "sequence(" + tensor + ")";
   if (type.kind == ValueKind::kOptional) return "optional(" + tensor + ")";
   return tensor;

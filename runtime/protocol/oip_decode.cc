@@ -209,7 +209,7 @@ Status Decoder::read_data(size_t text_bytes) {
   size_t total = 0;
   for (size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].offset = total;
-    total += (request_.inputs[i].bytes() + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
+    total += AlignedBuffer::rounded_up(request_.inputs[i].bytes());
     if (total > limits_.tensor_bytes)
       return fail("/inputs", fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes), Code::kTooLarge);
   }

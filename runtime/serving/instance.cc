@@ -10,8 +10,6 @@
 namespace serin::serving {
 namespace {
 
-size_t aligned(size_t bytes) { return (bytes + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment; }
-
 // Copies every job's rows behind each other and clears what is left, so that padding holds no former client's data.
 TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, const engine::TensorInfo& info, const AlignedBuffer& staging) {
   size_t done = 0;
@@ -72,13 +70,13 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
 
   size_t bytes = 0;
   for (const engine::TensorInfo& info : slot.executor->outputs())
-    bytes += aligned(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
+    bytes += AlignedBuffer::rounded_up(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
   auto block = std::make_shared<AlignedBuffer>(bytes);
   std::vector<TensorView> outputs;
   size_t offset = 0;
   for (const engine::TensorInfo& info : slot.executor->outputs()) {
     outputs.push_back(TensorView{info.dtype, info.shape, block->data() + offset});
-    offset += aligned(outputs.back().bytes());
+    offset += AlignedBuffer::rounded_up(outputs.back().bytes());
   }
 
   const auto gathered = Clock::now();

@@ -206,9 +206,6 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
     if (!request.headers.has("x-serin-shadow")) (*version)->metrics().failure_rejected->add();
     refuse(error, field);
   };
-  if (const auto encoding = request.headers.get("Content-Encoding"); !encoding.empty() && encoding != "identity")
-    return bad({Code::kUnsupported, fmt::format("Content-Encoding '{}' is not supported yet: send the body as it is", encoding)},
-               "Content-Encoding");
   if (request.headers.has("Inference-Header-Content-Length"))
     return bad({Code::kUnsupported, "binary tensor data is not supported yet: send 'data' as JSON"}, "Inference-Header-Content-Length");
 

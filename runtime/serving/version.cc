@@ -78,7 +78,7 @@ Status Version::warm_up() {
       view.shape[axis] = 1;
     }
     offsets.push_back(bytes);
-    bytes += (view.bytes() + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
+    bytes += AlignedBuffer::rounded_up(view.bytes());
     job->inputs.push_back(view);
   }
   job->memory = AlignedBuffer(bytes);
