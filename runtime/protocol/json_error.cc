@@ -17,10 +17,12 @@ constexpr size_t kShown = 16;
 
 /// Takes every event and keeps nothing.
 struct Listener {
+  // NOLINTBEGIN(readability-identifier-naming): the names are Boost.JSON's
   static constexpr size_t max_object_size = static_cast<size_t>(-1);
   static constexpr size_t max_array_size = static_cast<size_t>(-1);
   static constexpr size_t max_key_size = static_cast<size_t>(-1);
   static constexpr size_t max_string_size = static_cast<size_t>(-1);
+  // NOLINTEND(readability-identifier-naming)
   using Failure = boost::system::error_code;
 
   bool on_document_begin(Failure&) { return true; }

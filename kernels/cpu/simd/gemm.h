@@ -35,10 +35,10 @@ void gemm_tile(const GemmArgs<V>& g) {
 
   const float* a = g.a;
   const float* b = g.panel;
-  for (int64_t p = 0; p < g.k; ++p, a += g.a_column, b += 2 * kWidth) {
+  for (int64_t p = 0; p < g.k; ++p, a += g.a_column, b += ptrdiff_t{2} * kWidth) {
     F column[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) column[v] = V::load(b + v * kWidth);
+    for (int v = 0; v < kVectors; ++v) column[v] = V::load(b + ptrdiff_t{v} * kWidth);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const F value = V::set(a[r * g.a_row]);

@@ -75,8 +75,10 @@ void depthwise_all(Taps taps, const float* weight, RowFinish finish, Planes<cons
     plane += count, weight += count * taps.count, x.data += count * x.step, y.data += count * y.step;
     if (finish.bias) finish.bias += count;
   };
+  // NOLINTBEGIN(bugprone-infinite-loop): advance() moves `plane`
   for (; plane + 4 <= planes; advance(4)) depthwise_planes<V, kStep, 4>(taps, weight, finish, x, y, n);
   for (; plane < planes; advance(1)) depthwise_planes<V, kStep, 1>(taps, weight, finish, x, y, n);
+  // NOLINTEND(bugprone-infinite-loop)
 }
 template <class V>
 void depthwise(const Taps& taps, const float* weight, const RowFinish& finish, Planes<const float> x, Planes<float> y, int64_t planes,
