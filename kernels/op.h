@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/attributes.h"
 #include "kernels/tensor.h"
 
 namespace serin::kernels {
@@ -155,12 +156,19 @@ struct CumSum {
   bool exclusive = false, reverse = false;
 };  // x -> y
 
+/// Everything that no struct above describes: the operator of that name in runtime/graph/op.h, with its attributes. Operands by position; an
+/// absent one has dtype kUndefined and no data. Strings are std::string objects, constructed before the kernel runs.
+struct Generic {
+  std::string name;
+  Attributes attributes;
+};
+
 using Op = std::variant<Unary, Binary, Select, Cast, Conv, MatMul, Pool, Reduce, Softmax, LayerNorm, BatchNorm, StridedCopy, Concat, Pad,
-                        Gather, ArgMax, NonZero, CumSum>;
+                        Gather, ArgMax, NonZero, CumSum, Generic>;
 
 /// "Conv", "MatMul", ...: in variant order; also the keys of the kernel tables.
 inline constexpr std::array<std::string_view, std::variant_size_v<Op>> kOpNames = {
-    "Unary",     "Binary",    "Select",      "Cast",   "Conv", "MatMul", "Pool",   "Reduce",  "Softmax",
-    "LayerNorm", "BatchNorm", "StridedCopy", "Concat", "Pad",  "Gather", "ArgMax", "NonZero", "CumSum"};
+    "Unary",     "Binary",      "Select", "Cast", "Conv",   "MatMul", "Pool",    "Reduce", "Softmax", "LayerNorm",
+    "BatchNorm", "StridedCopy", "Concat", "Pad",  "Gather", "ArgMax", "NonZero", "CumSum", "Generic"};
 
 }  // namespace serin::kernels

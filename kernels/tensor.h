@@ -31,10 +31,22 @@ enum class DType : uint8_t {
   kBFloat16,
   kFloat32,
   kFloat64,
-  kString
+  kString,
+  // Narrow types: one byte an element in memory, the low bits of it where the type has fewer than eight (see kernels/narrow.h).
+  kFloat8E4M3FN,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2,
+  kFloat8E5M2FNUZ,
+  kFloat8E8M0,
+  kFloat4E2M1,
+  kInt4,
+  kUInt4,
+  kInt2,
+  kUInt2,
 };
+inline constexpr DType kLastDType = DType::kUInt2;
 
-/// Bytes of one element; 0 for kUndefined and kString (whose elements are std::string, see formats that carry them).
+/// Bytes of one element; 0 for kUndefined and kString: a view of strings points to that many std::string.
 constexpr size_t dtype_size(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -50,6 +62,16 @@ constexpr size_t dtype_size(DType dtype) {
     case DType::kInt64:
     case DType::kUInt64:
     case DType::kFloat64: return 8;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0:
+    case DType::kFloat4E2M1:
+    case DType::kInt4:
+    case DType::kUInt4:
+    case DType::kInt2:
+    case DType::kUInt2: return 1;
     case DType::kUndefined:
     case DType::kString: return 0;
   }
@@ -58,8 +80,9 @@ constexpr size_t dtype_size(DType dtype) {
 
 /// Short lower-case name used in the graph's text form: "f32", "i64", "bool", "str".
 constexpr std::string_view dtype_name(DType dtype) {
-  constexpr std::string_view kNames[] = {"?",   "bool", "i8",  "i16",  "i32", "i64", "u8", "u16",
-                                         "u32", "u64",  "f16", "bf16", "f32", "f64", "str"};
+  constexpr std::string_view kNames[] = {"?",          "bool",   "i8",     "i16", "i32", "i64", "u8",       "u16",        "u32",
+                                         "u64",        "f16",    "bf16",   "f32", "f64", "str", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2",
+                                         "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4",  "u4",  "i2",  "u2"};
   return kNames[static_cast<size_t>(dtype)];
 }
 

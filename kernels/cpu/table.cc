@@ -71,6 +71,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{ref_row(ref::arg_max)},                                                // ArgMax
       Rows{ref_row(ref::non_zero)},                                               // NonZero
       Rows{ref_row(ref::cum_sum)},                                                // CumSum
+      Rows{ref_row(ref::generic)},                                                // Generic
   };
 }
 

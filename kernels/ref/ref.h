@@ -32,4 +32,7 @@ Prepared arg_max(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared non_zero(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cum_sum(const OpDesc& desc, PrepareContext& context, std::string& why);
 
+/// Any kernels::Generic: looks its name up in the families of generic.cc.
+Prepared generic(const OpDesc& desc, PrepareContext& context, std::string& why);
+
 }  // namespace serin::kernels::ref

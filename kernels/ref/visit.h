@@ -32,8 +32,7 @@ auto visit_dtype(DType dtype, F&& f) {
     case DType::kBFloat16: return f(Element<BFloat16>{});
     case DType::kFloat32: return f(Element<float>{});
     case DType::kFloat64: return f(Element<double>{});
-    case DType::kUndefined:
-    case DType::kString: break;
+    default: break;
   }
   return f(Element<void>{});
 }

@@ -28,10 +28,8 @@ double element(const TensorView& tensor, int64_t i) {
     case DType::kUInt32: return tensor.as<uint32_t>()[i];
     case DType::kInt64: return static_cast<double>(tensor.as<int64_t>()[i]);
     case DType::kUInt64: return static_cast<double>(tensor.as<uint64_t>()[i]);
-    case DType::kUndefined:
-    case DType::kString: return 0;
+    default: return tensor.as<uint8_t>()[i];  // narrow types: their bits
   }
-  return 0;
 }
 
 bool is_float(DType dtype) {

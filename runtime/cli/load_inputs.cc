@@ -67,8 +67,7 @@ void fill(Filled& tensor, std::mt19937& random) {
     case DType::kBFloat16: return fill_bits(tensor, random, 0x3F00, 0x80);
     case DType::kFloat32: return fill_fractions<float>(tensor, random);
     case DType::kFloat64: return fill_fractions<double>(tensor, random);
-    case DType::kUndefined:
-    case DType::kString: return;  // refused by parse_model_inputs
+    default: return;  // refused by parse_model_inputs
   }
 }
 

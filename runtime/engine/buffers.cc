@@ -56,7 +56,9 @@ class Assignment {
       last_[r] = step;
     };
     for (size_t i = 0; i < program_.steps.size(); ++i) {
-      for (const TensorId id : program_.steps[i].inputs) use(id, static_cast<int>(i));
+      for (const TensorId id : program_.steps[i].inputs) {
+        if (id != kNoTensor) use(id, static_cast<int>(i));
+      }
       for (const TensorId id : program_.steps[i].outputs) use(id, static_cast<int>(i));
     }
   }

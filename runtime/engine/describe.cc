@@ -28,6 +28,7 @@ std::string_view place_name(Place::In in) {
 }
 
 StepInfo::Operand operand(const Plan& plan, TensorId id) {
+  if (id == kNoTensor) return {"", "", "", "", "absent", 0, 0};
   const Tensor& tensor = plan.program.tensor(id);
   const Place& place = plan.places[static_cast<size_t>(id)];
   std::string where(place_name(place.in));

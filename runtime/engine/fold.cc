@@ -123,7 +123,7 @@ Status run(const Program& program, const kernels::Backend& backend, Scratchpad& 
     kernels::OpDesc desc{step.kernel, {}, {}};
     std::vector<TensorView> inputs, outputs;
     for (const TensorId id : step.inputs) {
-      inputs.push_back(memory.view(id));
+      inputs.push_back(id == kNoTensor ? TensorView{} : memory.view(id));
       desc.inputs.push_back({inputs.back().dtype, inputs.back().shape});
     }
     for (const TensorId id : step.outputs) {

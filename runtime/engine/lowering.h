@@ -27,7 +27,7 @@ class Lowering {
   graph::Op op() const { return node_.op; }
 
   bool has(size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != graph::kNone; }
-  TensorId input(size_t i) const { return tensors_[static_cast<size_t>(node_.inputs[i])]; }
+  TensorId input(size_t i) const { return tensors_[static_cast<size_t>(node_.inputs[i])]; }  ///< requires has(i)
   TensorId output(size_t i = 0) const { return tensors_[static_cast<size_t>(node_.outputs[i])]; }
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
   const Shape& shape(TensorId id) const { return program_.tensor(id).shape; }
@@ -97,6 +97,8 @@ Status lower_concat(Lowering& at);        // lower_gather.cc
 Status lower_pad(Lowering& at);           //
 Status lower_gather(Lowering& at);        //
 Status lower_non_zero(Lowering& at);      //
+
+Status lower_generic(Lowering& at);  // lower_generic.cc: by name, with all attributes
 
 /// The activation at the end of FusedConv and FusedMatMul, from their attributes.
 Result<kernels::Epilogue> lower_epilogue(const Lowering& at);

@@ -2,6 +2,8 @@
 
 #include "runtime/engine/lowering_table.h"
 
+#include <algorithm>
+
 namespace serin::engine {
 
 namespace {
@@ -105,6 +107,27 @@ constexpr Row kRows[] = {
     {kNonZero, lower_non_zero},
 };
 
+/// What is folded, a step of its own, or not about tensors. Every operator that has no row and is not among these goes to the backend by name.
+constexpr graph::Op kWithoutKernel[] = {kConcatFromSequence,
+                                        kConstantOfShape,
+                                        kIf,
+                                        kLoop,
+                                        kOptional,
+                                        kOptionalGetElement,
+                                        kOptionalHasElement,
+                                        kRange,
+                                        kScan,
+                                        kSequenceAt,
+                                        kSequenceConstruct,
+                                        kSequenceEmpty,
+                                        kSequenceErase,
+                                        kSequenceInsert,
+                                        kSequenceLength,
+                                        kSequenceMap,
+                                        kShape,
+                                        kSize,
+                                        kSplitToSequence};
+
 std::string_view kind_name(graph::ValueKind kind) { return kind == graph::ValueKind::kSequence ? "a sequence" : "an optional"; }
 
 }  // namespace
@@ -113,7 +136,7 @@ LowerFn lower_fn(graph::Op op) {
   for (const Row& row : kRows) {
     if (row.op == op) return row.lower;
   }
-  return nullptr;
+  return std::ranges::find(kWithoutKernel, op) == std::end(kWithoutKernel) ? lower_generic : nullptr;
 }
 
 Result<Tensor> tensor_of(const graph::Graph& graph, graph::ValueId id, Bounds& bounds) {

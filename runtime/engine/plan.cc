@@ -93,6 +93,7 @@ Status Plan::prepare_step(size_t i, const Context& context) {
 
   kernels::OpDesc desc{step.kernel, {}, {}};
   const auto describe = [&](TensorId id) {
+    if (id == kNoTensor) return kernels::TensorDesc{};
     const Tensor& tensor = program.tensor(id);
     const auto [root, offset] = program.root(id);
     kernels::TensorDesc described{.dtype = tensor.dtype, .shape = tensor.shape, .bounded = tensor.storage != Storage::kFixed};
@@ -115,6 +116,7 @@ Status Plan::prepare_step(size_t i, const Context& context) {
   prepared.scratch_bytes = result.kernel->scratch_bytes();
   prepared.kernel = std::move(result.kernel);
   for (size_t input = 0; input < step.inputs.size(); ++input) {
+    if (step.inputs[input] == kNoTensor) continue;
     const bool packed = input < 32 && (prepared.kernel->packed_inputs() >> input & 1) != 0;
     if (!packed) reads_constant[static_cast<size_t>(program.root(step.inputs[input]).first)] = true;
   }

@@ -55,7 +55,7 @@ struct Step {
   std::string node;  ///< the graph's name, for messages: "conv1+bn1+relu1"
   graph::Op op = graph::Op::kIdentity;
   kernels::Op kernel = {};
-  std::vector<TensorId> inputs = {}, outputs = {};
+  std::vector<TensorId> inputs = {}, outputs = {};  ///< an input may be kNoTensor: absent
   /// If: then, else; null where one is never taken. inputs[0] is the condition, the rest are what the bodies read.
   std::vector<std::shared_ptr<Program>> bodies = {};
   std::string label() const;  ///< "node 'conv1' (Conv)"

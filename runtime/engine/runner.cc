@@ -31,6 +31,10 @@ Runner::Runner(const Plan& plan, std::byte* arena) : plan_(plan), sizes_(plan.pr
 }
 
 void Runner::add_operand(TensorId id, std::byte* arena) {
+  if (id == kNoTensor) {
+    operands_.emplace_back();
+    return;
+  }
   const Tensor& tensor = plan_.program.tensor(id);
   const Place& place = plan_.places[static_cast<size_t>(id)];
   TensorView view{tensor.dtype, tensor.shape, nullptr};

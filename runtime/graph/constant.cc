@@ -121,7 +121,7 @@ std::optional<double> number_of(const Constant& constant) {
 }
 
 std::optional<DType> find_dtype(std::string_view name) {
-  for (auto dtype = DType::kBool; dtype <= DType::kString; dtype = static_cast<DType>(static_cast<int>(dtype) + 1)) {
+  for (auto dtype = DType::kBool; dtype <= kLastDType; dtype = static_cast<DType>(static_cast<int>(dtype) + 1)) {
     if (dtype_name(dtype) == name) return dtype;
   }
   return std::nullopt;

@@ -29,6 +29,7 @@
 //         broadcasts to y; residual has the shape of y.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -52,7 +53,40 @@ namespace serin::graph {
   X(Reshape, 2, 2, 1) X(Round, 1, 1, 1) X(Shape, 1, 1, 1) X(Sigmoid, 1, 1, 1) X(Sign, 1, 1, 1) X(Sin, 1, 1, 1) X(Size, 1, 1, 1) \
   X(Slice, 1, 5, 1) X(Softmax, 1, 1, 1) X(Softplus, 1, 1, 1) X(Split, 1, 2, -1) X(Sqrt, 1, 1, 1) X(Squeeze, 1, 2, 1) \
   X(Sub, 2, 2, 1) X(Sum, 1, -1, 1) X(Swish, 1, 1, 1) X(Tanh, 1, 1, 1) X(Tile, 2, 2, 1) X(Transpose, 1, 1, 1) X(Unsqueeze, 1, 2, 1) \
-  X(Where, 3, 3, 1) X(Xor, 2, 2, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
+  X(Where, 3, 3, 1) X(Xor, 2, 2, 1) \
+  /* math */ X(Acos, 1, 1, 1) X(Acosh, 1, 1, 1) X(Asin, 1, 1, 1) X(Asinh, 1, 1, 1) X(Atan, 1, 1, 1) X(Atanh, 1, 1, 1) \
+  X(BitCast, 1, 1, 1) X(BitShift, 2, 2, 1) X(BitwiseAnd, 2, 2, 1) X(BitwiseNot, 1, 1, 1) X(BitwiseOr, 2, 2, 1) X(BitwiseXor, 2, 2, 1) \
+  X(BlackmanWindow, 1, 1, 1) X(Bernoulli, 1, 1, 1) X(CastLike, 2, 2, 1) X(Celu, 1, 1, 1) X(Cosh, 1, 1, 1) X(CumProd, 2, 2, 1) \
+  X(DFT, 1, 3, 1) X(Det, 1, 1, 1) X(Einsum, 1, -1, 1) X(EyeLike, 1, 1, 1) X(HammingWindow, 1, 1, 1) X(HannWindow, 1, 1, 1) \
+  X(MelWeightMatrix, 5, 5, 1) X(Mish, 1, 1, 1) X(Multinomial, 1, 1, 1) X(PRelu, 2, 2, 1) X(RandomNormal, 0, 0, 1) \
+  X(RandomNormalLike, 1, 1, 1) X(RandomUniform, 0, 0, 1) X(RandomUniformLike, 1, 1, 1) X(STFT, 2, 4, 1) X(Selu, 1, 1, 1) \
+  X(Shrink, 1, 1, 1) X(Sinh, 1, 1, 1) X(Softsign, 1, 1, 1) X(Tan, 1, 1, 1) X(ThresholdedRelu, 1, 1, 1) \
+  /* norm */ X(Adagrad, 3, -1, -1) X(Adam, 3, -1, -1) X(BatchNormalizationTraining, 5, 5, 3) X(Dropout, 1, 3, 2) \
+  X(GroupNormalization, 3, 3, 1) X(Hardmax, 1, 1, 1) X(InstanceNormalization, 3, 3, 1) X(LayerNormalizationTraining, 2, 3, 3) \
+  X(LpNormalization, 1, 1, 1) X(LRN, 1, 1, 1) X(MeanVarianceNormalization, 1, 1, 1) X(Momentum, 3, -1, -1) \
+  X(NegativeLogLikelihoodLoss, 2, 3, 1) X(ReduceLogSum, 1, 2, 1) X(ReduceLogSumExp, 1, 2, 1) X(RMSNormalization, 2, 2, 1) \
+  X(SkipLayerNormalization, 3, 5, -1) X(SkipRMSNormalization, 3, 4, -1) X(SoftmaxCrossEntropyLoss, 2, 3, -1) \
+  /* selection */ X(Compress, 2, 2, 1) X(GatherElements, 2, 2, 1) X(GatherND, 2, 2, 1) X(NonMaxSuppression, 2, 5, 1) X(OneHot, 3, 3, 1) \
+  X(ReverseSequence, 2, 2, 1) X(ScatterElements, 3, 3, 1) X(ScatterND, 3, 3, 1) X(TensorScatter, 2, 3, 1) X(TopK, 2, 2, 2) \
+  X(Trilu, 1, 2, 1) X(Unique, 1, 1, 4) \
+  /* image */ X(AffineGrid, 2, 2, 1) X(CenterCropPad, 2, 2, 1) X(Col2Im, 3, 3, 1) X(ConvTranspose, 2, 3, 1) X(DeformConv, 3, 5, 1) \
+  X(DepthToSpace, 1, 1, 1) X(GlobalLpPool, 1, 1, 1) X(GridSample, 2, 2, 1) X(ImageDecoder, 1, 1, 1) X(LpPool, 1, 1, 1) \
+  X(MaxPoolWithIndices, 1, 1, 2) X(MaxRoiPool, 2, 2, 1) X(MaxUnpool, 2, 3, 1) X(Resize, 1, 4, 1) X(RoiAlign, 3, 3, 1) \
+  X(SpaceToDepth, 1, 1, 1) \
+  /* quant */ X(ConvInteger, 2, 4, 1) X(DequantizeLinear, 2, 3, 1) X(DynamicQuantizeLinear, 1, 1, 3) X(MatMulInteger, 2, 4, 1) \
+  X(MatMulNBits, 3, 6, 1) X(QLinearConv, 8, 9, 1) X(QLinearMatMul, 8, 8, 1) X(QuantizeLinear, 2, 3, 1) \
+  /* recurrent */ X(Attention, 3, 7, -1) X(CausalConvWithState, 2, 4, 2) X(FlexAttention, 3, 3, 1) X(GRU, 3, 6, -1) \
+  X(LinearAttention, 3, 6, 2) X(LSTM, 3, 8, -1) X(RNN, 3, 6, -1) X(RotaryEmbedding, 3, 4, 1) \
+  /* text */ X(RegexFullMatch, 1, 1, 1) X(StringConcat, 2, 2, 1) X(StringNormalizer, 1, 1, 1) X(StringSplit, 1, 1, 2) \
+  X(TfIdfVectorizer, 1, 1, 1) \
+  /* classifier */ X(ArrayFeatureExtractor, 2, 2, 1) X(Binarizer, 1, 1, 1) X(CategoryMapper, 1, 1, 1) X(DictVectorizer, 1, 1, 1) \
+  X(FeatureVectorizer, 1, -1, 1) X(Imputer, 1, 1, 1) X(LabelEncoder, 1, -1, 1) X(LinearClassifier, 1, 1, 2) X(LinearRegressor, 1, 1, 1) \
+  X(Normalizer, 1, 1, 1) X(OneHotEncoder, 1, 1, 1) X(Scaler, 1, 1, 1) X(SVMClassifier, 1, 1, 2) X(SVMRegressor, 1, 1, 1) \
+  X(TreeEnsemble, 1, -1, 1) X(TreeEnsembleClassifier, 1, -1, 2) X(TreeEnsembleRegressor, 1, -1, 1) X(ZipMap, 1, 1, 1) \
+  /* dynamic */ X(ConcatFromSequence, 1, 1, 1) X(Optional, 0, 1, 1) X(OptionalGetElement, 1, 1, 1) X(OptionalHasElement, 0, 1, 1) \
+  X(Scan, 1, -1, -1) X(SequenceAt, 2, 2, 1) X(SequenceConstruct, 1, -1, 1) X(SequenceEmpty, 0, 0, 1) X(SequenceErase, 1, 2, 1) \
+  X(SequenceInsert, 2, 3, 1) X(SequenceLength, 1, 1, 1) X(SequenceMap, 1, -1, -1) X(SplitToSequence, 1, 2, 1) \
+  X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
 // clang-format on
 
 enum class Op : uint16_t {
@@ -60,6 +94,7 @@ enum class Op : uint16_t {
   SERIN_GRAPH_OPS(SERIN_X)
 #undef SERIN_X
 };
+inline constexpr size_t kOpCount = static_cast<size_t>(Op::kFusedMatMul) + 1;
 
 struct OpSchema {
   std::string_view name;

@@ -60,14 +60,15 @@ class Hostile {
 
   void add_node(Graph& graph, const std::string& name) {
     Op op{};
-    do op = static_cast<Op>(below(static_cast<size_t>(Op::kFusedMatMul) + 1));
-    while (op == Op::kIf || op == Op::kLoop);
+    do op = static_cast<Op>(below(kOpCount));
+    while (op == Op::kIf || op == Op::kLoop || op == Op::kScan || op == Op::kSequenceMap);
     const OpSchema& expected = schema(op);
     const size_t most = expected.max_inputs < 0 ? 4 : static_cast<size_t>(expected.max_inputs);
     const size_t count = static_cast<size_t>(expected.min_inputs) + below(most - static_cast<size_t>(expected.min_inputs) + 1);
     std::vector<ValueId> operands;
     for (size_t i = 0; i < count; ++i) operands.push_back(values_[below(values_.size())]);
-    const NodeId id = graph.add_node(op, name, std::move(operands), attributes(), expected.outputs < 0 ? 1 + below(3) : 1);
+    const NodeId id = graph.add_node(op, name, std::move(operands), attributes(),
+                                     expected.outputs < 0 ? 1 + below(3) : static_cast<size_t>(expected.outputs));
     values_.push_back(graph.output(id));
   }
 

@@ -112,7 +112,6 @@ TEST(Tensor, M7ElementsInTheWrongPlace) {
 }
 
 TEST(Tensor, M7TypesThatAreNotSupported) {
-  EXPECT_THAT(tensor_error(header(22, {2}).bytes(9, "a")), HasSubstr("int4 is not supported"));
   EXPECT_THAT(tensor_error(header(14, {1}).bytes(9, "12345678")), HasSubstr("complex64 is not supported"));
   EXPECT_THAT(tensor_error(header(99, {1}).bytes(9, "a")), HasSubstr("element type 99 does not exist"));
   EXPECT_THAT(tensor_error(Encoder()), HasSubstr("element type 0 does not exist"));

@@ -203,18 +203,18 @@ Status GraphImport::add_node(const NodeProto& proto) {
   const std::string name = unique_node_name(proto);
   SERIN_CHECK(check_operands(proto, name));
 
-  const OperatorRow* const row = is_default_domain(proto.domain) ? find_operator(proto.op_type) : nullptr;
+  const OperatorRow* const row = find_operator(proto.domain, proto.op_type);
   if (!row) {
     refuse_node(proto, name,
                 model_.functions.contains({proto.domain, proto.op_type}) ? ": a function of the model; functions are not expanded" : "");
     return {};
   }
-  if (model_.opset < row->since) {
+  if (is_default_domain(proto.domain) && model_.opset < row->since) {
     refuse_node(proto, name, fmt::format(": exists from opset {} on, the model imports {}", row->since, model_.opset));
     return {};
   }
 
-  NodeImport node(*this, proto, name);
+  NodeImport node(*this, proto, name, row->attributes);
   const auto context = [&] { return fmt::format("node {} ({})", quote(name), printable(proto.op_type)); };
   if (auto status = check_counts(*row, node); !status) return status.error().in(context());
   row->import(node, row->op);

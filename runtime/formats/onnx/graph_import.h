@@ -1,6 +1,7 @@
 // graph_import.h: one GraphProto -> one Graph; bodies of If and Loop are graphs within it.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct ModelImport {
   size_t node_limit = 0;
   TensorReader tensors;
   std::set<std::pair<std::string_view, std::string_view>> functions = {};  ///< domain and name of those the model defines
+  std::map<std::string_view, int64_t> domains = {};                        ///< versions of the operator sets beside the default one
   size_t nodes = 0;
   std::vector<std::string> unsupported = {};                  ///< "'attn' (com.acme.Frobnicate)": all of them are reported at once
   std::unordered_map<std::string, std::string> symbols = {};  ///< dim_param -> name in the graph

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "runtime/formats/onnx/graph_import.h"
@@ -21,13 +22,19 @@ std::string_view type_name(AttributeProto::Type type) {
 
 }  // namespace
 
-NodeImport::NodeImport(GraphImport& graph, const NodeProto& proto, std::string name)
-    : graph_(graph), proto_(proto), name_(std::move(name)) {
+NodeImport::NodeImport(GraphImport& graph, const NodeProto& proto, std::string name, std::string_view copied)
+    : graph_(graph), proto_(proto), copied_(copied), name_(std::move(name)) {
   for (const std::string_view input : proto.inputs) inputs_.push_back(input.empty() ? graph::kNone : graph.find(input));
   while (!inputs_.empty() && inputs_.back() == graph::kNone) inputs_.pop_back();  // trailing absent operands say nothing
 }
 
 int64_t NodeImport::opset() const { return graph_.model().opset; }
+
+int64_t NodeImport::domain_version() const {
+  if (proto_.domain.empty() || proto_.domain == "ai.onnx") return opset();
+  const auto found = graph_.model().domains.find(proto_.domain);
+  return found == graph_.model().domains.end() ? 1 : found->second;
+}
 
 graph::ConstantPtr NodeImport::constant(size_t i) const { return graph_.graph().constant(input(i)); }
 
@@ -82,6 +89,38 @@ std::optional<std::vector<int64_t>> NodeImport::integers(std::string_view key) {
   return found->ints;
 }
 
+std::optional<std::vector<double>> NodeImport::numbers(std::string_view key) {
+  const AttributeProto* const found = find(key, AttributeProto::Type::kFloats);
+  if (!found) return std::nullopt;
+  return std::vector<double>(found->floats.begin(), found->floats.end());
+}
+
+std::optional<std::vector<std::string>> NodeImport::texts(std::string_view key) {
+  const AttributeProto* const found = find(key, AttributeProto::Type::kStrings);
+  if (!found) return std::nullopt;
+  return std::vector<std::string>(found->strings.begin(), found->strings.end());
+}
+
+graph::Attributes NodeImport::copied_attributes() {
+  using Type = AttributeProto::Type;
+  graph::Attributes copied;
+  for (const auto part : std::views::split(copied_, ' ')) {
+    const std::string key(part.begin(), part.end());
+    const AttributeProto* const found = attribute(key);
+    if (!found) continue;
+    switch (found->type) {
+      case Type::kInt: copied.emplace(key, found->i); break;
+      case Type::kFloat: copied.emplace(key, static_cast<double>(found->f)); break;
+      case Type::kString: copied.emplace(key, std::string(found->s)); break;
+      case Type::kInts: copied.emplace(key, found->ints); break;
+      case Type::kFloats: copied.emplace(key, *numbers(key)); break;
+      case Type::kStrings: copied.emplace(key, *texts(key)); break;
+      default: corrupt(fmt::format("attribute {} is {}", quote(key), type_name(found->type)));
+    }
+  }
+  return copied;
+}
+
 graph::ConstantPtr NodeImport::tensor(std::string_view key) {
   const AttributeProto* const found = find(key, AttributeProto::Type::kTensor);
   if (!found) return nullptr;
@@ -104,7 +143,8 @@ graph::NodeId NodeImport::emit(graph::Op op, std::vector<graph::ValueId> inputs,
   const int declared = graph::schema(op).outputs;  // an optional output that the canonical operator does not have was refused before
   const size_t outputs = declared > 0 ? static_cast<size_t>(declared) : output_count();
   const graph::NodeId id = graph.add_node(op, name_, std::move(inputs), std::move(attributes), outputs);
-  for (size_t i = 0; i < std::min(outputs, output_count()); ++i) graph_.define(proto_.outputs[i], graph.output(id, i));
+  for (size_t i = 0; i < std::min(outputs, output_count()); ++i)
+    if (wants_output(i)) graph_.define(proto_.outputs[i], graph.output(id, i));
   return id;
 }
 

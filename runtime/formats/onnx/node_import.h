@@ -21,10 +21,11 @@ class GraphImport;
 
 class NodeImport {
  public:
-  NodeImport(GraphImport& graph, const NodeProto& proto, std::string name);
+  NodeImport(GraphImport& graph, const NodeProto& proto, std::string name, std::string_view copied = {});
 
   /// Version of the default operator set that the model imports.
   int64_t opset() const;
+  int64_t domain_version() const;  ///< of the operator set that this node belongs to
 
   // Operands.
   size_t input_count() const { return inputs_.size(); }
@@ -45,7 +46,11 @@ class NodeImport {
   std::optional<std::vector<int64_t>> integers(std::string_view key);
   graph::ConstantPtr tensor(std::string_view key);
   const GraphProto* body(std::string_view key);
-  const AttributeProto* attribute(std::string_view key);    ///< of any type
+  const AttributeProto* attribute(std::string_view key);  ///< of any type
+  std::optional<std::vector<double>> numbers(std::string_view key);
+  std::optional<std::vector<std::string>> texts(std::string_view key);
+  /// Those that the operator's row names, as they stand; the absent ones stay absent.
+  graph::Attributes copied_attributes();
   void ignore(std::string_view key) { seen_.insert(key); }  ///< an attribute that does not change what is computed here
 
   // Results.
@@ -73,6 +78,7 @@ class NodeImport {
 
   GraphImport& graph_;
   const NodeProto& proto_;
+  std::string_view copied_;
   std::string name_;
   std::vector<graph::ValueId> inputs_;
   std::set<std::string_view> seen_;

@@ -73,6 +73,7 @@ Result<graph::Graph> import(FileImage image, const std::string& folder, const On
   SERIN_TRY(const ModelProto model, decode(image.bytes(), limits));
   SERIN_TRY(const int64_t opset, opset_of(model));
   ModelImport shared{.opset = opset, .node_limit = limits.nodes, .tensors = TensorReader(image, folder)};
+  for (const auto& [domain, version] : model.opset_import) shared.domains.emplace(domain, version);
   for (const auto& function : model.functions) shared.functions.emplace(function.domain, function.name);
 
   SERIN_TRY(graph::Graph graph, GraphImport(shared).run(*model.graph));

@@ -1,5 +1,5 @@
-// operators.cc: the one table of operators, in alphabetical order (the look-up is a binary search). To add one: a row here, a function in the
-// file of its family (or import_plain), a case in tests/onnx.
+// operators.cc: the table of the core operators, in alphabetical order, and the look-up through it and the tables of the other families. To add
+// an operator: a row in its family's table, a function (or import_plain).
 
 #include "runtime/formats/onnx/operators.h"
 
@@ -109,13 +109,19 @@ constexpr OperatorRow kOperators[] = {
     {"Where", 9, 3, 3, 1, import_plain, Op::kWhere},
     {"Xor", 7, 2, 2, 1, import_plain, Op::kXor},
 };
-static_assert(std::ranges::is_sorted(kOperators, {}, &OperatorRow::name));
 
 }  // namespace
 
-const OperatorRow* find_operator(std::string_view op_type) {
-  const auto* const row = std::ranges::lower_bound(kOperators, op_type, {}, &OperatorRow::name);
-  return row != std::end(kOperators) && row->name == op_type ? row : nullptr;
+const OperatorRow* find_operator(std::string_view domain, std::string_view op_type) {
+  if (domain == "ai.onnx") domain = {};
+  for (const OperatorFamily& family :
+       {OperatorFamily{{}, kOperators}, math_operators(), norm_operators(), selection_operators(), image_operators(), quant_operators(),
+        recurrent_operators(), text_operators(), classifier_operators(), dynamic_operators(), microsoft_operators()}) {
+    if (family.domain != domain) continue;
+    const auto row = std::ranges::find(family.rows, op_type, &OperatorRow::name);
+    if (row != family.rows.end()) return &*row;
+  }
+  return nullptr;
 }
 
 Status check_counts(const OperatorRow& row, const NodeImport& node) {
@@ -130,6 +136,6 @@ Status check_counts(const OperatorRow& row, const NodeImport& node) {
   return {};
 }
 
-void import_plain(NodeImport& node, graph::Op op) { node.emit(op, node.inputs()); }
+void import_plain(NodeImport& node, graph::Op op) { node.emit(op, node.inputs(), node.copied_attributes()); }
 
 }  // namespace serin::formats::onnx

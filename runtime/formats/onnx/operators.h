@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "runtime/base/result.h"
@@ -17,18 +18,38 @@ struct OperatorRow {
   int outputs;                 ///< at most; -1: any number
   void (*import)(NodeImport& node, graph::Op op);
   graph::Op op = graph::Op::kIdentity;  ///< what `import` emits, for functions that serve several operators
+  std::string_view attributes = {};     ///< names, separated by spaces: what import_plain copies as it stands. Tensors are not among them:
+                                        ///< a function of its own makes them operands
+};
+
+/// Operators of one domain ("" is the default one), in any order.
+struct OperatorFamily {
+  std::string_view domain;
+  std::span<const OperatorRow> rows;
 };
 
 inline constexpr int64_t kOldestOpset = 7;
 inline constexpr int64_t kNewestOpset = 27;
 
-/// Null where the operator is not supported.
-const OperatorRow* find_operator(std::string_view op_type);
+/// Null where the operator is not supported. `domain` "" and "ai.onnx" are the same.
+const OperatorRow* find_operator(std::string_view domain, std::string_view op_type);
+
+// Families with a table in a file of their own (<family>_operators.cc).
+OperatorFamily math_operators();        // functions of single elements, bits, windows, transforms, random numbers
+OperatorFamily norm_operators();        // normalisations, losses, training steps
+OperatorFamily selection_operators();   // gathering, scattering, sorting, boxes
+OperatorFamily image_operators();       // resizing, sampling, regions, and the convolutions beside Conv
+OperatorFamily quant_operators();       // quantisation and narrow types
+OperatorFamily recurrent_operators();   // RNN, GRU, LSTM, attention and what transformers add
+OperatorFamily text_operators();        // strings
+OperatorFamily classifier_operators();  // ai.onnx.ml
+OperatorFamily dynamic_operators();     // sequences, optionals and Scan
+OperatorFamily microsoft_operators();   // com.microsoft, what quantisers and optimisers write
 
 Status check_counts(const OperatorRow& row, const NodeImport& node);
 
 // The families, one file each. `op` is the row's.
-void import_plain(NodeImport& node, graph::Op op);  // operands as they are, no attributes
+void import_plain(NodeImport& node, graph::Op op);  // operands as they are, the attributes that the row names
 
 // elementwise.cc
 void import_with_alpha_beta(NodeImport& node, graph::Op op);

@@ -42,16 +42,16 @@ constexpr std::array<DataType, 27> kDataTypes{{
     {"complex64", DType::kUndefined, kFloatData},
     {"complex128", DType::kUndefined, kDoubleData},
     {"bfloat16", DType::kBFloat16, kInt32Data},
-    {"float8e4m3fn", DType::kUndefined, kInt32Data},
-    {"float8e4m3fnuz", DType::kUndefined, kInt32Data},
-    {"float8e5m2", DType::kUndefined, kInt32Data},
-    {"float8e5m2fnuz", DType::kUndefined, kInt32Data},
-    {"uint4", DType::kUndefined, kInt32Data},
-    {"int4", DType::kUndefined, kInt32Data},
-    {"float4e2m1", DType::kUndefined, kInt32Data},
-    {"float8e8m0", DType::kUndefined, kInt32Data},
-    {"uint2", DType::kUndefined, kInt32Data},
-    {"int2", DType::kUndefined, kInt32Data},
+    {"float8e4m3fn", DType::kFloat8E4M3FN, kInt32Data},
+    {"float8e4m3fnuz", DType::kFloat8E4M3FNUZ, kInt32Data},
+    {"float8e5m2", DType::kFloat8E5M2, kInt32Data},
+    {"float8e5m2fnuz", DType::kFloat8E5M2FNUZ, kInt32Data},
+    {"uint4", DType::kUInt4, kInt32Data},
+    {"int4", DType::kInt4, kInt32Data},
+    {"float4e2m1", DType::kFloat4E2M1, kInt32Data},
+    {"float8e8m0", DType::kFloat8E8M0, kInt32Data},
+    {"uint2", DType::kUInt2, kInt32Data},
+    {"int2", DType::kInt2, kInt32Data},
 }};
 
 Error corrupt(std::string what) { return Error{Code::kCorrupt, std::move(what)}; }
@@ -137,6 +137,7 @@ void store_typed(const TypedElements& elements, DType dtype, std::byte* memory) 
     case DType::kFloat64: return elements.store<double>(memory);
     case DType::kUndefined:
     case DType::kString: return;
+    default: return elements.store<uint8_t>(memory);
   }
 }
 

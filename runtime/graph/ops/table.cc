@@ -1,13 +1,15 @@
-// Which rules an operator follows: its shape rule, and how small integers go through it. One line an operator, in the order of op.h.
+// Which rules an operator follows: its shape rule, and how small integers go through it. One line an operator; families with a table of their
+// own are joined below.
 
 #include <array>
+#include <span>
 
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 namespace {
 
-constexpr auto kRules = std::to_array<OpRules>({
+constexpr OpRules kCoreRules[] = {
     {Op::kAbs, infer_unary, nullptr},
     {Op::kAdd, infer_arithmetic, values_arithmetic},
     {Op::kAnd, infer_logic, values_arithmetic},
@@ -99,18 +101,32 @@ constexpr auto kRules = std::to_array<OpRules>({
     {Op::kXor, infer_logic, nullptr},
     {Op::kFusedConv, infer_conv, nullptr},
     {Op::kFusedMatMul, infer_fused_matmul, nullptr},
-});
+};
 
-constexpr bool in_order() {
-  for (size_t i = 0; i < kRules.size(); ++i) {
-    if (kRules[i].op != static_cast<Op>(i)) return false;
+using Table = std::array<OpRules, kOpCount>;
+
+Table joined() {
+  Table table{};
+  for (size_t i = 0; i < kOpCount; ++i) table[i] = {static_cast<Op>(i), infer_unknown, nullptr};
+  for (const std::span<const OpRules> family :
+       {std::span<const OpRules>(kCoreRules), math_rules(), norm_rules(), selection_rules(), image_rules(), quant_rules(),
+        recurrent_rules(), text_rules(), classifier_rules(), dynamic_rules()}) {
+    for (const OpRules& row : family) table[static_cast<size_t>(row.op)] = row;
   }
-  return kRules.size() == static_cast<size_t>(Op::kFusedMatMul) + 1;
+  return table;
 }
-static_assert(in_order(), "every operator of op.h has its row, in the same order");
 
 }  // namespace
 
-const OpRules& rules(Op op) { return kRules[static_cast<size_t>(op)]; }
+/// Nothing can be said about the results.
+Status infer_unknown(Context& c) {
+  for (size_t i = 0; i < c.results(); ++i) SERIN_CHECK(c.set(i, DType::kUndefined, std::nullopt));
+  return {};
+}
+
+const OpRules& rules(Op op) {
+  static const Table kTable = joined();
+  return kTable[static_cast<size_t>(op)];
+}
 
 }  // namespace serin::graph

@@ -1,0 +1,49 @@
+// generic.h: reference kernels of operators that are known by name (kernels::Generic). One table for each family, in the family's file.
+//
+//   Prepared top_k(const GenericDesc& desc, std::string& why) {
+//     const int64_t axis = desc.attributes.integer("axis", -1);
+//     ...
+//     return make_kernel([=](Stream&, Inputs x, Outputs y) -> Fault { ...; return kOk; });
+//   }
+//   const GenericRow kSelectionKernels[] = {{"TopK", top_k}, ...};
+//
+// A kernel reads shapes from the views of the run where they may be bounded; it allocates what it needs (these are not the hot ones).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/ref/visit.h"
+
+namespace serin::kernels::ref {
+
+struct GenericDesc {
+  const Attributes& attributes;
+  std::span<const TensorDesc> inputs;   ///< by position; dtype kUndefined: absent
+  std::span<const TensorDesc> outputs;  ///< those asked for
+
+  bool has(size_t i) const { return i < inputs.size() && inputs[i].dtype != DType::kUndefined; }
+};
+
+struct GenericRow {
+  std::string_view name;  ///< of the operator, as in runtime/graph/op.h
+  Prepared (*prepare)(const GenericDesc& desc, std::string& why);
+};
+
+/// An operand of a run, null where it is absent.
+inline const TensorView* operand(Inputs inputs, size_t i) {
+  return i < inputs.size() && inputs[i].dtype != DType::kUndefined ? &inputs[i] : nullptr;
+}
+
+// The families, one or more files each.
+std::span<const GenericRow> math_kernels();        // functions of single elements, bits, windows, transforms, random numbers
+std::span<const GenericRow> norm_kernels();        // normalisations, losses, training steps
+std::span<const GenericRow> selection_kernels();   // gathering, scattering, sorting, boxes
+std::span<const GenericRow> image_kernels();       // resizing, sampling, regions, convolutions beside Conv
+std::span<const GenericRow> quant_kernels();       // quantisation and narrow types
+std::span<const GenericRow> recurrent_kernels();   // RNN, GRU, LSTM, attention and what transformers add
+std::span<const GenericRow> text_kernels();        // strings
+std::span<const GenericRow> classifier_kernels();  // ai.onnx.ml
+
+}  // namespace serin::kernels::ref
