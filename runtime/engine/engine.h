@@ -21,6 +21,7 @@
 #include "kernels/backend.h"
 #include "kernels/tensor.h"
 #include "runtime/base/result.h"
+#include "runtime/engine/value.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::engine {
@@ -78,6 +79,10 @@ class Model {
   std::span<const TensorInfo> outputs() const;
   const graph::Batchable& batchable() const;
   std::vector<std::string> symbols() const;  ///< of the inputs: "batch", "seq"
+
+  /// Any model on any concrete values, in the model's order; the sizes of the results are known afterwards. Thread-safe.
+  /// Errors: kInvalidArgument (values that do not fit the model or each other, naming input or node), kTooLarge.
+  Result<std::vector<Value>> run(std::span<const Value> inputs);
 
   /// A fresh executor (own arena) for exactly these dimensions; every symbol of the inputs must be bound. Plans are cached and shared.
   /// Thread-safe. The thread that calls it must be the thread that runs it (libraries fix their thread count there).
