@@ -41,9 +41,12 @@ struct OpDesc {
 /// What went wrong in a run, in words ("index 12 is out of range for axis 0 of size 10"); nothing when all is well.
 using Fault = std::optional<std::string>;
 
+class Workers;  // kernels/cpu/parallel.h
+
 /// Where work is enqueued. On a CPU: the calling thread, with a scratch region that the plan reserved.
 struct Stream {
   std::byte* scratch = nullptr;  ///< at least Kernel::scratch_bytes() of the kernel being run, 64-byte aligned
+  Workers* workers = nullptr;    ///< PrepareContext::threads of them, the caller included; null: none but the caller
 };
 
 /// A prepared operator. Immutable after prepare(): run() may be called from several threads, each with its own Stream and buffers.
@@ -117,14 +120,18 @@ using KernelTable = std::array<std::vector<KernelRow>, std::variant_size_v<Op>>;
 
 class Backend {
  public:
-  Backend(std::string name, KernelTable table) : name_(std::move(name)), table_(std::move(table)) {}
+  Backend(std::string name, KernelTable table, int64_t channel_block = 0)
+      : name_(std::move(name)), table_(std::move(table)), channel_block_(channel_block) {}
   const std::string& name() const { return name_; }
   Prepared prepare(const OpDesc& desc, PrepareContext& context) const;
   const KernelTable& table() const { return table_; }
+  /// Channels of a block, in which Conv and Pool are fastest (kernels::ChannelBlocks); 0: they want plain tensors.
+  int64_t channel_block() const { return channel_block_; }
 
  private:
   std::string name_;
   KernelTable table_;
+  int64_t channel_block_;
 };
 
 /// Instruction sets the CPU kernels are compiled for, in rising order; the best that the machine has is chosen at run time.

@@ -136,6 +136,7 @@ Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string
   const Conv& op = std::get<Conv>(desc.op);
   if (desc.inputs.size() != 2u + op.bias + op.epilogue.residual) return refuse(why, "unexpected number of inputs");
   const Shape& weight = desc.inputs[1].shape;
+  if (desc.outputs[0].shape.rank() != weight.rank()) return refuse(why, "in channel blocks");
   const size_t axes = weight.rank() < 2 ? 0 : weight.rank() - 2;
   if (!Window::fits(desc.inputs[0].shape, axes, op.strides, op.dilations, op.pads)) {
     return refuse(why, "only one or two spatial axes");

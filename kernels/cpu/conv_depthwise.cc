@@ -57,6 +57,7 @@ Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext&, s
   const Shape& x = desc.inputs[0].shape;
   const Shape& weight = desc.inputs[1].shape;
   if (weight.rank() < 3 || weight[1] != 1 || weight[0] != op.group || x.rank() < 2 || x[1] != op.group) return refuse(why, "not depthwise");
+  if (desc.outputs[0].shape.rank() != weight.rank()) return refuse(why, "in channel blocks");
   if (desc.inputs.size() != 2u + op.bias || op.epilogue.residual) return refuse(why, "a residual, or an unexpected number of inputs");
   if (!Window::fits(x, weight.rank() - 2, op.strides, op.dilations, op.pads)) return refuse(why, "only one or two spatial axes");
   if (!simd.unary(op.epilogue.activation)) return refuse(why, "no vector code for the activation");

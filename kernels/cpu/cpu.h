@@ -18,6 +18,12 @@ Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std
 Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// One channel and one filter to a group.
 Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// On channel blocks (kernels::ChannelBlocks): convolution, pooling, the mean of images, a factor for each channel, the way in and out.
+Prepared conv_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared pool_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared mean_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared scale_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared channel_blocks(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// The same two, for those shapes only for which they are faster than oneDNN.
 Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

@@ -4,6 +4,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/onednn_loader.h"
+#include "kernels/cpu/simd/blocked.h"
 #include "kernels/ref/ref.h"
 
 namespace serin::kernels {
@@ -44,7 +45,7 @@ Rows around(Rows faster, const Rows& library, const Rows& rest) {
 
 Rows conv_rows(const VectorRows& simd, const Rows& onednn) {
   Rows rows = around({simd("conv_f32_columns", cpu::conv_small)}, onednn, {simd("conv_f32_columns", cpu::conv), ref_row(ref::conv)});
-  rows.insert(rows.begin(), simd("conv_f32_depthwise", cpu::conv_depthwise));
+  rows.insert(rows.begin(), {simd("conv_f32_blocked", cpu::conv_blocked), simd("conv_f32_depthwise", cpu::conv_depthwise)});
   return rows;
 }
 
@@ -52,26 +53,27 @@ Rows conv_rows(const VectorRows& simd, const Rows& onednn) {
 KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   const VectorRows simd{isa};
   return {
-      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},     // Unary
-      Rows{simd("binary_f32", cpu::binary), ref_row(ref::binary)},  // Binary
-      Rows{ref_row(ref::select)},                                   // Select
-      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},            // Cast
-      conv_rows(simd, onednn.conv),                                 // Conv
+      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},                                                    // Unary
+      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), ref_row(ref::binary)},  // Binary
+      Rows{ref_row(ref::select)},                                                                                  // Select
+      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                                           // Cast
+      conv_rows(simd, onednn.conv),                                                                                // Conv
       around({simd("matmul_f32_panels", cpu::matmul_small)}, onednn.matmul,
-             {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),     // MatMul
-      Rows{simd("pool_f32", cpu::pool), ref_row(ref::pool)},                      // Pool
-      Rows{simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},                // Reduce
-      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},             // Softmax
-      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},    // LayerNorm
-      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},    // BatchNorm
-      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},  // StridedCopy
-      Rows{ref_row(ref::concat)},                                                 // Concat
-      Rows{ref_row(ref::pad)},                                                    // Pad
-      Rows{ref_row(ref::gather)},                                                 // Gather
-      Rows{ref_row(ref::arg_max)},                                                // ArgMax
-      Rows{ref_row(ref::non_zero)},                                               // NonZero
-      Rows{ref_row(ref::cum_sum)},                                                // CumSum
-      Rows{ref_row(ref::generic)},                                                // Generic
+             {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),                                    // MatMul
+      Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), ref_row(ref::pool)},        // Pool
+      Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
+      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                            // Softmax
+      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                   // LayerNorm
+      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                   // BatchNorm
+      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},                                 // StridedCopy
+      Rows{ref_row(ref::concat)},                                                                                // Concat
+      Rows{ref_row(ref::pad)},                                                                                   // Pad
+      Rows{ref_row(ref::gather)},                                                                                // Gather
+      Rows{ref_row(ref::arg_max)},                                                                               // ArgMax
+      Rows{ref_row(ref::non_zero)},                                                                              // NonZero
+      Rows{ref_row(ref::cum_sum)},                                                                               // CumSum
+      Rows{ref_row(ref::generic)},                                                                               // Generic
+      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                       // ChannelBlocks
   };
 }
 
@@ -92,7 +94,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string
   const std::string name = "cpu " + std::string(isa_name(options.isa));
   const onednn::Loaded loaded = onednn::load(options, simd_for(options.isa));
   if (note) *note = name + ", " + loaded.note;
-  return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin));
+  return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin), simd_for(options.isa).blocked->width);
 }
 
 }  // namespace serin::kernels

@@ -78,6 +78,10 @@ std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc,
     why = "the residual is broadcast";
     return nullptr;
   }
+  if (desc.outputs[0].shape.rank() != desc.inputs[1].shape.rank()) {
+    why = "in channel blocks, which our own kernels take";
+    return nullptr;
+  }
   const Operands plain(op, desc);
   const bool stay_plain = !op.epilogue.residual && is_pointwise(op, desc.inputs[1].shape);
   dnnl::post_ops post_ops;

@@ -11,7 +11,7 @@
 
 namespace serin::kernels::onednn {
 
-inline constexpr uint32_t kPluginVersion = 2;
+inline constexpr uint32_t kPluginVersion = 3;
 inline constexpr const char* kPluginEntry = "serin_onednn_plugin";
 
 struct Plugin {

@@ -57,6 +57,7 @@ Prepared conv(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!one_dtype(desc)) return refuse(why, "inputs differ in dtype");
   const Shape& weight = desc.inputs[1].shape;
   if (weight.rank() < 2) return refuse(why, "weight must have rank 2 or more");
+  if (desc.outputs[0].shape.rank() != weight.rank()) return refuse(why, "the output's rank is not the weight's");
   const Windows windows{{weight.begin() + 2, weight.end()}, op.strides, op.dilations, op.pads};
   if (!windows.fits(desc.inputs[0].shape)) return refuse(why, "kernel, strides, dilations and pads do not match the input's spatial axes");
   if (op.group < 1 || weight[0] % op.group != 0 || weight[1] * op.group != desc.inputs[0].shape[1]) {

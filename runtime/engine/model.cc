@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/engine/channel_blocks.h"
 #include "runtime/engine/executor_state.h"
 #include "runtime/engine/fold.h"
 #include "runtime/engine/optimize.h"
@@ -134,7 +135,8 @@ Status Model::try_smallest() {
 
 Result<std::shared_ptr<const Plan>> Model::make_plan(const graph::Bindings& bindings) {
   return Plan::make(state_->graph, bindings,
-                    {state_->backend, state_->weights, state_->folder, state_->options.threads, state_->options.max_arena_bytes});
+                    {state_->backend, state_->weights, state_->folder, state_->options.threads, state_->options.max_arena_bytes,
+                     state_->options.disabled_passes.contains(kChannelBlocksPass) ? 0 : state_->backend.channel_block()});
 }
 
 Status Model::check_bindings(const graph::Bindings& bindings) const {
@@ -166,7 +168,7 @@ Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& binding
     const std::lock_guard lock(state_->mutex);
     plan = state_->cache.insert(bindings, std::move(made));
   }
-  auto memory = std::make_unique<Executor::State>(*plan);
+  auto memory = std::make_unique<Executor::State>(*plan, state_->options.threads);
   return std::unique_ptr<Executor>(new Executor(std::move(plan), std::move(memory)));
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/engine/optimize.h"
 
+#include "runtime/engine/channel_blocks.h"
 #include "runtime/graph/passes/pass.h"
 
 namespace serin::engine {
@@ -10,6 +11,7 @@ Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& op
   graph::PassOptions passes;
   passes.evaluate = [&folder](const graph::Graph& g, graph::NodeId node) { return folder.evaluate(g, node); };
   passes.disabled = options.disabled_passes;
+  if (const auto ours = passes.disabled.find(kChannelBlocksPass); ours != passes.disabled.end()) passes.disabled.erase(ours);
   passes.after_pass = options.after_pass;
   SERIN_CHECK(graph::run_passes(graph, passes));
   return {};

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/channel_blocks.h"
+#include "runtime/engine/verify_program.h"
+
 namespace serin::engine {
 
 namespace {
@@ -46,6 +49,7 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
   auto plan = std::make_unique<Plan>();
   plan->program = std::move(program);
   std::erase_if(plan->program.steps, [&](const Step& step) { return computes_nothing(plan->program, step); });
+  if (assign_channel_blocks(plan->program, context.channel_block)) SERIN_CHECK(verify(plan->program));
   SERIN_CHECK(plan->prepare(context));
   SERIN_CHECK(plan->number_symbols());
   plan->let_go_of_packed_constants();

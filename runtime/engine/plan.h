@@ -33,6 +33,7 @@ class Plan {
     const Folder& folder;
     int threads = 1;
     size_t max_arena_bytes = SIZE_MAX;
+    int64_t channel_block = 0;  ///< of the layout stage; 0: all tensors stay plain
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.

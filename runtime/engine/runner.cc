@@ -8,15 +8,15 @@
 
 namespace serin::engine {
 
-Runner::Runner(const Plan& plan, std::byte* arena) : plan_(plan), sizes_(plan.program.symbols.size(), 0) {
+Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers) : plan_(plan), sizes_(plan.program.symbols.size(), 0) {
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.program.steps[i];
     const PreparedStep& prepared = plan.steps[i];
     Call call;
     call.kernel = prepared.kernel.get();
-    call.stream.scratch = arena + prepared.scratch_offset;
+    call.stream = {arena + prepared.scratch_offset, workers};
     for (size_t body = 0; body < prepared.bodies.size(); ++body) {
-      if (prepared.bodies[body]) call.bodies[body] = std::make_unique<Runner>(*prepared.bodies[body], call.stream.scratch);
+      if (prepared.bodies[body]) call.bodies[body] = std::make_unique<Runner>(*prepared.bodies[body], call.stream.scratch, workers);
     }
     call.first_input = operands_.size();
     call.inputs = step.inputs.size();

@@ -11,8 +11,8 @@ namespace serin::engine {
 
 class Runner {
  public:
-  /// Both outlive it. `arena` has plan.arena_bytes, aligned to kArenaAlignment.
-  Runner(const Plan& plan, std::byte* arena);
+  /// All outlive it. `arena` has plan.arena_bytes, aligned to kArenaAlignment; no `workers`: one thread.
+  Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers);
 
   /// Shapes and dtypes have been checked. Allocates nothing unless it fails.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);

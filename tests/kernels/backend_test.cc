@@ -28,9 +28,9 @@ TEST(BackendTest, PrepareNamesTheRowAndWhoRefused) {
   const Prepared prepared = backend(Isa::kScalar).prepare(sum_of_longs, context);
   ASSERT_TRUE(prepared.kernel);
   EXPECT_EQ(prepared.name, "ref");
-  ASSERT_EQ(prepared.refusals.size(), 1u);
-  EXPECT_EQ(prepared.refusals[0].kernel, "binary_f32_scalar");
-  EXPECT_EQ(prepared.refusals[0].reason, "f32 only");
+  ASSERT_EQ(prepared.refusals.size(), 2u);
+  EXPECT_EQ(prepared.refusals[1].kernel, "binary_f32_scalar");
+  EXPECT_EQ(prepared.refusals[1].reason, "f32 only");
 }
 
 TEST(BackendTest, NobodyTakesWhatCannotBeComputed) {

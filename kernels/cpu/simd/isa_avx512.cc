@@ -5,6 +5,6 @@
 
 namespace serin::kernels::cpu {
 
-const Simd kSimdAvx512 = simd_table<VecAvx512>();
+const Simd kSimdAvx512 = simd_table<VecAvx512>(kBlockedAvx512);
 
 }  // namespace serin::kernels::cpu

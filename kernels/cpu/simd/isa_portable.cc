@@ -5,6 +5,6 @@
 
 namespace serin::kernels::cpu {
 
-const Simd kSimdPortable = simd_table<VecPortable>();
+const Simd kSimdPortable = simd_table<VecPortable>(kBlockedPortable);
 
 }  // namespace serin::kernels::cpu

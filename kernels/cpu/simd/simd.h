@@ -46,7 +46,11 @@ struct RowFinish {
 };
 using PoolLoop = void (*)(const Taps& taps, const float* counts, Planes<const float> x, Planes<float> y, int64_t planes, int n);
 
+struct BlockedLoops;  // blocked.h
+
 struct Simd {
+  const BlockedLoops* blocked;  ///< over channel blocks
+
   /// Each of these answers null for what has no vector code.
   UnaryLoop (*unary)(UnaryFn fn);
   BinaryLoop (*binary)(BinaryFn fn);

@@ -1,6 +1,7 @@
 // table.h: all loops of this folder for one vector type; included by the isa_*.cc files only.
 #pragma once
 
+#include "kernels/cpu/simd/blocked.h"
 #include "kernels/cpu/simd/elementwise.h"
 #include "kernels/cpu/simd/gemm.h"
 #include "kernels/cpu/simd/rows.h"
@@ -10,8 +11,9 @@
 namespace serin::kernels::cpu {
 
 template <class V>
-constexpr Simd simd_table() {
+constexpr Simd simd_table(const BlockedLoops& blocked) {
   return {
+      .blocked = &blocked,
       .unary = &unary_loop_of<V>,
       .binary = &binary_loop_of<V>,
       .reduce_rows = &reduce_loop_of<V, RowsLoop>,

@@ -1,0 +1,97 @@
+// blocked.h: the loops over activations in channel blocks, as a table beside Simd (simd.h says what this border is for).
+//
+// A blocked tensor is [n, c / b, h, w, b], b = the floats of one vector: a vector holds b channels of one pixel, whatever the size of the image, so there
+// are no borders inside a vector and a row of pixels is one run of memory. Channels past the last are zero in weights and are computed along.
+#pragma once
+
+#include <cstdint>
+
+namespace serin::kernels::cpu {
+
+/// What happens to a sum: bias and residual start it, clamp ends it.
+struct BlockedFinish {
+  const float* bias;      // [blocks * b] or null
+  const float* residual;  // like y, or null
+  float low, high;
+};
+
+/// A piece of a convolution: y[blocks, pixels, b] = sum over `k` of x and weight. Long sums come in several pieces, which wait in y in between.
+struct BlockedPiece {
+  const float* weight;  // [k, blocks * b]
+  float* y;             // blocks are y_step apart
+  int64_t y_step;
+  int64_t pixels;
+  int blocks;  // at most max_blocks
+  bool first, last;
+  BlockedFinish finish;
+};
+
+/// x [k / b, pixels, b], blocks x_step apart: a matrix product. `k` need not be a multiple of b.
+struct PointPiece {
+  BlockedPiece to;
+  const float* x;
+  int64_t x_step, k;
+};
+
+/// Output pixel p sees through cell t the `run` floats at x + pixel_at[p] + cell_at[t] of each of `blocks` blocks (`last_run` of the last one). Where
+/// windows overlap the border `offsets` says it for each tile of pixels and cell instead, and kOutside stands for zeros. k = blocks, cells, run, in
+/// this order.
+struct WindowPiece {
+  BlockedPiece to;
+  const float* x;
+  int64_t x_step, blocks, run, last_run;
+  int64_t cells;
+  const int64_t* pixel_at;  // [pixels]
+  const int64_t* cell_at;   // [cells]
+  const int64_t* offsets;   // [pixels / tile, cells, tile], or null
+  const float* zeros;       // [run]
+};
+inline constexpr int64_t kOutside = INT64_MIN;
+
+/// One block of channels of an image: where a window lies over it.
+struct BlockedPlane {
+  const float* x;  // [h, w, b]
+  float* y;        // [oh, ow, b]
+  int64_t h, w, oh, ow;
+  int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;
+};
+
+/// The tiles [first, first + count) of one block of channels, counted along the rows of tiles; positions are tile_step apart in the transformed form.
+struct WinogradPlane {
+  int64_t h, w, oh, ow, pad_h, pad_w;
+  int64_t first, count;
+  int64_t step;  // floats between two of the (m + 2)^2 positions
+};
+
+struct BlockedLoops {
+  int64_t width;   ///< b
+  int max_blocks;  ///< of one piece
+  int64_t tile;    ///< pixels of a window tile
+  void (*point)(const PointPiece& piece);
+  void (*window)(const WindowPiece& piece);
+  /// Rows [row, row + rows) of y; weight [cells, b], bias [b] or null.
+  void (*depthwise)(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows);
+  void (*pool_max)(const BlockedPlane& plane, int64_t row, int64_t rows);
+  /// Sums over the cells inside, divided by their number; with `count_pad` by that of the cells inside image and padding.
+  void (*pool_mean)(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows);
+  /// y[b] = mean of x[pixels, b].
+  void (*mean)(const float* x, float* y, int64_t pixels);
+  /// y[pixels, b] = x[pixels, b] * factor[b].
+  void (*scale)(const float* x, const float* factor, float* y, int64_t pixels);
+  /// x [c, pixels] <-> y [pixels, b], c <= b; channels from c on are zeros.
+  void (*from_plain)(const float* x, int64_t x_step, int64_t c, int64_t pixels, float* y);
+  void (*to_plain)(const float* x, int64_t c, int64_t pixels, float* y, int64_t y_step);
+
+  /// Winograd F(m x m, 3 x 3), m = 4 and 2: y = A' [(G g G') . (B' d B)] A.
+  struct Winograd {
+    int64_t m;
+    void (*input)(const WinogradPlane& plane, const float* x, float* v);
+    void (*output)(const WinogradPlane& plane, const float* products, const BlockedFinish& finish, float* y);
+  } winograd4, winograd2;
+};
+
+extern const BlockedLoops kBlockedPortable;
+extern const BlockedLoops kBlockedAvx2;  // x86-64 only, as the next
+extern const BlockedLoops kBlockedAvx512;
+
+}  // namespace serin::kernels::cpu

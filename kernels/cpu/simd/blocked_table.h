@@ -1,0 +1,31 @@
+// blocked_table.h: all loops over channel blocks for one vector type; included by the blocked_*.cc files only.
+#pragma once
+
+#include "kernels/cpu/simd/blocked.h"
+#include "kernels/cpu/simd/blocked_conv.h"
+#include "kernels/cpu/simd/blocked_window.h"
+#include "kernels/cpu/simd/blocked_winograd.h"
+
+namespace serin::kernels::cpu {
+
+template <class V>
+constexpr BlockedLoops blocked_table() {
+  return {
+      .width = V::kWidth,
+      .max_blocks = kMaxBlocks<V>,
+      .tile = kWindowTile<V>,
+      .point = &conv_point<V>,
+      .window = &conv_window<V>,
+      .depthwise = &blocked_depthwise<V>,
+      .pool_max = &blocked_pool_max<V>,
+      .pool_mean = &blocked_pool_mean<V>,
+      .mean = &blocked_mean<V>,
+      .scale = &blocked_scale<V>,
+      .from_plain = &blocked_from_plain<V>,
+      .to_plain = &blocked_to_plain<V>,
+      .winograd4 = {4, &winograd_input<V, 4>, &winograd_output<V, 4>},
+      .winograd2 = {2, &winograd_input<V, 2>, &winograd_output<V, 2>},
+  };
+}
+
+}  // namespace serin::kernels::cpu

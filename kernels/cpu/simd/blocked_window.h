@@ -1,0 +1,201 @@
+// blocked_window.h: what works on each channel by itself: depthwise convolution, pooling, means, scaling, and the way from and to plain tensors.
+//
+// Away from the borders a strip of neighbouring outputs is summed at once: the weight of a cell is read once for all of them, and with three or five
+// cells to a row known at compile time, so is each pixel. Pixels whose window overlaps the left or right border go one by one, over the cells inside.
+#pragma once
+
+#include "kernels/cpu/simd/blocked.h"
+
+namespace serin::kernels::cpu {
+
+/// Cells [first, last) of an axis that lie inside [0, size) for the output whose window begins at `begin`.
+struct CellsInside {
+  int64_t first, last;
+  CellsInside(int64_t begin, int64_t kernel, int64_t dilation, int64_t size) {
+    first = begin < 0 ? (-begin + dilation - 1) / dilation : 0;
+    last = begin >= size ? 0 : (size - begin + dilation - 1) / dilation;
+    if (last > kernel) last = kernel;
+    if (first > last) first = last;
+  }
+};
+
+/// Outputs [first, last) of a row whose windows lie inside it.
+struct RowInside {
+  int64_t first, last;
+  explicit RowInside(const BlockedPlane& g) {
+    first = (g.pad_w + g.stride_w - 1) / g.stride_w;
+    const int64_t room = g.w + g.pad_w - (g.kernel_w - 1) * g.dilation_w - 1;  // where the last window may begin
+    last = room < 0 ? 0 : room / g.stride_w + 1;
+    if (last > g.ow) last = g.ow;
+    if (first > last) first = last;
+  }
+};
+
+template <class V>
+struct DepthwiseArgs {
+  BlockedPlane plane;
+  const float* weight;
+  typename V::F bias, low, high;
+};
+
+/// kPixels outputs from (oh, ow) on; kStride and kCells are of the row, 0: known at run time only.
+template <class V, int kPixels, int kStride, int kCells>
+void depthwise_strip(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
+  using F = typename V::F;
+  constexpr int64_t kWidth = V::kWidth;
+  const BlockedPlane& g = a.plane;
+  const int64_t stride = (kStride ? kStride : g.stride_w) * kWidth, dilation = (kCells ? 1 : g.dilation_w) * kWidth;
+  const int64_t top = oh * g.stride_h - g.pad_h;
+  const CellsInside rows(top, g.kernel_h, g.dilation_h, g.h);
+  F sum[kPixels];
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) sum[p] = a.bias;
+  for (int64_t kh = rows.first; kh < rows.last; ++kh) {
+    const float* x = g.x + ((top + kh * g.dilation_h) * g.w + ow * g.stride_w - g.pad_w) * kWidth;
+    const float* w = a.weight + kh * g.kernel_w * kWidth;
+    const auto cell = [&](int64_t kw) {
+      const F weight = V::load(w + kw * kWidth);
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) sum[p] = V::fma(V::load(x + p * stride + kw * dilation), weight, sum[p]);
+    };
+    if constexpr (kCells > 0) {
+#pragma GCC unroll 5
+      for (int64_t kw = 0; kw < kCells; ++kw) cell(kw);
+    } else {
+      for (int64_t kw = 0; kw < g.kernel_w; ++kw) cell(kw);
+    }
+  }
+  float* y = g.y + (oh * g.ow + ow) * kWidth;
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) V::store(y + p * kWidth, V::min(a.high, V::max(a.low, sum[p])));
+}
+
+template <class V>
+void depthwise_pixel(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
+  constexpr int64_t kWidth = V::kWidth;
+  const BlockedPlane& g = a.plane;
+  const int64_t top = oh * g.stride_h - g.pad_h, left = ow * g.stride_w - g.pad_w;
+  const CellsInside rows(top, g.kernel_h, g.dilation_h, g.h), columns(left, g.kernel_w, g.dilation_w, g.w);
+  auto sum = a.bias;
+  for (int64_t kh = rows.first; kh < rows.last; ++kh) {
+    for (int64_t kw = columns.first; kw < columns.last; ++kw) {
+      const float* x = g.x + ((top + kh * g.dilation_h) * g.w + left + kw * g.dilation_w) * kWidth;
+      sum = V::fma(V::load(x), V::load(a.weight + (kh * g.kernel_w + kw) * kWidth), sum);
+    }
+  }
+  V::store(g.y + (oh * g.ow + ow) * kWidth, V::min(a.high, V::max(a.low, sum)));
+}
+
+template <class V, int kStride, int kCells>
+void depthwise_rows(const DepthwiseArgs<V>& a, int64_t row, int64_t rows) {
+  constexpr int kPixels = V::kGemmRows > 8 ? 8 : 4;
+  const RowInside inside(a.plane);
+  for (int64_t oh = row; oh < row + rows; ++oh) {
+    int64_t ow = 0;
+    for (; ow < inside.first; ++ow) depthwise_pixel<V>(a, oh, ow);
+    for (; ow + kPixels <= inside.last; ow += kPixels) depthwise_strip<V, kPixels, kStride, kCells>(a, oh, ow);
+    for (; ow + 4 <= inside.last; ow += 4) depthwise_strip<V, 4, kStride, kCells>(a, oh, ow);
+    for (; ow + 2 <= inside.last; ow += 2) depthwise_strip<V, 2, kStride, kCells>(a, oh, ow);
+    for (; ow < a.plane.ow; ++ow) depthwise_pixel<V>(a, oh, ow);
+  }
+}
+
+template <class V>
+void blocked_depthwise(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row,
+                       int64_t rows) {
+  const DepthwiseArgs<V> a{plane, weight, bias ? V::load(bias) : V::set(0.f), V::set(low), V::set(high)};
+  const bool dense = plane.dilation_w == 1;
+  if (dense && plane.kernel_w == 3 && plane.stride_w == 1) return depthwise_rows<V, 1, 3>(a, row, rows);
+  if (dense && plane.kernel_w == 3 && plane.stride_w == 2) return depthwise_rows<V, 2, 3>(a, row, rows);
+  if (dense && plane.kernel_w == 5 && plane.stride_w == 1) return depthwise_rows<V, 1, 5>(a, row, rows);
+  if (dense && plane.kernel_w == 5 && plane.stride_w == 2) return depthwise_rows<V, 2, 5>(a, row, rows);
+  depthwise_rows<V, 0, 0>(a, row, rows);
+}
+
+template <class V, bool kMean>
+void pool_rows(const BlockedPlane& g, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows) {
+  using F = typename V::F;
+  constexpr int64_t kWidth = V::kWidth;
+  const auto counted = [](int64_t begin, int64_t kernel, int64_t dilation, int64_t end) {
+    return CellsInside(begin < 0 ? 0 : begin, kernel, dilation, end).last;  // padding before the image counts, too
+  };
+  for (int64_t oh = row; oh < row + rows; ++oh) {
+    const int64_t top = oh * g.stride_h - g.pad_h;
+    const CellsInside rows_inside(top, g.kernel_h, g.dilation_h, g.h);
+    for (int64_t ow = 0; ow < g.ow; ++ow) {
+      const int64_t left = ow * g.stride_w - g.pad_w;
+      const CellsInside columns(left, g.kernel_w, g.dilation_w, g.w);
+      F joined = V::set(kMean ? 0.f : -__builtin_inff());
+      for (int64_t kh = rows_inside.first; kh < rows_inside.last; ++kh) {
+        const float* x = g.x + ((top + kh * g.dilation_h) * g.w + left) * kWidth;
+        for (int64_t kw = columns.first; kw < columns.last; ++kw) {
+          const F value = V::load(x + kw * g.dilation_w * kWidth);
+          if constexpr (kMean)
+            joined = joined + value;
+          else
+            joined = V::blend(V::is_nan(joined), joined, V::max(joined, value));
+        }
+      }
+      if constexpr (kMean) {
+        int64_t cells = (rows_inside.last - rows_inside.first) * (columns.last - columns.first);
+        if (count_pad) {
+          const int64_t down = counted(top + g.pad_h, g.kernel_h, g.dilation_h, g.h + g.pad_h + pad_end_h);
+          const int64_t across = counted(left + g.pad_w, g.kernel_w, g.dilation_w, g.w + g.pad_w + pad_end_w);
+          cells = down * across;
+        }
+        joined = joined / V::set(static_cast<float>(cells > 0 ? cells : 1));
+      }
+      V::store(g.y + (oh * g.ow + ow) * kWidth, joined);
+    }
+  }
+}
+
+template <class V>
+void blocked_pool_max(const BlockedPlane& plane, int64_t row, int64_t rows) {
+  pool_rows<V, false>(plane, false, 0, 0, row, rows);
+}
+template <class V>
+void blocked_pool_mean(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows) {
+  pool_rows<V, true>(plane, count_pad, pad_end_h, pad_end_w, row, rows);
+}
+
+/// Eight sums, so that the additions do not wait for each other and each sum stays short.
+template <class V>
+void blocked_mean(const float* x, float* y, int64_t pixels) {
+  constexpr int64_t kWidth = V::kWidth;
+  typename V::F sum[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) sum[i] = V::set(0.f);
+  int64_t p = 0;
+  for (; p + 8 <= pixels; p += 8) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) sum[i] = sum[i] + V::load(x + (p + i) * kWidth);
+  }
+  for (; p < pixels; ++p) sum[0] = sum[0] + V::load(x + p * kWidth);
+  const auto total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+  V::store(y, total / V::set(static_cast<float>(pixels)));
+}
+
+template <class V>
+void blocked_scale(const float* x, const float* factor, float* y, int64_t pixels) {
+  const auto f = V::load(factor);
+  for (int64_t p = 0; p < pixels; ++p) V::store(y + p * V::kWidth, V::load(x + p * V::kWidth) * f);
+}
+
+template <class V>
+void blocked_from_plain(const float* x, int64_t x_step, int64_t c, int64_t pixels, float* y) {
+  const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << c) - 1);
+  for (int64_t p = 0; p < pixels; ++p) V::store(y + p * V::kWidth, V::load_strided(x + p, x_step, lanes, 0.f));
+}
+
+template <class V>
+void blocked_to_plain(const float* x, int64_t c, int64_t pixels, float* y, int64_t y_step) {
+  constexpr int64_t kWidth = V::kWidth;
+  for (int64_t p = 0; p < pixels; p += kWidth) {
+    const int n = pixels - p < kWidth ? static_cast<int>(pixels - p) : static_cast<int>(kWidth);
+    const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n) - 1);
+    for (int64_t k = 0; k < c; ++k) V::store_n(y + k * y_step + p, V::load_strided(x + p * kWidth + k, kWidth, lanes, 0.f), n);
+  }
+}
+
+}  // namespace serin::kernels::cpu

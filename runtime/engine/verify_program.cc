@@ -1,0 +1,78 @@
+// verify_program.cc: one walk in the order of execution. It is a guard against our own mistakes: lower() never answers such a program.
+
+#include "runtime/engine/verify_program.h"
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+namespace serin::engine {
+
+namespace {
+
+bool broadcasts(const Shape& from, const Shape& to) {
+  if (from.rank() > to.rank()) return false;
+  for (size_t i = 1; i <= from.rank(); ++i) {
+    const int64_t dim = from[from.rank() - i];
+    if (dim != 1 && dim != to[to.rank() - i]) return false;
+  }
+  return true;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program), known_(program.tensors.size(), false) {}
+
+  Status run() {
+    for (size_t i = 0; i < program_.tensors.size(); ++i) {
+      known_[i] = program_.tensors[i].constant != nullptr;
+      SERIN_CHECK(check_view(static_cast<TensorId>(i)));
+    }
+    for (const TensorId id : program_.inputs) known_[root(id)] = true;
+    for (const Step& step : program_.steps) SERIN_CHECK(check_step(step));
+    for (const TensorId id : program_.outputs) {
+      if (!known_[root(id)]) return wrong("output '" + program_.tensor(id).name + "' is computed by no step");
+    }
+    return {};
+  }
+
+ private:
+  static Error wrong(std::string what) { return Error{Code::kInternal, std::move(what)}; }
+  size_t root(TensorId id) const { return static_cast<size_t>(program_.root(id).first); }
+
+  Status check_view(TensorId id) const {
+    const Tensor& view = program_.tensor(id);
+    if (view.base == kNoTensor || view.storage != Storage::kFixed) return {};
+    if (view.offset + view.bytes() <= program_.tensor(view.base).bytes()) return {};
+    return wrong("'" + view.name + "' shows more than '" + program_.tensor(view.base).name + "' has");
+  }
+
+  Status check_step(const Step& step) {
+    for (const TensorId id : step.inputs) {
+      if (id != kNoTensor && !known_[root(id)])
+        return wrong(step.label() + " reads '" + program_.tensor(id).name + "' before it is computed");
+    }
+    const bool element_wise = std::holds_alternative<kernels::Unary>(step.kernel) || std::holds_alternative<kernels::Binary>(step.kernel);
+    if (element_wise && step.bodies.empty()) {
+      const Shape& y = program_.tensor(step.outputs[0]).shape;
+      for (const TensorId id : step.inputs) {
+        if (!broadcasts(program_.tensor(id).shape, y)) {
+          return wrong(step.label() + ": " + program_.tensor(id).shape.str() + " does not broadcast to " + y.str());
+        }
+      }
+    }
+    for (const TensorId id : step.outputs) {
+      if (id != kNoTensor) known_[root(id)] = true;
+    }
+    return {};
+  }
+
+  const Program& program_;
+  std::vector<bool> known_;  // by root
+};
+
+}  // namespace
+
+Status verify(const Program& program) { return Verifier(program).run(); }
+
+}  // namespace serin::engine
