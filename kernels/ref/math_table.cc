@@ -1,9 +1,37 @@
 // math_table.cc: which operators of this family have a reference kernel: functions of single elements, bits, windows, transforms, random numbers.
 
-#include "kernels/ref/generic.h"
+#include <vector>
+
+#include "kernels/ref/math_families.h"
 
 namespace serin::kernels::ref {
 
-std::span<const GenericRow> math_kernels() { return {}; }
+namespace {
+
+constexpr GenericRow kRows[] = {
+    {"BitShift", bit_shift},
+    {"BitwiseAnd", bitwise_and},
+    {"BitwiseNot", bitwise_not},
+    {"BitwiseOr", bitwise_or},
+    {"BitwiseXor", bitwise_xor},
+    {"CumProd", cum_prod},
+    {"DFT", dft},
+    {"Det", det},
+    {"EyeLike", eye_like},
+    {"STFT", stft},
+};
+
+std::vector<GenericRow> joined() {
+  std::vector<GenericRow> rows(std::begin(kRows), std::end(kRows));
+  for (const auto part : {pointwise_kernels(), random_kernels(), window_kernels()}) rows.insert(rows.end(), part.begin(), part.end());
+  return rows;
+}
+
+}  // namespace
+
+std::span<const GenericRow> math_kernels() {
+  static const std::vector<GenericRow> kJoined = joined();
+  return kJoined;
+}
 
 }  // namespace serin::kernels::ref

@@ -132,8 +132,9 @@ Prepared reduce(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!has_operands(desc, 1, why)) return nullptr;
   if (!one_dtype(desc)) return refuse(why, "input and output differ in dtype");
   const Reduce& op = std::get<Reduce>(desc.op);
+  if (desc.inputs[0].dtype == DType::kBool && op.fn != ReduceFn::kMax && op.fn != ReduceFn::kMin) return refuse_dtype(why, DType::kBool);
   return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
+    if constexpr (std::is_void_v<T>) {
       return refuse_dtype(why, desc.inputs[0].dtype);
     } else {
       return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run_reduce<T>(op, in, out); });

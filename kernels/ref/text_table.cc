@@ -1,9 +1,18 @@
 // text_table.cc: which operators of this family have a reference kernel: strings.
 
-#include "kernels/ref/generic.h"
+#include "kernels/ref/text_families.h"
 
 namespace serin::kernels::ref {
 
-std::span<const GenericRow> text_kernels() { return {}; }
+namespace {
+
+constexpr GenericRow kRows[] = {
+    {"RegexFullMatch", regex_full_match}, {"StringConcat", string_concat},        {"StringNormalizer", string_normalizer},
+    {"StringSplit", string_split},        {"TfIdfVectorizer", tf_idf_vectorizer},
+};
+
+}  // namespace
+
+std::span<const GenericRow> text_kernels() { return kRows; }
 
 }  // namespace serin::kernels::ref

@@ -13,7 +13,12 @@ Status lower_softmax(Lowering& at) {
 
 Status lower_layer_norm(Lowering& at) {
   kernels::LayerNorm op;
-  op.axis = at.axis("axis", -1, at.shape(at.input(0)).rank());
+  const Shape& x = at.shape(at.input(0));
+  op.axis = at.axis("axis", -1, x.rank());
+  const Shape row(x.dims().subspan(static_cast<size_t>(op.axis)));
+  for (size_t i = 1; i < at.node().inputs.size(); ++i) {
+    if (at.has(i) && at.shape(at.input(i)).elements() != row.elements()) return lower_generic(at);  // parameters that broadcast
+  }
   op.epsilon = static_cast<float>(at.node().number("epsilon", 1e-5));
   op.bias = at.has(2);
   std::vector<TensorId> inputs = {at.input(0), at.input(1)};

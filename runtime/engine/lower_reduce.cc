@@ -36,8 +36,10 @@ Status lower_reduce(Lowering& at) {
     return Lowering::refuse("its axes are computed during the run");
   }
   if (axes.empty()) {
-    if (at.node().integer("noop_with_empty_axes", 0) != 0) return at.alias(at.output(), at.input(0));
-    axes.resize(rank);
+    const bool none = at.node().integer("noop_with_empty_axes", 0) != 0;
+    const bool changes_elements = at.op() == Op::kReduceL1 || at.op() == Op::kReduceL2 || at.op() == Op::kReduceSumSquare;
+    if (none && !changes_elements) return at.alias(at.output(), at.input(0));
+    if (!none) axes.resize(rank);
     std::iota(axes.begin(), axes.end(), int64_t{0});
   }
   for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;

@@ -74,7 +74,6 @@ Status lower_binary(Lowering& at);        //
 Status lower_pow(Lowering& at);           //
 Status lower_chain(Lowering& at);         //   Max, Min, Sum, Mean of any number of operands
 Status lower_where(Lowering& at);         //
-Status lower_cast(Lowering& at);          //
 Status lower_conv(Lowering& at);          // lower_window.cc
 Status lower_pool(Lowering& at);          //
 Status lower_global_pool(Lowering& at);   //
@@ -97,7 +96,16 @@ Status lower_concat(Lowering& at);        // lower_gather.cc
 Status lower_pad(Lowering& at);           //
 Status lower_gather(Lowering& at);        //
 Status lower_non_zero(Lowering& at);      //
+Status lower_cast(Lowering& at);          // lower_quant.cc: and CastLike
+Status lower_bit_cast(Lowering& at);      //
+Status lower_quantized_conv(Lowering& at);  //   QLinearConv, ConvInteger
 
+Status lower_conv_transpose(Lowering& at);  // lower_image.cc
+Status lower_deform_conv(Lowering& at);     //
+Status lower_windowed_pool(Lowering& at);   //
+Status lower_depth_to_space(Lowering& at);  //
+Status lower_space_to_depth(Lowering& at);  //
+Status lower_einsum(Lowering& at);   // lower_einsum.cc
 Status lower_generic(Lowering& at);  // lower_generic.cc: by name, with all attributes
 
 /// The activation at the end of FusedConv and FusedMatMul, from their attributes.

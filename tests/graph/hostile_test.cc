@@ -63,7 +63,7 @@ class Hostile {
     do op = static_cast<Op>(below(kOpCount));
     while (op == Op::kIf || op == Op::kLoop || op == Op::kScan || op == Op::kSequenceMap);
     const OpSchema& expected = schema(op);
-    const size_t most = expected.max_inputs < 0 ? 4 : static_cast<size_t>(expected.max_inputs);
+    const auto most = static_cast<size_t>(expected.max_inputs < 0 ? expected.min_inputs + 3 : expected.max_inputs);
     const size_t count = static_cast<size_t>(expected.min_inputs) + below(most - static_cast<size_t>(expected.min_inputs) + 1);
     std::vector<ValueId> operands;
     for (size_t i = 0; i < count; ++i) operands.push_back(values_[below(values_.size())]);

@@ -94,21 +94,25 @@ TEST(Versions, Split) {
               HasSubstr("splits into 1 parts, has 2 outputs"));
 }
 
-TEST(Versions, DropoutIsIdentityAtInference) {
+TEST(Versions, DropoutIsIdentityAtInferenceUnlessItsMaskIsWanted) {
   EXPECT_EQ(lowered(10, node("Dropout", "y", {"x"}, {"y"}, {attribute("ratio", 0.5F)})), "y = Identity(x)\n");
   EXPECT_EQ(lowered(13, node("Dropout", "y", {"x", "r"}, {"y"}), {f32("r", {}, {0.5F})}), "y = Identity(x)\n");
-  EXPECT_THAT(lowered(13, node("Dropout", "y", {"x", "", "t"}, {"y"}), {tensor("t", 9, {}, "\x01")}), HasSubstr("training_mode is on"));
-  EXPECT_THAT(lowered(13, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("mask"));
+  EXPECT_THAT(lowered(13, node("Dropout", "y", {"x", "", "t"}, {"y"}), {tensor("t", 9, {}, "\x01")}), HasSubstr("= Dropout(x, _, t"));
+  EXPECT_THAT(lowered(13, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("y, mask = Dropout(x"));
+  EXPECT_THAT(lowered(8, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("was not bool before opset 10"));
 }
 
-TEST(Versions, BatchNormalizationForInferenceOnly) {
+TEST(Versions, BatchNormalizationForInferenceAndTraining) {
   const std::vector<Encoder> four = {f32("s", {4}), f32("b", {4}), f32("m", {4}), f32("v", {4})};
   const std::vector<std::string> inputs = {"x", "s", "b", "m", "v"};
   EXPECT_THAT(lowered(15, node("BatchNormalization", "y", inputs, {"y"}, {attribute("momentum", 0.9F)}), four),
               HasSubstr("y = BatchNormalization(x"));
   EXPECT_THAT(lowered(15, node("BatchNormalization", "y", inputs, {"y"}, {attribute("training_mode", int64_t{1})}), four),
-              HasSubstr("training_mode is on"));
-  EXPECT_THAT(lowered(9, node("BatchNormalization", "y", inputs, {"y", "mean"}), four), HasSubstr("asks for the statistics"));
+              HasSubstr("= BatchNormalizationTraining(x"));
+  EXPECT_THAT(lowered(9, node("BatchNormalization", "y", inputs, {"y", "mean"}), four),
+              HasSubstr("y, mean, y:2 = BatchNormalizationTraining(x"));
+  EXPECT_THAT(lowered(9, node("BatchNormalization", "y", inputs, {"y", "", "", "saved"}), four),
+              HasSubstr("asks for the saved statistics"));
 }
 
 TEST(Versions, CastNamesTheDtype) {
@@ -141,11 +145,6 @@ TEST(Versions, ConstantsInAllForms) {
   EXPECT_EQ(constant(tensor_attribute("value", f32("t", {2, 2}))), "f32[2,2]");
   EXPECT_THAT(constant(attribute("value_float", int64_t{3})), HasSubstr("not of its type"));
   EXPECT_THAT(constant(Encoder().bytes(1, "sparse_value").number(20, 11)), HasSubstr("sparse"));
-}
-
-TEST(Versions, PReluAndMishAreWrittenOut) {
-  EXPECT_THAT(lowered(16, node("PRelu", "y", {"x", "s"}, {"y"}), {f32("s", {4})}), HasSubstr("y = Sub("));
-  EXPECT_THAT(lowered(18, node("Mish", "y", {"x"}, {"y"})), HasSubstr("y = Mul(x, "));
 }
 
 TEST(Inputs, WeightsDeclaredAsInputsAreConstants) {

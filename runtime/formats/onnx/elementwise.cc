@@ -70,40 +70,4 @@ void import_clip(NodeImport& node, Op op) {
   node.emit(op, std::move(operands), std::move(attributes));
 }
 
-void import_cast(NodeImport& node, Op op) {
-  node.ignore("saturate");    // for 8-bit floats only, which are refused
-  node.ignore("round_mode");  // for 8-bit exponents only
-  const auto dtype = dtype_from(node.required_integer("to"));
-  if (!dtype) return node.fail(dtype.error().code, dtype.error().message);
-  node.emit(op, {node.input(0)}, {{"to", std::string(dtype_name(*dtype))}});
-}
-
-/// Nothing is dropped at inference.
-void import_dropout(NodeImport& node, Op op) {
-  node.ignore("ratio");
-  node.ignore("seed");
-  if (node.wants_output(1)) node.unsupported("the mask is asked for");
-  if (node.input(2) != graph::kNone) {
-    const auto training = node.constant(2);
-    const auto mode = training ? graph::integers_of(*training) : std::nullopt;
-    if (!mode || mode->size() != 1) return node.unsupported("training_mode is computed");
-    if (mode->front() != 0) return node.unsupported("training_mode is on; export the model for inference");
-  }
-  node.emit(op, {node.input(0)});
-}
-
-/// x where positive, slope * x elsewhere: relu(x) - slope * relu(-x).
-void import_prelu(NodeImport& node, Op op) {
-  const graph::ValueId positive = node.step(Op::kRelu, "positive", {node.input(0)});
-  const graph::ValueId negated = node.step(Op::kNeg, "negated", {node.input(0)});
-  const graph::ValueId negative = node.step(Op::kRelu, "negative", {negated});
-  node.emit(op, {positive, node.step(Op::kMul, "scaled", {negative, node.input(1)})});
-}
-
-/// x * tanh(softplus(x)).
-void import_mish(NodeImport& node, Op op) {
-  const graph::ValueId softplus = node.step(Op::kSoftplus, "softplus", {node.input(0)});
-  node.emit(op, {node.input(0), node.step(Op::kTanh, "tanh", {softplus})});
-}
-
 }  // namespace serin::formats::onnx

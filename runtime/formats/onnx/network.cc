@@ -42,21 +42,34 @@ graph::Attributes window_attributes(NodeImport& node) {
 
 }  // namespace
 
-void import_conv(NodeImport& node, Op op) {
+graph::Attributes conv_attributes(NodeImport& node) {
   graph::Attributes attributes = window_attributes(node);
   const int64_t group = node.integer("group", 1);
   if (group < 1) node.corrupt(fmt::format("group is {}: it must be at least 1", group));
   attributes.emplace("group", group);
+  return attributes;
+}
+
+void import_conv(NodeImport& node, Op op) {
+  graph::Attributes attributes = conv_attributes(node);
   node.emit(op, node.inputs(), std::move(attributes));
 }
 
-void import_pool(NodeImport& node, Op op) {
+graph::Attributes pool_attributes(NodeImport& node, Op op) {
   graph::Attributes attributes = window_attributes(node);
   if (!attributes.contains("kernel_shape")) node.corrupt("attribute 'kernel_shape' is missing");
-  if (node.wants_output(1)) node.unsupported("the indices are asked for");
-  if (op == Op::kMaxPool) node.ignore("storage_order");  // says how the indices are counted
   if (op == Op::kAveragePool) attributes.emplace("count_include_pad", node.integer("count_include_pad", 0));
   attributes.emplace("ceil_mode", node.integer("ceil_mode", 0));
+  return attributes;
+}
+
+void import_pool(NodeImport& node, Op op) {
+  graph::Attributes attributes = pool_attributes(node, op);
+  const int64_t storage_order = op == Op::kMaxPool ? node.integer("storage_order", 0) : 0;  // says how the indices are counted
+  if (node.wants_output(1)) {
+    op = Op::kMaxPoolWithIndices;
+    attributes.emplace("storage_order", storage_order);
+  }
   node.emit(op, {node.input(0)}, std::move(attributes));
 }
 
@@ -66,21 +79,6 @@ void import_gemm(NodeImport& node, Op op) {
              {"beta", node.number("beta", 1)},
              {"transA", node.integer("transA", 0)},
              {"transB", node.integer("transB", 0)}});
-}
-
-void import_batch_normalization(NodeImport& node, Op op) {
-  node.ignore("momentum");
-  if (node.opset() >= 14 && node.flag("training_mode", false)) node.unsupported("training_mode is on; export the model for inference");
-  if (node.opset() < 9 && !node.flag("spatial", true)) node.unsupported("normalises each element by statistics of its own (spatial = 0)");
-  for (size_t i = 1; i < node.output_count(); ++i)
-    if (node.wants_output(i)) node.unsupported("asks for the statistics; export the model for inference");
-  node.emit(op, node.inputs(), {{"epsilon", node.number("epsilon", 1e-5F)}});
-}
-
-void import_layer_normalization(NodeImport& node, Op op) {
-  if (node.integer("stash_type", 1) != 1) node.unsupported("computes in another type than float (stash_type)");
-  if (node.wants_output(1) || node.wants_output(2)) node.unsupported("asks for the statistics; export the model for inference");
-  node.emit(op, node.inputs(), {{"axis", node.integer("axis", -1)}, {"epsilon", node.number("epsilon", 1e-5F)}});
 }
 
 }  // namespace serin::formats::onnx

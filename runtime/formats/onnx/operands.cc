@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/formats/onnx/tensor.h"
+
 namespace serin::formats::onnx {
 
 graph::ValueId integers_or_operand(NodeImport& node, size_t i, std::string_view key, graph::Attributes& attributes) {
@@ -19,6 +21,13 @@ graph::ValueId integers_or_operand(NodeImport& node, size_t i, std::string_view 
   }
   attributes.emplace(key, std::move(*values));
   return graph::kNone;
+}
+
+void add_dtype(NodeImport& node, std::string_view key, graph::Attributes& attributes) {
+  if (!node.has(key)) return;
+  const auto dtype = dtype_from(node.required_integer(key));
+  if (!dtype) return node.fail(dtype.error().code, dtype.error().message);
+  attributes.emplace(key, std::string(dtype_name(*dtype)));
 }
 
 }  // namespace serin::formats::onnx

@@ -12,4 +12,7 @@ namespace serin::formats::onnx {
 /// there is neither), to be passed on as it is.
 graph::ValueId integers_or_operand(NodeImport& node, size_t i, std::string_view key, graph::Attributes& attributes);
 
+/// The dtype that attribute `key` means, by name; nothing where it is absent.
+void add_dtype(NodeImport& node, std::string_view key, graph::Attributes& attributes);
+
 }  // namespace serin::formats::onnx

@@ -20,7 +20,6 @@ constexpr OperatorRow kOperators[] = {
     {"ArgMax", 7, 1, 1, 1, import_arg, Op::kArgMax},
     {"ArgMin", 7, 1, 1, 1, import_arg, Op::kArgMin},
     {"AveragePool", 7, 1, 1, 1, import_pool, Op::kAveragePool},
-    {"BatchNormalization", 7, 5, 5, 5, import_batch_normalization, Op::kBatchNormalization},
     {"Cast", 7, 1, 1, 1, import_cast, Op::kCast},
     {"Ceil", 7, 1, 1, 1, import_plain, Op::kCeil},
     {"Clip", 7, 1, 3, 1, import_clip, Op::kClip},
@@ -31,7 +30,6 @@ constexpr OperatorRow kOperators[] = {
     {"Cos", 7, 1, 1, 1, import_plain, Op::kCos},
     {"CumSum", 11, 2, 2, 1, import_cumsum, Op::kCumSum},
     {"Div", 7, 2, 2, 1, import_plain, Op::kDiv},
-    {"Dropout", 7, 1, 3, 2, import_dropout, Op::kIdentity},
     {"Elu", 7, 1, 1, 1, import_with_alpha_beta, Op::kElu},
     {"Equal", 7, 2, 2, 1, import_plain, Op::kEqual},
     {"Erf", 9, 1, 1, 1, import_plain, Op::kErf},
@@ -52,7 +50,6 @@ constexpr OperatorRow kOperators[] = {
     {"If", 7, 1, 1, -1, import_if, Op::kIf},
     {"IsInf", 10, 1, 1, 1, import_is_inf, Op::kIsInf},
     {"IsNaN", 9, 1, 1, 1, import_plain, Op::kIsNaN},
-    {"LayerNormalization", 17, 2, 3, 3, import_layer_normalization, Op::kLayerNormalization},
     {"LeakyRelu", 7, 1, 1, 1, import_with_alpha_beta, Op::kLeakyRelu},
     {"Less", 7, 2, 2, 1, import_plain, Op::kLess},
     {"LessOrEqual", 12, 2, 2, 1, import_plain, Op::kLessOrEqual},
@@ -64,14 +61,12 @@ constexpr OperatorRow kOperators[] = {
     {"MaxPool", 7, 1, 1, 2, import_pool, Op::kMaxPool},
     {"Mean", 7, 1, -1, 1, import_plain, Op::kMean},
     {"Min", 7, 1, -1, 1, import_plain, Op::kMin},
-    {"Mish", 18, 1, 1, 1, import_mish, Op::kMul},
     {"Mod", 10, 2, 2, 1, import_mod, Op::kMod},
     {"Mul", 7, 2, 2, 1, import_plain, Op::kMul},
     {"Neg", 7, 1, 1, 1, import_plain, Op::kNeg},
     {"NonZero", 9, 1, 1, 1, import_plain, Op::kNonZero},
     {"Not", 7, 1, 1, 1, import_plain, Op::kNot},
     {"Or", 7, 2, 2, 1, import_plain, Op::kOr},
-    {"PRelu", 7, 2, 2, 1, import_prelu, Op::kSub},
     {"Pad", 7, 1, 4, 1, import_pad, Op::kPad},
     {"Pow", 7, 2, 2, 1, import_plain, Op::kPow},
     {"Range", 11, 3, 3, 1, import_plain, Op::kRange},
@@ -115,8 +110,8 @@ constexpr OperatorRow kOperators[] = {
 const OperatorRow* find_operator(std::string_view domain, std::string_view op_type) {
   if (domain == "ai.onnx") domain = {};
   for (const OperatorFamily& family :
-       {OperatorFamily{{}, kOperators}, math_operators(), norm_operators(), selection_operators(), image_operators(), quant_operators(),
-        recurrent_operators(), text_operators(), classifier_operators(), dynamic_operators(), microsoft_operators()}) {
+       {OperatorFamily{{}, kOperators}, math_operators(), norm_operators(), training_operators(), selection_operators(), image_operators(), quant_operators(),
+        recurrent_operators(), text_operators(), classifier_operators(), dynamic_operators(), microsoft_operators(), microsoft_quant_operators()}) {
     if (family.domain != domain) continue;
     const auto row = std::ranges::find(family.rows, op_type, &OperatorRow::name);
     if (row != family.rows.end()) return &*row;

@@ -13,7 +13,7 @@ namespace serin::formats::onnx {
 
 struct OperatorRow {
   std::string_view name;
-  int64_t since;               ///< the opset in which the operator appeared (7, the oldest we read, where earlier)
+  int64_t since;               ///< the opset in which the operator appeared (kFirstModernOpset, 7, stands for any before)
   int min_inputs, max_inputs;  ///< -1: any number
   int outputs;                 ///< at most; -1: any number
   void (*import)(NodeImport& node, graph::Op op);
@@ -28,7 +28,7 @@ struct OperatorFamily {
   std::span<const OperatorRow> rows;
 };
 
-inline constexpr int64_t kOldestOpset = 7;
+inline constexpr int64_t kOldestOpset = 1;
 inline constexpr int64_t kNewestOpset = 27;
 
 /// Null where the operator is not supported. `domain` "" and "ai.onnx" are the same.
@@ -37,6 +37,7 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view op_ty
 // Families with a table in a file of their own (<family>_operators.cc).
 OperatorFamily math_operators();        // functions of single elements, bits, windows, transforms, random numbers
 OperatorFamily norm_operators();        // normalisations, losses, training steps
+OperatorFamily training_operators();    // ai.onnx.preview.training
 OperatorFamily selection_operators();   // gathering, scattering, sorting, boxes
 OperatorFamily image_operators();       // resizing, sampling, regions, and the convolutions beside Conv
 OperatorFamily quant_operators();       // quantisation and narrow types
@@ -45,6 +46,7 @@ OperatorFamily text_operators();        // strings
 OperatorFamily classifier_operators();  // ai.onnx.ml
 OperatorFamily dynamic_operators();     // sequences, optionals and Scan
 OperatorFamily microsoft_operators();   // com.microsoft, what quantisers and optimisers write
+OperatorFamily microsoft_quant_operators();
 
 Status check_counts(const OperatorRow& row, const NodeImport& node);
 
@@ -58,9 +60,6 @@ void import_gelu(NodeImport& node, graph::Op op);
 void import_mod(NodeImport& node, graph::Op op);
 void import_clip(NodeImport& node, graph::Op op);
 void import_cast(NodeImport& node, graph::Op op);
-void import_dropout(NodeImport& node, graph::Op op);
-void import_prelu(NodeImport& node, graph::Op op);
-void import_mish(NodeImport& node, graph::Op op);
 
 // reduce.cc
 void import_reduce(NodeImport& node, graph::Op op);
@@ -83,18 +82,28 @@ void import_squeeze(NodeImport& node, graph::Op op);
 void import_transpose(NodeImport& node, graph::Op op);
 
 // network.cc
-void import_batch_normalization(NodeImport& node, graph::Op op);
 void import_conv(NodeImport& node, graph::Op op);
+graph::Attributes conv_attributes(NodeImport& node);
 void import_gemm(NodeImport& node, graph::Op op);
-void import_layer_normalization(NodeImport& node, graph::Op op);
 void import_pool(NodeImport& node, graph::Op op);
+graph::Attributes pool_attributes(NodeImport& node, graph::Op op);
+
+// norm_operators.cc
+void import_batch_normalization(NodeImport& node, graph::Op op);
+void import_dropout(NodeImport& node, graph::Op op);
+void import_layer_normalization(NodeImport& node, graph::Op op);
 
 // constant.cc
 void import_constant(NodeImport& node, graph::Op op);
 void import_constant_of_shape(NodeImport& node, graph::Op op);
 
+// gradient.cc
+void import_gradient(NodeImport& node, graph::Op op);
+
 // control.cc
 void import_if(NodeImport& node, graph::Op op);
 void import_loop(NodeImport& node, graph::Op op);
+void import_scan(NodeImport& node, graph::Op op);
+void import_sequence_map(NodeImport& node, graph::Op op);
 
 }  // namespace serin::formats::onnx

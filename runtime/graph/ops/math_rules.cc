@@ -1,9 +1,117 @@
 // math_rules.cc: shape rules of one family: functions of single elements, bits, windows, transforms, random numbers.
 
-#include "runtime/graph/ops/families.h"
+#include "runtime/graph/ops/math_families.h"
 
 namespace serin::graph {
+namespace {
 
-std::span<const OpRules> math_rules() { return {}; }
+bool is_integer(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
+
+Status infer_bits(Context& c) {
+  for (size_t i = 0; i < c.operands(); ++i) {
+    if (c.dtype(i) != DType::kUndefined && !is_integer(c.dtype(i)))
+      return c.fail("operand {} is {}, it must be an integer", i, dtype_name(c.dtype(i)));
+  }
+  return infer_arithmetic(c);
+}
+
+/// The slope broadcasts to x, never x to the slope; before opset 7 (`channelwise`) a list lies along axis 1.
+Status infer_prelu(Context& c) {
+  SERIN_CHECK(c.same_dtype(0, 1));
+  const Dims *x = c.dims(0), *given = c.dims(1);
+  if (!x || !given) return infer_unary(c);
+  Dims slope = *given;
+  if (c.node().integer("channelwise", 0) != 0 && slope.size() == 1 && x->size() > 1) slope.resize(x->size() - 1, 1);
+  const auto wide = broadcast(*x, slope);
+  if (!wide || wide->size() != x->size()) return c.fail("slope has shape {}, which does not broadcast to {}", print(*given), print(*x));
+  return c.set(0, c.dtype(0), *x);
+}
+
+Status infer_det(Context& c) {
+  const Dims* x = c.dims(0);
+  if (!x) return c.set(0, c.dtype(0), std::nullopt);
+  if (x->size() < 2 || !unify((*x)[x->size() - 1], (*x)[x->size() - 2])) return c.fail("needs square matrices, got {}", print(*x));
+  return c.set(0, c.dtype(0), Dims(x->begin(), x->end() - 2));
+}
+
+Status infer_eye_like(Context& c) {
+  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", c.dtype(0)));
+  const Dims* x = c.dims(0);
+  if (!x) return c.set(0, dtype, std::nullopt);
+  if (x->size() != 2) return c.fail("needs a matrix, got {}", print(*x));
+  return c.set(0, dtype, *x);
+}
+
+Status infer_random(Context& c) {
+  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", DType::kFloat32));
+  const auto shape = c.node().integers("shape");
+  return c.set(0, dtype, Dims(shape.begin(), shape.end()));
+}
+
+Status infer_random_like(Context& c) {
+  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", c.dtype(0)));
+  return c.set(0, dtype, c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt);
+}
+
+Status infer_multinomial(Context& c) {
+  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", DType::kInt32));
+  if (dtype != DType::kInt32 && dtype != DType::kInt64) return c.fail("dtype is {}, it must be i32 or i64", dtype_name(dtype));
+  const Dims* x = c.dims(0);
+  if (x && x->size() != 2) return c.fail("needs [batch, classes], got {}", print(*x));
+  const Dim batch = x ? (*x)[0] : c.unknown_dim();
+  return c.set(0, dtype, Dims{batch, c.node().integer("sample_size", 1)});
+}
+
+constexpr OpRules kRows[] = {
+    {Op::kAcos, infer_unary, nullptr},
+    {Op::kAcosh, infer_unary, nullptr},
+    {Op::kAsin, infer_unary, nullptr},
+    {Op::kAsinh, infer_unary, nullptr},
+    {Op::kAtan, infer_unary, nullptr},
+    {Op::kAtanh, infer_unary, nullptr},
+    {Op::kBernoulli, infer_random_like, nullptr},
+    {Op::kBitShift, infer_bits, nullptr},
+    {Op::kBitwiseAnd, infer_bits, nullptr},
+    {Op::kBitwiseNot, infer_bits, nullptr},
+    {Op::kBitwiseOr, infer_bits, nullptr},
+    {Op::kBitwiseXor, infer_bits, nullptr},
+    {Op::kBlackmanWindow, infer_window, nullptr},
+    {Op::kCelu, infer_unary, nullptr},
+    {Op::kCosh, infer_unary, nullptr},
+    {Op::kCumProd, infer_cumsum, nullptr},
+    {Op::kDFT, infer_dft, nullptr},
+    {Op::kDet, infer_det, nullptr},
+    {Op::kEinsum, infer_einsum, nullptr},
+    {Op::kEyeLike, infer_eye_like, nullptr},
+    {Op::kHammingWindow, infer_window, nullptr},
+    {Op::kHannWindow, infer_window, nullptr},
+    {Op::kMelWeightMatrix, infer_mel_weight_matrix, nullptr},
+    {Op::kMish, infer_unary, nullptr},
+    {Op::kMultinomial, infer_multinomial, nullptr},
+    {Op::kPRelu, infer_prelu, nullptr},
+    {Op::kRandomNormal, infer_random, nullptr},
+    {Op::kRandomNormalLike, infer_random_like, nullptr},
+    {Op::kRandomUniform, infer_random, nullptr},
+    {Op::kRandomUniformLike, infer_random_like, nullptr},
+    {Op::kSTFT, infer_stft, nullptr},
+    {Op::kSelu, infer_unary, nullptr},
+    {Op::kShrink, infer_unary, nullptr},
+    {Op::kSinh, infer_unary, nullptr},
+    {Op::kSoftsign, infer_unary, nullptr},
+    {Op::kTan, infer_unary, nullptr},
+    {Op::kThresholdedRelu, infer_unary, nullptr},
+};
+
+}  // namespace
+
+Result<DType> dtype_attribute(const Context& c, std::string_view key, DType fallback) {
+  const std::string name = c.node().text(key, "");
+  if (name.empty()) return fallback;
+  const auto dtype = find_dtype(name);
+  if (!dtype) return c.fail("attribute '{}' is '{}', it must name a dtype such as f32", key, name);
+  return *dtype;
+}
+
+std::span<const OpRules> math_rules() { return kRows; }
 
 }  // namespace serin::graph

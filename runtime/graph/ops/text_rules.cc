@@ -1,9 +1,85 @@
-// text_rules.cc: shape rules of one family: strings.
+// text_rules.cc: shape rules of one family: strings. How many strings come out depends on what is in them: the bounds below do not.
+
+#include <algorithm>
 
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
+namespace {
 
-std::span<const OpRules> text_rules() { return {}; }
+Status require_strings(const Context& c) {
+  for (size_t i = 0; i < c.operands(); ++i) {
+    if (c.dtype(i) != DType::kString && c.dtype(i) != DType::kUndefined)
+      return c.fail("operand {} is {}, it must be strings", i, dtype_name(c.dtype(i)));
+  }
+  return {};
+}
+
+Status infer_string_concat(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  return infer_arithmetic(c);
+}
+
+Status infer_regex_full_match(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  return infer_predicate(c);
+}
+
+/// [c] or [1, c]; at least one string stays, an empty one if need be.
+Status infer_string_normalizer(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  const Dims* x = c.dims(0);
+  if (!x) return c.set(0, DType::kString, std::nullopt);
+  if (x->size() != 1 && !(x->size() == 2 && unify(x->front(), 1))) return c.fail("needs [c] or [1,c], got {}", print(*x));
+  Dims y = *x;
+  y.back() = c.unknown_dim(max(x->back(), 1));
+  return c.set(0, DType::kString, std::move(y));
+}
+
+/// The most parts that any of the strings can have, once they are known: one more than the delimiters that fit.
+std::optional<Dim> most_parts(const Context& c) {
+  const ConstantPtr x = c.constant(0);
+  if (!x || x->dtype != DType::kString) return std::nullopt;
+  const size_t delimiter = std::max<size_t>(1, c.node().text("delimiter", "").size());
+  size_t longest = 0;
+  for (const std::string& text : x->strings) longest = std::max(longest, text.size());
+  auto parts = static_cast<int64_t>(longest / delimiter) + 1;
+  const int64_t limit = c.node().integer("maxsplit", -1);
+  if (limit >= 0) parts = std::min(parts, std::min(limit, parts) + 1);
+  return x->strings.empty() ? 0 : parts;
+}
+
+Status infer_string_split(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  const Dims* x = c.dims(0);
+  if (c.results() > 1) SERIN_CHECK(c.set(1, DType::kInt64, x ? std::optional(*x) : std::nullopt));
+  if (!x) return c.set(0, DType::kString, std::nullopt);
+  Dims parts = *x;
+  parts.push_back(c.unknown_dim(most_parts(c)));
+  return c.set(0, DType::kString, std::move(parts));
+}
+
+Status infer_tf_idf_vectorizer(Context& c) {
+  const auto columns = c.node().integers("ngram_indexes");
+  int64_t width = 0;
+  for (const int64_t column : columns) {
+    if (column < 0 || column >= kMaxElements) return c.fail("ngram_indexes has {}", column);
+    width = std::max(width, column + 1);
+  }
+  const Dims* x = c.dims(0);
+  if (!x) return c.set(0, DType::kFloat32, std::nullopt);
+  if (x->empty() || x->size() > 2) return c.fail("needs [c] or [n,c], got {}", print(*x));
+  return c.set(0, DType::kFloat32, x->size() == 1 ? Dims{width} : Dims{x->front(), width});
+}
+
+constexpr OpRules kRows[] = {
+    {Op::kRegexFullMatch, infer_regex_full_match, nullptr},    {Op::kStringConcat, infer_string_concat, nullptr},
+    {Op::kStringNormalizer, infer_string_normalizer, nullptr}, {Op::kStringSplit, infer_string_split, nullptr},
+    {Op::kTfIdfVectorizer, infer_tf_idf_vectorizer, nullptr},
+};
+
+}  // namespace
+
+std::span<const OpRules> text_rules() { return kRows; }
 
 }  // namespace serin::graph

@@ -1,0 +1,23 @@
+// text_families.h: the reference kernels of the text family, by file; text_table.cc gives them their names.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "kernels/ref/generic.h"
+
+namespace serin::kernels::ref {
+
+inline std::span<const std::string> strings_of(const TensorView& x) { return x.span<const std::string>(); }
+
+// text_strings.cc
+Prepared string_concat(const GenericDesc& desc, std::string& why);
+Prepared string_split(const GenericDesc& desc, std::string& why);
+// text_regex.cc
+Prepared regex_full_match(const GenericDesc& desc, std::string& why);
+// text_normalizer.cc
+Prepared string_normalizer(const GenericDesc& desc, std::string& why);
+// text_tfidf.cc
+Prepared tf_idf_vectorizer(const GenericDesc& desc, std::string& why);
+
+}  // namespace serin::kernels::ref
