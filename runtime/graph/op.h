@@ -10,17 +10,34 @@
 //   Squeeze, Unsqueeze   axes (operand 1)
 //   Slice                starts, ends, axes, steps (operands 1..4)
 //   Split                axis = 0, split: sizes (operand 1); without them equal parts, the last one smaller
-//   Pad                  pads: begins, then ends (operand 1); value: a number (operand 2); axes; mode = "constant" | "reflect" | "edge" | "wrap"
+//   Pad                  pads: begins, then ends (operand 1); value: a number (operand 2); axes (operand 3); mode = "constant" | "reflect" | "edge" | "wrap"
 //   ConstantOfShape      value: a constant of one element (absent: f32 zero)
 //   Conv, *Pool          strides, dilations, pads, group, kernel_shape, auto_pad, ceil_mode, count_include_pad: as ONNX has them;
 //                        ops/window.h resolves them into one explicit form
 //   Swish                alpha = 1: x * sigmoid(alpha x).   Gelu   approximate = "none" | "tanh"
+//   Attention            as ONNX has it, and masked_to_zero = 1: a query that may look at nothing gives zeros, not NaN
 //   If                   operands: condition, then what the bodies read. Both bodies have exactly those (without the condition) as inputs.
 //   Loop                 operands: trip count or none, condition or none, the `carried` (attribute) values, then what the body reads.
 //                        Body inputs: iteration, condition, carried, read. Body outputs: condition, carried, scanned. Outputs: carried, scanned.
+//   Scan                 operands: lengths or none (only where batched = 1), the `carried` values, the `scanned` ones, then what the body reads.
+//                        Body inputs: carried, one slice of each scanned, read. Body outputs: carried, one slice of each result.
+//                        input_axes, input_directions, output_axes, output_directions; batched = 1: axis 0 of all is a batch, scanned along 1
+//   SequenceMap          operands: `mapped` of them, of which sequences are walked and tensors repeated, then what the body reads
+//   SequenceEmpty        dtype as in Cast.   Optional   without operand: kind = "tensor" | "sequence", dtype
 //
 // Fused operators exist after passes only:
 //
+//   Pointwise(x...)                                     a chain of functions of single elements; attributes: passes/fuse_pointwise.cc
+//   quantised tensors (passes/quantise_*.cc); a number x is given as q, scale, zero point, and channels_last = 1 says [n, spatial..., c]:
+//     QLinearConv(..., residual, scale, zero, y2 scale, y2 zero)   more than ONNX's nine: y2 = act2(y + residual), quantised again; activation and
+//                                                                  sum_activation are "" or "Relu"
+//     QuantizedBinary(a..., b..., y scale, y zero)      function = "Add" | "Mul", activation
+//     QuantizedConcat(y scale, y zero, x...)            axis
+//     QuantizedGlobalAveragePool(x..., y scale, y zero)
+//     QuantizedLookup(x, table)                         y = table[x], for what is a function of one element
+//     QuantizedMatMul(a..., b..., bias, y scale, y zero)   b [k, n]; without y scale the result is f32; activation
+//     QuantizedMaxPool(x)                               attributes of MaxPool
+//     DynamicQuantizeMatMul(a, b, b scale, b zero, bias)   f32: a is quantised as DynamicQuantizeLinear does, the product scaled back; activation
 //   FusedConv(x, w, bias or none, residual or none)     y = act(Conv(x, w) + bias + residual), attributes of Conv
 //   FusedMatMul(a, b, bias or none, residual or none)   y = act(a b + bias + residual), with transA and transB swapping the last two axes;
 //                                                       no scale (Gemm's alpha and beta are folded into constants before)
@@ -47,7 +64,7 @@ namespace serin::graph {
   X(HardSwish, 1, 1, 1) X(Identity, 1, 1, 1) X(If, 1, -1, -1) X(IsInf, 1, 1, 1) X(IsNaN, 1, 1, 1) X(LayerNormalization, 2, 3, 1) \
   X(LeakyRelu, 1, 1, 1) X(Less, 2, 2, 1) X(LessOrEqual, 2, 2, 1) X(Log, 1, 1, 1) X(LogSoftmax, 1, 1, 1) X(Loop, 2, -1, -1) \
   X(MatMul, 2, 2, 1) X(Max, 1, -1, 1) X(MaxPool, 1, 1, 1) X(Mean, 1, -1, 1) X(Min, 1, -1, 1) X(Mod, 2, 2, 1) X(Mul, 2, 2, 1) \
-  X(Neg, 1, 1, 1) X(NonZero, 1, 1, 1) X(Not, 1, 1, 1) X(Or, 2, 2, 1) X(Pad, 1, 3, 1) X(Pow, 2, 2, 1) X(Range, 3, 3, 1) \
+  X(Neg, 1, 1, 1) X(NonZero, 1, 1, 1) X(Not, 1, 1, 1) X(Or, 2, 2, 1) X(Pad, 1, 4, 1) X(Pow, 2, 2, 1) X(Range, 3, 3, 1) \
   X(Reciprocal, 1, 1, 1) X(ReduceL1, 1, 2, 1) X(ReduceL2, 1, 2, 1) X(ReduceMax, 1, 2, 1) X(ReduceMean, 1, 2, 1) \
   X(ReduceMin, 1, 2, 1) X(ReduceProd, 1, 2, 1) X(ReduceSum, 1, 2, 1) X(ReduceSumSquare, 1, 2, 1) X(Relu, 1, 1, 1) \
   X(Reshape, 2, 2, 1) X(Round, 1, 1, 1) X(Shape, 1, 1, 1) X(Sigmoid, 1, 1, 1) X(Sign, 1, 1, 1) X(Sin, 1, 1, 1) X(Size, 1, 1, 1) \
@@ -74,7 +91,7 @@ namespace serin::graph {
   X(MaxPoolWithIndices, 1, 1, 2) X(MaxRoiPool, 2, 2, 1) X(MaxUnpool, 2, 3, 1) X(Resize, 1, 4, 1) X(RoiAlign, 3, 3, 1) \
   X(SpaceToDepth, 1, 1, 1) \
   /* quant */ X(ConvInteger, 2, 4, 1) X(DequantizeLinear, 2, 3, 1) X(DynamicQuantizeLinear, 1, 1, 3) X(MatMulInteger, 2, 4, 1) \
-  X(MatMulNBits, 3, 6, 1) X(QLinearConv, 8, 9, 1) X(QLinearMatMul, 8, 8, 1) X(QuantizeLinear, 2, 3, 1) \
+  X(MatMulNBits, 3, 6, 1) X(QLinearConv, 8, 14, 1) X(QLinearMatMul, 8, 8, 1) X(QuantizeLinear, 2, 3, 1) \
   /* recurrent */ X(Attention, 3, 7, -1) X(CausalConvWithState, 2, 4, 2) X(FlexAttention, 3, 3, 1) X(GRU, 3, 6, -1) \
   X(LinearAttention, 3, 6, 2) X(LSTM, 3, 8, -1) X(RNN, 3, 6, -1) X(RotaryEmbedding, 3, 4, 1) \
   /* text */ X(RegexFullMatch, 1, 1, 1) X(StringConcat, 2, 2, 1) X(StringNormalizer, 1, 1, 1) X(StringSplit, 1, 1, 2) \
@@ -86,7 +103,9 @@ namespace serin::graph {
   /* dynamic */ X(ConcatFromSequence, 1, 1, 1) X(Optional, 0, 1, 1) X(OptionalGetElement, 1, 1, 1) X(OptionalHasElement, 0, 1, 1) \
   X(Scan, 1, -1, -1) X(SequenceAt, 2, 2, 1) X(SequenceConstruct, 1, -1, 1) X(SequenceEmpty, 0, 0, 1) X(SequenceErase, 1, 2, 1) \
   X(SequenceInsert, 2, 3, 1) X(SequenceLength, 1, 1, 1) X(SequenceMap, 1, -1, -1) X(SplitToSequence, 1, 2, 1) \
-  X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
+  X(DynamicQuantizeMatMul, 3, 5, 1) X(QuantizedBinary, 8, 8, 1) X(QuantizedConcat, 5, -1, 1) X(QuantizedGlobalAveragePool, 5, 5, 1) \
+  X(QuantizedLookup, 2, 2, 1) X(QuantizedMatMul, 6, 9, 1) X(QuantizedMaxPool, 1, 1, 1) \
+  X(Pointwise, 1, -1, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
 // clang-format on
 
 enum class Op : uint16_t {

@@ -1,0 +1,58 @@
+// attention.h: what one Attention is asked to do, for every backend: y = softmax(softcap(scale q k') + mask) v, head by head.
+//
+//   q 4-D [batch, q_heads, q_len, head]   or 3-D [batch, q_len, q_heads * head] (with the head counts as attributes)
+//   k     [batch, kv_heads, kv_len, head] or     [batch, kv_len, kv_heads * head]; v likewise with v_head. Query head h reads kv head
+//         h / (q_heads / kv_heads)
+//   mask  broadcasts to [batch, q_heads, q_len, total]: bool (false: not looked at) or added; shorter than total: nothing beyond its end is looked at
+//   past_key, past_value  [batch, kv_heads, past, head]: stand before k and v; total = past + kv_len
+//   nonpad [batch]: how many keys of each sample count
+//
+// Beside ONNX's attributes: masked_to_zero = 1: a query that may look at nothing gives zeros (torch's meaning); else NaN (ONNX's).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kernels/backend.h"
+
+namespace serin::kernels {
+
+struct AttentionOperands {
+  enum : size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad };
+  enum : size_t { kY, kPresentKey, kPresentValue, kScores };
+};
+
+/// What does not change from run to run.
+struct AttentionOp {
+  bool flat = false;  ///< 3-D operands
+  int64_t q_heads = 0, kv_heads = 0, head = 0, v_head = 0;
+  double scale = 1, softcap = 0;
+  bool causal = false, masked_to_zero = false;
+  int64_t scores_mode = 0;  ///< what output 3 shows: 0 q k', 1 after softcap, 2 after the mask, 3 after softmax
+};
+
+/// Nothing, with the reason in `why`, where attributes or shapes contradict each other.
+std::optional<AttentionOp> attention_of(const Attributes& attributes, std::span<const TensorDesc> inputs,
+                                        std::span<const TensorDesc> outputs, std::string& why);
+
+/// Where the vectors of one operand lie: element (batch, head, row, i) at batch * b + head * h + row * r + i.
+struct HeadStrides {
+  int64_t b = 0, h = 0, r = 0;
+};
+
+/// The sizes of one run.
+struct AttentionRun {
+  int64_t batch, q_len, kv_len, past, total;
+  HeadStrides q, k, v, y, past_k, past_v, present_k, present_v;
+
+  AttentionRun(const AttentionOp& op, std::span<const TensorView> in);
+};
+
+/// Strides of the mask over [batch, head, query], 0 where it is broadcast; its columns lie side by side.
+struct MaskStrides {
+  int64_t b = 0, h = 0, q = 0, columns = 0;
+  MaskStrides() = default;
+  MaskStrides(const Shape& mask, const AttentionOp& op, const AttentionRun& run);
+};
+
+}  // namespace serin::kernels
