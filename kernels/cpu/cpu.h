@@ -27,7 +27,9 @@ Prepared channel_blocks(const Simd& simd, const OpDesc& desc, PrepareContext& co
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// The same two, for those shapes only for which they are faster than oneDNN.
 Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-Prepared matmul_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared matmul_fast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Generic, where it is Attention.
+Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared reduce(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared softmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

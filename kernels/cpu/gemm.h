@@ -1,14 +1,19 @@
-// gemm.h: matrix multiplication in f32 over a packed B; the inner loop is kernels/cpu/simd/gemm.h.
+// gemm.h: matrix multiplication in f32 over a packed B; the inner loop is kernels/cpu/simd/dense_gemm.h.
 //
-// B is packed into panels of simd.panel_width columns: [panel][k][panel_width], zeros past the last column. A is read as it lies, by strides.
+// B is packed into panels of loops.panel_width columns: [panel][k][panel_width], zeros past the last column. A is read as it lies, by strides.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/backend.h"
+#include "kernels/cpu/simd/dense.h"
 #include "kernels/cpu/simd/simd.h"
 
 namespace serin::kernels::cpu {
+
+/// The loops for the instruction set of `simd`.
+const DenseLoops& dense_for(const Simd& simd);
 
 /// A view of a matrix: element (i, j) is at data[i * row + j * column].
 struct MatrixView {
@@ -17,10 +22,11 @@ struct MatrixView {
 };
 
 /// Floats of the packed form of b [k, n].
-int64_t packed_size(const Simd& simd, int64_t k, int64_t n);
-void pack_b(const Simd& simd, MatrixView b, int64_t k, int64_t n, float* packed);
+int64_t packed_size(const DenseLoops& loops, int64_t k, int64_t n);
+void pack_b(const DenseLoops& loops, MatrixView b, int64_t k, int64_t n, float* packed);
 
-/// y [m, n] with rows y_row apart = a [m, k] * packed b [k, n].
-void gemm(const Simd& simd, int64_t m, int64_t n, int64_t k, MatrixView a, const float* packed, float* y, int64_t y_row);
+/// y [m, n] with rows y_row apart = a [m, k] * packed b [k, n], finished where `finish` is not null. On all workers of the stream.
+void gemm(const Stream& stream, const DenseLoops& loops, int64_t m, int64_t n, int64_t k, MatrixView a, const float* packed, float* y,
+          int64_t y_row, const GemmFinish* finish);
 
 }  // namespace serin::kernels::cpu

@@ -58,7 +58,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{ref_row(ref::select)},                                                                                  // Select
       Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                                           // Cast
       conv_rows(simd, onednn.conv),                                                                                // Conv
-      around({simd("matmul_f32_panels", cpu::matmul_small)}, onednn.matmul,
+      around({simd("matmul_f32_panels", cpu::matmul_fast)}, onednn.matmul,
              {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),                                    // MatMul
       Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), ref_row(ref::pool)},        // Pool
       Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
@@ -72,7 +72,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{ref_row(ref::arg_max)},                                                                               // ArgMax
       Rows{ref_row(ref::non_zero)},                                                                              // NonZero
       Rows{ref_row(ref::cum_sum)},                                                                               // CumSum
-      Rows{ref_row(ref::generic)},                                                                               // Generic
+      Rows{simd("attention_f32", cpu::attention), ref_row(ref::generic)},                                                                               // Generic
       Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                       // ChannelBlocks
   };
 }
@@ -89,12 +89,12 @@ KernelTable reference_table() {
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string* note) {
   if (options.reference_only) {
     if (note) *note = "cpu ref";
-    return std::make_unique<Backend>("cpu ref", reference_table());
+    return std::make_unique<Backend>("cpu ref", reference_table(), 0, ref::knows_generic);
   }
   const std::string name = "cpu " + std::string(isa_name(options.isa));
   const onednn::Loaded loaded = onednn::load(options, simd_for(options.isa));
   if (note) *note = name + ", " + loaded.note;
-  return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin), simd_for(options.isa).blocked->width);
+  return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin), simd_for(options.isa).blocked->width, ref::knows_generic);
 }
 
 }  // namespace serin::kernels
