@@ -3,7 +3,9 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/image.h"
 #include "kernels/cpu/onednn_loader.h"
+#include "kernels/cpu/quant.h"
 #include "kernels/cpu/simd/blocked.h"
 #include "kernels/ref/ref.h"
 
@@ -21,6 +23,18 @@ const cpu::Simd& simd_for(Isa isa) {
   if (isa == Isa::kAvx2) return cpu::kSimdAvx2;
 #endif
   return cpu::kSimdPortable;
+}
+
+/// The loops over bytes have an instruction set of their own.
+KernelRow quantised_row(Isa isa) {
+  const cpu::Quant* quant = &cpu::kQuantPortable;
+  std::string name = "quant_scalar";
+#if defined(__x86_64__)
+  const bool vnni = isa == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni");
+  if (isa != Isa::kScalar) quant = vnni ? &cpu::kQuantAvx512Vnni : &cpu::kQuantAvx2;
+  if (isa != Isa::kScalar) name = vnni ? "quant_avx512_vnni" : "quant_avx2";
+#endif
+  return {name, [quant](const OpDesc& desc, PrepareContext& context, std::string& why) { return cpu::quantised(*quant, desc, context, why); }};
 }
 
 KernelRow ref_row(RefFn prepare) { return {"ref", prepare}; }
@@ -67,12 +81,12 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                   // BatchNorm
       Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},                                 // StridedCopy
       Rows{ref_row(ref::concat)},                                                                                // Concat
-      Rows{ref_row(ref::pad)},                                                                                   // Pad
+      Rows{simd("pad", cpu::pad), ref_row(ref::pad)},                                                                                   // Pad
       Rows{ref_row(ref::gather)},                                                                                // Gather
       Rows{ref_row(ref::arg_max)},                                                                               // ArgMax
       Rows{ref_row(ref::non_zero)},                                                                              // NonZero
       Rows{ref_row(ref::cum_sum)},                                                                               // CumSum
-      Rows{simd("attention_f32", cpu::attention), ref_row(ref::generic)},                                                                               // Generic
+      Rows{quantised_row(isa), simd("attention_f32", cpu::attention), simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},                                                                               // Generic
       Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                       // ChannelBlocks
   };
 }

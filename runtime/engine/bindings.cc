@@ -13,7 +13,7 @@ namespace {
 std::string_view protocol_name(DType dtype) {
   constexpr std::array<std::string_view, 15> kNames = {"?",      "BOOL",   "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16",
                                                        "UINT32", "UINT64", "FP16", "BF16",  "FP32",  "FP64",  "BYTES"};
-  return kNames[static_cast<size_t>(dtype)];
+  return static_cast<size_t>(dtype) < kNames.size() ? kNames[static_cast<size_t>(dtype)] : dtype_name(dtype);  // the protocol has no narrow types
 }
 
 class Matcher {
@@ -25,7 +25,7 @@ class Matcher {
     if (request_.shape.rank() != model_.dims.size()) return mismatch();
     for (size_t axis = 0; axis < model_.dims.size(); ++axis) {
       const int64_t size = request_.shape[axis];
-      if (size < 1) return mismatch("", ": dimension " + std::to_string(axis) + " must be at least 1");
+      if (size < 0) return mismatch("", ": dimension " + std::to_string(axis) + " is negative");
       const auto symbol = model_.dims[axis].symbol_name();
       if (!symbol) continue;
       const auto [bound, fresh] = bindings.emplace(*symbol, size);

@@ -74,6 +74,28 @@ TEST(Tensor, DoublesStringsAndNothing) {
   EXPECT_EQ((*nothing)->elements(), 0);
 }
 
+TEST(Tensor, NarrowTypesLiePackedInFilesAndApartInMemory) {
+  const auto raw = read_tensor(header(22, {5}).bytes(9, "\x9e\x70\x0f"));  // i4: -2 -7 0 7 -1
+  ASSERT_TRUE(raw) << raw.error().message;
+  EXPECT_THAT((*raw)->span<int8_t>(), ElementsAre(-2, -7, 0, 7, -1));
+  const auto typed = read_tensor(header(21, {3}).bytes(5, varints({0x9e, 0x0f})));  // u4
+  ASSERT_TRUE(typed) << typed.error().message;
+  EXPECT_THAT((*typed)->span<uint8_t>(), ElementsAre(14, 9, 15));
+  const auto quarters = read_tensor(header(26, {6}).bytes(9, "\xe4\x02"));  // i2: 0 1 -2 -1 -2 0
+  ASSERT_TRUE(quarters) << quarters.error().message;
+  EXPECT_THAT((*quarters)->span<int8_t>(), ElementsAre(0, 1, -2, -1, -2, 0));
+  const auto floats = read_tensor(header(17, {2}).bytes(9, "\x7f\x80"));  // e4m3fn: whole bytes
+  ASSERT_TRUE(floats) << floats.error().message;
+  EXPECT_THAT((*floats)->span<uint8_t>(), ElementsAre(0x7f, 0x80));
+}
+
+TEST(Tensor, NarrowTypesAreCounted) {
+  EXPECT_THAT(tensor_error(header(22, {5}).bytes(9, "ab")), HasSubstr("needs 3 bytes, raw_data has 2"));
+  EXPECT_THAT(tensor_error(header(22, {5}).bytes(9, "abcd")), HasSubstr("needs 3 bytes, raw_data has 4"));
+  EXPECT_THAT(tensor_error(header(25, {9}).bytes(5, varints({1, 2}))), HasSubstr("needs 3 elements, 2 are there"));
+  EXPECT_THAT(tensor_error(header(22, {int64_t{1} << 62}).bytes(9, "ab")), HasSubstr("raw_data has 2"));
+}
+
 TEST(Tensor, AnyByteOtherThanZeroIsTrue) {
   const auto bools = read_tensor(header(9, {3}).bytes(9, std::string("\0\x01\x7f", 3)));
   ASSERT_TRUE(bools) << bools.error().message;

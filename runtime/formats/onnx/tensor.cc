@@ -10,6 +10,8 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/narrow.h"
+
 namespace serin::formats::onnx {
 namespace {
 
@@ -55,16 +57,6 @@ constexpr std::array<DataType, 27> kDataTypes{{
 }};
 
 Error corrupt(std::string what) { return Error{Code::kCorrupt, std::move(what)}; }
-
-Result<Shape> shape_from(const std::vector<int64_t>& dims) {
-  if (!Shape::fits(dims.size()))
-    return Error{Code::kUnsupported, fmt::format("has {} dimensions, more than {}", dims.size(), Shape::kMaxRank)};
-  const Shape shape{std::span<const int64_t>(dims)};
-  if (std::ranges::any_of(dims, [](int64_t dim) { return dim < 0; }))
-    return corrupt(fmt::format("shape {} has a negative dimension", shape.str()));
-  if (!shape.checked_elements()) return corrupt(fmt::format("shape {} has more elements than 64 bits can count", shape.str()));
-  return shape;
-}
 
 /// Only 0 and 1 are bool; anything else would be undefined behaviour in the kernel that reads it.
 void normalise_bools(std::byte* memory, size_t count) {
@@ -141,6 +133,18 @@ void store_typed(const TypedElements& elements, DType dtype, std::byte* memory) 
   }
 }
 
+/// Elements of four or two bits lie in files with no gaps between them, in every field.
+bool is_packed(DType dtype) { return kernels::is_narrow(dtype) && kernels::dtype_bits(dtype) < 8; }
+
+/// Gives each of the packed elements at the beginning of `memory` a byte of its own, from the last one on.
+void spread(DType dtype, std::byte* memory, size_t elements) {
+  const auto bits = static_cast<size_t>(kernels::dtype_bits(dtype)), per_byte = 8 / bits;
+  for (size_t i = elements; i-- > 0;) {
+    const auto byte = static_cast<uint8_t>(memory[i / per_byte]);
+    memory[i] = std::byte{kernels::narrow_byte(dtype, static_cast<uint8_t>(byte >> (i % per_byte * bits)))};
+  }
+}
+
 }  // namespace
 
 Result<DType> dtype_from(int64_t data_type) {
@@ -149,6 +153,33 @@ Result<DType> dtype_from(int64_t data_type) {
   const DataType& type = kDataTypes[static_cast<size_t>(data_type)];
   if (type.dtype == DType::kUndefined) return Error{Code::kUnsupported, fmt::format("element type {} is not supported", type.name)};
   return type.dtype;
+}
+
+Result<DType> dtype_named(std::string_view name) {
+  const auto same = [&](const DataType& type) {
+    return std::ranges::equal(type.name, name, [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); });
+  };
+  const auto found = std::ranges::find_if(kDataTypes, same);
+  if (found == kDataTypes.end()) return corrupt(fmt::format("element type '{}' does not exist", name));
+  return dtype_from(found - kDataTypes.begin());
+}
+
+Result<Shape> shape_from(const std::vector<int64_t>& dims) {
+  if (!Shape::fits(dims.size()))
+    return Error{Code::kUnsupported, fmt::format("has {} dimensions, more than {}", dims.size(), Shape::kMaxRank)};
+  const Shape shape{std::span<const int64_t>(dims)};
+  if (std::ranges::any_of(dims, [](int64_t dim) { return dim < 0; }))
+    return corrupt(fmt::format("shape {} has a negative dimension", shape.str()));
+  if (!shape.checked_elements()) return corrupt(fmt::format("shape {} has more elements than 64 bits can count", shape.str()));
+  return shape;
+}
+
+Result<graph::ConstantPtr> TensorReader::read_shared(const TensorProto& tensor) {
+  const auto known = shared_.find(&tensor);
+  if (known != shared_.end()) return known->second;
+  auto constant = read(tensor);
+  if (constant) shared_.emplace(&tensor, *constant);
+  return constant;
 }
 
 Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
@@ -161,6 +192,8 @@ Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
   if (__builtin_mul_overflow(elements, dtype_size(dtype), &bytes))
     return corrupt(fmt::format("shape {} has more bytes than 64 bits can count", shape.str()));
 
+  const size_t stored = is_packed(dtype) ? kernels::packed_bytes(dtype, elements) : elements;  // units of a typed field
+  const size_t stored_bytes = is_packed(dtype) ? stored : bytes;
   const Field field = kDataTypes[static_cast<size_t>(tensor.data_type)].field;
   const bool external = tensor.data_location == 1;
   if (tensor.data_location < 0 || tensor.data_location > 1)
@@ -173,16 +206,16 @@ Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
         fmt::format("has its elements in a field that {} elements do not go in", kDataTypes[static_cast<size_t>(tensor.data_type)].name));
   if (dtype == DType::kString && (tensor.raw || external)) return corrupt("has strings as raw bytes");
 
-  if (tensor.raw && tensor.raw->size() != bytes)
+  if (tensor.raw && tensor.raw->size() != stored_bytes)
     return corrupt(
-        fmt::format("shape {} of {} needs {} bytes, raw_data has {}", shape.str(), dtype_name(dtype), bytes, tensor.raw->size()));
+        fmt::format("shape {} of {} needs {} bytes, raw_data has {}", shape.str(), dtype_name(dtype), stored_bytes, tensor.raw->size()));
   const TypedElements typed(tensor.body, field);
-  if (const size_t there = tensor.typed_fields ? typed.count() : 0; !tensor.raw && !external && there != elements)
-    return corrupt(fmt::format("shape {} needs {} elements, {} are there", shape.str(), elements, there));
+  if (const size_t there = tensor.typed_fields ? typed.count() : 0; !tensor.raw && !external && there != stored)
+    return corrupt(fmt::format("shape {} needs {} elements, {} are there", shape.str(), stored, there));
 
   std::optional<ExternalData::Window> window;
   if (external) {
-    SERIN_TRY(window, external_.find(tensor.external_data, bytes));
+    SERIN_TRY(window, external_.find(tensor.external_data, stored_bytes));
   }
 
   std::byte* memory = nullptr;
@@ -190,14 +223,15 @@ Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
   if (dtype == DType::kString) {
     constant->strings = typed.strings();
   } else if (window && bytes > 0) {
-    SERIN_CHECK(window->file->read(window->offset, {memory, bytes}));
+    SERIN_CHECK(window->file->read(window->offset, {memory, stored_bytes}));
   } else if (tensor.raw && bytes > 0) {
-    std::memcpy(memory, tensor.raw->data(), bytes);
+    std::memcpy(memory, tensor.raw->data(), stored_bytes);
     image_.release(*tensor.raw);
   } else if (bytes > 0) {
     store_typed(typed, dtype, memory);
   }
   if (dtype == DType::kBool) normalise_bools(memory, bytes);
+  if (is_packed(dtype)) spread(dtype, memory, elements);
   return graph::ConstantPtr(constant);
 }
 

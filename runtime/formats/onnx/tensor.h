@@ -11,8 +11,12 @@
 
 namespace serin::formats::onnx {
 
-/// kUnsupported naming the type ("int4", "complex64") where Serin has none for it, kCorrupt where ONNX has none either.
+/// kUnsupported naming the type ("complex64") where Serin has none for it, kCorrupt where ONNX has none either.
 Result<DType> dtype_from(int64_t data_type);
+Result<DType> dtype_named(std::string_view name);  ///< "FLOAT": as the oldest models say it
+
+/// kUnsupported: more dimensions than Serin has; kCorrupt: a negative one, or more elements than 64 bits can count.
+Result<Shape> shape_from(const std::vector<int64_t>& dims);
 
 /// Reads the tensors of one model. Each becomes memory of its own, aligned for every kernel, so that a weight can be freed alone once it is
 /// packed; the file's pages behind a large one are given back at once, so a tensor can be read only once.
@@ -23,12 +27,19 @@ class TensorReader {
 
   /// The error does not name the tensor: the caller knows what it is to the model.
   Result<graph::ConstantPtr> read(const TensorProto& tensor);
+  /// One that may be read again, because it is in a function: the same constant each time.
+  Result<graph::ConstantPtr> read_shared(const TensorProto& tensor);
+  /// Dense (sparse_tensor.cc). kTooLarge where all that the model's sparse tensors unfold to is more than kMaxUnfoldedBytes.
+  Result<graph::ConstantPtr> read(const SparseTensorProto& tensor);
+  static constexpr size_t kMaxUnfoldedBytes = size_t{2} << 30;
   /// kUnavailable where a file of external data was written to meanwhile.
   Status finish() const { return external_.unchanged(); }
 
  private:
   FileImage& image_;
   ExternalData external_;
+  std::map<const TensorProto*, graph::ConstantPtr> shared_;
+  size_t unfolded_bytes_ = 0;
 };
 
 }  // namespace serin::formats::onnx

@@ -1,6 +1,9 @@
 // Shape rules of convolutions and pools: x [n, c, spatial...], weight [o, c / group, kernel...].
 
+#include <algorithm>
+
 #include "runtime/graph/ops/families.h"
+#include "runtime/graph/ops/quant.h"
 #include "runtime/graph/ops/window.h"
 
 namespace serin::graph {
@@ -29,47 +32,70 @@ Status check_channels(const Context& c, const Dims& x, const Dims& w) {
   return {};
 }
 
-Status check_bias(const Context& c, const Dim& channels) {
-  const Dims* bias = c.dims(2);
+Status check_bias(const Context& c, const Dims* bias, const Dim& channels) {
   if (!bias || (bias->size() == 1 && unify((*bias)[0], channels))) return {};
   return c.fail("bias has shape {}, it needs [{}]", print(*bias), channels.str());
 }
 
+/// [n, spatial..., c] as [n, c, spatial...], and back.
+Dims channels_first(const Dims& dims) {
+  Dims result = dims;
+  std::rotate(result.begin() + 1, result.end() - 1, result.end());
+  return result;
+}
+Dims channels_last(const Dims& dims) {
+  Dims result = dims;
+  std::rotate(result.begin() + 1, result.begin() + 2, result.end());
+  return result;
+}
+
+/// The result's shape, channels first; nothing where the kernel's size is not known: only n and c are true then.
+Result<Dims> conv_dims(Context& c, const Dims& x, const Dims& w, const Dims* bias) {
+  if (x.size() < 3) return c.fail("input has shape {}, it needs a batch, channels and at least one spatial axis", print(x));
+  if (w.size() != x.size()) return c.fail("weight has rank {}, input has {}", w.size(), x.size());
+  SERIN_CHECK(check_channels(c, x, w));
+  SERIN_CHECK(check_bias(c, bias, w[0]));
+
+  std::vector<int64_t> kernel;
+  for (size_t axis = 2; axis < w.size(); ++axis) {
+    const auto size = w[axis].value();
+    if (!size) {
+      Dims dims = c.unknown_dims(x.size());
+      dims[0] = x[0];
+      dims[1] = w[0];
+      return dims;
+    }
+    if (*size < 1) return c.fail("weight has shape {}, the kernel is empty", print(w));
+    kernel.push_back(*size);
+  }
+  const auto declared = c.node().integers("kernel_shape");
+  if (!declared.empty() && declared != kernel) return c.fail("kernel_shape contradicts the weight's shape {}", print(w));
+  auto window = resolve_window(c.node(), std::span(x).subspan(2), std::move(kernel));
+  if (!window) return c.fail("{}", window.error().message);
+  Dims result{x[0], w[0]};
+  result.insert(result.end(), window->output.begin(), window->output.end());
+  return result;
+}
+
 }  // namespace
+
+Status infer_conv_of(Context& c, size_t x, size_t weight, size_t bias, DType to) {
+  const Dims* input = c.dims(x);
+  const Dims* filters = c.dims(weight);
+  const Dims* added = bias == kNoOperand ? nullptr : c.dims(bias);
+  if (!input || !filters) return c.set(0, to, std::nullopt);
+  const bool last = c.node().integer("channels_last", 0) != 0 && input->size() > 2;
+  SERIN_TRY(Dims result, conv_dims(c, last ? channels_first(*input) : *input, *filters, added));
+  return c.set(0, to, last ? channels_last(result) : std::move(result));
+}
 
 Status infer_conv(Context& c) {
   SERIN_CHECK(check_float(c));
   for (size_t i = 1; i < c.operands(); ++i) SERIN_CHECK(c.same_dtype(0, i));
-  const Dims* x = c.dims(0);
-  const Dims* w = c.dims(1);
-  if (!x || !w) return c.set(0, c.dtype(0), std::nullopt);
-  if (x->size() < 3) return c.fail("input has shape {}, it needs a batch, channels and at least one spatial axis", print(*x));
-  if (w->size() != x->size()) return c.fail("weight has rank {}, input has {}", w->size(), x->size());
-  SERIN_CHECK(check_channels(c, *x, *w));
-  SERIN_CHECK(check_bias(c, (*w)[0]));
-
-  std::vector<int64_t> kernel;
-  for (size_t axis = 2; axis < w->size(); ++axis) {
-    const auto size = (*w)[axis].value();
-    if (!size)
-      return c.set(0, c.dtype(0), [&] {
-        Dims dims = c.unknown_dims(x->size());
-        dims[0] = (*x)[0];
-        dims[1] = (*w)[0];
-        return dims;
-      }());
-    if (*size < 1) return c.fail("weight has shape {}, the kernel is empty", print(*w));
-    kernel.push_back(*size);
-  }
-  const auto declared = c.node().integers("kernel_shape");
-  if (!declared.empty() && declared != kernel) return c.fail("kernel_shape contradicts the weight's shape {}", print(*w));
-  auto window = resolve_window(c.node(), std::span(*x).subspan(2), std::move(kernel));
-  if (!window) return c.fail("{}", window.error().message);
-  Dims result{(*x)[0], (*w)[0]};
-  result.insert(result.end(), window->output.begin(), window->output.end());
-  if (const Dims* residual = c.dims(3); residual && residual->size() != result.size())
-    return c.fail("residual has shape {}, the result {}", print(*residual), print(result));
-  return c.set(0, c.dtype(0), std::move(result));
+  const Dims* residual = c.dims(3);
+  if (residual && c.dims(0) && residual->size() != c.dims(0)->size())
+    return c.fail("residual has shape {}, input has {}", print(*residual), print(*c.dims(0)));
+  return infer_conv_of(c, 0, 1, 2, c.dtype(0));
 }
 
 Status infer_pool(Context& c) {

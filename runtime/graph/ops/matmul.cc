@@ -1,6 +1,7 @@
 // Shape rules of matrix products. MatMul has NumPy's rules: leading axes broadcast, a vector is a row on the left and a column on the right.
 
 #include "runtime/graph/ops/families.h"
+#include "runtime/graph/ops/quant.h"
 
 namespace serin::graph {
 namespace {
@@ -28,6 +29,8 @@ Result<Dims> product_shape(const Context& c, Dims a, Dims b) {
 }
 
 }  // namespace
+
+Result<Dims> matmul_shape(const Context& c, const Dims& a, const Dims& b) { return product_shape(c, a, b); }
 
 Status infer_matmul(Context& c) {
   SERIN_CHECK(same_dtypes(c));

@@ -1,0 +1,97 @@
+// quant.cc: from names to the vector kernels of quantised tensors, and what these share: parameters that are known at load, packed weights.
+
+#include "kernels/cpu/quant.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/make_kernel.h"
+
+namespace serin::kernels::cpu {
+
+namespace {
+
+struct Row {
+  std::string_view name;
+  QuantPrepare prepare;
+};
+constexpr Row kRows[] = {
+    {"DequantizeLinear", dequantize_linear},
+    {"DynamicQuantizeMatMul", quant_matmul},
+    {"QLinearConv", quant_conv},
+    {"QuantizeLinear", quantize_linear},
+    {"QuantizedBinary", quant_binary},
+    {"QuantizedGlobalAveragePool", quant_global_average_pool},
+    {"QuantizedMatMul", quant_matmul},
+    {"QuantizedMaxPool", quant_max_pool},
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> quantised(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const std::string& name = std::get<Generic>(desc.op).name;
+  const auto row = std::ranges::find(kRows, name, &Row::name);
+  return row == std::end(kRows) ? refuse(why, "not an operator on quantised tensors") : row->prepare(quant, desc, context, why);
+}
+
+std::optional<float> known_scale(const OpDesc& desc, size_t i) {
+  if (!has_operand(desc, i)) return std::nullopt;
+  const TensorDesc& scale = desc.inputs[i];
+  if (!scale.constant || scale.dtype != DType::kFloat32 || scale.shape.elements() != 1) return std::nullopt;
+  return *static_cast<const float*>(scale.constant);
+}
+
+std::optional<int32_t> known_zero(const OpDesc& desc, size_t i) {
+  if (!has_operand(desc, i)) return 0;
+  const TensorDesc& zero = desc.inputs[i];
+  if (!zero.constant || !is_byte(zero.dtype) || zero.shape.elements() != 1) return std::nullopt;
+  if (zero.dtype == DType::kInt8) return *static_cast<const int8_t*>(zero.constant);
+  return *static_cast<const uint8_t*>(zero.constant);
+}
+
+std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu) {
+  const auto zero = known_zero(desc, zero_operand);
+  if (!zero || !is_byte(dtype)) return std::nullopt;
+  const bool is_signed = dtype == DType::kInt8;
+  const int32_t low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
+  return QuantTo{*zero, relu ? std::max(low, *zero) : low, high};
+}
+
+PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, PrepareContext& context) {
+  PackedWeight packed;
+  packed.n = layout.n;
+  packed.taps = layout.taps;
+  packed.steps = (layout.k + quant.group - 1) / quant.group;
+  const int64_t lanes = (layout.n + quant.lanes - 1) / quant.lanes * quant.lanes;
+  const int64_t column_bytes = layout.taps * packed.steps * 4;
+  packed.panel_bytes = quant.panel_width * column_bytes;
+
+  // Unsigned weights become signed by taking 128 off each; so does their zero point.
+  const auto elements = static_cast<size_t>(weight.shape.elements());
+  std::vector<int8_t> moved;
+  const auto* source = static_cast<const int8_t*>(weight.constant);
+  if (weight.dtype == DType::kUInt8) {
+    moved.assign(source, source + elements);
+    for (int8_t& each : moved) each = static_cast<int8_t>(each ^ 0x80);
+    source = moved.data();
+  }
+  packed.column_sums.assign(static_cast<size_t>(layout.n), 0);
+  for (int64_t j = 0; j < layout.n; ++j) {
+    int32_t sum = 0;
+    for (int64_t t = 0; t < layout.taps; ++t)
+      for (int64_t p = 0; p < layout.k; ++p) sum += source[t * layout.tap_step + p * layout.k_step + j * layout.n_step];
+    packed.column_sums[static_cast<size_t>(j)] = sum;
+  }
+  const std::string key = "quant" + std::to_string(quant.group) + "x" + std::to_string(quant.panel_width) + ":" +
+                          std::to_string(layout.taps) + "," + std::to_string(layout.k_step) + "," + std::to_string(layout.n_step) + "," +
+                          std::to_string(layout.tap_step);
+  packed.buffer = context.weights->get(weight.constant_id, key, static_cast<size_t>(lanes * column_bytes), [&](std::byte* data) {
+    for (int64_t j = 0; j < layout.n; j += quant.panel_width) {
+      quant.pack_panel(source + j * layout.n_step, layout.k_step, layout.n_step, layout.tap_step, layout.taps, layout.k,
+                       std::min(quant.panel_width, layout.n - j), data + j / quant.panel_width * packed.panel_bytes);
+    }
+  });
+  return packed;
+}
+
+}  // namespace serin::kernels::cpu

@@ -1,0 +1,56 @@
+// quant.h: the vector kernels of quantised tensors, by the name of the operator (kernels::Generic). Scales and zero points must be known at load; what
+// they do not do (other types, weights with zero points in convolutions) is left to the reference kernels.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/simd/quant.h"
+
+namespace serin::kernels::cpu {
+
+/// Any of them: the rows below, found by name.
+std::unique_ptr<Kernel> quantised(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+using QuantPrepare = std::unique_ptr<Kernel> (*)(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quant_matmul(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quant_global_average_pool(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quant_max_pool(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+// ---- what they share ----
+
+inline const Attributes& attributes_of(const OpDesc& desc) { return std::get<Generic>(desc.op).attributes; }
+inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
+inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
+
+/// Known at load, and one number.
+std::optional<float> known_scale(const OpDesc& desc, size_t i);
+std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 where the operand is absent
+/// y's type and zero point; nothing below it after a Relu.
+std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu);
+inline bool has_relu(const OpDesc& desc, std::string_view key) { return attributes_of(desc).text(key, "") == "Relu"; }
+
+/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, and what the zero points make of the sums.
+struct PackedWeight {
+  std::shared_ptr<const PackedWeights::Buffer> buffer;
+  int64_t n = 0, taps = 0, steps = 0;
+  int64_t panel_bytes = 0;  ///< of a whole panel
+  std::vector<int32_t> column_sums;
+
+  const void* panel(int64_t column, int64_t panel_width) const { return buffer->data + column / panel_width * panel_bytes; }
+};
+/// Where element (tap, k, column) of a weight lies.
+struct WeightLayout {
+  int64_t taps, k, n;
+  int64_t tap_step, k_step, n_step;
+};
+PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, PrepareContext& context);
+
+}  // namespace serin::kernels::cpu

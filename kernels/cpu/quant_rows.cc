@@ -1,0 +1,141 @@
+// quant_rows.cc: quantised tensors outside of products: to and from f32, sums of two, pools with the channels last.
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/quant.h"
+#include "kernels/indexing.h"
+#include "kernels/make_kernel.h"
+
+namespace serin::kernels::cpu {
+
+namespace {
+
+constexpr int64_t kPiece = int64_t{1} << 15;  // elements of a task
+
+/// f(begin, count) over pieces of `elements`.
+template <class F>
+void in_pieces(const Stream& stream, int64_t elements, F&& f) {
+  parallel_for(stream, (elements + kPiece - 1) / kPiece,
+               [&](int64_t task, int) { f(task * kPiece, std::min(kPiece, elements - task * kPiece)); });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (desc.inputs.size() < 2 || desc.outputs.size() != 1 || desc.inputs[0].dtype != DType::kFloat32) return refuse(why, "f32 only");
+  const auto scale = known_scale(desc, 1);
+  const auto to = known_target(desc, 2, desc.outputs[0].dtype, false);
+  if (!scale || !to || attributes_of(desc).has("precision")) return refuse(why, "not to bytes with one scale that is known at load");
+  return make_kernel([&quant, scale = *scale, to = *to](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const float* x = in[0].as<const float>();
+    uint8_t* y = out[0].as<uint8_t>();
+    in_pieces(stream, in[0].elements(), [&](int64_t begin, int64_t count) { quant.quantise(x + begin, y + begin, count, scale, to); });
+    return kOk;
+  });
+}
+
+std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (desc.inputs.size() < 2 || desc.outputs.size() != 1 || !is_byte(desc.inputs[0].dtype)) return refuse(why, "bytes only");
+  const auto scale = known_scale(desc, 1);
+  const auto zero = known_zero(desc, 2);
+  if (!scale || !zero || desc.outputs[0].dtype != DType::kFloat32) return refuse(why, "not to f32 with one scale that is known at load");
+  const bool is_signed = desc.inputs[0].dtype == DType::kInt8;
+  return make_kernel([&quant, is_signed, scale = *scale, zero = *zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const uint8_t* x = in[0].as<const uint8_t>();
+    float* y = out[0].as<float>();
+    in_pieces(stream, in[0].elements(),
+              [&](int64_t begin, int64_t count) { quant.dequantise(x + begin, is_signed, y + begin, count, scale, zero); });
+    return kOk;
+  });
+}
+
+std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (desc.inputs.size() != 8 || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
+  if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype) || attributes_of(desc).text("function", "Add") != "Add")
+    return refuse(why, "only sums of bytes");
+  if (!(desc.inputs[0].shape == desc.inputs[3].shape)) return refuse(why, "an operand is broadcast");
+  const auto a_scale = known_scale(desc, 1), b_scale = known_scale(desc, 4), y_scale = known_scale(desc, 6);
+  const auto a_zero = known_zero(desc, 2), b_zero = known_zero(desc, 5);
+  const auto to = known_target(desc, 7, desc.outputs[0].dtype, has_relu(desc, "activation"));
+  if (!a_scale || !b_scale || !y_scale || !a_zero || !b_zero || !to) return refuse(why, "a scale or zero point is not known at load");
+  QuantSum sum{};
+  sum.own_scale = *a_scale / *y_scale;
+  sum.residual_scale = *b_scale / *y_scale;
+  sum.residual_zero = *b_zero;
+  sum.to = *to;
+  const bool a_signed = desc.inputs[0].dtype == DType::kInt8, b_signed = desc.inputs[3].dtype == DType::kInt8;
+  return make_kernel([&quant, sum, a_signed, b_signed, a_zero = *a_zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const uint8_t *a = in[0].as<const uint8_t>(), *b = in[3].as<const uint8_t>();
+    uint8_t* y = out[0].as<uint8_t>();
+    in_pieces(stream, out[0].elements(),
+              [&](int64_t begin, int64_t count) { quant.sum(a + begin, b + begin, a_signed, b_signed, y + begin, count, sum, a_zero); });
+    return kOk;
+  });
+}
+
+std::unique_ptr<Kernel> quant_global_average_pool(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (desc.inputs.size() != 5 || desc.outputs.size() != 1 || !is_byte(desc.inputs[0].dtype)) return refuse(why, "bytes only");
+  const Shape& shape = desc.inputs[0].shape;
+  if (shape.rank() < 3 || attributes_of(desc).integer("channels_last", 0) == 0) return refuse(why, "channels last only");
+  const auto x_scale = known_scale(desc, 1), y_scale = known_scale(desc, 3);
+  const auto x_zero = known_zero(desc, 2);
+  const auto to = known_target(desc, 4, desc.outputs[0].dtype, false);
+  if (!x_scale || !y_scale || !x_zero || !to) return refuse(why, "a scale or zero point is not known at load");
+  if (product(shape, 1, shape.rank() - 1) > (1 << 22)) return refuse(why, "sums of more than 32 bits");
+  const bool is_signed = desc.inputs[0].dtype == DType::kInt8;
+  const float scale = *x_scale / *y_scale;
+  return make_kernel(
+      [&quant, is_signed, scale, x_zero = *x_zero, to = *to](Stream& stream, Inputs in, Outputs out) -> Fault {
+        const Shape& x = in[0].shape;
+        const int64_t channels = x.back(), pixels = product(x, 1, x.rank() - 1);
+        auto* sums = reinterpret_cast<int32_t*>(stream.scratch);
+        auto* means = reinterpret_cast<float*>(sums + channels);
+        const float of_pixels = scale / static_cast<float>(pixels);
+        for (int64_t image = 0; image < x[0]; ++image) {
+          quant.add_rows(in[0].as<const uint8_t>() + image * pixels * channels, is_signed, pixels, channels, channels, sums);
+          for (int64_t c = 0; c < channels; ++c) means[c] = static_cast<float>(sums[c] - static_cast<int32_t>(pixels) * x_zero) * of_pixels;
+          quant.quantise(means, out[0].as<uint8_t>() + image * channels, channels, 1.f, to);
+        }
+        return kOk;
+      },
+      {.scratch_bytes = static_cast<size_t>(shape.back()) * (sizeof(int32_t) + sizeof(float))});
+}
+
+std::unique_ptr<Kernel> quant_max_pool(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Attributes& attributes = attributes_of(desc);
+  const auto kernel = attributes.integers("kernel_shape"), strides = attributes.integers("strides"),
+             dilations = attributes.integers("dilations"), pads = attributes.integers("pads");
+  if (desc.inputs.size() != 1 || desc.outputs.size() != 1 || !is_byte(desc.inputs[0].dtype)) return refuse(why, "bytes only");
+  if (desc.inputs[0].shape.rank() != 4 || kernel.size() != 2 || strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 ||
+      attributes.integer("channels_last", 0) == 0)
+    return refuse(why, "only two spatial axes, channels last");
+  const bool is_signed = desc.inputs[0].dtype == DType::kInt8;
+  return make_kernel([&quant, is_signed, kernel, strides, dilations, pads](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const Shape &x = in[0].shape, &y = out[0].shape;
+    const int64_t channels = x[3];
+    parallel_for(stream, y[0] * y[1], [&](int64_t line, int) {
+      const uint8_t* image = in[0].as<const uint8_t>() + line / y[1] * x[1] * x[2] * channels;
+      std::vector<const uint8_t*> cells(static_cast<size_t>(kernel[0] * kernel[1]));
+      for (int64_t column = 0; column < y[2]; ++column) {
+        size_t count = 0;
+        for (int64_t kh = 0; kh < kernel[0]; ++kh) {
+          const int64_t h = line % y[1] * strides[0] + kh * dilations[0] - pads[0];
+          for (int64_t kw = 0; kw < kernel[1]; ++kw) {
+            const int64_t w = column * strides[1] + kw * dilations[1] - pads[1];
+            if (h >= 0 && h < x[1] && w >= 0 && w < x[2]) cells[count++] = image + (h * x[2] + w) * channels;
+          }
+        }
+        uint8_t* to = out[0].as<uint8_t>() + (line * y[2] + column) * channels;
+        if (count > 0)
+          quant.maximum(cells.data(), static_cast<int64_t>(count), is_signed, to, channels);
+        else
+          std::fill_n(to, channels, is_signed ? uint8_t{0x80} : uint8_t{0});
+      }
+    });
+    return kOk;
+  });
+}
+
+}  // namespace serin::kernels::cpu

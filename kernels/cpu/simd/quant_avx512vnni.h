@@ -1,0 +1,72 @@
+// quant_avx512vnni.h: sixteen sums in a register, four products added to each by one instruction.
+#pragma once
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace serin::kernels::cpu {
+
+struct QuantVecAvx512Vnni {
+  using I = __m512i;
+  using F = __m512;
+  using Weight = int8_t;
+  static constexpr int kLanes = 16;
+  static constexpr int kBytes = 64;
+  static constexpr int kGroup = 4;
+  static constexpr int kRows = 6;  // x 4 vectors: 24 accumulators, 4 vectors of weights, one broadcast
+  static constexpr int kVectors = 4;
+
+  static I zero() { return _mm512_setzero_si512(); }
+  static I set(int32_t x) { return _mm512_set1_epi32(x); }
+  static F setf(float x) { return _mm512_set1_ps(x); }
+  static I load_weights(const char* p) { return _mm512_loadu_si512(p); }
+  template <bool kFlip>
+  static I broadcast(const uint8_t* p) {
+    int32_t group;
+    std::memcpy(&group, p, sizeof group);
+    const I x = _mm512_set1_epi32(group);
+    return kFlip ? _mm512_xor_si512(x, _mm512_set1_epi8(static_cast<char>(0x80))) : x;
+  }
+  static I dot(I sum, I x, I w) { return _mm512_dpbusd_epi32(sum, x, w); }
+
+  static I add(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I sub(I a, I b) { return _mm512_sub_epi32(a, b); }
+  static I multiply(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static I min(I a, I b) { return _mm512_min_epi32(a, b); }
+  static I max(I a, I b) { return _mm512_max_epi32(a, b); }
+  static F maxf(F a, F b) { return _mm512_max_ps(a, b); }
+  static F minf(F a, F b) { return _mm512_min_ps(a, b); }
+  static F to_float(I x) { return _mm512_cvtepi32_ps(x); }
+  /// To the nearest whole number, ties to even; NaN gives 0, what 32 bits do not hold a number far beyond every byte.
+  static I round(F x) {
+    const __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
+    return _mm512_maskz_cvtps_epi32(ordered, _mm512_min_ps(x, _mm512_set1_ps(0x1p30f)));
+  }
+
+  static __mmask16 first(int n) { return static_cast<__mmask16>(n >= kLanes ? 0xffff : (1 << n) - 1); }
+  static I load_ints(const int32_t* p, int n) { return _mm512_maskz_loadu_epi32(first(n), p); }
+  static F load_floats(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static void store_ints(int32_t* p, I x, int n) { _mm512_mask_storeu_epi32(p, first(n), x); }
+  static void store_floats(float* p, F x, int n) { _mm512_mask_storeu_ps(p, first(n), x); }
+  static I load_bytes(const uint8_t* p, bool is_signed, int n) {
+    const __m128i bytes = _mm_maskz_loadu_epi8(first(n), p);
+    return is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+  }
+  static void store_bytes(uint8_t* p, I x, int n) {
+    if (n >= kLanes)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x));
+    else
+      _mm_mask_storeu_epi8(p, first(n), _mm512_cvtepi32_epi8(x));
+  }
+  static float least(F x) { return _mm512_reduce_min_ps(x); }
+  static float most(F x) { return _mm512_reduce_max_ps(x); }
+  static F divide(F a, F b) { return _mm512_div_ps(a, b); }
+};
+
+}  // namespace serin::kernels::cpu
+
+#endif
