@@ -180,9 +180,4 @@ Status lower_chain(Lowering& at) {
 
 Status lower_where(Lowering& at) { return at.emit(kernels::Select{}, {at.input(0), at.input(1), at.input(2)}, {at.output()}); }
 
-Status lower_cast(Lowering& at) {
-  if (at.dtype(at.input(0)) == at.dtype(at.output())) return at.alias(at.output(), at.input(0));
-  return at.emit(kernels::Cast{}, {at.input(0)}, {at.output()});
-}
-
 }  // namespace serin::engine

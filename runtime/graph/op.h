@@ -15,7 +15,8 @@
 //   Conv, *Pool          strides, dilations, pads, group, kernel_shape, auto_pad, ceil_mode, count_include_pad: as ONNX has them;
 //                        ops/window.h resolves them into one explicit form
 //   Swish                alpha = 1: x * sigmoid(alpha x).   Gelu   approximate = "none" | "tanh"
-//   Attention            as ONNX has it, and masked_to_zero = 1: a query that may look at nothing gives zeros, not NaN
+//   Attention            as ONNX has it, and masked_to_zero = 1: a query that may look at nothing gives zeros, not NaN; heads_inside = 1:
+//                        operands of rank 4 give [batch, length, heads, head]
 //   If                   operands: condition, then what the bodies read. Both bodies have exactly those (without the condition) as inputs.
 //   Loop                 operands: trip count or none, condition or none, the `carried` (attribute) values, then what the body reads.
 //                        Body inputs: iteration, condition, carried, read. Body outputs: condition, carried, scanned. Outputs: carried, scanned.
