@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t kPieceDepth = 128;        // of k: with four blocks of 16 floats, 32 KiB of weights
 constexpr int64_t kChunkFloats = 64 << 10;  // of x: 256 KiB
 constexpr int64_t kChunkPixels = 126;       // a multiple of the tiles of 6, 9 and 14 pixels
+constexpr int64_t kWarmFloats = 64 << 10;   // of weights: what the second cache may still hold from the run before
 constexpr int64_t kWorthSharing = 200'000;  // multiplications: about a microsecond, what waking another core costs
 alignas(64) constexpr float kZeros[64] = {};
 
@@ -78,6 +79,7 @@ class DirectKernel final : public Kernel {
     const int64_t size = conv.y_blocks() * conv.b * (conv.c / conv.group) * conv.cells();
     const std::string layout = (conv.plain_x ? "image_b" : "direct_b") + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks) +
                                "_" + std::to_string(conv.group);
+    fetch_ahead_ = size > kWarmFloats;
     weight_ = packed(context, desc.inputs[1], layout, size, [&](const float* weight, float* to) { pack(conv, tiles_, weight, to); });
     share_out(context.threads);
   }
@@ -155,11 +157,7 @@ class DirectKernel final : public Kernel {
         const int64_t begin = std::min(g.pad_w, width), end = std::min(width, begin + g.w);
         std::fill_n(line, begin * g.c, 0.f);
         std::fill_n(line + end * g.c, (width - end) * g.c, 0.f);
-        for (int64_t channel = 0; channel < g.c; ++channel) {
-          const float* source = x + (channel * g.h + at) * g.w;
-          float* target = line + begin * g.c + channel;
-          for (int64_t column = begin; column < end; ++column, target += g.c) *target = *source++;
-        }
+        loops_.interleave(x + at * g.w, g.h * g.w, g.c, end - begin, line + begin * g.c);
       }
     });
   }
@@ -208,7 +206,7 @@ class DirectKernel final : public Kernel {
       const int64_t at = (i * g.y_blocks() + tile.block) * y_step + first * g.b;
       const BlockedFinish finish{g.bias ? floats(bias_) + tile.block * g.b : nullptr,
                                  g.epilogue.residual ? in.back().as<const float>() + at : nullptr, activation_.low(), activation_.high()};
-      windows.to = {floats(weight_) + tile.weight, out[0].as<float>() + at, y_step, count, tile.blocks, true, false, finish};
+      windows.to = {floats(weight_) + tile.weight, out[0].as<float>() + at, y_step, count, tile.blocks, true, false, finish, fetch_ahead_};
       if (g.plain_x)
         sum_image(image(stream), windows);
       else
@@ -253,6 +251,7 @@ class DirectKernel final : public Kernel {
   int64_t chunk_ = 0, chunks_ = 0;  // of pixels
   int64_t splits_ = 1;              // of the tiles
   int workers_ = 1;
+  bool fetch_ahead_;
 };
 
 }  // namespace

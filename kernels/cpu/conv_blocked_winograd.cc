@@ -160,7 +160,7 @@ class WinogradKernel final : public Kernel {
     for (int64_t p = 0; p < positions_; ++p) {
       for (int64_t c = 0; c < g.c; c += kDepth) {
         const int64_t depth = std::min(kDepth, g.c - c);
-        loops_.point({{u, products + p * products_step(), chunk_ * g.b, tiles, blocks, c == 0, false, {}},
+        loops_.point({{u, products + p * products_step(), chunk_ * g.b, tiles, blocks, c == 0, false, {}, true},
                       v + p * v_step() + c * chunk_,
                       chunk_ * g.b,
                       depth});
@@ -200,7 +200,9 @@ Prepared conv_blocked_winograd(const Simd& simd, const OpDesc& desc, const Block
   if (smaller >= 8 && 36 * conv.c * conv.m <= kLargestWeights4) {
     return std::make_unique<WinogradKernel>(simd, desc, conv, context, simd.blocked->winograd4);
   }
-  if (smaller >= 4) return std::make_unique<WinogradKernel>(simd, desc, conv, context, simd.blocked->winograd2);
+  // So few tiles that the transformed weights are read from memory for almost nothing.
+  const bool few = ((conv.oh + 1) / 2) * ((conv.ow + 1) / 2) < 32 && 16 * conv.c * conv.m > kLargestWeights4 / 4;
+  if (smaller >= 4 && !few) return std::make_unique<WinogradKernel>(simd, desc, conv, context, simd.blocked->winograd2);
   return refuse(why, "too few pixels");
 }
 

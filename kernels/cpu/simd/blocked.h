@@ -24,6 +24,7 @@ struct BlockedPiece {
   int blocks;  // at most max_blocks
   bool first, last;
   BlockedFinish finish;
+  bool fetch_next = false;  // the weights behind these are those of the next piece, and unlikely to be in cache
 };
 
 /// x [k / b, pixels, b], blocks x_step apart: a matrix product. `k` need not be a multiple of b.
@@ -56,6 +57,14 @@ struct BlockedPlane {
   int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;
 };
 
+/// The last rows of x that a depthwise convolution has read, with zeros for the padding on both sides: small enough for the first cache, and the loops
+/// need not know of borders. Row i is at i % rows; `ready` rows of x have been through it.
+struct RowRing {
+  float* data;  // [rows, width, b]; null: do without
+  int64_t rows, width;
+  int64_t ready;  // 0 at the beginning of a plane
+};
+
 /// The tiles [first, first + count) of one block of channels, counted along the rows of tiles; positions are tile_step apart in the transformed form.
 struct WinogradPlane {
   int64_t h, w, oh, ow, pad_h, pad_w;
@@ -69,8 +78,9 @@ struct BlockedLoops {
   int64_t tile;    ///< pixels of a window tile
   void (*point)(const PointPiece& piece);
   void (*window)(const WindowPiece& piece);
-  /// Rows [row, row + rows) of y; weight [cells, b], bias [b] or null.
-  void (*depthwise)(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows);
+  /// Rows [row, row + rows) of y, in rising order from one call to the next; weight [cells, b], bias [b] or null.
+  void (*depthwise)(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows,
+                    RowRing& ring);
   void (*pool_max)(const BlockedPlane& plane, int64_t row, int64_t rows);
   /// Sums over the cells inside, divided by their number; with `count_pad` by that of the cells inside image and padding.
   void (*pool_mean)(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows);
@@ -81,6 +91,9 @@ struct BlockedLoops {
   /// x [c, pixels] <-> y [pixels, b], c <= b; channels from c on are zeros.
   void (*from_plain)(const float* x, int64_t x_step, int64_t c, int64_t pixels, float* y);
   void (*to_plain)(const float* x, int64_t c, int64_t pixels, float* y, int64_t y_step);
+
+  /// y[n, c] = x[c, n], the rows of x x_step apart.
+  void (*interleave)(const float* x, int64_t x_step, int64_t c, int64_t n, float* y);
 
   /// Winograd F(m x m, 3 x 3), m = 4 and 2: y = A' [(G g G') . (B' d B)] A.
   struct Winograd {

@@ -24,6 +24,24 @@ constexpr int point_tile_pixels(int blocks) {
   return blocks == 2 ? 6 : 12;
 }
 
+/// Brings the weights of the next piece into the second cache while those of this one are used: some lines at each of the steps that all tiles take
+/// together. Where weights come from memory (7 x 7 images of many channels) this hides what else would be waited for.
+template <class V>
+struct FetchAhead {
+  const float* at;
+  int64_t lines;  // of 64 bytes, at each step
+
+  FetchAhead(const BlockedPiece& to, int64_t k, int64_t tiles, int64_t steps_of_tile) {
+    constexpr int64_t kLine = 16;
+    const int64_t size = k * to.blocks * V::kWidth, steps = tiles * steps_of_tile;
+    at = to.weight + size;
+    lines = to.fetch_next ? (size / kLine + steps - 1) / steps : 0;
+  }
+  void step() {
+    for (int64_t i = 0; i < lines; ++i, at += 16) __builtin_prefetch(at, 0, 2);
+  }
+};
+
 template <class V, int kPixels, int kBlocks>
 struct ConvTile {
   using F = typename V::F;
@@ -78,7 +96,7 @@ struct ConvTile {
 };
 
 template <class V, int kPixels, int kBlocks>
-void point_tile(const PointPiece& g, int64_t pixel) {
+void point_tile(const PointPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
   constexpr int64_t kWidth = V::kWidth;
   float* const y = g.to.y + pixel * kWidth;
   ConvTile<V, kPixels, kBlocks> tile;
@@ -87,6 +105,7 @@ void point_tile(const PointPiece& g, int64_t pixel) {
   const float* w = g.to.weight;
   int64_t k = g.k;
   for (; k >= kWidth; k -= kWidth, x += g.x_step) {
+    ahead.step();
     for (int64_t i = 0; i < kWidth; ++i, w += kBlocks * kWidth) {
       tile.step(w, [&](int p) { return x + p * kWidth + i; });
     }
@@ -135,23 +154,24 @@ void point_pixel(const PointPiece& g, int64_t pixel) {
 }
 
 template <class V, int kPixels, int kBlocks>
-void point_rest(const PointPiece& g, int64_t pixel, int64_t pixels) {
+void point_rest(const PointPiece& g, int64_t pixel, int64_t pixels, FetchAhead<V>& ahead) {
   if constexpr (kPixels == 1) {
     if (pixels == 1) point_pixel<V, kBlocks>(g, pixel);
   } else {
     if (pixels == kPixels)
-      point_tile<V, kPixels, kBlocks>(g, pixel);
+      point_tile<V, kPixels, kBlocks>(g, pixel, ahead);
     else
-      point_rest<V, kPixels - 1, kBlocks>(g, pixel, pixels);
+      point_rest<V, kPixels - 1, kBlocks>(g, pixel, pixels, ahead);
   }
 }
 
 template <class V, int kBlocks>
 void point_tiles(const PointPiece& g) {
   constexpr int kPixels = point_tile_pixels<V>(kBlocks);
+  FetchAhead<V> ahead(g.to, g.k, (g.to.pixels + kPixels - 1) / kPixels, (g.k + V::kWidth - 1) / V::kWidth);
   int64_t pixel = 0;
-  for (; pixel + kPixels <= g.to.pixels; pixel += kPixels) point_tile<V, kPixels, kBlocks>(g, pixel);
-  point_rest<V, kPixels - 1, kBlocks>(g, pixel, g.to.pixels - pixel);
+  for (; pixel + kPixels <= g.to.pixels; pixel += kPixels) point_tile<V, kPixels, kBlocks>(g, pixel, ahead);
+  point_rest<V, kPixels - 1, kBlocks>(g, pixel, g.to.pixels - pixel, ahead);
 }
 
 template <class V>
@@ -164,7 +184,7 @@ void conv_point(const PointPiece& g) {
 }
 
 template <class V, bool kBorder, int kPixels, int kBlocks>
-void window_tile(const WindowPiece& g, int64_t pixel) {
+void window_tile(const WindowPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
   constexpr int64_t kWidth = V::kWidth;
   float* const y = g.to.y + pixel * kWidth;
   ConvTile<V, kPixels, kBlocks> tile;
@@ -175,6 +195,7 @@ void window_tile(const WindowPiece& g, int64_t pixel) {
   for (int64_t block = 0; block < g.blocks; ++block, x += g.x_step) {
     const int64_t run = block + 1 < g.blocks ? g.run : g.last_run;
     for (int64_t cell = 0; cell < g.cells; ++cell) {
+      ahead.step();
       const float* at[kPixels];
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) {
@@ -194,21 +215,23 @@ void window_tile(const WindowPiece& g, int64_t pixel) {
 }
 
 template <class V, bool kBorder, int kPixels, int kBlocks>
-void window_rest(const WindowPiece& g, int64_t pixel, int64_t pixels) {
+void window_rest(const WindowPiece& g, int64_t pixel, int64_t pixels, FetchAhead<V>& ahead) {
   if constexpr (kPixels > 0) {
     if (pixels == kPixels)
-      window_tile<V, kBorder, kPixels, kBlocks>(g, pixel);
+      window_tile<V, kBorder, kPixels, kBlocks>(g, pixel, ahead);
     else
-      window_rest<V, kBorder, kPixels - 1, kBlocks>(g, pixel, pixels);
+      window_rest<V, kBorder, kPixels - 1, kBlocks>(g, pixel, pixels, ahead);
   }
 }
 
 template <class V, bool kBorder, int kBlocks>
 void window_tiles(const WindowPiece& g) {
   constexpr int kPixels = kWindowTile<V>;
+  const int64_t k = ((g.blocks - 1) * g.run + g.last_run) * g.cells;
+  FetchAhead<V> ahead(g.to, k, (g.to.pixels + kPixels - 1) / kPixels, g.blocks * g.cells);
   int64_t pixel = 0;
-  for (; pixel + kPixels <= g.to.pixels; pixel += kPixels) window_tile<V, kBorder, kPixels, kBlocks>(g, pixel);
-  window_rest<V, kBorder, kPixels - 1, kBlocks>(g, pixel, g.to.pixels - pixel);
+  for (; pixel + kPixels <= g.to.pixels; pixel += kPixels) window_tile<V, kBorder, kPixels, kBlocks>(g, pixel, ahead);
+  window_rest<V, kBorder, kPixels - 1, kBlocks>(g, pixel, g.to.pixels - pixel, ahead);
 }
 
 template <class V, bool kBorder>

@@ -23,6 +23,7 @@ constexpr BlockedLoops blocked_table() {
       .scale = &blocked_scale<V>,
       .from_plain = &blocked_from_plain<V>,
       .to_plain = &blocked_to_plain<V>,
+      .interleave = &blocked_interleave<V>,
       .winograd4 = {4, &winograd_input<V, 4>, &winograd_output<V, 4>},
       .winograd2 = {2, &winograd_input<V, 2>, &winograd_output<V, 2>},
   };

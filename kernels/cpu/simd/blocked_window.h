@@ -1,7 +1,8 @@
 // blocked_window.h: what works on each channel by itself: depthwise convolution, pooling, means, scaling, and the way from and to plain tensors.
 //
-// Away from the borders a strip of neighbouring outputs is summed at once: the weight of a cell is read once for all of them, and with three or five
-// cells to a row known at compile time, so is each pixel. Pixels whose window overlaps the left or right border go one by one, over the cells inside.
+// A depthwise convolution sums strips of neighbouring outputs: the weight of a cell is read once for the strip and, with three or five cells to a row known
+// at compile time, so is each pixel. In wide images the few pixels whose window overlaps a side go one by one, over the cells inside. In narrow ones they
+// would be most, so each row of x is copied with its padding into a ring of rows in the first cache, which has no sides.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
@@ -38,9 +39,35 @@ struct DepthwiseArgs {
   typename V::F bias, low, high;
 };
 
+/// Rows of x up to `end` are in the ring.
+template <class V>
+void fill_ring(const BlockedPlane& g, RowRing& ring, int64_t end) {
+  constexpr int64_t kWidth = V::kWidth;
+  const auto zero = V::set(0.f);
+  if (ring.ready == 0) {
+    for (int64_t row = 0; row < ring.rows; ++row) {
+      float* line = ring.data + row * ring.width * kWidth;
+      for (int64_t i = 0; i < g.pad_w && i < ring.width; ++i) V::store(line + i * kWidth, zero);
+      for (int64_t i = g.pad_w + g.w; i < ring.width; ++i) V::store(line + i * kWidth, zero);
+    }
+  }
+  const int64_t count = g.w < ring.width - g.pad_w ? g.w : ring.width - g.pad_w;
+  for (; ring.ready < end; ++ring.ready) {
+    float* line = ring.data + (ring.ready % ring.rows * ring.width + g.pad_w) * kWidth;
+    const float* x = g.x + ring.ready * g.w * kWidth;
+    for (int64_t i = 0; i < count; ++i) V::store(line + i * kWidth, V::load(x + i * kWidth));
+  }
+}
+
+/// Pixel (row, -pad_w) of x, which need not exist.
+template <class V>
+const float* line_of(const BlockedPlane& g, const RowRing& ring, int64_t row) {
+  return ring.data ? ring.data + row % ring.rows * ring.width * V::kWidth : g.x + (row * g.w - g.pad_w) * V::kWidth;
+}
+
 /// kPixels outputs from (oh, ow) on; kStride and kCells are of the row, 0: known at run time only.
 template <class V, int kPixels, int kStride, int kCells>
-void depthwise_strip(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
+void depthwise_strip(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh, int64_t ow) {
   using F = typename V::F;
   constexpr int64_t kWidth = V::kWidth;
   const BlockedPlane& g = a.plane;
@@ -51,7 +78,7 @@ void depthwise_strip(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
 #pragma GCC unroll 16
   for (int p = 0; p < kPixels; ++p) sum[p] = a.bias;
   for (int64_t kh = rows.first; kh < rows.last; ++kh) {
-    const float* x = g.x + ((top + kh * g.dilation_h) * g.w + ow * g.stride_w - g.pad_w) * kWidth;
+    const float* x = line_of<V>(g, ring, top + kh * g.dilation_h) + ow * g.stride_w * kWidth;
     const float* w = a.weight + kh * g.kernel_w * kWidth;
     const auto cell = [&](int64_t kw) {
       const F weight = V::load(w + kw * kWidth);
@@ -70,6 +97,7 @@ void depthwise_strip(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
   for (int p = 0; p < kPixels; ++p) V::store(y + p * kWidth, V::min(a.high, V::max(a.low, sum[p])));
 }
 
+/// One output, over the cells that lie in x.
 template <class V>
 void depthwise_pixel(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
   constexpr int64_t kWidth = V::kWidth;
@@ -86,30 +114,48 @@ void depthwise_pixel(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
   V::store(g.y + (oh * g.ow + ow) * kWidth, V::min(a.high, V::max(a.low, sum)));
 }
 
+/// Outputs [first, last) of row oh, all of whose windows lie inside. The last strip begins early enough to be whole; what it computes again is the same.
+template <class V, int kPixels, int kStride, int kCells>
+void depthwise_inside(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh, int64_t first, int64_t last) {
+  if constexpr (kPixels > 1) {
+    if (last - first < kPixels) return depthwise_inside<V, kPixels / 2, kStride, kCells>(a, ring, oh, first, last);
+  }
+  for (int64_t ow = first; ow < last; ow += kPixels) {
+    depthwise_strip<V, kPixels, kStride, kCells>(a, ring, oh, ow + kPixels <= last ? ow : last - kPixels);
+  }
+}
+
 template <class V, int kStride, int kCells>
-void depthwise_rows(const DepthwiseArgs<V>& a, int64_t row, int64_t rows) {
-  constexpr int kPixels = V::kGemmRows > 8 ? 8 : 4;
-  const RowInside inside(a.plane);
+void depthwise_rows(const DepthwiseArgs<V>& a, RowRing& ring, int64_t row, int64_t rows) {
+  constexpr int kMany = V::kGemmRows > 8 ? 8 : 4;
+  const BlockedPlane& g = a.plane;
+  const RowInside inside(g);
   for (int64_t oh = row; oh < row + rows; ++oh) {
-    int64_t ow = 0;
-    for (; ow < inside.first; ++ow) depthwise_pixel<V>(a, oh, ow);
-    for (; ow + kPixels <= inside.last; ow += kPixels) depthwise_strip<V, kPixels, kStride, kCells>(a, oh, ow);
-    for (; ow + 4 <= inside.last; ow += 4) depthwise_strip<V, 4, kStride, kCells>(a, oh, ow);
-    for (; ow + 2 <= inside.last; ow += 2) depthwise_strip<V, 2, kStride, kCells>(a, oh, ow);
-    for (; ow < a.plane.ow; ++ow) depthwise_pixel<V>(a, oh, ow);
+    if (!ring.data) {
+      for (int64_t ow = 0; ow < inside.first; ++ow) depthwise_pixel<V>(a, oh, ow);
+      if (inside.first < inside.last) depthwise_inside<V, kMany, kStride, kCells>(a, ring, oh, inside.first, inside.last);
+      for (int64_t ow = inside.last; ow < g.ow; ++ow) depthwise_pixel<V>(a, oh, ow);
+      continue;
+    }
+    const int64_t end = oh * g.stride_h - g.pad_h + (g.kernel_h - 1) * g.dilation_h + 1;
+    fill_ring<V>(g, ring, end < g.h ? end : g.h);
+    if (kMany == 8 && g.ow % 7 == 0)
+      depthwise_inside<V, 7, kStride, kCells>(a, ring, oh, 0, g.ow);
+    else
+      depthwise_inside<V, kMany, kStride, kCells>(a, ring, oh, 0, g.ow);
   }
 }
 
 template <class V>
-void blocked_depthwise(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row,
-                       int64_t rows) {
+void blocked_depthwise(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows,
+                       RowRing& ring) {
   const DepthwiseArgs<V> a{plane, weight, bias ? V::load(bias) : V::set(0.f), V::set(low), V::set(high)};
   const bool dense = plane.dilation_w == 1;
-  if (dense && plane.kernel_w == 3 && plane.stride_w == 1) return depthwise_rows<V, 1, 3>(a, row, rows);
-  if (dense && plane.kernel_w == 3 && plane.stride_w == 2) return depthwise_rows<V, 2, 3>(a, row, rows);
-  if (dense && plane.kernel_w == 5 && plane.stride_w == 1) return depthwise_rows<V, 1, 5>(a, row, rows);
-  if (dense && plane.kernel_w == 5 && plane.stride_w == 2) return depthwise_rows<V, 2, 5>(a, row, rows);
-  depthwise_rows<V, 0, 0>(a, row, rows);
+  if (dense && plane.kernel_w == 3 && plane.stride_w == 1) return depthwise_rows<V, 1, 3>(a, ring, row, rows);
+  if (dense && plane.kernel_w == 3 && plane.stride_w == 2) return depthwise_rows<V, 2, 3>(a, ring, row, rows);
+  if (dense && plane.kernel_w == 5 && plane.stride_w == 1) return depthwise_rows<V, 1, 5>(a, ring, row, rows);
+  if (dense && plane.kernel_w == 5 && plane.stride_w == 2) return depthwise_rows<V, 2, 5>(a, ring, row, rows);
+  depthwise_rows<V, 0, 0>(a, ring, row, rows);
 }
 
 template <class V, bool kMean>
@@ -195,6 +241,23 @@ void blocked_to_plain(const float* x, int64_t c, int64_t pixels, float* y, int64
     const int n = pixels - p < kWidth ? static_cast<int>(pixels - p) : static_cast<int>(kWidth);
     const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n) - 1);
     for (int64_t k = 0; k < c; ++k) V::store_n(y + k * y_step + p, V::load_strided(x + p * kWidth + k, kWidth, lanes, 0.f), n);
+  }
+}
+
+/// Three channels are what images have; written out, the compiler makes permutations of it.
+template <class V>
+void blocked_interleave(const float* __restrict x, int64_t x_step, int64_t c, int64_t n, float* __restrict y) {
+  if (c == 3) {
+    const float *red = x, *green = x + x_step, *blue = x + 2 * x_step;
+    for (int64_t i = 0; i < n; ++i) {
+      y[3 * i] = red[i];
+      y[3 * i + 1] = green[i];
+      y[3 * i + 2] = blue[i];
+    }
+    return;
+  }
+  for (int64_t channel = 0; channel < c; ++channel) {
+    for (int64_t i = 0; i < n; ++i) y[i * c + channel] = x[channel * x_step + i];
   }
 }
 

@@ -48,7 +48,7 @@ typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F be
   else if constexpr (kFn == UnaryFn::kHardSwish)
     return x * clip<V>(V::fma(x, V::set(1.f / 6.f), V::set(0.5f)), zero, one);
   else if constexpr (kFn == UnaryFn::kSilu)
-    return x * math::sigmoid<V>(x);
+    return math::silu<V>(x);
   else if constexpr (kFn == UnaryFn::kGelu)
     return math::gelu<V>(x);
   else if constexpr (kFn == UnaryFn::kGeluTanh)

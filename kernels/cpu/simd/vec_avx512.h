@@ -60,7 +60,8 @@ struct VecAvx512 {
   static F blend(M mask, F yes, F no) { return _mm512_mask_blend_ps(mask, no, yes); }
   static void store_bool(void* p, M mask, int n) { _mm_mask_storeu_epi8(p, first(n), _mm_maskz_set1_epi8(mask, 1)); }
 
-  static F scale2(F x, F n) { return _mm512_scalef_ps(x, n); }
+  static F scale2(F x, F n) { return _mm512_scalef_ps(x, n); }  // 2^floor(n)
+  static F fraction(F x) { return _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
   static F exponent(F x) { return _mm512_getexp_ps(x); }
   static F mantissa(F x) { return _mm512_getmant_ps(x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src); }
 
