@@ -1,7 +1,8 @@
 // bench.cc: `serin bench`: how long one run of a model takes, without a server around it.
 //
 // Random inputs, a warm-up, then runs one after the other until the time is over; each is timed by itself, so that the median is not blurred
-// by a machine that does something else now and then. items_per_s is what the whole stretch achieved.
+// by a machine that does something else now and then. items_per_s is what the whole stretch achieved. With --on-request the same is done again
+// for each line on standard input, so that a script can measure several engines in turn, each of them warm.
 
 #include <sys/resource.h>
 
@@ -74,7 +75,8 @@ struct Timing {
   double quantile(double q) const { return runs[std::min(runs.size() - 1, static_cast<size_t>(q * static_cast<double>(runs.size())))]; }
 };
 
-Result<Timing> measure(engine::Executor& executor, double seconds) {
+/// `again`: it has run before, and somebody waits; one run is enough to warm up, and one to count.
+Result<Timing> measure(engine::Executor& executor, double seconds, bool again) {
   Tensors inputs(executor.inputs()), outputs(executor.outputs());
   inputs.randomise();
   const auto run_until = [&](double limit, size_t at_least, std::vector<double>& runs) -> Status {
@@ -87,10 +89,10 @@ Result<Timing> measure(engine::Executor& executor, double seconds) {
     return {};
   };
   std::vector<double> warm_up;
-  SERIN_CHECK(run_until(std::min(0.2 * seconds, 1.0), 2, warm_up));
+  SERIN_CHECK(run_until(again ? 0 : std::min(0.2 * seconds, 1.0), again ? 1 : 2, warm_up));
   Timing timing;
   const auto start = Clock::now();
-  SERIN_CHECK(run_until(seconds, 3, timing.runs));
+  SERIN_CHECK(run_until(seconds, again ? 1 : 3, timing.runs));
   timing.seconds = milliseconds(Clock::now() - start) / 1e3;
   std::sort(timing.runs.begin(), timing.runs.end());
   return timing;
@@ -102,9 +104,23 @@ int64_t peak_rss_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+boost::json::object figures(const BenchOptions& options, const Timing& timing) {
+  const auto runs = timing.runs.size();
+  return {{"model", options.model},
+          {"precision", options.engine.precision},
+          {"batch", options.batch},
+          {"threads", options.engine.threads},
+          {"runs", runs},
+          {"median_ms", timing.quantile(0.5)},
+          {"p95_ms", timing.quantile(0.95)},
+          {"min_ms", timing.runs.front()},
+          {"items_per_s", static_cast<double>(options.batch) * static_cast<double>(runs) / timing.seconds},
+          {"peak_rss_bytes", peak_rss_bytes()}};
+}
+
 void print(const boost::json::object& result, bool json) {
   if (json) {
-    std::cout << boost::json::serialize(result) << "\n";
+    std::cout << boost::json::serialize(result) << "\n" << std::flush;
     return;
   }
   for (const auto& [key, value] : result) {
@@ -135,24 +151,19 @@ int run_bench(const BenchOptions& options) {
   if (!executor) return fail(executor.error(), executor.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   const double load_ms = milliseconds(Clock::now() - start);
 
-  const auto timing = measure(**executor, options.seconds);
-  if (!timing) return fail(timing.error(), kCannotRun);
-  boost::json::object result;
-  result["model"] = options.model;
-  result["backend"] = engine->note;
-  result["precision"] = options.engine.precision;
-  result["batch"] = options.batch;
-  result["threads"] = options.engine.threads;
-  result["runs"] = timing->runs.size();
-  result["median_ms"] = timing->quantile(0.5);
-  result["p95_ms"] = timing->quantile(0.95);
-  result["min_ms"] = timing->runs.front();
-  result["items_per_s"] = static_cast<double>(options.batch) * static_cast<double>(timing->runs.size()) / timing->seconds;
-  result["arena_bytes"] = (*executor)->arena_bytes();
-  result["weight_bytes"] = (*model)->weight_bytes();
-  result["peak_rss_bytes"] = peak_rss_bytes();
-  result["load_ms"] = load_ms;
-  print(result, options.json);
+  bool again = false;
+  std::string line;
+  do {
+    const auto timing = measure(**executor, options.seconds, again);
+    if (!timing) return fail(timing.error(), kCannotRun);
+    boost::json::object result = figures(options, *timing);
+    result["backend"] = engine->note;
+    result["arena_bytes"] = (*executor)->arena_bytes();
+    result["weight_bytes"] = (*model)->weight_bytes();
+    result["load_ms"] = load_ms;
+    print(result, options.json);
+    again = true;
+  } while (options.on_request && std::getline(std::cin, line));
   return kYes;
 }
 

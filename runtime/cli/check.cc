@@ -105,7 +105,8 @@ boost::json::object json_of(const OutputReport& report) {
                            {"match", result.match},
                            {"mismatches", result.mismatches},
                            {"max_absolute_error", result.max_absolute},
-                           {"max_relative_error", result.max_relative}};
+                           {"max_relative_error", result.max_relative},
+                           {"relative_l2_error", result.relative_l2}};
   if (result.max_absolute_at >= 0) json["max_absolute_at"] = at_json(shape, result.max_absolute_at);
   if (result.max_relative_at >= 0) json["max_relative_at"] = at_json(shape, result.max_relative_at);
   if (!result.match) json["why"] = result.why_not;

@@ -25,6 +25,7 @@ struct BenchOptions {
   EngineFlags engine;
   int64_t batch = 1;
   double seconds = 3;
+  bool on_request = false;  ///< again for each line on standard input
   bool json = false;
 };
 int run_bench(const BenchOptions& options);

@@ -69,10 +69,13 @@ Comparison compare(const TensorView& actual, const TensorView& expected, const T
   const bool floats = is_float(expected.dtype);
   const double floor = tolerance.atol * (tolerance.absolute_atol ? 1.0 : floats ? largest_finite(expected) : 0);
   int64_t first = -1;
+  double error_square = 0, square = 0;
   for (int64_t i = 0; i < expected.elements(); ++i) {
     const double a = element(actual, i), b = element(expected, i);
     const bool finite = std::isfinite(a) && std::isfinite(b);
     const double error = finite ? std::abs(a - b) : 0;
+    error_square += error * error;
+    square += finite ? b * b : 0;
     if (error > result.max_absolute) {
       result.max_absolute = error;
       result.max_absolute_at = i;
@@ -87,6 +90,7 @@ Comparison compare(const TensorView& actual, const TensorView& expected, const T
     if (equal) continue;
     if (result.mismatches++ == 0) first = i;
   }
+  result.relative_l2 = square > 0 ? std::sqrt(error_square / square) : 0;
   result.match = result.mismatches == 0;
   if (!result.match)
     result.why_not = fmt::format("{} of {} elements differ, first at {}: {:.9g}, expected {:.9g}", result.mismatches, expected.elements(),

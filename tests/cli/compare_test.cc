@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -55,6 +56,7 @@ TEST(Compare, SaysWhereTheLargestErrorsAre) {
   EXPECT_FLOAT_EQ(result.max_absolute, 1);
   EXPECT_EQ(result.max_relative_at, 1);
   EXPECT_FLOAT_EQ(result.max_relative, 0.25);
+  EXPECT_FLOAT_EQ(result.relative_l2, std::sqrt(1.25 / 10005));
   EXPECT_THAT(result.why_not, HasSubstr("2 of 3 elements differ, first at [1]: 2.5, expected 2"));
 }
 

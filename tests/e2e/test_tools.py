@@ -109,6 +109,11 @@ def test_bench_takes_sizes_for_symbolic_dimensions():
     assert long["arena_bytes"] > short["arena_bytes"]
 
 
+def test_bench_measures_again_on_request():
+    done = serin("bench", DIGIT, "--seconds", 0.05, "--json", "--on-request", stdin="\n\n")
+    assert done.returncode == 0 and len([json.loads(line) for line in done.stdout.splitlines()]) == 3
+
+
 def test_bench_says_for_people_what_it_says_for_machines():
     done = serin("bench", DIGIT, "--seconds", 0.1)
     assert done.returncode == 0 and "median" in done.stdout and not done.stdout.lstrip().startswith("{")
