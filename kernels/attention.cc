@@ -2,6 +2,7 @@
 
 #include "kernels/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace serin::kernels {
@@ -60,6 +61,27 @@ bool check_mask(const AttentionOp& op, std::span<const TensorDesc> in, int64_t b
 
 }  // namespace
 
+namespace {
+
+/// The view that attribute `key` describes, if it lies within `tensor`.
+bool read_view(const Attributes& attributes, std::string_view key, const TensorDesc& tensor, std::optional<HeadsView>& view,
+               std::string& why) {
+  const std::vector<int64_t> v = attributes.integers(key);
+  if (v.empty()) return true;
+  if (v.size() != 8 || tensor.bounded) return fail(why, "a view of 8 numbers into a tensor of fixed size is needed");
+  view = HeadsView{v[0], v[1], v[2], v[3], v[4], {v[5], v[6], v[7]}};
+  const bool empty = v[0] < 1 || v[1] < 1 || v[2] < 1 || v[3] < 1;
+  const int64_t last = empty ? 0 : v[4] + (v[0] - 1) * v[5] + (v[1] - 1) * v[6] + (v[2] - 1) * v[7] + v[3];
+  if (std::ranges::all_of(v, [](int64_t n) { return n >= 0; }) && last <= tensor.shape.elements()) return true;
+  return fail(why, "a view leaves its tensor");
+}
+
+Shape shape_of(const std::optional<HeadsView>& view, const Shape& plain) {
+  return view ? Shape{view->batch, view->heads, view->rows, view->width} : plain;
+}
+
+}  // namespace
+
 std::optional<AttentionOp> attention_of(const Attributes& attributes, std::span<const TensorDesc> in, std::span<const TensorDesc> out,
                                         std::string& why) {
   const auto has = [&](size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined; };
@@ -68,8 +90,13 @@ std::optional<AttentionOp> attention_of(const Attributes& attributes, std::span<
     why = "needs q, k and v";
     return std::nullopt;
   }
-  const Shape &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
+  if (!read_view(attributes, "q_view", in[0], op.q_view, why) || !read_view(attributes, "k_view", in[1], op.k_view, why) ||
+      !read_view(attributes, "v_view", in[2], op.v_view, why)) {
+    return std::nullopt;
+  }
+  const Shape q = shape_of(op.q_view, in[0].shape), k = shape_of(op.k_view, in[1].shape), v = shape_of(op.v_view, in[2].shape);
   if (!read_heads(attributes, q, k, v, op, why)) return std::nullopt;
+  op.heads_inside = !op.flat && attributes.integer("heads_inside", 0) != 0;
   op.softcap = attributes.number("softcap", 0);
   op.causal = attributes.integer("is_causal", 0) != 0;
   op.masked_to_zero = attributes.integer("masked_to_zero", 0) != 0;
@@ -104,16 +131,19 @@ AttentionRun::AttentionRun(const AttentionOp& op, std::span<const TensorView> in
   const auto strides = [&](int64_t heads, int64_t rows, int64_t width, bool flat) {
     return flat ? HeadStrides{rows * heads * width, width, heads * width} : HeadStrides{heads * rows * width, rows * width, width};
   };
-  batch = in[Operands::kQ].shape[0];
-  q_len = length(in[Operands::kQ].shape);
-  kv_len = length(in[Operands::kK].shape);
+  batch = shape_of(op.q_view, in[Operands::kQ].shape)[0];
+  q_len = length(shape_of(op.q_view, in[Operands::kQ].shape));
+  kv_len = length(shape_of(op.k_view, in[Operands::kK].shape));
   const bool has_past = in.size() > Operands::kPastKey && in[Operands::kPastKey].dtype != DType::kUndefined;
   past = has_past ? in[Operands::kPastKey].shape[2] : 0;
   total = past + kv_len;
   q = strides(op.q_heads, q_len, op.head, op.flat);
   k = strides(op.kv_heads, kv_len, op.head, op.flat);
   v = strides(op.kv_heads, kv_len, op.v_head, op.flat);
-  y = strides(op.q_heads, q_len, op.v_head, op.flat);
+  y = strides(op.q_heads, q_len, op.v_head, op.flat || op.heads_inside);
+  if (op.q_view) q = op.q_view->strides, q_offset = op.q_view->offset;
+  if (op.k_view) k = op.k_view->strides, k_offset = op.k_view->offset;
+  if (op.v_view) v = op.v_view->strides, v_offset = op.v_view->offset;
   past_k = strides(op.kv_heads, past, op.head, false);
   past_v = strides(op.kv_heads, past, op.v_head, false);
   present_k = strides(op.kv_heads, total, op.head, false);

@@ -7,7 +7,11 @@
 //   past_key, past_value  [batch, kv_heads, past, head]: stand before k and v; total = past + kv_len
 //   nonpad [batch]: how many keys of each sample count
 //
-// Beside ONNX's attributes: masked_to_zero = 1: a query that may look at nothing gives zeros (torch's meaning); else NaN (ONNX's).
+// Beside ONNX's attributes:
+//   masked_to_zero = 1          a query that may look at nothing gives zeros (torch's meaning); else NaN (ONNX's)
+//   heads_inside = 1            4-D operands give y as [batch, q_len, q_heads, v_head]
+//   q_view, k_view, v_view      the operand is a larger tensor of which [batch, heads, length, width] is part: these four, then the first element,
+//                               then from one batch, one head, one row to the next (in elements)
 #pragma once
 
 #include <optional>
@@ -22,9 +26,22 @@ struct AttentionOperands {
   enum : size_t { kY, kPresentKey, kPresentValue, kScores };
 };
 
+/// Where the vectors of one operand lie: element (batch, head, row, i) at batch * b + head * h + row * r + i.
+struct HeadStrides {
+  int64_t b = 0, h = 0, r = 0;
+};
+
+/// An operand within a larger tensor.
+struct HeadsView {
+  int64_t batch = 0, heads = 0, rows = 0, width = 0, offset = 0;
+  HeadStrides strides;
+};
+
 /// What does not change from run to run.
 struct AttentionOp {
-  bool flat = false;  ///< 3-D operands
+  bool flat = false;          ///< 3-D operands
+  bool heads_inside = false;  ///< of y
+  std::optional<HeadsView> q_view, k_view, v_view;
   int64_t q_heads = 0, kv_heads = 0, head = 0, v_head = 0;
   double scale = 1, softcap = 0;
   bool causal = false, masked_to_zero = false;
@@ -35,14 +52,10 @@ struct AttentionOp {
 std::optional<AttentionOp> attention_of(const Attributes& attributes, std::span<const TensorDesc> inputs,
                                         std::span<const TensorDesc> outputs, std::string& why);
 
-/// Where the vectors of one operand lie: element (batch, head, row, i) at batch * b + head * h + row * r + i.
-struct HeadStrides {
-  int64_t b = 0, h = 0, r = 0;
-};
-
 /// The sizes of one run.
 struct AttentionRun {
   int64_t batch, q_len, kv_len, past, total;
+  int64_t q_offset = 0, k_offset = 0, v_offset = 0;  ///< of the first element
   HeadStrides q, k, v, y, past_k, past_v, present_k, present_v;
 
   AttentionRun(const AttentionOp& op, std::span<const TensorView> in);

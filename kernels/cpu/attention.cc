@@ -44,9 +44,10 @@ class AttentionKernel final : public Kernel {
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const AttentionRun run(op_, in);
-    const Rows k = joined(stream, out, Operands::kPresentKey, in[Operands::kK], run.k, operand(in, Operands::kPastKey), run, op_.head);
-    const Rows v =
-        joined(stream, out, Operands::kPresentValue, in[Operands::kV], run.v, operand(in, Operands::kPastValue), run, op_.v_head);
+    const Rows k =
+        joined(stream, out, Operands::kPresentKey, in[Operands::kK], run.k_offset, run.k, operand(in, Operands::kPastKey), run, op_.head);
+    const Rows v = joined(stream, out, Operands::kPresentValue, in[Operands::kV], run.v_offset, run.v, operand(in, Operands::kPastValue),
+                          run, op_.v_head);
     const int64_t heads = run.batch * op_.kv_heads, group = op_.q_heads / op_.kv_heads;
     const int64_t parts = std::clamp<int64_t>((2 * threads_ + heads - 1) / heads, 1, threads_ == 1 ? 1 : (run.q_len + 31) / 32);
     parallel_for(stream, heads * parts, [&](int64_t task, int worker) {
@@ -66,7 +67,7 @@ class AttentionKernel final : public Kernel {
       rows_of.first_hidden = op_.causal ? run.past + first + 1 : std::numeric_limits<int32_t>::max();
       rows_of.masked_to_zero = op_.masked_to_zero;
       for (int64_t q = h * group; q < (h + 1) * group; ++q) {
-        rows_of.q = in[Operands::kQ].as<const float>() + b * run.q.b + q * run.q.h + first * run.q.r;
+        rows_of.q = in[Operands::kQ].as<const float>() + run.q_offset + b * run.q.b + q * run.q.h + first * run.q.r;
         rows_of.y = out[Operands::kY].as<float>() + b * run.y.b + q * run.y.h + first * run.y.r;
         set_mask(rows_of, in, run, b, q, first);
         loops_.attend(rows_of);
@@ -111,16 +112,16 @@ class AttentionKernel final : public Kernel {
   }
 
   /// Fills the present, where it is asked for: past, then new, with the heads outside.
-  Rows joined(const Stream& stream, Outputs out, size_t present, const TensorView& fresh, const HeadStrides& s, const TensorView* past,
-              const AttentionRun& run, int64_t width) const {
-    if (present >= out.size()) return {fresh.as<const float>(), s};
+  Rows joined(const Stream& stream, Outputs out, size_t present, const TensorView& fresh, int64_t offset, const HeadStrides& s,
+              const TensorView* past, const AttentionRun& run, int64_t width) const {
+    if (present >= out.size()) return {fresh.as<const float>() + offset, s};
     float* const target = out[present].as<float>();
     const auto bytes = static_cast<size_t>(width) * sizeof(float);
     parallel_for(stream, run.batch * op_.kv_heads, [&](int64_t i, int) {
       const float* const old = past ? past->as<const float>() + i * run.past * width : nullptr;
       float* const rows = target + i * run.total * width;
       if (old) std::memcpy(rows, old, static_cast<size_t>(run.past) * bytes);
-      const float* const source = fresh.as<const float>() + i / op_.kv_heads * s.b + i % op_.kv_heads * s.h;
+      const float* const source = fresh.as<const float>() + offset + i / op_.kv_heads * s.b + i % op_.kv_heads * s.h;
       for (int64_t r = 0; r < run.kv_len; ++r) std::memcpy(rows + (run.past + r) * width, source + r * s.r, bytes);
     });
     return {target, {op_.kv_heads * run.total * width, run.total * width, width}};

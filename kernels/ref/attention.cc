@@ -24,9 +24,9 @@ struct Joined {
 };
 
 template <class T>
-Joined<T> joined(const TensorView& fresh, const HeadStrides& s, const TensorView* past, const HeadStrides& p, const AttentionRun& run,
-                 int64_t b, int64_t h) {
-  return {past ? past->as<const T>() + b * p.b + h * p.h : nullptr, fresh.as<const T>() + b * s.b + h * s.h, run.past, p.r, s.r};
+Joined<T> joined(const TensorView& fresh, int64_t offset, const HeadStrides& s, const TensorView* past, const HeadStrides& p,
+                 const AttentionRun& run, int64_t b, int64_t h) {
+  return {past ? past->as<const T>() + b * p.b + h * p.h : nullptr, fresh.as<const T>() + offset + b * s.b + h * s.h, run.past, p.r, s.r};
 }
 
 /// What is added to the score of key j by query i: 0, a number, or minus infinity.
@@ -82,10 +82,10 @@ Fault run(const AttentionOp& op, Inputs in, Outputs out) {
   for (int64_t b = 0; b < run.batch; ++b) {
     for (int64_t h = 0; h < op.q_heads; ++h) {
       const int64_t kv = h / (op.q_heads / op.kv_heads);
-      const auto keys = joined<T>(in[Operands::kK], run.k, operand(in, Operands::kPastKey), run.past_k, run, b, kv);
-      const auto values = joined<T>(in[Operands::kV], run.v, operand(in, Operands::kPastValue), run.past_v, run, b, kv);
+      const auto keys = joined<T>(in[Operands::kK], run.k_offset, run.k, operand(in, Operands::kPastKey), run.past_k, run, b, kv);
+      const auto values = joined<T>(in[Operands::kV], run.v_offset, run.v, operand(in, Operands::kPastValue), run.past_v, run, b, kv);
       for (int64_t i = 0; i < run.q_len; ++i) {
-        const T* const query = in[Operands::kQ].as<const T>() + b * run.q.b + h * run.q.h + i * run.q.r;
+        const T* const query = in[Operands::kQ].as<const T>() + run.q_offset + b * run.q.b + h * run.q.h + i * run.q.r;
         const int64_t row = (b * op.q_heads + h) * run.q_len + i;
         const auto show = [&](int64_t mode) {
           if (op.scores_mode == mode) store_scores<T>(shown, row, scores);
@@ -116,13 +116,13 @@ Fault run(const AttentionOp& op, Inputs in, Outputs out) {
 
 /// present = past, then what is new, with the heads outside.
 template <class T>
-void store_present(Outputs out, size_t i, const AttentionOp& op, const AttentionRun& run, const TensorView& fresh, const HeadStrides& s,
-                   const TensorView* past, const HeadStrides& p, int64_t width) {
+void store_present(Outputs out, size_t i, const AttentionOp& op, const AttentionRun& run, const TensorView& fresh, int64_t offset,
+                   const HeadStrides& s, const TensorView* past, const HeadStrides& p, int64_t width) {
   if (i >= out.size()) return;
   T* target = out[i].as<T>();
   for (int64_t b = 0; b < run.batch; ++b) {
     for (int64_t h = 0; h < op.kv_heads; ++h) {
-      const auto rows = joined<T>(fresh, s, past, p, run, b, h);
+      const auto rows = joined<T>(fresh, offset, s, past, p, run, b, h);
       for (int64_t r = 0; r < run.total; ++r) target = std::copy_n(rows.row(r), width, target);
     }
   }
@@ -143,10 +143,10 @@ Prepared attention(const GenericDesc& desc, std::string& why) {
     } else {
       return make_kernel([op = *op](Stream&, Inputs in, Outputs out) -> Fault {
         const AttentionRun sizes(op, in);
-        store_present<T>(out, Operands::kPresentKey, op, sizes, in[Operands::kK], sizes.k, operand(in, Operands::kPastKey), sizes.past_k,
-                         op.head);
-        store_present<T>(out, Operands::kPresentValue, op, sizes, in[Operands::kV], sizes.v, operand(in, Operands::kPastValue),
-                         sizes.past_v, op.v_head);
+        store_present<T>(out, Operands::kPresentKey, op, sizes, in[Operands::kK], sizes.k_offset, sizes.k, operand(in, Operands::kPastKey),
+                         sizes.past_k, op.head);
+        store_present<T>(out, Operands::kPresentValue, op, sizes, in[Operands::kV], sizes.v_offset, sizes.v,
+                         operand(in, Operands::kPastValue), sizes.past_v, op.v_head);
         return run<T>(op, in, out);
       });
     }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/attention_views.h"
 #include "runtime/engine/fold.h"
 #include "runtime/engine/lowering.h"
 #include "runtime/engine/lowering_table.h"
@@ -31,6 +32,7 @@ class GraphLowering {
     for (const graph::NodeId id : order) lower_node(id);
     if (!refusals_.empty()) return refused();
     SERIN_CHECK(define_outputs());
+    view_attention_operands(program_);
     program_.symbols = bounds_.take_symbols();
     return std::move(program_);
   }
@@ -117,7 +119,8 @@ class GraphLowering {
       inner.constant = outer.constant;
       if (outer.constant) inner.type = graph::Type::tensor(outer.constant->dtype, graph::dims_of(outer.constant->shape));
     }
-    SERIN_CHECK(graph::infer_shapes(body));
+    if (auto inferred = graph::infer_shapes(body); !inferred)  // such a branch may never be taken: only a run can tell
+      return Lowering::refuse("a branch contradicts itself: " + inferred.error().message);
     SERIN_TRY(Program program, lower(body, folder_));
     if (program.outputs.size() != node.outputs.size()) return Error{Code::kCorrupt, "a body does not give what the node returns"};
     for (size_t i = 0; i < program.outputs.size(); ++i) {

@@ -42,7 +42,10 @@ Status infer_attention(Context& c) {
   if (c.has(4) && !past) return set_unknown(c);
   const Dim total = past ? (*past)[2] + k->length : k->length;
   const bool flat = c.dims(0)->size() == 3;
-  SERIN_CHECK(c.set(0, c.dtype(0), flat ? Dims{q->batch, q->length, q->heads * v->head} : Dims{q->batch, q->heads, q->length, v->head}));
+  Dims y{q->batch, q->heads, q->length, v->head};
+  if (flat) y = {q->batch, q->length, q->heads * v->head};
+  if (!flat && c.node().integer("heads_inside", 0) != 0) y = {q->batch, q->length, q->heads, v->head};
+  SERIN_CHECK(c.set(0, c.dtype(0), std::move(y)));
   if (c.results() > 1) SERIN_CHECK(c.set(1, c.dtype(0), Dims{k->batch, k->heads, total, k->head}));
   if (c.results() > 2) SERIN_CHECK(c.set(2, c.dtype(0), Dims{v->batch, v->heads, total, v->head}));
   if (c.results() > 3) SERIN_CHECK(c.set(3, c.dtype(0), Dims{q->batch, q->heads, q->length, total}));

@@ -13,6 +13,7 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(ConstantOperands());         // after folding: axes and bounds are known now, and patterns look for them in the attributes
   add(RemoveIdentity());  // after shapes are known, because a Reshape to the same shape is an identity; before patterns, which it would break
   add(DeadCode());        // what folding left behind would count as a second reader
+  add(FuseAttention());      // the largest of all
   add(FuseLayerNorm());      // large patterns before small ones that would take parts of them (its Add, its Mul)
   add(FuseGelu());           // before activations, of which it becomes one
   add(FuseGate());           // the same

@@ -20,6 +20,7 @@ SERIN_PASS(FoldShapes, "fold_shapes");                 ///< integers that shape 
 SERIN_PASS(ConstantOperands, "constant_operands");     ///< axes, bounds and pads that are known become attributes
 SERIN_PASS(InlineIf, "inline_if");                     ///< If whose condition is known
 SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");  ///< Conv, BatchNormalization -> Conv
+SERIN_PASS(FuseAttention, "fuse_attention");           ///< q k', scale, mask, softmax, v -> Attention
 SERIN_PASS(FuseGelu, "fuse_gelu");                     ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
 SERIN_PASS(FuseGate, "fuse_gate");                     ///< x * sigmoid(x) -> Swish; x * hardsigmoid(x) -> HardSwish
 SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");          ///< mean, variance, scale, shift -> LayerNormalization
