@@ -25,6 +25,7 @@ graph::ConstantPtr strings_of(Shape shape, std::vector<std::string> strings) {
 graph::ConstantPtr value_of(NodeImport& node, const AttributeProto& attribute) {
   switch (attribute.type) {
     case AttributeType::kTensor: return node.tensor(attribute.name);
+    case AttributeType::kSparseTensor: return node.sparse_tensor(attribute.name);
     case AttributeType::kFloat: return graph::make_constant(DType::kFloat32, Shape{}, &attribute.f);
     case AttributeType::kInt: return graph::make_constant(DType::kInt64, Shape{}, &attribute.i);
     case AttributeType::kFloats: return list_of<float>(attribute.floats);
@@ -41,15 +42,14 @@ struct ConstantForm {
   AttributeType type;
 };
 constexpr ConstantForm kForms[] = {
-    {"value", AttributeType::kTensor},          {"value_float", AttributeType::kFloat}, {"value_floats", AttributeType::kFloats},
-    {"value_int", AttributeType::kInt},         {"value_ints", AttributeType::kInts},   {"value_string", AttributeType::kString},
-    {"value_strings", AttributeType::kStrings},
+    {"value", AttributeType::kTensor},          {"value_float", AttributeType::kFloat},         {"value_floats", AttributeType::kFloats},
+    {"value_int", AttributeType::kInt},         {"value_ints", AttributeType::kInts},           {"value_string", AttributeType::kString},
+    {"value_strings", AttributeType::kStrings}, {"sparse_value", AttributeType::kSparseTensor},
 };
 
 }  // namespace
 
 void import_constant(NodeImport& node, graph::Op) {
-  if (node.has("sparse_value")) return node.unsupported("sparse tensors are not supported");
   graph::ConstantPtr constant;
   int found = 0;
   for (const ConstantForm& form : kForms) {

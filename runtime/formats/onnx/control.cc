@@ -1,4 +1,4 @@
-// control.cc: If and Loop. In ONNX a body reads whatever is around it; here bodies are closed, so what they capture becomes operands of the
+// control.cc: If, Loop, Scan and SequenceMap. In ONNX a body reads whatever is around it; here bodies are closed, so what they capture becomes operands of the
 // node and inputs of each body, in the order of first use (constants are shared with the body instead and cost no operand).
 
 #include <fmt/format.h>
@@ -62,6 +62,55 @@ void import_loop(NodeImport& node, graph::Op op) {
   if (!body) return;
   append(operands, captures);
   const graph::NodeId id = node.emit(op, std::move(operands), {{"carried", static_cast<int64_t>(carried)}});
+  node.graph().graph().node(id).bodies = {std::move(body)};
+}
+
+/// In opset 8 a batch is around everything, and the first operand says how long each row is.
+void import_scan(NodeImport& node, graph::Op op) {
+  const GraphProto* const proto = node.body("body");
+  if (!proto) return;
+  const bool batched = node.opset() < 9;
+  std::vector<graph::ValueId> operands = node.inputs();
+  const size_t own = batched ? 1 : 0;
+  const int64_t scanned = node.required_integer("num_scan_inputs");
+  if (operands.size() < own || scanned < 1 || static_cast<uint64_t>(scanned) > operands.size() - own)
+    return node.corrupt(fmt::format("scans {} inputs of {}", scanned, operands.size()));
+  const size_t carried = operands.size() - own - static_cast<size_t>(scanned);
+  if (proto->inputs.size() != operands.size() - own)
+    return node.corrupt(fmt::format("the body has {} inputs, {} are needed", proto->inputs.size(), operands.size() - own));
+  if (proto->outputs.size() != node.output_count() || proto->outputs.size() < carried)
+    return node.corrupt(fmt::format("the body returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
+
+  graph::Attributes attributes{{"carried", static_cast<int64_t>(carried)}, {"scanned", scanned}};
+  if (batched) {
+    attributes.emplace("batched", int64_t{1});
+    if (auto directions = node.integers("directions")) attributes.emplace("input_directions", std::move(*directions));
+  } else {
+    for (const char* key : {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"})
+      if (auto values = node.integers(key)) attributes.emplace(std::string(key).substr(5), std::move(*values));
+  }
+  const Captures captures = node.graph().captures({proto});
+  auto body = import_body(node, "body", *proto, captures);
+  if (!body) return;
+  append(operands, captures);
+  const graph::NodeId id = node.emit(op, std::move(operands), std::move(attributes));
+  node.graph().graph().node(id).bodies = {std::move(body)};
+}
+
+void import_sequence_map(NodeImport& node, graph::Op op) {
+  const GraphProto* const proto = node.body("body");
+  if (!proto) return;
+  std::vector<graph::ValueId> operands = node.inputs();
+  const size_t mapped = operands.size();
+  if (proto->inputs.size() != mapped)
+    return node.corrupt(fmt::format("the body has {} inputs, {} are needed", proto->inputs.size(), mapped));
+  if (proto->outputs.size() != node.output_count())
+    return node.corrupt(fmt::format("the body returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
+  const Captures captures = node.graph().captures({proto});
+  auto body = import_body(node, "body", *proto, captures);
+  if (!body) return;
+  append(operands, captures);
+  const graph::NodeId id = node.emit(op, std::move(operands), {{"mapped", static_cast<int64_t>(mapped)}});
   node.graph().graph().node(id).bodies = {std::move(body)};
 }
 

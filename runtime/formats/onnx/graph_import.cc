@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "runtime/formats/onnx/old_opsets.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr size_t kLongestName = 120;
 
-bool is_default_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+bool is_default_domain(std::string_view domain) { return without_alias(domain).empty(); }
 
 /// Letters, digits and underscores, so that the symbol can be typed on a command line (--dim seq=128) and printed in an expression.
 std::string symbol_from(std::string_view param) {
@@ -38,6 +39,7 @@ class FreeNames {
     std::unordered_set<std::string_view> defined;
     for (const auto& input : graph.inputs) defined.insert(input.name);
     for (const auto& initializer : graph.initializers) defined.insert(initializer.name);
+    for (const auto& initializer : graph.sparse_initializers) defined.insert(initializer.values.name);
     for (const auto& node : graph.nodes) defined.insert(node.outputs.begin(), node.outputs.end());
     scopes_.push_back(&defined);
     for (const auto& node : graph.nodes) {
@@ -71,7 +73,15 @@ std::string printable(std::string_view name) {
 
 std::string quote(std::string_view name) { return "'" + printable(name) + "'"; }
 
+std::string_view without_alias(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
+
+Result<Nested> Nested::enter(ModelImport& model) {
+  if (model.nesting < model.nesting_limit) return Nested(model);
+  return Error{Code::kTooLarge, fmt::format("graphs and functions within each other, more than {} deep", model.nesting_limit)};
+}
+
 Result<graph::Graph> GraphImport::run(const GraphProto& proto, const std::vector<Capture>& captures) {
+  SERIN_TRY(const Nested nested, Nested::enter(model_));
   graph_.name = proto.name;
   SERIN_CHECK(add_initializers(proto));
   SERIN_CHECK(add_inputs(proto));
@@ -79,12 +89,17 @@ Result<graph::Graph> GraphImport::run(const GraphProto& proto, const std::vector
     if (values_.contains(capture.name)) continue;
     define(capture.name, graph_.add_input(std::string(capture.name), outer_->graph_.value(capture.outside).type));
   }
-  for (const NodeProto& node : proto.nodes)
+  SERIN_CHECK(add_nodes(proto.nodes));
+  SERIN_CHECK(set_outputs(proto));
+  return std::move(own_graph_);
+}
+
+Status GraphImport::add_nodes(const std::vector<NodeProto>& nodes) {
+  for (const NodeProto& node : nodes)
     for (const std::string_view output : node.outputs)
       if (!output.empty()) made_by_.emplace(output, node.op_type);
-  for (const NodeProto& node : proto.nodes) SERIN_CHECK(add_node(node));
-  SERIN_CHECK(set_outputs(proto));
-  return std::move(graph_);
+  for (const NodeProto& node : nodes) SERIN_CHECK(add_node(node));
+  return {};
 }
 
 std::vector<GraphImport::Capture> GraphImport::captures(const std::vector<const GraphProto*>& bodies) {
@@ -113,20 +128,22 @@ void GraphImport::define(std::string_view name, graph::ValueId value) {
   if (name.empty()) return;
   if (!values_.emplace(name, value).second && !error_)
     error_ = Error{Code::kCorrupt, fmt::format("value {} is defined twice", quote(name))};
-  graph_.value(value).name = name;
+  graph_.value(value).name = call_ ? call_->prefix + std::string(name) : std::string(name);
 }
 
 Status GraphImport::add_initializers(const GraphProto& proto) {
-  if (!proto.sparse_initializers.empty())
-    return Error{Code::kUnsupported,
-                 fmt::format("sparse initializer {}: sparse tensors are not supported", quote(proto.sparse_initializers[0]))};
-  for (const TensorProto& tensor : proto.initializers) {
-    if (tensor.name.empty()) return Error{Code::kCorrupt, "an initializer has no name"};
-    auto constant = model_.tensors.read(tensor);
-    if (!constant) return constant.error().in(fmt::format("initializer {}", quote(tensor.name)));
-    define(tensor.name, graph_.add_constant(std::string(tensor.name), *constant));
-    if (error_) return *error_;
-  }
+  for (const TensorProto& tensor : proto.initializers)
+    SERIN_CHECK(add_initializer(tensor.name, call_ ? model_.tensors.read_shared(tensor) : model_.tensors.read(tensor)));
+  for (const SparseTensorProto& tensor : proto.sparse_initializers)
+    SERIN_CHECK(add_initializer(tensor.values.name, model_.tensors.read(tensor)));
+  return {};
+}
+
+Status GraphImport::add_initializer(std::string_view name, Result<graph::ConstantPtr> constant) {
+  if (name.empty()) return Error{Code::kCorrupt, "an initializer has no name"};
+  if (!constant) return constant.error().in(fmt::format("initializer {}", quote(name)));
+  define(name, graph_.add_constant(std::string(name), *constant));
+  if (error_) return *error_;
   return {};
 }
 
@@ -149,9 +166,14 @@ Result<graph::Type> GraphImport::type_from(const TypeProto& proto, std::string_v
   if (proto.kind == TypeProto::Kind::kOther)
     return Error{Code::kUnsupported, "is a map, a sparse tensor or a nested sequence, which is not supported"};
   graph::Type type;
+  const auto nested = [&](TypeProto::Kind kind) { return proto.element && proto.element->kind == kind; };
+  const bool too_deep =
+      nested(TypeProto::Kind::kOptional) || (proto.kind == TypeProto::Kind::kSequence && nested(TypeProto::Kind::kSequence));
+  if (too_deep) return Error{Code::kUnsupported, "is nested in a way that is not supported"};
   type.kind = proto.kind == TypeProto::Kind::kSequence   ? graph::ValueKind::kSequence
-              : proto.kind == TypeProto::Kind::kOptional ? graph::ValueKind::kOptional
-                                                         : graph::ValueKind::kTensor;
+              : proto.kind != TypeProto::Kind::kOptional ? graph::ValueKind::kTensor
+              : nested(TypeProto::Kind::kSequence)       ? graph::ValueKind::kOptionalSequence
+                                                         : graph::ValueKind::kOptional;
   SERIN_TRY(type.dtype, dtype_from(proto.elem_type));
   if (!proto.shape) return type;
   if (!Shape::fits(proto.shape->size()))
@@ -183,12 +205,18 @@ std::string GraphImport::unique_node_name(const NodeProto& proto) {
   const std::string base = proto.name.empty() ? fmt::format("{}_{}", proto.op_type, node_names_.size()) : std::string(proto.name);
   std::string name = base;
   for (int i = 2; !node_names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
-  return name;
+  return call_ ? call_->prefix + name : name;
+}
+
+/// An input of a function that its caller leaves out.
+bool GraphImport::is_absent(std::string_view name) const {
+  if (const auto found = values_.find(name); found != values_.end()) return found->second == graph::kNone;
+  return outer_ && outer_->is_absent(name);
 }
 
 Status GraphImport::check_operands(const NodeProto& proto, const std::string& name) {
   for (const std::string_view input : proto.inputs) {
-    if (input.empty() || find(input) != graph::kNone) continue;
+    if (input.empty() || find(input) != graph::kNone || is_absent(input)) continue;
     const auto maker = made_by_.find(input);
     const std::string why = maker == made_by_.end() ? "nothing defines"
                                                     : fmt::format("a later node ({}) makes: the nodes are not sorted, or form a cycle",
@@ -203,23 +231,42 @@ Status GraphImport::add_node(const NodeProto& proto) {
   const std::string name = unique_node_name(proto);
   SERIN_CHECK(check_operands(proto, name));
 
+  if (!call_) return import_node(proto, name);
+  SERIN_TRY(const NodeProto resolved, with_attributes_of_call(proto));
+  return import_node(resolved, name);
+}
+
+/// What the file itself says about an operator goes before what we know of one with that name.
+Status GraphImport::import_node(const NodeProto& proto, const std::string& name) {
+  const auto function = model_.functions.find({without_alias(proto.domain), proto.op_type, proto.overload});
+  return function == model_.functions.end() ? lower_node(proto, name) : expand(*function->second, proto, name);
+}
+
+Status GraphImport::lower_node(const NodeProto& proto, const std::string& name) {
   const OperatorRow* const row = find_operator(proto.domain, proto.op_type);
   if (!row) {
-    refuse_node(proto, name,
-                model_.functions.contains({proto.domain, proto.op_type}) ? ": a function of the model; functions are not expanded" : "");
+    refuse_node(proto, name, "");
     return {};
   }
-  if (is_default_domain(proto.domain) && model_.opset < row->since) {
-    refuse_node(proto, name, fmt::format(": exists from opset {} on, the model imports {}", row->since, model_.opset));
+  const int64_t opset = opsets().standard;
+  if (is_default_domain(proto.domain) && opset == 0) {
+    refuse_node(proto, name, ": the model does not say which opset it uses");
+    return {};
+  }
+  if (is_default_domain(proto.domain) && opset < row->since && row->since > kFirstModernOpset) {
+    refuse_node(proto, name, fmt::format(": exists from opset {} on, the model imports {}", row->since, opset));
     return {};
   }
 
-  NodeImport node(*this, proto, name, row->attributes);
+  const bool old = is_default_domain(proto.domain) && opset < kFirstModernOpset;
+  const NodeProto modern = old ? modern_attributes(proto) : NodeProto();
+  NodeImport node(*this, old ? modern : proto, name, row->attributes);
+  if (old) modernise_operands(node);
   const auto context = [&] { return fmt::format("node {} ({})", quote(name), printable(proto.op_type)); };
   if (auto status = check_counts(*row, node); !status) return status.error().in(context());
   row->import(node, row->op);
   if (const auto unread = node.unread_attribute(); unread && !node.error())
-    node.corrupt(fmt::format("attribute {} is not one of {} in opset {}", quote(*unread), proto.op_type, model_.opset));
+    node.corrupt(fmt::format("attribute {} is not one of {} in opset {}", quote(*unread), proto.op_type, opset));
   if (node.error() && node.error()->code == Code::kUnsupported) {
     refuse_node(proto, name, ": " + node.error()->message);
     return {};

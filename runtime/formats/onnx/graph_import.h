@@ -1,11 +1,13 @@
-// graph_import.h: one GraphProto -> one Graph; bodies of If and Loop are graphs within it.
+// graph_import.h: one GraphProto -> one Graph; bodies of If and Loop are graphs within it, calls of functions are scopes within it.
 #pragma once
 
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/formats/onnx/node_import.h"
@@ -15,26 +17,64 @@
 
 namespace serin::formats::onnx {
 
+/// Versions of the operator sets that a graph or a function is written in.
+struct Opsets {
+  int64_t standard = 0;                             ///< of the default domain
+  std::map<std::string_view, int64_t> others = {};  ///< by domain
+};
+
+/// Domain, name and overload of a function.
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+
 /// What all graphs of a model share.
 struct ModelImport {
-  int64_t opset = 0;
+  Opsets opsets;
   size_t node_limit = 0;
+  int nesting_limit = 0;  ///< of bodies and calls within each other
   TensorReader tensors;
-  std::set<std::pair<std::string_view, std::string_view>> functions = {};  ///< domain and name of those the model defines
-  std::map<std::string_view, int64_t> domains = {};                        ///< versions of the operator sets beside the default one
+  std::map<FunctionKey, const FunctionProto*> functions = {};  ///< those the model defines
   size_t nodes = 0;
+  int nesting = 0;
   std::vector<std::string> unsupported = {};                  ///< "'attn' (com.acme.Frobnicate)": all of them are reported at once
   std::unordered_map<std::string, std::string> symbols = {};  ///< dim_param -> name in the graph
   std::set<std::string, std::less<>> symbols_taken = {};
+};
+
+/// Counts how many bodies and calls are within each other while it lives.
+class Nested {
+ public:
+  static Result<Nested> enter(ModelImport& model);
+  Nested(Nested&& other) noexcept : model_(std::exchange(other.model_, nullptr)) {}
+  Nested& operator=(Nested&&) = delete;
+  ~Nested() {
+    if (model_) --model_->nesting;
+  }
+
+ private:
+  explicit Nested(ModelImport& model) : model_(&model) { ++model.nesting; }
+  ModelImport* model_;
+};
+
+/// Where a function is called from, and with what.
+struct FunctionCall {
+  const FunctionProto& function;
+  const NodeProto& node;
+  const FunctionCall* outer;  ///< the call that this one is part of
+  std::string prefix;         ///< of the names within: "<name of the node>/"
+  Opsets opsets;
 };
 
 /// A name for people: cut where it is very long, control characters shown as '?'.
 std::string printable(std::string_view name);
 std::string quote(std::string_view name);  ///< the same within quotes
 
+/// "" for "ai.onnx", which is another name of the default domain.
+std::string_view without_alias(std::string_view domain);
+
 class GraphImport {
  public:
-  GraphImport(ModelImport& model, GraphImport* outer = nullptr) : model_(model), outer_(outer) {}
+  GraphImport(ModelImport& model, GraphImport* outer = nullptr)
+      : model_(model), outer_(outer), call_(outer ? outer->call_ : nullptr), graph_(own_graph_) {}
 
   /// A value that a body reads from outside becomes an input of it.
   struct Capture {
@@ -48,6 +88,9 @@ class GraphImport {
   /// What the bodies read from here (constants aside, which are copied into them), in the order of first use.
   std::vector<Capture> captures(const std::vector<const GraphProto*>& bodies);
 
+  /// Versions of the operator sets here.
+  const Opsets& opsets() const { return call_ ? call_->opsets : model_.opsets; }
+
   /// The value of that name; a constant of an outer graph is shared with this one. kNone where there is none.
   graph::ValueId find(std::string_view name);
   void define(std::string_view name, graph::ValueId value);
@@ -56,10 +99,23 @@ class GraphImport {
   ModelImport& model() { return model_; }
 
  private:
+  /// A scope of its own in the graph of its caller (function_import.cc).
+  GraphImport(GraphImport& caller, const FunctionCall& call)
+      : model_(caller.model_), outer_(nullptr), call_(&call), graph_(caller.graph_) {}
+  Status expand(const FunctionProto& function, const NodeProto& node, const std::string& name);
+  Status run_call(GraphImport& caller);
+  graph::ValueId own_value(graph::ValueId value, std::string_view output, size_t i);
+  Result<NodeProto> with_attributes_of_call(const NodeProto& proto) const;
+
   Status add_initializers(const GraphProto& proto);
+  Status add_initializer(std::string_view name, Result<graph::ConstantPtr> constant);
   Status add_inputs(const GraphProto& proto);
+  Status add_nodes(const std::vector<NodeProto>& nodes);
   Status add_node(const NodeProto& proto);
+  Status import_node(const NodeProto& proto, const std::string& name);
+  Status lower_node(const NodeProto& proto, const std::string& name);
   Status set_outputs(const GraphProto& proto);
+  bool is_absent(std::string_view name) const;
   Status check_operands(const NodeProto& proto, const std::string& name);
   Result<graph::Type> type_from(const TypeProto& proto, std::string_view name);
   graph::Dim dim_from(const DimensionProto& proto, std::string_view name, size_t axis);
@@ -68,7 +124,9 @@ class GraphImport {
 
   ModelImport& model_;
   GraphImport* outer_;
-  graph::Graph graph_;
+  const FunctionCall* call_;  ///< null outside of functions
+  graph::Graph own_graph_;
+  graph::Graph& graph_;  ///< its own, or that of the caller
   std::unordered_map<std::string_view, graph::ValueId> values_;
   std::unordered_map<std::string_view, std::string_view> made_by_;  ///< output name -> op_type of the node of the file that makes it
   std::set<std::string, std::less<>> node_names_;

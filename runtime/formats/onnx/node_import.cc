@@ -15,8 +15,9 @@ namespace serin::formats::onnx {
 namespace {
 
 std::string_view type_name(AttributeProto::Type type) {
-  constexpr std::array<std::string_view, 10> kNames = {"nothing", "a float", "an integer", "a string", "a tensor",
-                                                       "a graph", "floats",  "integers",   "strings",  "of a type that is not supported"};
+  constexpr std::array<std::string_view, 16> kNames = {
+      "nothing", "a float", "an integer", "a string",        "a tensor",       "a graph", "floats", "integers",
+      "strings", "tensors", "graphs",     "a sparse tensor", "sparse tensors", "a type",  "types",  "of a type that is not supported"};
   return kNames[static_cast<size_t>(type)];
 }
 
@@ -28,12 +29,18 @@ NodeImport::NodeImport(GraphImport& graph, const NodeProto& proto, std::string n
   while (!inputs_.empty() && inputs_.back() == graph::kNone) inputs_.pop_back();  // trailing absent operands say nothing
 }
 
-int64_t NodeImport::opset() const { return graph_.model().opset; }
+void NodeImport::set_input(size_t i, graph::ValueId value) {
+  if (i >= inputs_.size()) inputs_.resize(i + 1, graph::kNone);
+  inputs_[i] = value;
+  while (!inputs_.empty() && inputs_.back() == graph::kNone) inputs_.pop_back();
+}
+
+int64_t NodeImport::opset() const { return graph_.opsets().standard; }
 
 int64_t NodeImport::domain_version() const {
-  if (proto_.domain.empty() || proto_.domain == "ai.onnx") return opset();
-  const auto found = graph_.model().domains.find(proto_.domain);
-  return found == graph_.model().domains.end() ? 1 : found->second;
+  if (without_alias(proto_.domain).empty()) return opset();
+  const auto found = graph_.opsets().others.find(proto_.domain);
+  return found == graph_.opsets().others.end() ? 1 : found->second;
 }
 
 graph::ConstantPtr NodeImport::constant(size_t i) const { return graph_.graph().constant(input(i)); }
@@ -49,9 +56,9 @@ bool NodeImport::has(std::string_view key) {
 }
 
 const AttributeProto* NodeImport::attribute(std::string_view key) {
-  seen_.insert(key);
   const auto found = std::ranges::find(proto_.attributes, key, &AttributeProto::name);
   if (found == proto_.attributes.end()) return nullptr;
+  seen_.insert(found->name);
   if (found->reference) corrupt(fmt::format("attribute {} refers to one of a function, and this is none", quote(key)));
   return &*found;
 }
@@ -123,8 +130,15 @@ graph::Attributes NodeImport::copied_attributes() {
 
 graph::ConstantPtr NodeImport::tensor(std::string_view key) {
   const AttributeProto* const found = find(key, AttributeProto::Type::kTensor);
-  if (!found) return nullptr;
-  auto constant = graph_.model().tensors.read(*found->t);
+  return found ? constant_or_fail(key, graph_.model().tensors.read_shared(*found->t)) : nullptr;
+}
+
+graph::ConstantPtr NodeImport::sparse_tensor(std::string_view key) {
+  const AttributeProto* const found = find(key, AttributeProto::Type::kSparseTensor);
+  return found ? constant_or_fail(key, graph_.model().tensors.read(*found->sparse)) : nullptr;
+}
+
+graph::ConstantPtr NodeImport::constant_or_fail(std::string_view key, const Result<graph::ConstantPtr>& constant) {
   if (constant) return *constant;
   const Error error = constant.error().in(fmt::format("attribute '{}'", key));
   fail(error.code, error.message);

@@ -31,6 +31,7 @@ class NodeImport {
   size_t input_count() const { return inputs_.size(); }
   graph::ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : graph::kNone; }  ///< kNone where absent
   const std::vector<graph::ValueId>& inputs() const { return inputs_; }
+  void set_input(size_t i, graph::ValueId value);
   graph::ConstantPtr constant(size_t i) const;  ///< null where the operand is absent or computed
   std::optional<size_t> rank(size_t i) const;   ///< of an operand, where the file declares it
   size_t output_count() const { return proto_.outputs.size(); }
@@ -45,6 +46,7 @@ class NodeImport {
   std::string text(std::string_view key, std::string_view fallback);
   std::optional<std::vector<int64_t>> integers(std::string_view key);
   graph::ConstantPtr tensor(std::string_view key);
+  graph::ConstantPtr sparse_tensor(std::string_view key);  ///< as a dense one
   const GraphProto* body(std::string_view key);
   const AttributeProto* attribute(std::string_view key);  ///< of any type
   std::optional<std::vector<double>> numbers(std::string_view key);
@@ -75,6 +77,7 @@ class NodeImport {
 
  private:
   const AttributeProto* find(std::string_view key, AttributeProto::Type type);
+  graph::ConstantPtr constant_or_fail(std::string_view key, const Result<graph::ConstantPtr>& constant);
 
   GraphImport& graph_;
   const NodeProto& proto_;

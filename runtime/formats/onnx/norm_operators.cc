@@ -43,7 +43,7 @@ constexpr OperatorRow kNormOperators[] = {
     {"SoftmaxCrossEntropyLoss", 12, 2, 3, 2, import_plain, Op::kSoftmaxCrossEntropyLoss, "ignore_index reduction"},
 };
 
-// Gradient, the fourth operator of this domain, asks for derivatives, which nothing here computes.
+// Gradient, the fourth operator of this domain, is written out by gradient.cc.
 constexpr OperatorRow kTrainingOperators[] = {
     {"Gradient", 1, 1, -1, -1, import_gradient, Op::kIdentity},
     {"Adagrad", 1, 3, -1, -1, import_plain, Op::kAdagrad, "decay_factor epsilon norm_coefficient"},

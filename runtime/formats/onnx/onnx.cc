@@ -16,7 +16,8 @@ namespace {
 
 using namespace onnx;
 
-constexpr int64_t kOldestIr = 3;  // before that, models do not say which opset they use
+constexpr int64_t kOldestIr = 1;
+constexpr int64_t kFirstIrWithOpsets = 3;  // older models are written in opset 1
 constexpr int64_t kNewestIr = 13;
 constexpr size_t kNamedAtOnce = 20;
 constexpr size_t kTensorFileBytes = size_t{2} << 30;
@@ -41,10 +42,10 @@ Result<int64_t> opset_of(const ModelProto& model) {
     if (opset && *opset != version) return Error{Code::kCorrupt, fmt::format("imports opset {} and opset {}", *opset, version)};
     opset = version;
   }
-  if (!opset) return Error{Code::kCorrupt, "does not say which opset it uses (opset_import has no default domain)"};
-  if (*opset < kOldestOpset)
-    return Error{Code::kUnsupported, fmt::format("uses opset {}; {} to {} are read (onnx.version_converter lifts old models)", *opset,
-                                                 kOldestOpset, kNewestOpset)};
+  if (!opset && model.ir_version < kFirstIrWithOpsets) return 1;
+  if (!opset && model.opset_import.empty()) return Error{Code::kCorrupt, "does not say which opset it uses (opset_import is empty)"};
+  if (!opset) return 0;  // of other domains only
+  if (*opset < kOldestOpset) return Error{Code::kCorrupt, fmt::format("uses opset {}, which does not exist", *opset)};
   if (*opset > kNewestOpset)
     return Error{Code::kUnsupported, fmt::format("uses opset {}; {} to {} are read (export it with opset_version={})", *opset, kOldestOpset,
                                                  kNewestOpset, kNewestOpset)};
@@ -72,9 +73,14 @@ Result<ModelProto> decode(Bytes bytes, const OnnxLimits& limits) {
 Result<graph::Graph> import(FileImage image, const std::string& folder, const OnnxLimits& limits) {
   SERIN_TRY(const ModelProto model, decode(image.bytes(), limits));
   SERIN_TRY(const int64_t opset, opset_of(model));
-  ModelImport shared{.opset = opset, .node_limit = limits.nodes, .tensors = TensorReader(image, folder)};
-  for (const auto& [domain, version] : model.opset_import) shared.domains.emplace(domain, version);
-  for (const auto& function : model.functions) shared.functions.emplace(function.domain, function.name);
+  ModelImport shared{.opsets = {.standard = opset},
+                     .node_limit = limits.nodes,
+                     .nesting_limit = limits.nesting + 1,
+                     .tensors = TensorReader(image, folder)};
+  for (const auto& [domain, version] : model.opset_import) shared.opsets.others.emplace(domain, version);
+  for (const FunctionProto& function : model.functions)
+    if (!shared.functions.try_emplace({without_alias(function.domain), function.name, function.overload}, &function).second)
+      return Error{Code::kCorrupt, fmt::format("function {} is defined twice", quote(function.name))};
 
   SERIN_TRY(graph::Graph graph, GraphImport(shared).run(*model.graph));
   SERIN_CHECK(shared.tensors.finish());

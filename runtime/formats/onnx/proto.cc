@@ -4,13 +4,18 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 // A field that no case names is one that we do not read; next() skips it.
 // NOLINTBEGIN(bugprone-switch-missing-default-case)
 
 namespace serin::formats::onnx {
 namespace {
 
+constexpr int kMaxTypeNesting = 16;
+
 GraphProto read_graph(Message in);
+SparseTensorProto read_sparse_tensor(Message in);
 
 std::pair<std::string_view, std::string_view> read_string_entry(Message in) {
   std::pair<std::string_view, std::string_view> entry;
@@ -53,26 +58,33 @@ TypeProto read_tensor_type(Message in) {
   return type;
 }
 
-/// What a sequence or an optional holds: a tensor. Deeper nesting is kOther, so this does not recurse.
-TypeProto read_element_type(Message in, TypeProto::Kind kind) {
+TypeProto read_type(Message in, int depth = 0);
+
+/// What a sequence or an optional holds.
+TypeProto read_container(Message in, TypeProto::Kind kind, int depth) {
+  TypeProto element;
+  while (in.next())
+    if (in.field() == 1) element = read_type(in.once().message("TypeProto"), depth + 1);
   TypeProto type;
-  while (in.next()) {
-    if (in.field() != 1) continue;
-    for (Message element = in.message("TypeProto"); element.next();) {
-      if (element.field() == 1) type = read_tensor_type(element.message("TypeProto.Tensor"));
-    }
-  }
-  type.kind = type.kind == TypeProto::Kind::kTensor ? kind : TypeProto::Kind::kOther;
+  const bool usable = element.kind != TypeProto::Kind::kNone && element.kind != TypeProto::Kind::kOther;
+  type.kind = usable ? kind : TypeProto::Kind::kOther;
+  type.elem_type = element.elem_type;
+  type.shape = element.shape;
+  type.element = std::make_shared<const TypeProto>(std::move(element));
   return type;
 }
 
-TypeProto read_type(Message in) {
+TypeProto read_type(Message in, int depth) {
   TypeProto type;
+  if (depth > kMaxTypeNesting) {
+    in.decoding().fail(Code::kTooLarge, in.position(), fmt::format("types within types, more than {} deep", kMaxTypeNesting));
+    return type;
+  }
   while (in.next()) {
     switch (in.field()) {
       case 1: type = read_tensor_type(in.once().message("TypeProto.Tensor")); break;
-      case 4: type = read_element_type(in.once().message("TypeProto.Sequence"), TypeProto::Kind::kSequence); break;
-      case 9: type = read_element_type(in.once().message("TypeProto.Optional"), TypeProto::Kind::kOptional); break;
+      case 4: type = read_container(in.once().message("TypeProto.Sequence"), TypeProto::Kind::kSequence, depth); break;
+      case 9: type = read_container(in.once().message("TypeProto.Optional"), TypeProto::Kind::kOptional, depth); break;
       case 5:
       case 7:
       case 8: type.kind = TypeProto::Kind::kOther; break;
@@ -92,9 +104,13 @@ ValueInfoProto read_value_info(Message in) {
   return info;
 }
 
+/// By the number that AttributeProto.AttributeType gives it.
 AttributeProto::Type attribute_type(int64_t code) {
-  const auto last = static_cast<int64_t>(AttributeProto::Type::kStrings);
-  return code >= 0 && code <= last ? static_cast<AttributeProto::Type>(code) : AttributeProto::Type::kOther;
+  using Type = AttributeProto::Type;
+  constexpr std::array kTypes = {Type::kUndefined, Type::kFloat,        Type::kInt,           Type::kString,  Type::kTensor,
+                                 Type::kGraph,     Type::kFloats,       Type::kInts,          Type::kStrings, Type::kTensors,
+                                 Type::kGraphs,    Type::kSparseTensor, Type::kSparseTensors, Type::kType,    Type::kTypes};
+  return code >= 0 && code < static_cast<int64_t>(kTypes.size()) ? kTypes[static_cast<size_t>(code)] : Type::kOther;
 }
 
 AttributeProto read_attribute(Message in) {
@@ -112,27 +128,31 @@ AttributeProto read_attribute(Message in) {
       case 2: attribute.f = holds(Type::kFloat).once().number(); break;
       case 3: attribute.i = holds(Type::kInt).once().integer(); break;
       case 4: attribute.s = holds(Type::kString).once().chars(); break;
-      case 5: attribute.t = std::make_unique<TensorProto>(read_tensor(holds(Type::kTensor).once().message("TensorProto"))); break;
-      case 6: attribute.g = std::make_unique<GraphProto>(read_graph(holds(Type::kGraph).once().message("GraphProto"))); break;
+      case 5: attribute.t = std::make_shared<const TensorProto>(read_tensor(holds(Type::kTensor).once().message("TensorProto"))); break;
+      case 6: attribute.g = std::make_shared<const GraphProto>(read_graph(holds(Type::kGraph).once().message("GraphProto"))); break;
       case 7: holds(Type::kFloats).each_fixed<float>([&](float f) { attribute.floats.push_back(f); }); break;
       case 8: holds(Type::kInts).each_integer([&](int64_t i) { attribute.ints.push_back(i); }); break;
       case 9: attribute.strings.push_back(holds(Type::kStrings).chars()); break;
-      case 10:
-      case 11:
-      case 14:
-      case 15:
-      case 22:
-      case 23: found = Type::kOther; break;
+      case 10: attribute.tensors.push_back(read_tensor(holds(Type::kTensors).message("TensorProto"))); break;
+      case 11: read_graph(holds(Type::kGraphs).message("GraphProto")); break;
+      case 14: attribute.tp = std::make_shared<const TypeProto>(read_type(holds(Type::kType).once().message("TypeProto"))); break;
+      case 15: read_type(holds(Type::kTypes).message("TypeProto")); break;
       case 20: told = attribute_type(in.once().integer()); break;
-      case 21: attribute.reference = true; break;
+      case 21: attribute.reference = in.once().text(); break;
+      case 22:
+        attribute.sparse =
+            std::make_shared<const SparseTensorProto>(read_sparse_tensor(holds(Type::kSparseTensor).once().message("SparseTensorProto")));
+        break;
+      case 23: read_sparse_tensor(holds(Type::kSparseTensors).message("SparseTensorProto")); break;
     }
   }
   attribute.type = told.value_or(found);
   // proto3 leaves out zeros and empty lists, so a field may be missing where the type is told, but never another one present.
   if (found != Type::kUndefined && found != attribute.type && attribute.type != Type::kOther)
     in.fail(fmt::format("attribute '{}' holds a value that is not of the type it names", attribute.name));
-  if ((attribute.type == Type::kTensor && !attribute.t) || (attribute.type == Type::kGraph && !attribute.g))
-    in.fail(fmt::format("attribute '{}' has no value", attribute.name));
+  const bool empty = (attribute.type == Type::kTensor && !attribute.t) || (attribute.type == Type::kGraph && !attribute.g) ||
+                     (attribute.type == Type::kType && !attribute.tp) || (attribute.type == Type::kSparseTensor && !attribute.sparse);
+  if (empty && !attribute.reference) in.fail(fmt::format("attribute '{}' has no value", attribute.name));
   return attribute;
 }
 
@@ -146,16 +166,22 @@ NodeProto read_node(Message in) {
       case 4: node.op_type = in.once().text(); break;
       case 5: node.attributes.push_back(read_attribute(in.message("AttributeProto"))); break;
       case 7: node.domain = in.once().text(); break;
+      case 8: node.overload = in.once().text(); break;
     }
   }
   return node;
 }
 
-std::string_view read_sparse_name(Message in) {
-  std::string_view name;
-  while (in.next())
-    if (in.field() == 1) name = read_tensor(in.message("TensorProto")).name;
-  return name;
+SparseTensorProto read_sparse_tensor(Message in) {
+  SparseTensorProto tensor;
+  while (in.next()) {
+    switch (in.field()) {
+      case 1: tensor.values = read_tensor(in.once().message("TensorProto")); break;
+      case 2: tensor.indices = read_tensor(in.once().message("TensorProto")); break;
+      case 3: in.each_integer([&](int64_t dim) { tensor.dims.push_back(dim); }); break;
+    }
+  }
+  return tensor;
 }
 
 GraphProto read_graph(Message in) {
@@ -170,7 +196,7 @@ GraphProto read_graph(Message in) {
       case 5: graph.initializers.push_back(read_tensor(in.message("TensorProto"))); break;
       case 11: graph.inputs.push_back(read_value_info(in.message("ValueInfoProto"))); break;
       case 12: graph.outputs.push_back(read_value_info(in.message("ValueInfoProto"))); break;
-      case 15: graph.sparse_initializers.push_back(read_sparse_name(in.message("SparseTensorProto"))); break;
+      case 15: graph.sparse_initializers.push_back(read_sparse_tensor(in.message("SparseTensorProto"))); break;
     }
   }
   --decoding.nesting;
@@ -193,7 +219,14 @@ FunctionProto read_function(Message in) {
   while (in.next()) {
     switch (in.field()) {
       case 1: function.name = in.once().text(); break;
+      case 4: function.inputs.push_back(in.text()); break;
+      case 5: function.outputs.push_back(in.text()); break;
+      case 6: function.attributes.push_back(in.text()); break;
+      case 7: function.nodes.push_back(read_node(in.message("NodeProto"))); break;
+      case 9: function.opset_import.push_back(read_opset(in.message("OperatorSetIdProto"))); break;
       case 10: function.domain = in.once().text(); break;
+      case 11: function.defaults.push_back(read_attribute(in.message("AttributeProto"))); break;
+      case 13: function.overload = in.once().text(); break;
     }
   }
   return function;

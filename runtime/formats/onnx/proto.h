@@ -28,6 +28,12 @@ struct TensorProto {
   Bytes body;
 };
 
+/// Mostly zeros: the elements that are none, and where each belongs (its linear index, or one index for each axis).
+struct SparseTensorProto {
+  TensorProto values, indices;  ///< the tensor's name is that of `values`
+  std::vector<int64_t> dims;
+};
+
 struct DimensionProto {
   std::optional<int64_t> value;
   std::string_view param;
@@ -35,8 +41,9 @@ struct DimensionProto {
 
 struct TypeProto {
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kOther } kind = Kind::kNone;
-  int64_t elem_type = 0;
-  std::optional<std::vector<DimensionProto>> shape;
+  int64_t elem_type = 0;                             ///< of the tensors in it, however deep
+  std::optional<std::vector<DimensionProto>> shape;  ///< the same
+  std::shared_ptr<const TypeProto> element;          ///< what a sequence or an optional holds
 };
 
 struct ValueInfoProto {
@@ -57,22 +64,31 @@ struct AttributeProto {
     kFloats,
     kInts,
     kStrings,
+    kTensors,
+    kGraphs,
+    kSparseTensor,
+    kSparseTensors,
+    kType,
+    kTypes,
     kOther
   } type = Type::kUndefined;
   std::string_view name;
-  bool reference = false;  ///< ref_attr_name: belongs in function bodies only
+  std::optional<std::string_view> reference;  ///< ref_attr_name: within a function, that attribute of the node that calls it
   int64_t i = 0;
   float f = 0;
   std::string_view s;
   std::vector<int64_t> ints;
   std::vector<float> floats;
   std::vector<std::string_view> strings;
-  std::unique_ptr<TensorProto> t;
-  std::unique_ptr<GraphProto> g;
+  std::shared_ptr<const TensorProto> t;
+  std::shared_ptr<const GraphProto> g;
+  std::shared_ptr<const SparseTensorProto> sparse;
+  std::shared_ptr<const TypeProto> tp;
+  std::vector<TensorProto> tensors;
 };
 
 struct NodeProto {
-  std::string_view name, op_type, domain;
+  std::string_view name, op_type, domain, overload;
   std::vector<std::string_view> inputs, outputs;
   std::vector<AttributeProto> attributes;
 };
@@ -81,12 +97,17 @@ struct GraphProto {
   std::string_view name;
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
-  std::vector<std::string_view> sparse_initializers;  ///< their names
+  std::vector<SparseTensorProto> sparse_initializers;
   std::vector<ValueInfoProto> inputs, outputs;
 };
 
+/// An operator that the file defines by nodes. Their names are its own.
 struct FunctionProto {
-  std::string_view name, domain;
+  std::string_view name, domain, overload;
+  std::vector<std::string_view> inputs, outputs, attributes;  ///< attributes: those without a default
+  std::vector<AttributeProto> defaults;                       ///< attributes with one
+  std::vector<NodeProto> nodes;
+  std::vector<std::pair<std::string_view, int64_t>> opset_import;
 };
 
 struct ModelProto {

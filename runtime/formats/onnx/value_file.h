@@ -1,0 +1,22 @@
+// value_file.h: the files of test data (input_0.pb): a TensorProto, SequenceProto or OptionalProto. Which one the file itself does not say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::formats {
+
+struct FileValue {
+  graph::ValueKind kind = graph::ValueKind::kTensor;
+  graph::ConstantPtr tensor;        ///< kTensor
+  std::vector<FileValue> elements;  ///< kSequence: its elements. kOptional: none, or what it holds
+};
+
+/// The error names the file. kUnsupported: maps and sparse tensors; kTooLarge: more than kMaxValueNesting values within values.
+Result<FileValue> read_value_file(const std::string& path, graph::ValueKind kind);
+inline constexpr int kMaxValueNesting = 16;
+
+}  // namespace serin::formats
