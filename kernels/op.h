@@ -140,7 +140,7 @@ struct Concat {
 };  // x0, x1, ... -> y
 struct Pad {
   std::vector<int64_t> begin, end;
-  enum class Mode : uint8_t { kConstant, kReflect, kEdge } mode = Mode::kConstant;
+  enum class Mode : uint8_t { kConstant, kReflect, kEdge, kWrap } mode = Mode::kConstant;
 };  // x, value? -> y
 struct Gather {
   int64_t axis = 0;

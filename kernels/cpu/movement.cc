@@ -1,12 +1,14 @@
 // movement.cc: StridedCopy (transpose, slice, expand) for every dtype.
 //
 // The axes are collapsed first, so that most copies are one of four forms along the innermost axis of y: dense (memcpy), repeated (fill), a
-// transpose (some other axis is dense in x: both are walked in blocks, so that neither side misses the cache on every element), or plain strided.
+// transpose (some other axis is dense in x: both are walked in blocks, so that neither side misses the cache on every element; four-byte elements
+// change places in registers), or plain strided.
 
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/image.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 
@@ -18,7 +20,9 @@ constexpr int64_t kTile = 16;  // 16 x 16 elements: at most one cache line of ea
 
 /// y[i * y_row + j] = x[i + j * x_row] for i < rows, j < columns.
 template <class T>
-void transpose(const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int64_t columns) {
+void transpose(const ImageLoops& loops, const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int64_t columns) {
+  if constexpr (sizeof(T) == sizeof(float))
+    return loops.transpose(reinterpret_cast<const float*>(x), x_row, reinterpret_cast<float*>(y), y_row, rows, columns);
   for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
     for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
       const int64_t i1 = std::min(rows, i0 + kTile), j1 = std::min(columns, j0 + kTile);
@@ -41,7 +45,7 @@ void copy_run(const T* x, int64_t stride, T* y, int64_t n) {
 }
 
 template <class T>
-void copy(const T* x, const Strides& x_strides, T* y, const Shape& shape) {
+void copy(const ImageLoops& loops, const T* x, const Strides& x_strides, T* y, const Shape& shape) {
   if (shape.elements() == 0) return;
   const Collapsed<1> space = collapse<1>(shape, {x_strides});
   const Strides& strides = space.strides[0];
@@ -59,34 +63,35 @@ void copy(const T* x, const Strides& x_strides, T* y, const Shape& shape) {
     const int64_t rows = outer[dense];
     outer[dense] = 1;
     for_each<2>(outer, {strides, y_strides},
-                [&](int64_t, const auto& at) { transpose(x + at[0], strides[last], y + at[1], y_strides[dense], rows, n); });
+                [&](int64_t, const auto& at) { transpose(loops, x + at[0], strides[last], y + at[1], y_strides[dense], rows, n); });
     return;
   }
   for_each<1>(outer, {strides}, [&](int64_t i, const auto& at) { copy_run(x + at[0], strides[last], y + i * n, n); });
 }
 
 template <class T>
-Prepared make_copy(int64_t offset, const Strides& strides) {
-  return make_kernel([offset, strides](Stream&, Inputs in, Outputs out) -> Fault {
-    copy(in[0].as<const T>() + offset, strides, out[0].as<T>(), out[0].shape);
+Prepared make_copy(const ImageLoops& loops, int64_t offset, const Strides& strides) {
+  return make_kernel([&loops, offset, strides](Stream&, Inputs in, Outputs out) -> Fault {
+    copy(loops, in[0].as<const T>() + offset, strides, out[0].as<T>(), out[0].shape);
     return kOk;
   });
 }
 
 }  // namespace
 
-Prepared strided_copy(const Simd&, const OpDesc& desc, PrepareContext&, std::string& why) {
+Prepared strided_copy(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
   const StridedCopy& op = std::get<StridedCopy>(desc.op);
   if (op.strides.size() != desc.outputs[0].shape.rank() || desc.inputs[0].dtype != desc.outputs[0].dtype) {
     return refuse(why, "strides or dtypes do not match");
   }
   Strides strides{};
   std::copy(op.strides.begin(), op.strides.end(), strides.begin());
+  const ImageLoops& loops = image_for(simd);
   switch (dtype_size(desc.inputs[0].dtype)) {
-    case 1: return make_copy<uint8_t>(op.offset, strides);
-    case 2: return make_copy<uint16_t>(op.offset, strides);
-    case 4: return make_copy<uint32_t>(op.offset, strides);
-    case 8: return make_copy<uint64_t>(op.offset, strides);
+    case 1: return make_copy<uint8_t>(loops, op.offset, strides);
+    case 2: return make_copy<uint16_t>(loops, op.offset, strides);
+    case 4: return make_copy<uint32_t>(loops, op.offset, strides);
+    case 8: return make_copy<uint64_t>(loops, op.offset, strides);
     default: return refuse(why, "no kernel for this dtype");
   }
 }

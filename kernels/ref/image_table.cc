@@ -1,9 +1,26 @@
 // image_table.cc: which operators of this family have a reference kernel: resizing, sampling, regions, and the convolutions beside Conv.
 
-#include "kernels/ref/generic.h"
+#include "kernels/ref/image.h"
 
 namespace serin::kernels::ref {
 
-std::span<const GenericRow> image_kernels() { return {}; }
+std::span<const GenericRow> image_kernels() {
+  static constexpr GenericRow kRows[] = {
+      {"AffineGrid", affine_grid},
+      {"CenterCropPad", center_crop_pad},
+      {"Col2Im", col2im},
+      {"ConvTranspose", conv_transpose},
+      {"DeformConv", deform_conv},
+      {"GlobalLpPool", global_lp_pool},
+      {"GridSample", grid_sample},
+      {"LpPool", lp_pool},
+      {"MaxPoolWithIndices", max_pool_with_indices},
+      {"MaxRoiPool", max_roi_pool},
+      {"MaxUnpool", max_unpool},
+      {"Resize", resize},
+      {"RoiAlign", roi_align},
+  };
+  return kRows;
+}
 
 }  // namespace serin::kernels::ref

@@ -1,6 +1,8 @@
 // movement.cc: the kernels that move elements and never look into them, for every dtype: StridedCopy, Concat, Pad, Gather. (NonZero, which
 // does look, is here because its result is positions.)
 
+#include <vector>
+
 #include "kernels/indexing.h"
 #include "kernels/ref/visit.h"
 
@@ -45,29 +47,44 @@ Fault run_concat(const Concat& op, Inputs in, Outputs out) {
   return kOk;
 }
 
-/// The index of the input that output index `i` shows (begin already taken off), or -1 for the pad value.
-int64_t padded_source(int64_t i, int64_t size, Pad::Mode mode) {
-  if (i >= 0 && i < size) return i;
-  if (mode == Pad::Mode::kConstant) return -1;
-  if (mode == Pad::Mode::kEdge || size == 1) return i < 0 ? 0 : size - 1;
-  const int64_t period = 2 * (size - 1);  // reflect: 2 1 0 1 2 1 0 ...
-  const int64_t folded = (i % period + period) % period;
-  return folded < size ? folded : period - folded;
-}
+/// One axis of a Pad: negative pads crop first, then what is left is padded.
+struct PaddedAxis {
+  int64_t begin, crop, size;
+
+  PaddedAxis(int64_t begin_pad, int64_t end_pad, int64_t input)
+      : begin(std::max<int64_t>(begin_pad, 0)),
+        crop(std::max<int64_t>(-begin_pad, 0)),
+        size(input - crop - std::max<int64_t>(-end_pad, 0)) {}
+
+  /// The index of the input that index `i` of the output shows, or -1 for the pad value.
+  int64_t source(int64_t i, Pad::Mode mode) const {
+    i -= begin;
+    if (i >= 0 && i < size) return i + crop;
+    if (mode == Pad::Mode::kConstant) return -1;
+    if (mode == Pad::Mode::kEdge || size == 1) return (i < 0 ? 0 : size - 1) + crop;
+    const int64_t period = mode == Pad::Mode::kWrap ? size : 2 * (size - 1);  // reflect: 2 1 0 1 2 1 0 ...
+    const int64_t folded = (i % period + period) % period;
+    return (folded < size ? folded : period - folded) + crop;
+  }
+};
 
 template <class T>
 Fault run_pad(const Pad& op, Inputs in, Outputs out) {
   const Shape& x = in[0].shape;
   const Shape& y = out[0].shape;
-  if (op.mode != Pad::Mode::kConstant && in[0].elements() == 0 && out[0].elements() != 0)
-    return "Pad cannot repeat elements of an empty input";
-  const T value = in.size() > 1 ? in[1].as<const T>()[0] : T{0};
+  std::vector<PaddedAxis> axes;
+  for (size_t axis = 0; axis < y.rank(); ++axis) {
+    axes.emplace_back(op.begin[axis], op.end[axis], x[axis]);
+    if (op.mode != Pad::Mode::kConstant && axes.back().size <= 0 && out[0].elements() != 0)
+      return "axis " + std::to_string(axis) + " has no elements to repeat";
+  }
+  const T value = in.size() > 1 ? in[1].as<const T>()[0] : T{};
   const Strides strides = row_major_strides(x);
   for (int64_t i = 0; i < out[0].elements(); ++i) {
     int64_t offset = 0, rest = i;
     bool inside = true;
     for (size_t axis = y.rank(); axis-- > 0; rest /= y[axis]) {
-      const int64_t source = padded_source(rest % y[axis] - op.begin[axis], x[axis], op.mode);
+      const int64_t source = axes[axis].source(rest % y[axis], op.mode);
       inside &= source >= 0;
       offset += source * strides[axis];
     }

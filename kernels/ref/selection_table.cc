@@ -1,9 +1,25 @@
 // selection_table.cc: which operators of this family have a reference kernel: gathering, scattering, sorting, boxes.
 
-#include "kernels/ref/generic.h"
+#include "kernels/ref/selection.h"
 
 namespace serin::kernels::ref {
 
-std::span<const GenericRow> selection_kernels() { return {}; }
+std::span<const GenericRow> selection_kernels() {
+  static constexpr GenericRow kRows[] = {
+      {"Compress", compress},
+      {"GatherElements", gather_elements},
+      {"GatherND", gather_nd},
+      {"NonMaxSuppression", non_max_suppression},
+      {"OneHot", one_hot},
+      {"ReverseSequence", reverse_sequence},
+      {"ScatterElements", scatter_elements},
+      {"ScatterND", scatter_nd},
+      {"TensorScatter", tensor_scatter},
+      {"TopK", top_k},
+      {"Trilu", trilu},
+      {"Unique", unique},
+  };
+  return kRows;
+}
 
 }  // namespace serin::kernels::ref

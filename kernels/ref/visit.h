@@ -37,9 +37,10 @@ auto visit_dtype(DType dtype, F&& f) {
   return f(Element<void>{});
 }
 
-/// For kernels that move elements and never look into them: an unsigned type of the same size.
+/// For kernels that move elements and never look into them: an unsigned type of the same size, or std::string.
 template <class F>
 auto visit_size(DType dtype, F&& f) {
+  if (dtype == DType::kString) return f(Element<std::string>{});
   switch (dtype_size(dtype)) {
     case 1: return f(Element<uint8_t>{});
     case 2: return f(Element<uint16_t>{});

@@ -44,6 +44,8 @@ Status lower_pad(Lowering& at) {
     op.mode = kernels::Pad::Mode::kReflect;
   else if (mode == "edge")
     op.mode = kernels::Pad::Mode::kEdge;
+  else if (mode == "wrap")
+    op.mode = kernels::Pad::Mode::kWrap;
   else if (mode != "constant")
     return Lowering::refuse("pads with mode '" + mode + "', which cannot be run yet");
 

@@ -135,22 +135,23 @@ void Plan::let_go_of_packed_constants() {
   }
 }
 
-/// A symbol is decided by the first step whose result has it, bare, as its last axis: NonZero. Everything that reads it comes later.
+/// A symbol is decided by the first step whose result has it, bare, as an axis: NonZero, or one by name. Everything that reads it comes later.
 Status Plan::number_symbols() {
   std::vector<bool> known(program.symbols.size(), false);
   for (size_t i = 0; i < program.steps.size(); ++i) {
-    steps[i].defines.assign(program.steps[i].outputs.size(), -1);
+    steps[i].defines.assign(program.steps[i].outputs.size(), {});
     for (size_t output = 0; output < program.steps[i].outputs.size(); ++output) {
       const Tensor& tensor = program.tensor(program.steps[i].outputs[output]);
       for (const BoundedDim& dim : tensor.bounded) {
         const auto undecided = [&](const auto& term) { return !known[static_cast<size_t>(term.first)]; };
         if (std::none_of(dim.terms.begin(), dim.terms.end(), undecided)) continue;
-        const bool bare = dim.terms.size() == 1 && dim.fixed == 0 && dim.terms[0].second == 1 && dim.axis + 1 == tensor.shape.rank();
-        if (!bare || !std::holds_alternative<kernels::NonZero>(program.steps[i].kernel)) {
+        const bool bare = dim.terms.size() == 1 && dim.fixed == 0 && dim.terms[0].second == 1;
+        const kernels::Op& kernel = program.steps[i].kernel;
+        if (!bare || !(std::holds_alternative<kernels::NonZero>(kernel) || std::holds_alternative<kernels::Generic>(kernel))) {
           return Error{Code::kUnsupported, program.steps[i].label() + ": the size of '" + tensor.name +
                                                "' depends on the data in a way that cannot be run yet"};
         }
-        steps[i].defines[output] = dim.terms[0].first;
+        steps[i].defines[output] = {dim.terms[0].first, dim.axis};
         known[static_cast<size_t>(dim.terms[0].first)] = true;
       }
     }

@@ -15,6 +15,12 @@
 
 namespace serin::engine {
 
+/// The symbol that one axis of a result decides (NonZero, NonMaxSuppression, Unique); -1: none.
+struct DecidedSize {
+  int symbol = -1;
+  size_t axis = 0;
+};
+
 /// A step with the kernel that runs it. An If has plans instead.
 struct PreparedStep {
   std::unique_ptr<kernels::Kernel> kernel;
@@ -22,7 +28,7 @@ struct PreparedStep {
   std::vector<std::pair<std::string, std::string>> refusals;  ///< rows that said no, and why
   size_t scratch_offset = 0, scratch_bytes = 0;               ///< in the arena; for an If: the arena of the body that runs
   std::vector<std::unique_ptr<const Plan>> bodies;            ///< then, else; null where it is never taken
-  std::vector<int> defines;                                   ///< for each output: the symbol that its last axis decides, or -1
+  std::vector<DecidedSize> defines;                           ///< for each output
 };
 
 class Plan {

@@ -25,7 +25,7 @@ Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers) : 
     for (const TensorId id : step.inputs) add_operand(id, arena);
     for (const TensorId id : step.outputs) add_operand(id, arena);
     call.resizes = resizes_.size() - call.first_resize;
-    for (const int symbol : prepared.defines) call.decides_sizes |= symbol >= 0;
+    for (const DecidedSize& size : prepared.defines) call.decides_sizes |= size.symbol >= 0;
     calls_.push_back(std::move(call));
   }
 }
@@ -90,9 +90,10 @@ Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> out
 
 void Runner::learn_sizes(size_t step) {
   const Call& call = calls_[step];
-  const std::vector<int>& defines = plan_.steps[step].defines;
+  const std::vector<DecidedSize>& defines = plan_.steps[step].defines;
   for (size_t i = 0; i < defines.size(); ++i) {
-    if (defines[i] >= 0) sizes_[static_cast<size_t>(defines[i])] = operands_[call.first_input + call.inputs + i].shape.back();
+    if (defines[i].symbol < 0) continue;
+    sizes_[static_cast<size_t>(defines[i].symbol)] = operands_[call.first_input + call.inputs + i].shape[defines[i].axis];
   }
 }
 

@@ -30,7 +30,6 @@ void import_pad(NodeImport& node, Op op) {
   graph::Attributes attributes{{"mode", mode}};
   const graph::ValueId pads = integers_or_operand(node, 1, "pads", attributes);
   const graph::ValueId axes = integers_or_operand(node, 3, "axes", attributes);
-  if (axes != graph::kNone) return node.unsupported("axes are computed");
   if (pads == graph::kNone && !attributes.contains("pads")) node.corrupt("has no pads");
 
   graph::ValueId value = node.input(2);
@@ -41,7 +40,7 @@ void import_pad(NodeImport& node, Op op) {
       value = graph::kNone;
     }
   }
-  node.emit(op, {node.input(0), pads, value}, std::move(attributes));
+  node.emit(op, {node.input(0), pads, value, axes}, std::move(attributes));
 }
 
 void import_reshape(NodeImport& node, Op op) { node.emit(op, node.inputs(), {{"allowzero", node.integer("allowzero", 0)}}); }

@@ -79,8 +79,9 @@ Status infer_pad(Context& c) {
   const std::string mode = c.node().text("mode", "constant");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") return c.fail("mode '{}' is unknown", mode);
 
-  std::vector<int64_t> axes = c.node().integers("axes");
-  if (!c.node().attributes.contains("axes")) {
+  if (!c.absent("axes", 3) && !c.known_list("axes", 3)) return c.set(0, c.dtype(0), c.unknown_dims(x->size()));
+  std::vector<int64_t> axes = c.known_list("axes", 3).value_or(std::vector<int64_t>());
+  if (c.absent("axes", 3)) {
     for (size_t i = 0; i < x->size(); ++i) axes.push_back(static_cast<int64_t>(i));
   }
   if (pads->size() != 2 * axes.size()) return c.fail("pads has {} elements, {} axes need {}", pads->size(), axes.size(), 2 * axes.size());

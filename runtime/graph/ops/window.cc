@@ -99,4 +99,68 @@ Result<Window> resolve_window(const Node& node, std::span<const Dim> spatial, st
   return window;
 }
 
+namespace {
+
+/// The spatial part of output_shape: some exporters write batch and channels, too.
+Result<std::vector<int64_t>> wanted_output(const Node& node, size_t count) {
+  std::vector<int64_t> sizes = node.integers("output_shape");
+  if (sizes.size() == count + 2) sizes.erase(sizes.begin(), sizes.begin() + 2);
+  if (!sizes.empty() && sizes.size() != count) return refuse("output_shape has {} elements for {} spatial axes", sizes.size(), count);
+  for (const int64_t each : sizes) {
+    if (each < 1 || each > kMost) return refuse("output_shape has {}, it must be 1 to {}", each, kMost);
+  }
+  return sizes;
+}
+
+Result<std::vector<int64_t>> output_padding(const Node& node, const Window& window) {
+  std::vector<int64_t> padding = node.integers("output_padding");
+  if (padding.empty()) padding.assign(window.kernel.size(), 0);
+  if (padding.size() != window.kernel.size())
+    return refuse("output_padding has {} elements for {} spatial axes", padding.size(), window.kernel.size());
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t limit = std::max(window.strides[i], window.dilations[i]);
+    if (padding[i] < 0 || padding[i] >= limit) return refuse("output_padding {} is not within 0 to {}", padding[i], limit - 1);
+  }
+  return padding;
+}
+
+}  // namespace
+
+Result<Window> resolve_transposed_window(const Node& node, std::span<const Dim> spatial, std::vector<int64_t> kernel) {
+  const size_t count = spatial.size();
+  Window window;
+  window.kernel = std::move(kernel);
+  SERIN_TRY(window.strides, positive_list(node, "strides", count));
+  SERIN_TRY(window.dilations, positive_list(node, "dilations", count));
+  SERIN_TRY(const std::vector<int64_t> extra, output_padding(node, window));
+  SERIN_TRY(const std::vector<int64_t> wanted, wanted_output(node, count));
+  const std::string auto_pad = node.text("auto_pad", "NOTSET");
+  const bool upper = auto_pad == "SAME_UPPER", same = upper || auto_pad == "SAME_LOWER";
+  if (!same && auto_pad != "NOTSET" && auto_pad != "VALID") return refuse("auto_pad '{}' is unknown", auto_pad);
+  window.pads.assign(2 * count, 0);
+  if (auto_pad == "NOTSET" && wanted.empty()) {
+    SERIN_TRY(window.pads, explicit_pads(node, count));
+  }
+
+  bool pads_known = true;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const Dim full = (spatial[i] - Dim(1)) * Dim(window.strides[i]) + Dim(extra[i] + extent);  // without pads
+    if (wanted.empty() && !same) {
+      window.output.push_back(full - Dim(window.pads[i] + window.pads[count + i]));
+      if (spatial[i].known() && *window.output.back().value() < 1)
+        return refuse("pads leave nothing of spatial axis {}: it would be {}", i, window.output.back().str());
+      continue;
+    }
+    window.output.push_back(wanted.empty() ? spatial[i] * Dim(window.strides[i]) : Dim(wanted[i]));
+    const auto total = (full - window.output.back()).value();
+    pads_known &= total.has_value();
+    const int64_t padding = std::max<int64_t>(0, total.value_or(0)), half = padding / 2;
+    window.pads[i] = upper ? half : padding - half;
+    window.pads[count + i] = upper ? padding - half : half;
+  }
+  if (!pads_known) window.pads.clear();
+  return window;
+}
+
 }  // namespace serin::graph

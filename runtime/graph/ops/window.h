@@ -19,4 +19,8 @@ struct Window {
 /// dimensions; empty: the attribute kernel_shape. Refuses, without the node's name, what makes no window: "stride 0 is not positive".
 Result<Window> resolve_window(const Node& node, std::span<const Dim> spatial, std::vector<int64_t> kernel);
 
+/// The same for a ConvTranspose, whose windows lie over its result: output_padding adds to the end, output_shape says the size outright, and
+/// pads are what is left over then. `kernel` is the weight's.
+Result<Window> resolve_transposed_window(const Node& node, std::span<const Dim> spatial, std::vector<int64_t> kernel);
+
 }  // namespace serin::graph

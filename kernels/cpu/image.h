@@ -1,0 +1,18 @@
+// image.h: vector kernels of image operators; rows of Generic in table.cc, each for the operator of its name.
+#pragma once
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd/image.h"
+
+namespace serin::kernels::cpu {
+
+/// The loops for the instruction set of `simd`.
+const ImageLoops& image_for(const Simd& simd);
+
+/// Resize of the last two axes, or of one of them.
+Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Pad, by runs.
+Prepared pad(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+}  // namespace serin::kernels::cpu

@@ -1,0 +1,92 @@
+// image_loops.h: the loops of image.h for one vector type. What has no vector form that all types offer (gathers, strided sums) is left to the compiler,
+// which unrolls it for the instruction set of the file. Included by the image_*.cc files only.
+#pragma once
+
+#include "kernels/cpu/simd/image.h"
+
+namespace serin::kernels::cpu {
+
+template <class V>
+void resample_row(const float* x, const int32_t* index, const float* weight, int64_t count, float* y, int64_t n) {
+  if (count == 1) {
+    for (int64_t i = 0; i < n; ++i) y[i] = weight[i] * x[index[i]];
+    return;
+  }
+  const int32_t* index1 = index + n;
+  const float* weight1 = weight + n;
+  for (int64_t i = 0; i < n; ++i) y[i] = weight[i] * x[index[i]] + weight1[i] * x[index1[i]];
+  for (int64_t k = 2; k < count; ++k) {
+    const int32_t* index_k = index + k * n;
+    const float* weight_k = weight + k * n;
+    for (int64_t i = 0; i < n; ++i) y[i] += weight_k[i] * x[index_k[i]];
+  }
+}
+
+template <class V>
+void mix_rows(const float* const* rows, const float* weight, int64_t count, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + V::kWidth <= n; i += V::kWidth) {
+    typename V::F sum = V::set(weight[0]) * V::load(rows[0] + i);
+    for (int64_t k = 1; k < count; ++k) sum = V::fma(V::set(weight[k]), V::load(rows[k] + i), sum);
+    V::store(y + i, sum);
+  }
+  if (i == n) return;
+  const int rest = static_cast<int>(n - i);
+  typename V::F sum = V::set(weight[0]) * V::load_n(rows[0] + i, rest, 0.f);
+  for (int64_t k = 1; k < count; ++k) sum = V::fma(V::set(weight[k]), V::load_n(rows[k] + i, rest, 0.f), sum);
+  V::store_n(y + i, sum, rest);
+}
+
+template <class V>
+void add_strided(const float* x, float* y, int64_t stride, int64_t n) {
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) y[i] += x[i];
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < n; ++i) y[2 * i] += x[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[stride * i] += x[i];
+  }
+}
+
+/// A block of kBlock x kBlock is read by rows of x, kept in registers and written by rows of y.
+template <class V>
+void transpose(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t rows, int64_t columns) {
+  constexpr int64_t kBlock = 8;
+  typedef float Row __attribute__((vector_size(32)));
+  typedef int32_t Pick __attribute__((vector_size(32)));
+  int64_t i = 0;
+  for (; i + kBlock <= rows; i += kBlock) {
+    int64_t j = 0;
+    for (; j + kBlock <= columns; j += kBlock) {
+      Row a[kBlock], b[kBlock];
+      for (int64_t k = 0; k < kBlock; ++k) __builtin_memcpy(&a[k], x + i + (j + k) * x_row, sizeof(Row));
+      // Three rounds of interleaving neighbours 4, 2 and 1 apart transpose eight rows of eight.
+      for (int k = 0; k < 4; ++k) {
+        b[2 * k] = __builtin_shuffle(a[k], a[k + 4], Pick{0, 8, 1, 9, 2, 10, 3, 11});
+        b[2 * k + 1] = __builtin_shuffle(a[k], a[k + 4], Pick{4, 12, 5, 13, 6, 14, 7, 15});
+      }
+      for (int k = 0; k < 4; ++k) {
+        a[2 * k] = __builtin_shuffle(b[k], b[k + 4], Pick{0, 8, 1, 9, 2, 10, 3, 11});
+        a[2 * k + 1] = __builtin_shuffle(b[k], b[k + 4], Pick{4, 12, 5, 13, 6, 14, 7, 15});
+      }
+      for (int k = 0; k < 4; ++k) {
+        b[2 * k] = __builtin_shuffle(a[k], a[k + 4], Pick{0, 8, 1, 9, 2, 10, 3, 11});
+        b[2 * k + 1] = __builtin_shuffle(a[k], a[k + 4], Pick{4, 12, 5, 13, 6, 14, 7, 15});
+      }
+      for (int64_t k = 0; k < kBlock; ++k) __builtin_memcpy(y + (i + k) * y_row + j, &b[k], sizeof(Row));
+    }
+    for (int64_t k = 0; k < kBlock; ++k) {
+      for (int64_t rest = j; rest < columns; ++rest) y[(i + k) * y_row + rest] = x[i + k + rest * x_row];
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) y[i * y_row + j] = x[i + j * x_row];
+  }
+}
+
+template <class V>
+constexpr ImageLoops image_loops() {
+  return {.resample_row = &resample_row<V>, .mix_rows = &mix_rows<V>, .add_strided = &add_strided<V>, .transpose = &transpose<V>};
+}
+
+}  // namespace serin::kernels::cpu

@@ -1,0 +1,135 @@
+// selection_boxes.cc: NonMaxSuppression: for each class the boxes in falling order of score, each kept unless it overlaps a kept one too much.
+//
+// Fast enough to be the only kernel: boxes are turned into corners and areas once per image, only those above the score threshold become
+// candidates, and they leave a heap one by one, so that nothing is sorted that is never looked at. A candidate is compared with the kept ones only.
+// All in f32, as ONNX Runtime does it: an overlap that lies on the threshold must fall to the same side.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/ref/axes.h"
+#include "kernels/ref/selection.h"
+
+namespace serin::kernels::ref {
+
+namespace {
+
+/// Corners in structure-of-arrays form would not help: kept boxes are few, and most candidates meet one that suppresses them early.
+struct Box {
+  float left, top, right, bottom, area;
+};
+
+Box from_corners(const float* box) {  // y1, x1, y2, x2; either diagonal
+  const auto [top, bottom] = std::minmax(box[0], box[2]);
+  const auto [left, right] = std::minmax(box[1], box[3]);
+  return {left, top, right, bottom, (right - left) * (bottom - top)};
+}
+
+Box from_center(const float* box) {  // x, y, width, height
+  const float half_width = box[2] / 2, half_height = box[3] / 2;
+  const Box result{box[0] - half_width, box[1] - half_height, box[0] + half_width, box[1] + half_height, 0};
+  return {result.left, result.top, result.right, result.bottom, (result.right - result.left) * (result.bottom - result.top)};
+}
+
+bool overlaps(const Box& a, const Box& b, float threshold) {
+  const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  if (!(width > 0 && height > 0)) return false;
+  const float shared = width * height, both = a.area + b.area - shared;
+  if (!(shared > 0 && a.area > 0 && b.area > 0 && both > 0)) return false;
+  return shared / both > threshold;
+}
+
+struct Candidate {
+  float score;
+  int64_t box;
+  bool operator<(const Candidate& other) const { return score < other.score || (score == other.score && box > other.box); }
+};
+
+struct Limits {
+  int64_t most = 0;  ///< boxes kept in each class
+  float overlap = 0, score = -std::numeric_limits<float>::infinity();
+  bool scored = false;  ///< a score threshold was given: scores must be above it
+};
+
+Fault read_limits(Inputs in, Limits& limits) {
+  for (size_t i = 2; i < 5; ++i) {
+    if (const TensorView* x = operand(in, i); x && x->elements() > 1)
+      return "operand " + std::to_string(i) + " has " + std::to_string(x->elements()) + " elements, it must be one number";
+  }
+  const auto given = [&](size_t i) { return operand(in, i) && in[i].elements() == 1; };
+  if (given(2)) limits.most = std::max<int64_t>(0, index_at(in[2], 0));
+  if (given(3)) limits.overlap = in[3].as<const float>()[0];
+  limits.scored = given(4);
+  if (limits.scored) limits.score = in[4].as<const float>()[0];
+  return kOk;
+}
+
+/// The boxes of one class that stay, best first, appended to `kept`.
+class ClassSelection {
+ public:
+  void run(const std::vector<Box>& boxes, const float* scores, const Limits& limits, std::vector<int64_t>& kept) {
+    candidates_.clear();
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      if (!limits.scored || scores[i] > limits.score) candidates_.push_back({scores[i], static_cast<int64_t>(i)});
+    }
+    std::make_heap(candidates_.begin(), candidates_.end());
+    while (!candidates_.empty() && static_cast<int64_t>(kept.size()) < limits.most) {
+      std::pop_heap(candidates_.begin(), candidates_.end());
+      const int64_t next = candidates_.back().box;
+      candidates_.pop_back();
+      const auto suppresses = [&](int64_t other) {
+        return overlaps(boxes[static_cast<size_t>(next)], boxes[static_cast<size_t>(other)], limits.overlap);
+      };
+      if (std::none_of(kept.begin(), kept.end(), suppresses)) kept.push_back(next);
+    }
+  }
+
+ private:
+  std::vector<Candidate> candidates_;
+};
+
+Fault run(bool center, Inputs in, Outputs out) {
+  const int64_t batch = in[0].shape[0], count = in[0].shape[1], classes = in[1].shape[1];  // [batch, count, 4], [batch, classes, count]
+  if (in[1].shape[0] != batch || in[1].shape[2] != count || in[0].shape[2] != 4)
+    return "boxes of shape " + in[0].shape.str() + " and scores of shape " + in[1].shape.str() + " do not belong together";
+  Limits limits;
+  if (Fault fault = read_limits(in, limits)) return fault;
+
+  ClassSelection selection;
+  std::vector<Box> boxes(static_cast<size_t>(count));
+  std::vector<int64_t> kept;
+  int64_t* y = out[0].as<int64_t>();  // [kept, 3]
+  int64_t rows = 0;
+  for (int64_t b = 0; b < batch && limits.most > 0; ++b) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* box = in[0].as<const float>() + (b * count + i) * 4;
+      boxes[static_cast<size_t>(i)] = center ? from_center(box) : from_corners(box);
+    }
+    for (int64_t c = 0; c < classes; ++c) {
+      kept.clear();
+      selection.run(boxes, in[1].as<const float>() + (b * classes + c) * count, limits, kept);
+      for (const int64_t box : kept) {
+        y = std::copy_n(std::array{b, c, box}.begin(), 3, y);
+        ++rows;
+      }
+    }
+  }
+  out[0].shape = Shape{rows, 3};
+  return kOk;
+}
+
+}  // namespace
+
+Prepared non_max_suppression(const GenericDesc& desc, std::string& why) {
+  if (desc.inputs[0].shape.rank() != 3 || desc.inputs[1].shape.rank() != 3) return refuse(why, "boxes and scores must have rank 3");
+  const auto is = [&](size_t i, DType dtype) { return !desc.has(i) || desc.inputs[i].dtype == dtype; };
+  if (!is(0, DType::kFloat32) || !is(1, DType::kFloat32) || !is(2, DType::kInt64) || !is(3, DType::kFloat32) || !is(4, DType::kFloat32))
+    return refuse(why, "boxes, scores and thresholds must be f32, the limit i64");
+  const bool center = desc.attributes.integer("center_point_box", 0) != 0;
+  return make_kernel([center](Stream&, Inputs in, Outputs out) -> Fault { return run(center, in, out); });
+}
+
+}  // namespace serin::kernels::ref
