@@ -1,7 +1,7 @@
 // fft.h: the discrete Fourier transform of any length in O(n log n), in double.
 //
-// Powers of two by the iterative radix-2 algorithm. Other lengths by Bluestein's: n k = (n^2 + k^2 - (k - n)^2) / 2 turns the transform into a
-// convolution with a chirp, which is done by transforms of a power of two.
+// Powers of two by the iterative radix-2 algorithm. Other lengths by Bluestein's: n k = (n^2 + k^2 - (k - n)^2) / 2 turns the transform
+// into a convolution with a chirp, which is done by transforms of a power of two.
 #pragma once
 
 #include <complex>

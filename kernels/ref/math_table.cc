@@ -1,4 +1,5 @@
-// math_table.cc: which operators of this family have a reference kernel: functions of single elements, bits, windows, transforms, random numbers.
+// math_table.cc: which operators of this family have a reference kernel: functions of single elements, bits, windows, transforms, random
+// numbers.
 
 #include <vector>
 

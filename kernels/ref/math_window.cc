@@ -1,5 +1,5 @@
-// math_window.cc: windows of signal processing, and the filter bank between frequencies and the Mel scale. All made from a few numbers, so they
-// are nearly always folded at load.
+// math_window.cc: windows of signal processing, and the filter bank between frequencies and the Mel scale. All made from a few numbers, so
+// they are nearly always folded at load.
 
 #include <cmath>
 #include <numbers>

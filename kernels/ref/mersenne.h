@@ -1,5 +1,5 @@
-// mersenne.h: random numbers as NumPy's RandomState draws them (MT19937), because that is what ONNX's own reference implementation uses: the
-// same seed gives the same numbers here and there.
+// mersenne.h: random numbers as NumPy's RandomState draws them (MT19937), because that is what ONNX's own reference implementation uses:
+// the same seed gives the same numbers here and there.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// norm_group.cc: InstanceNormalization and GroupNormalization: x [n, c, ...] is normalised over its spatial axes and the channels of a group. In an
-// instance norm each channel is a group.
+// norm_group.cc: InstanceNormalization and GroupNormalization: x [n, c, ...] is normalised over its spatial axes and the channels of a
+// group. In an instance norm each channel is a group.
 
 #include <cmath>
 

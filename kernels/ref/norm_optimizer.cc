@@ -1,5 +1,5 @@
-// norm_optimizer.cc: one step of training: Adagrad, Adam, Momentum. Operands: the rate R, the count T of updates so far, then for n tensors all X,
-// all gradients G, and all states (one or two lists). Results: all new X, then all new states.
+// norm_optimizer.cc: one step of training: Adagrad, Adam, Momentum. Operands: the rate R, the count T of updates so far, then for n tensors
+// all X, all gradients G, and all states (one or two lists). Results: all new X, then all new states.
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// text_normalizer.cc: StringNormalizer: drops stop words and changes case, by the rules of C.UTF-8 whatever `locale` says (Turkish and Lithuanian
-// are the languages that would differ). Text that is not UTF-8 keeps its bytes.
+// text_normalizer.cc: StringNormalizer: drops stop words and changes case, by the rules of C.UTF-8 whatever `locale` says (Turkish and
+// Lithuanian are the languages that would differ). Text that is not UTF-8 keeps its bytes.
 
 #include <locale.h>
 #include <clocale>

@@ -70,7 +70,8 @@ Prepared string_concat(const GenericDesc& desc, std::string& why) {
   });
 }
 
-/// x [...] -> parts [..., most], filled up with empty strings, and the number of parts [...]. The output is described with a bound on `most`.
+/// x [...] -> parts [..., most], filled up with empty strings, and the number of parts [...]. The output is described with a bound on
+/// `most`.
 Prepared string_split(const GenericDesc& desc, std::string& why) {
   if (desc.inputs[0].dtype != DType::kString) return refuse(why, "the operand must be strings");
   const std::string delimiter = desc.attributes.text("delimiter", "");

@@ -1,7 +1,7 @@
 // text_tfidf.cc: TfIdfVectorizer: counts the n-grams of a pool in each row.
 //
-// Tokens (integers or strings) become numbers first, those that no n-gram has become -1; an n-gram is then a short list of numbers. The n tokens of an
-// n-gram may lie 1 .. max_skip_count + 1 apart, each distance on its own; single tokens are counted once.
+// Tokens (integers or strings) become numbers first, those that no n-gram has become -1; an n-gram is then a short list of numbers. The n
+// tokens of an n-gram may lie 1 .. max_skip_count + 1 apart, each distance on its own; single tokens are counted once.
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,8 @@
 // lower_einsum.cc: Einsum as strided copies, sums, products and matrix products, so that it runs on the kernels that are fast already.
 //
 //   one operand     its diagonals and its order are strides; labels that the result does not name are summed
-//   two operands    labels of both that are still needed are the batch, labels of both that are not are contracted, the rest are rows and columns:
+//   two operands    labels of both that are still needed are the batch, labels of both that are not are contracted, the rest are rows and
+// columns:
 //                   y[batch, rows, columns] = a[batch, rows, contracted] b[batch, contracted, columns]
 //   more            the pair with the smallest product first, until one is left
 

@@ -2,7 +2,8 @@
 //
 //   parse_einsum("...ij,jk", {4, 2})   ->   operands {"01ij", "jk"}, result "01ik"
 //
-// Labels are letters; the axes that "..." stands for become the labels '0', '1', ... counted so that the last one of each operand is the same.
+// Labels are letters; the axes that "..." stands for become the labels '0', '1', ... counted so that the last one of each operand is the
+// same.
 #pragma once
 
 #include <span>

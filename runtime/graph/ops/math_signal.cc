@@ -1,4 +1,5 @@
-// math_signal.cc: shape rules of signal processing. Sizes that the data decides (the length of a window that a client sends) have no bound here.
+// math_signal.cc: shape rules of signal processing. Sizes that the data decides (the length of a window that a client sends) have no bound
+// here.
 
 #include "runtime/graph/ops/math_families.h"
 

@@ -1,5 +1,5 @@
-// norm_rules.cc: shape rules of one family: normalisations, losses, training steps. Most results have the input's shape; what the rules are for is
-// to refuse parameters that do not fit it.
+// norm_rules.cc: shape rules of one family: normalisations, losses, training steps. Most results have the input's shape; what the rules are
+// for is to refuse parameters that do not fit it.
 
 #include "runtime/graph/ops/families.h"
 #include "runtime/graph/ops/math_families.h"
