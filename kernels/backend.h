@@ -55,7 +55,8 @@ class Kernel {
   virtual ~Kernel() = default;
 
   /// Inputs and outputs in the order of the OpDesc. A constant that the kernel packed comes with data == nullptr.
-  /// Kernels with bounded outputs set the true shape in outputs[i].shape.
+  /// Kernels with bounded outputs set the true shape in outputs[i].shape. An output whose size has no bound comes without memory first: the
+  /// kernel sets its shape and is called again with that much.
   virtual Fault run(Stream& stream, std::span<const TensorView> inputs, std::span<TensorView> outputs) const = 0;
 
   virtual size_t scratch_bytes() const { return 0; }
@@ -120,18 +121,21 @@ using KernelTable = std::array<std::vector<KernelRow>, std::variant_size_v<Op>>;
 
 class Backend {
  public:
-  Backend(std::string name, KernelTable table, int64_t channel_block = 0)
-      : name_(std::move(name)), table_(std::move(table)), channel_block_(channel_block) {}
+  Backend(std::string name, KernelTable table, int64_t channel_block = 0, bool (*knows_generic)(std::string_view) = nullptr)
+      : name_(std::move(name)), table_(std::move(table)), channel_block_(channel_block), knows_(knows_generic) {}
   const std::string& name() const { return name_; }
   Prepared prepare(const OpDesc& desc, PrepareContext& context) const;
   const KernelTable& table() const { return table_; }
   /// Channels of a block, in which Conv and Pool are fastest (kernels::ChannelBlocks); 0: they want plain tensors.
   int64_t channel_block() const { return channel_block_; }
+  /// Whether there is a kernel for kernels::Generic of that name; for which operands only prepare() tells.
+  bool knows(std::string_view generic) const { return knows_ && knows_(generic); }
 
  private:
   std::string name_;
   KernelTable table_;
   int64_t channel_block_;
+  bool (*knows_)(std::string_view);
 };
 
 /// Instruction sets the CPU kernels are compiled for, in rising order; the best that the machine has is chosen at run time.

@@ -36,5 +36,6 @@ Prepared cum_sum(const OpDesc& desc, PrepareContext& context, std::string& why);
 
 /// Any kernels::Generic: looks its name up in the families of generic.cc.
 Prepared generic(const OpDesc& desc, PrepareContext& context, std::string& why);
+bool knows_generic(std::string_view name);
 
 }  // namespace serin::kernels::ref

@@ -13,7 +13,8 @@ namespace {
 std::string_view protocol_name(DType dtype) {
   constexpr std::array<std::string_view, 15> kNames = {"?",      "BOOL",   "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16",
                                                        "UINT32", "UINT64", "FP16", "BF16",  "FP32",  "FP64",  "BYTES"};
-  return static_cast<size_t>(dtype) < kNames.size() ? kNames[static_cast<size_t>(dtype)] : dtype_name(dtype);  // the protocol has no narrow types
+  return static_cast<size_t>(dtype) < kNames.size() ? kNames[static_cast<size_t>(dtype)]
+                                                    : dtype_name(dtype);  // the protocol has no narrow types
 }
 
 class Matcher {

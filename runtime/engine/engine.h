@@ -9,6 +9,7 @@
 // arena of its own: one thread at a time. `Plan` prints as what `serin plan` and `serin inspect` show: the estimate is the allocation.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,8 @@ struct TensorInfo {
   DType dtype = DType::kUndefined;
   Shape shape;
   graph::Dims dims;  ///< the same with the symbols' names
+  graph::ValueKind kind = graph::ValueKind::kTensor;
+  bool ranked = true;  ///< false: not even the number of dimensions is known before a run
 };
 
 struct LoadOptions {
@@ -81,10 +84,19 @@ class Model {
   std::vector<std::string> symbols() const;  ///< of the inputs: "batch", "seq"
 
   /// Any model on any concrete values, in the model's order; the sizes of the results are known afterwards. Thread-safe.
-  /// Errors: kInvalidArgument (values that do not fit the model or each other, naming input or node), kTooLarge.
-  Result<std::vector<Value>> run(std::span<const Value> inputs);
+  /// Errors: kInvalidArgument (values that do not fit the model or each other, naming input or node), kTooLarge, kCancelled (once
+  /// `*cancelled` is true; looked at between the turns of loops).
+  Result<std::vector<Value>> run(std::span<const Value> inputs, const std::atomic<bool>* cancelled = nullptr);
+
+  /// Whether the whole model is one plan once its inputs' sizes are known: only then there is an executor(). run() works either way.
+  bool planned() const;
+  /// Where it is not: what only a run can tell.
+  const std::string& why_interpreted() const;
+  /// What the last run() of an interpreted model did, stage by stage: what was planned, what was run by itself and why.
+  std::string describe_last_run() const;
 
   /// A fresh executor (own arena) for exactly these dimensions; every symbol of the inputs must be bound. Plans are cached and shared.
+  /// kUnsupported where the model is interpreted.
   /// Thread-safe. The thread that calls it must be the thread that runs it (libraries fix their thread count there).
   Result<std::unique_ptr<Executor>> executor(const graph::Bindings& bindings);
 
@@ -100,6 +112,9 @@ class Model {
   Status try_smallest();
   Status check_bindings(const graph::Bindings& bindings) const;
   Result<std::shared_ptr<const Plan>> make_plan(const graph::Bindings& bindings);
+  Status interpret(const Error& why);
+  Result<std::vector<Value>> run_planned(std::span<const Value> inputs);
+  Result<std::vector<Value>> run_interpreted(std::span<const Value> inputs, const std::atomic<bool>* cancelled);
 
   std::unique_ptr<State> state_;
 };

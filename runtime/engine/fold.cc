@@ -1,4 +1,4 @@
-// fold.cc: a node is lowered like any other and its few steps are run at once, each tensor in memory of its own.
+// fold.cc: a node whose operands are constants is run by itself (solo.h).
 //
 // Shape, Size, ConstantOfShape and Range have no kernel at all: their results are known before anything runs, so they are computed here.
 
@@ -9,9 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/aligned_buffer.h"
-#include "runtime/engine/lowering.h"
-#include "runtime/engine/lowering_table.h"
+#include "kernels/functors.h"
+#include "runtime/engine/solo.h"
 
 namespace serin::engine {
 
@@ -37,7 +36,7 @@ Result<Constants> fold_shape(const graph::Graph& graph, const graph::Node& node)
   return Constants{graph::make_constant(shape->dims().subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)))};
 }
 
-Result<Constants> fold_constant_of_shape(const graph::Graph& graph, const graph::Node& node) {
+Result<Constants> fold_constant_of_shape(const graph::Graph& graph, const graph::Node& node, size_t max_bytes) {
   const ConstantPtr dims = graph.constant(node.inputs[0]);
   if (!dims || dims->dtype != DType::kInt64) return unsupported("the shape is not known at load");
   if (!Shape::fits(dims->span<int64_t>().size())) return unsupported("too many dimensions");
@@ -47,9 +46,8 @@ Result<Constants> fold_constant_of_shape(const graph::Graph& graph, const graph:
   if (!value) value = graph::make_scalar(DType::kFloat32, 0);
   const size_t size = dtype_size(value->dtype);
   if (!elements || size == 0) return Error{Code::kInvalidArgument, "cannot make a tensor of shape " + shape.str()};
-  if (static_cast<size_t>(*elements) > Folder::kMaxBytes / size) {
-    return Error{Code::kTooLarge,
-                 "would make a constant of shape " + shape.str() + ", more than " + std::to_string(Folder::kMaxBytes) + " bytes"};
+  if (static_cast<size_t>(*elements) > max_bytes / size) {
+    return Error{Code::kTooLarge, "would make a constant of shape " + shape.str() + ", more than " + std::to_string(max_bytes) + " bytes"};
   }
   std::byte* memory = nullptr;
   auto result = graph::make_mutable_constant(value->dtype, shape, &memory);
@@ -58,136 +56,51 @@ Result<Constants> fold_constant_of_shape(const graph::Graph& graph, const graph:
 }
 
 template <class T>
-Result<Constants> fold_range(const graph::Constant& start, const graph::Constant& limit, const graph::Constant& delta) {
-  const T from = start.span<T>()[0], to = limit.span<T>()[0], step = delta.span<T>()[0];
-  if (step == T(0)) return Error{Code::kInvalidArgument, "delta is 0"};
+Result<Constants> fold_range(const graph::Constant& start, const graph::Constant& limit, const graph::Constant& delta, size_t max_bytes) {
+  using C = kernels::compute_t<T>;
+  const C from = kernels::load(start.span<T>()[0]), to = kernels::load(limit.span<T>()[0]), step = kernels::load(delta.span<T>()[0]);
+  if (step == C(0)) return Error{Code::kInvalidArgument, "delta is 0"};
   const double count = std::max(0.0, std::ceil((static_cast<double>(to) - static_cast<double>(from)) / static_cast<double>(step)));
-  if (!(count * sizeof(T) <= static_cast<double>(Folder::kMaxBytes))) {
-    return Error{Code::kTooLarge, "would make more than " + std::to_string(Folder::kMaxBytes) + " bytes"};
+  if (!(count * sizeof(T) <= static_cast<double>(max_bytes))) {
+    return Error{Code::kTooLarge, "would make more than " + std::to_string(max_bytes) + " bytes"};
   }
   std::byte* memory = nullptr;
   auto result = graph::make_mutable_constant(start.dtype, Shape{static_cast<int64_t>(count)}, &memory);
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
-    const T value = static_cast<T>(from + static_cast<T>(i) * step);
+    const T value = kernels::cast<T>(from + kernels::cast<C>(i) * step);
     std::memcpy(memory + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
   }
   return Constants{std::move(result)};
 }
 
-Result<Constants> fold_range(const graph::Graph& graph, const graph::Node& node) {
+Result<Constants> fold_range(const graph::Graph& graph, const graph::Node& node, size_t max_bytes) {
   const ConstantPtr start = graph.constant(node.inputs[0]), limit = graph.constant(node.inputs[1]), delta = graph.constant(node.inputs[2]);
   if (!start || !limit || !delta) return unsupported("its operands are not known at load");
   if (start->dtype != limit->dtype || start->dtype != delta->dtype || start->elements() * limit->elements() * delta->elements() != 1) {
     return Error{Code::kInvalidArgument, "start, limit and delta must be single numbers of one type"};
   }
   switch (start->dtype) {
-    case DType::kInt32: return fold_range<int32_t>(*start, *limit, *delta);
-    case DType::kInt64: return fold_range<int64_t>(*start, *limit, *delta);
-    case DType::kFloat32: return fold_range<float>(*start, *limit, *delta);
-    case DType::kFloat64: return fold_range<double>(*start, *limit, *delta);
+    case DType::kInt16: return fold_range<int16_t>(*start, *limit, *delta, max_bytes);
+    case DType::kInt32: return fold_range<int32_t>(*start, *limit, *delta, max_bytes);
+    case DType::kInt64: return fold_range<int64_t>(*start, *limit, *delta, max_bytes);
+    case DType::kFloat16: return fold_range<kernels::Half>(*start, *limit, *delta, max_bytes);
+    case DType::kBFloat16: return fold_range<kernels::BFloat16>(*start, *limit, *delta, max_bytes);
+    case DType::kFloat32: return fold_range<float>(*start, *limit, *delta, max_bytes);
+    case DType::kFloat64: return fold_range<double>(*start, *limit, *delta, max_bytes);
     default: return unsupported("no Range of " + std::string(dtype_name(start->dtype)));
   }
 }
 
-/// Memory for each root tensor of a small program, and the views into it.
-class Scratchpad {
- public:
-  explicit Scratchpad(const Program& program) : program_(program), memory_(program.tensors.size()), shapes_(program.tensors.size()) {
-    for (size_t i = 0; i < program.tensors.size(); ++i) shapes_[i] = program.tensors[i].shape;
-  }
-
-  TensorView view(TensorId id) {
-    const auto [root, offset] = program_.root(id);
-    const Tensor& owner = program_.tensor(root);
-    const std::byte* data = nullptr;
-    if (owner.constant) {
-      data = owner.constant->data.get();
-    } else {
-      auto& memory = memory_[static_cast<size_t>(root)];
-      if (memory.size() == 0) memory = AlignedBuffer(owner.bytes() + 1);
-      data = memory.data();
-    }
-    // Kernels never write to inputs; a view of a constant is only ever one.
-    return {program_.tensor(id).dtype, shapes_[static_cast<size_t>(id)], const_cast<std::byte*>(data + offset)};
-  }
-  void set_shape(TensorId id, const Shape& shape) { shapes_[static_cast<size_t>(id)] = shape; }
-
- private:
-  const Program& program_;
-  std::vector<AlignedBuffer> memory_;
-  std::vector<Shape> shapes_;
-};
-
-Status run(const Program& program, const kernels::Backend& backend, Scratchpad& memory) {
-  for (const Step& step : program.steps) {
-    kernels::OpDesc desc{step.kernel, {}, {}};
-    std::vector<TensorView> inputs, outputs;
-    for (const TensorId id : step.inputs) {
-      inputs.push_back(id == kNoTensor ? TensorView{} : memory.view(id));
-      desc.inputs.push_back({inputs.back().dtype, inputs.back().shape});
-    }
-    for (const TensorId id : step.outputs) {
-      outputs.push_back(memory.view(id));
-      desc.outputs.push_back({outputs.back().dtype, outputs.back().shape});
-    }
-    kernels::PackedWeights weights;
-    kernels::PrepareContext context{&weights, 1};
-    const kernels::Prepared prepared = backend.prepare(desc, context);
-    if (!prepared.kernel)
-      return unsupported("no kernel takes it" + (prepared.refusals.empty() ? "" : ": " + prepared.refusals.back().reason));
-    AlignedBuffer scratch(prepared.kernel->scratch_bytes() + 1);
-    kernels::Stream stream{scratch.data()};
-    if (const kernels::Fault fault = prepared.kernel->run(stream, inputs, outputs)) return Error{Code::kInvalidArgument, *fault};
-    for (size_t i = 0; i < outputs.size(); ++i) memory.set_shape(step.outputs[i], outputs[i].shape);
-  }
-  return {};
-}
-
-/// A program of this one node: constants in, results out. The bytes of each result must be known.
-Result<Program> lower_alone(const graph::Graph& graph, const graph::Node& node, std::vector<TensorId>& tensors) {
-  Program program;
-  Bounds bounds(graph);
-  tensors.assign(graph.value_capacity(), kNoTensor);
-  const auto add = [&](graph::ValueId id, bool input) -> Status {
-    if (id == graph::kNone || tensors[static_cast<size_t>(id)] != kNoTensor) return {};
-    SERIN_TRY(Tensor tensor, tensor_of(graph, id, bounds));
-    if (input && !tensor.constant) return unsupported("'" + tensor.name + "' is not known at load");
-    if (!input && tensor.bytes() > Folder::kMaxBytes) {
-      return Error{Code::kTooLarge,
-                   "would make " + std::to_string(tensor.bytes()) + " bytes, more than " + std::to_string(Folder::kMaxBytes)};
-    }
-    tensors[static_cast<size_t>(id)] = static_cast<TensorId>(program.tensors.size());
-    program.tensors.push_back(std::move(tensor));
-    return {};
-  };
-  for (const graph::ValueId id : node.inputs) SERIN_CHECK(add(id, true));
-  for (const graph::ValueId id : node.outputs) SERIN_CHECK(add(id, false));
-  const LowerFn fn = lower_fn(node.op);
-  if (!fn) return unsupported("it is not computed at load");
-  Lowering at(program, node, tensors);
-  SERIN_CHECK(fn(at));
-  return program;
-}
-
-Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, const kernels::Backend& backend) {
+Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, const kernels::Backend& backend, size_t max_bytes) {
   if (node.op == Op::kShape || node.op == Op::kSize) return fold_shape(graph, node);
-  if (node.op == Op::kConstantOfShape) return fold_constant_of_shape(graph, node);
-  if (node.op == Op::kRange) return fold_range(graph, node);
-
-  std::vector<TensorId> tensors;
-  SERIN_TRY(const Program program, lower_alone(graph, node, tensors));
-  Scratchpad memory(program);
-  SERIN_CHECK(run(program, backend, memory));
-  Constants results;
-  for (const graph::ValueId id : node.outputs) {
-    if (id == graph::kNone) {
-      results.push_back(nullptr);
-      continue;
-    }
-    const TensorView result = memory.view(tensors[static_cast<size_t>(id)]);
-    results.push_back(graph::make_constant(result.dtype, result.shape, result.data));
+  if (node.op == Op::kConstantOfShape) return fold_constant_of_shape(graph, node, max_bytes);
+  if (node.op == Op::kRange) return fold_range(graph, node, max_bytes);
+  for (const graph::ValueId id : node.inputs) {
+    if (id != graph::kNone && !graph.constant(id)) return unsupported("'" + graph.value(id).name + "' is not known at load");
   }
-  return results;
+  kernels::PackedWeights weights;
+  SERIN_TRY(const Solo solo, Solo::make(graph, node, {backend, weights, 1, max_bytes}));
+  return solo.run(Constants(node.inputs.size()));
 }
 
 }  // namespace
@@ -195,10 +108,13 @@ Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, co
 Folder::Folder() : reference_(kernels::make_cpu_backend({.isa = kernels::Isa::kScalar, .onednn_path = "none", .reference_only = true})) {}
 Folder::~Folder() = default;
 
-Result<Constants> Folder::evaluate(const graph::Graph& graph, graph::NodeId id) const {
+Result<Constants> Folder::evaluate(const graph::Graph& graph, graph::NodeId id, size_t max_bytes) const {
   const graph::Node& node = graph.node(id);
-  auto results = compute(graph, node, *reference_);
+  auto results = compute(graph, node, *reference_, max_bytes);
   if (!results) return results.error().in("node '" + node.name + "' (" + std::string(graph::op_name(node.op)) + ")");
+  for (ConstantPtr& result : *results) {
+    if (result && result->data) result = graph::make_constant(result->dtype, result->shape, result->data);  // with an identity of its own
+  }
   return results;
 }
 

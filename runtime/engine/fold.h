@@ -18,10 +18,9 @@ class Folder {
   ~Folder();
 
   /// The results of `node`, whose operands must be constants and whose result types must be known. kUnsupported where there is no way to
-  /// compute it here (If, Loop, strings) and kTooLarge above `kMaxBytes`: the node then stays as it is.
-  Result<std::vector<graph::ConstantPtr>> evaluate(const graph::Graph& graph, graph::NodeId node) const;
-
+  /// compute it here (If, Loop, sequences) and kTooLarge above `max_bytes`: the node then stays as it is.
   static constexpr size_t kMaxBytes = size_t{64} << 20;  ///< of one result: folding must not blow a model up
+  Result<std::vector<graph::ConstantPtr>> evaluate(const graph::Graph& graph, graph::NodeId node, size_t max_bytes = kMaxBytes) const;
 
  private:
   std::unique_ptr<kernels::Backend> reference_;

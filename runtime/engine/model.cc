@@ -1,7 +1,8 @@
 // model.cc: a graph -> passes -> a Model that plans on demand.
 //
 // What could not run later is refused at load: a first plan is made for the smallest sizes that the shapes allow, which lowers every node and
-// asks the backend for every kernel. Constants are copied out of the file's memory, each into its own, so that the file is let go whatever
+// asks the backend for every kernel. A model that no plan holds, because something in it is sized by data, is interpreted; what can be checked
+// of that is in runnable.h. Constants are copied out of the file's memory, each into its own, so that the file is let go whatever
 // happens to it afterwards, and those that the passes folded away take no memory.
 
 #include <algorithm>
@@ -9,51 +10,32 @@
 #include <mutex>
 #include <utility>
 
-#include "runtime/engine/channel_blocks.h"
 #include "runtime/engine/executor_state.h"
-#include "runtime/engine/fold.h"
+#include "runtime/engine/model_state.h"
 #include "runtime/engine/optimize.h"
-#include "runtime/engine/plan_cache.h"
+#include "runtime/engine/runnable.h"
 
 namespace serin::engine {
-
-struct Model::State {
-  State(graph::Graph the_graph, const kernels::Backend& the_backend, LoadOptions the_options)
-      : graph(std::move(the_graph)), backend(the_backend), options(std::move(the_options)), cache(options.max_plans) {}
-
-  // Constant after construction.
-  graph::Graph graph;
-  const kernels::Backend& backend;
-  LoadOptions options;
-  std::vector<TensorInfo> inputs, outputs;
-  std::vector<std::string> symbols;
-  graph::Batchable batchable;
-  size_t constant_bytes = 0;
-  Folder folder;
-
-  kernels::PackedWeights weights;  // its own synchronisation
-
-  std::mutex mutex;
-  PlanCache cache;  // guarded by mutex
-};
 
 namespace {
 
 TensorInfo info_of(const graph::Value& value, std::string name) {
-  TensorInfo info{std::move(name), value.type.dtype, {}, value.type.shape.value_or(graph::Dims{})};
+  TensorInfo info{
+      std::move(name), value.type.dtype, {}, value.type.shape.value_or(graph::Dims{}), value.type.kind, value.type.shape.has_value()};
   for (const graph::Dim& dim : info.dims) {
     if (info.shape.rank() < Shape::kMaxRank) info.shape.push_back(dim.value().value_or(-1));
   }
   return info;
 }
 
-Status check_interface(const graph::Graph& graph) {
-  if (graph.outputs().empty()) return Error{Code::kUnsupported, "the model has no outputs"};
+/// Whether sizes are all that inputs leave open.
+Status check_plannable(const graph::Graph& graph) {
   for (const graph::ValueId id : graph.inputs()) {
     const graph::Value& value = graph.value(id);
-    if (value.type.kind != graph::ValueKind::kTensor)
-      return Error{Code::kUnsupported, "input '" + value.name + "' is not a tensor, which cannot be run yet"};
-    if (!value.type.shape) return Error{Code::kUnsupported, "input '" + value.name + "' does not say how many dimensions it has"};
+    const auto is = [&](const char* what) { return Error{Code::kUnsupported, "input '" + value.name + "' " + what}; };
+    if (value.type.kind != graph::ValueKind::kTensor) return is("is not a tensor");
+    if (value.type.dtype == DType::kString) return is("holds strings");
+    if (!value.type.shape) return is("does not say how many dimensions it has");
   }
   return {};
 }
@@ -92,7 +74,7 @@ size_t detach_constants(graph::Graph& graph) {
 }  // namespace
 
 Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kernels::Backend& backend, LoadOptions options) {
-  SERIN_CHECK(check_interface(graph));
+  if (graph.outputs().empty()) return Error{Code::kUnsupported, "the model has no outputs"};
   auto state = std::make_unique<State>(std::move(graph), backend, std::move(options));
   graph::Graph& g = state->graph;
   SERIN_CHECK(graph::verify(g));
@@ -107,12 +89,26 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
   }
   state->symbols = symbols_of(state->inputs);
   std::shared_ptr<Model> model(new Model(std::move(state)));
-  SERIN_CHECK(model->try_smallest());
+  Status planned = check_plannable(g);
+  if (planned) planned = model->try_smallest();
+  if (!planned && planned.error().code != Code::kUnsupported) return planned.error();
+  if (!planned) SERIN_CHECK(model->interpret(planned.error()));
   return model;
 }
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Model::~Model() = default;
+
+/// The model has no plan of its own; `why` says what was in the way.
+Status Model::interpret(const Error& why) {
+  graph::Graph graph = state_->graph;
+  SERIN_CHECK(optimize_bodies(graph, state_->folder, state_->options));
+  SERIN_CHECK(graph::infer_shapes(graph));
+  SERIN_TRY(state_->block, Block::make(std::move(graph)));
+  state_->why_interpreted = why.message;
+  state_->batchable = {.yes = false, .why_not = "parts of it are sized during a run", .symbol = ""};
+  return check_runnable(*state_->block, state_->plan_context());
+}
 
 /// Plans with every symbol at 1, or at the first size at which the shapes agree with each other: a network with four poolings has no batch of
 /// images of one pixel. The plan is kept only where it is likely to be used, which is where the batch is all that varies.
@@ -134,9 +130,7 @@ Status Model::try_smallest() {
 }
 
 Result<std::shared_ptr<const Plan>> Model::make_plan(const graph::Bindings& bindings) {
-  return Plan::make(state_->graph, bindings,
-                    {state_->backend, state_->weights, state_->folder, state_->options.threads, state_->options.max_arena_bytes,
-                     state_->options.disabled_passes.contains(kChannelBlocksPass) ? 0 : state_->backend.channel_block()});
+  return Plan::make(state_->graph, bindings, state_->plan_context());
 }
 
 Status Model::check_bindings(const graph::Bindings& bindings) const {
@@ -145,8 +139,7 @@ Status Model::check_bindings(const graph::Bindings& bindings) const {
   for (const std::string& symbol : state_->symbols) {
     const auto bound = bindings.find(symbol);
     if (bound == bindings.end()) return Error{Code::kInvalidArgument, "dimension '" + symbol + "' has no size"};
-    if (bound->second < 1)
-      return Error{Code::kInvalidArgument, "dimension '" + symbol + "' must be at least 1, not " + std::to_string(bound->second)};
+    if (bound->second < 0) return Error{Code::kInvalidArgument, "dimension '" + symbol + "' cannot be " + std::to_string(bound->second)};
   }
   for (const auto& [symbol, size] : bindings) {
     if (std::find(state_->symbols.begin(), state_->symbols.end(), symbol) != state_->symbols.end()) continue;
@@ -157,6 +150,7 @@ Status Model::check_bindings(const graph::Bindings& bindings) const {
 }
 
 Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& bindings) {
+  if (!planned()) return Error{Code::kUnsupported, "the model has no plan of its own: " + state_->why_interpreted};
   SERIN_CHECK(check_bindings(bindings));
   std::shared_ptr<const Plan> plan;
   {

@@ -1,43 +1,130 @@
 // model_run.cc: Model::run, values in and values out, whatever their sizes.
+//
+// Executors and interpreters are kept between runs, each used by one run at a time: as many as there were runs at once, at most kMostIdle.
 
 #include <fmt/format.h>
 
-#include "runtime/engine/engine.h"
-#include "runtime/engine/value.h"
+#include <algorithm>
+#include <utility>
+
+#include "runtime/engine/model_state.h"
 
 namespace serin::engine {
 
 namespace {
 
-Result<std::vector<TensorView>> views_of(std::span<const Value> values) {
-  std::vector<TensorView> views;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].is_tensor() || !values[i].tensor)
-      return Error{Code::kInvalidArgument, fmt::format("input {} is {}, the model takes a tensor", i, describe(values[i]))};
-    views.push_back(view_of(*values[i].tensor));
+constexpr size_t kMostIdle = 8;
+
+bool is_optional(graph::ValueKind kind) { return kind == graph::ValueKind::kOptional || kind == graph::ValueKind::kOptionalSequence; }
+
+/// The kind of value that an input of this kind is given as.
+graph::ValueKind given_kind(graph::ValueKind kind) { return is_optional(kind) ? graph::ValueKind::kOptional : kind; }
+
+std::string expected(const TensorInfo& info) {
+  return graph::print(graph::Type{info.kind, info.dtype, info.ranked ? std::optional(info.dims) : std::nullopt});
+}
+
+bool fits(const TensorInfo& info, const graph::Constant& tensor) {
+  if (info.dtype != DType::kUndefined && tensor.dtype != info.dtype) return false;
+  if (!info.ranked) return true;
+  if (tensor.shape.rank() != info.dims.size()) return false;
+  for (size_t axis = 0; axis < info.dims.size(); ++axis) {
+    const auto size = info.dims[axis].value();
+    if (size && *size != tensor.shape[axis]) return false;
   }
-  return views;
+  return true;
+}
+
+/// As the model declares it. What an optional input is given may also be what it holds.
+Result<Value> checked(const TensorInfo& info, const Value& given) {
+  const auto refuse = [&] {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("input '{}' expects {}, the request has {}", info.name, expected(info), describe(given))};
+  };
+  Value value = is_optional(info.kind) && given.kind != graph::ValueKind::kOptional ? Value::optional(given) : given;
+  if (value.kind != given_kind(info.kind)) return refuse();
+  if (value.is_tensor() && (!value.tensor || !fits(info, *value.tensor))) return refuse();
+  const bool typed = value.dtype != DType::kUndefined && info.dtype != DType::kUndefined;
+  if (typed && value.dtype != info.dtype) return refuse();
+  return value;
 }
 
 }  // namespace
 
-Result<std::vector<Value>> Model::run(std::span<const Value> inputs) {
-  SERIN_TRY(const std::vector<TensorView> views, views_of(inputs));
-  SERIN_TRY(const graph::Bindings bindings, bindings_for(this->inputs(), views));
-  SERIN_TRY(const auto planned, executor(bindings));
+bool Model::planned() const { return state_->block == nullptr; }
+const std::string& Model::why_interpreted() const { return state_->why_interpreted; }
+
+std::string Model::describe_last_run() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->idle_interpreters.empty() ? "" : state_->idle_interpreters.back()->describe_last_run();
+}
+
+Result<std::vector<Value>> Model::run(std::span<const Value> inputs, const std::atomic<bool>* cancelled) {
+  const auto& infos = state_->inputs;
+  if (infos.size() != inputs.size())
+    return Error{Code::kInvalidArgument, fmt::format("the model has {} inputs, the request has {}", infos.size(), inputs.size())};
+  std::vector<Value> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SERIN_TRY(Value value, checked(infos[i], inputs[i]));
+    values.push_back(std::move(value));
+  }
+  return planned() ? run_planned(values) : run_interpreted(values, cancelled);
+}
+
+Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {
+  std::vector<TensorView> views;
+  for (const Value& value : inputs) views.push_back(view_of(*value.tensor));
+  SERIN_TRY(const graph::Bindings bindings, bindings_for(state_->inputs, views));
+  std::unique_ptr<Executor> planned;
+  {
+    const std::lock_guard lock(state_->mutex);
+    auto& idle = state_->idle_executors;
+    const auto found = std::ranges::find(idle, bindings, &State::IdleExecutor::bindings);
+    if (found != idle.end()) {
+      planned = std::move(found->executor);
+      idle.erase(found);
+    }
+  }
+  if (!planned) {
+    SERIN_TRY(planned, executor(bindings));
+  }
   std::vector<FreshTensor> results;
   std::vector<TensorView> outputs;
   for (const TensorInfo& info : planned->outputs()) {
     results.push_back(fresh_tensor(info.dtype, info.shape));
     outputs.push_back(results.back().view);
   }
-  SERIN_CHECK(planned->run(views, outputs));
+  const Status ran = planned->run(views, outputs);
+  {
+    const std::lock_guard lock(state_->mutex);
+    auto& idle = state_->idle_executors;
+    idle.push_back({bindings, std::move(planned)});
+    if (idle.size() > kMostIdle) idle.erase(idle.begin());
+  }
+  SERIN_CHECK(ran);
   std::vector<Value> values;
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].tensor->shape = outputs[i].shape;
     values.push_back(Value::of(std::move(results[i].tensor)));
   }
   return values;
+}
+
+Result<std::vector<Value>> Model::run_interpreted(std::span<const Value> inputs, const std::atomic<bool>* cancelled) {
+  std::unique_ptr<Interpreter> interpreter;
+  {
+    const std::lock_guard lock(state_->mutex);
+    auto& idle = state_->idle_interpreters;
+    if (!idle.empty()) {
+      interpreter = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  if (!interpreter) interpreter = std::make_unique<Interpreter>(state_->block, state_->plan_context());
+  auto results = interpreter->run(inputs, cancelled);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->idle_interpreters.size() < kMostIdle) state_->idle_interpreters.push_back(std::move(interpreter));
+  return results;
 }
 
 }  // namespace serin::engine

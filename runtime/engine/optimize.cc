@@ -2,6 +2,9 @@
 
 #include "runtime/engine/optimize.h"
 
+#include <memory>
+#include <utility>
+
 #include "runtime/engine/channel_blocks.h"
 #include "runtime/graph/passes/pass.h"
 
@@ -14,6 +17,23 @@ Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& op
   if (const auto ours = passes.disabled.find(kChannelBlocksPass); ours != passes.disabled.end()) passes.disabled.erase(ours);
   passes.after_pass = options.after_pass;
   SERIN_CHECK(graph::run_passes(graph, passes));
+  return {};
+}
+
+Status optimize_bodies(graph::Graph& graph, const Folder& folder, const LoadOptions& options) {
+  LoadOptions quiet;
+  quiet.disabled_passes = options.disabled_passes;
+  for (const graph::NodeId id : graph.nodes()) {
+    for (auto& shared : graph.node(id).bodies) {
+      graph::Graph body = *shared;
+      SERIN_CHECK(optimize_bodies(body, folder, quiet));
+      const Status status = optimize(body, folder, quiet);
+      if (status) shared = std::make_shared<const graph::Graph>(std::move(body));
+      // A branch whose shapes contradict each other stays as it is: it may never be taken.
+      if (!status && status.error().code != Code::kInvalidArgument)
+        return status.error().in("a body of node '" + graph.node(id).name + "'");
+    }
+  }
   return {};
 }
 

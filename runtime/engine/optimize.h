@@ -9,5 +9,7 @@ namespace serin::engine {
 
 /// kInvalidArgument for the name of a pass that does not exist.
 Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& options);
+/// The same for the bodies of control flow, the innermost first. Their shapes must have been inferred from those around them.
+Status optimize_bodies(graph::Graph& graph, const Folder& folder, const LoadOptions& options);
 
 }  // namespace serin::engine

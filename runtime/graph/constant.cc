@@ -1,8 +1,11 @@
 // Makers of constants. Memory is aligned to 64 bytes, so that a kernel can read it with any vector instruction.
 
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "runtime/graph/graph.h"
@@ -82,7 +85,8 @@ ConstantPtr make_scalar(DType dtype, double value) {
     case DType::kFloat16:
     case DType::kBFloat16:
     case DType::kUndefined:
-    case DType::kString: return nullptr;
+    case DType::kString:
+    default: return nullptr;
   }
   return constant;
 }
@@ -111,8 +115,24 @@ std::optional<std::vector<int64_t>> integers_of(const Constant& constant) {
   }
 }
 
+namespace {
+
+/// An IEEE half: 1 sign, 5 exponent, 10 fraction bits.
+double half_number(uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+  const double magnitude = exponent == 0x1f
+                               ? (fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+                           : exponent == 0 ? std::ldexp(fraction, -24)
+                                           : std::ldexp(fraction + 0x400, exponent - 25);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
 std::optional<double> number_of(const Constant& constant) {
   if (constant.elements() != 1) return std::nullopt;
+  if (constant.dtype == DType::kFloat16) return half_number(constant.span<uint16_t>()[0]);
+  if (constant.dtype == DType::kBFloat16) return std::bit_cast<float>(uint32_t{constant.span<uint16_t>()[0]} << 16);
   if (constant.dtype == DType::kFloat32) return constant.span<float>()[0];
   if (constant.dtype == DType::kFloat64) return constant.span<double>()[0];
   const auto integer = integers_of(constant);

@@ -36,8 +36,8 @@ inline constexpr int32_t kNone = -1;  ///< an optional input that is absent; a v
 /// The dtype of that name in the text form ("f32"); nothing where there is none.
 std::optional<DType> find_dtype(std::string_view name);
 
-/// What a value may hold. Sequences and optionals have their element type in dtype/shape.
-enum class ValueKind : uint8_t { kTensor, kSequence, kOptional };
+/// What a value may hold. Sequences and optionals have their element type in dtype/shape; deeper nesting there is none.
+enum class ValueKind : uint8_t { kTensor, kSequence, kOptional, kOptionalSequence };
 
 struct Type {
   ValueKind kind = ValueKind::kTensor;

@@ -79,7 +79,9 @@ class Parser : private TextCursor {
       SERIN_CHECK(expect('('));
       SERIN_TRY(Type inner, type());
       SERIN_CHECK(expect(')'));
-      inner.kind = word == "sequence" ? ValueKind::kSequence : ValueKind::kOptional;
+      const bool of_sequence = word == "optional" && inner.kind == ValueKind::kSequence;
+      if (inner.kind != ValueKind::kTensor && !of_sequence) return fail("values are not nested this way");
+      inner.kind = word == "sequence" ? ValueKind::kSequence : of_sequence ? ValueKind::kOptionalSequence : ValueKind::kOptional;
       return inner;
     }
     const auto dtype = find_dtype(word);

@@ -208,6 +208,7 @@ std::string print(const Type& type) {
   std::string tensor = std::string(dtype_name(type.dtype)) + (type.shape ? print(*type.shape) : "[...]");
   if (type.kind == ValueKind::kSequence) return "sequence(" + tensor + ")";
   if (type.kind == ValueKind::kOptional) return "optional(" + tensor + ")";
+  if (type.kind == ValueKind::kOptionalSequence) return "optional(sequence(" + tensor + "))";
   return tensor;
 }
 

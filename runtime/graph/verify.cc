@@ -31,22 +31,29 @@ Status verify_counts(const Node& node) {
                                      expected.outputs < 0 ? "at least 1" : fmt::format("{}", expected.outputs)));
   }
   for (int i = 0; i < expected.min_inputs; ++i) {
-    const bool optional = node.op == Op::kLoop;  // trip count and condition may both be absent
+    const bool optional = node.op == Op::kLoop || node.op == Op::kScan;  // trip count and condition, or lengths, may be absent
     if (!optional && node.inputs[static_cast<size_t>(i)] == kNone) return corrupt(node, fmt::format("operand {} is missing", i));
   }
   return {};
 }
 
+/// Operands that are not handed on to the bodies.
+size_t own_operands(const Node& node) {
+  if (node.op == Op::kIf) return 1;
+  return node.op == Op::kScan && node.integer("batched", 0) != 0 ? 1 : 0;
+}
+
 Status verify_bodies(const Node& node) {
-  const size_t expected = node.op == Op::kIf ? 2 : node.op == Op::kLoop ? 1 : 0;
+  const bool one = node.op == Op::kLoop || node.op == Op::kScan || node.op == Op::kSequenceMap;
+  const size_t expected = node.op == Op::kIf ? 2 : one ? 1 : 0;
   if (node.bodies.size() != expected) return corrupt(node, fmt::format("has {} bodies, needs {}", node.bodies.size(), expected));
   for (const auto& body : node.bodies) {
     if (!body) return corrupt(node, "a body is missing");
-    const size_t operands = node.op == Op::kIf ? node.inputs.size() - 1 : node.inputs.size();
+    const size_t operands = node.inputs.size() - own_operands(node);
     if (body->inputs().size() != operands) {
       return corrupt(node, fmt::format("a body has {} inputs, is given {}", body->inputs().size(), operands));
     }
-    const size_t results = node.op == Op::kIf ? node.outputs.size() : node.outputs.size() + 1;
+    const size_t results = node.outputs.size() + (node.op == Op::kLoop ? 1 : 0);  // a loop's body says whether to go on
     if (body->outputs().size() != results) {
       return corrupt(node, fmt::format("a body returns {} values, needs {}", body->outputs().size(), results));
     }

@@ -38,11 +38,12 @@ TEST(BindingsFor, RefusesAnotherType) {
   EXPECT_EQ(refusal({kPixels}, {request(DType::kInt64, {2, 64})}), "input 'pixels' expects [batch,64] FP32, the request has INT64 [2,64]");
 }
 
-TEST(BindingsFor, RefusesEmptyAndNegativeDimensions) {
-  EXPECT_EQ(refusal({kPixels}, {request(DType::kFloat32, {0, 64})}),
-            "input 'pixels' expects [batch,64] FP32, the request has [0,64]: dimension 0 must be at least 1");
+TEST(BindingsFor, TakesEmptyDimensionsAndRefusesNegativeOnes) {
+  const TensorInfo infos[] = {kPixels};
+  const TensorView empty[] = {request(DType::kFloat32, {0, 64})};
+  EXPECT_EQ(bindings_for(infos, empty).value(), (graph::Bindings{{"batch", 0}}));
   EXPECT_EQ(refusal({kPixels}, {request(DType::kFloat32, {-3, 64})}),
-            "input 'pixels' expects [batch,64] FP32, the request has [-3,64]: dimension 0 must be at least 1");
+            "input 'pixels' expects [batch,64] FP32, the request has [-3,64]: dimension 0 is negative");
 }
 
 TEST(BindingsFor, RefusesASymbolWithTwoSizes) {

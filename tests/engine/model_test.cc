@@ -35,7 +35,7 @@ TEST(Model, KeepsTheOutputNamesOfTheFileInEachBucket) {
 TEST(Model, EverySymbolMustHaveASize) {
   const auto model = model_of(kTwoSymbols);
   EXPECT_EQ(model->executor({{"batch", 1}}).error().message, "dimension 'seq' has no size");
-  EXPECT_EQ(model->executor({{"batch", 1}, {"seq", 0}}).error().message, "dimension 'seq' must be at least 1, not 0");
+  EXPECT_EQ(model->executor({{"batch", 1}, {"seq", -1}}).error().message, "dimension 'seq' cannot be -1");
   EXPECT_EQ(model->executor({{"batch", 1}, {"seq", 1}, {"width", 3}}).error().message,
             "the model has no dimension 'width'; it has: batch, seq");
 }
@@ -106,9 +106,10 @@ TEST(Model, ABucketAboveTheMemoryLimitIsRefusedWithItsBytes) {
   EXPECT_EQ(executor.error().message, "these sizes need an arena of 80000000000 bytes, more than the limit of 8589934592");
 }
 
-TEST(Model, WithoutOutputsOrKnownRanksThereIsNothingToServe) {
-  EXPECT_EQ(test::refusal_of("x: f32[...]\ny = Neg(x)\nreturn y\n"), "input 'x' does not say how many dimensions it has");
-  EXPECT_EQ(test::refusal_of("x: sequence(f32[2])\nreturn x\n"), "input 'x' is not a tensor, which cannot be run yet");
+TEST(Model, InputsThatNoPlanTakesAreWhyItIsInterpreted) {
+  EXPECT_EQ(model_of("x: f32[...]\ny = Neg(x)\nreturn y\n")->why_interpreted(), "input 'x' does not say how many dimensions it has");
+  EXPECT_EQ(model_of("x: sequence(f32[2])\nreturn x\n")->why_interpreted(), "input 'x' is not a tensor");
+  EXPECT_EQ(model_of("x: str[2]\nreturn x\n")->why_interpreted(), "input 'x' holds strings");
 }
 
 TEST(Model, OnlyOnnxFilesAreRead) {

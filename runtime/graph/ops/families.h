@@ -56,8 +56,11 @@ Status infer_constant_of_shape(Context& c);
 Status infer_range(Context& c);
 Status infer_nonzero(Context& c);
 // control.cc
+Status infer_identity(Context& c);
 Status infer_if(Context& c);
 Status infer_loop(Context& c);
+Status infer_scan(Context& c);
+Status infer_sequence_map(Context& c);
 
 // values.cc: small integers
 void values_copy(Context& c);  ///< Identity, Cast, Reshape, Squeeze, Unsqueeze, Flatten: the same elements

@@ -44,7 +44,7 @@ Status infer_range(Context& c) {
   SERIN_CHECK(c.same_dtype(0, 1));
   SERIN_CHECK(c.same_dtype(0, 2));
   for (size_t i = 0; i < 3; ++i) {
-    if (const Dims* x = c.dims(i); x && !(product(*x) == Dim(1)))
+    if (const Dims* x = c.dims(i); x && product(*x).known() && !(product(*x) == Dim(1)))
       return c.fail("operand {} has shape {}, it must be one number", i, print(*x));
   }
   const auto start = known_number(c, 0), limit = known_number(c, 1), delta = known_number(c, 2);

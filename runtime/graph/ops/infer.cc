@@ -26,8 +26,17 @@ const Dims* Context::dims(size_t operand) const {
 
 const Dims* Context::elements(size_t operand) const {
   if (!has(operand)) return nullptr;
-  const auto& known = values_[static_cast<size_t>(node().inputs[operand])];
+  auto& known = values_[static_cast<size_t>(node().inputs[operand])];
+  if (!known && source_) {
+    if (const ConstantPtr contents = source_->contents(node().inputs[operand])) known = elements_of(*contents);
+  }
   return known ? &*known : nullptr;
+}
+
+ConstantPtr Context::constant(size_t operand) const {
+  if (!has(operand)) return nullptr;
+  const ConstantPtr known = graph_.constant(node().inputs[operand]);
+  return known || !source_ ? known : source_->contents(node().inputs[operand]);
 }
 
 std::optional<Dims> Context::list(std::string_view attribute, size_t operand) const {
@@ -79,7 +88,11 @@ Status Context::index_dtype(size_t operand) const {
 }
 
 Status Context::set(size_t result, DType dtype, std::optional<Dims> dims) {
-  if (dims) {
+  return set(result, Type{ValueKind::kTensor, dtype, std::move(dims)});
+}
+
+Status Context::set(size_t result, Type type) {
+  if (const auto& dims = type.shape) {
     if (!Shape::fits(dims->size())) return fail("a result has rank {}; at most {} is supported", dims->size(), Shape::kMaxRank);
     for (const Dim& dim : *dims) {
       if (dim.known() && *dim.value() < 0) return fail("the result would have shape {}, a dimension is negative", print(*dims));
@@ -91,7 +104,7 @@ Status Context::set(size_t result, DType dtype, std::optional<Dims> dims) {
     }
   }
   const ValueId id = node().outputs[result];
-  if (id != kNone) graph_.value(id).type = Type{ValueKind::kTensor, dtype, std::move(dims)};
+  if (id != kNone) graph_.value(id).type = std::move(type);
   return {};
 }
 
@@ -113,25 +126,58 @@ Dims Context::unknown_dims(size_t rank) {
   return dims;
 }
 
-Result<ShapeValues> infer_shapes_and_values(Graph& graph) {
+Inference::Inference(Graph& graph) : graph_(graph), values_(graph.value_capacity()) {
   graph.data_dims.clear();
-  ShapeValues values(graph.value_capacity());
-  for (size_t id = 0; id < values.size(); ++id) {
-    if (const auto& constant = graph.value(static_cast<ValueId>(id)).constant) values[id] = elements_of(*constant);
+  for (size_t id = 0; id < values_.size(); ++id) {
+    if (const auto& constant = graph.value(static_cast<ValueId>(id)).constant) values_[id] = elements_of(*constant);
   }
-  std::set<std::string> unknown_names;
+}
+
+Status Inference::infer(NodeId id) {
+  const OpRules& rule = rules(graph_.node(id).op);
+  for (const ValueId result : graph_.node(id).outputs) {
+    if (result != kNone) forget(result);
+  }
+  Context context(graph_, id, values_, unknown_names_, source_);
+  SERIN_CHECK(rule.infer(context));
+  if (!rule.values || graph_.output(id) == kNone) return {};
+  const Type& type = graph_.value(graph_.output(id)).type;
+  if (!is_integer(type.dtype) || !type.shape || type.kind != ValueKind::kTensor) return {};
+  const auto shape = known_shape(*type.shape);
+  if (!shape || shape->elements() > static_cast<int64_t>(kMaxShapeValues)) return {};
+  Context without_source(graph_, id, values_, unknown_names_, nullptr);  // what may be known is, what is not need not be
+  rule.values(without_source);
+  return {};
+}
+
+ConstantPtr constant_of(const Type& type, const Dims& elements) {
+  const auto shape = type.shape ? known_shape(*type.shape) : std::nullopt;
+  if (!shape || shape->elements() != static_cast<int64_t>(elements.size())) return nullptr;
+  std::vector<int64_t> numbers;
+  for (const Dim& element : elements) {
+    if (!element.known()) return nullptr;
+    numbers.push_back(*element.value());
+  }
+  if (type.dtype == DType::kInt64) return make_constant(DType::kInt64, *shape, numbers.data());
+  if (type.dtype == DType::kInt32) {
+    const std::vector<int32_t> narrow(numbers.begin(), numbers.end());
+    return make_constant(DType::kInt32, *shape, narrow.data());
+  }
+  if (type.dtype != DType::kBool) return nullptr;
+  const std::vector<uint8_t> flags(numbers.begin(), numbers.end());
+  return make_constant(DType::kBool, *shape, flags.data());
+}
+
+void Inference::forget_unknown() {
+  unknown_names_.clear();
+  graph_.data_dims.clear();
+}
+
+Result<ShapeValues> infer_shapes_and_values(Graph& graph) {
+  Inference inference(graph);
   SERIN_TRY(const auto order, graph.topological_order());
-  for (const NodeId id : order) {
-    const OpRules& rule = rules(graph.node(id).op);
-    Context context(graph, id, values, unknown_names);
-    SERIN_CHECK(rule.infer(context));
-    if (!rule.values || graph.output(id) == kNone) continue;
-    const Type& type = graph.value(graph.output(id)).type;
-    if (!is_integer(type.dtype) || !type.shape) continue;
-    const auto shape = known_shape(*type.shape);
-    if (shape && shape->elements() <= static_cast<int64_t>(kMaxShapeValues)) rule.values(context);
-  }
-  return values;
+  for (const NodeId id : order) SERIN_CHECK(inference.infer(id));
+  return inference.take_values();
 }
 
 Status infer_shapes(Graph& graph) {

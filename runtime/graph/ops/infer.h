@@ -26,15 +26,43 @@ namespace serin::graph {
 /// The elements of small integer values, as far as they are known before the model runs: what Reshape and its kind need. By ValueId.
 using ShapeValues = std::vector<std::optional<Dims>>;
 inline constexpr size_t kMaxShapeValues = 1024;
+/// The same as a tensor of that type; null where an element is not a number, or the type is not i64, i32 or bool.
+ConstantPtr constant_of(const Type& type, const Dims& elements);
 
 /// infer_shapes, and what it learned on the way. After `bind` every Dim of it is a number.
 Result<ShapeValues> infer_shapes_and_values(Graph& graph);
 
+/// Contents that inference cannot know and somebody else can: those of a run that is under way.
+class ContentSource {
+ public:
+  virtual ~ContentSource() = default;
+  /// Asked when a rule wants the elements of a value that is not known. Null: not known here either.
+  virtual ConstantPtr contents(ValueId id) = 0;
+};
+
+/// infer_shapes node by node, for who learns of values on the way. Nodes are inferred after those that they read from.
+class Inference {
+ public:
+  explicit Inference(Graph& graph);
+  Status infer(NodeId id);
+  void set_source(ContentSource* source) { source_ = source; }
+  void forget(ValueId id) { values_[static_cast<size_t>(id)].reset(); }  ///< the elements of a value that is another one by now
+  void forget_unknown();                                                 ///< the names of sizes that only the data knows
+  const ShapeValues& values() const { return values_; }
+  ShapeValues take_values() { return std::move(values_); }
+
+ private:
+  Graph& graph_;
+  ContentSource* source_ = nullptr;
+  ShapeValues values_;
+  std::set<std::string> unknown_names_;
+};
+
 /// One node while its results are inferred.
 class Context {
  public:
-  Context(Graph& graph, NodeId id, ShapeValues& values, std::set<std::string>& unknown_names)
-      : graph_(graph), id_(id), values_(values), unknown_names_(unknown_names) {}
+  Context(Graph& graph, NodeId id, ShapeValues& values, std::set<std::string>& unknown_names, ContentSource* source)
+      : graph_(graph), id_(id), values_(values), unknown_names_(unknown_names), source_(source) {}
 
   Graph& graph() { return graph_; }
   NodeId id() const { return id_; }
@@ -47,7 +75,8 @@ class Context {
   const Dims* dims(size_t operand) const;
   /// The elements of a small integer operand, row-major; null where they are not known.
   const Dims* elements(size_t operand) const;
-  ConstantPtr constant(size_t operand) const { return graph_.constant(graph_.input(id_, operand)); }
+  ConstantPtr constant(size_t operand) const;
+  Type type(size_t operand) const { return has(operand) ? graph_.value(node().inputs[operand]).type : Type{}; }
 
   /// An integer list that is an attribute, or else an operand. Nothing: absent or not known (`absent` tells which).
   std::optional<Dims> list(std::string_view attribute, size_t operand) const;
@@ -63,6 +92,7 @@ class Context {
 
   /// Sets the type of a result; refuses negative dimensions and more than kMaxElements elements.
   Status set(size_t result, DType dtype, std::optional<Dims> dims);
+  Status set(size_t result, Type type);  ///< the same for what may be no tensor
   void set_elements(size_t result, Dims elements);
   /// A dimension that only the data knows, at most `bound`.
   Dim unknown_dim(const std::optional<Dim>& bound = std::nullopt);
@@ -79,6 +109,7 @@ class Context {
   NodeId id_;
   ShapeValues& values_;
   std::set<std::string>& unknown_names_;
+  ContentSource* source_;
 };
 
 /// A rule sets the types of all results.

@@ -42,7 +42,7 @@ constexpr OpRules kCoreRules[] = {
     {Op::kGreaterOrEqual, infer_comparison, values_arithmetic},
     {Op::kHardSigmoid, infer_unary, nullptr},
     {Op::kHardSwish, infer_unary, nullptr},
-    {Op::kIdentity, infer_unary, values_copy},
+    {Op::kIdentity, infer_identity, values_copy},
     {Op::kIf, infer_if, nullptr},
     {Op::kIsInf, infer_predicate, nullptr},
     {Op::kIsNaN, infer_predicate, nullptr},

@@ -4,34 +4,10 @@
 // becomes a constant; the nodes that computed it are left to dead_code. Needs no kernels. A value with a symbol in it stays: it is known only
 // after `bind`.
 
-#include <vector>
-
 #include "runtime/graph/ops/infer.h"
 #include "runtime/graph/passes/passes.h"
 
 namespace serin::graph {
-namespace {
-
-/// Nothing where an element is not a number.
-ConstantPtr constant_of(const Type& type, const Dims& elements) {
-  const auto shape = type.shape ? known_shape(*type.shape) : std::nullopt;
-  if (!shape || shape->elements() != static_cast<int64_t>(elements.size())) return nullptr;
-  std::vector<int64_t> numbers;
-  for (const Dim& element : elements) {
-    if (!element.known()) return nullptr;
-    numbers.push_back(*element.value());
-  }
-  if (type.dtype == DType::kInt64) return make_constant(DType::kInt64, *shape, numbers.data());
-  if (type.dtype == DType::kInt32) {
-    const std::vector<int32_t> narrow(numbers.begin(), numbers.end());
-    return make_constant(DType::kInt32, *shape, narrow.data());
-  }
-  if (type.dtype != DType::kBool) return nullptr;
-  const std::vector<uint8_t> flags(numbers.begin(), numbers.end());
-  return make_constant(DType::kBool, *shape, flags.data());
-}
-
-}  // namespace
 
 Result<bool> FoldShapes::run(Graph& graph) const {
   SERIN_TRY(const ShapeValues values, infer_shapes_and_values(graph));

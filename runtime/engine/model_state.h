@@ -1,0 +1,54 @@
+// model_state.h: what a Model holds; model.cc makes it, model_run.cc runs on it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/engine/block.h"
+#include "runtime/engine/channel_blocks.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/fold.h"
+#include "runtime/engine/interpreter.h"
+#include "runtime/engine/plan_cache.h"
+
+namespace serin::engine {
+
+struct Model::State {
+  State(graph::Graph the_graph, const kernels::Backend& the_backend, LoadOptions the_options)
+      : graph(std::move(the_graph)), backend(the_backend), options(std::move(the_options)), cache(options.max_plans) {}
+
+  // Constant after construction.
+  graph::Graph graph;
+  const kernels::Backend& backend;
+  LoadOptions options;
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<std::string> symbols;
+  graph::Batchable batchable;
+  size_t constant_bytes = 0;
+  Folder folder;
+
+  std::shared_ptr<const Block> block;  // null where the model is planned
+  std::string why_interpreted;
+
+  kernels::PackedWeights weights;  // its own synchronisation
+
+  // Guarded by mutex.
+  std::mutex mutex;
+  PlanCache cache;
+  std::vector<std::unique_ptr<Interpreter>> idle_interpreters;  // the one that ran last is the last
+  struct IdleExecutor {
+    graph::Bindings bindings;
+    std::unique_ptr<Executor> executor;
+  };
+  std::vector<IdleExecutor> idle_executors;
+
+  Plan::Context plan_context() {
+    const bool plain = options.disabled_passes.contains(kChannelBlocksPass);
+    return {backend, weights, folder, options.threads, options.max_arena_bytes, plain ? 0 : backend.channel_block()};
+  }
+};
+
+}  // namespace serin::engine

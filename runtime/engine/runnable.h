@@ -1,0 +1,14 @@
+// runnable.h: what is found out at load about a model that is not planned whole, so that nothing is refused at the first request.
+#pragma once
+
+#include "runtime/base/result.h"
+#include "runtime/engine/block.h"
+#include "runtime/engine/plan.h"
+
+namespace serin::engine {
+
+/// Everything that can be said without a run: every operator has somebody who computes it, in bodies, too (all that have not are named), and
+/// what does not depend on data is planned once, with every symbol at its smallest. kUnsupported naming nodes.
+Status check_runnable(const Block& block, const Plan::Context& context);
+
+}  // namespace serin::engine

@@ -1,0 +1,19 @@
+// strings.h: operators that only move elements, or only ask whether they are equal, on tensors of strings.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/engine/plan.h"
+#include "runtime/graph/graph.h"
+
+namespace serin::engine {
+
+bool moves_strings(graph::Op op);
+
+/// `operands` by position, null where absent. Errors do not name the node.
+Result<std::vector<graph::ConstantPtr>> move_strings(const graph::Node& node, std::span<const graph::ConstantPtr> operands,
+                                                     const Plan::Context& context);
+
+}  // namespace serin::engine
