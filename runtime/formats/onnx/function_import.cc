@@ -103,7 +103,7 @@ graph::ValueId GraphImport::own_value(graph::ValueId value, std::string_view out
   const auto end = function.outputs.begin() + static_cast<std::ptrdiff_t>(i);
   if (!passed && std::find(function.outputs.begin(), end, output) == end) return value;
   if (const auto constant = graph_.constant(value)) return graph_.add_constant(std::string(output), constant);
-  return graph_.output(graph_.add_node(graph::Op::kIdentity, fmt::format("{}{}", call_->prefix, output), {value}));
+  return graph_.output(graph_.add_node(graph::Op::kIdentity, prefix_ + std::string(output), {value}));
 }
 
 Result<NodeProto> GraphImport::with_attributes_of_call(const NodeProto& proto) const {

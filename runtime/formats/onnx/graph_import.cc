@@ -94,6 +94,23 @@ Result<graph::Graph> GraphImport::run(const GraphProto& proto, const std::vector
   return std::move(own_graph_);
 }
 
+Result<std::vector<graph::ValueId>> GraphImport::inlined(const GraphProto& body, const std::vector<graph::ValueId>& inputs,
+                                                         const std::string& name) {
+  SERIN_TRY(const Nested nested, Nested::enter(model_));
+  if (body.inputs.size() != inputs.size())
+    return Error{Code::kCorrupt, fmt::format("has {} inputs, {} are needed", body.inputs.size(), inputs.size())};
+  GraphImport scope(*this, name + "/");
+  for (size_t i = 0; i < inputs.size(); ++i) scope.values_.emplace(body.inputs[i].name, inputs[i]);
+  SERIN_CHECK(scope.add_initializers(body));
+  SERIN_CHECK(scope.add_nodes(body.nodes));
+  std::vector<graph::ValueId> results;
+  for (const ValueInfoProto& output : body.outputs) {
+    results.push_back(scope.find(output.name));
+    if (results.back() == graph::kNone) return Error{Code::kCorrupt, fmt::format("output {} is not made by any node", quote(output.name))};
+  }
+  return results;
+}
+
 Status GraphImport::add_nodes(const std::vector<NodeProto>& nodes) {
   for (const NodeProto& node : nodes)
     for (const std::string_view output : node.outputs)
@@ -117,6 +134,7 @@ graph::ValueId GraphImport::find(std::string_view name) {
   if (const auto found = values_.find(name); found != values_.end()) return found->second;
   if (!outer_) return graph::kNone;
   const graph::ValueId outside = outer_->find(name);
+  if (&outer_->graph_ == &graph_) return outside;
   const graph::ConstantPtr constant = outer_->graph_.constant(outside);
   if (!constant) return graph::kNone;
   const graph::ValueId inside = graph_.add_constant(std::string(name), constant);
@@ -128,7 +146,7 @@ void GraphImport::define(std::string_view name, graph::ValueId value) {
   if (name.empty()) return;
   if (!values_.emplace(name, value).second && !error_)
     error_ = Error{Code::kCorrupt, fmt::format("value {} is defined twice", quote(name))};
-  graph_.value(value).name = call_ ? call_->prefix + std::string(name) : std::string(name);
+  graph_.value(value).name = prefix_ + std::string(name);
 }
 
 Status GraphImport::add_initializers(const GraphProto& proto) {
@@ -205,7 +223,7 @@ std::string GraphImport::unique_node_name(const NodeProto& proto) {
   const std::string base = proto.name.empty() ? fmt::format("{}_{}", proto.op_type, node_names_.size()) : std::string(proto.name);
   std::string name = base;
   for (int i = 2; !node_names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
-  return call_ ? call_->prefix + name : name;
+  return prefix_ + name;
 }
 
 /// An input of a function that its caller leaves out.

@@ -74,7 +74,7 @@ std::string_view without_alias(std::string_view domain);
 class GraphImport {
  public:
   GraphImport(ModelImport& model, GraphImport* outer = nullptr)
-      : model_(model), outer_(outer), call_(outer ? outer->call_ : nullptr), graph_(own_graph_) {}
+      : model_(model), outer_(outer), call_(outer ? outer->call_ : nullptr), prefix_(outer ? outer->prefix_ : ""), graph_(own_graph_) {}
 
   /// A value that a body reads from outside becomes an input of it.
   struct Capture {
@@ -87,6 +87,9 @@ class GraphImport {
 
   /// What the bodies read from here (constants aside, which are copied into them), in the order of first use.
   std::vector<Capture> captures(const std::vector<const GraphProto*>& bodies);
+
+  /// Puts the nodes of `body` into this graph, with `inputs` for its inputs; returns what its outputs are.
+  Result<std::vector<graph::ValueId>> inlined(const GraphProto& body, const std::vector<graph::ValueId>& inputs, const std::string& name);
 
   /// Versions of the operator sets here.
   const Opsets& opsets() const { return call_ ? call_->opsets : model_.opsets; }
@@ -101,7 +104,10 @@ class GraphImport {
  private:
   /// A scope of its own in the graph of its caller (function_import.cc).
   GraphImport(GraphImport& caller, const FunctionCall& call)
-      : model_(caller.model_), outer_(nullptr), call_(&call), graph_(caller.graph_) {}
+      : model_(caller.model_), outer_(nullptr), call_(&call), prefix_(call.prefix), graph_(caller.graph_) {}
+  /// A scope within that of `outer`, in its graph.
+  GraphImport(GraphImport& outer, std::string prefix)
+      : model_(outer.model_), outer_(&outer), call_(outer.call_), prefix_(std::move(prefix)), graph_(outer.graph_) {}
   Status expand(const FunctionProto& function, const NodeProto& node, const std::string& name);
   Status run_call(GraphImport& caller);
   graph::ValueId own_value(graph::ValueId value, std::string_view output, size_t i);
@@ -125,6 +131,7 @@ class GraphImport {
   ModelImport& model_;
   GraphImport* outer_;
   const FunctionCall* call_;  ///< null outside of functions
+  std::string prefix_;        ///< of names made here
   graph::Graph own_graph_;
   graph::Graph& graph_;  ///< its own, or that of the caller
   std::unordered_map<std::string_view, graph::ValueId> values_;

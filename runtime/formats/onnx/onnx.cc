@@ -76,7 +76,7 @@ Result<graph::Graph> import(FileImage image, const std::string& folder, const On
   ModelImport shared{.opsets = {.standard = opset},
                      .node_limit = limits.nodes,
                      .nesting_limit = limits.nesting + 1,
-                     .tensors = TensorReader(image, folder)};
+                     .tensors = TensorReader(image, folder, limits.sparse_bytes)};
   for (const auto& [domain, version] : model.opset_import) shared.opsets.others.emplace(domain, version);
   for (const FunctionProto& function : model.functions)
     if (!shared.functions.try_emplace({without_alias(function.domain), function.name, function.overload}, &function).second)

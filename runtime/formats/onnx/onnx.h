@@ -18,7 +18,8 @@ namespace serin::formats {
 struct OnnxLimits {
   size_t file_bytes = size_t{64} << 30;
   size_t nodes = 1'000'000;
-  int nesting = 64;  ///< bodies within bodies
+  int nesting = 64;                       ///< bodies and functions within each other
+  size_t sparse_bytes = size_t{2} << 30;  ///< what all sparse tensors unfold to
 };
 
 /// Errors: kNotFound, kPermissionDenied, kInvalidArgument (not a regular file), kCorrupt (not ONNX: says what it is where it can tell, e.g.

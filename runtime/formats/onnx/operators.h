@@ -48,6 +48,8 @@ OperatorFamily dynamic_operators();     // sequences, optionals and Scan
 OperatorFamily microsoft_operators();   // com.microsoft, what quantisers and optimisers write
 OperatorFamily microsoft_quant_operators();
 
+OperatorFamily preview_operators();     // ai.onnx.preview
+
 Status check_counts(const OperatorRow& row, const NodeImport& node);
 
 // The families, one file each. `op` is the row's.

@@ -45,10 +45,10 @@ Result<graph::ConstantPtr> TensorReader::read(const SparseTensorProto& tensor) {
         fmt::format("has indices {}{} for {} values of rank {}", dtype_name(indices->dtype), indices->shape.str(), count, shape.rank()));
 
   const auto elements = static_cast<size_t>(shape.elements());
-  if (elements > (kMaxUnfoldedBytes - unfolded_bytes_) / size)
+  if (elements > (sparse_limit_ - sparse_bytes_) / size)
     return Error{Code::kTooLarge,
-                 fmt::format("is sparse and would unfold to {} elements; the limit for a model is {} bytes", elements, kMaxUnfoldedBytes)};
-  unfolded_bytes_ += elements * size;
+                 fmt::format("is sparse and would unfold to {} elements; the limit for a model is {} bytes", elements, sparse_limit_)};
+  sparse_bytes_ += elements * size;
 
   std::byte* memory = nullptr;
   auto dense = graph::make_mutable_constant(values->dtype, shape, &memory);

@@ -23,15 +23,15 @@ Result<Shape> shape_from(const std::vector<int64_t>& dims);
 class TensorReader {
  public:
   /// `folder` is where external data may lie; empty: there is none.
-  TensorReader(FileImage& image, std::string folder) : image_(image), external_(std::move(folder)) {}
+  TensorReader(FileImage& image, std::string folder, size_t sparse_limit = SIZE_MAX)
+      : image_(image), external_(std::move(folder)), sparse_limit_(sparse_limit) {}
 
   /// The error does not name the tensor: the caller knows what it is to the model.
   Result<graph::ConstantPtr> read(const TensorProto& tensor);
   /// One that may be read again, because it is in a function: the same constant each time.
   Result<graph::ConstantPtr> read_shared(const TensorProto& tensor);
-  /// Dense (sparse_tensor.cc). kTooLarge where all that the model's sparse tensors unfold to is more than kMaxUnfoldedBytes.
+  /// Dense (sparse_tensor.cc). kTooLarge where all that the model's sparse tensors unfold to is more than the limit.
   Result<graph::ConstantPtr> read(const SparseTensorProto& tensor);
-  static constexpr size_t kMaxUnfoldedBytes = size_t{2} << 30;
   /// kUnavailable where a file of external data was written to meanwhile.
   Status finish() const { return external_.unchanged(); }
 
@@ -39,7 +39,7 @@ class TensorReader {
   FileImage& image_;
   ExternalData external_;
   std::map<const TensorProto*, graph::ConstantPtr> shared_;
-  size_t unfolded_bytes_ = 0;
+  size_t sparse_limit_, sparse_bytes_ = 0;  ///< of what was unfolded
 };
 
 }  // namespace serin::formats::onnx
