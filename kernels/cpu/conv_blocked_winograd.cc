@@ -29,9 +29,14 @@ constexpr int64_t kLargestWeights4 = 1 << 20;     // floats of u for m = 4: 4 Mi
 
 /// u = G g G' for one filter g [3, 3], by the matrix G of m.
 void transform_filter(int64_t m, const float* g, double* u) {
-  static constexpr double kG4[6][3] = {
-      {1. / 4, 0, 0}, {-1. / 6, -1. / 6, -1. / 6}, {-1. / 6, 1. / 6, -1. / 6}, {1. / 24, 1. / 12, 1. / 6}, {1. / 24, -1. / 12, 1. / 6},
-      {0, 0, 1}};
+  // Row of a point x: [1, x, x^2] divided by the product of x's distances to the others.
+  static constexpr double kP = 2. / 3, kQ = 3. / 2, kDp = 2 * kP * kP * (kP * kP - kQ * kQ), kDq = 2 * kQ * kQ * (kQ * kQ - kP * kP);
+  static constexpr double kG4[6][3] = {{1, 0, 0},
+                                       {1 / kDp, kP / kDp, kP * kP / kDp},
+                                       {1 / kDp, -kP / kDp, kP * kP / kDp},
+                                       {1 / kDq, kQ / kDq, kQ * kQ / kDq},
+                                       {1 / kDq, -kQ / kDq, kQ * kQ / kDq},
+                                       {0, 0, 1}};
   static constexpr double kG2[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
   const auto* matrix = m == 4 ? kG4 : kG2;
   const int64_t size = m + 2;

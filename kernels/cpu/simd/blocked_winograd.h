@@ -3,8 +3,11 @@
 //   y = A' [ (G g G') . (B' d B) ] A      d: a tile of (m + 2)^2 inputs, y: m^2 outputs, tiles of d overlap by 2
 //
 // m = 4 needs 36 multiplications where the direct sum needs 144, m = 2 needs 16 for 36. A vector holds the same pixel of b channels, so the transforms
-// are additions of whole vectors. The weights' transform G g G' is computed at preparation, in double (kernels/cpu/conv_winograd.cc). B and A are
-// those of the points 0, +-1, +-2, infinity for m = 4, and 0, +-1, infinity for m = 2.
+// are additions of whole vectors. The weights' transform G g G' is computed at preparation, in double (kernels/cpu/conv_blocked_winograd.cc).
+//
+// The matrices come from points at which polynomials are evaluated (Toom-Cook): 0, +-1, infinity for m = 2. For m = 4 the usual 0, +-1, +-2, infinity
+// mix 1/24 with 8 and lose digits: with 0, +-2/3, +-3/2, infinity the largest error over 128 channels falls from 5.3e-6 to 1.5e-6 of the largest result
+// and the mean one to twice that of the direct sum. Their product being 1 also makes the matrices as sparse as the usual ones.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
@@ -18,23 +21,25 @@ struct WinogradLines;
 template <class V>
 struct WinogradLines<V, 4> {
   using F = typename V::F;
+  static constexpr float kP = 2.f / 3, kQ = 3.f / 2;  // the points, kP * kQ = 1
   static void input(const F (&d)[6], F (&v)[6]) {
-    const F four = V::set(4.f), minus4 = V::set(-4.f), minus5 = V::set(-5.f), two = V::set(2.f);
-    const F even = V::fma(minus4, d[2], d[4]), odd = V::fma(minus4, d[1], d[3]);
-    const F near = d[4] - d[2], far = two * (d[3] - d[1]);
-    v[0] = V::fma(four, d[0], V::fma(minus5, d[2], d[4]));
-    v[1] = even + odd;
-    v[2] = even - odd;
-    v[3] = near + far;
-    v[4] = near - far;
-    v[5] = V::fma(four, d[1], V::fma(minus5, d[3], d[5]));
+    const F p = V::set(kP), q = V::set(kQ), minus_pp = V::set(-kP * kP), minus_qq = V::set(-kQ * kQ),
+            minus_sum = V::set(-kP * kP - kQ * kQ);
+    const F even_p = V::fma(minus_qq, d[2], d[4]), odd_p = V::fma(p, d[3], -(q * d[1]));
+    const F even_q = V::fma(minus_pp, d[2], d[4]), odd_q = V::fma(q, d[3], -(p * d[1]));
+    v[0] = V::fma(minus_sum, d[2], d[0] + d[4]);
+    v[1] = even_p + odd_p;
+    v[2] = even_p - odd_p;
+    v[3] = even_q + odd_q;
+    v[4] = even_q - odd_q;
+    v[5] = V::fma(minus_sum, d[3], d[1] + d[5]);
   }
   static void output(const F (&s)[6], F (&y)[4]) {
-    const F sum1 = s[1] + s[2], difference1 = s[1] - s[2], sum2 = s[3] + s[4], difference2 = s[3] - s[4];
-    y[0] = s[0] + sum1 + sum2;
-    y[1] = V::fma(V::set(2.f), difference2, difference1);
-    y[2] = V::fma(V::set(4.f), sum2, sum1);
-    y[3] = V::fma(V::set(8.f), difference2, difference1) + s[5];
+    const F sum_p = s[1] + s[2], difference_p = s[1] - s[2], sum_q = s[3] + s[4], difference_q = s[3] - s[4];
+    y[0] = s[0] + (sum_p + sum_q);
+    y[1] = V::fma(V::set(kP), difference_p, V::set(kQ) * difference_q);
+    y[2] = V::fma(V::set(kP * kP), sum_p, V::set(kQ * kQ) * sum_q);
+    y[3] = V::fma(V::set(kP * kP * kP), difference_p, V::fma(V::set(kQ * kQ * kQ), difference_q, s[5]));
   }
 };
 
