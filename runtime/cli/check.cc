@@ -51,26 +51,48 @@ Result<Data> read_data(const DataSet& set, const engine::Model& model) {
   return data;
 }
 
-Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& data, const Tolerance& tolerance) {
-  const std::vector<TensorView> inputs = views_of(data.inputs), expected = views_of(data.outputs);
+/// What the model answers. Results live in `memory` or in `values`.
+struct Answer {
+  std::vector<AlignedBuffer> memory;
+  std::vector<engine::Value> values;
+  std::vector<TensorView> tensors;
+};
+
+Result<Answer> run_planned(engine::Model& model, const std::vector<TensorView>& inputs) {
   SERIN_TRY(const graph::Bindings bindings, engine::bindings_for(model.inputs(), inputs));
   SERIN_TRY(const auto executor, model.executor(bindings));
-
-  std::vector<AlignedBuffer> memory;
-  std::vector<TensorView> actual;
+  Answer answer;
   for (const engine::TensorInfo& info : executor->outputs()) {
     TensorView view{info.dtype, info.shape, nullptr};
-    view.data = memory.emplace_back(view.bytes()).data();
-    actual.push_back(view);
+    view.data = answer.memory.emplace_back(view.bytes()).data();
+    answer.tensors.push_back(view);
   }
-  SERIN_CHECK(executor->run(inputs, actual));
+  SERIN_CHECK(executor->run(inputs, answer.tensors));
+  return answer;
+}
 
-  if (expected.size() != actual.size())
-    return Error{Code::kNotFound, fmt::format("there are {} outputs to compare with, the model has {}", expected.size(), actual.size())};
+Result<Answer> run_interpreted(engine::Model& model, const std::vector<graph::ConstantPtr>& tensors) {
+  std::vector<engine::Value> inputs;
+  for (const auto& tensor : tensors) inputs.push_back(engine::Value::of(tensor));
+  Answer answer;
+  SERIN_TRY(answer.values, model.run(inputs));
+  for (const engine::Value& value : answer.values) {
+    if (!value.is_tensor()) return Error{Code::kUnsupported, "a result is " + engine::describe(value) + "; only tensors are compared"};
+    answer.tensors.push_back(engine::view_of(*value.tensor));
+  }
+  return answer;
+}
+
+Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& data, const Tolerance& tolerance) {
+  const std::vector<TensorView> expected = views_of(data.outputs);
+  SERIN_TRY(const Answer answer, model.planned() ? run_planned(model, views_of(data.inputs)) : run_interpreted(model, data.inputs));
+  if (expected.size() != answer.tensors.size())
+    return Error{Code::kNotFound,
+                 fmt::format("there are {} outputs to compare with, the model has {}", expected.size(), answer.tensors.size())};
   std::vector<OutputReport> reports;
-  reports.reserve(actual.size());
-  for (size_t i = 0; i < actual.size(); ++i)
-    reports.push_back({model.outputs()[i].name, expected[i], compare(actual[i], expected[i], tolerance)});
+  reports.reserve(expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    reports.push_back({model.outputs()[i].name, expected[i], compare(answer.tensors[i], expected[i], tolerance)});
   return reports;
 }
 
