@@ -8,7 +8,7 @@ Seeds are fixed: models and inputs are the same bytes in every run; the answers'
 import argparse
 import pathlib
 
-from recipes import attention, bad, control_flow, convolution, digits, elementwise, external
+from recipes import attention, bad, control_flow, convolution, digits, elementwise, external, microsoft, recurrent
 
 HERE = pathlib.Path(__file__).parent
 RECIPES = {
@@ -18,6 +18,8 @@ RECIPES = {
     "nonzero": control_flow.write_nonzero,
     "elementwise": elementwise.write,
     "mlp_external": external.write,
+    "microsoft": microsoft.write,
+    "recurrent": recurrent.write,
     "bad": bad.write,
     "digits": digits.write,
 }
