@@ -1,104 +1,213 @@
-"""The engine beside ONNX Runtime: one thread, fp32, the same machine and the same minute.
-
-    .deps/venv/bin/python bench/engine.py [--pairs 7] [--seconds 0.5] [MODEL:BATCH[:DIM=N...] ...]
-
-For each model the two are measured in turn, A B A B ..., and the ratio of each pair is taken, so that a machine whose speed drifts spoils
-neither. Printed is the median ratio and its range: above 1, Serin is faster. Both run the model alone, without a server. ONNX Runtime is
-called through its Python binding with inputs and outputs bound beforehand; what such a call costs by itself (an Identity model) is printed,
-because it weighs on the smallest models.
-"""
+"""The engine beside ONNX Runtime and OpenVINO, in one run: see bench/engine --help."""
 
 import argparse
 import datetime
-import json
+import importlib.metadata
 import pathlib
-import platform
 import statistics
 import subprocess
-import sys
 import time
 
-import numpy as np
-import onnx
-import onnxruntime
+import engines
+import quantise
+import table
+import work
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-DEFAULT = ["models/digits/1/model.onnx:1", "models/digits/1/model.onnx:32", "models/digits/2/model.onnx:1", "models/digits/2/model.onnx:32",
-           "models/digits/4/model.onnx:1", "tests/data/attention/model.onnx:1:seq=16", "tests/data/attention/model.onnx:8:seq=16",
-           "tests/data/conv_bn/model.onnx:1", "tests/data/conv_bn/model.onnx:8"]
-DTYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
+EPILOGUE = """
+Each engine runs in a process of its own that is kept warm. In every round each measures once, in turn, and the medians over the rounds are
+divided, so that a machine whose speed drifts favours nobody. A ratio above 1 means that Serin is ahead of the better peer.
 
-
-def serin_ms(model, dims, seconds):
-    arguments = [part for name, value in dims.items() if name != "batch" for part in ("--dim", f"{name}={value}")]
-    done = subprocess.run([ROOT / "build/serin", "bench", model, "--batch", str(dims["batch"]), "--threads", "1", "--seconds", str(seconds), "--json", *arguments],
-                          capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"serin bench {model}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["median_ms"]
+--quick: batch 1, one thread, 3 rounds; under two minutes once the models are made.
+"""
 
 
-def identity_model():
-    tensor = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch"]) for name in ("x", "y")]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "identity", tensor[:1], tensor[1:])
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10).SerializeToString()
+def flags():
+    parser = argparse.ArgumentParser(
+        prog="bench/engine",
+        description="Serin's engine beside the newest ONNX Runtime and OpenVINO.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="WORK", help="only work whose name contains one of these")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument("--rounds", type=int, help="15; 3 with --quick")
+    parser.add_argument("--seconds", type=float, help="of one measurement, at least one run: 0.2; 0.1 with --quick")
+    parser.add_argument("--threads", type=int, nargs="+", help="1 2; 1 with --quick")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    options = parser.parse_args()
+    options.rounds = options.rounds or (3 if options.quick else 15)
+    options.seconds = options.seconds or (0.1 if options.quick else 0.2)
+    options.threads = options.threads or ([1] if options.quick else [1, 2])
+    return options
 
 
-class OnnxRuntime:
-    def __init__(self, model, dims):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self.binding = self.session.io_binding()
-        random = np.random.default_rng(1)
-        for tensor in self.session.get_inputs():
-            shape = [dims[d] if isinstance(d, str) else d for d in tensor.shape]
-            dtype = DTYPES[tensor.type]
-            self.binding.bind_cpu_input(tensor.name, random.random(shape).astype(dtype) if dtype == np.float32 else random.integers(0, 2, shape).astype(dtype))
-        for tensor in self.session.get_outputs():
-            self.binding.bind_output(tensor.name)
+def chosen(options):
+    return [item for item in work.WORK if not options.names or any(name.lower() in item.name.lower() for name in options.names)]
 
-    def ms(self, seconds):
-        for _ in range(10):
-            self.session.run_with_iobinding(self.binding)
-        times, end = [], time.perf_counter() + seconds
-        while time.perf_counter() < end or len(times) < 5:
+
+def in_turn(starters, rounds):
+    """{name: median ms} of engines measured alternately; one that cannot run gets None, and why is the second result."""
+    running, why = {}, {}
+    try:
+        for name, start in starters.items():
+            try:
+                running[name] = start()
+            except engines.CannotRun as error:
+                why[name] = f"{name} cannot: {error}"
+        times = {name: [] for name in running}
+        for _ in range(rounds):
+            for name, engine in running.items():
+                times[name].append(engine.measure())
+    finally:
+        for engine in running.values():
+            engine.__exit__()
+    return {name: statistics.median(times[name]) if name in times else None for name in starters}, "; ".join(why.values())
+
+
+def threads_text(count):
+    return f"{count} thread{'s' * (count > 1)}"
+
+
+def starters(job, seconds, peers=engines.PEERS):
+    return {
+        "serin": lambda: engines.serin(job, seconds),
+        **{title: lambda name=name: engines.peer(name, job, seconds) for name, title in peers.items()},
+    }
+
+
+BY_PEER = {"onnxruntime": {"fp32"}, "openvino": {"fp32", "bf16"}}  # ONNX Runtime has no bf16 on CPUs; an int8 file is run as it stands
+
+
+def fp32(out, options, peak):
+    for item in chosen(options):
+        for batch in item.batches[:1] if options.quick else item.batches:
+            for threads in options.threads:
+                times, why = in_turn(starters(work.job(item, batch, threads), options.seconds), options.rounds)
+                ours = times.pop("serin")
+                share = ""
+                if peak and ours and item.kind != "digits":
+                    share = f"{2e-6 * work.multiply_adds(item) * batch / ours / (peak * threads):.0%} of peak"
+                out.add(
+                    table.Row(
+                        f"{item.name}, batch {batch}, {threads_text(threads)}",
+                        "fp32 ms",
+                        ours,
+                        times,
+                        note="; ".join(filter(None, [share, why])),
+                    )
+                )
+
+
+def faster_types(out, options, item, precision, model=None, label=""):
+    """Rows of bf16 or int8, with the errors that buy the speed."""
+    exact = engines.peer_outputs("onnxruntime", work.job(item, 1))
+    for threads in options.threads:
+        job = work.job(item, 1, threads, precision, model)
+        names = {name: title for name, title in engines.PEERS.items() if precision in BY_PEER[name]}
+        times, why = in_turn(starters(job, options.seconds, names), options.rounds)
+        ours, errors = times.pop("serin"), {}
+        for name, title in names.items():
+            if times[title] is not None:
+                errors[title] = engines.relative_l2(engines.peer_outputs(name, job), exact)
+        try:
+            if ours is not None:
+                errors["Serin"] = engines.serin_error(job, exact)
+        except engines.CannotRun as error:
+            why = why or f"Serin's error is unknown: {error}"
+        out.add(
+            table.Row(
+                f"{item.name}{label}, batch 1, {threads_text(threads)}",
+                f"{precision if not label else 'int8'} ms",
+                ours,
+                times,
+                note=why,
+                errors=errors,
+            )
+        )
+
+
+def bf16(out, options, _):
+    for item in chosen(options):
+        if item.kind != "digits":
+            faster_types(out, options, item, "bf16")
+
+
+def int8(out, options, _):
+    for name, kinds in (("ResNet-50", ("u8s8", "s8s8")), ("BERT-base seq 128", ("dynamic",))):
+        for item in chosen(options):
+            for kind in kinds if item.name == name else ():
+                faster_types(out, options, item, "fp32", quantise.int8(item, kind), f" {kind}")
+
+
+def first_answers_ms(job, count):
+    """From the start of the process to its end, after one answer; `count` times."""
+    times = []
+    with engines.data_set(job, engines.peer_outputs("onnxruntime", job)) as folder:
+        for _ in range(count):
             begin = time.perf_counter()
-            self.session.run_with_iobinding(self.binding)
+            engines.serin_check(job, folder)
             times.append((time.perf_counter() - begin) * 1e3)
-        return statistics.median(times)
+    return times
 
 
-def cpu_name():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
+def load(out, options, _):
+    """Serin: a whole process that starts, loads, answers once, compares and ends. Peers: session and first run alone, with the interpreter
+    and the library already loaded."""
+    for item in chosen(options):
+        if item.name == "ResNet-50":
+            job = work.job(item, 1, 2)
+            ours = statistics.median(first_answers_ms(job, options.rounds))
+            peers = {
+                title: statistics.median(ready_of(name, job)["first_answer_ms"] for _ in range(min(options.rounds, 5)))
+                for name, title in engines.PEERS.items()
+            }
+            out.add(table.Row(f"{item.name}, start to first answer, 2 threads", "ms", ours, peers))
+
+
+def ready_of(name, job):
+    with engines.peer(name, job, 0) as engine:
+        return engine.ready
+
+
+def memory(out, options, _):
+    """Peers without their interpreter: what importing the library and loading the model added to it."""
+    for item in chosen(options):
+        if item.name in ("ResNet-50", "BERT-base seq 128"):
+            job = work.job(item, 1, 1)
+            with engines.serin(job, 0.001) as engine:
+                ours = {field: engine.memory(name) for field, name in (("pss", "Pss"), ("peak", "VmHWM"))}
+            peers = {title: ready_of(name, job) for name, title in engines.PEERS.items()}
+            for field, metric in (("pss", "PSS after the first answer, MB"), ("peak", "peak RSS, MB")):
+                out.add(
+                    table.Row(
+                        f"{item.name}, batch 1", metric, ours[field] / 1e6, {title: ready[field] / 1e6 for title, ready in peers.items()}
+                    )
+                )
+
+
+PARTS = {"fp32": fp32, "bf16": bf16, "int8": int8, "load": load, "memory": memory}
+
+
+def fma_peak():
+    """GFLOP/s of one core, or None where bench/fma_peak.cc knows no instructions for it."""
+    done = subprocess.run([engines.ROOT / "build/fma_peak"], capture_output=True, text=True, check=False)
+    return float(done.stdout) if done.returncode == 0 else None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=DEFAULT, metavar="MODEL:BATCH[:DIM=N]")
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.5)
-    arguments = parser.parse_args()
-
-    print(f"{datetime.date.today()}, {cpu_name()}, ONNX Runtime {onnxruntime.__version__}, {arguments.pairs} pairs: `bench/engine.py`")
-    print(f"A call of ONNX Runtime costs {OnnxRuntime(identity_model(), {'batch': 1}).ms(0.2) * 1000:.1f} us by itself.\n")
-    print("| model | batch | Serin ms | ONNX Runtime ms | ONNX Runtime / Serin | range |\n|---|---|---|---|---|---|")
-    for item in arguments.models:
-        path, batch, *more = item.split(":")
-        dims = {"batch": int(batch), **{name: int(value) for name, value in (pair.split("=") for pair in more)}}
-        model = (ROOT / path).resolve() if not pathlib.Path(path).is_absolute() else pathlib.Path(path)
-        peer = OnnxRuntime(str(model), dims)
-        ours, theirs, ratios = [], [], []
-        for _ in range(arguments.pairs):
-            ours.append(serin_ms(model, dims, arguments.seconds))
-            theirs.append(peer.ms(arguments.seconds))
-            ratios.append(theirs[-1] / ours[-1])
-        name = str(model.relative_to(ROOT)) if model.is_relative_to(ROOT) else model.name
-        print(f"| {name} {' '.join(more)} | {batch} | {statistics.median(ours):.4f} | {statistics.median(theirs):.4f} | "
-              f"**{statistics.median(ratios):.2f}** | {min(ratios):.2f} to {max(ratios):.2f} |", flush=True)
+    options = flags()
+    peak = fma_peak()
+    versions = ", ".join(f"{title} {importlib.metadata.version(name)}" for name, title in engines.PEERS.items())
+    machine = table.machine() + (f", {peak:.0f} GFLOP/s a core by FMA" if peak else "")
+    out = table.Table(list(engines.PEERS.values()), f"{datetime.date.today()}, {machine}\n{versions}; {options.rounds} rounds")
+    for name in options.parts:
+        PARTS[name](out, options, peak)
+    kinds = {kind: {item.name for item in work.WORK if item.kind == kind} for kind in ("convolutions", "transformers", "digits")}
+    for kind, names in kinds.items():
+        out.geometric_mean(f"fp32 {kind}", lambda row, names=names: row.metric == "fp32 ms" and row.work.split(", batch")[0] in names)
+    if options.json:
+        out.save(options.json, machine)
 
 
 if __name__ == "__main__":

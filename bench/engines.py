@@ -1,0 +1,143 @@
+"""The engines that are measured, each in a process of its own that is kept warm: a line goes in, a measurement comes out."""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+SERIN = ROOT / "build/serin"
+PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+
+
+class CannotRun(Exception):
+    """The engine refuses the model or the setting; the message is its own."""
+
+
+class Engine:
+    """A child that prints a JSON object when it is ready and one for each line it is sent."""
+
+    def __init__(self, command):
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115: closed with the child
+        self.child = subprocess.Popen(
+            [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, cwd=ROOT
+        )
+        self.ready = self.answer()
+
+    def answer(self):
+        line = self.child.stdout.readline()
+        if not line:
+            self.child.wait()
+            self.errors.seek(0)
+            said = self.errors.read().strip().splitlines() or [f"ended with {self.child.returncode}"]
+            raise CannotRun(said[-1][:160])
+        return json.loads(line)
+
+    def measure(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+        return self.answer()["median_ms"]
+
+    def memory(self, field):
+        """Of the child, in bytes: Pss or VmHWM."""
+        file = "smaps_rollup" if field == "Pss" else "status"
+        text = pathlib.Path(f"/proc/{self.child.pid}/{file}").read_text()
+        return int(next(line for line in text.splitlines() if line.startswith(field + ":")).split()[1]) * 1024
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.stdin.close()
+        self.child.wait()
+        self.child.stdout.close()
+        self.errors.close()
+
+
+def serin(job, seconds):
+    sizes = [part for name, size in job.dims.items() if name != "batch" for part in ("--dim", f"{name}={size}")]
+    precision = [] if job.precision == "fp32" else ["--precision", job.precision]
+    return Engine(
+        [
+            SERIN,
+            "bench",
+            job.model,
+            "--batch",
+            job.dims.get("batch", 1),
+            "--threads",
+            job.threads,
+            "--seconds",
+            seconds,
+            "--json",
+            "--on-request",
+            *sizes,
+            *precision,
+        ]
+    )
+
+
+def peer(name, job, seconds, outputs=None):
+    command = [
+        sys.executable,
+        "-B",
+        HERE / "worker.py",
+        name,
+        job.model,
+        job.inputs,
+        "--threads",
+        job.threads,
+        "--precision",
+        job.precision,
+        "--seconds",
+        seconds,
+        "--dims",
+        json.dumps(job.dims),
+    ]
+    return Engine([*command, *(["--outputs", outputs] if outputs else [])])
+
+
+def peer_outputs(name, job):
+    """What a peer answers to the job's inputs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "outputs.npz"
+        with peer(name, job, 0, path):
+            return [value.astype(np.float64) for value in np.load(path).values()]
+
+
+def relative_l2(actual, expected):
+    return float(np.linalg.norm(actual[0] - expected[0]) / np.linalg.norm(expected[0]))
+
+
+@contextlib.contextmanager
+def data_set(job, expected):
+    """A folder for `serin check`: the job's inputs and the outputs to compare with."""
+    from onnx import numpy_helper
+
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [value.astype(np.float32) for value in expected]
+        for kind, values in (("input", np.load(job.inputs).values()), ("output", outputs)):
+            for i, value in enumerate(values):
+                (pathlib.Path(folder) / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value, f"{kind}_{i}").SerializeToString())
+        yield folder
+
+
+def serin_check(job, folder):
+    """One whole process that loads, answers once and compares: what it prints."""
+    command = [SERIN, "check", job.model, folder, "--json", "--threads", str(job.threads)]
+    if job.precision != "fp32":
+        command += ["--precision", job.precision]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode > 1:
+        raise CannotRun((done.stderr.strip().splitlines() or ["serin check failed"])[-1][:160])
+    return json.loads(done.stdout)
+
+
+def serin_error(job, expected):
+    """Serin's relative L2 error of the first output."""
+    with data_set(job, expected) as folder:
+        return serin_check(job, folder)["data_sets"][0]["outputs"][0]["relative_l2_error"]

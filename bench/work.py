@@ -1,0 +1,97 @@
+"""What is measured: models, sizes, and the arithmetic in them. The models are recipes of tests/models, at full size, and models/digits."""
+
+import dataclasses
+import functools
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+from onnx import helper
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "build/bench"
+sys.path.insert(0, str(ROOT / "tests/models"))
+
+import listing  # noqa: E402
+from materialise import materialise  # noqa: E402
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    name: str
+    model: str  # a recipe, or a file
+    kind: str  # convolutions, transformer or small: which geometric mean it belongs to
+    sizes: tuple = ()  # (("seq", 128),)
+    batches: tuple = (1, 8)
+
+    @property
+    def path(self):
+        return materialise(self.model) if "/" not in self.model else ROOT / self.model
+
+
+WORK = [
+    Work("ResNet-50", "resnet50", "convolutions"),
+    Work("MobileNetV3-L", "mobilenet_v3_large", "convolutions"),
+    Work("EfficientNet-B0", "efficientnet_b0", "convolutions"),
+    Work("ViT-B/16", "vit_b_16", "transformers"),
+    Work("BERT-base seq 128", "bert_base", "transformers", (("seq", 128),)),
+    Work("MiniLM seq 32", "minilm", "transformers", (("seq", 32),)),
+    Work("MiniLM seq 128", "minilm", "transformers", (("seq", 128),)),
+    Work("digits perceptron", "models/digits/1/model.onnx", "digits", (), (1, 32)),
+    Work("digits convolutions", "models/digits/2/model.onnx", "digits", (), (1, 32)),
+]
+
+
+@dataclasses.dataclass
+class Job:
+    """One model at one size on so many threads; `inputs` is a file of arrays in the order of the model's inputs."""
+
+    model: pathlib.Path
+    dims: dict
+    inputs: pathlib.Path
+    threads: int = 1
+    precision: str = "fp32"
+
+
+def job(work, batch, threads=1, precision="fp32", model=None):
+    dims = {"batch": batch, **dict(work.sizes)}
+    return Job(model or work.path, dims, inputs_file(work, batch), threads, precision)
+
+
+@functools.cache
+def inputs_file(work, batch):
+    entry = listing.entries().get(work.model, listing.Entry(work.model, False, False, {}))
+    session = listing.reference(work.path, optimised=False)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{work.name.replace('/', '-').replace(' ', '-')}-{batch}.npz"
+    np.savez(path, **listing.make_inputs(entry, session, {"batch": batch, **dict(work.sizes)}))
+    return path
+
+
+LAYERS = {"Conv": 1, "Gemm": 1, "MatMul": 1}
+
+
+@functools.cache
+def multiply_adds(work):
+    """Of one item, by running the model once and looking at the shapes of what convolutions and products read and write."""
+    model = onnx.load(work.path)
+    layers = [node for node in model.graph.node if node.op_type in LAYERS]
+    known = {value.name for value in [*model.graph.input, *model.graph.output, *model.graph.initializer]}
+    wanted = {node.output[0] for node in layers} | {node.input[1] for node in layers} - {tensor.name for tensor in model.graph.initializer}
+    for name in sorted(wanted - known):
+        model.graph.output.append(helper.make_empty_tensor_value_info(name))
+    shapes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
+    session = listing.reference(model.SerializeToString(), optimised=False)
+    names = [output.name for output in session.get_outputs()]
+    shapes |= {name: list(value.shape) for name, value in zip(names, session.run(names, dict(np.load(inputs_file(work, 1)))))}
+    total = 0
+    for node in layers:
+        weight, result = shapes[node.input[1]], shapes[node.output[0]]
+        if node.op_type == "Conv":
+            inner = int(np.prod(weight[1:]))
+        else:
+            transposed = any(a.name == "transB" and a.i for a in node.attribute)
+            inner = weight[-1] if transposed else weight[-2] if len(weight) > 1 else weight[0]
+        total += int(np.prod(result)) * inner
+    return total
