@@ -40,6 +40,7 @@ struct Added {
 class GemmKernel final : public Kernel {
  public:
   GemmKernel(const Simd& simd, const OpDesc& desc, PrepareContext& context) : loops_(dense_for(simd)), op_(std::get<MatMul>(desc.op)) {
+    if (!loops_.finishes(op_.epilogue.activation)) rare_activation_ = simd.unary(op_.epilogue.activation);
     const TensorDesc& b = desc.inputs[1];
     const Matrix matrix(b.shape, op_.transpose_b);
     const int64_t packed = packed_size(loops_, matrix.rows, matrix.columns);
@@ -72,9 +73,11 @@ class GemmKernel final : public Kernel {
       const GemmFinish finish = finish_of(bias, residual, y.shape, 0, 0);
       gemm(stream, loops_, batch.elements() * ma.rows, mb.columns, ma.columns, ma.view(a.as<const float>()), packed_b(stream, mb, b, 0),
            y.as<float>(), mb.columns, finishes() ? &finish : nullptr);
-      return kOk;
+    } else {
+      multiply_batches(stream, in, y, bias, residual);
     }
-    multiply_batches(stream, in, y, bias, residual);
+    const Epilogue& epilogue = op_.epilogue;
+    if (rare_activation_) rare_activation_(y.as<float>(), y.as<float>(), y.elements(), epilogue.alpha, epilogue.beta);
     return kOk;
   }
 
@@ -130,7 +133,7 @@ class GemmKernel final : public Kernel {
     finish.bias_row = row_step(bias, y), finish.bias_column = bias.strides[column];
     if (residual.data) finish.residual = residual.data + residual_at;
     finish.residual_row = row_step(residual, y), finish.residual_column = residual.strides[column];
-    finish.fn = op_.epilogue.activation;
+    if (!rare_activation_) finish.fn = op_.epilogue.activation;
     finish.fn_alpha = op_.epilogue.alpha, finish.fn_beta = op_.epilogue.beta;
     return finish;
   }
@@ -145,6 +148,7 @@ class GemmKernel final : public Kernel {
 
   const DenseLoops& loops_;
   const MatMul op_;
+  UnaryLoop rare_activation_ = nullptr;  ///< one that products do not finish with: run over all of y
   size_t scratch_bytes_ = 0;
   std::shared_ptr<const PackedWeights::Buffer> weights_;
 };
@@ -156,7 +160,7 @@ Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, s
   const MatMul& op = std::get<MatMul>(desc.op);
   if (desc.inputs.size() != 2u + op.bias + op.epilogue.residual) return refuse(why, "unexpected number of inputs");
   if (desc.inputs[0].shape.rank() < 2 || desc.inputs[1].shape.rank() < 2) return refuse(why, "operands must have rank 2 or more");
-  if (!dense_for(simd).finishes(op.epilogue.activation)) return refuse(why, "no vector code for the activation");
+  if (!simd.unary(op.epilogue.activation)) return refuse(why, "no vector code for the activation");
   return std::make_unique<GemmKernel>(simd, desc, context);
 }
 
