@@ -10,7 +10,9 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <random>
 
 #include "runtime/base/aligned_buffer.h"
@@ -75,15 +77,41 @@ struct Timing {
   double quantile(double q) const { return runs[std::min(runs.size() - 1, static_cast<size_t>(q * static_cast<double>(runs.size())))]; }
 };
 
+/// One run of what is measured, on the same inputs every time.
+using Run = std::function<Status()>;
+
+Run run_of(engine::Executor& executor) {
+  auto inputs = std::make_shared<Tensors>(executor.inputs()), outputs = std::make_shared<Tensors>(executor.outputs());
+  inputs->randomise();
+  return [&executor, inputs, outputs] { return executor.run(inputs->views(), outputs->views()); };
+}
+
+/// For a model without a plan: inputs of the sizes given.
+Result<Run> run_of(engine::Model& model, const graph::Bindings& bindings) {
+  std::vector<engine::TensorInfo> infos(model.inputs().begin(), model.inputs().end());
+  for (engine::TensorInfo& info : infos) {
+    if (info.kind != graph::ValueKind::kTensor || !info.ranked || dtype_size(info.dtype) == 0)
+      return Error{Code::kUnsupported, "input '" + info.name + "' is not a tensor of numbers of known rank: nothing can be made up for it"};
+    for (size_t axis = 0; axis < info.dims.size(); ++axis) info.shape[axis] = info.dims[axis].bind(bindings).value().value_or(1);
+  }
+  Tensors tensors(infos);
+  tensors.randomise();
+  std::vector<engine::Value> values;
+  for (const TensorView& view : tensors.views())
+    values.push_back(engine::Value::of(graph::make_constant(view.dtype, view.shape, view.data)));
+  return Run([&model, values]() -> Status {
+    SERIN_CHECK(model.run(values));
+    return {};
+  });
+}
+
 /// `again`: it has run before, and somebody waits; one run is enough to warm up, and one to count.
-Result<Timing> measure(engine::Executor& executor, double seconds, bool again) {
-  Tensors inputs(executor.inputs()), outputs(executor.outputs());
-  inputs.randomise();
+Result<Timing> measure(const Run& run, double seconds, bool again) {
   const auto run_until = [&](double limit, size_t at_least, std::vector<double>& runs) -> Status {
     const auto start = Clock::now();
     while (runs.size() < at_least || milliseconds(Clock::now() - start) < limit * 1e3) {
       const auto begin = Clock::now();
-      SERIN_CHECK(executor.run(inputs.views(), outputs.views()));
+      SERIN_CHECK(run());
       runs.push_back(milliseconds(Clock::now() - begin));
     }
     return {};
@@ -147,18 +175,28 @@ int run_bench(const BenchOptions& options) {
   if (!model) return fail(model.error(), kCannotRun);
   const auto bindings = bindings_of(**model, options.engine, options.batch);
   if (!bindings) return fail(bindings.error(), kUsage);
-  auto executor = (*model)->executor(*bindings);
-  if (!executor) return fail(executor.error(), executor.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  std::unique_ptr<engine::Executor> executor;
+  Run run;
+  if ((*model)->planned()) {
+    auto made = (*model)->executor(*bindings);
+    if (!made) return fail(made.error(), made.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+    executor = std::move(*made);
+    run = run_of(*executor);
+  } else {
+    const auto made = run_of(**model, *bindings);
+    if (!made) return fail(made.error(), kCannotRun);
+    run = *made;
+  }
   const double load_ms = milliseconds(Clock::now() - start);
 
   bool again = false;
   std::string line;
   do {
-    const auto timing = measure(**executor, options.seconds, again);
+    const auto timing = measure(run, options.seconds, again);
     if (!timing) return fail(timing.error(), kCannotRun);
     boost::json::object result = figures(options, *timing);
     result["backend"] = engine->note;
-    result["arena_bytes"] = (*executor)->arena_bytes();
+    if (executor) result["arena_bytes"] = executor->arena_bytes();
     result["weight_bytes"] = (*model)->weight_bytes();
     result["load_ms"] = load_ms;
     print(result, options.json);

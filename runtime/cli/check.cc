@@ -10,11 +10,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "runtime/base/aligned_buffer.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/compare.h"
 #include "runtime/cli/data_sets.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/engine/value.h"
 
 namespace serin::cli {
 namespace {
@@ -30,69 +30,50 @@ int fail(const Error& error, int code) {
   return code;
 }
 
-std::vector<TensorView> views_of(const std::vector<graph::ConstantPtr>& tensors) {
-  std::vector<TensorView> views;
-  views.reserve(tensors.size());
-  for (const auto& tensor : tensors) views.push_back({tensor->dtype, tensor->shape, const_cast<std::byte*>(tensor->data.get())});
-  return views;
-}
-
-/// The stored tensors of one data set.
+/// The stored values of one data set.
 struct Data {
-  std::vector<graph::ConstantPtr> inputs, outputs;
+  std::vector<engine::Value> inputs, outputs;
 };
 
 Result<Data> read_data(const DataSet& set, const engine::Model& model) {
   Data data;
-  SERIN_TRY(data.inputs, read_tensors(set, "input"));
-  SERIN_TRY(data.outputs, read_tensors(set, "output"));
+  SERIN_TRY(data.inputs, read_values(set, "input", model.inputs()));
+  SERIN_TRY(data.outputs, read_values(set, "output", model.outputs()));
   if (data.inputs.size() != model.inputs().size())
     return Error{Code::kInvalidArgument, fmt::format("there are {} inputs, the model has {}", data.inputs.size(), model.inputs().size())};
   return data;
 }
 
-/// What the model answers. Results live in `memory` or in `values`.
-struct Answer {
-  std::vector<AlignedBuffer> memory;
-  std::vector<engine::Value> values;
-  std::vector<TensorView> tensors;
-};
-
-Result<Answer> run_planned(engine::Model& model, const std::vector<TensorView>& inputs) {
-  SERIN_TRY(const graph::Bindings bindings, engine::bindings_for(model.inputs(), inputs));
-  SERIN_TRY(const auto executor, model.executor(bindings));
-  Answer answer;
-  for (const engine::TensorInfo& info : executor->outputs()) {
-    TensorView view{info.dtype, info.shape, nullptr};
-    view.data = answer.memory.emplace_back(view.bytes()).data();
-    answer.tensors.push_back(view);
-  }
-  SERIN_CHECK(executor->run(inputs, answer.tensors));
-  return answer;
+Comparison mismatch(std::string why) {
+  Comparison comparison;
+  comparison.why_not = std::move(why);
+  comparison.mismatches = 1;
+  return comparison;
 }
 
-Result<Answer> run_interpreted(engine::Model& model, const std::vector<graph::ConstantPtr>& tensors) {
-  std::vector<engine::Value> inputs;
-  for (const auto& tensor : tensors) inputs.push_back(engine::Value::of(tensor));
-  Answer answer;
-  SERIN_TRY(answer.values, model.run(inputs));
-  for (const engine::Value& value : answer.values) {
-    if (!value.is_tensor()) return Error{Code::kUnsupported, "a result is " + engine::describe(value) + "; only tensors are compared"};
-    answer.tensors.push_back(engine::view_of(*value.tensor));
+/// A report for each tensor: those of a sequence are called "name[0]", "name[1]".
+void compare_values(const std::string& name, const engine::Value& actual, const engine::Value& expected, const Tolerance& tolerance,
+                    std::vector<OutputReport>& reports) {
+  if (actual.kind != expected.kind || actual.elements.size() != expected.elements.size()) {
+    reports.push_back({name, {}, mismatch(engine::describe(actual) + ", expected " + engine::describe(expected))});
+    return;
   }
-  return answer;
+  if (expected.tensor && actual.tensor) {
+    const TensorView wanted = engine::view_of(*expected.tensor);
+    reports.push_back({name, wanted, compare(engine::view_of(*actual.tensor), wanted, tolerance)});
+    return;
+  }
+  for (size_t i = 0; i < expected.elements.size(); ++i)
+    compare_values(fmt::format("{}[{}]", name, i), actual.elements[i], expected.elements[i], tolerance, reports);
 }
 
 Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& data, const Tolerance& tolerance) {
-  const std::vector<TensorView> expected = views_of(data.outputs);
-  SERIN_TRY(const Answer answer, model.planned() ? run_planned(model, views_of(data.inputs)) : run_interpreted(model, data.inputs));
-  if (expected.size() != answer.tensors.size())
+  SERIN_TRY(const std::vector<engine::Value> actual, model.run(data.inputs));
+  if (data.outputs.size() != actual.size())
     return Error{Code::kNotFound,
-                 fmt::format("there are {} outputs to compare with, the model has {}", expected.size(), answer.tensors.size())};
+                 fmt::format("there are {} outputs to compare with, the model has {}", data.outputs.size(), actual.size())};
   std::vector<OutputReport> reports;
-  reports.reserve(expected.size());
-  for (size_t i = 0; i < expected.size(); ++i)
-    reports.push_back({model.outputs()[i].name, expected[i], compare(answer.tensors[i], expected[i], tolerance)});
+  for (size_t i = 0; i < actual.size(); ++i) compare_values(model.outputs()[i].name, actual[i], data.outputs[i], tolerance, reports);
   return reports;
 }
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "runtime/cli/npy.h"
-#include "runtime/formats/onnx/onnx.h"
+#include "runtime/formats/onnx/value_file.h"
 
 namespace serin::cli {
 
@@ -41,16 +41,38 @@ Result<std::vector<DataSet>> find_data_sets(const std::string& folder) {
   return sets;
 }
 
-Result<std::vector<graph::ConstantPtr>> read_tensors(const DataSet& set, const std::string& prefix) {
-  std::vector<graph::ConstantPtr> tensors;
+namespace {
+
+engine::Value value_of(const formats::FileValue& read, DType dtype) {
+  if (read.tensor) return engine::Value::of(read.tensor);
+  const bool optional = read.kind == graph::ValueKind::kOptional || read.kind == graph::ValueKind::kOptionalSequence;
+  engine::Value value{optional ? graph::ValueKind::kOptional : read.kind, dtype, nullptr, {}};
+  for (const formats::FileValue& element : read.elements) value.elements.push_back(value_of(element, dtype));
+  return value;
+}
+
+Result<engine::Value> read_value(const std::string& pb, const engine::TensorInfo* info) {
+  SERIN_TRY(const formats::FileValue read, formats::read_value_file(pb, info ? info->kind : graph::ValueKind::kTensor));
+  return value_of(read, info ? info->dtype : DType::kUndefined);
+}
+
+}  // namespace
+
+Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::string& prefix, std::span<const engine::TensorInfo> infos) {
+  std::vector<engine::Value> values;
   while (true) {
-    const fs::path stem = fs::path(set.folder) / fmt::format("{}_{}", prefix, tensors.size());
+    const fs::path stem = fs::path(set.folder) / fmt::format("{}_{}", prefix, values.size());
     const std::string pb = stem.string() + ".pb", npy = stem.string() + ".npy";
     std::error_code ignored;
-    const bool is_pb = fs::exists(pb, ignored);
-    if (!is_pb && !fs::exists(npy, ignored)) return tensors;
-    SERIN_TRY(graph::ConstantPtr tensor, is_pb ? formats::read_tensor_file(pb) : read_npy_file(npy));
-    tensors.push_back(std::move(tensor));
+    if (fs::exists(pb, ignored)) {
+      SERIN_TRY(engine::Value value, read_value(pb, values.size() < infos.size() ? &infos[values.size()] : nullptr));
+      values.push_back(std::move(value));
+    } else if (fs::exists(npy, ignored)) {
+      SERIN_TRY(graph::ConstantPtr tensor, read_npy_file(npy));
+      values.push_back(engine::Value::of(std::move(tensor)));
+    } else {
+      return values;
+    }
   }
 }
 

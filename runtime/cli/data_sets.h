@@ -5,11 +5,12 @@
 // DIR may also be one data set itself.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/graph/graph.h"
+#include "runtime/engine/engine.h"
 
 namespace serin::cli {
 
@@ -21,7 +22,7 @@ struct DataSet {
 /// In the order of their numbers. kNotFound where there is none.
 Result<std::vector<DataSet>> find_data_sets(const std::string& folder);
 
-/// input_0, input_1, ... (or output_0, ...), each a .pb or .npy; as many as there are.
-Result<std::vector<graph::ConstantPtr>> read_tensors(const DataSet& set, const std::string& prefix);
+/// input_0, input_1, ... (or output_0, ...), each a .pb or .npy; as many as there are. `infos` says what each holds.
+Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::string& prefix, std::span<const engine::TensorInfo> infos);
 
 }  // namespace serin::cli

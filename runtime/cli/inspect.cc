@@ -10,6 +10,7 @@
 #include "runtime/cli/engine_flags.h"
 #include "runtime/engine/describe.h"
 #include "runtime/formats/onnx/onnx.h"
+#include "runtime/graph/passes/left_over.h"
 
 namespace serin::cli {
 
@@ -83,6 +84,13 @@ json::array steps(const std::vector<engine::StepInfo>& list) {
   return result;
 }
 
+json::array left_over(const graph::Graph& graph) {
+  json::array result;
+  for (const graph::LeftOver& node : graph::left_over_quantisation(graph))
+    result.push_back({{"node", node.node}, {"op", graph::op_name(node.op)}, {"why", node.why}});
+  return result;
+}
+
 std::string text(const json::value& value) { return value.is_string() ? std::string(value.get_string()) : json::serialize(value); }
 
 void print_interface(const char* title, const json::value& list) {
@@ -102,6 +110,12 @@ void print_text(const json::object& report) {
   std::cout << "\nafter the passes";
   for (const json::value& pass : report.at("passes").get_array()) std::cout << " " << text(pass);
   std::cout << "\n" << text(report.at("after"));
+  if (report.contains("stages")) {
+    std::cout << "\ninterpreted, because " << text(report.at("why_interpreted")) << "\n" << text(report.at("stages"));
+  }
+  if (!report.at("left_over").get_array().empty()) std::cout << "\nstill between floats and bytes\n";
+  for (const json::value& node : report.at("left_over").get_array())
+    std::cout << "  " << text(node.at("node")) << " (" << text(node.at("op")) << "): " << text(node.at("why")) << "\n";
   const json::value& batchable = report.at("batchable");
   std::cout << "\nbatchable: "
             << (batchable.as_bool() ? "yes, along '" + text(report.at("batch_symbol")) + "'" : "no: " + text(report.at("why_not"))) << "\n";
@@ -139,11 +153,17 @@ int run_inspect(const InspectOptions& options) {
   if (model) {
     report["passes"] = std::move(passes);
     report["after"] = graph::print((*model)->graph(), {.types = true, .names = true});
+    report["left_over"] = left_over((*model)->graph());
     report["batchable"] = (*model)->batchable().yes;
     report["batch_symbol"] = (*model)->batchable().symbol;
     report["why_not"] = (*model)->batchable().why_not;
     report["weight_bytes"] = (*model)->weight_bytes();
-    if (options.explain) {
+    report["planned"] = (*model)->planned();
+    if (!(*model)->planned()) {
+      report["why_interpreted"] = (*model)->why_interpreted();
+      report["stages"] = (*model)->describe_stages();
+    }
+    if (options.explain && (*model)->planned()) {
       const auto executor = plan(**model, options.engine);
       if (executor) {
         report["backend"] = engine->note;

@@ -92,7 +92,8 @@ class Model {
   bool planned() const;
   /// Where it is not: what only a run can tell.
   const std::string& why_interpreted() const;
-  /// What the last run() of an interpreted model did, stage by stage: what was planned, what was run by itself and why.
+  /// What is planned of an interpreted model and what is run by itself, and why: as far as it is known before a run, or as the last one was.
+  std::string describe_stages() const;
   std::string describe_last_run() const;
 
   /// A fresh executor (own arena) for exactly these dimensions; every symbol of the inputs must be bound. Plans are cached and shared.

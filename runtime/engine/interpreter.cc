@@ -9,6 +9,7 @@
 
 #include "runtime/engine/containers.h"
 #include "runtime/engine/control_flow.h"
+#include "runtime/engine/describe_stages.h"
 #include "runtime/engine/strings.h"
 
 namespace serin::engine {
@@ -65,9 +66,13 @@ Result<std::vector<Value>> Interpreter::run_block(std::vector<Value> inputs) {
     start_.next.clear();
     stages_ = 0;
   }
-  std::ranges::fill(values_, Value{});
   for (size_t i = 0; i < inputs.size(); ++i) values_[static_cast<size_t>(graph.inputs()[i])] = std::move(inputs[i]);
+  auto results = run_stages();
+  std::ranges::fill(values_, Value{});
+  return results;
+}
 
+Result<std::vector<Value>> Interpreter::run_stages() {
   taken_.clear();
   Stage* stage = &start_;
   while (!stage->last) {
@@ -76,7 +81,7 @@ Result<std::vector<Value>> Interpreter::run_block(std::vector<Value> inputs) {
     SERIN_CHECK(run_stage(*stage));
   }
   std::vector<Value> results;
-  for (const graph::ValueId id : graph.outputs()) results.push_back(value(id));
+  for (const graph::ValueId id : block_->graph.outputs()) results.push_back(value(id));
   return results;
 }
 
@@ -203,34 +208,12 @@ Result<std::vector<ConstantPtr>> Interpreter::run_sized_by_contents(graph::NodeI
   return results;
 }
 
-namespace {
-
-std::string_view why(Single::Kind kind) {
-  switch (kind) {
-    case Single::Kind::kKernel: return "the data decides the size of its result";
-    case Single::Kind::kContents: return "elements of its operands decide the size of its result";
-    case Single::Kind::kStrings: return "strings";
-    case Single::Kind::kValues: return "control flow, a sequence or an optional";
-  }
-  return "?";
-}
-
-}  // namespace
-
 std::string Interpreter::describe_last_run() const {
+  const std::string indent(static_cast<size_t>(depth_) * 4, ' ');
   std::string text;
   for (size_t i = 0; i < taken_.size(); ++i) {
-    const Stage& stage = *taken_[i];
-    if (stage.region) {
-      const Plan& plan = *stage.region->plan;
-      text += fmt::format("{}stage {}: planned, {} steps, arena {} bytes\n", std::string(static_cast<size_t>(depth_) * 2, ' '), i + 1,
-                          plan.steps.size(), plan.arena_bytes);
-    } else {
-      text += fmt::format("{}stage {}:\n", std::string(static_cast<size_t>(depth_) * 2, ' '), i + 1);
-    }
-    for (const Single& single : stage.singles) {
-      text += fmt::format("{}  interpreted: {} ({})\n", std::string(static_cast<size_t>(depth_) * 2, ' '),
-                          label(block_->graph.node(single.node)), why(single.kind));
+    text += indent + "stage " + std::to_string(i + 1) + "\n" + describe(*taken_[i], block_->graph, indent);
+    for (const Single& single : taken_[i]->singles) {
       const auto bodies = bodies_.find(single.node);
       if (bodies == bodies_.end()) continue;
       for (const auto& body : bodies->second) {

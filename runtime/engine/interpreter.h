@@ -46,6 +46,7 @@ class Interpreter {
   Interpreter(std::shared_ptr<const Block> block, const Plan::Context& context, std::shared_ptr<Workspace> workspace, int depth);
 
   Result<std::vector<Value>> run_block(std::vector<Value> inputs);
+  Result<std::vector<Value>> run_stages();
   Result<Stage*> next_stage(Stage& before);
   Status run_stage(Stage& stage);
   Status run_region(Region& region);

@@ -91,8 +91,13 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
   std::shared_ptr<Model> model(new Model(std::move(state)));
   Status planned = check_plannable(g);
   if (planned) planned = model->try_smallest();
-  if (!planned && planned.error().code != Code::kUnsupported) return planned.error();
-  if (!planned) SERIN_CHECK(model->interpret(planned.error()));
+  if (!planned) {
+    // Sizes that disagree at load may agree in a request, where they are others.
+    const bool may_run =
+        planned.error().code == Code::kUnsupported || (planned.error().code == Code::kInvalidArgument && !model->symbols().empty());
+    if (!may_run) return planned.error();
+    SERIN_CHECK(model->interpret(planned.error()));
+  }
   return model;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/describe_stages.h"
 #include "runtime/engine/model_state.h"
 
 namespace serin::engine {
@@ -53,6 +54,8 @@ Result<Value> checked(const TensorInfo& info, const Value& given) {
 
 bool Model::planned() const { return state_->block == nullptr; }
 const std::string& Model::why_interpreted() const { return state_->why_interpreted; }
+
+std::string Model::describe_stages() const { return planned() ? "" : engine::describe_stages(*state_->block, state_->plan_context()); }
 
 std::string Model::describe_last_run() const {
   const std::lock_guard lock(state_->mutex);

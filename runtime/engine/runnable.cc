@@ -66,21 +66,18 @@ std::optional<std::vector<Value>> inputs_of_size(const Block& block, int64_t siz
   return values;
 }
 
-/// Sizes that contradict each other say nothing: larger ones may not.
-Status try_first_stage(const Block& block, const Plan::Context& context) {
-  for (const int64_t size : {1, 2, 8, 32, 224}) {
-    const auto inputs = inputs_of_size(block, size);
-    if (!inputs) return {};
-    StageContext stages(block, context);
-    Stage start;
-    auto stage = make_stage(stages, start, *inputs, Contents::kUnknown);
-    if (stage) return {};
-    if (stage.error().code != Code::kInvalidArgument) return stage.error();
-  }
-  return {};
-}
-
 }  // namespace
+
+/// Sizes that contradict each other say nothing: larger ones may not.
+Result<std::unique_ptr<Stage>> first_stage(StageContext& context, Stage& start) {
+  for (const int64_t size : {1, 2, 8, 32, 224}) {
+    const auto inputs = inputs_of_size(context.block, size);
+    if (!inputs) break;
+    auto stage = make_stage(context, start, *inputs, Contents::kUnknown);
+    if (stage || stage.error().code != Code::kInvalidArgument) return stage;
+  }
+  return Error{Code::kInvalidArgument, "no stage is known before a run"};
+}
 
 Status check_runnable(const Block& block, const Plan::Context& context) {
   constexpr size_t kNamed = 20;
@@ -92,7 +89,11 @@ Status check_runnable(const Block& block, const Plan::Context& context) {
     if (refused.size() > kNamed) message += fmt::format("; and {} more", refused.size() - kNamed);
     return Error{Code::kUnsupported, std::move(message)};
   }
-  return try_first_stage(block, context);
+  StageContext stages(block, context);
+  Stage start;
+  const auto stage = first_stage(stages, start);
+  if (!stage && stage.error().code != Code::kInvalidArgument) return stage.error();
+  return {};
 }
 
 }  // namespace serin::engine

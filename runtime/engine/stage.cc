@@ -191,6 +191,14 @@ class StageMaker final : public graph::ContentSource {
     });
   }
 
+  /// What is made from numbers alone is a constant of a plan, unless it is a large one.
+  bool is_too_large_to_fold(const graph::Node& node) const {
+    if (node.op != graph::Op::kConstantOfShape && node.op != graph::Op::kRange) return false;
+    const graph::Type& type = work_.value(node.outputs[0]).type;
+    return graph::known_shape(*type.shape)->elements() >
+           static_cast<int64_t>(Folder::kMaxBytes / std::max<size_t>(dtype_size(type.dtype), 1));
+  }
+
   /// Whether the node runs in this stage, and how.
   Result<bool> take(NodeId id) {
     at_ = id;
@@ -204,6 +212,7 @@ class StageMaker final : public graph::ContentSource {
       if (!sized && missing_ && reads(id, Where::kRegion)) return false;
       return single(id, Single::Kind::kStrings);
     }
+    if (sized && is_too_large_to_fold(node)) return single(id, Single::Kind::kContents);
     if (sized) {
       for (const ValueId output : node.outputs) {
         if (output != kNone) where_[static_cast<size_t>(output)] = Where::kRegion;
@@ -281,8 +290,17 @@ class StageMaker final : public graph::ContentSource {
     if (results.empty()) return {};
     part.set_outputs(std::move(results));
     SERIN_TRY(region->plan, Plan::make(part, {}, context_.plan));
+    SERIN_CHECK(check_size(*region->plan));
     stage_->region = std::move(region);
     return {};
+  }
+
+  Status check_size(const Plan& plan) const {
+    size_t bytes = 0;
+    for (const TensorInfo& info : plan.outputs) bytes += static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype);
+    if (bytes <= context_.plan.max_arena_bytes) return {};
+    return Error{Code::kTooLarge, "these sizes make tensors of " + std::to_string(bytes) + " bytes, more than the limit of " +
+                                      std::to_string(context_.plan.max_arena_bytes)};
   }
 
   /// Values that are there after this stage and that no node that is left reads.

@@ -86,6 +86,7 @@ class DataReader {
       case DType::kUInt32: return store_integer<uint32_t>(element);
       case DType::kUInt64: return store_integer<uint64_t>(element);
       case DType::kBool: return store_bool(element);
+      case DType::kString: return store_text(element);
       default: return Error{Code::kUnsupported, fmt::format("input '{}': {} as JSON is not supported", name_, oip_datatype(tensor_.dtype))};
     }
   }
@@ -126,6 +127,13 @@ class DataReader {
     else if (element.get(value))
       return bad(element);
     tensor_.as<bool>()[done_++] = value;
+    return {};
+  }
+
+  Status store_text(const dom::element& element) {
+    std::string_view text;
+    if (element.get(text)) return bad(element);
+    tensor_.as<std::string>()[done_++] = text;
     return {};
   }
 

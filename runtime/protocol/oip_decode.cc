@@ -18,6 +18,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+/// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
+size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
+
 class Decoder {
  public:
   Decoder(const Signature& signature, const RequestLimits& limits, std::string* field)
@@ -166,18 +169,19 @@ Status Decoder::read_shape(const dom::element& element, const TensorSpec& spec, 
     return fail(where, fmt::format("{}: input '{}' expects {} {}, the request has {}{}{}", signature_.model, spec.name, expected,
                                    oip_datatype(spec.dtype), shown, why.empty() ? "" : ": ", why));
   };
-  if (dims.size() != spec.shape.rank()) return refuse("");
+  if (spec.ranked && dims.size() != spec.shape.rank()) return refuse("");
+  if (!Shape::fits(dims.size())) return refuse("too many dimensions");
   size_t axis = 0;
   for (const dom::element dim : dims) {
     int64_t value = 0;
     if (dim.get(value)) return refuse("a dimension is not a whole number");
     if (value < 1) return refuse(value == 0 ? "a dimension is 0" : "a dimension is negative");
-    if (spec.shape[axis] >= 0 && value != spec.shape[axis]) return refuse("");
+    if (spec.ranked && spec.shape[axis] >= 0 && value != spec.shape[axis]) return refuse("");
     shape.push_back(value);
     ++axis;
   }
   const auto elements = shape.checked_elements();
-  if (!elements || static_cast<uint64_t>(*elements) > limits_.tensor_bytes / std::max<size_t>(dtype_size(spec.dtype), 1))
+  if (!elements || static_cast<uint64_t>(*elements) > limits_.tensor_bytes / element_bytes(spec.dtype))
     return fail(where, fmt::format("input '{}': shape {} is over the limit of {} bytes", spec.name, shown, limits_.tensor_bytes),
                 Code::kTooLarge);
   return {};
@@ -206,11 +210,12 @@ Status Decoder::read_outputs(const dom::array& outputs) {
 }
 
 Status Decoder::read_data(size_t text_bytes) {
-  size_t total = 0;
+  size_t total = 0, texts = 0;
   for (size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].offset = total;
     total += AlignedBuffer::rounded_up(request_.inputs[i].bytes());
-    if (total > limits_.tensor_bytes)
+    if (request_.inputs[i].dtype == DType::kString) texts += static_cast<size_t>(request_.inputs[i].elements()) * sizeof(std::string);
+    if (total + texts > limits_.tensor_bytes)
       return fail("/inputs", fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes), Code::kTooLarge);
   }
   // A short list must not make us take the memory that its shape claims: an element needs at least one byte of text.
@@ -225,8 +230,14 @@ Status Decoder::read_data(size_t text_bytes) {
                               request_.inputs[i].shape.str(), request_.inputs[i].elements()));
   }
   request_.memory = AlignedBuffer(total);
+  request_.texts.resize(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
-    request_.inputs[i].data = request_.memory.data() + slots_[i].offset;
+    TensorView& input = request_.inputs[i];
+    input.data = request_.memory.data() + slots_[i].offset;
+    if (input.dtype == DType::kString) {
+      request_.texts[i].resize(static_cast<size_t>(input.elements()));
+      input.data = request_.texts[i].data();
+    }
     if (auto read = read_elements(dom::array(slots_[i].data), request_.inputs[i], signature_.inputs[i].name); !read)
       return fail(slots_[i].where + "/data", read.error().message, read.error().code);
   }

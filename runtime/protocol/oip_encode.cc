@@ -1,5 +1,7 @@
 // oip_encode.cc: tensors -> JSON, straight into one string. std::to_chars gives the shortest text that reads back to the same float.
 
+#include <simdjson.h>
+
 #include <charconv>
 #include <cmath>
 
@@ -50,6 +52,28 @@ void append_elements(std::string& out, const TensorView& tensor) {
   }
 }
 
+/// JSON is UTF-8. Bytes that are not become the characters of their numbers, so that the rest of the answer can still be read.
+void append_texts(std::string& out, const TensorView& tensor) {
+  bool first = true;
+  for (const std::string& text : tensor.span<const std::string>()) {
+    if (!first) out += ',';
+    first = false;
+    if (simdjson::validate_utf8(text.data(), text.size())) {
+      append_string(out, text);
+      continue;
+    }
+    std::string widened;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x80)
+        widened += c;
+      else
+        (widened += static_cast<char>(0xc0 | byte >> 6)) += static_cast<char>(0x80 | (byte & 0x3f));
+    }
+    append_string(out, widened);
+  }
+}
+
 void append_data(std::string& out, const TensorView& tensor) {
   switch (tensor.dtype) {
     case DType::kBool: return append_elements<bool>(out, tensor);
@@ -63,6 +87,7 @@ void append_data(std::string& out, const TensorView& tensor) {
     case DType::kUInt64: return append_elements<uint64_t>(out, tensor);
     case DType::kFloat32: return append_elements<float>(out, tensor);
     case DType::kFloat64: return append_elements<double>(out, tensor);
+    case DType::kString: return append_texts(out, tensor);
     default: return;  // such outputs are refused when a model is loaded
   }
 }
@@ -127,7 +152,7 @@ std::string encode_model_metadata(std::string_view model, std::span<const std::s
   const auto append_spec = [](std::string& out, const TensorSpec& spec) {
     append_string(out += R"({"name":)", spec.name);
     append_string(out += R"(,"datatype":)", oip_datatype(spec.dtype));
-    append_shape(out += R"(,"shape":)", spec.shape);
+    append_shape(out += R"(,"shape":)", spec.ranked ? spec.shape : Shape{-1});
     out += '}';
   };
   std::string out;

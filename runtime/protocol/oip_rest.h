@@ -27,6 +27,7 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kUndefined;
   Shape shape;
+  bool ranked = true;  ///< false: any number of dimensions is taken, `shape` says nothing
 };
 
 struct Signature {
@@ -46,6 +47,7 @@ struct InferRequest {
   std::string id;
   std::vector<TensorView> inputs;  ///< in the signature's order, dense, in `memory`
   AlignedBuffer memory;
+  std::vector<std::vector<std::string>> texts;  ///< by input: the elements of those that are BYTES, which their views point to
   std::vector<size_t> outputs;  ///< indices into the signature's outputs, in the order asked for; all of them when none were named
   int64_t timeout_us = 0;       ///< parameter `timeout`; 0: none
 };

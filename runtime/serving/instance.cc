@@ -22,7 +22,47 @@ TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, cons
   return TensorView{info.dtype, info.shape, staging.data()};
 }
 
+/// An input as the engine takes it. Shares the job's memory and keeps the job, because a result may be a view of it.
+engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) {
+  auto tensor = std::make_shared<graph::Constant>();
+  tensor->dtype = view.dtype;
+  tensor->shape = view.shape;
+  if (view.dtype == DType::kString)
+    tensor->strings.assign(view.as<const std::string>(), view.as<const std::string>() + view.elements());
+  else
+    tensor->data = std::shared_ptr<const std::byte>(job, view.as<const std::byte>());
+  return engine::Value::of(std::move(tensor));
+}
+
 }  // namespace
+
+/// A model without a plan: one request at a time, whose results have the sizes that the run gave them.
+Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
+  const auto started = Clock::now();
+  std::vector<engine::Value> inputs;
+  for (const TensorView& view : job->inputs) inputs.push_back(value_of(job, view));
+  auto results = model_->run(inputs, &job->abandoned);
+  RunResult result;
+  result.bucket_rows = 1;
+  result.infer = Clock::now() - started;
+  if (!results) {
+    result.status = results.error();
+    return result;
+  }
+  auto held = std::make_shared<std::vector<engine::Value>>(std::move(*results));
+  Outputs outputs{held, {}};
+  for (size_t i = 0; i < held->size(); ++i) {
+    const engine::Value& value = (*held)[i];
+    if (!value.tensor) {
+      result.status =
+          Error{Code::kUnsupported, "output '" + model_->outputs()[i].name + "' is " + describe(value) + ", which cannot be served"};
+      return result;
+    }
+    outputs.tensors.push_back(engine::view_of(*value.tensor));
+  }
+  result.outputs.push_back(std::move(outputs));
+  return result;
+}
 
 Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
   for (const auto& slot : slots_) {
@@ -43,6 +83,7 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
 }
 
 Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
+  if (!model_->planned()) return interpret(jobs.front());  // not batchable: there is one
   RunResult result;
   const auto fail = [&](Error error) {
     result.status = std::move(error);

@@ -30,6 +30,7 @@ class Instance {
  private:
   struct Slot;
   Result<Slot*> slot_for(const graph::Bindings& bindings);
+  RunResult interpret(const std::shared_ptr<Job>& job);
 
   struct Slot {
     graph::Bindings bindings;

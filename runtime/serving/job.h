@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/tensor.h"
@@ -17,9 +18,9 @@ namespace serin::serving {
 
 using Clock = std::chrono::steady_clock;
 
-/// This request's rows of a batch's outputs. The block is shared by the batch and lives until its slowest reader is done.
+/// This request's rows of a batch's outputs. What holds them is shared by the batch and lives until its slowest reader is done.
 struct Outputs {
-  std::shared_ptr<const AlignedBuffer> block;
+  std::shared_ptr<const void> block;
   std::vector<TensorView> tensors;  ///< in the model's order
 };
 
@@ -34,9 +35,10 @@ struct Answer {
 };
 
 struct Job {
-  std::vector<TensorView> inputs;  ///< in the model's order, already checked against its signature
-  AlignedBuffer memory;            ///< what the views point into
-  int64_t rows = 1;                ///< along axis 0, where the model is batchable
+  std::vector<TensorView> inputs;               ///< in the model's order, already checked against its signature
+  AlignedBuffer memory;                         ///< what the views point into
+  std::vector<std::vector<std::string>> texts;  ///< or these, where they are strings: one list for each input
+  int64_t rows = 1;                             ///< along axis 0, where the model is batchable
   Clock::time_point arrived{};
   Clock::time_point deadline = Clock::time_point::max();
   bool shadow = false;                 ///< low priority, outside the metrics

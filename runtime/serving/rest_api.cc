@@ -231,6 +231,7 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
   const auto job = std::make_shared<Job>();
   job->inputs = std::move(decoded->inputs);
   job->memory = std::move(decoded->memory);
+  job->texts = std::move(decoded->texts);
   job->arrived = arrived;
   job->deadline = deadline;
   job->shadow = exchange->shadow;

@@ -13,14 +13,22 @@ namespace {
 
 std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
   std::vector<protocol::TensorSpec> specs;
-  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape});
+  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape, info.ranked});
   return specs;
+}
+
+Status check_tensors(std::span<const engine::TensorInfo> infos) {
+  for (const engine::TensorInfo& info : infos) {
+    if (info.kind == graph::ValueKind::kTensor) continue;
+    return Error{Code::kUnsupported, fmt::format("'{}' is a sequence or an optional, which the protocol has no word for", info.name)};
+  }
+  return {};
 }
 
 Status check_servable(const protocol::Signature& signature) {
   for (const auto* list : {&signature.inputs, &signature.outputs})
     for (const protocol::TensorSpec& spec : *list)
-      if (dtype_size(spec.dtype) == 0 || spec.dtype == DType::kFloat16 || spec.dtype == DType::kBFloat16)
+      if (protocol::oip_datatype(spec.dtype).empty() || spec.dtype == DType::kFloat16 || spec.dtype == DType::kBFloat16)
         return Error{Code::kUnsupported,
                      fmt::format("tensor '{}' is {}, which cannot be served yet", spec.name, protocol::oip_datatype(spec.dtype))};
   return {};
@@ -43,6 +51,8 @@ Status Version::prepare(const std::string& path, const ModelSettings& settings) 
   options.threads = settings.threads;
   SERIN_TRY(engine_, engine::Model::load(path, host_.backend, options));
   signature_ = {fmt::format("model '{}' version {}", model_, version_), specs_of(engine_->inputs()), specs_of(engine_->outputs())};
+  SERIN_CHECK(check_tensors(engine_->inputs()));
+  SERIN_CHECK(check_tensors(engine_->outputs()));
   SERIN_CHECK(check_servable(signature_));
 
   max_batch_ = engine_->batchable().yes ? settings.max_batch : 1;
@@ -71,6 +81,7 @@ Status Version::warm_up() {
   std::vector<size_t> offsets;
   size_t bytes = 0;
   for (const engine::TensorInfo& info : engine_->inputs()) {
+    if (!info.ranked || info.dtype == DType::kString) return {};
     TensorView view{info.dtype, info.shape, nullptr};
     for (size_t axis = 0; axis < view.shape.rank(); ++axis) {
       if (view.shape[axis] >= 0) continue;
@@ -89,6 +100,7 @@ Status Version::warm_up() {
   for (const auto& instance : instances_) {
     for (int run = 0; run < 2; ++run) {  // the first pays for what is made lazily: the second is what a client will see
       const Instance::RunResult ran = instance->run(jobs);
+      if (!ran.status && !engine_->planned()) return {};  // zeros may be an input that it refuses, and rightly so
       if (!ran.status) return ran.status.error().in("warm-up");
       if (run == 1) batcher_->learn(ran.bucket_rows, ran.infer);
     }
@@ -108,6 +120,8 @@ Status Version::submit(JobPtr job) {
     if (job->rows > max_batch_)
       return Error{Code::kInvalidArgument, fmt::format("{}: inference request batch-size must be <= {}, the request has {}",
                                                        signature_.model, max_batch_, job->rows)};
+  } else if (!engine_->planned()) {
+    job->rows = 1;  // its inputs are looked at when it runs
   } else if (auto bound = engine::bindings_for(engine_->inputs(), job->inputs); !bound) {
     return bound.error().in(signature_.model);
   }
