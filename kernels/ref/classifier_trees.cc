@@ -139,44 +139,29 @@ struct Classification {
   size_t finish(std::span<const Score> sums, std::vector<double>& scores) const;
 
  private:
-  size_t two_classes(std::span<const Score> sums, std::vector<double>& scores) const;
+  size_t one_of_two(std::span<const Score> sums, std::vector<double>& scores) const;
 };
 
 size_t Classification::finish(std::span<const Score> sums, std::vector<double>& scores) const {
+  if (one_score) return one_of_two(sums, scores);
   scores.clear();
-  if (sums.size() == 2) return two_classes(sums, scores);
-  size_t best = 0;
-  bool found = false;
-  for (size_t i = 0; i < sums.size(); ++i) {
-    scores.push_back(sums[i].value + (i < base.size() ? base[i] : 0));
-    const bool given = sums[i].given || i < base.size();
-    if (given && (!found || scores[i] > scores[best])) best = i, found = true;
-  }
+  for (size_t i = 0; i < sums.size(); ++i) scores.push_back(sums[i].value + (i < base.size() ? base[i] : 0));
+  const auto best = static_cast<size_t>(std::ranges::max_element(scores) - scores.begin());
   transform_scores(transform, scores);
   return best;
 }
 
-size_t Classification::two_classes(std::span<const Score> sums, std::vector<double>& scores) const {
-  double first = sums[0].value, second = sums[1].value;
-  bool single = !sums[1].given;
-  if (base.size() == 2 && sums[1].given) {
-    second = base[1] + first;
-    first = -second;
-  } else if (base.size() == 2) {
-    first += base[0], second += base[1];
-    single = false;
-  } else if (base.size() == 1) {
-    first += base[0];
-  }
-  const double positive = sums[1].given ? second : first;
-  const bool probability = one_score && all_positive;
-  const size_t winner = positive > (probability ? 0.5 : 0) ? 1 : 0;
-  if (single) {
-    const auto pair = both_scores(transform, probability ? SecondScore::kComplement : SecondScore::kOpposite, first);
+/// Votes for class 0 alone are the score of class 1, as exporters of boosted trees mean it; votes for class 1 alone are its own.
+size_t Classification::one_of_two(std::span<const Score> sums, std::vector<double>& scores) const {
+  const bool for_second = sums[1].given;
+  const double score = for_second ? sums[1].value + (base.size() == 2 ? base[1] : 0) : sums[0].value + (base.empty() ? 0 : base[0]);
+  const size_t winner = score > (all_positive ? 0.5 : 0) ? 1 : 0;
+  if (!for_second && base.size() < 2) {
+    const auto pair = both_scores(transform, all_positive ? SecondScore::kComplement : SecondScore::kOpposite, score);
     scores = {pair.first, pair.second};
     return winner;
   }
-  scores = {sums[0].given ? first : 0, sums[1].given ? second : 0};
+  scores = {for_second ? 0 : score, for_second ? score : 0};
   transform_scores(transform, scores);
   return winner;
 }

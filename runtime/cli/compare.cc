@@ -48,6 +48,19 @@ double largest_finite(const TensorView& tensor) {
   return largest;
 }
 
+/// Strings are equal or not.
+Comparison compare_strings(const TensorView& actual, const TensorView& expected) {
+  Comparison result;
+  const auto a = actual.span<const std::string>(), b = expected.span<const std::string>();
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (a[i] == b[i] || result.mismatches++ > 0) continue;
+    result.why_not = fmt::format("first at {}: '{}', expected '{}'", position(expected.shape, static_cast<int64_t>(i)), a[i], b[i]);
+  }
+  result.match = result.mismatches == 0;
+  if (!result.match) result.why_not = fmt::format("{} of {} strings differ, {}", result.mismatches, b.size(), result.why_not);
+  return result;
+}
+
 }  // namespace
 
 std::string position(const Shape& shape, int64_t index) {
@@ -66,6 +79,7 @@ Comparison compare(const TensorView& actual, const TensorView& expected, const T
     result.why_not = fmt::format("shape {}, expected {}", actual.shape.str(), expected.shape.str());
     return result;
   }
+  if (expected.dtype == DType::kString) return compare_strings(actual, expected);
   const bool floats = is_float(expected.dtype);
   const double floor = tolerance.atol * (tolerance.absolute_atol ? 1.0 : floats ? largest_finite(expected) : 0);
   int64_t first = -1;

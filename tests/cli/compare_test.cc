@@ -75,6 +75,13 @@ TEST(Compare, HalvesByValue) {
   EXPECT_TRUE(compare(x, y, {.rtol = 1e-3}).match);
 }
 
+TEST(Compare, StringsExactly) {
+  std::string a[2] = {"one", "two"}, b[2] = {"one", "Two"};
+  const TensorView x{DType::kString, Shape{2}, a}, y{DType::kString, Shape{2}, b};
+  EXPECT_TRUE(compare(x, x, {}).match);
+  EXPECT_THAT(compare(x, y, {}).why_not, HasSubstr("1 of 2 strings differ, first at [1]: 'two', expected 'Two'"));
+}
+
 TEST(Position, IsRowMajor) {
   EXPECT_EQ(position(Shape{2, 3, 4}, 23), "[1,2,3]");
   EXPECT_EQ(position(Shape{}, 0), "[]");

@@ -1,0 +1,105 @@
+// The kernels of strings where the ONNX suite does not look: bytes that are no text, limits, attributes that make no sense.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/ref/generic.h"
+
+namespace serin::kernels::ref {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Strings = std::vector<std::string>;
+
+/// One operator of strings, run by its reference kernel on outputs that are as large as asked for.
+class TextOp {
+ public:
+  TextOp(std::string name, Attributes attributes) : op_{std::move(name), std::move(attributes)} {}
+
+  /// The first output, cut to the shape that the kernel set. On a refusal or a fault: why, as the one element.
+  Strings run(Strings x, const Shape& shape, size_t room, size_t second = 0) {
+    Strings y(room);
+    std::vector<int64_t> counts(second);
+    const TensorView in{DType::kString, shape, x.data()};
+    std::vector<TensorView> out = {{DType::kString, Shape{static_cast<int64_t>(room)}, y.data()}};
+    if (shape.rank() == 2) out[0].shape = Shape{1, static_cast<int64_t>(room)};
+    if (second > 0) out.push_back({DType::kInt64, shape, counts.data()});
+    OpDesc desc{op_, {{in.dtype, in.shape}}, {}};
+    for (const TensorView& each : out) desc.outputs.push_back({each.dtype, each.shape});
+    PackedWeights weights;
+    PrepareContext context{&weights, 1};
+    std::string why;
+    const auto kernel = generic(desc, context, why);
+    if (!kernel) return {why};
+    Stream stream;
+    if (const Fault fault = kernel->run(stream, std::span(&in, 1), out)) return {*fault};
+    shape_ = out[0].shape;
+    y.resize(static_cast<size_t>(shape_.elements()));
+    return y;
+  }
+  const Shape& shape() const { return shape_; }
+
+ private:
+  Generic op_;
+  Shape shape_;
+};
+
+Attributes with(std::initializer_list<std::pair<std::string, Attribute>> values) {
+  Attributes attributes;
+  for (const auto& [key, value] : values) attributes.set(key, value);
+  return attributes;
+}
+
+TEST(StringNormalizer, ChangesCaseBeyondAscii) {
+  TextOp upper("StringNormalizer", with({{"case_change_action", "UPPER"}}));
+  EXPECT_THAT(upper.run({"stra\u00dfe \u00e9t\u00e9", "\u03c9"}, {2}, 2), ElementsAre("STRA\u00dfE \u00c9T\u00c9", "\u03a9"));
+  TextOp lower("StringNormalizer", with({{"case_change_action", "LOWER"}}));
+  EXPECT_THAT(lower.run({"\u0416 \xf0\x9d\x84\x9e X"}, {1}, 1), ElementsAre("\u0436 \xf0\x9d\x84\x9e x"));
+}
+
+TEST(StringNormalizer, KeepsBytesThatAreNoText) {
+  TextOp lower("StringNormalizer", with({{"case_change_action", "LOWER"}}));
+  EXPECT_THAT(lower.run({"A\xff\xc3", "\xe2\x82", "\xf5\x80\x80\x80Z"}, {3}, 3), ElementsAre("a\xff\xc3", "\xe2\x82", "\xf5\x80\x80\x80z"));
+}
+
+TEST(StringNormalizer, LeavesOneEmptyStringOfNothing) {
+  TextOp op("StringNormalizer", with({{"stopwords", Strings{"The"}}}));
+  EXPECT_THAT(op.run({"the", "THE"}, {1, 2}, 2), ElementsAre(""));
+  EXPECT_EQ(op.shape(), Shape({1, 1}));
+  EXPECT_THAT(op.run({}, {0}, 1), ElementsAre(""));
+}
+
+TEST(StringNormalizer, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(TextOp("StringNormalizer", with({{"case_change_action", "TITLE"}})).run({"a"}, {1}, 1)[0], HasSubstr("'TITLE'"));
+  EXPECT_THAT(TextOp("StringNormalizer", {}).run({"a", "b"}, {2, 1}, 2)[0], HasSubstr("[2,1]"));
+}
+
+TEST(StringSplit, CountsAndFillsUp) {
+  TextOp op("StringSplit", with({{"delimiter", ", "}}));
+  EXPECT_THAT(op.run({"a, b", "", ", "}, {3}, 9, 3), ElementsAre("a", "b", "", "", "", ""));
+  EXPECT_EQ(op.shape(), Shape({3, 2}));
+}
+
+TEST(StringSplit, AtSpacesTakesTheRestAsOnePart) {
+  TextOp op("StringSplit", with({{"maxsplit", int64_t{1}}}));
+  EXPECT_THAT(op.run({" \ta  b c\n"}, {1}, 4, 1), ElementsAre("a", "b c"));
+  TextOp none("StringSplit", with({{"maxsplit", int64_t{0}}}));
+  EXPECT_THAT(none.run({"a b"}, {1}, 4, 1), ElementsAre("a b"));
+}
+
+TEST(StringSplit, SaysWhereTheOutputIsTooSmall) {
+  EXPECT_THAT(TextOp("StringSplit", {}).run({"a b c"}, {1}, 2, 1)[0], HasSubstr("too small for 3 parts"));
+}
+
+TEST(RegexFullMatch, RefusesAPatternThatIsNone) {
+  const OpDesc desc{Generic{"RegexFullMatch", with({{"pattern", "(a"}})}, {{DType::kString, {1}}}, {{DType::kBool, {1}}}};
+  PackedWeights weights;
+  PrepareContext context{&weights, 1};
+  std::string why;
+  EXPECT_EQ(generic(desc, context, why), nullptr);
+  EXPECT_THAT(why, HasSubstr("'(a' is not a regular expression"));
+}
+
+}  // namespace
+}  // namespace serin::kernels::ref
