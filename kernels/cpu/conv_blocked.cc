@@ -25,6 +25,8 @@ std::optional<BlockedConv> BlockedConv::of(const OpDesc& desc, int64_t b, std::s
   if (is_bounded(desc)) return no("the shape is known only at run time");
   if (weight.rank() != 4 || op.strides.size() != 2 || op.dilations.size() != 2 || op.pads.size() != 4) return no("only two spatial axes");
   if (!desc.inputs[1].constant || (op.bias && !desc.inputs[2].constant)) return no("weight or bias is not constant");
+  const auto positive = [](int64_t value) { return value > 0; };
+  if (!std::ranges::all_of(op.strides, positive) || !std::ranges::all_of(op.dilations, positive)) return no("a stride or dilation below 1");
   if (op.group < 1 || weight[0] % op.group != 0 || weight.elements() == 0) return no("an empty weight, or groups that do not divide it");
 
   BlockedConv conv{.b = b,

@@ -14,6 +14,8 @@ Prepared pool_blocked(const Simd& simd, const OpDesc& desc, PrepareContext&, std
   const BlockedLoops& loops = *simd.blocked;
   if (x.rank() != 5 || y.rank() != 5 || op.kernel.size() != 2 || x[4] != loops.width) return refuse(why, "not in channel blocks");
   if (op.strides.size() != 2 || op.dilations.size() != 2 || op.pads.size() != 4) return refuse(why, "only two spatial axes");
+  if (op.strides[0] < 1 || op.strides[1] < 1 || op.dilations[0] < 1 || op.dilations[1] < 1)
+    return refuse(why, "a stride or dilation below 1");
   const int64_t blocks = y[0] * y[1], x_step = x[2] * x[3] * x[4], y_step = y[2] * y[3] * y[4];
   const BlockedPlane plane{
       nullptr,         nullptr,         x[2],       x[3],      y[2], y[3], op.kernel[0], op.kernel[1], op.strides[0], op.strides[1],

@@ -3,11 +3,12 @@
 #include "runtime/cli/engine_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "runtime/graph/passes/pass.h"
+#include "runtime/engine/optimize.h"
 
 namespace serin::cli {
 
@@ -26,11 +27,10 @@ Result<kernels::Isa> parse_isa(const std::string& name) {
 }
 
 Status check_passes(const std::vector<std::string>& disabled) {
-  std::string known;
-  for (const auto& pass : graph::all_passes({})) known.append(known.empty() ? "" : ", ").append(pass->name());
+  const std::vector<std::string> known = engine::pass_names();
   for (const std::string& name : disabled) {
-    const auto is_it = [&](const auto& pass) { return pass->name() == name; };
-    if (std::ranges::none_of(graph::all_passes({}), is_it)) return usage(fmt::format("there is no pass '{}'; passes are {}", name, known));
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return usage(fmt::format("there is no pass '{}'; passes are {}", name, fmt::join(known, ", ")));
   }
   return {};
 }

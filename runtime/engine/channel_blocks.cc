@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/nearest_resize.h"
+
 namespace serin::engine {
 
 namespace {
@@ -175,6 +177,7 @@ class Blocks {
     if (auto* pool = std::get_if<kernels::Pool>(&step.kernel)) return pool->kernel.size() == 2 && emit(step, {blocked(step.inputs[0])});
     if (auto* concat = std::get_if<kernels::Concat>(&step.kernel)) return take_concat(step, *concat);
     if (auto* copy = std::get_if<kernels::StridedCopy>(&step.kernel)) return take_slice(step, *copy);
+    if (const auto repeats = repeats_of(program_, step)) return take_resize(step, *repeats);
     return false;
   }
 
@@ -182,6 +185,7 @@ class Blocks {
   bool take_conv(Step& step, const kernels::Conv& op) {
     const TensorId x = step.inputs[0], y = step.outputs[0];
     const Tensor& weight = tensor(step.inputs[1]);
+    if (op.group < 1 || op.strides.size() != 2) return false;
     if (!is_image(x) || weight.shape.rank() != 4 || !weight.constant || weight.shape.elements() == 0) return false;
     if (op.bias && !tensor(step.inputs[2]).constant) return false;
     if (std::any_of(op.pads.begin(), op.pads.end(), [](int64_t pad) { return pad < 0; })) return false;
@@ -265,6 +269,21 @@ class Blocks {
     const TensorId from = blocked(step.inputs[0]);
     op.strides = {shape(from)[1] * pixels * block_, pixels * block_, x[3] * block_, block_, 1};
     return emit(step, {from});
+  }
+
+  /// y as [n, blocks, h, rows, w, columns, b], in which x does not move along the repeats.
+  bool take_resize(Step& step, const Repeats& repeats) {
+    const TensorId x = blocked(step.inputs[0]);
+    const Shape from = shape(x);
+    const int64_t line = from[3] * block_, plane = from[2] * line;
+    step.kernel = kernels::StridedCopy{0, {from[1] * plane, plane, line, 0, block_, 0, 1}};
+    emit(step, {x});
+    const TensorId y = program_.steps.back().outputs[0];
+    program_.steps.back().outputs[0] = add({.name = tensor(y).name,
+                                            .dtype = tensor(y).dtype,
+                                            .shape = {from[0], from[1], from[2], repeats.rows, from[3], repeats.columns, block_},
+                                            .base = y});
+    return true;
   }
 
   Program& program_;

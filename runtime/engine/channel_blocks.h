@@ -6,7 +6,7 @@
 namespace serin::engine {
 
 /// Its name among the passes, for LoadOptions::disabled_passes.
-inline constexpr std::string_view kChannelBlocksPass = "channel-blocks";
+inline constexpr std::string_view kChannelBlocksPass = "channel_blocks";
 
 /// Rewrites `program` for blocks of `block` channels; answers whether anything changed. 0: leaves it as it is.
 bool assign_channel_blocks(Program& program, int64_t block);

@@ -10,6 +10,13 @@
 
 namespace serin::engine {
 
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const auto& pass : graph::all_passes({})) names.emplace_back(pass->name());
+  names.emplace_back(kChannelBlocksPass);
+  return names;
+}
+
 Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& options) {
   graph::PassOptions passes;
   passes.evaluate = [&folder](const graph::Graph& g, graph::NodeId node) { return folder.evaluate(g, node); };

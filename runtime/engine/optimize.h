@@ -1,11 +1,17 @@
 // optimize.h: the passes of runtime/graph, run for the engine: constants are folded on the reference kernels.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "runtime/base/result.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/fold.h"
 
 namespace serin::engine {
+
+/// Everything that LoadOptions::disabled_passes may name: the passes of runtime/graph in their order, then the engine's own stage.
+std::vector<std::string> pass_names();
 
 /// kInvalidArgument for the name of a pass that does not exist.
 Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& options);

@@ -126,6 +126,31 @@ TEST(ChannelBlocks, SplitsOfSeveralImagesStayInside) {
                 {{3, 3, 8, 8}}, {1, 2});
 }
 
+TEST(ChannelBlocks, RepeatedPixelsStayInside) {
+  for (const std::string how :
+       {R"(coordinate_transformation_mode="asymmetric", nearest_mode="floor")", R"(nearest_mode="round_prefer_floor")"}) {
+    expect_blocks(R"(
+      x: f32[2,3,8,6]
+      a = Conv(x, w[20,3,3,3], pads=[1,1,1,1])
+      b = Resize(a, _, s:f32[4]{1.0,1.0,2.0,3.0}, mode="nearest", )" +
+                      how + R"()
+      c = Conv(b, v[20,20,1,1])
+      return c
+    )",
+                  {{2, 3, 8, 6}}, {1, 2});
+  }
+}
+
+TEST(ChannelBlocks, OtherResizesArePlain) {
+  expect_blocks(R"(
+    x: f32[1,3,8,8]
+    a = Conv(x, w[16,3,3,3], pads=[1,1,1,1])
+    b = Resize(a, _, s:f32[4]{1.0,1.0,2.0,2.0}, mode="linear")
+    return b
+  )",
+                {{1, 3, 8, 8}}, {1, 1});
+}
+
 TEST(ChannelBlocks, PartsOfBlocksArePlain) {
   expect_blocks(R"(
     x: f32[1,3,8,8]

@@ -230,6 +230,29 @@ TEST_P(Blocked, EqualInputsGiveEqualBitsOnTwoThreads) {
   for (int i = 0; i < 5; ++i) expect_near(run(c, 2), first, {0, 0}, "run again");
 }
 
+TEST_P(Blocked, NanGoesThrough) {
+  const Form forms[] = {{.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .kernel = {1, 1}, .pads = {0, 0, 0, 0}},
+                        {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .strides = {2, 2}},
+                        {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .group = 20},
+                        {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20},
+                        {.n = 1, .c = 3, .h = 9, .w = 9, .m = 20, .plain_x = true}};
+  for (const Form& f : forms) {
+    Conv op{f.strides, f.dilations, f.pads, f.group, false, {f.activation, 0.f, 0.f, false}};
+    const Shape y_shape{f.n, f.m, outputs(f, 0, f.h), outputs(f, 1, f.w)};
+    Tensor x = random_tensor({f.n, f.c, f.h, f.w}, 1);
+    x.view().as<float>()[f.h * f.w + 4 * f.w + 4] = std::nanf("");  // channel 1, in the middle
+    Case plain{op, {x, random_tensor({f.m, f.c / f.group, f.kernel[0], f.kernel[1]}, 2)}, {{kF32, y_shape}}, 0b10};
+    Case blocked = plain;
+    if (!f.plain_x) blocked.inputs[0] = to_blocks(x);
+    blocked.outputs[0].shape = blocks_of(y_shape, block());
+    std::string name;
+    const Tensor actual = to_plain(run(blocked, 1, &name), y_shape), expected = run_reference(plain)[0];
+    for (int64_t i = 0; i < expected.view().elements(); ++i) {
+      if (std::isnan(expected.at(i))) ASSERT_TRUE(std::isnan(actual.at(i))) << name << " hides it at " << i;
+    }
+  }
+}
+
 TEST_P(Blocked, Pools) {
   struct Window {
     std::vector<int64_t> kernel, strides, dilations, pads;
