@@ -3,8 +3,10 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/generic.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/onednn_loader.h"
+#include "kernels/cpu/simd/dense_bf16.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/simd/blocked.h"
 #include "kernels/ref/ref.h"
@@ -69,12 +71,12 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   return {
       Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},                                                    // Unary
       Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), ref_row(ref::binary)},  // Binary
-      Rows{ref_row(ref::select)},                                                                                  // Select
+      Rows{simd("select_32bit", cpu::select), ref_row(ref::select)},                                                                                  // Select
       Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                                           // Cast
       conv_rows(simd, onednn.conv),                                                                                // Conv
       around({simd("matmul_f32_panels", cpu::matmul_fast)}, onednn.matmul,
              {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),                                    // MatMul
-      Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), ref_row(ref::pool)},        // Pool
+      Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), simd("pool_f32_volume", cpu::pool_volume), ref_row(ref::pool)},        // Pool
       Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
       Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                            // Softmax
       Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                   // LayerNorm
@@ -86,7 +88,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{ref_row(ref::arg_max)},                                                                               // ArgMax
       Rows{ref_row(ref::non_zero)},                                                                              // NonZero
       Rows{ref_row(ref::cum_sum)},                                                                               // CumSum
-      Rows{quantised_row(isa), simd("attention_f32", cpu::attention), simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},                                                                               // Generic
+      Rows{quantised_row(isa), simd("attention_f32", cpu::attention), simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("activations_f32", cpu::activations), simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},                                                                               // Generic
       Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                       // ChannelBlocks
   };
 }
@@ -100,6 +102,8 @@ KernelTable reference_table() {
 
 }  // namespace
 
+bool multiplies_bf16() { return cpu::bf16_loops() != nullptr; }
+
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string* note) {
   if (options.reference_only) {
     if (note) *note = "cpu ref";
@@ -108,7 +112,12 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string
   const std::string name = "cpu " + std::string(isa_name(options.isa));
   const onednn::Loaded loaded = onednn::load(options, simd_for(options.isa));
   if (note) *note = name + ", " + loaded.note;
-  return std::make_unique<Backend>(name, cpu_table(options.isa, loaded.plugin), simd_for(options.isa).blocked->width, ref::knows_generic);
+  KernelTable table = cpu_table(options.isa, loaded.plugin);
+  if (options.bf16) {
+    Rows& products = table[Op(MatMul{}).index()];
+    products.insert(products.begin(), VectorRows{options.isa}("matmul_bf16", cpu::matmul_bf16));
+  }
+  return std::make_unique<Backend>(name, std::move(table), simd_for(options.isa).blocked->width, ref::knows_generic);
 }
 
 }  // namespace serin::kernels

@@ -142,9 +142,28 @@ Status lower_swish(Lowering& at) {
 
 Status lower_binary(Lowering& at) { return at.emit(kernels::Binary{binary_fn(at.node())}, {at.input(0), at.input(1)}, {at.output()}); }
 
+/// The exponent, where it is 1, 2 or 3 for all elements: what is left of Pow in nearly every model is a square.
+std::optional<int> whole_power(const Lowering& at) {
+  const graph::ConstantPtr& constant = at.tensor(at.input(1)).constant;
+  if (!constant || !(at.shape(at.input(0)) == at.shape(at.output()))) return std::nullopt;
+  const auto value = graph::number_of(*constant);
+  const DType dtype = at.dtype(at.input(0));
+  const bool narrow = dtype == DType::kFloat16 || dtype == DType::kBFloat16;  // a cube would be rounded twice
+  for (int power = 1; power <= (narrow ? 2 : 3); ++power) {
+    if (value == static_cast<double>(power)) return power;
+  }
+  return std::nullopt;
+}
+
 /// Base and exponent may differ in type. The result has the base's; an integer base with a float exponent is raised as a float.
 Status lower_pow(Lowering& at) {
   TensorId base = at.input(0), exponent = at.input(1), result = at.output();
+  if (const auto power = whole_power(at)) {
+    if (*power == 1) return at.alias(result, base);
+    const TensorId square = *power == 2 ? result : at.temporary_like(result);
+    SERIN_CHECK(at.emit(kernels::Binary{BinaryFn::kMul}, {base, base}, {square}));
+    return *power == 2 ? Status{} : at.emit(kernels::Binary{BinaryFn::kMul}, {square, base}, {result});
+  }
   if (at.dtype(base) == at.dtype(exponent)) return at.emit(kernels::Binary{BinaryFn::kPow}, {base, exponent}, {result});
   if (!is_integer(at.dtype(base)) || is_integer(at.dtype(exponent))) {
     const TensorId cast = at.temporary_like(exponent, at.dtype(base));

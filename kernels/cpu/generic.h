@@ -1,0 +1,13 @@
+// generic.h: vector kernels of operators that are known by name (kernels::Generic): they are put together from the loops of simd.h.
+#pragma once
+
+#include "kernels/cpu/cpu.h"
+
+namespace serin::kernels::cpu {
+
+/// InstanceNormalization, GroupNormalization, RMSNormalization, LRN.
+Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Celu, Mish, PRelu, Selu, Softsign.
+Prepared activations(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+}  // namespace serin::kernels::cpu

@@ -1,0 +1,76 @@
+// The vector kernels of norms and activations against the reference, on every instruction set.
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/harness.h"
+
+namespace serin::kernels::test {
+namespace {
+
+Attributes with(std::initializer_list<std::pair<std::string, Attribute>> values) {
+  Attributes attributes;
+  for (const auto& [key, value] : values) attributes.set(key, value);
+  return attributes;
+}
+
+Case one(std::string name, Attributes attributes, std::vector<Tensor> inputs) {
+  const Shape y = inputs[0].shape();
+  return {.op = Generic{std::move(name), std::move(attributes)}, .inputs = std::move(inputs), .outputs = {{DType::kFloat32, y}}};
+}
+
+class Norms : public testing::TestWithParam<Isa> {
+ protected:
+  void expect_agrees(const Case& c, Tolerance tolerance = {1e-5, 1e-6}) const {
+    if (GetParam() > best_isa()) GTEST_SKIP() << "no " << isa_name(GetParam()) << " here";
+    expect_rows_match_reference(backend(GetParam()), c, tolerance);
+  }
+};
+
+TEST_P(Norms, Instance) {
+  for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 4, 33}, Shape{3, 1, 2, 2, 100}}) {
+    expect_agrees(one("InstanceNormalization", with({{"epsilon", 0.01}}),
+                      {random_tensor(shape, 1), random_tensor({shape[1]}, 2), random_tensor({shape[1]}, 3)}));
+  }
+}
+
+TEST_P(Norms, GroupFarFromZero) {
+  Tensor x = random_tensor({2, 8, 9, 31}, 1);
+  for (float& value : x.view().span<float>()) value += 100;
+  expect_agrees(one("GroupNormalization", with({{"num_groups", int64_t{4}}}), {x, random_tensor({8}, 2), random_tensor({8}, 3)}),
+                {1e-4, 1e-5});
+}
+
+TEST_P(Norms, RootMeanSquare) {
+  for (const int64_t axis : {-1, 1}) {
+    const Shape scale = axis == 1 ? Shape{5, 67} : Shape{67};
+    expect_agrees(one("RMSNormalization", with({{"axis", axis}}), {random_tensor({19, 5, 67}, 1), random_tensor(scale, 2)}));
+  }
+}
+
+TEST_P(Norms, LocalResponse) {
+  for (const int64_t size : {1, 4, 5, 30}) {
+    expect_agrees(one("LRN", with({{"size", size}, {"alpha", 0.3}, {"bias", 2.0}}), {random_tensor({2, 11, 17, 19}, 1)}));
+  }
+}
+
+TEST_P(Norms, Activations) {
+  for (const std::string name : {"Celu", "Mish", "Selu", "Softsign"}) {
+    expect_agrees(one(name, {}, {random_tensor({5, 999}, 1, 4.f)}));
+    expect_agrees(one(name, {}, {special_values({3, 37})}), {1e-5, 0});
+  }
+  expect_agrees(one("Celu", with({{"alpha", 0.5}}), {random_tensor({77}, 2)}));
+}
+
+TEST_P(Norms, PReluOfEachForm) {
+  const Tensor x = random_tensor({2, 6, 5, 7}, 1);
+  expect_agrees(one("PRelu", {}, {x, random_tensor({6, 1, 1}, 2)}));
+  expect_agrees(one("PRelu", {}, {x, random_tensor({1}, 2)}));
+  expect_agrees(one("PRelu", with({{"channelwise", int64_t{1}}}), {x, random_tensor({6}, 2)}));
+  expect_agrees(one("PRelu", {}, {special_values({4, 9}), random_tensor({1}, 3)}));
+}
+
+INSTANTIATE_TEST_SUITE_P(On, Norms, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& param) { return std::string(isa_name(param.param)); });
+
+}  // namespace
+}  // namespace serin::kernels::test
