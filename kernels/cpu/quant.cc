@@ -3,6 +3,7 @@
 #include "kernels/cpu/quant.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/make_kernel.h"
@@ -55,6 +56,11 @@ std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DTy
   const bool is_signed = dtype == DType::kInt8;
   const int32_t low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
   return QuantTo{*zero, relu ? std::max(low, *zero) : low, high};
+}
+
+bool scales_fit(std::span<const float> scales, int64_t products) {
+  const double largest = static_cast<double>(products) * 256 * 128;
+  return std::ranges::all_of(scales, [largest](float scale) { return largest * std::abs(static_cast<double>(scale)) < 0x1p30; });
 }
 
 PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, PrepareContext& context) {

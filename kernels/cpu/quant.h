@@ -2,8 +2,10 @@
 // they do not do (other types, weights with zero points in convolutions) is left to the reference kernels.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ std::optional<float> known_scale(const OpDesc& desc, size_t i);
 std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 where the operand is absent
 /// y's type and zero point; nothing below it after a Relu.
 std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu);
+/// Whether no sum of `products` products of bytes, times one of the scales, comes near the end of 32 bits.
+bool scales_fit(std::span<const float> scales, int64_t products);
 inline bool has_relu(const OpDesc& desc, std::string_view key) { return attributes_of(desc).text(key, "") == "Relu"; }
 
 /// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, and what the zero points make of the sums.
@@ -45,6 +49,10 @@ struct PackedWeight {
   std::vector<int32_t> column_sums;
 
   const void* panel(int64_t column, int64_t panel_width) const { return buffer->data + column / panel_width * panel_bytes; }
+  /// Of the panel that begins at `column`.
+  int64_t bytes(int64_t column, int64_t panel_width) const {
+    return std::min(panel_bytes, static_cast<int64_t>(buffer->bytes) - column / panel_width * panel_bytes);
+  }
 };
 /// Where element (tap, k, column) of a weight lies.
 struct WeightLayout {

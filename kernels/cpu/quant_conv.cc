@@ -239,7 +239,9 @@ class QuantConvKernel final : public Kernel {
                      .panel = nullptr,
                      .columns = {},
                      .y = nullptr,
-                     .y_row = g_.m};
+                     .y_row = g_.m,
+                     .next = nullptr,
+                     .next_bytes = 0};
       if (depthwise_) return run_depthwise(gemm, y + first * g_.m);
       for (int64_t group = 0; group < g_.group; ++group) {
         const PackedWeight& weight = weights_[static_cast<size_t>(group)];
@@ -251,6 +253,9 @@ class QuantConvKernel final : public Kernel {
           gemm.panel = weight.panel(j, quant_.panel_width);
           gemm.columns = {finish_.bias.data() + column, finish_.scale.data() + column};
           gemm.y = y + first * g_.m + column;
+          const int64_t next = j + quant_.panel_width;
+          gemm.next = next < filters ? weight.panel(next, quant_.panel_width) : nullptr;
+          gemm.next_bytes = gemm.next ? weight.bytes(next, quant_.panel_width) : 0;
           store(gemm, residual ? residual + first * g_.m + column : nullptr);
         }
       }
@@ -315,6 +320,11 @@ std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, Prepa
   if (!zero) return refuse(why, "the zero point is not known at load");
   auto finish = finish_of(desc, geometry->m, why);
   if (!finish) return nullptr;
+  if (!scales_fit(finish->scale, c * geometry->kh * geometry->kw)) return refuse(why, "the scale of the result is very small");
+  if (finish->sum) {
+    const float ratios[] = {finish->sum->own_scale, finish->sum->residual_scale, finish->sum->again ? finish->sum->again_scale : 0.f};
+    if (!scales_fit(ratios, 1)) return refuse(why, "the scale of the sum is very small");
+  }
   if (depthwise && finish->sum) return refuse(why, "depthwise, with a sum behind it");
   auto kernel = std::make_unique<QuantConvKernel>(quant, *geometry, std::move(*finish), desc.inputs[0].dtype == DType::kInt8,
                                                   static_cast<uint8_t>(*zero));

@@ -82,7 +82,13 @@ class QuantProduct {
                      .panel = weight_.panel(column, quant_.panel_width),
                      .columns = {columns.bias + column, columns.scale + column},
                      .y = nullptr,
-                     .y_row = n_};
+                     .y_row = n_,
+                     .next = nullptr,
+                     .next_bytes = 0};
+      if (const int64_t next = column + quant_.panel_width; next < n_) {
+        gemm.next = weight_.panel(next, quant_.panel_width);
+        gemm.next_bytes = weight_.bytes(next, quant_.panel_width);
+      }
       finish(gemm, row, column);
     });
   }
@@ -237,6 +243,9 @@ std::unique_ptr<Kernel> quant_matmul(const Quant& quant, const OpDesc& desc, Pre
   if (!is_byte(a.dtype) || (!real && !is_byte(desc.outputs[0].dtype))) return refuse(why, "bytes only");
   if (!known_scale(desc, 1) || !known_zero(desc, 2) || (!real && (!known_scale(desc, 7) || !known_zero(desc, 8))))
     return refuse(why, "a scale or zero point is not known at load");
+  std::vector<float> factors = scales_of(desc.inputs[4], n);
+  for (float& factor : factors) factor *= *known_scale(desc, 1) / (real ? 1.f : *known_scale(desc, 7));
+  if (!real && !scales_fit(factors, desc.inputs[3].shape[0])) return refuse(why, "the scale of the result is very small");
   return std::make_unique<QuantMatMulKernel>(quant, desc, context);
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/precision.h"
 #include "runtime/engine/describe.h"
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/left_over.h"
@@ -131,7 +132,9 @@ Result<std::unique_ptr<engine::Executor>> plan(engine::Model& model, const Engin
 }  // namespace
 
 int run_inspect(const InspectOptions& options) {
-  auto engine = make_engine(options.engine);
+  const auto flags = with_decided_precision(options.engine, options.model, 1);
+  if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  auto engine = make_engine(*flags);
   if (!engine) return fail(engine.error(), kUsage);
   auto graph = formats::read_onnx(options.model);
   if (!graph) return fail(graph.error(), kCannotRun);

@@ -20,6 +20,11 @@ kernels::Attributes conv_attributes(const graph::Node& node, graph::Window windo
   attributes.set("channels_last", node.integer("channels_last", 0));
   attributes.set("activation", node.text("activation", ""));
   attributes.set("sum_activation", node.text("sum_activation", ""));
+  if (node.attributes.contains("again_scale")) {
+    attributes.set("again_scale", node.number("again_scale", 1));
+    attributes.set("again_zero", node.integer("again_zero", 0));
+    attributes.set("again_activation", node.text("again_activation", ""));
+  }
   return attributes;
 }
 
@@ -56,6 +61,16 @@ Status lower_quantized_conv(Lowering& at) {
   for (size_t i = 0; i < at.node().inputs.size(); ++i) inputs.push_back(at.has(i) ? at.input(i) : kNoTensor);
   return at.emit(kernels::Generic{std::string(graph::op_name(at.op())), conv_attributes(at.node(), std::move(window))}, std::move(inputs),
                  {at.output()});
+}
+
+Status lower_quantized_max_pool(Lowering& at) {
+  if (at.bounded(at.input(0))) return Lowering::refuse("slides over a tensor whose size depends on the data");
+  const graph::Dims dims = graph::dims_of(at.shape(at.input(0)));
+  SERIN_TRY(graph::Window window, graph::resolve_window(at.node(), std::span(dims).subspan(1, dims.size() - 2), {}));
+  const std::vector<int64_t> kernel = window.kernel;
+  kernels::Attributes attributes = conv_attributes(at.node(), std::move(window));
+  attributes.set("kernel_shape", kernel);
+  return at.emit(kernels::Generic{std::string(graph::op_name(at.op())), std::move(attributes)}, {at.input(0)}, {at.output()});
 }
 
 }  // namespace serin::engine

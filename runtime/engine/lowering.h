@@ -98,6 +98,7 @@ Status lower_gather(Lowering& at);        //
 Status lower_non_zero(Lowering& at);      //
 Status lower_cast(Lowering& at);          // lower_quant.cc: and CastLike
 Status lower_bit_cast(Lowering& at);      //
+Status lower_quantized_max_pool(Lowering& at);
 Status lower_quantized_conv(Lowering& at);  //   QLinearConv, ConvInteger
 
 Status lower_conv_transpose(Lowering& at);  // lower_image.cc

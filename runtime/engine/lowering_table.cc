@@ -71,6 +71,7 @@ constexpr Row kRows[] = {
     {kFusedConv, lower_conv},
     {kConvInteger, lower_quantized_conv},
     {kQLinearConv, lower_quantized_conv},
+    {kQuantizedMaxPool, lower_quantized_max_pool},
     {kMaxPool, lower_pool},
     {kAveragePool, lower_pool},
     {kGlobalAveragePool, lower_global_pool},

@@ -33,7 +33,6 @@
 //     QLinearConv(..., residual, scale, zero, y2 scale, y2 zero)   more than ONNX's nine: y2 = act2(y + residual), quantised again; activation and
 //                                                                  sum_activation are "" or "Relu"
 //     QuantizedBinary(a..., b..., y scale, y zero)      function = "Add" | "Mul", activation
-//     QuantizedConcat(y scale, y zero, x...)            axis
 //     QuantizedGlobalAveragePool(x..., y scale, y zero)
 //     QuantizedLookup(x, table)                         y = table[x], for what is a function of one element
 //     QuantizedMatMul(a..., b..., bias, y scale, y zero)   b [k, n]; without y scale the result is f32; activation
@@ -104,7 +103,7 @@ namespace serin::graph {
   /* dynamic */ X(ConcatFromSequence, 1, 1, 1) X(Optional, 0, 1, 1) X(OptionalGetElement, 1, 1, 1) X(OptionalHasElement, 0, 1, 1) \
   X(Scan, 1, -1, -1) X(SequenceAt, 2, 2, 1) X(SequenceConstruct, 1, -1, 1) X(SequenceEmpty, 0, 0, 1) X(SequenceErase, 1, 2, 1) \
   X(SequenceInsert, 2, 3, 1) X(SequenceLength, 1, 1, 1) X(SequenceMap, 1, -1, -1) X(SplitToSequence, 1, 2, 1) \
-  X(DynamicQuantizeMatMul, 3, 5, 1) X(QuantizedBinary, 8, 8, 1) X(QuantizedConcat, 5, -1, 1) X(QuantizedGlobalAveragePool, 5, 5, 1) \
+  X(DynamicQuantizeMatMul, 3, 5, 1) X(QuantizedBinary, 8, 8, 1) X(QuantizedGlobalAveragePool, 5, 5, 1) \
   X(QuantizedLookup, 2, 2, 1) X(QuantizedMatMul, 6, 9, 1) X(QuantizedMaxPool, 1, 1, 1) \
   X(Pointwise, 1, -1, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
 // clang-format on

@@ -48,7 +48,9 @@ struct QuantGemm {
   const void* panel;
   QuantColumns columns;
   void* y;
-  int64_t y_row;  ///< elements between the rows of y
+  int64_t y_row;       ///< elements between the rows of y
+  const void* next;    ///< the panel that is read after this one, to be fetched meanwhile: null, or
+  int64_t next_bytes;  ///< as many bytes
 };
 
 struct Quant {

@@ -10,7 +10,11 @@
 
 namespace serin::kernels::cpu {
 
+template <class V>
+struct PackSingly;
+
 struct QuantVecAvx2 {
+  using Packing = PackSingly<QuantVecAvx2>;
   using I = __m256i;
   using F = __m256;
   using Weight = int16_t;
@@ -40,7 +44,9 @@ struct QuantVecAvx2 {
   static F minf(F a, F b) { return _mm256_min_ps(a, b); }
   static F divide(F a, F b) { return _mm256_div_ps(a, b); }
   static F to_float(I x) { return _mm256_cvtepi32_ps(x); }
-  static I round(F x) { return rounded(_mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q))); }
+  static I round(F x) { return _mm256_cvtps_epi32(x); }
+  static F whole(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static F nan_as_zero(F x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }
 
   static I load_ints(const int32_t* p, int n) { return _mm256_maskload_epi32(p, first(n)); }
   static void store_ints(int32_t* p, I x, int n) { _mm256_maskstore_epi32(p, first(n), x); }
@@ -78,7 +84,6 @@ struct QuantVecAvx2 {
 
  private:
   static I first(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
-  static I rounded(F x) { return _mm256_cvtps_epi32(_mm256_min_ps(x, _mm256_set1_ps(0x1p30f))); }
 };
 
 }  // namespace serin::kernels::cpu

@@ -41,11 +41,10 @@ struct QuantVecAvx512Vnni {
   static F maxf(F a, F b) { return _mm512_max_ps(a, b); }
   static F minf(F a, F b) { return _mm512_min_ps(a, b); }
   static F to_float(I x) { return _mm512_cvtepi32_ps(x); }
-  /// To the nearest whole number, ties to even; NaN gives 0, what 32 bits do not hold a number far beyond every byte.
-  static I round(F x) {
-    const __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
-    return _mm512_maskz_cvtps_epi32(ordered, _mm512_min_ps(x, _mm512_set1_ps(0x1p30f)));
-  }
+  /// To the nearest whole number, ties to even.
+  static I round(F x) { return _mm512_cvtps_epi32(x); }
+  static F whole(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static F nan_as_zero(F x) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x); }
 
   static __mmask16 first(int n) { return static_cast<__mmask16>(n >= kLanes ? 0xffff : (1 << n) - 1); }
   static I load_ints(const int32_t* p, int n) { return _mm512_maskz_loadu_epi32(first(n), p); }
@@ -62,6 +61,28 @@ struct QuantVecAvx512Vnni {
     else
       _mm_mask_storeu_epi8(p, first(n), _mm512_cvtepi32_epi8(x));
   }
+  /// Four vectors as 64 bytes: through 16 bits, which saturate as the bytes do; only a bound above the type's own is left to keep.
+  struct Packing {
+    const __m512i zero, low;
+    const bool is_signed;
+    template <class To>
+    explicit Packing(const To& to)
+        : zero(_mm512_set1_epi16(static_cast<int16_t>(to.zero))),
+          low(_mm512_set1_epi8(static_cast<char>(to.low))),
+          is_signed(to.high == 127) {}
+    template <int kCount>
+    void store(uint8_t* y, const I (&q)[kCount], int n) const {
+      const auto at = [&q](int v) { return q[v < kCount ? v : 0]; };
+      const __m512i first_half = _mm512_adds_epi16(_mm512_packs_epi32(at(0), at(1)), zero);
+      const __m512i second_half = _mm512_adds_epi16(_mm512_packs_epi32(at(2), at(3)), zero);
+      const __m512i bytes = is_signed ? _mm512_max_epi8(_mm512_packs_epi16(first_half, second_half), low)
+                                      : _mm512_max_epu8(_mm512_packus_epi16(first_half, second_half), low);
+      // Packing works on quarters: quarter i holds the quarters i of all four.
+      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      const __mmask64 lanes = n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
+      _mm512_mask_storeu_epi8(y, lanes, _mm512_permutexvar_epi32(order, bytes));
+    }
+  };
   static float least(F x) { return _mm512_reduce_min_ps(x); }
   static float most(F x) { return _mm512_reduce_max_ps(x); }
   static F divide(F a, F b) { return _mm512_div_ps(a, b); }

@@ -19,6 +19,7 @@ template <class V, int kRows, int kVectors, bool kFlip>
 inline __attribute__((always_inline)) void quant_sums(const QuantGemm& g, int64_t row, typename V::I (&sum)[kRows][kVectors]) {
   using I = typename V::I;
   const char* panel = static_cast<const char*>(g.panel);
+  // Zeros, and the bias at the end: sums that begin with a value that several of them share, GCC 12 keeps twice, and spills.
 #pragma GCC unroll 32
   for (int i = 0; i < kRows * kVectors; ++i) sum[i / kVectors][i % kVectors] = V::zero();
   for (int64_t t = 0; t < g.taps; ++t) {
@@ -40,66 +41,102 @@ inline __attribute__((always_inline)) void quant_sums(const QuantGemm& g, int64_
   }
 }
 
-/// A quantised type as vectors: round(x) + zero, within bounds.
+/// A quantised type as vectors. Bounds are whole numbers, so it is the same whether they hold before or after rounding; before, no number is too large
+/// to be rounded.
 template <class V>
 struct Target {
-  typename V::I zero, low, high;
-  explicit Target(const QuantTo& to) : zero(V::set(to.zero)), low(V::set(to.low)), high(V::set(to.high)) {}
-  typename V::I operator()(typename V::F x) const { return V::min(V::max(V::add(V::round(x), zero), low), high); }
-  /// Less the zero point again.
-  typename V::F real(typename V::I q) const { return V::to_float(V::sub(q, zero)); }
+  typename V::F low, high;
+  typename V::I zero;
+  explicit Target(const QuantTo& to)
+      : low(V::setf(static_cast<float>(to.low - to.zero))), high(V::setf(static_cast<float>(to.high - to.zero))), zero(V::set(to.zero)) {}
+  typename V::F bounded(typename V::F x) const { return V::minf(V::maxf(x, low), high); }
+  typename V::I operator()(typename V::F x) const { return V::add(V::round(bounded(x)), zero); }
+  /// Less the zero point, still as floats.
+  typename V::F real(typename V::F x) const { return V::whole(bounded(x)); }
 };
 
-// What is stored: bytes, bytes after a sum, or floats.
+// What is stored: bytes, bytes after a sum, or floats. Each gets a row of sums at a time, biased; all scales are small enough that a sum times its scale
+// fits 32 bits (kernels/cpu/quant_*.cc refuse others), so that bytes need no bounds but those of their type, which packing keeps, and `low`.
 template <class V>
 struct FinishBytes {
+  using I = typename V::I;
   const QuantGemm& g;
-  Target<V> to;
-  FinishBytes(const QuantGemm& gemm, const QuantTo& target) : g(gemm), to(target) {}
-  void operator()(typename V::I sum, typename V::I bias, typename V::F scale, int64_t at, int64_t, int n) const {
-    V::store_bytes(static_cast<uint8_t*>(g.y) + at, to(V::to_float(V::add(sum, bias)) * scale), n);
+  const typename V::Packing packing;
+  FinishBytes(const QuantGemm& gemm, const QuantTo& target) : g(gemm), packing(target) {}
+  template <int kVectors>
+  void store(I (&sum)[kVectors], const typename V::F (&scale)[kVectors], int64_t at, int n) const {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum[v] = V::round(V::to_float(sum[v]) * scale[v]);
+    packing.template store<kVectors>(static_cast<uint8_t*>(g.y) + at, sum, n);
   }
 };
 
 template <class V, bool kAgain>
 struct FinishSum {
+  using I = typename V::I;
+  using F = typename V::F;
   const QuantGemm& g;
   const QuantSum& of;
-  Target<V> to, sum_to, again_to;
-  typename V::I residual_zero;
-  typename V::F own_scale, residual_scale, again_scale;
+  const Target<V> to, sum_to;
+  const typename V::Packing packing;
+  const I residual_zero;
+  const F own_scale, residual_scale, again_scale;
   FinishSum(const QuantGemm& gemm, const QuantTo& target, const QuantSum& sum)
       : g(gemm),
         of(sum),
         to(target),
         sum_to(sum.to),
-        again_to(sum.again_to),
+        packing(kAgain ? sum.again_to : sum.to),
         residual_zero(V::set(sum.residual_zero)),
         own_scale(V::setf(sum.own_scale)),
         residual_scale(V::setf(sum.residual_scale)),
         again_scale(V::setf(sum.again_scale)) {}
-  void operator()(typename V::I sum, typename V::I bias, typename V::F scale, int64_t at, int64_t, int n) const {
-    auto real = to.real(to(V::to_float(V::add(sum, bias)) * scale)) * own_scale;
-    if (of.residual) {
-      const auto r = V::load_bytes(static_cast<const uint8_t*>(of.residual) + at, of.residual_signed, n);
-      real = real + V::to_float(V::sub(r, residual_zero)) * residual_scale;
+  template <int kVectors>
+  void store(I (&sum)[kVectors], const F (&scale)[kVectors], int64_t at, int n) const {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      F real = to.real(V::to_float(sum[v]) * scale[v]) * own_scale;
+      if (of.residual) {
+        const auto* residual = static_cast<const uint8_t*>(of.residual) + at + v * V::kLanes;
+        const int lanes = v + 1 < kVectors ? V::kLanes : n - v * V::kLanes;
+        real = real + V::to_float(V::sub(V::load_bytes(residual, of.residual_signed, lanes), residual_zero)) * residual_scale;
+      }
+      if constexpr (kAgain) real = sum_to.real(real) * again_scale;
+      sum[v] = V::round(real);
     }
-    auto y = sum_to(real);
-    if constexpr (kAgain) y = again_to(sum_to.real(y) * again_scale);
-    V::store_bytes(static_cast<uint8_t*>(g.y) + at, y, n);
+    packing.template store<kVectors>(static_cast<uint8_t*>(g.y) + at, sum, n);
   }
 };
 
 template <class V>
 struct FinishFloat {
+  using I = typename V::I;
+  using F = typename V::F;
   const QuantGemm& g;
   const float* extra;
-  typename V::F low;
+  const F low;
   FinishFloat(const QuantGemm& gemm, const float* added, float least) : g(gemm), extra(added), low(V::setf(least)) {}
-  void operator()(typename V::I sum, typename V::I bias, typename V::F scale, int64_t at, int64_t column, int n) const {
-    auto real = V::to_float(V::add(sum, bias)) * scale;
-    if (extra) real = real + V::load_floats(extra + column, n);
-    V::store_floats(static_cast<float*>(g.y) + at, V::maxf(real, low), n);
+  template <int kVectors>
+  void store(I (&sum)[kVectors], const F (&scale)[kVectors], int64_t at, int n) const {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int lanes = v + 1 < kVectors ? V::kLanes : n - v * V::kLanes;
+      F real = V::to_float(sum[v]) * scale[v];
+      if (extra) real = real + V::load_floats(extra + v * V::kLanes, lanes);
+      V::store_floats(static_cast<float*>(g.y) + at + v * V::kLanes, V::maxf(real, low), lanes);
+    }
+  }
+};
+
+/// How results are packed where nothing better is known: one vector after the other.
+template <class V>
+struct PackSingly {
+  const typename V::I zero, low, high;
+  explicit PackSingly(const QuantTo& to) : zero(V::set(to.zero)), low(V::set(to.low)), high(V::set(to.high)) {}
+  template <int kVectors>
+  void store(uint8_t* y, const typename V::I (&q)[kVectors], int n) const {
+    for (int v = 0; v < kVectors; ++v)
+      V::store_bytes(y + v * V::kLanes, V::min(V::max(V::add(q[v], zero), low), high), v + 1 < kVectors ? V::kLanes : n - v * V::kLanes);
   }
 };
 
@@ -107,13 +144,20 @@ template <class V, int kRows, int kVectors, bool kFlip, class Finish>
 void quant_tile(const QuantGemm& g, int64_t row, const Finish& finish) {
   typename V::I sum[kRows][kVectors];
   quant_sums<V, kRows, kVectors, kFlip>(g, row, sum);
+  const auto n = static_cast<int>(g.n);
+  typename V::I bias[kVectors];
+  typename V::F scale[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    const int n = v + 1 < kVectors ? V::kLanes : static_cast<int>(g.n) - v * V::kLanes;
-    const auto bias = V::load_ints(g.columns.bias + v * V::kLanes, n);
-    const auto scale = V::load_floats(g.columns.scale + v * V::kLanes, n);
+    const int lanes = v + 1 < kVectors ? V::kLanes : n - v * V::kLanes;  // all but the last are whole
+    bias[v] = V::load_ints(g.columns.bias + v * V::kLanes, lanes);
+    scale[v] = V::load_floats(g.columns.scale + v * V::kLanes, lanes);
+  }
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) finish(sum[r][v], bias, scale, (row + r) * g.y_row + v * V::kLanes, v * V::kLanes, n);
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = V::add(sum[r][v], bias[v]);
+    finish.template store<kVectors>(sum[r], scale, (row + r) * g.y_row, n);
   }
 }
 
@@ -127,10 +171,21 @@ void quant_last_rows(const QuantGemm& g, int64_t row, const Finish& finish) {
   }
 }
 
+/// Weights come from memory once and are used at once: without this each panel would be waited for. Piece `i` of `pieces`.
+static inline void fetch_next(const QuantGemm& g, int64_t i, int64_t pieces) {
+  constexpr int64_t kLine = 64;
+  const int64_t bytes = (g.next_bytes / pieces + kLine) / kLine * kLine;
+  const int64_t end = (i + 1) * bytes < g.next_bytes ? (i + 1) * bytes : g.next_bytes;
+  for (int64_t at = i * bytes; at < end; at += kLine) __builtin_prefetch(static_cast<const char*>(g.next) + at, 0, 2);
+}
+
 template <class V, int kVectors, bool kFlip, class Finish>
 void quant_rows(const QuantGemm& g, const Finish& finish) {
   int64_t row = 0;
-  for (; row + V::kRows <= g.m; row += V::kRows) quant_tile<V, V::kRows, kVectors, kFlip>(g, row, finish);
+  for (; row + V::kRows <= g.m; row += V::kRows) {
+    if (g.next) fetch_next(g, row / V::kRows, g.m / V::kRows);
+    quant_tile<V, V::kRows, kVectors, kFlip>(g, row, finish);
+  }
   quant_last_rows<V, V::kRows - 1, kVectors, kFlip>(g, row, finish);
 }
 

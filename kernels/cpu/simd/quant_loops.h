@@ -18,7 +18,9 @@ template <class V>
 void quantise(const float* x, uint8_t* y, int64_t n, float scale, const QuantTo& to) {
   const Target<V> target(to);
   const auto divisor = V::setf(scale);
-  each_vector<V>(n, [&](int64_t i, int lanes) { V::store_bytes(y + i, target(V::divide(V::load_floats(x + i, lanes), divisor)), lanes); });
+  each_vector<V>(n, [&](int64_t i, int lanes) {
+    V::store_bytes(y + i, target(V::nan_as_zero(V::divide(V::load_floats(x + i, lanes), divisor))), lanes);
+  });
 }
 
 template <class V>

@@ -6,7 +6,11 @@
 
 namespace serin::kernels::cpu {
 
+template <class V>
+struct PackSingly;
+
 struct QuantVecPortable {
+  using Packing = PackSingly<QuantVecPortable>;
   static constexpr int kLanes = 4;
   typedef int32_t I __attribute__((vector_size(16)));
   typedef float F __attribute__((vector_size(16)));
@@ -50,15 +54,14 @@ struct QuantVecPortable {
   static F minf(F a, F b) { return a < b ? a : b; }
   static F divide(F a, F b) { return a / b; }
   static F to_float(I x) { return __builtin_convertvector(x, F); }
-  /// To the nearest whole number, ties to even; NaN gives 0, what 32 bits do not hold the nearest that they do (about).
+  /// To the nearest whole number, ties to even.
   static I round(F x) {
     I result;
-    for (int i = 0; i < kLanes; ++i) {
-      const float bounded = x[i] < -0x1p30f ? -0x1p30f : x[i] < 0x1p30f ? x[i] : 0x1p30f;
-      result[i] = x[i] != x[i] ? 0 : static_cast<int32_t>(__builtin_nearbyintf(bounded));
-    }
+    for (int i = 0; i < kLanes; ++i) result[i] = static_cast<int32_t>(__builtin_nearbyintf(x[i]));
     return result;
   }
+  static F whole(F x) { return to_float(round(x)); }
+  static F nan_as_zero(F x) { return x == x ? x : F{}; }
 
   static I load_ints(const int32_t* p, int n) {
     I result{};

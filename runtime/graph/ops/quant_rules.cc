@@ -4,6 +4,7 @@
 #include "kernels/narrow.h"
 #include "runtime/graph/ops/families.h"
 #include "runtime/graph/ops/quant.h"
+#include "runtime/graph/ops/window.h"
 
 namespace serin::graph {
 namespace {
@@ -165,6 +166,18 @@ Status infer_quantized_global_average_pool(Context& c) {
   return c.set(0, c.dtype(4), std::move(result));
 }
 
+Status infer_quantized_max_pool(Context& c) {
+  const Dims* x = c.dims(0);
+  if (!x) return c.set(0, c.dtype(0), std::nullopt);
+  if (x->size() < 3) return c.fail("input has shape {}, it needs a batch, at least one spatial axis and channels", print(*x));
+  auto window = resolve_window(c.node(), std::span(*x).subspan(1, x->size() - 2), {});
+  if (!window) return c.fail("{}", window.error().message);
+  Dims result{(*x)[0]};
+  result.insert(result.end(), window->output.begin(), window->output.end());
+  result.push_back(x->back());
+  return c.set(0, c.dtype(0), std::move(result));
+}
+
 Status infer_quantized_lookup(Context& c) { return c.set(0, c.dtype(1), dims_of_operand(c, 0)); }
 
 constexpr OpRules kRules[] = {
@@ -183,6 +196,7 @@ constexpr OpRules kRules[] = {
     {Op::kQuantizedGlobalAveragePool, infer_quantized_global_average_pool, nullptr},
     {Op::kQuantizedLookup, infer_quantized_lookup, nullptr},
     {Op::kQuantizedMatMul, infer_quantized_matmul, nullptr},
+    {Op::kQuantizedMaxPool, infer_quantized_max_pool, nullptr},
 };
 
 }  // namespace

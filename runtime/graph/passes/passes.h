@@ -28,8 +28,24 @@ SERIN_PASS(LowerGemm, "lower_gemm");                   ///< Gemm -> FusedMatMul
 SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");          ///< MatMul, Add of a bias -> FusedMatMul
 SERIN_PASS(FuseResidualAdd, "fuse_residual_add");      ///< Conv or MatMul, Add of a tensor -> with residual
 SERIN_PASS(FuseActivation, "fuse_activation");         ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
+SERIN_PASS(QuantiseProducts, "quantise_products");     ///< DequantizeLinear, Conv or MatMul, QuantizeLinear -> on bytes
+SERIN_PASS(QuantiseUnits, "quantise_units");           ///< the same for what moves, pools and adds
+SERIN_PASS(QuantiseChains, "quantise_chains");         ///< QLinearConv, Add, Relu -> QLinearConv
+SERIN_PASS(QuantiseLayout, "quantise_layout");         ///< quantised images with their channels last
+SERIN_PASS(QuantiseDynamic, "quantise_dynamic");       ///< DynamicQuantizeLinear, MatMulInteger, scales -> DynamicQuantizeMatMul
 
 #undef SERIN_PASS
+
+/// DequantizeLinear, a function of single elements, QuantizeLinear -> a table of 256 bytes, filled by `evaluate`.
+class QuantiseFunctions final : public Pass {
+ public:
+  explicit QuantiseFunctions(Evaluate evaluate) : evaluate_(std::move(evaluate)) {}
+  std::string_view name() const override { return "quantise_functions"; }
+  Result<bool> run(Graph& graph) const override;
+
+ private:
+  Evaluate evaluate_;
+};
 
 /// Nodes whose operands are all constants, computed by `evaluate`. What is folded may grow the model by 4 MiB in all: an Expand of a constant
 /// is cheaper to run than to keep.

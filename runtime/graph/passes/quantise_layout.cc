@@ -1,0 +1,103 @@
+// quantise_layout.cc: quantised images keep their channels last, because a product of bytes takes four neighbours at once and those must be channels.
+//
+//   QLinearConv(x)   ->   Transpose(QLinearConv(Transpose(x), channels_last))
+//
+// In a region of such operators each reads the channels-last twin of what it read before, so that all transpositions but those at the region's borders
+// are never made: what is made and not read, dead_code removes.
+
+#include <map>
+#include <utility>
+
+#include "runtime/graph/passes/passes.h"
+#include "runtime/graph/passes/patch.h"
+#include "runtime/graph/passes/quantised.h"
+
+namespace serin::graph {
+namespace {
+
+class Region {
+ public:
+  explicit Region(Graph& graph) : graph_(graph) {}
+
+  Result<bool> run() {
+    SERIN_TRY(const auto order, graph_.topological_order());
+    for (const NodeId id : order) {
+      if (!graph_.node(id).removed) move(id);
+    }
+    return changed_;
+  }
+
+ private:
+  bool is_image(ValueId value) const {
+    const Dims* dims = dims_of_value(graph_, value);
+    return dims && dims->size() == 4 && is_byte(graph_.value(value).type.dtype);
+  }
+
+  void move(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.integer("channels_last", 0) != 0) return;
+    switch (node.op) {
+      case Op::kQLinearConv:
+      case Op::kQuantizedGlobalAveragePool:
+        if (is_image(graph_.input(id, 0))) replace(id, node.op, {0, 9});
+        return;
+      case Op::kMaxPool:
+        if (is_image(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 0))) replace(id, Op::kQuantizedMaxPool, {0});
+        return;
+      case Op::kQuantizedBinary:
+        if (twins_.contains(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 3)) && same_dims(id))
+          replace(id, node.op, {0, 3}, false);
+        return;
+      case Op::kQuantizedLookup:
+        if (twins_.contains(graph_.input(id, 0))) replace(id, node.op, {0}, false);
+        return;
+      default: return;
+    }
+  }
+
+  bool same_dims(NodeId id) const { return *dims_of_value(graph_, graph_.input(id, 0)) == *dims_of_value(graph_, graph_.input(id, 3)); }
+
+  ValueId transposed(ValueId value, std::vector<int64_t> perm, const std::string& name) {
+    const NodeId id = graph_.add_node(Op::kTranspose, name, {value}, {{"perm", std::move(perm)}});
+    graph_.value(graph_.output(id)).type.dtype = graph_.value(value).type.dtype;
+    return graph_.output(id);
+  }
+
+  ValueId twin_of(ValueId value) {
+    const auto found = twins_.find(value);
+    if (found != twins_.end()) return found->second;
+    return twins_[value] = transposed(value, {0, 2, 3, 1}, graph_.value(value).name + ".channels_last");
+  }
+
+  /// The node again, reading the twins of `images` (operands), and its result turned back for whoever is not of the region.
+  void replace(NodeId id, Op op, std::initializer_list<size_t> images, bool mark = true) {
+    std::vector<ValueId> operands = graph_.node(id).inputs;
+    for (const size_t i : images) {
+      if (i < operands.size() && operands[i] != kNone) operands[i] = twin_of(operands[i]);
+    }
+    Attributes attributes = graph_.node(id).attributes;
+    if (mark) attributes["channels_last"] = int64_t{1};
+    const ValueId before = graph_.output(id);
+    const std::string name = graph_.node(id).name;
+    const NodeId fresh = graph_.add_node(op, name, std::move(operands), std::move(attributes));
+    const ValueId after = graph_.output(fresh);
+    graph_.value(after).type.dtype = graph_.value(before).type.dtype;
+    const ValueId back = transposed(after, {0, 3, 1, 2}, name + ".channels_first");
+    graph_.value(back).name = graph_.value(before).name;
+    graph_.value(back).type = graph_.value(before).type;
+    graph_.replace_uses(before, back);
+    graph_.remove(id);
+    twins_[back] = after;
+    changed_ = true;
+  }
+
+  Graph& graph_;
+  std::map<ValueId, ValueId> twins_;  ///< channels first -> channels last
+  bool changed_ = false;
+};
+
+}  // namespace
+
+Result<bool> QuantiseLayout::run(Graph& graph) const { return Region(graph).run(); }
+
+}  // namespace serin::graph

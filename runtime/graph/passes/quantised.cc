@@ -1,0 +1,119 @@
+// quantised.cc: how the parts of a quantised unit are recognised.
+
+#include "runtime/graph/passes/quantised.h"
+
+#include <cmath>
+#include <limits>
+
+namespace serin::graph {
+namespace {
+
+bool is_scale(const Graph& graph, ValueId scale) {
+  const ConstantPtr constant = graph.constant(scale);
+  return constant && constant->dtype == DType::kFloat32 && constant->elements() >= 1;
+}
+
+bool is_one_number(const Graph& graph, ValueId value) { return graph.constant(value) && graph.constant(value)->elements() == 1; }
+
+bool plain(const Node& node) { return node.integer("block_size", 0) == 0 && !node.attributes.contains("precision"); }
+
+/// A Clip from 0 to something that the range of the bytes does not reach.
+bool clips_as_relu(const Graph& graph, const Node& clip, const QuantisedValue& to) {
+  if (clip.inputs.size() > 1 || clip.number("min", 1) != 0) return false;
+  const double highest = graph.value(to.q).type.dtype == DType::kInt8 ? 127 : 255;
+  const double most = (highest - zero_of(graph, to)) * static_cast<double>(scale_of(graph, to));
+  return clip.number("max", std::numeric_limits<double>::infinity()) >= most * (1 - 1e-3);
+}
+
+}  // namespace
+
+std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value) {
+  const NodeId id = graph.producer(value);
+  if (!graph.is(id, Op::kDequantizeLinear) || !plain(graph.node(id))) return std::nullopt;
+  const QuantisedValue found{id, graph.input(id, 0), graph.input(id, 1), graph.input(id, 2)};
+  const bool known =
+      is_scale(graph, found.scale) && is_one_number(graph, found.scale) && (found.zero == kNone || is_one_number(graph, found.zero));
+  if (!known || !is_byte(graph.value(found.q).type.dtype) || graph.value(value).type.dtype != DType::kFloat32) return std::nullopt;
+  return found;
+}
+
+std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId value, int64_t axis, bool wide) {
+  const NodeId id = graph.producer(value);
+  if (!graph.is(id, Op::kDequantizeLinear) || !plain(graph.node(id))) return std::nullopt;
+  const QuantisedValue found{id, graph.input(id, 0), graph.input(id, 1), graph.input(id, 2)};
+  const ConstantPtr q = graph.constant(found.q);
+  if (!q || !is_scale(graph, found.scale) || (found.zero != kNone && !graph.constant(found.zero))) return std::nullopt;
+  if (wide ? q->dtype != DType::kInt32 : !is_byte(q->dtype)) return std::nullopt;
+  if (graph.constant(found.scale)->elements() == 1) return found;
+  int64_t given = graph.node(id).integer("axis", 1);
+  if (given < 0) given += static_cast<int64_t>(q->shape.rank());
+  return given == axis ? std::optional(found) : std::nullopt;
+}
+
+std::optional<QuantisedValue> quantised_by(const Graph& graph, ValueId value) {
+  const NodeId id = only_reader(graph, value);
+  if (!graph.is(id, Op::kQuantizeLinear) || graph.input(id, 0) != value || !plain(graph.node(id))) return std::nullopt;
+  const QuantisedValue found{id, graph.output(id), graph.input(id, 1), graph.input(id, 2)};
+  const bool known =
+      is_scale(graph, found.scale) && is_one_number(graph, found.scale) && (found.zero == kNone || is_one_number(graph, found.zero));
+  return known && is_byte(graph.value(found.q).type.dtype) ? std::optional(found) : std::nullopt;
+}
+
+std::optional<QuantisedResult> quantised_result(const Graph& graph, ValueId value) {
+  if (const auto to = quantised_by(graph, value)) return QuantisedResult{*to, {to->node}, ""};
+  const NodeId activation = only_reader(graph, value);
+  if (!graph.is(activation, Op::kRelu) && !graph.is(activation, Op::kClip)) return std::nullopt;
+  const auto to = quantised_by(graph, graph.output(activation));
+  if (!to || (graph.is(activation, Op::kClip) && !clips_as_relu(graph, graph.node(activation), *to))) return std::nullopt;
+  return QuantisedResult{*to, {activation, to->node}, "Relu"};
+}
+
+float scale_of(const Graph& graph, const QuantisedValue& value) { return graph.constant(value.scale)->span<float>()[0]; }
+
+int32_t zero_of(const Graph& graph, const QuantisedValue& value) {
+  if (value.zero == kNone) return 0;
+  const auto zero = number_of(*graph.constant(value.zero));
+  return zero ? static_cast<int32_t>(*zero) : 0;
+}
+
+bool same_parameters(const Graph& graph, const QuantisedValue& a, const QuantisedValue& b) {
+  return graph.value(a.q).type.dtype == graph.value(b.q).type.dtype && scale_of(graph, a) == scale_of(graph, b) &&
+         zero_of(graph, a) == zero_of(graph, b);
+}
+
+ValueId zero_point(Graph& graph, const QuantisedValue& value) {
+  if (value.zero != kNone) return value.zero;
+  const Value& q = graph.value(value.q);
+  return graph.add_constant(q.name + ".zero", make_scalar(q.type.dtype, 0));
+}
+
+std::optional<QuantisedBias> quantised_bias(const Graph& graph, ValueId bias, float x_scale, const Constant& w_scale, int64_t channels) {
+  if (bias == kNone) return QuantisedBias{};
+  std::vector<double> real;
+  if (const ConstantPtr constant = graph.constant(bias)) {
+    if (constant->dtype != DType::kFloat32) return std::nullopt;
+    for (const float each : constant->span<float>()) real.push_back(each);
+  } else if (const auto quantised = dequantised_weight(graph, bias, 0, /*wide=*/true)) {
+    const auto scales = graph.constant(quantised->scale)->span<float>();
+    const auto q = graph.constant(quantised->q)->span<int32_t>();
+    if (zero_of(graph, *quantised) != 0 || (scales.size() != 1 && scales.size() != q.size())) return std::nullopt;
+    for (size_t i = 0; i < q.size(); ++i)
+      real.push_back(static_cast<double>(q[i]) * static_cast<double>(scales[scales.size() == 1 ? 0 : i]));
+  } else {
+    return std::nullopt;
+  }
+  if (static_cast<int64_t>(real.size()) != channels) return std::nullopt;
+
+  std::byte* memory = nullptr;
+  const auto result = make_mutable_constant(DType::kInt32, Shape{channels}, &memory);
+  const auto scales = w_scale.span<float>();
+  for (size_t i = 0; i < real.size(); ++i) {
+    const double unit = static_cast<double>(x_scale) * static_cast<double>(scales[scales.size() == 1 ? 0 : i]);
+    const double whole = unit == 0 ? 0 : std::nearbyint(real[i] / unit);
+    if (!(std::abs(whole) < 0x1p30)) return std::nullopt;
+    reinterpret_cast<int32_t*>(memory)[i] = static_cast<int32_t>(whole);
+  }
+  return QuantisedBias{true, result};
+}
+
+}  // namespace serin::graph

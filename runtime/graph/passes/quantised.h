@@ -1,0 +1,54 @@
+// quantised.h: what patterns of quantised graphs ask. Such a graph says where numbers are bytes by pairs of nodes:
+//
+//   ... -> QuantizeLinear -> DequantizeLinear -> operator -> QuantizeLinear -> ...
+//
+// An operator between a DequantizeLinear for each operand and a QuantizeLinear is a unit: one operator on bytes with the same scales can take its place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/graph/passes/match.h"
+
+namespace serin::graph {
+
+inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
+
+/// The number that `value` stands for, where it is what a DequantizeLinear makes: (q - zero) * scale.
+struct QuantisedValue {
+  NodeId node = kNone;
+  ValueId q = kNone, scale = kNone, zero = kNone;  ///< scale and zero point are constants; the zero point may be absent
+};
+
+/// With one scale for all of it. Its bytes may be computed.
+std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value);
+/// A constant of bytes (i32 where `wide`), with one scale or one for each index of `axis`.
+std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId value, int64_t axis, bool wide = false);
+
+/// The QuantizeLinear to bytes with one constant scale that alone reads `value`.
+std::optional<QuantisedValue> quantised_by(const Graph& graph, ValueId value);
+
+/// What stands between a result and its QuantizeLinear.
+struct QuantisedResult {
+  QuantisedValue to;
+  std::vector<NodeId> nodes;  ///< the activation, if there is one, and the QuantizeLinear
+  std::string activation;     ///< "" or "Relu"
+  ValueId made() const { return to.q; }
+};
+/// [Relu, or a Clip that cuts off no more than a Relu and the range of the bytes do] -> QuantizeLinear.
+std::optional<QuantisedResult> quantised_result(const Graph& graph, ValueId value);
+
+bool same_parameters(const Graph& graph, const QuantisedValue& a, const QuantisedValue& b);
+float scale_of(const Graph& graph, const QuantisedValue& value);
+int32_t zero_of(const Graph& graph, const QuantisedValue& value);
+/// The zero point, made where it is absent.
+ValueId zero_point(Graph& graph, const QuantisedValue& value);
+
+/// A bias as i32 in units of x_scale * w_scale[channel]; nothing where it is computed or does not fit. `present` false: there is none.
+struct QuantisedBias {
+  bool present = false;
+  ConstantPtr constant;
+};
+std::optional<QuantisedBias> quantised_bias(const Graph& graph, ValueId bias, float x_scale, const Constant& w_scale, int64_t channels);
+
+}  // namespace serin::graph
