@@ -143,9 +143,13 @@ enum class Isa : uint8_t { kScalar, kAvx2, kAvx512 };
 Isa best_isa();
 std::string_view isa_name(Isa isa);
 
+/// Whether this machine has instructions for products of bf16 (CpuOptions::bf16).
+bool multiplies_bf16();
+
 struct CpuOptions {
   Isa isa = best_isa();         ///< `--isa` forces a lower one, for tests and bug reports
   std::string onednn_path;      ///< libserin_onednn.so; empty: beside the program, then ../lib; "none": do not load it
+  bool bf16 = false;            ///< products with weights may round their operands to bf16, where the machine multiplies that
   bool reference_only = false;  ///< every operator on its ref kernel: the oracle
 };
 

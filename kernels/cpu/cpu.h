@@ -25,11 +25,14 @@ Prepared mean_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& cont
 Prepared scale_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared channel_blocks(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// By a constant b, operands rounded to bf16.
+Prepared matmul_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// The same two, for those shapes only for which they are faster than oneDNN.
 Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul_fast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// Generic, where it is Attention.
+/// Generic, where it is Attention; where it is RNN, GRU or LSTM.
 Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared recurrent(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared reduce(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared softmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

@@ -13,11 +13,11 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <random>
 
-#include "runtime/base/aligned_buffer.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/made_up_tensors.h"
+#include "runtime/cli/precision.h"
 
 namespace serin::cli {
 
@@ -31,45 +31,6 @@ int fail(const Error& error, int code) {
   std::fprintf(stderr, "serin bench: %s\n", error.message.c_str());
   return code;
 }
-
-/// Memory for the tensors of an interface.
-class Tensors {
- public:
-  explicit Tensors(std::span<const engine::TensorInfo> infos) {
-    for (const engine::TensorInfo& info : infos) {
-      TensorView view{info.dtype, info.shape, nullptr};
-      memory_.emplace_back(view.bytes() + 1);
-      view.data = memory_.back().data();
-      views_.push_back(view);
-    }
-  }
-
-  /// Numbers in [-1, 1) for floats; 0 and 1 for the rest, which are indices, lengths or masks and must be in range.
-  void randomise() {
-    std::mt19937 random(1);
-    std::uniform_real_distribution<float> number(-1.f, 1.f);
-    for (const TensorView& view : views_) {
-      const auto elements = static_cast<size_t>(view.elements());
-      std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});
-      if (view.dtype == DType::kFloat32)
-        std::generate_n(view.as<float>(), elements, [&] { return number(random); });
-      else if (view.dtype == DType::kFloat64)
-        std::generate_n(view.as<double>(), elements, [&] { return number(random); });
-      else if (view.dtype == DType::kFloat16)
-        std::generate_n(view.as<uint16_t>(), elements, [&] { return random() % 2 ? 0x3c00 : 0xbc00; });  // +1, -1
-      else if (view.dtype == DType::kBFloat16)
-        std::generate_n(view.as<uint16_t>(), elements, [&] { return random() % 2 ? 0x3f80 : 0xbf80; });
-      else
-        for (size_t i = 0; i < elements; ++i) view.as<std::byte>()[i * dtype_size(view.dtype)] = static_cast<std::byte>(random() % 2);
-    }
-  }
-
-  std::span<TensorView> views() { return views_; }
-
- private:
-  std::vector<AlignedBuffer> memory_;
-  std::vector<TensorView> views_;
-};
 
 struct Timing {
   std::vector<double> runs;  // milliseconds, sorted
@@ -165,8 +126,12 @@ void print(const boost::json::object& result, bool json) {
 
 }  // namespace
 
-int run_bench(const BenchOptions& options) {
+int run_bench(const BenchOptions& given) {
+  BenchOptions options = given;
   if (!(options.seconds > 0)) return fail({Code::kInvalidArgument, "--seconds must be more than 0"}, kUsage);
+  auto flags = with_decided_precision(options.engine, options.model, options.batch);
+  if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  options.engine = std::move(*flags);
   auto engine = make_engine(options.engine);
   if (!engine) return fail(engine.error(), kUsage);
 

@@ -14,6 +14,7 @@
 #include "runtime/cli/compare.h"
 #include "runtime/cli/data_sets.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/precision.h"
 #include "runtime/engine/value.h"
 
 namespace serin::cli {
@@ -121,7 +122,9 @@ boost::json::object json_of(const OutputReport& report) {
 int run_check(const CheckOptions& options) {
   if (!(options.rtol >= 0) || !(options.atol >= 0)) return fail({Code::kInvalidArgument, "--rtol and --atol must not be negative"}, kUsage);
   const Tolerance tolerance{options.rtol, options.atol, options.absolute_atol};
-  const auto engine = make_engine(options.engine);
+  const auto flags = with_decided_precision(options.engine, options.model, 1);
+  if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  const auto engine = make_engine(*flags);
   if (!engine) return fail(engine.error(), kUsage);
   const auto sets = find_data_sets(options.folder);
   if (!sets) return fail(sets.error(), kUsage);

@@ -38,13 +38,17 @@ Status check_passes(const std::vector<std::string>& disabled) {
 }  // namespace
 
 Result<Engine> make_engine(const EngineFlags& flags) {
-  if (flags.precision != "fp32") return usage("precision '" + flags.precision + "' is not supported; allowed: fp32");
+  if (flags.precision != "fp32" && flags.precision != "bf16")
+    return usage("precision '" + flags.precision + "' is not supported; allowed: auto, fp32, bf16");
   if (flags.threads < 1) return usage("--threads must be at least 1, not " + std::to_string(flags.threads));
   SERIN_CHECK(check_passes(flags.disabled_passes));
   kernels::CpuOptions cpu;
   if (!flags.isa.empty()) {
     SERIN_TRY(cpu.isa, parse_isa(flags.isa));
   }
+  cpu.bf16 = flags.precision == "bf16";
+  if (cpu.bf16 && !(kernels::multiplies_bf16() && cpu.isa == kernels::Isa::kAvx512))
+    return usage("precision 'bf16': this machine, or the instruction set that was asked for, does not multiply bf16");
   Engine engine;
   engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
   engine.options.threads = flags.threads;

@@ -74,7 +74,7 @@ void add_sizes(CLI::App& command, EngineFlags& flags) {
   };
   command.add_option_function<std::vector<std::string>>("--dim", add, "size of a symbolic dimension, e.g. seq=128; may come several times")
       ->allow_extra_args(false);
-  command.add_option("--precision", flags.precision, "fp32")->capture_default_str();
+  command.add_option("--precision", flags.precision, "auto, fp32 or bf16: how products with weights are computed")->capture_default_str();
 }
 
 void add_bench(CLI::App& app, int& exit_code) {

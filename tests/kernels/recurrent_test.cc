@@ -1,0 +1,93 @@
+// RNN, GRU and LSTM against the reference kernel, on every instruction set.
+
+#include "kernels/recurrent.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/harness.h"
+
+namespace serin::kernels::test {
+namespace {
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr Tolerance kTolerance{1e-5, 5e-6};
+
+struct Sizes {
+  int64_t steps, batch, input, hidden, directions;
+};
+
+/// With every optional operand that `name` has.
+Case recurrent(const std::string& name, const Sizes& s, bool batch_first = false) {
+  const int64_t gates = name == "LSTM" ? 4 : name == "GRU" ? 3 : 1, rows = gates * s.hidden, d = s.directions;
+  const Shape state = batch_first ? Shape{s.batch, d, s.hidden} : Shape{d, s.batch, s.hidden};
+  Generic op{.name = name, .attributes = {}};
+  if (d == 2) op.attributes.set("direction", std::string("bidirectional"));
+  if (batch_first) op.attributes.set("layout", int64_t{1});
+  Tensor lengths = random_integers(DType::kInt32, {s.batch}, 5, 0, static_cast<int>(s.steps));
+  Case c{.op = op,
+         .inputs = {random_tensor(batch_first ? Shape{s.batch, s.steps, s.input} : Shape{s.steps, s.batch, s.input}, 1),
+                    random_tensor({d, rows, s.input}, 2, 0.3f), random_tensor({d, rows, s.hidden}, 3, 0.3f),
+                    random_tensor({d, 2 * rows}, 4, 0.3f), lengths, random_tensor(state, 6)},
+         .outputs = {{kF32, batch_first ? Shape{s.batch, s.steps, d, s.hidden} : Shape{s.steps, d, s.batch, s.hidden}}, {kF32, state}},
+         .constants = 0b110};
+  if (name != "LSTM") return c;
+  c.inputs.push_back(random_tensor(state, 7));
+  c.inputs.push_back(random_tensor({d, 3 * s.hidden}, 8, 0.3f));
+  c.outputs.push_back({kF32, state});
+  return c;
+}
+
+void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
+
+class Recurrences : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+  }
+  static void expect_match(const Case& c) { expect_rows_match_reference(backend(GetParam()), c, kTolerance); }
+};
+INSTANTIATE_TEST_SUITE_P(On, Recurrences, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& test) { return std::string(isa_name(test.param)); });
+
+TEST_P(Recurrences, OfEachCell) {
+  for (const char* name : {"RNN", "GRU", "LSTM"}) {
+    SCOPED_TRACE(name);
+    expect_match(recurrent(name, {7, 3, 5, 19, 1}));
+    expect_match(recurrent(name, {9, 4, 20, 32, 2}));
+    expect_match(recurrent(name, {5, 2, 3, 17, 2}, true));
+    expect_match(recurrent(name, {1, 1, 1, 1, 1}));
+  }
+}
+
+TEST_P(Recurrences, BackwardsAndWithOtherActivations) {
+  Case gru = recurrent("GRU", {6, 2, 4, 21, 1});
+  set(gru, "direction", std::string("reverse"));
+  set(gru, "linear_before_reset", int64_t{1});
+  set(gru, "activations", std::vector<std::string>{"HardSigmoid", "LeakyRelu"});
+  set(gru, "activation_alpha", std::vector<double>{0.3, 0.05});
+  expect_match(gru);
+}
+
+TEST(Recurrent, RefusesWhatContradictsItself) {
+  Case activations = recurrent("LSTM", {2, 1, 3, 4, 1});
+  set(activations, "activations", std::vector<std::string>{"Tanh"});
+  EXPECT_NE(reference_fault(activations).find("activations"), std::string::npos);
+  Case unknown = recurrent("RNN", {2, 1, 3, 4, 1});
+  set(unknown, "activations", std::vector<std::string>{"Sinus"});
+  EXPECT_NE(reference_fault(unknown).find("'Sinus'"), std::string::npos);
+  Case direction = recurrent("RNN", {2, 1, 3, 4, 1});
+  set(direction, "direction", std::string("sideways"));
+  EXPECT_NE(reference_fault(direction).find("'sideways'"), std::string::npos);
+  Case shape = recurrent("GRU", {2, 1, 3, 4, 1});
+  shape.inputs[3] = random_tensor({1, 7}, 1);
+  EXPECT_NE(reference_fault(shape).find("b has shape"), std::string::npos);
+}
+
+TEST(Recurrent, FaultsOnLengthsThatTheInputDoesNotHave) {
+  Case c = recurrent("RNN", {2, 1, 3, 4, 1});
+  c.inputs[4] = Tensor({1}, std::vector<int32_t>{3});
+  EXPECT_NE(reference_fault(c).find("sequence_lens[0] is 3"), std::string::npos) << reference_fault(c);
+}
+
+}  // namespace
+}  // namespace serin::kernels::test
