@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/image.h"
@@ -86,18 +87,40 @@ class ConvTransposeKernel final : public Kernel {
     return {weight.as<const float>() + group * weight_.size() + row, 1, weight_.rows};
   }
 
-  /// One plane of y from the columns [kh, kw, h, w] of its channel. Seen from y a window cell is what it is to a convolution.
+  /// Along a row: the elements [first, first + count) of a row of x that a window column adds from phase element `target` on.
+  struct Run {
+    int64_t first, count, target;
+  };
+  std::vector<Run> runs(const Image& x, const Image& y, int64_t phase_width) const {
+    std::vector<Run> result;
+    for (int64_t kw = 0; kw < window_.w.kernel; ++kw) {
+      const auto inside = window_.w.inside(kw, y.w, x.w);
+      const int64_t at = window_.w.at(inside.first, kw), stride = window_.w.stride;  // column of y
+      result.push_back({inside.first, std::max<int64_t>(0, inside.last - inside.first), at % stride * phase_width + at / stride});
+    }
+    return result;
+  }
+
+  /// One plane of y from the columns [kh, kw, h, w] of its channel. Outputs that lie `stride` apart are neighbours in `phases`: each cell adds a run to
+  /// one of them, and a finished row is interleaved into y.
   void add_columns(const Image& x, const Image& y, const float* columns, float bias, float* plane) const {
-    std::fill_n(plane, y.plane(), bias);
-    for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
-      const auto rows = window_.h.inside(kh, y.h, x.h);
-      for (int64_t kw = 0; kw < window_.w.kernel; ++kw, columns += x.plane()) {
-        const auto inside = window_.w.inside(kw, y.w, x.w);
-        for (int64_t row = rows.first; row < rows.last; ++row) {
-          loops_.add_strided(columns + row * x.w + inside.first, plane + window_.h.at(row, kh) * y.w + window_.w.at(inside.first, kw),
-                             window_.w.stride, inside.last - inside.first);
+    const int64_t stride = window_.w.stride, width = (y.w + stride - 1) / stride, whole = y.w / stride;
+    const std::vector<Run> along = runs(x, y, width);
+    std::vector<float> phases(static_cast<size_t>(stride * width));
+    for (int64_t row = 0; row < y.h; ++row, plane += y.w) {
+      std::fill(phases.begin(), phases.end(), bias);
+      for (int64_t kh = 0; kh < window_.h.kernel; ++kh) {
+        const int64_t from = row + window_.h.pad - kh * window_.h.dilation, source = from / window_.h.stride;
+        if (from < 0 || from % window_.h.stride != 0 || source >= x.h) continue;
+        const float* cell = columns + (kh * window_.w.kernel * x.h + source) * x.w;
+        for (const Run& run : along) {
+          if (run.count > 0) loops_.add(cell + run.first, phases.data() + run.target, run.count);
+          cell += x.plane();
         }
       }
+      loops_.interleave(phases.data(), width, stride, plane, whole);
+      for (int64_t column = whole * stride; column < y.w; ++column)
+        plane[column] = phases[static_cast<size_t>(column % stride * width + column / stride)];
     }
   }
 

@@ -1,4 +1,4 @@
-// image.h: vector kernels of image operators; rows of Generic in table.cc, each for the operator of its name.
+// image.h: vector kernels of image operators (rows of Generic in table.cc, each for the operator of its name) and of some that move elements.
 #pragma once
 
 #include "kernels/cpu/cpu.h"
@@ -12,6 +12,10 @@ const ImageLoops& image_for(const Simd& simd);
 /// Resize of the last two axes, or of one of them.
 Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Pool over three spatial axes.
+Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Where, of elements of four bytes.
+Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pad, by runs.
 Prepared pad(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 

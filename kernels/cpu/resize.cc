@@ -58,11 +58,8 @@ PlaneTaps plane_taps(const ResampleRule& rule, const ResampleAxis& height, const
   return taps;
 }
 
-void spread_nearest(const PlaneTaps& taps, const float* x, float* y, int64_t n) {
-  if (taps.repeat == 2) {
-    for (int64_t i = 0; i < n / 2; ++i) y[2 * i] = y[2 * i + 1] = x[i];
-    return;
-  }
+void spread_nearest(const ImageLoops& loops, const PlaneTaps& taps, const float* x, float* y, int64_t n) {
+  if (taps.repeat > 0) return loops.repeat(x, taps.repeat, y, n / taps.repeat);
   for (int64_t i = 0; i < n; ++i) y[i] = x[taps.column_index[static_cast<size_t>(i)]];
 }
 
@@ -70,7 +67,7 @@ struct Planes2D {
   int64_t h, w, oh, ow;
 };
 
-void nearest_plane(const PlaneTaps& taps, const Planes2D& size, const float* x, float* y) {
+void nearest_plane(const ImageLoops& loops, const PlaneTaps& taps, const Planes2D& size, const float* x, float* y) {
   int64_t last = -1;
   for (int64_t row = 0; row < size.oh; ++row, y += size.ow) {
     const int64_t source = taps.rows.index[static_cast<size_t>(row)];
@@ -79,7 +76,7 @@ void nearest_plane(const PlaneTaps& taps, const Planes2D& size, const float* x, 
     else if (taps.same_width)
       std::copy_n(x + source * size.w, size.ow, y);
     else
-      spread_nearest(taps, x + source * size.w, y, size.ow);
+      spread_nearest(loops, taps, x + source * size.w, y, size.ow);
     last = source;
   }
 }
@@ -119,12 +116,25 @@ class RowRing {
   std::vector<float> memory_;
 };
 
-void weighted_plane(const ImageLoops& loops, const PlaneTaps& taps, const Planes2D& size, RowRing& ring, float* y) {
+void enlarge_plane(const ImageLoops& loops, const PlaneTaps& taps, const Planes2D& size, RowRing& ring, float* y) {
   std::vector<const float*> rows(static_cast<size_t>(taps.rows.count));
   for (int64_t row = 0; row < size.oh; ++row, y += size.ow) {
     const auto first = static_cast<size_t>(row * taps.rows.count);
     for (size_t k = 0; k < rows.size(); ++k) rows[k] = ring.row(taps.rows.index[first + k]);
     loops.mix_rows(rows.data(), taps.row_weight.data() + first, taps.rows.count, y, size.ow);
+  }
+}
+
+/// Where there are fewer rows than before, none is seen often: they are mixed first, so that columns are resized once for each row of y.
+void shrink_plane(const ImageLoops& loops, const PlaneTaps& taps, const Planes2D& size, const float* x, float* y) {
+  std::vector<const float*> rows(static_cast<size_t>(taps.rows.count));
+  std::vector<float> mixed(static_cast<size_t>(size.w));
+  for (int64_t row = 0; row < size.oh; ++row, y += size.ow) {
+    const auto first = static_cast<size_t>(row * taps.rows.count);
+    for (size_t k = 0; k < rows.size(); ++k) rows[k] = x + taps.rows.index[first + k] * size.w;
+    loops.mix_rows(rows.data(), taps.row_weight.data() + first, taps.rows.count, taps.same_width ? y : mixed.data(), size.w);
+    if (taps.same_width) continue;
+    loops.resample_row(mixed.data(), taps.column_index.data(), taps.column_weight.data(), taps.columns.count, y, size.ow);
   }
 }
 
@@ -155,10 +165,12 @@ class ResizeKernel final : public Kernel {
         const float* x = in[0].as<const float>() + p * size.h * size.w;
         float* y = out[0].as<float>() + p * size.oh * size.ow;
         if (rule_.mode == ResampleMode::kNearest) {
-          nearest_plane(taps, size, x, y);
+          nearest_plane(loops_, taps, size, x, y);
+        } else if (size.oh < size.h) {
+          shrink_plane(loops_, taps, size, x, y);
         } else {
           ring.start(x);
-          weighted_plane(loops_, taps, size, ring, y);
+          enlarge_plane(loops_, taps, size, ring, y);
         }
       }
     });

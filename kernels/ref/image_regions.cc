@@ -49,24 +49,53 @@ struct BinSamples {
   }
 };
 
-/// Mean of the samples of a bin, or the largest of the products that make them up (so the standard has it).
-template <class T>
-double pool_bin(const T* x, int64_t width, const BinSamples& rows, const BinSamples& columns, size_t row, size_t column, bool maximum) {
-  const int64_t count = rows.per_bin * columns.per_bin;
-  const auto inside = static_cast<int64_t>(rows.bins[row].size() * columns.bins[column].size());
-  double sum = 0, best = inside == count && count > 0 ? -HUGE_VAL : 0;
-  for (const Sample& v : rows.bins[row]) {
-    for (const Sample& h : columns.bins[column]) {
-      const auto weighted = [&](int64_t y, double wy, int64_t at, double wx) {
-        return static_cast<double>(load(x[y * width + at])) * wy * wx;
-      };
-      const double a = weighted(v.low, 1 - v.part, h.low, 1 - h.part), b = weighted(v.low, 1 - v.part, h.high, h.part);
-      const double c = weighted(v.high, v.part, h.low, 1 - h.part), d = weighted(v.high, v.part, h.high, h.part);
-      sum += a + b + c + d;
-      best = kernels::maximum(kernels::maximum(a, b), kernels::maximum(kernels::maximum(c, d), best));
+/// What the bins of a box see, bin after bin: the same for all channels.
+struct BoxTaps {
+  struct Tap {
+    int64_t offset;
+    double weight;
+  };
+  std::vector<Tap> taps;
+  std::vector<size_t> ends;   ///< of each bin's taps
+  std::vector<bool> outside;  ///< a sample of the bin lies outside of the image, where it counts as zero
+  int64_t samples = 0;        ///< of each bin
+
+  void find(const BinSamples& rows, const BinSamples& columns, int64_t width) {
+    taps.clear(), ends.clear(), outside.clear();
+    samples = rows.per_bin * columns.per_bin;
+    for (const std::vector<Sample>& row : rows.bins) {
+      for (const std::vector<Sample>& column : columns.bins) {
+        for (const Sample& v : row) {
+          for (const Sample& h : column) {
+            taps.push_back({v.low * width + h.low, (1 - v.part) * (1 - h.part)});
+            taps.push_back({v.low * width + h.high, (1 - v.part) * h.part});
+            taps.push_back({v.high * width + h.low, v.part * (1 - h.part)});
+            taps.push_back({v.high * width + h.high, v.part * h.part});
+          }
+        }
+        ends.push_back(taps.size());
+        outside.push_back(static_cast<int64_t>(row.size() * column.size()) < samples);
+      }
     }
   }
-  return maximum ? best : sum / static_cast<double>(std::max<int64_t>(count, 1));
+};
+
+/// Mean of the samples of each bin, or the largest of the products that make them up (so the standard has it).
+template <class T>
+void pool_bins(const BoxTaps& box, const T* plane, bool maximum, T* y) {
+  size_t begin = 0;
+  for (size_t bin = 0; bin < box.ends.size(); begin = box.ends[bin++]) {
+    double result = 0;
+    const auto product = [&](size_t i) { return static_cast<double>(load(plane[box.taps[i].offset])) * box.taps[i].weight; };
+    if (maximum) {
+      if (!box.outside[bin] && begin < box.ends[bin]) result = product(begin);
+      for (size_t i = begin; i < box.ends[bin]; ++i) result = kernels::maximum(product(i), result);
+    } else {
+      for (size_t i = begin; i < box.ends[bin]; ++i) result += product(i);
+      result /= static_cast<double>(std::max<int64_t>(box.samples, 1));
+    }
+    y[bin] = kernels::cast<T>(result);
+  }
 }
 
 template <class T>
@@ -77,7 +106,7 @@ Fault run_align(const AlignRule& rule, Inputs in, Outputs out) {
     return "there are " + in[1].shape.str() + " boxes and " + in[2].shape.str() + " batch indices";
   if (x[2] * x[3] == 0 && out[0].elements() != 0) return "images of shape " + x.str() + " have nothing to align";
   BinSamples rows, columns;
-  T* next = out[0].as<T>();
+  BoxTaps taps;
   for (int64_t box = 0; box < y[0]; ++box) {
     const T* corners = in[1].as<const T>() + box * 4;  // x1, y1, x2, y2
     const auto corner = [&](size_t i) { return static_cast<double>(load(corners[i])) * rule.spatial_scale - (rule.half_pixel ? 0.5 : 0); };
@@ -85,13 +114,10 @@ Fault run_align(const AlignRule& rule, Inputs in, Outputs out) {
     if (Fault fault = columns.find(rule, corner(0), corner(2), x[3], y[3])) return fault;
     const int64_t image = index_at(in[2], box);
     if (image < 0 || image >= x[0]) return out_of_range(image, 0, x[0]);
-    for (int64_t c = 0; c < x[1]; ++c) {
-      const T* plane = in[0].as<const T>() + (image * x[1] + c) * x[2] * x[3];
-      for (size_t row = 0; row < rows.bins.size(); ++row) {
-        for (size_t column = 0; column < columns.bins.size(); ++column)
-          *next++ = kernels::cast<T>(pool_bin(plane, x[3], rows, columns, row, column, rule.maximum));
-      }
-    }
+    taps.find(rows, columns, x[3]);
+    for (int64_t c = 0; c < x[1]; ++c)
+      pool_bins(taps, in[0].as<const T>() + (image * x[1] + c) * x[2] * x[3], rule.maximum,
+                out[0].as<T>() + (box * x[1] + c) * y[2] * y[3]);
   }
   return kOk;
 }

@@ -7,26 +7,31 @@ namespace serin::kernels::ref {
 
 namespace {
 
-/// y[i, j, k] = x[i, index[i, j, k], k] for axis 1: the other axes of the indices may be shorter than those of x.
-template <class T>
+/// y[i, j, k] = x[i, index[i, j, k], k] for axis 1: the other axes of the indices may be shorter than those of x. Row by row of the indices.
+template <class T, class I>
 Fault run_elements(size_t axis, Inputs in, Outputs out) {
   const Shape& shape = in[1].shape;
-  Strides strides = row_major_strides(in[0].shape);
-  const int64_t step = strides[axis], size = in[0].shape[axis];
   for (size_t other = 0; other < shape.rank(); ++other) {
     if (other != axis && shape[other] > in[0].shape[other])
       return "indices of shape " + shape.str() + " reach over the data of shape " + in[0].shape.str();
   }
+  Strides strides = row_major_strides(in[0].shape);
+  const int64_t step = strides[axis], size = in[0].shape[axis], row = shape.back(), along = axis + 1 == shape.rank() ? 0 : 1;
   strides[axis] = 0;
-  const T* x = in[0].as<const T>();
-  T* y = out[0].as<T>();
+  Shape rows = shape;
+  rows[shape.rank() - 1] = 1;
   int64_t wrong = -1;
-  for_each<1>(shape, {strides}, [&](int64_t i, const auto& at) {
-    const int64_t index = resolve_index(index_at(in[1], i), size);
-    if (index < 0)
-      wrong = i;
-    else
-      y[i] = x[at[0] + index * step];
+  for_each<1>(rows, {strides}, [&](int64_t r, const auto& at) {
+    const I* index = in[1].as<const I>() + r * row;
+    const T* x = in[0].as<const T>() + at[0];
+    T* y = out[0].as<T>() + r * row;
+    for (int64_t i = 0; i < row; ++i) {
+      const int64_t place = index[i] < 0 ? index[i] + size : index[i];
+      if (place < 0 || place >= size)
+        wrong = r * row + i;
+      else
+        y[i] = x[i * along + place * step];
+    }
   });
   if (wrong >= 0) return out_of_range(index_at(in[1], wrong), axis, size);
   return kOk;
@@ -77,7 +82,9 @@ Prepared gather_elements(const GenericDesc& desc, std::string& why) {
   if (axis < 0 || desc.inputs[1].shape.rank() != desc.inputs[0].shape.rank())
     return refuse(why, "axis or rank of the indices does not fit");
   return for_moved(desc, why, [axis]<class T>(Element<T>) -> Prepared {
-    return make_kernel([axis](Stream&, Inputs in, Outputs out) -> Fault { return run_elements<T>(static_cast<size_t>(axis), in, out); });
+    return make_kernel([axis = static_cast<size_t>(axis)](Stream&, Inputs in, Outputs out) -> Fault {
+      return in[1].dtype == DType::kInt32 ? run_elements<T, int32_t>(axis, in, out) : run_elements<T, int64_t>(axis, in, out);
+    });
   });
 }
 

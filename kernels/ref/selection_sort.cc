@@ -1,5 +1,4 @@
 // selection_sort.cc: TopK. Among equals the one with the lower index comes first; NaN counts as larger than everything, as in NumPy's sort.
-// The values of a row are copied beside their indices first, so that the heap of the best k compares what lies side by side.
 
 #include <algorithm>
 #include <vector>
@@ -25,37 +24,60 @@ bool greater(C a, C b) {
   return a > b;
 }
 
-/// The best k of the entries, in order. A heap of k wins while k is small; a partition first where it is not.
-template <class C, class Before>
-void best_first(std::vector<Entry<C>>& entries, int64_t k, Before before) {
-  const auto end = entries.begin() + k;
-  if (k < static_cast<int64_t>(entries.size()) / 8) return std::partial_sort(entries.begin(), end, entries.end(), before);
-  if (end != entries.end()) std::nth_element(entries.begin(), end, entries.end(), before);
-  std::sort(entries.begin(), end, before);
+/// Whether a comes before b: it is better, or as good with a lower index.
+template <bool kLargest, class C>
+bool better(C a, C b) {
+  return kLargest ? greater(a, b) : greater(b, a);
+}
+template <bool kLargest, class C>
+bool before(const Entry<C>& a, const Entry<C>& b) {
+  if (better<kLargest>(a.value, b.value)) return true;
+  return !better<kLargest>(b.value, a.value) && a.index < b.index;
+}
+
+/// The best k of `size` elements `step` apart, in order, in `best`. While k is small they are a heap with the worst on top, which most elements do not
+/// beat; where k is not, all are partitioned.
+template <bool kLargest, class T, class C>
+void best_first(const T* x, int64_t size, int64_t step, int64_t k, std::vector<Entry<C>>& best) {
+  const auto order = before<kLargest, C>;
+  const bool few = k < size / 8;
+  best.clear();
+  for (int64_t i = 0; i < (few ? k : size); ++i) best.push_back({load(x[i * step]), i});
+  if (!few) {
+    if (k < size) std::nth_element(best.begin(), best.begin() + k, best.end(), order);
+    std::sort(best.begin(), best.begin() + k, order);
+    return;
+  }
+  if (k == 0) return;
+  std::make_heap(best.begin(), best.end(), order);
+  for (int64_t i = k; i < size; ++i) {
+    const C value = load(x[i * step]);
+    const C worst = best.front().value;
+    if (kLargest ? value <= worst : value >= worst) continue;  // most of them; a later one must be better, not as good
+    if (!better<kLargest>(value, worst)) continue;             // NaN
+    std::pop_heap(best.begin(), best.end(), order);
+    best.back() = {value, i};
+    std::push_heap(best.begin(), best.end(), order);
+  }
+  std::sort_heap(best.begin(), best.end(), order);
 }
 
 template <class T>
 Fault run(size_t axis, bool largest, Inputs in, Outputs out) {
-  using C = compute_t<T>;
   const AxisView x(in[0].shape, axis);
   if (in[1].elements() != 1) return "k has " + std::to_string(in[1].elements()) + " elements, it must be one number";
   const int64_t k = index_at(in[1], 0);
   if (k < 0 || k > x.size) return "k is " + std::to_string(k) + ", axis " + std::to_string(axis) + " has " + std::to_string(x.size);
   for (TensorView& y : out) y.shape[axis] = k;
 
-  const auto before = [largest](const Entry<C>& a, const Entry<C>& b) {
-    if (largest ? greater(a.value, b.value) : greater(b.value, a.value)) return true;
-    if (largest ? greater(b.value, a.value) : greater(a.value, b.value)) return false;
-    return a.index < b.index;
-  };
-  std::vector<Entry<C>> entries(static_cast<size_t>(x.size));
+  std::vector<Entry<compute_t<T>>> best;
   for (int64_t o = 0; o < x.outer; ++o) {
     for (int64_t j = 0; j < x.inner; ++j) {
-      for (int64_t i = 0; i < x.size; ++i) entries[static_cast<size_t>(i)] = {load(in[0].as<const T>()[x.at(o, i, j)]), i};
-      best_first(entries, k, before);
+      const T* row = in[0].as<const T>() + x.at(o, 0, j);
+      largest ? best_first<true>(row, x.size, x.inner, k, best) : best_first<false>(row, x.size, x.inner, k, best);
       for (int64_t i = 0; i < k; ++i) {
-        const int64_t at = (o * k + i) * x.inner + j, index = entries[static_cast<size_t>(i)].index;
-        out[0].as<T>()[at] = in[0].as<const T>()[x.at(o, index, j)];
+        const int64_t at = (o * k + i) * x.inner + j, index = best[static_cast<size_t>(i)].index;
+        out[0].as<T>()[at] = row[index * x.inner];
         if (out.size() > 1) out[1].as<int64_t>()[at] = index;
       }
     }

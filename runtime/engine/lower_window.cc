@@ -10,8 +10,11 @@ namespace serin::engine {
 
 namespace {
 
+/// The batch may be as large as the data says; what a window slides over may not.
 Result<graph::Window> window_of(Lowering& at, std::vector<int64_t> kernel) {
-  if (at.bounded(at.input(0))) return Lowering::refuse("slides over a tensor whose size depends on the data");
+  for (const BoundedDim& dim : at.tensor(at.input(0)).bounded) {
+    if (dim.axis != 0) return Lowering::refuse("slides over a tensor whose size depends on the data");
+  }
   const graph::Dims dims = graph::dims_of(at.shape(at.input(0)));
   return graph::resolve_window(at.node(), std::span(dims).subspan(2), std::move(kernel));
 }

@@ -1,4 +1,4 @@
-// image.h: the loops of image operators, compiled once for each instruction set, as a table of plain functions; the border that simd.h describes.
+// image.h: the loops of image operators and of those that move elements, compiled once for each instruction set, as a table of plain functions; the border that simd.h describes.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,15 @@ struct ImageLoops {
   void (*resample_row)(const float* x, const int32_t* index, const float* weight, int64_t count, float* y, int64_t n);
   /// y[i] = sum over k < count of weight[k] * rows[k][i].
   void (*mix_rows)(const float* const* rows, const float* weight, int64_t count, float* y, int64_t n);
-  /// y[i * stride] += x[i]; stride 1 or 2 fast.
-  void (*add_strided)(const float* x, float* y, int64_t stride, int64_t n);
+  /// y[i] += x[i].
+  void (*add)(const float* x, float* y, int64_t n);
+  /// y[i * parts + part] = x[part][i] for i < n: rows that lie side by side, `x_row` apart, become one.
+  void (*interleave)(const float* x, int64_t x_row, int64_t parts, float* y, int64_t n);
+  /// y[i * times + k] = x[i] for k < times, i < n.
+  void (*repeat)(const float* x, int64_t times, float* y, int64_t n);
+  /// y[i] = condition[i * c_step] ? a[i * a_step] : b[i * b_step]; steps are 0 or 1, elements have four bytes.
+  void (*select)(const bool* condition, int64_t c_step, const float* a, int64_t a_step, const float* b, int64_t b_step, float* y,
+                 int64_t n);
   /// y[i * y_row + j] = x[i + j * x_row] for i < rows, j < columns: four bytes an element.
   void (*transpose)(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t rows, int64_t columns);
 };

@@ -38,14 +38,63 @@ void mix_rows(const float* const* rows, const float* weight, int64_t count, floa
 }
 
 template <class V>
-void add_strided(const float* x, float* y, int64_t stride, int64_t n) {
-  if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) y[i] += x[i];
-  } else if (stride == 2) {
-    for (int64_t i = 0; i < n; ++i) y[2 * i] += x[i];
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[stride * i] += x[i];
+void add(const float* x, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+template <class V>
+void interleave(const float* x, int64_t x_row, int64_t parts, float* y, int64_t n) {
+  if (parts == 2) {
+    const float* odd = x + x_row;
+    for (int64_t i = 0; i < n; ++i) y[2 * i] = x[i], y[2 * i + 1] = odd[i];
+    return;
   }
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t part = 0; part < parts; ++part) y[i * parts + part] = x[part * x_row + i];
+  }
+}
+
+template <class V>
+void repeat(const float* x, int64_t times, float* y, int64_t n) {
+  if (times == 2) {
+    for (int64_t i = 0; i < n; ++i) y[2 * i] = y[2 * i + 1] = x[i];
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < times; ++k) y[i * times + k] = x[i];
+  }
+}
+
+/// Bits are moved, not numbers: a NaN keeps its payload.
+template <bool kA, bool kB>
+void select_steps(const bool* condition, const int32_t* a, const int32_t* b, int32_t* y, int64_t n) {
+  const auto* set = reinterpret_cast<const uint8_t*>(condition);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t mask = -static_cast<int32_t>(set[i]);
+    y[i] = (a[kA ? i : 0] & mask) | (b[kB ? i : 0] & ~mask);
+  }
+}
+
+template <class V>
+void select(const bool* condition, int64_t c_step, const float* a, int64_t a_step, const float* b, int64_t b_step, float* y, int64_t n) {
+  const auto* from_a = reinterpret_cast<const int32_t*>(a);
+  const auto* from_b = reinterpret_cast<const int32_t*>(b);
+  auto* to = reinterpret_cast<int32_t*>(y);
+  if (c_step == 0) {
+    const int32_t* from = *condition ? from_a : from_b;
+    const int64_t step = *condition ? a_step : b_step;
+    if (step == 1) {
+      for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = *from;
+    }
+    return;
+  }
+  if (a_step == 1 && b_step == 1) return select_steps<true, true>(condition, from_a, from_b, to, n);
+  if (a_step == 1) return select_steps<true, false>(condition, from_a, from_b, to, n);
+  if (b_step == 1) return select_steps<false, true>(condition, from_a, from_b, to, n);
+  select_steps<false, false>(condition, from_a, from_b, to, n);
 }
 
 /// A block of kBlock x kBlock is read by rows of x, kept in registers and written by rows of y.
@@ -53,7 +102,6 @@ template <class V>
 void transpose(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t rows, int64_t columns) {
   constexpr int64_t kBlock = 8;
   typedef float Row __attribute__((vector_size(32)));
-  typedef int32_t Pick __attribute__((vector_size(32)));
   int64_t i = 0;
   for (; i + kBlock <= rows; i += kBlock) {
     int64_t j = 0;
@@ -62,16 +110,16 @@ void transpose(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t r
       for (int64_t k = 0; k < kBlock; ++k) __builtin_memcpy(&a[k], x + i + (j + k) * x_row, sizeof(Row));
       // Three rounds of interleaving neighbours 4, 2 and 1 apart transpose eight rows of eight.
       for (int k = 0; k < 4; ++k) {
-        b[2 * k] = __builtin_shuffle(a[k], a[k + 4], Pick{0, 8, 1, 9, 2, 10, 3, 11});
-        b[2 * k + 1] = __builtin_shuffle(a[k], a[k + 4], Pick{4, 12, 5, 13, 6, 14, 7, 15});
+        b[2 * k] = __builtin_shufflevector(a[k], a[k + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        b[2 * k + 1] = __builtin_shufflevector(a[k], a[k + 4], 4, 12, 5, 13, 6, 14, 7, 15);
       }
       for (int k = 0; k < 4; ++k) {
-        a[2 * k] = __builtin_shuffle(b[k], b[k + 4], Pick{0, 8, 1, 9, 2, 10, 3, 11});
-        a[2 * k + 1] = __builtin_shuffle(b[k], b[k + 4], Pick{4, 12, 5, 13, 6, 14, 7, 15});
+        a[2 * k] = __builtin_shufflevector(b[k], b[k + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        a[2 * k + 1] = __builtin_shufflevector(b[k], b[k + 4], 4, 12, 5, 13, 6, 14, 7, 15);
       }
       for (int k = 0; k < 4; ++k) {
-        b[2 * k] = __builtin_shuffle(a[k], a[k + 4], Pick{0, 8, 1, 9, 2, 10, 3, 11});
-        b[2 * k + 1] = __builtin_shuffle(a[k], a[k + 4], Pick{4, 12, 5, 13, 6, 14, 7, 15});
+        b[2 * k] = __builtin_shufflevector(a[k], a[k + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        b[2 * k + 1] = __builtin_shufflevector(a[k], a[k + 4], 4, 12, 5, 13, 6, 14, 7, 15);
       }
       for (int64_t k = 0; k < kBlock; ++k) __builtin_memcpy(y + (i + k) * y_row + j, &b[k], sizeof(Row));
     }
@@ -86,7 +134,13 @@ void transpose(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t r
 
 template <class V>
 constexpr ImageLoops image_loops() {
-  return {.resample_row = &resample_row<V>, .mix_rows = &mix_rows<V>, .add_strided = &add_strided<V>, .transpose = &transpose<V>};
+  return {.resample_row = &resample_row<V>,
+          .mix_rows = &mix_rows<V>,
+          .add = &add<V>,
+          .interleave = &interleave<V>,
+          .repeat = &repeat<V>,
+          .select = &select<V>,
+          .transpose = &transpose<V>};
 }
 
 }  // namespace serin::kernels::cpu
