@@ -104,9 +104,9 @@ class WinogradKernel final : public Kernel {
     std::vector<double> u(static_cast<size_t>(positions_));
     for (int64_t first = 0; first < g.y_blocks(); first += loops_.max_blocks) {
       const int64_t filters = std::min<int64_t>(loops_.max_blocks, g.y_blocks() - first) * g.b;
-      for (int64_t i = 0; i < filters; ++i) {
-        const int64_t filter = first * g.b + i;
-        for (int64_t c = 0; c < g.c; ++c) {
+      for (int64_t c = 0; c < g.c; ++c) {
+        for (int64_t i = 0; i < filters; ++i) {
+          const int64_t filter = first * g.b + i;
           std::fill(u.begin(), u.end(), 0.);
           if (filter < g.m) transform_filter(transform_.m, weight + (filter * g.c + c) * 9, u.data());
           for (int64_t p = 0; p < positions_; ++p) to[(p * g.c + c) * filters + i] = static_cast<float>(u[static_cast<size_t>(p)]);
