@@ -124,9 +124,8 @@ Result<std::vector<Value>> ControlFlow::run_loop(std::vector<Value> operands) {
   Scanned scanned(results - carried, max_bytes());
   for (int64_t turn = 0; turn < trips && go_on; ++turn) {
     SERIN_CHECK(check_cancelled());
-    std::vector<Value> inputs = operands;
-    inputs[0] = scalar(turn);
-    inputs[1] = scalar(true);
+    std::vector<Value> inputs{scalar(turn), scalar(true)};
+    for (size_t i = 2; i < operands.size(); ++i) inputs.push_back(i < 2 + carried ? std::move(operands[i]) : operands[i]);
     SERIN_TRY(std::vector<Value> made, run_body(0, std::move(inputs)));
     SERIN_TRY(go_on, flag(made[0], "condition of the next turn"));
     for (size_t i = 0; i < carried; ++i) operands[2 + i] = std::move(made[1 + i]);

@@ -20,7 +20,7 @@ using graph::ConstantPtr;
 using graph::kNone;
 
 constexpr size_t kMostSuccessors = 16;  // of one stage
-constexpr size_t kMostStages = 512;     // of one block: beyond, everything is forgotten before the next run
+constexpr size_t kMostStages = 512;     // of one block, or twice its nodes: beyond, everything is forgotten before the next run
 constexpr int64_t kSmall = static_cast<int64_t>(graph::kMaxShapeValues);
 
 std::string label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
@@ -62,7 +62,7 @@ Result<std::vector<Value>> Interpreter::run_block(std::vector<Value> inputs) {
   const graph::Graph& graph = block_->graph;
   if (inputs.size() != graph.inputs().size())
     return Error{Code::kInvalidArgument, fmt::format("{} inputs are needed, {} are given", graph.inputs().size(), inputs.size())};
-  if (stages_ > kMostStages) {
+  if (stages_ > std::max(kMostStages, 2 * block_->order.size())) {
     start_.next.clear();
     stages_ = 0;
   }

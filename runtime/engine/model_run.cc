@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "runtime/engine/describe_stages.h"
@@ -36,6 +37,20 @@ bool fits(const TensorInfo& info, const graph::Constant& tensor) {
   return true;
 }
 
+/// Sizes are limited one by one; what they add up to may still be more than there is. Nothing where that happened: the interpreter has been
+/// left in the middle of something.
+std::optional<Result<std::vector<Value>>> run_guarded(Interpreter& interpreter, std::span<const Value> inputs,
+                                                      const std::atomic<bool>* cancelled) try {
+  return interpreter.run(inputs, cancelled);
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
+}
+
+bool holds_tensors(const Value& value) {
+  if (value.is_tensor()) return value.tensor != nullptr;
+  return std::ranges::all_of(value.elements, holds_tensors);
+}
+
 /// As the model declares it. What an optional input is given may also be what it holds.
 Result<Value> checked(const TensorInfo& info, const Value& given) {
   const auto refuse = [&] {
@@ -44,7 +59,7 @@ Result<Value> checked(const TensorInfo& info, const Value& given) {
   };
   Value value = is_optional(info.kind) && given.kind != graph::ValueKind::kOptional ? Value::optional(given) : given;
   if (value.kind != given_kind(info.kind)) return refuse();
-  if (value.is_tensor() && (!value.tensor || !fits(info, *value.tensor))) return refuse();
+  if (!holds_tensors(value) || (value.is_tensor() && !fits(info, *value.tensor))) return refuse();
   const bool typed = value.dtype != DType::kUndefined && info.dtype != DType::kUndefined;
   if (typed && value.dtype != info.dtype) return refuse();
   return value;
@@ -124,10 +139,11 @@ Result<std::vector<Value>> Model::run_interpreted(std::span<const Value> inputs,
     }
   }
   if (!interpreter) interpreter = std::make_unique<Interpreter>(state_->block, state_->plan_context());
-  auto results = interpreter->run(inputs, cancelled);
+  auto results = run_guarded(*interpreter, inputs, cancelled);
+  if (!results) return Error{Code::kTooLarge, "there is not enough memory for the sizes of this request"};
   const std::lock_guard lock(state_->mutex);
   if (state_->idle_interpreters.size() < kMostIdle) state_->idle_interpreters.push_back(std::move(interpreter));
-  return results;
+  return *std::move(results);
 }
 
 }  // namespace serin::engine

@@ -16,7 +16,7 @@
 #include "runtime/base/result.h"
 #include "runtime/engine/block.h"
 #include "runtime/engine/plan.h"
-#include "runtime/engine/runner.h"
+#include "runtime/engine/region.h"
 #include "runtime/engine/solo.h"
 #include "runtime/engine/value.h"
 #include "runtime/graph/ops/infer.h"
@@ -33,14 +33,6 @@ struct Fact {
   bool holds(const Value& value) const;
 };
 Fact fact_of(const Value& value, bool with_contents);
-
-/// Nodes that run as one plan.
-struct Region {
-  std::shared_ptr<const Plan> plan;
-  std::vector<graph::ValueId> inputs, outputs;
-  std::unique_ptr<Runner> runner;
-  const std::byte* arena = nullptr;  ///< that `runner` is bound to
-};
 
 /// A node that runs by itself.
 struct Single {

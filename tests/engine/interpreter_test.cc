@@ -412,6 +412,23 @@ TEST(Strings, ArithmeticOnThemIsRefusedAtLoad) {
   EXPECT_THAT(test::refusal_of("x: str[2]\ny = Add(x, x)\nreturn y\n"), HasSubstr("'y' (Add): no kernel computes it on strings"));
 }
 
+TEST(Strings, AndSequencesNeedNoStagesOfTheirOwn) {
+  const auto model = model_of(R"(
+    x: str[2]
+    a = SequenceConstruct(x, x)
+    b = SequenceInsert(a, x)
+    c = ConcatFromSequence(b, axis=0)
+    d = SequenceErase(b)
+    n = SequenceLength(d)
+    y = Transpose(c)
+    return y, n
+  )");
+  const auto results = run(*model, {strings(Shape{2}, {"p", "q"})});
+  EXPECT_EQ(shape_of(results.at(0)), "[6]");
+  EXPECT_THAT(elements<int64_t>(results.at(1)), ElementsAre(2));
+  EXPECT_EQ(count(model->describe_last_run(), "stage"), 1) << model->describe_last_run();
+}
+
 // ---- empty tensors ----
 
 TEST(Empty, DimensionsOfZeroGoThroughPlans) {

@@ -46,6 +46,17 @@ TEST(OipDecode, FlatAndNestedDataAreTheSame) {
   EXPECT_THAT(floats(input("[[1,2.5],[-3,4e2]]", "[2,2]")), ElementsAre(1, 2.5, -3, 400));
 }
 
+TEST(OipDecode, StringsAndAnyNumberOfDimensions) {
+  const Signature texts = {"model 't' version 1", {{"x", DType::kString, {}, false}}, {{"y", DType::kString, {}, false}}};
+  const auto request =
+      decode_infer_request(input(R"([["a","b"],["","\u00e4 long one that is not held in place"]])", "[2,2]", "BYTES"), texts, nullptr);
+  ASSERT_TRUE(request) << request.error().message;
+  const auto x = request->inputs[0].span<const std::string>();
+  EXPECT_THAT(std::vector<std::string>(x.begin(), x.end()), ElementsAre("a", "b", "", "\xc3\xa4 long one that is not held in place"));
+  EXPECT_THAT(refused(input("[1]", "[1]", "BYTES"), texts).message, HasSubstr("input 'x': element 0 is 1, which is not a BYTES"));
+  EXPECT_THAT(refused(input("[]", "[1,1,1,1,1,1,1,1,1,1,1,1,1]", "BYTES"), texts).message, HasSubstr("too many dimensions"));
+}
+
 TEST(OipDecode, InputsComeInTheModelsOrderAndOutputsInTheClients) {
   std::string field;
   const auto request = decode_infer_request(R"({"id":"a","parameters":{"timeout":1500},"outputs":[{"name":"z"},{"name":"y"}],"inputs":[

@@ -27,6 +27,15 @@ TEST(OipEncode, AResponseReadsBackToTheSameNumbers) {
   EXPECT_TRUE((*outputs)[0].finite);
 }
 
+TEST(OipEncode, StringsThatAreNotUtf8DoNotSpoilTheAnswer) {
+  std::string y[] = {"plain \"quoted\"", "\xc3\xa4", "\xff\x01"};
+  const std::string text = encode_infer_response({"m", "1", "", {{"y", {DType::kString, {3}, y}}}});
+  EXPECT_NE(text.find(R"("datatype":"BYTES","shape":[3],"data":["plain \"quoted\"",")"
+                      "\xc3\xa4\",\"\xc3\xbf\\u0001\"]"),
+            std::string::npos)
+      << text;
+}
+
 TEST(OipEncode, NonFiniteAnswersAreBareTokensAndAreSeen) {
   float y[] = {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   const std::string text = encode_infer_response({"NaN", "1", "", {{"y", {DType::kFloat32, {3}, y}}}});

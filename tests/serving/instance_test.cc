@@ -1,0 +1,92 @@
+// A model that has no plan behind the server: what a run sizes itself, strings, and results that outlive the request.
+
+#include "runtime/serving/instance.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace serin::serving {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const kernels::Backend& backend() {
+  static const auto cpu = kernels::make_cpu_backend({.onednn_path = "none"});
+  return *cpu;
+}
+
+std::shared_ptr<engine::Model> model_of(std::string_view text) {
+  auto graph = graph::parse(text);
+  EXPECT_TRUE(graph) << graph.error().message;
+  auto model = engine::Model::from_graph(std::move(*graph), backend(), {});
+  EXPECT_TRUE(model) << model.error().message;
+  return *model;
+}
+
+std::shared_ptr<Job> job_of(const std::vector<float>& x) {
+  auto job = std::make_shared<Job>();
+  job->memory = AlignedBuffer(x.size() * sizeof(float) + 1);
+  std::memcpy(job->memory.data(), x.data(), x.size() * sizeof(float));
+  job->inputs.push_back({DType::kFloat32, Shape{static_cast<int64_t>(x.size())}, job->memory.data()});
+  return job;
+}
+
+TEST(Instance, ResultsHaveTheSizesThatTheRunGaveThem) {
+  const auto model = model_of("x: f32[n]\nr = Reshape(x, i64{-1,1})\np = NonZero(r)\nt = Transpose(p)\nreturn t\n");
+  ASSERT_FALSE(model->planned());
+  Instance instance(model, 1);
+  for (const auto& [x, rows] : {std::pair(std::vector<float>{0, 1, 2}, int64_t{2}), {{0, 0}, 0}, {{5, 0, 5, 5}, 3}}) {
+    const std::shared_ptr<Job> jobs[] = {job_of(x)};
+    const auto ran = instance.run(jobs);
+    ASSERT_TRUE(ran.status) << ran.status.error().message;
+    EXPECT_EQ(ran.outputs.at(0).tensors.at(0).shape, (Shape{rows, 2}));
+    EXPECT_EQ(ran.bucket_rows, 1);
+  }
+}
+
+TEST(Instance, AResultThatIsAViewOfTheRequestKeepsIt) {
+  const auto model = model_of("x: f32[n]\ns: i64[r]\ny = Reshape(x, s)\nreturn y\n");
+  Instance instance(model, 1);
+  auto job = job_of({1, 2, 3, 4});
+  std::vector<int64_t> target = {2, 2};
+  job->inputs.push_back({DType::kInt64, Shape{2}, target.data()});
+  Instance::RunResult ran;
+  {
+    const std::shared_ptr<Job> jobs[] = {std::move(job)};
+    ran = instance.run(jobs);
+  }
+  ASSERT_TRUE(ran.status) << ran.status.error().message;
+  const auto y = ran.outputs.at(0).tensors.at(0).span<const float>();
+  EXPECT_THAT(std::vector<float>(y.begin(), y.end()), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Instance, StringsGoInAndOut) {
+  const auto model = model_of("x: str[a,b]\nt = Transpose(x)\nreturn t\n");
+  Instance instance(model, 1);
+  auto job = std::make_shared<Job>();
+  job->texts = {{"a", "b", "c", "a string that is too long to be held in place"}};
+  job->inputs.push_back({DType::kString, Shape{2, 2}, job->texts[0].data()});
+  const std::shared_ptr<Job> jobs[] = {std::move(job)};
+  const auto ran = instance.run(jobs);
+  ASSERT_TRUE(ran.status) << ran.status.error().message;
+  const auto t = ran.outputs.at(0).tensors.at(0).span<const std::string>();
+  EXPECT_THAT(std::vector<std::string>(t.begin(), t.end()), ElementsAre("a", "c", "b", "a string that is too long to be held in place"));
+}
+
+TEST(Instance, WhatTheRunRefusesIsTheClients) {
+  const auto model = model_of("x: f32[n]\ns: i64[r]\ny = Reshape(x, s)\nreturn y\n");
+  Instance instance(model, 1);
+  auto job = job_of({1, 2, 3});
+  std::vector<int64_t> target = {2, 2};
+  job->inputs.push_back({DType::kInt64, Shape{2}, target.data()});
+  const std::shared_ptr<Job> jobs[] = {std::move(job)};
+  const auto ran = instance.run(jobs);
+  ASSERT_FALSE(ran.status);
+  EXPECT_EQ(ran.status.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(ran.status.error().message, HasSubstr("cannot reshape [3] to [2,2]"));
+}
+
+}  // namespace
+}  // namespace serin::serving
