@@ -34,7 +34,8 @@ constexpr OperatorRow kNormOperators[] = {
     {"Hardmax", 1, 1, 1, 1, import_softmax, Op::kHardmax},
     {"InstanceNormalization", 1, 3, 3, 1, import_instance_normalization, Op::kInstanceNormalization, "epsilon"},
     {"LRN", 1, 1, 1, 1, import_plain, Op::kLRN, "alpha beta bias size"},
-    {"LayerNormalization", 17, 2, 3, 3, import_layer_normalization, Op::kLayerNormalization},
+    // Of opset 17; ONNX Runtime's optimiser writes it into older files, too.
+    {"LayerNormalization", 1, 2, 3, 3, import_layer_normalization, Op::kLayerNormalization},
     {"LpNormalization", 1, 1, 1, 1, import_plain, Op::kLpNormalization, "axis p"},
     {"MeanVarianceNormalization", 9, 1, 1, 1, import_plain, Op::kMeanVarianceNormalization, "axes"},
     {"NegativeLogLikelihoodLoss", 12, 2, 3, 1, import_plain, Op::kNegativeLogLikelihoodLoss, "ignore_index reduction"},

@@ -192,7 +192,12 @@ Dim product(const Dims& dims, size_t begin, size_t end) {
   return result;
 }
 
-Dim min(const Dim& a, const Dim& b) { return a + b - max(a, b); }
+Dim min(const Dim& a, const Dim& b) {
+  constexpr int64_t kBeyond = int64_t{1} << 62;  // "all of them": no size, and the sum below would saturate
+  if (b.value().value_or(0) >= kBeyond) return a;
+  if (a.value().value_or(0) >= kBeyond) return b;
+  return a + b - max(a, b);
+}
 
 Dim ceil_div(const Dim& a, const Dim& b) { return floor_div(a + b - Dim(1), b); }
 
