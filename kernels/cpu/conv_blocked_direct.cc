@@ -8,6 +8,8 @@
 // A plain x (an image of few channels) is first copied with its padding as [h, w, c]: a row of cells is then one run of kernel_w * c floats.
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "kernels/cpu/conv_blocked.h"
@@ -32,10 +34,30 @@ struct Tile {
   int64_t weight;  // offset in the packed weights
 };
 
+/// The cells of the window through which any output sees the image. Widely dilated windows over small images (DeepLab's) see it through few.
+std::vector<int64_t> cells_that_see(const BlockedConv& conv) {
+  const auto sees = [](int64_t outputs, int64_t stride, int64_t shift, int64_t size) {
+    for (int64_t o = 0; o < outputs; ++o) {
+      if (o * stride + shift >= 0 && o * stride + shift < size) return true;
+    }
+    return false;
+  };
+  std::vector<int64_t> cells;
+  for (int64_t cell = 0; cell < conv.cells(); ++cell) {
+    const int64_t down = cell / conv.kernel_w * conv.dilation_h - conv.pad_h, across = cell % conv.kernel_w * conv.dilation_w - conv.pad_w;
+    if (sees(conv.oh, conv.stride_h, down, conv.h) && sees(conv.ow, conv.stride_w, across, conv.w)) cells.push_back(cell);
+  }
+  if (cells.empty() || conv.plain_x) {
+    cells.resize(static_cast<size_t>(conv.cells()));
+    std::iota(cells.begin(), cells.end(), int64_t{0});
+  }
+  return cells;
+}
+
 /// As even as can be: five blocks are three and two.
-std::vector<Tile> cut(const BlockedConv& conv, int64_t max_blocks) {
+std::vector<Tile> cut(const BlockedConv& conv, int64_t cells, int64_t max_blocks) {
   std::vector<Tile> tiles;
-  const int64_t blocks = conv.y_blocks() / conv.group, k = conv.c / conv.group * conv.cells();
+  const int64_t blocks = conv.y_blocks() / conv.group, k = conv.c / conv.group * cells;
   const int64_t count = (blocks + max_blocks - 1) / max_blocks;
   int64_t weight = 0;
   for (int64_t group = 0; group < conv.group; ++group) {
@@ -50,18 +72,18 @@ std::vector<Tile> cut(const BlockedConv& conv, int64_t max_blocks) {
 }
 
 /// weight [m, c / group, cells] in the order of the tiles; each is [c in blocks, cells, c of the block, filters], or [cells, c, filters] for a plain x.
-void pack(const BlockedConv& conv, const std::vector<Tile>& tiles, const float* weight, float* to) {
-  const int64_t channels = conv.c / conv.group, cells = conv.cells(), block = conv.plain_x ? channels : conv.b;
+void pack(const BlockedConv& conv, const std::vector<int64_t>& cells, const std::vector<Tile>& tiles, const float* weight, float* to) {
+  const int64_t channels = conv.c / conv.group, block = conv.plain_x ? channels : conv.b;
   for (const Tile& tile : tiles) {
     const int64_t first = tile.block * conv.b, filters = tile.blocks * conv.b;
     const auto line = [&](int64_t channel, int64_t cell) {
       for (int64_t i = 0; i < filters; ++i) {
         const int64_t filter = first + i;
-        *to++ = filter < conv.m ? weight[(filter * channels + channel) * cells + cell] : 0.f;
+        *to++ = filter < conv.m ? weight[(filter * channels + channel) * conv.cells() + cell] : 0.f;
       }
     };
     for (int64_t c = 0; c < channels; c += block) {
-      for (int64_t cell = 0; cell < cells; ++cell) {
+      for (const int64_t cell : cells) {
         for (int64_t channel = c; channel < std::min(channels, c + block); ++channel) line(channel, cell);
       }
     }
@@ -74,13 +96,18 @@ class DirectKernel final : public Kernel {
       : loops_(*simd.blocked),
         conv_(conv),
         activation_(simd, conv.epilogue),
-        tiles_(cut(conv, simd.blocked->max_blocks)),
+        cells_(cells_that_see(conv)),
+        tiles_(cut(conv, static_cast<int64_t>(cells_.size()), simd.blocked->max_blocks)),
         bias_(packed_bias(context, desc, conv)) {
-    const int64_t size = conv.y_blocks() * conv.b * (conv.c / conv.group) * conv.cells();
-    const std::string layout = (conv.plain_x ? "image_b" : "direct_b") + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks) +
-                               "_" + std::to_string(conv.group);
+    const int64_t size = conv.y_blocks() * conv.b * (conv.c / conv.group) * static_cast<int64_t>(cells_.size());
+    std::string layout = (conv.plain_x ? "image_b" : "direct_b") + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks) + "_" +
+                         std::to_string(conv.group);
+    if (static_cast<int64_t>(cells_.size()) != conv.cells()) {
+      for (const int64_t cell : cells_) layout += "," + std::to_string(cell);
+    }
     fetch_ahead_ = size > kWarmFloats;
-    weight_ = packed(context, desc.inputs[1], layout, size, [&](const float* weight, float* to) { pack(conv, tiles_, weight, to); });
+    weight_ =
+        packed(context, desc.inputs[1], layout, size, [&](const float* weight, float* to) { pack(conv, cells_, tiles_, weight, to); });
     share_out(context.threads);
   }
 
@@ -122,7 +149,7 @@ class DirectKernel final : public Kernel {
   int64_t padded_h() const { return (conv_.oh - 1) * conv_.stride_h + (conv_.kernel_h - 1) * conv_.dilation_h + 1; }
   int64_t image_floats() const { return conv_.plain_x ? (padded_h() * padded_w() * conv_.c + 15) / 16 * 16 : 0; }
   /// For a plain x a row of cells is one.
-  int64_t cells() const { return conv_.plain_x ? conv_.kernel_h : conv_.cells(); }
+  int64_t cells() const { return conv_.plain_x ? conv_.kernel_h : static_cast<int64_t>(cells_.size()); }
   bool has_border() const {
     const BlockedConv& g = conv_;
     const auto inside = [](int64_t outputs, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad, int64_t size) {
@@ -181,13 +208,11 @@ class DirectKernel final : public Kernel {
     for (int64_t p = 0; p < count; ++p) {
       int64_t* to = index + p / loops_.tile * cells() * loops_.tile + p % loops_.tile;
       const int64_t top = (first + p) / g.ow * g.stride_h - g.pad_h, left = (first + p) % g.ow * g.stride_w - g.pad_w;
-      for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
-        const int64_t ih = top + kh * g.dilation_h;
-        for (int64_t kw = 0; kw < g.kernel_w; ++kw, to += loops_.tile) {
-          const int64_t iw = left + kw * g.dilation_w;
-          const bool inside = ih >= 0 && ih < g.h && iw >= 0 && iw < g.w;
-          *to = inside ? (ih * g.w + iw) * g.b : kOutside;
-        }
+      for (const int64_t cell : cells_) {
+        const int64_t ih = top + cell / g.kernel_w * g.dilation_h, iw = left + cell % g.kernel_w * g.dilation_w;
+        const bool inside = ih >= 0 && ih < g.h && iw >= 0 && iw < g.w;
+        *to = inside ? (ih * g.w + iw) * g.b : kOutside;
+        to += loops_.tile;
       }
     }
     piece.offsets = index;
@@ -226,7 +251,7 @@ class DirectKernel final : public Kernel {
   void sum_blocks(const float* x, int64_t first, WindowPiece& windows) const {
     const BlockedConv& g = conv_;
     const int64_t channels = g.c / g.group, plane = g.h * g.w * g.b, blocks = (channels + g.b - 1) / g.b;
-    const int64_t depth = std::max<int64_t>(1, kPieceDepth / (g.b * g.cells()));  // blocks of a piece
+    const int64_t depth = std::max<int64_t>(1, kPieceDepth / (g.b * cells()));  // blocks of a piece
     for (int64_t block = 0; block < blocks; block += depth) {
       const int64_t count = std::min(depth, blocks - block);
       const int64_t end = std::min(channels, (block + count) * g.b);
@@ -239,13 +264,14 @@ class DirectKernel final : public Kernel {
         windows.run = g.b, windows.last_run = end - (block + count - 1) * g.b;
         loops_.window(windows);
       }
-      windows.to.weight += (end - block * g.b) * g.cells() * windows.to.blocks * g.b;
+      windows.to.weight += (end - block * g.b) * cells() * windows.to.blocks * g.b;
     }
   }
 
   const BlockedLoops& loops_;
   const BlockedConv conv_;
   const BlockedActivation activation_;
+  const std::vector<int64_t> cells_;  // that see anything
   const std::vector<Tile> tiles_;
   PackedBuffer weight_, bias_;
   int64_t chunk_ = 0, chunks_ = 0;  // of pixels
