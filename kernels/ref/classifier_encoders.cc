@@ -99,27 +99,30 @@ std::vector<T> values_of(const Attributes& attributes, const std::string& prefix
   return values;
 }
 
+template <class S, class D>
+Prepared encode_labels(const GenericDesc& desc, std::string& why) {
+  const bool reversed = desc.attributes.integer("two_way", 0) != 0 && desc.inputs[0].dtype != DType::kString;
+  KeyIndex index;
+  for (const auto& key : attribute_values<S>(desc.attributes, reversed ? "values" : "keys")) index.add(key);
+  std::vector<D> results = values_of<D>(desc.attributes, reversed ? "keys" : "values");
+  if (results.size() != index.size() + 1)
+    return refuse(why, "has " + std::to_string(index.size()) + " keys and " + std::to_string(results.size() - 1) + " values");
+  return make_kernel([index = std::move(index), results = std::move(results)](Stream&, Inputs in, Outputs out) -> Fault {
+    const auto x = in[0].span<const S>();
+    for (size_t i = 0; i < x.size(); ++i) out[0].as<D>()[i] = results[index.find(key_of(x[i])).value_or(results.size() - 1)];
+    return kOk;
+  });
+}
+
 }  // namespace
 
 Prepared label_encoder(const GenericDesc& desc, std::string& why) {
-  const bool reversed = desc.attributes.integer("two_way", 0) != 0 && desc.inputs[0].dtype != DType::kString;
-  const std::string keys = reversed ? "values" : "keys", values = reversed ? "keys" : "values";
   return visit_label(desc.inputs[0].dtype, [&]<class S>(Element<S>) -> Prepared {
     return visit_label(desc.outputs[0].dtype, [&]<class D>(Element<D>) -> Prepared {
-      if constexpr (std::is_void_v<S> || std::is_void_v<D>) {
+      if constexpr (std::is_void_v<S> || std::is_void_v<D>)
         return refuse(why, "no labels of these types");
-      } else {
-        KeyIndex index;
-        for (const auto& key : attribute_values<S>(desc.attributes, keys)) index.add(key);
-        std::vector<D> results = values_of<D>(desc.attributes, values);
-        if (results.size() != index.size() + 1)
-          return refuse(why, "has " + std::to_string(index.size()) + " keys and " + std::to_string(results.size() - 1) + " values");
-        return make_kernel([index = std::move(index), results = std::move(results)](Stream&, Inputs in, Outputs out) -> Fault {
-          const auto x = in[0].span<const S>();
-          for (size_t i = 0; i < x.size(); ++i) out[0].as<D>()[i] = results[index.find(key_of(x[i])).value_or(results.size() - 1)];
-          return kOk;
-        });
-      }
+      else
+        return encode_labels<S, D>(desc, why);
     });
   });
 }

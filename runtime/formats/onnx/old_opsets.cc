@@ -122,8 +122,9 @@ NodeProto modern_attributes(const NodeProto& proto) {
 
 void modernise_operands(NodeImport& node) {
   const std::string_view op = node.proto().op_type;
-  if (std::ranges::find(kStretched, op) != kStretched.end()) align_second(node);
-  if (op == "PRelu" && node.rank(1).value_or(1) == 1) node.set_input(1, aligned_at(node, node.input(0), node.input(1), 1));
+  const bool two = node.input(0) != graph::kNone && node.input(1) != graph::kNone;  // their number is checked behind this
+  if (two && std::ranges::find(kStretched, op) != kStretched.end()) align_second(node);
+  if (two && op == "PRelu" && node.rank(1).value_or(1) == 1) node.set_input(1, aligned_at(node, node.input(0), node.input(1), 1));
   if (op == "Reshape" && node.input(1) == graph::kNone)
     if (const auto shape = node.integers("shape"))
       node.set_input(1, node.graph().graph().add_constant("shape", graph::make_constant(*shape)));
