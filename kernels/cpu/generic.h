@@ -10,4 +10,7 @@ Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext& context, st
 /// Celu, Mish, PRelu, Selu, Softsign.
 Prepared activations(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
+/// Binary on integers of 32 and 64 bits, on bool, and Pow: plain loops, the same for every instruction set.
+Prepared binary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+
 }  // namespace serin::kernels::cpu

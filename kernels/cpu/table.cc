@@ -70,7 +70,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   const VectorRows simd{isa};
   return {
       Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},                                                    // Unary
-      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), ref_row(ref::binary)},  // Binary
+      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), simd("binary_plain", cpu::binary_plain), ref_row(ref::binary)},  // Binary
       Rows{simd("select_32bit", cpu::select), ref_row(ref::select)},                                                                                  // Select
       Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                                           // Cast
       conv_rows(simd, onednn.conv),                                                                                // Conv

@@ -24,11 +24,11 @@ OpDesc f32_matmul(const float* weight, uint64_t id) {
 TEST(BackendTest, PrepareNamesTheRowAndWhoRefused) {
   PackedWeights weights;
   PrepareContext context{&weights};
-  const OpDesc sum_of_longs{Binary{BinaryFn::kAdd}, {{DType::kInt64, {2}}, {DType::kInt64, {2}}}, {{DType::kInt64, {2}}}};
-  const Prepared prepared = backend(Isa::kScalar).prepare(sum_of_longs, context);
+  const OpDesc sum_of_shorts{Binary{BinaryFn::kAdd}, {{DType::kInt16, {2}}, {DType::kInt16, {2}}}, {{DType::kInt16, {2}}}};
+  const Prepared prepared = backend(Isa::kScalar).prepare(sum_of_shorts, context);
   ASSERT_TRUE(prepared.kernel);
   EXPECT_EQ(prepared.name, "ref");
-  ASSERT_EQ(prepared.refusals.size(), 2u);
+  ASSERT_EQ(prepared.refusals.size(), 3u);
   EXPECT_EQ(prepared.refusals[1].kernel, "binary_f32_scalar");
   EXPECT_EQ(prepared.refusals[1].reason, "f32 only");
 }

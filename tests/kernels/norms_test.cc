@@ -69,6 +69,29 @@ TEST_P(Norms, PReluOfEachForm) {
   expect_agrees(one("PRelu", {}, {special_values({4, 9}), random_tensor({1}, 3)}));
 }
 
+TEST_P(Norms, BinaryOnIntegersAndBool) {
+  const std::pair<Shape, Shape> shapes[] = {{{3, 37}, {3, 37}}, {{3, 37}, {37}}, {{3, 1}, {1, 37}}, {{1}, {5, 9}}, {{0, 4}, {4}}};
+  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kBool}) {
+    for (const auto& [a, b] : shapes) {
+      for (int fn = 0; fn <= static_cast<int>(BinaryFn::kXor); ++fn) {
+        const auto op = static_cast<BinaryFn>(fn);
+        const bool logical = op >= BinaryFn::kAnd, answers_bool = logical || is_compare(op);
+        if (logical != (dtype == DType::kBool) || op == BinaryFn::kPow || op == BinaryFn::kFMod) continue;
+        const Shape y = a.elements() == 0 ? a : a.rank() < b.rank() || a == Shape{1} ? b : Shape{3, 37};
+        expect_agrees({.op = Binary{op},
+                       .inputs = {random_integers(dtype, a, 1), random_integers(dtype, b, 2)},
+                       .outputs = {{answers_bool ? DType::kBool : dtype, y}}});
+      }
+    }
+  }
+}
+
+TEST_P(Norms, PowersOfFloats) {
+  expect_agrees({.op = Binary{BinaryFn::kPow},
+                 .inputs = {special_values({5, 40}), random_tensor({40}, 1, 3.f)},
+                 .outputs = {{DType::kFloat32, {5, 40}}}});
+}
+
 INSTANTIATE_TEST_SUITE_P(On, Norms, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
