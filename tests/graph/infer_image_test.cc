@@ -41,6 +41,19 @@ TEST(InferImage, ResizeToSizes) {
   EXPECT_EQ(refusal("x: f32[4]\ny = Resize(x)\nreturn y"), "node 'y' (Resize): has neither scales nor sizes");
 }
 
+/// torch writes its pads innermost first; the exporter turns them around as a matrix of begins and ends.
+TEST(InferImage, PadsTurnedAroundAsAMatrix) {
+  EXPECT_EQ(output_type(R"(
+    x: f32[n,h,w]
+    m = Reshape(i64{0,1,2,3,0,0}, i64{3,2})
+    r = Slice(m, i64{-1}, i64{-9223372036854775807}, i64{0}, i64{-1})
+    t = Transpose(r, perm=[1,0])
+    p = Reshape(t, i64{-1})
+    y = Pad(x, p)
+    return y)"),
+            "f32[n,h + 5,w + 1]");
+}
+
 TEST(InferImage, ConvTranspose) {
   const auto of = [](std::string_view rest) {
     return output_type(fmt::format("x: f32[n,8,h,4]\ny = ConvTranspose(x, {})\nreturn y", rest));

@@ -71,6 +71,7 @@ void values_shape(Context& c);
 void values_size(Context& c);
 void values_gather(Context& c);
 void values_slice(Context& c);
+void values_transpose(Context& c);
 void values_concat(Context& c);
 void values_constant_of_shape(Context& c);
 void values_range(Context& c);

@@ -95,7 +95,7 @@ constexpr OpRules kCoreRules[] = {
     {Op::kSwish, infer_unary, nullptr},
     {Op::kTanh, infer_unary, nullptr},
     {Op::kTile, infer_tile, nullptr},
-    {Op::kTranspose, infer_transpose, nullptr},
+    {Op::kTranspose, infer_transpose, values_transpose},
     {Op::kUnsqueeze, infer_unsqueeze, values_copy},
     {Op::kWhere, infer_where, values_where},
     {Op::kXor, infer_logic, nullptr},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "runtime/graph/ops/families.h"
 
@@ -94,6 +95,26 @@ std::optional<Dims> broadcast_elements(Context& c, size_t operand, const Shape& 
   return wide;
 }
 
+/// Sets each element of the result to the operand's element at source(its index); nothing where that lies outside.
+template <class Source>
+void set_rearranged(Context& c, const Dims& data, const Shape& shape, Source source) {
+  const Shape to = result_shape(c);
+  if (to.rank() != shape.rank()) return;
+  Dims result;
+  std::vector<int64_t> index(to.rank());
+  for (int64_t i = 0; i < to.elements(); ++i) {
+    int64_t rest = i, position = 0;
+    for (size_t axis = to.rank(); axis-- > 0; rest /= to[axis]) index[axis] = rest % to[axis];
+    const std::vector<int64_t> from = source(index);
+    for (size_t axis = 0; axis < from.size(); ++axis) {
+      if (from[axis] < 0 || from[axis] >= shape[axis]) return;
+      position = position * shape[axis] + from[axis];
+    }
+    result.push_back(data[static_cast<size_t>(position)]);
+  }
+  c.set_elements(0, std::move(result));
+}
+
 }  // namespace
 
 void values_copy(Context& c) {
@@ -169,20 +190,46 @@ void values_gather(Context& c) {
   c.set_elements(0, std::move(result));
 }
 
+/// Exporters turn pads around as a matrix (Reshape, Slice with step -1, Transpose, Reshape), so that more than vectors hold shapes.
 void values_slice(Context& c) {
   const Dims* data = c.elements(0);
+  const auto shape = operand_shape(c, 0);
   const auto starts = c.known_list("starts", 1), steps = c.known_list("steps", 4);
-  if (!data || !c.dims(0) || c.dims(0)->size() != 1 || !starts || starts->size() != 1) return;
-  if (!steps && !c.absent("steps", 4)) return;
-  const auto size = static_cast<int64_t>(data->size());
-  if (size == 0) return;
-  const int64_t step = steps && !steps->empty() ? steps->front() : 1;
-  int64_t at = std::clamp((*starts)[0] < 0 ? (*starts)[0] + size : (*starts)[0], int64_t{0}, step > 0 ? size : size - 1);
-  Dims result;
-  const int64_t count = result_shape(c)[0];  // counted by infer_slice: every position below is inside
-  for (int64_t i = 0; i < count && at >= 0 && at < size; ++i, at += i < count ? step : 0)
-    result.push_back((*data)[static_cast<size_t>(at)]);
-  if (static_cast<int64_t>(result.size()) == count) c.set_elements(0, std::move(result));
+  auto axes = c.known_list("axes", 3);
+  if (!data || !shape || !starts || (!steps && !c.absent("steps", 4)) || (!axes && !c.absent("axes", 3))) return;
+  if (!axes) {
+    axes.emplace(starts->size());
+    std::iota(axes->begin(), axes->end(), 0);
+  }
+  if (axes->size() != starts->size() || (steps && steps->size() != starts->size())) return;
+  const auto rank = static_cast<int64_t>(shape->rank());
+  std::vector<int64_t> first(shape->rank(), 0), step(shape->rank(), 1);
+  for (size_t i = 0; i < axes->size(); ++i) {
+    const int64_t given = (*axes)[i] < 0 ? (*axes)[i] + rank : (*axes)[i];
+    if (given < 0 || given >= rank) return;
+    const auto axis = static_cast<size_t>(given);
+    const int64_t size = (*shape)[axis], start = (*starts)[i] < 0 ? (*starts)[i] + size : (*starts)[i];
+    if (size == 0) return;
+    step[axis] = steps ? (*steps)[i] : 1;
+    first[axis] = std::clamp(start, int64_t{0}, step[axis] > 0 ? size : size - 1);
+  }
+  set_rearranged(c, *data, *shape, [&](const std::vector<int64_t>& to) {
+    std::vector<int64_t> from(to.size());
+    for (size_t axis = 0; axis < to.size(); ++axis) from[axis] = first[axis] + to[axis] * step[axis];
+    return from;
+  });
+}
+
+void values_transpose(Context& c) {
+  const Dims* data = c.elements(0);
+  const auto shape = operand_shape(c, 0);
+  if (!data || !shape) return;
+  const std::vector<int64_t> perm = c.node().integers("perm");
+  set_rearranged(c, *data, *shape, [&](const std::vector<int64_t>& to) {
+    std::vector<int64_t> from(to.rbegin(), to.rend());
+    for (size_t axis = 0; axis < perm.size(); ++axis) from[static_cast<size_t>(perm[axis])] = to[axis];
+    return from;
+  });
 }
 
 void values_concat(Context& c) {
