@@ -3,9 +3,12 @@
 // Exporters that know no Gelu write
 //
 //   y = x * 0.5 * (1 + erf(x / sqrt(2)))
+//   y = x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
 //
-// with the factors in any order, so the factors are collected: from 1 + erf(...) on along the products, until x and 0.5 were both met.
+// with the factors in any order, so the factors are collected: from 1 + erf(...) on along the products, until x and 0.5 were both met. The cube is
+// Pow(x, 3) or x * x * x.
 
+#include <algorithm>
 #include <numbers>
 
 #include "runtime/graph/passes/match.h"
@@ -58,10 +61,72 @@ Product collect_factors(const Graph& graph, ValueId value, ValueId x) {
   return product;
 }
 
+/// The operand of a product that is not the number `expected`; kNone where there is no such number.
+ValueId times(const Graph& graph, ValueId value, double expected, std::vector<NodeId>& nodes) {
+  const NodeId id = graph.producer(value);
+  if (!graph.is(id, Op::kMul)) return kNone;
+  for (const size_t i : {0, 1}) {
+    if (!is_number(graph, graph.input(id, i), expected, 1e-3)) continue;
+    nodes.push_back(id);
+    return graph.input(id, 1 - i);
+  }
+  return kNone;
+}
+
+/// x, where `value` is its cube.
+ValueId cubed_operand(const Graph& graph, ValueId value, std::vector<NodeId>& nodes) {
+  const NodeId id = graph.producer(value);
+  if (graph.is(id, Op::kPow) && is_number(graph, graph.input(id, 1), 3)) {
+    nodes.push_back(id);
+    return graph.input(id, 0);
+  }
+  if (!graph.is(id, Op::kMul)) return kNone;
+  for (const size_t i : {0, 1}) {
+    const ValueId x = graph.input(id, i);
+    const NodeId square = graph.producer(graph.input(id, 1 - i));
+    if (!graph.is(square, Op::kMul) || graph.input(square, 0) != x || graph.input(square, 1) != x) continue;
+    nodes.push_back(square);
+    nodes.push_back(id);
+    return x;
+  }
+  return kNone;
+}
+
+/// x, where `value` is sqrt(2 / pi) * (x + 0.044715 * x^3).
+ValueId tanh_operand(const Graph& graph, ValueId value, std::vector<NodeId>& nodes) {
+  const NodeId sum = graph.producer(times(graph, value, 0.7978845608, nodes));
+  if (!graph.is(sum, Op::kAdd)) return kNone;
+  nodes.push_back(sum);
+  for (const size_t i : {0, 1}) {
+    std::vector<NodeId> inner;
+    const ValueId cube = times(graph, graph.input(sum, 1 - i), 0.044715, inner);
+    if (cube == kNone || cubed_operand(graph, cube, inner) != graph.input(sum, i)) continue;
+    nodes.insert(nodes.end(), inner.begin(), inner.end());
+    return graph.input(sum, i);
+  }
+  return kNone;
+}
+
+bool fuse_tanh(Graph& graph, NodeId tanh) {
+  std::vector<NodeId> nodes;
+  const ValueId x = tanh_operand(graph, graph.input(tanh, 0), nodes);
+  const NodeId plus = only_reader(graph, graph.output(tanh));
+  if (x == kNone || !graph.is(plus, Op::kAdd) || !is_number(graph, other_operand(graph, plus, graph.output(tanh)), 1)) return false;
+  const Product product = collect_factors(graph, graph.output(plus), x);
+  if (product.result == kNone || !same_type(graph, x, product.result)) return false;
+  nodes.insert(nodes.end(), {tanh, plus});
+  nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
+  std::ranges::sort(nodes);
+  Patch patch(graph, std::move(nodes));
+  patch.replace(product.result, patch.add(Op::kGelu, {x}, {{"approximate", std::string("tanh")}}));
+  return true;
+}
+
 }  // namespace
 
 Result<bool> FuseGelu::run(Graph& graph) const {
   bool changed = false;
+  for (const NodeId tanh : graph.nodes(Op::kTanh)) changed |= fuse_tanh(graph, tanh);
   for (const NodeId erf : graph.nodes(Op::kErf)) {
     const ValueId x = scaled_operand(graph, graph.input(erf, 0));
     const NodeId plus = only_reader(graph, graph.output(erf));
@@ -75,6 +140,7 @@ Result<bool> FuseGelu::run(Graph& graph) const {
     patch.replace(product.result, patch.add(Op::kGelu, {x}, {}));
     changed = true;
   }
+  if (changed) SERIN_CHECK(DeadCode().run(graph));
   return changed;
 }
 

@@ -24,8 +24,10 @@ SERIN_PASS(FuseAttention, "fuse_attention");           ///< q k', scale, mask, s
 SERIN_PASS(FuseGelu, "fuse_gelu");                     ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
 SERIN_PASS(FuseGate, "fuse_gate");                     ///< x * sigmoid(x) -> Swish; x * hardsigmoid(x) -> HardSwish
 SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");          ///< mean, variance, scale, shift -> LayerNormalization
+SERIN_PASS(FuseRmsNorm, "fuse_rms_norm");              ///< mean of squares, root, scale -> RMSNormalization
 SERIN_PASS(LowerGemm, "lower_gemm");                   ///< Gemm -> FusedMatMul
 SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");          ///< MatMul, Add of a bias -> FusedMatMul
+SERIN_PASS(CommuteTransposes, "commute_transposes");   ///< rows that are turned for a product and turned back
 SERIN_PASS(FuseResidualAdd, "fuse_residual_add");      ///< Conv or MatMul, Add of a tensor -> with residual
 SERIN_PASS(FuseActivation, "fuse_activation");         ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
 SERIN_PASS(QuantiseProducts, "quantise_products");     ///< DequantizeLinear, Conv or MatMul, QuantizeLinear -> on bytes
