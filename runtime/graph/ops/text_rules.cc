@@ -1,6 +1,7 @@
-// text_rules.cc: shape rules of one family: strings. How many strings come out depends on what is in them: the bounds below do not.
+// text_rules.cc: shape rules of one family: strings. How many strings come out depends on what is in them, which is looked at once it is known.
 
 #include <algorithm>
+#include <string_view>
 
 #include "runtime/graph/ops/families.h"
 
@@ -36,17 +37,35 @@ Status infer_string_normalizer(Context& c) {
   return c.set(0, DType::kString, std::move(y));
 }
 
-/// The most parts that any of the strings can have, once they are known: one more than the delimiters that fit.
+/// Into how many parts a text is split: at each delimiter, or at runs of white space where there is none.
+int64_t parts_of(std::string_view text, std::string_view delimiter) {
+  int64_t parts = 0;
+  if (delimiter.empty()) {
+    bool inside = false;
+    for (const char c : text) {
+      const bool space = c == ' ' || (c >= '\t' && c <= '\r');
+      parts += !space && !inside;
+      inside = !space;
+    }
+    return parts;
+  }
+  if (text.empty()) return 0;
+  for (size_t at = text.find(delimiter); at != std::string_view::npos; at = text.find(delimiter, at + delimiter.size())) ++parts;
+  return parts + 1;
+}
+
+/// The most parts that any of the strings has, once they are known.
 std::optional<Dim> most_parts(const Context& c) {
   const ConstantPtr x = c.constant(0);
   if (!x || x->dtype != DType::kString) return std::nullopt;
-  const size_t delimiter = std::max<size_t>(1, c.node().text("delimiter", "").size());
-  size_t longest = 0;
-  for (const std::string& text : x->strings) longest = std::max(longest, text.size());
-  auto parts = static_cast<int64_t>(longest / delimiter) + 1;
+  const std::string delimiter = c.node().text("delimiter", "");
   const int64_t limit = c.node().integer("maxsplit", -1);
-  if (limit >= 0) parts = std::min(parts, std::min(limit, parts) + 1);
-  return x->strings.empty() ? 0 : parts;
+  int64_t most = 0;
+  for (const std::string& text : x->strings) {
+    const int64_t parts = parts_of(text, delimiter);
+    most = std::max(most, limit >= 0 && parts > limit ? limit + 1 : parts);
+  }
+  return most;
 }
 
 Status infer_string_split(Context& c) {
@@ -55,7 +74,8 @@ Status infer_string_split(Context& c) {
   if (c.results() > 1) SERIN_CHECK(c.set(1, DType::kInt64, x ? std::optional(*x) : std::nullopt));
   if (!x) return c.set(0, DType::kString, std::nullopt);
   Dims parts = *x;
-  parts.push_back(c.unknown_dim(most_parts(c)));
+  const auto most = most_parts(c);
+  parts.push_back(most ? *most : c.unknown_dim());
   return c.set(0, DType::kString, std::move(parts));
 }
 
