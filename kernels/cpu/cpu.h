@@ -22,6 +22,7 @@ Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext& co
 Prepared conv_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared mean_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared batch_norm_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared scale_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared channel_blocks(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

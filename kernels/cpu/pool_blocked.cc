@@ -1,5 +1,9 @@
 // pool_blocked.cc: Pool and the mean of whole images on channel blocks: each block of each image is by itself.
 
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include "kernels/cpu/conv_blocked.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/make_kernel.h"
@@ -68,6 +72,37 @@ Prepared scale_blocked(const Simd& simd, const OpDesc& desc, PrepareContext&, st
     parallel_for(blocks * pixels < 4096 ? alone : stream, blocks, [&](int64_t i, int) {
       const int64_t plane = i * pixels * loops.width;
       loops.scale(in[1 - at].as<const float>() + plane, in[at].as<const float>() + i * loops.width, out[0].as<float>() + plane, pixels);
+    });
+    return kOk;
+  });
+}
+
+/// With known statistics: x * factor + shift, one each for a channel. Those that fill up the last block are zeros.
+Prepared batch_norm_blocked(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (!is_f32(desc, why) || is_bounded(desc)) return refuse(why, "f32 of fixed shapes only");
+  const BlockedLoops& loops = *simd.blocked;
+  const Shape& x = desc.inputs[0].shape;
+  if (x.rank() != 5 || x[4] != loops.width || desc.inputs.size() != 5) return refuse(why, "not in channel blocks");
+  const int64_t c = desc.inputs[1].shape.elements();
+  for (size_t i = 1; i < 5; ++i) {
+    if (!desc.inputs[i].constant || desc.inputs[i].shape.elements() != c) return refuse(why, "statistics are not known at load");
+  }
+  if (c > x[1] * x[4]) return refuse(why, "more statistics than channels");
+  const auto at = [&](size_t input, int64_t channel) {
+    return static_cast<double>(static_cast<const float*>(desc.inputs[input].constant)[channel]);
+  };
+  const double epsilon = static_cast<double>(std::get<BatchNorm>(desc.op).epsilon);
+  std::vector<float> factor(static_cast<size_t>(x[1] * x[4]), 0.f), shift = factor;
+  for (int64_t channel = 0; channel < c; ++channel) {
+    const double f = at(1, channel) / std::sqrt(at(4, channel) + epsilon);
+    factor[static_cast<size_t>(channel)] = static_cast<float>(f);
+    shift[static_cast<size_t>(channel)] = static_cast<float>(at(2, channel) - at(3, channel) * f);
+  }
+  const int64_t blocks = x[1], images = x[0], pixels = x[2] * x[3];
+  return make_kernel([=, &loops, factor = std::move(factor), shift = std::move(shift)](Stream& stream, Inputs in, Outputs out) -> Fault {
+    parallel_for(stream, images * blocks, [&](int64_t i, int) {
+      const int64_t plane = i * pixels * loops.width, channel = i % blocks * loops.width;
+      loops.affine(in[0].as<const float>() + plane, factor.data() + channel, shift.data() + channel, out[0].as<float>() + plane, pixels);
     });
     return kOk;
   });

@@ -80,7 +80,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
       Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                            // Softmax
       Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                   // LayerNorm
-      Rows{simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                   // BatchNorm
+      Rows{simd("batch_norm_f32_blocked", cpu::batch_norm_blocked), simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                   // BatchNorm
       Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},                                 // StridedCopy
       Rows{ref_row(ref::concat)},                                                                                // Concat
       Rows{simd("pad", cpu::pad), ref_row(ref::pad)},                                                                                   // Pad

@@ -174,6 +174,7 @@ class Blocks {
     if (std::none_of(step.inputs.begin(), step.inputs.end(), [&](TensorId id) { return only_blocked(id); })) return false;
     if (auto* unary = std::get_if<kernels::Unary>(&step.kernel)) return take_unary(step, *unary);
     if (auto* binary = std::get_if<kernels::Binary>(&step.kernel)) return take_binary(step, *binary);
+    if (std::holds_alternative<kernels::BatchNorm>(step.kernel)) return take_batch_norm(step);
     if (auto* pool = std::get_if<kernels::Pool>(&step.kernel)) return pool->kernel.size() == 2 && emit(step, {blocked(step.inputs[0])});
     if (auto* concat = std::get_if<kernels::Concat>(&step.kernel)) return take_concat(step, *concat);
     if (auto* copy = std::get_if<kernels::StridedCopy>(&step.kernel)) return take_slice(step, *copy);
@@ -204,6 +205,19 @@ class Blocks {
 
   bool take_unary(Step& step, const kernels::Unary& op) {
     return (full(step.outputs[0]) || keeps_finite(op.fn)) && emit(step, {blocked(step.inputs[0])});
+  }
+
+  /// With known statistics, a factor and a shift for each channel.
+  bool take_batch_norm(Step& step) {
+    const int64_t c = shape(step.outputs[0])[1];
+    const auto known = [&](TensorId id) {
+      const Tensor& statistic = tensor(id);
+      return statistic.constant && statistic.constant->data && statistic.dtype == DType::kFloat32 && statistic.shape.elements() == c;
+    };
+    if (!only_blocked(step.inputs[0]) || !std::all_of(step.inputs.begin() + 1, step.inputs.end(), known)) return false;
+    std::vector<TensorId> inputs = step.inputs;
+    inputs[0] = blocked(inputs[0]);
+    return emit(step, std::move(inputs));
   }
 
   bool take_binary(Step& step, const kernels::Binary& op) {

@@ -175,6 +175,20 @@ TEST(ChannelBlocks, FactorsAndShiftsOfChannelsMayBeConstants) {
                 {{2, 3, 8, 8}}, {1, 2});
 }
 
+TEST(ChannelBlocks, BatchNormalizationBetweenConvolutionsStaysInside) {
+  expect_blocks(R"(
+    x: f32[2,3,8,8]
+    a = Conv(x, w[16,3,3,3])
+    p = MaxPool(a, kernel_shape=[2,2], strides=[2,2])
+    c = Concat(p, p, axis=1)
+    n = BatchNormalization(c, gamma[32], beta[32], mean[32], var:f32[32]{0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0,0.5,1.0,1.5,2.0})
+    r = Relu(n)
+    d = Conv(r, v[20,32,1,1])
+    return d
+  )",
+                {{2, 3, 8, 8}}, {1, 2});
+}
+
 TEST(ChannelBlocks, WhatMayLeaveTheFiniteStaysPlainWhereBlocksAreNotFull) {
   expect_blocks(R"(
     x: f32[1,3,8,8]

@@ -88,6 +88,8 @@ struct BlockedLoops {
   void (*mean)(const float* x, float* y, int64_t pixels);
   /// y[pixels, b] = x[pixels, b] * factor[b].
   void (*scale)(const float* x, const float* factor, float* y, int64_t pixels);
+  /// y[pixels, b] = x[pixels, b] * factor[b] + shift[b].
+  void (*affine)(const float* x, const float* factor, const float* shift, float* y, int64_t pixels);
   /// x [c, pixels] <-> y [pixels, b], c <= b; channels from c on are zeros.
   void (*from_plain)(const float* x, int64_t x_step, int64_t c, int64_t pixels, float* y);
   void (*to_plain)(const float* x, int64_t c, int64_t pixels, float* y, int64_t y_step);

@@ -21,6 +21,7 @@ constexpr BlockedLoops blocked_table() {
       .pool_mean = &blocked_pool_mean<V>,
       .mean = &blocked_mean<V>,
       .scale = &blocked_scale<V>,
+      .affine = &blocked_affine<V>,
       .from_plain = &blocked_from_plain<V>,
       .to_plain = &blocked_to_plain<V>,
       .interleave = &blocked_interleave<V>,

@@ -229,6 +229,12 @@ void blocked_scale(const float* x, const float* factor, float* y, int64_t pixels
 }
 
 template <class V>
+void blocked_affine(const float* x, const float* factor, const float* shift, float* y, int64_t pixels) {
+  const auto f = V::load(factor), s = V::load(shift);
+  for (int64_t p = 0; p < pixels; ++p) V::store(y + p * V::kWidth, V::fma(V::load(x + p * V::kWidth), f, s));
+}
+
+template <class V>
 void blocked_from_plain(const float* x, int64_t x_step, int64_t c, int64_t pixels, float* y) {
   const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << c) - 1);
   for (int64_t p = 0; p < pixels; ++p) V::store(y + p * V::kWidth, V::load_strided(x + p, x_step, lanes, 0.f));
