@@ -27,13 +27,17 @@ class Extraction {
   std::vector<ValueId> inputs, outputs;
 
  private:
+  graph::ConstantPtr constant(ValueId id) const {
+    const auto known = known_.find(id);
+    return known != known_.end() ? known->second : graph_.constant(id);
+  }
+
   ValueId operand(ValueId id) {
     if (id == kNone) return kNone;
     ValueId& there = moved_[static_cast<size_t>(id)];
     if (there != kNone) return there;
-    const auto known = known_.find(id);
-    if (const graph::ConstantPtr constant = known != known_.end() ? known->second : graph_.constant(id)) {
-      there = part_.add_constant(graph_.value(id).name, constant);
+    if (const graph::ConstantPtr value = constant(id)) {
+      there = part_.add_constant(graph_.value(id).name, value);
     } else {
       there = part_.add_input(graph_.value(id).name, graph_.value(id).type);
       inputs.push_back(id);
@@ -54,10 +58,11 @@ class Extraction {
       }
       const ValueId inside = part_.output(copied, i);
       part_.value(inside).name = graph_.value(made).name;
-      moved_[static_cast<size_t>(made)] = inside;
+      const graph::ConstantPtr value = constant(made);  // computed while the stage was made: sizes that others follow from
+      moved_[static_cast<size_t>(made)] = value ? part_.add_constant(graph_.value(made).name, value) : inside;
       if (!leaves(made)) continue;
       outputs.push_back(made);
-      results_.push_back(inside);
+      results_.push_back(moved_[static_cast<size_t>(made)]);
     }
   }
 
