@@ -1,4 +1,5 @@
-// activations.cc: functions of single elements that have no UnaryFn of their own, as two or three loops over pieces that stay in the first cache.
+// activations.cc: functions of single elements that have no UnaryFn of their own, as two or three loops over pieces that stay in the first
+// cache.
 
 #include <algorithm>
 #include <array>

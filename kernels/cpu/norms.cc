@@ -1,4 +1,5 @@
-// norms.cc: normalisations that models still use beside LayerNorm and BatchNorm, in f32, a group of elements at a time on as many cores as there are:
+// norms.cc: normalisations that models still use beside LayerNorm and BatchNorm, in f32, a group of elements at a time on as many cores as
+// there are:
 //
 //   instance, group   y = x - mean; y = y * (scale / deviation) + bias       the variance is that of y, summed after the mean is known
 //   rms               y = x * (1 / root mean square) * scale                 a row at a time, which stays in the cache

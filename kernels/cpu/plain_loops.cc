@@ -1,5 +1,6 @@
-// plain_loops.cc: Binary for what the vector loops of simd/ do not have: 32- and 64-bit integers, bool, and powers of floats. One loop for each function
-// and type, over runs that are dense or one value; the compiler turns most of them into the vector code that every x86-64 has.
+// plain_loops.cc: Binary for what the vector loops of simd/ do not have: 32- and 64-bit integers, bool, and powers of floats. One loop for
+// each function and type, over runs that are dense or one value; the compiler turns most of them into the vector code that every x86-64
+// has.
 
 #include <algorithm>
 #include <cmath>

@@ -57,7 +57,8 @@ def test_tree_input_types(tmp_path, x):
 def test_tree_classifier_whose_leaves_vote_for_one_of_two(tmp_path, transform, negative, votes, base):
     trees = Trees(5, 3, 4, 2, votes=votes, negative=negative)
     base = {"base_values": base} if base else {}
-    agrees(tmp_path, "TreeEnsembleClassifier", X, 2, classlabels_int64s=[7, 9], post_transform=transform, **base, **trees.attributes("class"))
+    agrees(tmp_path, "TreeEnsembleClassifier", X, 2, classlabels_int64s=[7, 9], post_transform=transform, **base,
+           **trees.attributes("class"))
 
 
 def test_tree_classifier_whose_leaves_vote_for_two(tmp_path):
@@ -80,7 +81,8 @@ def test_tree_classifier_of_three_classes(tmp_path, transform, base):
 @pytest.mark.parametrize("targets", [1, 2, 3])
 def test_linear_models(tmp_path, targets, transform):
     rng = np.random.default_rng(targets)
-    model = {"coefficients": rng.normal(size=4 * targets).tolist(), "intercepts": rng.normal(size=targets).tolist(), "post_transform": transform}
+    model = {"coefficients": rng.normal(size=4 * targets).tolist(), "intercepts": rng.normal(size=targets).tolist(),
+             "post_transform": transform}
     for name, attributes in (("classifier", {"classlabels_ints": [3, 4, 5][:max(targets, 2)]}), ("regressor", {"targets": targets})):
         folder = tmp_path / name
         folder.mkdir()
@@ -142,12 +144,14 @@ def one_tree(**changes):
     """A root with two leaves; `changes` make it wrong."""
     return {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0], "nodes_values": [0.0, 0.0, 0.0],
             "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0],
-            "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0], "n_targets": 1} | changes
+            "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0],
+            "n_targets": 1} | changes
 
 
 @pytest.mark.parametrize(("changes", "says"), [
     ({"nodes_truenodeids": [0, 0, 0]}, "goes round in circles"), ({"nodes_falsenodeids": [9, 0, 0]}, "has no node 9"),
-    ({"nodes_featureids": [4, 0, 0]}, "feature 4 of 4"), ({"target_ids": [0, 1]}, "target 1 of 1"), ({"nodes_modes": ["IF", "LEAF", "LEAF"]}, "'IF'"),
+    ({"nodes_featureids": [4, 0, 0]}, "feature 4 of 4"), ({"target_ids": [0, 1]}, "target 1 of 1"),
+    ({"nodes_modes": ["IF", "LEAF", "LEAF"]}, "'IF'"),
     ({"nodes_values": [0.0]}, "differ in length"), ({"target_nodeids": [1, 7]}, "has no node 7"),
 ])
 def test_trees_that_are_none_are_refused(tmp_path, changes, says):

@@ -20,9 +20,9 @@ class Trees:
     def grow(self, tree, levels):
         node, place = self.size, len(self.nodes["treeids"])
         self.size += 1
-        fresh = {"treeids": tree, "nodeids": node, "featureids": int(self.rng.integers(self.features)), "modes": str(self.rng.choice(self.modes)),
-                 "values": float(np.float32(self.rng.normal())), "truenodeids": 0, "falsenodeids": 0,
-                 "missing_value_tracks_true": int(self.rng.integers(2))}
+        fresh = {"treeids": tree, "nodeids": node, "featureids": int(self.rng.integers(self.features)),
+                 "modes": str(self.rng.choice(self.modes)), "values": float(np.float32(self.rng.normal())),
+                 "truenodeids": 0, "falsenodeids": 0, "missing_value_tracks_true": int(self.rng.integers(2))}
         for key, values in self.nodes.items():
             values.append(fresh[key])
         if levels == 0 or (levels < self.depth and self.rng.random() < 0.2):

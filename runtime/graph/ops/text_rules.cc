@@ -1,4 +1,5 @@
-// text_rules.cc: shape rules of one family: strings. How many strings come out depends on what is in them, which is looked at once it is known.
+// text_rules.cc: shape rules of one family: strings. How many strings come out depends on what is in them, which is looked at once it is
+// known.
 
 #include <algorithm>
 #include <string_view>
