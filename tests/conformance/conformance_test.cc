@@ -55,11 +55,12 @@ class ConformanceCase : public ::testing::Test {
   Case case_;
 };
 
+/// "summary: " makes tests/run show a line.
 void print_totals(const Session& session) {
-  std::cout << "conformance on " << session.runner.describe() << "\n";
+  std::cout << "summary: on " << session.runner.describe() << "\n";
   for (const char* set : kSets)
     if (const auto ran = session.ran.find(set); ran != session.ran.end())
-      std::cout << fmt::format("conformance {:17} {:5} of {:5} pass\n", set, session.passed.at(set), ran->second);
+      std::cout << fmt::format("summary: {:17} {:5} of {:5} pass\n", set, session.passed.at(set), ran->second);
 }
 
 struct Flags {

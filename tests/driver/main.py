@@ -43,7 +43,7 @@ def stop(number, _):
 
 
 def run_all(parts):
-    from runners import build, run_part  # reads SERIN_LONG
+    from runners import build, run_part, summary  # reads SERIN_LONG
 
     targets = sorted({target for part in parts for target in part.targets})
     if targets:
@@ -60,7 +60,7 @@ def run_all(parts):
         seconds = time.monotonic() - started
         if part.kind == "checks":
             cases[0].seconds = seconds
-        return part, cases, seconds
+        return part, cases, seconds, summary(part)
 
     everything = []
     together = [part for part in parts if part.kind == "cpp"]
@@ -73,8 +73,10 @@ def run_all(parts):
     return everything
 
 
-def show(part, cases, seconds):
+def show(part, cases, seconds, summary):
     say(f"{part.kind:8} {part.name:16} {counts(cases):40} {seconds:7.1f} s")
+    for line in summary:
+        say(f"         {line}")
     for case in cases:
         if case.status == FAILED:
             say(f"\nFAILED {part.name}: {case.name}\n{case.detail}\n")

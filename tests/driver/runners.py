@@ -18,6 +18,13 @@ def run_part(part):
     return cases or [Case(part.name, part.name, FAILED, detail="ran no test")]
 
 
+def summary(part):
+    """What a test program has to say beside passed and failed: its lines that begin with "summary: "."""
+    log = LOGS / f"{part.program}.log"
+    lines = log.read_text(errors="replace").splitlines() if part.kind == "cpp" and log.exists() else []
+    return [line.removeprefix("summary: ") for line in lines if line.startswith("summary: ")]
+
+
 def build(targets):
     """None, or why it failed."""
     # The preset's settings, spelled out: CMake takes the default preset's folder from the caller's directory otherwise.

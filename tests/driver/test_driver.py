@@ -55,6 +55,12 @@ def test_counts_what_passed(program):
     assert statuses(cases) == [PASSED]
 
 
+def test_lines_of_a_summary_are_passed_on(program):
+    part = program(f"open(report, 'w').write('''{OK}''')", "print('summary: node 3 of 4')", "print('other')")
+    runners.run_part(part)
+    assert runners.summary(part) == ["node 3 of 4"]
+
+
 def test_a_crash_fails_the_test_it_happened_in(program):
     log = "[ RUN      ] Graph.Adds\n[       OK ] Graph.Adds (0 ms)\n[ RUN      ] Graph.Dies\nhalf a line"
     cases = runners.run_part(program(f"print({log!r}, flush=True)", "os.abort()"))
