@@ -46,9 +46,12 @@ constexpr std::array<std::pair<std::string_view, Nearest>, 5> kNearest = {{{"rou
 double original(const ResampleRule& rule, const ResampleAxis& axis, int64_t x) {
   const auto at = static_cast<double>(x), input = static_cast<double>(axis.input), output = static_cast<double>(axis.output);
   const double length = axis.scale * input;  // of the output, before it was rounded
-  // Where the scale is the quotient of the sizes, multiplying by its inverse meets whole numbers exactly.
+  // Coordinates that are whole numbers must come out as such. Where the scale is the quotient of the sizes they do in double; a scale that somebody wrote
+  // (0.6) is a rounded float, and dividing in float rounds that away again.
   const bool exact = axis.scale == output / input;
-  const auto scaled = [&](double value) { return exact ? value * input / output : value / axis.scale; };
+  const auto scaled = [&](double value) {
+    return exact ? value * input / output : static_cast<double>(static_cast<float>(value) / static_cast<float>(axis.scale));
+  };
   switch (rule.coordinates) {
     case Coordinates::kAlignCorners: return length == 1 ? 0 : at * (input - 1) / (length - 1);
     case Coordinates::kAsymmetric: return scaled(at);
@@ -57,7 +60,7 @@ double original(const ResampleRule& rule, const ResampleAxis& axis, int64_t x) {
     case Coordinates::kHalfPixelSymmetric: return input / 2 * (1 - output / length) + scaled(at + 0.5) - 0.5;
     case Coordinates::kTfCropAndResize: {
       const double span = (axis.roi_end - axis.roi_begin) * (input - 1);
-      return axis.roi_begin * (input - 1) + (length == 1 ? span / 2 : at * span / (length - 1));
+      return axis.roi_begin * (input - 1) + (output == 1 ? span / 2 : at * span / (output - 1));
     }
     case Coordinates::kHalfPixel: break;
   }
