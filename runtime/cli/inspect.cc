@@ -76,6 +76,8 @@ json::array steps(const std::vector<engine::StepInfo>& list) {
     result.push_back({{"node", step.node},
                       {"op", step.op},
                       {"kernel", step.kernel},
+                      {"flops", step.flops},
+                      {"bytes", step.bytes},
                       {"inputs", operands(step.inputs)},
                       {"outputs", operands(step.outputs)},
                       {"scratch_bytes", step.scratch_bytes},

@@ -1,7 +1,8 @@
 // describe.cc: the schedule, readable:
 //
-//     FusedConv  onednn:jit:avx512_core  f32[8,16,8,8] at arena+0, scratch 4096 at arena+32768  conv1+bn1+relu1
-//     Gemm       onednn:brg:avx512_core  f32[8,10] at output 0  fc
+//     FusedConv  onednn:jit:avx512_core   2.36MF   102KB  f32[8,16,8,8] at arena+0, scratch 4096 at arena+32768  conv1+bn1+relu1
+//     Gemm       onednn:brg:avx512_core  10.2KF  5.44KB  f32[8,10] at output 0  fc
+//     in all 2.37MFLOP and 108KB moved
 //     arena 32768 bytes (no packing is smaller than 32768)
 
 #include "runtime/engine/describe.h"
@@ -9,7 +10,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
+#include "runtime/engine/cost.h"
 #include "runtime/engine/plan.h"
 
 namespace serin::engine {
@@ -44,6 +48,15 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
+/// Three digits and a unit: "7.71GF", "602KB".
+std::string count(int64_t number, std::string_view unit) {
+  double value = static_cast<double>(number);
+  const char* const prefixes[] = {"", "K", "M", "G", "T"};
+  size_t prefix = 0;
+  for (; value >= 999.5 && prefix + 1 < std::size(prefixes); ++prefix) value /= 1000;
+  return fmt::format("{:.{}f}{}{}", value, prefix == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, prefixes[prefix], unit);
+}
+
 void append(std::string& text, const std::vector<StepInfo>& steps, const DescribeOptions& options, const std::string& indent) {
   size_t op = 0, kernel = 0;
   for (const StepInfo& step : steps) {
@@ -51,7 +64,8 @@ void append(std::string& text, const std::vector<StepInfo>& steps, const Describ
     kernel = std::max(kernel, step.kernel.size());
   }
   for (const StepInfo& step : steps) {
-    text += indent + padded(step.op, op) + "  " + padded(step.kernel, kernel) + " ";
+    text += fmt::format("{}{}  {}  {:>7} {:>7} ", indent, padded(step.op, op), padded(step.kernel, kernel), count(step.flops, "F"),
+                        count(step.bytes, "B"));
     for (const StepInfo::Operand& out : step.outputs) {
       text += " " + out.dtype + out.shape + (out.storage == "fixed" ? "" : " " + out.storage) + " at " + out.place;
       if (out.place == "arena" || out.offset != 0) text += "+" + std::to_string(out.offset);
@@ -80,6 +94,9 @@ std::vector<StepInfo> steps(const Plan& plan) {
     info.node = step.node;
     info.op = graph::op_name(step.op);
     info.kernel = prepared.kernel_name;
+    const Cost cost = cost_of(plan, i);
+    info.flops = cost.flops;
+    info.bytes = cost.bytes;
     for (const TensorId id : step.inputs) info.inputs.push_back(operand(plan, id));
     for (const TensorId id : step.outputs) info.outputs.push_back(operand(plan, id));
     info.scratch_offset = prepared.scratch_offset;
@@ -94,6 +111,8 @@ std::vector<StepInfo> steps(const Plan& plan) {
 std::string describe(const Plan& plan, const DescribeOptions& options) {
   std::string text;
   append(text, steps(plan), options, "  ");
+  const Cost sum = cost_of(plan);
+  text += fmt::format("  in all {} and {} moved\n", count(sum.flops, "FLOP"), count(sum.bytes, "B"));
   text += "  arena " + std::to_string(plan.arena_bytes) + " bytes (no packing is smaller than " + std::to_string(plan.live_bytes) + ")\n";
   return text;
 }

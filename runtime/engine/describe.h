@@ -1,6 +1,7 @@
 // describe.h: a plan in words, for `serin inspect` and `serin bench`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/engine/engine.h"
@@ -11,7 +12,8 @@ struct DescribeOptions {
   bool refusals = false;  ///< after each step the kernels that refused it, and why
 };
 
-/// A line for each step: the node, the kernel chosen, the shapes, where the result lies. Ends with the arena's size.
+/// A line for each step: the node, the kernel chosen, its arithmetic and memory traffic, the shapes, where the result lies. Ends with the sums
+/// and the arena's size.
 std::string describe(const Plan& plan, const DescribeOptions& options = {});
 
 /// One step as data, for programs that read the plan.
@@ -22,6 +24,7 @@ struct StepInfo {
     size_t offset = 0, bytes = 0;
   };
   std::string node, op, kernel;
+  int64_t flops = 0, bytes = 0;  ///< cost.h
   std::vector<Operand> inputs, outputs;
   size_t scratch_offset = 0, scratch_bytes = 0;
   std::vector<std::pair<std::string, std::string>> refusals;

@@ -189,9 +189,24 @@ TEST(Plan, DescribesItself) {
   const auto executor = executor_of("x: f32[2,3]\nfc = MatMul(x, w[3,4])\ny = Softmax(fc, axis=1)\nreturn y\n");
   ASSERT_TRUE(executor);
   const std::string text = describe(executor->plan());
-  EXPECT_THAT(text, HasSubstr("MatMul   ref  f32[2,4] at arena+0  fc\n"));
-  EXPECT_THAT(text, HasSubstr("Softmax  ref  f32[2,4] at output 0  y\n"));
+  EXPECT_THAT(text, HasSubstr("MatMul   ref      48F    104B  f32[2,4] at arena+0  fc\n"));
+  EXPECT_THAT(text, HasSubstr("Softmax  ref      32F     64B  f32[2,4] at output 0  y\n"));
+  EXPECT_THAT(text, HasSubstr("in all 80FLOP and 168B moved"));
   EXPECT_THAT(text, HasSubstr("arena 64 bytes"));
+}
+
+TEST(Plan, CountsArithmetic) {
+  const auto flops = [](const std::string& line, const std::string& inputs = "x: f32[2,8,10,10]\n") {
+    const auto executor = executor_of(inputs + line + "\nreturn y\n");
+    EXPECT_TRUE(executor) << line;
+    return executor ? steps(executor->plan()).back().flops : 0;
+  };
+  EXPECT_EQ(flops("y = Conv(x, w[4,8,3,3])"), 2 * (4 * 8 * 9) * (2 * 8 * 8));
+  EXPECT_EQ(flops("y = Conv(x, w[8,1,3,3], group=8)"), 2 * (8 * 9) * (2 * 8 * 8));
+  EXPECT_EQ(flops("y = ConvTranspose(x, w[8,4,2,2], strides=[2,2])"), 2 * (8 * 4 * 4) * (2 * 100));
+  EXPECT_EQ(flops("y = MatMul(x, w[10,5])"), 2 * (2 * 8 * 10 * 5) * 10);
+  EXPECT_EQ(flops("y = ReduceSum(x, axes=[1])"), 2 * 8 * 100);
+  EXPECT_EQ(flops("y = Transpose(x, perm=[0,2,3,1])"), 0);
 }
 
 }  // namespace
