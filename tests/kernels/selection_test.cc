@@ -113,6 +113,14 @@ TEST(Selection, ResizeOfIntegersCutsTowardZeroButNotWholeNumbers) {
   EXPECT_THAT(run_reference(c)[0].values<uint8_t>(), testing::Each(100));
 }
 
+/// 1.5 / 0.6 - 0.5 is 2: the float next to 0.6 must not make it less, which floor would show.
+TEST(Selection, ResizeByARoundedScaleMeetsWholeCoordinates) {
+  const Case c{.op = generic("Resize", {{"nearest_mode", std::string("floor")}}),
+               .inputs = {longs({5}, {0, 1, 2, 3, 4}), {DType::kUndefined, Shape{0}}, floats({1}, {0.6f})},
+               .outputs = {{DType::kInt64, {3}}}};
+  EXPECT_THAT(run_reference(c)[0].values<int64_t>(), ElementsAre(0, 2, 3));
+}
+
 TEST(Selection, GridSampleTakesNanAndInfinityForOutside) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const Case c{.op = generic("GridSample", {{"mode", std::string("cubic")}}),
