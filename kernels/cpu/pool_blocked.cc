@@ -87,6 +87,8 @@ Prepared batch_norm_blocked(const Simd& simd, const OpDesc& desc, PrepareContext
   for (size_t i = 1; i < 5; ++i) {
     if (!desc.inputs[i].constant || desc.inputs[i].shape.elements() != c) return refuse(why, "statistics are not known at load");
   }
+  // A volume [n, c, depth, height, width] may end in the width of a block, too: its second axis is c, that of blocks is shorter (or c is 1).
+  if (x[1] == c) return refuse(why, "a volume, not in channel blocks");
   if (c > x[1] * x[4]) return refuse(why, "more statistics than channels");
   const auto at = [&](size_t input, int64_t channel) {
     return static_cast<double>(static_cast<const float*>(desc.inputs[input].constant)[channel]);

@@ -214,6 +214,7 @@ class Blocks {
       const Tensor& statistic = tensor(id);
       return statistic.constant && statistic.constant->data && statistic.dtype == DType::kFloat32 && statistic.shape.elements() == c;
     };
+    if (c == 1) return false;  // its one block would look like a volume of one channel
     if (!only_blocked(step.inputs[0]) || !std::all_of(step.inputs.begin() + 1, step.inputs.end(), known)) return false;
     std::vector<TensorId> inputs = step.inputs;
     inputs[0] = blocked(inputs[0]);
