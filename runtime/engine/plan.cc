@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/bind_sizes.h"
 #include "runtime/engine/channel_blocks.h"
 #include "runtime/engine/verify_program.h"
 
@@ -34,7 +35,7 @@ graph::ConstantPtr without_data(const graph::Constant& constant) {
 }  // namespace
 
 Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const graph::Bindings& bindings, const Context& context) {
-  SERIN_TRY(const graph::Graph bound, graph::bind(graph, bindings));
+  SERIN_TRY(const graph::Graph bound, bind_sizes(graph, bindings, context.folder));
   SERIN_TRY(Program program, lower(bound, context.folder));
   SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(program), context));
   if (plan->arena_bytes > context.max_arena_bytes) {

@@ -89,14 +89,33 @@ TEST(Interpreter, SizesComputedInFloatingPointNeedNoStageOfTheirOwn) {
     f = Cast(s, to=f32)
     h = Mul(f, f32[1]{2.0})
     i = Cast(h, to=i64)
-    e = ConstantOfShape(i)
+    c = ConstantOfShape(i)
+    one = ReduceSum(x)
+    e = Expand(one, i)
     p = NonZero(k)
     t = Transpose(p)
-    return e, t
+    return e, c, t
   )");
   const auto results = run(*model, {tensor<float>(Shape{2, 3}, {0, 0, 0, 0, 0, 0}), tensor<float>(Shape{2, 2}, {0, 1, 0, 1})});
   EXPECT_EQ(shape_of(results.at(0)), "[4,6]");
   EXPECT_EQ(count(model->describe_last_run(), "planned"), 2) << model->describe_last_run();
+}
+
+TEST(Interpreter, SizesThatOnlyKernelsComputeAreNoReasonToInterpret) {
+  const auto model = model_of(R"(
+    x: f32[n,3]
+    s = Shape(x)
+    f = Cast(s, to=f32)
+    h = Mul(f, f32[1]{2.0})
+    i = Cast(h, to=i64)
+    one = ReduceSum(x)
+    e = Expand(one, i)
+    return e
+  )");
+  EXPECT_TRUE(model->planned()) << model->why_interpreted();
+  const auto results = run(*model, {tensor<float>(Shape{2, 3}, {1, 2, 3, 4, 5, 6})});
+  EXPECT_EQ(shape_of(results.at(0)), "[4,6]");
+  EXPECT_FLOAT_EQ(elements<float>(results.at(0))[23], 21);
 }
 
 TEST(Interpreter, RanksThatAreNotDeclared) {
