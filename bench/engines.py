@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-SERIN = ROOT / "build/serin"
+SERIN = pathlib.Path(os.environ.get("SERIN", ROOT / "build/serin"))
 PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
 

@@ -59,6 +59,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--threads", flags.threads, "threads for computing")->capture_default_str()->check(CLI::Range(1, 1024));
   command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
+  command.add_option("--precision", flags.precision, "auto, fp32 or bf16: how products with weights are computed")->capture_default_str();
 }
 
 void add_sizes(CLI::App& command, EngineFlags& flags) {
@@ -74,7 +75,6 @@ void add_sizes(CLI::App& command, EngineFlags& flags) {
   };
   command.add_option_function<std::vector<std::string>>("--dim", add, "size of a symbolic dimension, e.g. seq=128; may come several times")
       ->allow_extra_args(false);
-  command.add_option("--precision", flags.precision, "auto, fp32 or bf16: how products with weights are computed")->capture_default_str();
 }
 
 void add_bench(CLI::App& app, int& exit_code) {
