@@ -267,8 +267,8 @@ Status GraphImport::lower_node(const NodeProto& proto, const std::string& name) 
     return {};
   }
   const int64_t opset = opsets().standard;
-  if (is_default_domain(proto.domain) && opset == 0) {
-    refuse_node(proto, name, ": the model does not say which opset it uses");
+  if (is_default_domain(proto.domain) ? opset == 0 : !opsets().others.contains(proto.domain)) {
+    refuse_node(proto, name, ": the model does not import its operator set");
     return {};
   }
   if (is_default_domain(proto.domain) && opset < row->since && row->since > kFirstModernOpset) {
