@@ -11,8 +11,12 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/simd/quant.h"
+#include "kernels/cpu/simd/simd.h"
 
 namespace serin::kernels::cpu {
+
+/// Weights of 4 and 8 bits in blocks, times f32.
+std::unique_ptr<Kernel> matmul_nbits(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 /// Any of them: the rows below, found by name.
 std::unique_ptr<Kernel> quantised(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);

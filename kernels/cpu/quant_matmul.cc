@@ -1,7 +1,7 @@
 // quant_matmul.cc: products of a quantised matrix with a weight: QuantizedMatMul, and DynamicQuantizeMatMul, which quantises its left operand first.
 //
-// The zero point of a and the column sums of b are one more bias. A zero point of b needs the sums of the rows of a: found by one more column of ones
-// would be; here b's zero point must be 0, which quantisers write for weights.
+// The zero point of a and the column sums of b are one more bias. A zero point of b would need the sums of the rows of a: b is symmetric here, which is
+// what quantisers write for weights.
 
 #include <algorithm>
 #include <cmath>

@@ -53,24 +53,25 @@ std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc
 
 std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() != 8 || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
-  if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype) || attributes_of(desc).text("function", "Add") != "Add")
-    return refuse(why, "only sums of bytes");
+  if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype)) return refuse(why, "bytes only");
   if (!(desc.inputs[0].shape == desc.inputs[3].shape)) return refuse(why, "an operand is broadcast");
   const auto a_scale = known_scale(desc, 1), b_scale = known_scale(desc, 4), y_scale = known_scale(desc, 6);
   const auto a_zero = known_zero(desc, 2), b_zero = known_zero(desc, 5);
   const auto to = known_target(desc, 7, desc.outputs[0].dtype, has_relu(desc, "activation"));
   if (!a_scale || !b_scale || !y_scale || !a_zero || !b_zero || !to) return refuse(why, "a scale or zero point is not known at load");
   QuantSum sum{};
-  sum.own_scale = *a_scale / *y_scale;
+  const bool multiplies = attributes_of(desc).text("function", "Add") == "Mul";
+  sum.own_scale = multiplies ? *a_scale * *b_scale / *y_scale : *a_scale / *y_scale;
   sum.residual_scale = *b_scale / *y_scale;
   sum.residual_zero = *b_zero;
   sum.to = *to;
   const bool a_signed = desc.inputs[0].dtype == DType::kInt8, b_signed = desc.inputs[3].dtype == DType::kInt8;
-  return make_kernel([&quant, sum, a_signed, b_signed, a_zero = *a_zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+  return make_kernel([loop = multiplies ? quant.product : quant.sum, sum, a_signed, b_signed, a_zero = *a_zero](Stream& stream, Inputs in,
+                                                                                                                Outputs out) -> Fault {
     const uint8_t *a = in[0].as<const uint8_t>(), *b = in[3].as<const uint8_t>();
     uint8_t* y = out[0].as<uint8_t>();
     in_pieces(stream, out[0].elements(),
-              [&](int64_t begin, int64_t count) { quant.sum(a + begin, b + begin, a_signed, b_signed, y + begin, count, sum, a_zero); });
+              [&](int64_t begin, int64_t count) { loop(a + begin, b + begin, a_signed, b_signed, y + begin, count, sum, a_zero); });
     return kOk;
   });
 }

@@ -88,7 +88,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{ref_row(ref::arg_max)},                                                                               // ArgMax
       Rows{ref_row(ref::non_zero)},                                                                              // NonZero
       Rows{ref_row(ref::cum_sum)},                                                                               // CumSum
-      Rows{quantised_row(isa), simd("attention_f32", cpu::attention), simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("activations_f32", cpu::activations), simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},                                                                               // Generic
+      Rows{quantised_row(isa), simd("matmul_nbits_f32", cpu::matmul_nbits), simd("attention_f32", cpu::attention), simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("activations_f32", cpu::activations), simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},                                                                               // Generic
       Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                       // ChannelBlocks
   };
 }

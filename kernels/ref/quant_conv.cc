@@ -111,6 +111,7 @@ Prepared qlinear_conv(const GenericDesc& desc, std::string& why) {
   for (const size_t i : {1, 2, 6, 7}) {
     if (!desc.has(i) || desc.inputs[i].shape.elements() != 1) return refuse(why, "operand " + std::to_string(i) + " must be one number");
   }
+  if (!desc.has(4)) return refuse(why, "operand 4 is missing");
   for (const size_t i : {4, 5, 8}) {
     if (!fits_channels(desc, i, channels)) return refuse(why, "operand " + std::to_string(i) + " does not fit the output channels");
   }

@@ -83,6 +83,21 @@ Fault multiply(const Operand& a, const Operand& b, const TensorView& result, F&&
 
 }  // namespace
 
+namespace {
+
+bool are_scales(const GenericDesc& desc, std::initializer_list<size_t> operands, std::string& why) {
+  for (const size_t i : operands) {
+    const bool fits =
+        desc.has(i) &&
+        (desc.inputs[i].dtype == DType::kFloat32 || desc.inputs[i].dtype == DType::kFloat16 || desc.inputs[i].dtype == DType::kBFloat16) &&
+        desc.inputs[i].shape.elements() > 0;
+    if (!fits) why = "operand " + std::to_string(i) + " is no scale";
+  }
+  return why.empty();
+}
+
+}  // namespace
+
 Prepared matmul_integer(const GenericDesc& desc, std::string& why) {
   if (!desc.has(0) || !desc.has(1)) return refuse(why, "expects two matrices");
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
@@ -99,6 +114,7 @@ Prepared qlinear_matmul(const GenericDesc& desc, std::string& why) {
     if (!desc.has(i)) return refuse(why, "operand " + std::to_string(i) + " is missing");
     if (!is_byte(desc.inputs[i].dtype)) return refuse_dtype(why, desc.inputs[i].dtype);
   }
+  if (!are_scales(desc, {1, 4, 6}, why)) return nullptr;
   const auto range = quantized_range(desc.outputs[0].dtype);
   if (!range) return refuse_dtype(why, desc.outputs[0].dtype);
   return make_kernel([range = *range](Stream&, Inputs in, Outputs out) -> Fault {
@@ -118,7 +134,9 @@ Prepared quantized_matmul(const GenericDesc& desc, std::string& why) {
     if (!desc.has(i)) return refuse(why, "operand " + std::to_string(i) + " is missing");
     if (!is_byte(desc.inputs[i].dtype)) return refuse_dtype(why, desc.inputs[i].dtype);
   }
+  if (!are_scales(desc, {1, 4}, why)) return nullptr;
   const bool real = desc.outputs[0].dtype == DType::kFloat32;
+  if (!real && !are_scales(desc, {7}, why)) return nullptr;
   if (!real && (!quantized_range(desc.outputs[0].dtype) || !desc.has(7))) return refuse_dtype(why, desc.outputs[0].dtype);
   const bool relu = desc.attributes.text("activation", "") == "Relu";
   return make_kernel([real, relu](Stream&, Inputs in, Outputs out) -> Fault {
@@ -144,6 +162,7 @@ Prepared dynamic_quantize_matmul(const GenericDesc& desc, std::string& why) {
   if (!desc.has(0) || !desc.has(1) || !desc.has(2)) return refuse(why, "expects two matrices and a scale");
   if (desc.inputs[0].dtype != DType::kFloat32 || desc.outputs[0].dtype != DType::kFloat32) return refuse_dtype(why, desc.inputs[0].dtype);
   if (!is_byte(desc.inputs[1].dtype)) return refuse_dtype(why, desc.inputs[1].dtype);
+  if (!are_scales(desc, {2}, why)) return nullptr;
   const bool relu = desc.attributes.text("activation", "") == "Relu";
   return make_kernel([relu](Stream&, Inputs in, Outputs out) -> Fault {
     std::vector<uint8_t> bytes(static_cast<size_t>(in[0].elements()));

@@ -31,8 +31,7 @@ bool leaves(std::string_view text, const Passes&... passes) {
 constexpr std::string_view kConv = R"(
   q: u8[n,8,9,9]
   x = DequantizeLinear(q, xs[]{0.5}, xz:u8[]{128})
-  w = DequantizeLinear(wq:i8[16,8,3,3], ws[16], wz:i8[]{0}, axis=0)
-  b = DequantizeLinear(bq:i32[2]{4,-6}, bs[]{0.25}, bz:i32[]{0})
+  w = DequantizeLinear(wq:i8[16,8,3,3], ws[]{0.125}, wz:i8[]{0}, axis=0)
   c = Conv(x, w, pads=[1,1,1,1])
   r = Relu(c)
   y = QuantizeLinear(r, ys[]{0.25}, yz:u8[]{0})
@@ -42,7 +41,7 @@ constexpr std::string_view kConv = R"(
 TEST(QuantiseProducts, ConvolutionWithReluOnBytes) {
   EXPECT_EQ(after(kConv, QuantiseProducts()), dedent(R"(
     q: u8[n,8,9,9]
-    y = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, wq:i8[16,8,3,3], ws[16], wz:i8[]{0}, ys[]{0.25}, yz:u8[]{0}, activation=Relu, pads=[1,1,1,1])
+    y = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, wq:i8[16,8,3,3], ws[]{0.125}, wz:i8[]{0}, ys[]{0.25}, yz:u8[]{0}, activation=Relu, pads=[1,1,1,1])
     return y
   )"));
 }
@@ -80,7 +79,7 @@ TEST(QuantiseProducts, LeavesWhatIsNoUnit) {
   EXPECT_TRUE(leaves(R"(
     q: u8[n,8,9,9]
     x = DequantizeLinear(q, xs[]{0.5}, xz:u8[]{128})
-    w = DequantizeLinear(wq:i8[16,8,3,3], ws[16], wz:i8[]{0}, axis=0)
+    w = DequantizeLinear(wq:i8[16,8,3,3], ws[]{0.125}, wz:i8[]{0}, axis=0)
     y = Conv(x, w)
     z = QuantizeLinear(y, ys[]{0.25}, yz:u8[]{0})
     return y, z
@@ -155,7 +154,7 @@ TEST(QuantiseChains, ResidualAndReluMoveIntoTheConvolution) {
             dedent(R"(
     x: i8[n,4,5,5]
     r: i8[n,6,5,5]
-    y = QLinearConv(x, xs[]{0.5}, xz:i8[]{0}, w:i8[6,4,1,1], ws[6], wz:i8[]{0}, cs[]{0.25}, cz:i8[]{0}, none, r, rs[]{0.125}, rz:i8[]{0}, ss[]{0.5}, sz:i8[]{0}, again_activation=Relu, again_scale=0.375, again_zero=0)
+    y = QLinearConv(x, xs[]{0.5}, xz:i8[]{0}, w:i8[6,4,1,1], ws[6], wz:i8[]{0}, cs[]{0.25}, cz:i8[]{0}, _, r, rs[]{0.125}, rz:i8[]{0}, ss[]{0.5}, sz:i8[]{0}, again_activation=Relu, again_scale=0.375, again_zero=0)
     return y
   )"));
 }
@@ -180,6 +179,66 @@ TEST(QuantiseFunctions, ScalesMeetBeforeAConcat) {
   )"));
 }
 
+TEST(QuantiseFunctions, AByteTimesAFunctionOfItIsAFunctionOfIt) {
+  EXPECT_EQ(after(R"(
+    x: u8[n,4]
+    l = QuantizedLookup(x, t:u8[256])
+    y = QuantizedBinary(x, s[]{0.5}, z:u8[]{3}, l, r[]{0.25}, q:u8[]{0}, v[]{0.5}, w:u8[]{3}, function=Mul)
+    return y
+  )",
+                  QuantiseFunctions(nullptr)),
+            dedent(R"(
+    x: u8[n,4]
+    y = QuantizedLookup(x, y.table:u8[256])
+    return y
+  )"));
+}
+
+TEST(QuantiseProducts, AConvolutionWhoseWeightHasAZeroPointReturnsToFloats) {
+  EXPECT_EQ(after(R"(
+    q: u8[n,8,9,9]
+    y = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, w:u8[4,8,1,1], ws[]{0.25}, wz:u8[]{127}, ys[]{0.25}, yz:u8[]{0})
+    return y
+  )",
+                  QuantiseProducts()),
+            dedent(R"(
+    q: u8[n,8,9,9]
+    y = DequantizeLinear(q, xs[]{0.5}, xz:u8[]{128}, axis=1)
+    y~2 = DequantizeLinear(w:u8[4,8,1,1], ws[]{0.25}, wz:u8[]{127}, axis=0)
+    y~3 = Conv(y, y~2)
+    y~4 = QuantizeLinear(y~3, ys[]{0.25}, yz:u8[]{0}, axis=1)
+    return y~4
+  )"));
+}
+
+TEST(QuantiseUnits, ASplitIntoPartsOfOneScale) {
+  EXPECT_EQ(after(R"(
+    q: u8[n,8]
+    x = DequantizeLinear(q, s[]{0.5}, z:u8[]{3})
+    a, b = Split(x, axis=1, split=[4,4])
+    c = QuantizeLinear(a, t[]{0.5}, u:u8[]{3})
+    d = QuantizeLinear(b, v[]{0.5}, w:u8[]{3})
+    return c, d
+  )",
+                  QuantiseUnits()),
+            dedent(R"(
+    q: u8[n,8]
+    c, d = Split(q, axis=1, split=[4,4])
+    return c, d
+  )"));
+}
+
+TEST(QuantiseProducts, LeavesWeightsWithAZeroPoint) {
+  EXPECT_TRUE(leaves(R"(
+    q: u8[4,3]
+    a = DequantizeLinear(q, s[]{0.5}, z:u8[]{3})
+    b = DequantizeLinear(bq:u8[3,2], bs[]{0.25}, bz:u8[]{120})
+    y = MatMul(a, b)
+    return y
+  )",
+                     QuantiseProducts()));
+}
+
 TEST(QuantiseLayout, TransposesAtTheBordersOfARegionOnly) {
   EXPECT_EQ(after(R"(
     x: u8[n,4,5,5]
@@ -192,11 +251,11 @@ TEST(QuantiseLayout, TransposesAtTheBordersOfARegionOnly) {
             dedent(R"(
     x: u8[n,4,5,5]
     x.channels_last = Transpose(x, perm=[0,2,3,1])
-    a = QLinearConv(x.channels_last, s[]{0.5}, z:u8[]{0}, w:i8[6,4,1,1], ws[6], wz:i8[]{0}, s, z, channels_last=1)
-    b = QLinearConv(a, s, z, v:i8[6,6,1,1], vs[6], vz:i8[]{0}, s, z, channels_last=1)
-    y = QuantizedBinary(a, s, z, b, s, z, s, z, function=Add)
-    y.channels_first = Transpose(y, perm=[0,3,1,2])
-    return y.channels_first as y
+    a.channels_last = QLinearConv(x.channels_last, s[]{0.5}, z:u8[]{0}, w:i8[6,4,1,1], ws[6], wz:i8[]{0}, s[]{0.5}, z:u8[]{0}, channels_last=1)
+    b.channels_last = QLinearConv(a.channels_last, s[]{0.5}, z:u8[]{0}, v:i8[6,6,1,1], vs[6], vz:i8[]{0}, s[]{0.5}, z:u8[]{0}, channels_last=1)
+    y.channels_last = QuantizedBinary(a.channels_last, s[]{0.5}, z:u8[]{0}, b.channels_last, s[]{0.5}, z:u8[]{0}, s[]{0.5}, z:u8[]{0}, function=Add)
+    y = Transpose(y.channels_last, perm=[0,3,1,2])
+    return y
   )"));
 }
 

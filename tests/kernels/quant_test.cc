@@ -168,17 +168,42 @@ TEST_P(Quant, SumsAndPools) {
   window.set("pads", std::vector<int64_t>{1, 1, 1, 1});
   for (const DType dtype : {kU8, kS8}) {
     for (const int64_t c : {1, 17, 64}) {
-      expect_match({.op = Generic{"QuantizedBinary", {}},
-                    .inputs = {bytes(dtype, {2, 3, c}, 1), number(0.02f), zero(dtype, 3), bytes(kU8, {2, 3, c}, 2), number(0.03f),
-                               zero(kU8, 120), number(0.05f), zero(dtype, zero_of(dtype))},
-                    .outputs = {{dtype, {2, 3, c}}},
-                    .constants = 0xf6});
+      Attributes product;
+      product.set("function", std::string("Mul"));
+      for (const Attributes& function : {Attributes(), product})
+        expect_match({.op = Generic{"QuantizedBinary", function},
+                      .inputs = {bytes(dtype, {2, 3, c}, 1), number(0.02f), zero(dtype, 3), bytes(kU8, {2, 3, c}, 2), number(0.03f),
+                                 zero(kU8, 120), number(0.05f), zero(dtype, zero_of(dtype))},
+                      .outputs = {{dtype, {2, 3, c}}},
+                      .constants = 0xf6});
       expect_match({.op = Generic{"QuantizedGlobalAveragePool", last},
                     .inputs = {bytes(dtype, {2, 7, 7, c}, 1), number(0.02f), zero(dtype, 3), number(0.03f), zero(dtype, zero_of(dtype))},
                     .outputs = {{dtype, {2, 1, 1, c}}},
                     .constants = 0x1e});
       expect_match(
           {.op = Generic{"QuantizedMaxPool", window}, .inputs = {bytes(dtype, {2, 9, 8, c}, 1)}, .outputs = {{dtype, {2, 5, 4, c}}}});
+    }
+  }
+}
+
+TEST_P(Quant, ProductsOfFewBits) {
+  for (const int64_t bits : {4, 8}) {
+    for (const int64_t k : {32, 80}) {
+      for (const int64_t n : {1, 31, 70}) {
+        const int64_t blocks = (k + 31) / 32;
+        Attributes attributes;
+        for (const auto& [key, value] :
+             {std::pair("K", k), std::pair("N", n), std::pair("bits", bits), std::pair("block_size", int64_t{32})})
+          attributes.set(key, value);
+        Case c{.op = Generic{"MatMulNBits", attributes},
+               .inputs = {random_tensor({2, 3, k}, 1), bytes(kU8, {n, blocks, 32 * bits / 8}, 2), random_tensor({n * blocks}, 3),
+                          bytes(kU8, {n * ((blocks * bits + 7) / 8)}, 4)},
+               .outputs = {{kF32, {2, 3, n}}},
+               .constants = 0xe};
+        expect_match(c, {1e-4, 1e-5});
+        c.inputs.pop_back();
+        expect_match(c, {1e-4, 1e-5});
+      }
     }
   }
 }

@@ -72,6 +72,9 @@ struct Quant {
   void (*range)(const float* x, int64_t n, float* low, float* high);  ///< 0 included; NaN counts for nothing
   /// y = round(a * a_scale + b * b_scale) + zero, within `to`, of numbers less their zero points; a sum of bytes.
   void (*sum)(const uint8_t* a, const uint8_t* b, bool a_signed, bool b_signed, uint8_t* y, int64_t n, const QuantSum& of, int32_t a_zero);
+  /// y = round(a * b * own_scale) + zero, likewise.
+  void (*product)(const uint8_t* a, const uint8_t* b, bool a_signed, bool b_signed, uint8_t* y, int64_t n, const QuantSum& of,
+                  int32_t a_zero);
   void (*maximum)(const uint8_t* const* rows, int64_t count, bool is_signed, uint8_t* y, int64_t n);  ///< of `count` rows
   void (*add_rows)(const uint8_t* x, bool is_signed, int64_t rows, int64_t row_step, int64_t n, int32_t* sums);
 };

@@ -58,6 +58,19 @@ void quant_sum(const uint8_t* a, const uint8_t* b, bool a_signed, bool b_signed,
 }
 
 template <class V>
+void quant_multiply(const uint8_t* a, const uint8_t* b, bool a_signed, bool b_signed, uint8_t* y, int64_t n, const QuantSum& of,
+                    int32_t a_zero) {
+  const Target<V> target(of.to);
+  const auto first = V::set(a_zero), second = V::set(of.residual_zero);
+  const auto scale = V::setf(of.own_scale);
+  each_vector<V>(n, [&](int64_t i, int lanes) {
+    const auto left = V::to_float(V::sub(V::load_bytes(a + i, a_signed, lanes), first));
+    const auto right = V::to_float(V::sub(V::load_bytes(b + i, b_signed, lanes), second));
+    V::store_bytes(y + i, target(left * right * scale), lanes);
+  });
+}
+
+template <class V>
 void quant_maximum(const uint8_t* const* rows, int64_t count, bool is_signed, uint8_t* y, int64_t n) {
   each_vector<V>(n, [&](int64_t i, int lanes) {
     auto most = V::load_bytes(rows[0] + i, is_signed, lanes);
@@ -104,6 +117,7 @@ constexpr Quant quant_table() {
       .dequantise = &dequantise<V>,
       .range = &range<V>,
       .sum = &quant_sum<V>,
+      .product = &quant_multiply<V>,
       .maximum = &quant_maximum<V>,
       .add_rows = &quant_add_rows<V>,
   };

@@ -3,6 +3,8 @@
 //   DequantizeLinear -> f -> QuantizeLinear   ->   QuantizedLookup(x, table)        f: a function of single elements, or nothing
 //   DequantizeLinear... -> Concat -> QuantizeLinear   ->   Concat of bytes          each part looked up in a table of its own where scales differ
 //
+//   QuantizedBinary(x, QuantizedLookup(x))            ->   QuantizedLookup          x * sigmoid(x) is a function of x, too
+//
 // A byte has 256 values: whatever f is, a table of 256 bytes says all that it does. Its entries are computed by the kernels that would have run.
 
 #include <algorithm>
@@ -81,6 +83,57 @@ bool look_up_scale(Graph& graph, NodeId dequantise) {
   return true;
 }
 
+/// The table of the lookup that makes `value`, null where there is none.
+ConstantPtr table_of(const Graph& graph, ValueId value) {
+  const NodeId lookup = graph.producer(value);
+  const ConstantPtr table = graph.is(lookup, Op::kQuantizedLookup) ? graph.constant(graph.input(lookup, 1)) : nullptr;
+  return table && table->elements() == 256 && is_byte(table->dtype) ? table : nullptr;
+}
+
+/// What each byte of x becomes on the way to operand `i` of a binary operator: itself, or what a lookup makes of it.
+std::optional<std::vector<uint8_t>> bytes_of_operand(const Graph& graph, NodeId binary, size_t i, ValueId x) {
+  const ValueId operand = graph.input(binary, i);
+  const ConstantPtr table = operand == x ? nullptr : table_of(graph, operand);
+  if (operand != x && (!table || graph.input(graph.producer(operand), 0) != x)) return std::nullopt;
+  std::vector<uint8_t> bytes(256);
+  for (size_t byte = 0; byte < bytes.size(); ++byte) bytes[byte] = table ? table->span<uint8_t>()[byte] : static_cast<uint8_t>(byte);
+  return bytes;
+}
+
+/// Operands i.. of a binary operator as a number: its value, scale and zero point; nothing where these are not known.
+std::optional<QuantisedValue> operand_of(const Graph& graph, NodeId binary, ValueId q, size_t scale) {
+  const QuantisedValue found{kNone, q, graph.input(binary, scale), graph.input(binary, scale + 1)};
+  const ConstantPtr factor = graph.constant(found.scale), zero = graph.constant(found.zero);
+  const bool known = factor && factor->dtype == DType::kFloat32 && factor->elements() == 1 && zero && zero->elements() == 1;
+  return known && is_byte(graph.value(q).type.dtype) ? std::optional(found) : std::nullopt;
+}
+
+/// Both operands of a sum or product are functions of the same byte: so is the result.
+bool join(Graph& graph, NodeId binary) {
+  const auto source = [&](size_t i) {
+    const ValueId operand = graph.input(binary, i);
+    return table_of(graph, operand) ? graph.input(graph.producer(operand), 0) : operand;
+  };
+  const ValueId x = source(0) == graph.input(binary, 3) ? graph.input(binary, 3) : source(3);
+  const auto a = bytes_of_operand(graph, binary, 0, x), b = bytes_of_operand(graph, binary, 3, x);
+  if (!a || !b || graph.constant(x)) return false;
+  const auto left = operand_of(graph, binary, graph.input(binary, 0), 1), right = operand_of(graph, binary, graph.input(binary, 3), 4);
+  const auto to = operand_of(graph, binary, graph.output(binary), 6);
+  if (!left || !right || !to) return false;
+  const auto left_values = numbers(graph, *left), right_values = numbers(graph, *right);
+  const bool multiplies = graph.node(binary).text("function", "Add") == "Mul", relu = graph.node(binary).text("activation", "") == "Relu";
+  std::vector<float> values(256);
+  for (size_t byte = 0; byte < values.size(); ++byte) {
+    const float l = left_values[(*a)[byte]], r = right_values[(*b)[byte]];
+    values[byte] = multiplies ? l * r : l + r;
+    if (relu && values[byte] < 0) values[byte] = 0;
+  }
+  Patch patch(graph, {binary});
+  const ValueId table = patch.constant(kNone, quantised_table(graph, values, *to), "table");
+  patch.replace(graph.output(binary), patch.add(Op::kQuantizedLookup, {x, table}, {}));
+  return true;
+}
+
 bool quantise_concat(Graph& graph, NodeId concat) {
   const auto y = quantised_by(graph, graph.output(concat));
   if (!y) return false;
@@ -110,10 +163,11 @@ Result<bool> QuantiseFunctions::run(Graph& graph) const {
   bool changed = false;
   for (const NodeId concat : graph.nodes(Op::kConcat)) changed |= quantise_concat(graph, concat);
   for (const NodeId dequantise : graph.nodes(Op::kDequantizeLinear)) changed |= look_up_scale(graph, dequantise);
-  if (!evaluate_) return changed;
   for (const Op op : kFunctions) {
+    if (!evaluate_) break;
     for (const NodeId function : graph.nodes(op)) changed |= look_up(evaluate_, graph, function);
   }
+  for (const NodeId binary : graph.nodes(Op::kQuantizedBinary)) changed |= join(graph, binary);
   return changed;
 }
 

@@ -82,6 +82,7 @@ class Region {
     const NodeId fresh = graph_.add_node(op, name, std::move(operands), std::move(attributes));
     const ValueId after = graph_.output(fresh);
     graph_.value(after).type.dtype = graph_.value(before).type.dtype;
+    graph_.value(after).name = graph_.value(before).name + ".channels_last";
     const ValueId back = transposed(after, {0, 3, 1, 2}, name + ".channels_first");
     graph_.value(back).name = graph_.value(before).name;
     graph_.value(back).type = graph_.value(before).type;

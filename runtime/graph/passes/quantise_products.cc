@@ -3,6 +3,10 @@
 //   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> [Relu] -> QuantizeLinear        ->   QLinearConv
 //   DequantizeLinear(a), DequantizeLinear(b) -> MatMul, Gemm -> [Relu, QuantizeLinear]  ->   QuantizedMatMul
 //
+// and the other way round where the weight has a zero point of its own: that needs sums of the input under each window, and f32 is faster.
+//
+//   QLinearConv(x, w with a zero point)   ->   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> QuantizeLinear
+//
 // Sums of products of bytes are exact in 32 bits, so this differs from the graph as it was written only by what f32 rounds there. A bias becomes part of
 // the sum: whole multiples of the product's scale, as quantisers write it anyway.
 
@@ -36,6 +40,37 @@ bool quantise_conv(Graph& graph, NodeId conv) {
   const ValueId result =
       patch.add(Op::kQLinearConv, {x->q, x->scale, x_zero, w->q, w->scale, w_zero, y->to.scale, y_zero, b}, std::move(attributes));
   patch.replace(y->made(), result);
+  return true;
+}
+
+bool return_to_floats(Graph& graph, NodeId conv) {
+  const Node& node = graph.node(conv);
+  const ConstantPtr weight = graph.constant(graph.input(conv, 3)), zero = graph.constant(graph.input(conv, 5));
+  const ConstantPtr x_scale = graph.constant(graph.input(conv, 1)), w_scale = graph.constant(graph.input(conv, 4));
+  if (node.inputs.size() > 9 || node.integer("channels_last", 0) != 0 || !weight || !zero || is_symmetric(*weight, zero)) return false;
+  if (!x_scale || !w_scale || x_scale->dtype != DType::kFloat32 || w_scale->dtype != DType::kFloat32 || x_scale->elements() != 1)
+    return false;
+  const ConstantPtr bias = graph.constant(graph.input(conv, 8));
+  if (graph.input(conv, 8) != kNone && (!bias || bias->dtype != DType::kInt32)) return false;
+
+  const std::vector<ValueId> in = node.inputs;
+  Attributes attributes = node.attributes;
+  Patch patch(graph, {conv});
+  const ValueId x = patch.add(Op::kDequantizeLinear, {in[0], in[1], in[2]}, {{"axis", int64_t{1}}});
+  const ValueId w = patch.add(Op::kDequantizeLinear, {in[3], in[4], in[5]}, {{"axis", int64_t{0}}});
+  ValueId b = kNone;
+  if (bias) {
+    std::byte* memory = nullptr;
+    auto real = make_mutable_constant(DType::kFloat32, bias->shape, &memory);
+    const auto scales = w_scale->span<float>();
+    for (size_t i = 0; i < bias->span<int32_t>().size(); ++i) {
+      const float unit = x_scale->span<float>()[0] * scales[i < scales.size() ? i : 0];
+      reinterpret_cast<float*>(memory)[i] = static_cast<float>(bias->span<int32_t>()[i]) * unit;
+    }
+    b = patch.constant(in[8], std::move(real));
+  }
+  const ValueId y = patch.add(Op::kConv, {x, w, b}, std::move(attributes));
+  patch.replace(graph.output(conv), patch.add(Op::kQuantizeLinear, {y, in[6], in[7]}, {{"axis", int64_t{1}}}));
   return true;
 }
 
@@ -89,6 +124,7 @@ bool quantise_matmul(Graph& graph, NodeId product) {
 Result<bool> QuantiseProducts::run(Graph& graph) const {
   bool changed = false;
   for (const NodeId conv : graph.nodes(Op::kConv)) changed |= quantise_conv(graph, conv);
+  for (const NodeId conv : graph.nodes(Op::kQLinearConv)) changed |= return_to_floats(graph, conv);
   for (const Op op : {Op::kMatMul, Op::kGemm}) {
     for (const NodeId product : graph.nodes(op)) changed |= quantise_matmul(graph, product);
   }

@@ -28,6 +28,30 @@ bool quantise_mover(Graph& graph, NodeId mover) {
   return true;
 }
 
+/// A Split has several results: all of them must be quantised with the scale that comes in.
+bool quantise_split(Graph& graph, NodeId split) {
+  const auto x = dequantised(graph, graph.input(split, 0));
+  if (!x || scale_of(graph, *x) <= 0) return false;
+  std::vector<QuantisedValue> parts;
+  for (const ValueId made : std::vector<ValueId>(graph.node(split).outputs)) {
+    const auto part = made == kNone ? std::nullopt : quantised_by(graph, made);
+    if (!part || !same_parameters(graph, *x, *part)) return false;
+    parts.push_back(*part);
+  }
+  std::vector<ValueId> operands = graph.node(split).inputs;
+  operands[0] = x->q;
+  const NodeId fresh = graph.add_node(Op::kSplit, graph.node(split).name, std::move(operands), graph.node(split).attributes, parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const ValueId part = graph.output(fresh, i);
+    graph.value(part).name = graph.value(parts[i].q).name;
+    graph.value(part).type = graph.value(parts[i].q).type;
+    graph.replace_uses(parts[i].q, part);
+    graph.remove(parts[i].node);
+  }
+  graph.remove(split);
+  return true;
+}
+
 bool drop_pair(Graph& graph, NodeId dequantise) {
   const auto x = dequantised(graph, graph.output(dequantise));
   if (!x) return false;
@@ -78,6 +102,7 @@ Result<bool> QuantiseUnits::run(Graph& graph) const {
   for (const Op op : kMovers) {
     for (const NodeId mover : graph.nodes(op)) changed |= quantise_mover(graph, mover);
   }
+  for (const NodeId split : graph.nodes(Op::kSplit)) changed |= quantise_split(graph, split);
   for (const NodeId dequantise : graph.nodes(Op::kDequantizeLinear)) changed |= drop_pair(graph, dequantise);
   for (const Op op : {Op::kAdd, Op::kMul}) {
     for (const NodeId binary : graph.nodes(op)) changed |= quantise_binary(graph, binary);

@@ -2,6 +2,7 @@
 
 #include "runtime/graph/passes/quantised.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,6 +28,13 @@ bool clips_as_relu(const Graph& graph, const Node& clip, const QuantisedValue& t
 
 }  // namespace
 
+bool is_symmetric(const Constant& q, const ConstantPtr& zero) {
+  if (!zero) return q.dtype == DType::kInt8;
+  const auto bytes = zero->span<uint8_t>();
+  const uint8_t middle = q.dtype == DType::kInt8 ? 0 : 128;
+  return std::ranges::all_of(bytes, [middle](uint8_t byte) { return byte == middle; });
+}
+
 std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value) {
   const NodeId id = graph.producer(value);
   if (!graph.is(id, Op::kDequantizeLinear) || !plain(graph.node(id))) return std::nullopt;
@@ -43,7 +51,7 @@ std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId val
   const QuantisedValue found{id, graph.input(id, 0), graph.input(id, 1), graph.input(id, 2)};
   const ConstantPtr q = graph.constant(found.q);
   if (!q || !is_scale(graph, found.scale) || (found.zero != kNone && !graph.constant(found.zero))) return std::nullopt;
-  if (wide ? q->dtype != DType::kInt32 : !is_byte(q->dtype)) return std::nullopt;
+  if (wide ? q->dtype != DType::kInt32 : !is_byte(q->dtype) || !is_symmetric(*q, graph.constant(found.zero))) return std::nullopt;
   if (graph.constant(found.scale)->elements() == 1) return found;
   int64_t given = graph.node(id).integer("axis", 1);
   if (given < 0) given += static_cast<int64_t>(q->shape.rank());
@@ -96,7 +104,10 @@ std::optional<QuantisedBias> quantised_bias(const Graph& graph, ValueId bias, fl
   } else if (const auto quantised = dequantised_weight(graph, bias, 0, /*wide=*/true)) {
     const auto scales = graph.constant(quantised->scale)->span<float>();
     const auto q = graph.constant(quantised->q)->span<int32_t>();
-    if (zero_of(graph, *quantised) != 0 || (scales.size() != 1 && scales.size() != q.size())) return std::nullopt;
+    const ConstantPtr zero = graph.constant(quantised->zero);
+    const auto zeros = zero ? integers_of(*zero) : std::vector<int64_t>();
+    if (!zeros || std::ranges::any_of(*zeros, [](int64_t each) { return each != 0; })) return std::nullopt;
+    if (scales.size() != 1 && scales.size() != q.size()) return std::nullopt;
     for (size_t i = 0; i < q.size(); ++i)
       real.push_back(static_cast<double>(q[i]) * static_cast<double>(scales[scales.size() == 1 ? 0 : i]));
   } else {

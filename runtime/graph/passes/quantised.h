@@ -20,9 +20,13 @@ struct QuantisedValue {
   ValueId q = kNone, scale = kNone, zero = kNone;  ///< scale and zero point are constants; the zero point may be absent
 };
 
+/// Bytes whose zero points are the middle of their range: i8 around 0, u8 around 128. No zero point: 0.
+bool is_symmetric(const Constant& q, const ConstantPtr& zero);
+
 /// With one scale for all of it. Its bytes may be computed.
 std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value);
-/// A constant of bytes (i32 where `wide`), with one scale or one for each index of `axis`.
+/// A constant of bytes (i32 where `wide`), with one scale or one for each index of `axis`. Bytes have the middle of their range as zero point: products of
+/// weights with another one need sums of what they are multiplied with, and are faster in f32.
 std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId value, int64_t axis, bool wide = false);
 
 /// The QuantizeLinear to bytes with one constant scale that alone reads `value`.
