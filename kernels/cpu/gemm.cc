@@ -14,7 +14,7 @@ namespace serin::kernels::cpu {
 namespace {
 
 constexpr int64_t kDepth = 896;  // of a part of k: a panel of 48 columns is 168 KiB then
-constexpr int64_t kRows = 208;   // of a block of A
+constexpr int64_t kRows = 136;   // of a block of A: with 768 of k 408 KiB, which leave room for two panels of B in an L2 cache of 1 MiB
 
 int64_t parts_of(int64_t size, int64_t largest) { return std::max<int64_t>(1, (size + largest - 1) / largest); }
 

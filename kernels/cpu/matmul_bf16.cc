@@ -19,7 +19,7 @@ namespace serin::kernels::cpu {
 namespace {
 
 constexpr int64_t kPairs = 768;  // of a part of k: a panel of 48 columns is 144 KiB then
-constexpr int64_t kRows = 256;   // of a block of a
+constexpr int64_t kRows = 136;   // of a block of a
 
 int64_t parts_of(int64_t size, int64_t largest) { return std::max<int64_t>(1, (size + largest - 1) / largest); }
 
