@@ -48,7 +48,7 @@ OperatorFamily dynamic_operators();     // sequences, optionals and Scan
 OperatorFamily microsoft_operators();   // com.microsoft, what quantisers and optimisers write
 OperatorFamily microsoft_quant_operators();
 
-OperatorFamily preview_operators();     // ai.onnx.preview
+OperatorFamily preview_operators();  // ai.onnx.preview
 
 Status check_counts(const OperatorRow& row, const NodeImport& node);
 
