@@ -76,7 +76,9 @@ def transformer_fused(name, kind, heads, width):
     from onnxruntime.transformers import optimizer
 
     fused = optimizer.optimize_model(str(materialise(name)), kind, num_heads=heads, hidden_size=width, opt_level=0)
-    return fused.model
+    with tempfile.TemporaryDirectory() as folder:
+        fused.save_model_to_file(folder + "/out.onnx")  # which also imports com.microsoft
+        return onnx.load(folder + "/out.onnx")
 
 
 U8, S8 = q.QuantType.QUInt8, q.QuantType.QInt8
