@@ -3,6 +3,7 @@
 //   SERIN_TRY(auto model, engine::Model::load("models/digits/1/model.onnx", *backend, {}));
 //   SERIN_TRY(auto executor, model->executor({{"batch", 8}}));                     // plans a bucket, or finds it in the cache
 //   SERIN_CHECK(executor->run(inputs, outputs));                                   // no lookup, no allocation of ours
+//   SERIN_TRY(const auto results, model->run(values));                             // any model, sizes known afterwards (value.h)
 //
 // A Model holds the optimised graph and the packed weights, shared by all of its executors. A Plan is the graph bound to one bucket of
 // shapes: every intermediate has an offset in one arena, the schedule is a flat list of prepared kernels. An Executor is a plan with an

@@ -97,7 +97,7 @@ class GraphLowering {
   }
 
   static Error no_kernel(const graph::Node& node) {
-    if (node.op == graph::Op::kLoop) return Lowering::refuse("loops cannot be run yet");
+    if (node.op == graph::Op::kLoop) return Lowering::refuse("a loop is in no plan");
     return Lowering::refuse("its operands are not known at load, and it cannot be computed during a run");
   }
 
@@ -129,7 +129,7 @@ class GraphLowering {
       const Tensor& outer = program_.tensor(tensors_[static_cast<size_t>(node.outputs[i])]);
       if (inner.storage != Storage::kFixed || outer.storage != Storage::kFixed || inner.shape != outer.shape ||
           inner.dtype != outer.dtype) {
-        return Lowering::refuse("result " + std::to_string(i) + " has another shape or type in each body, which cannot be run yet");
+        return Lowering::refuse("result " + std::to_string(i) + " has another shape or type in each body");
       }
     }
     return program;

@@ -25,7 +25,7 @@ inline constexpr TensorId kNoTensor = -1;
 enum class Storage : uint8_t {
   kFixed,    ///< at planning
   kBounded,  ///< during the run, never above a bound known at planning (NonZero): planned at the bound
-  kDynamic,  ///< during the run, no bound: refused by name until there is a region for each run
+  kDynamic,  ///< during the run, no bound: in no plan, the graph is interpreted (stage.h)
 };
 std::string_view storage_name(Storage storage);
 
