@@ -70,9 +70,13 @@ bool read_view(const Attributes& attributes, std::string_view key, const TensorD
   if (v.empty()) return true;
   if (v.size() != 8 || tensor.bounded) return fail(why, "a view of 8 numbers into a tensor of fixed size is needed");
   view = HeadsView{v[0], v[1], v[2], v[3], v[4], {v[5], v[6], v[7]}};
-  const bool empty = v[0] < 1 || v[1] < 1 || v[2] < 1 || v[3] < 1;
-  const int64_t last = empty ? 0 : v[4] + (v[0] - 1) * v[5] + (v[1] - 1) * v[6] + (v[2] - 1) * v[7] + v[3];
-  if (std::ranges::all_of(v, [](int64_t n) { return n >= 0; }) && last <= tensor.shape.elements()) return true;
+  if (std::ranges::any_of(v, [](int64_t n) { return n < 0; })) return fail(why, "a view leaves its tensor");
+  const auto reach = [&](size_t size, size_t stride) {
+    return static_cast<double>(v[size] - 1) * static_cast<double>(v[stride]);
+  };  // cannot wrap
+  const bool empty = v[0] == 0 || v[1] == 0 || v[2] == 0 || v[3] == 0;
+  const double last = static_cast<double>(v[4]) + static_cast<double>(v[3]) + reach(0, 5) + reach(1, 6) + reach(2, 7);
+  if (empty || last <= static_cast<double>(tensor.shape.elements())) return true;
   return fail(why, "a view leaves its tensor");
 }
 

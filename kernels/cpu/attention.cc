@@ -48,6 +48,7 @@ class AttentionKernel final : public Kernel {
         joined(stream, out, Operands::kPresentKey, in[Operands::kK], run.k_offset, run.k, operand(in, Operands::kPastKey), run, op_.head);
     const Rows v = joined(stream, out, Operands::kPresentValue, in[Operands::kV], run.v_offset, run.v, operand(in, Operands::kPastValue),
                           run, op_.v_head);
+    if (run.batch == 0 || run.q_len == 0) return kOk;
     const int64_t heads = run.batch * op_.kv_heads, group = op_.q_heads / op_.kv_heads;
     const int64_t parts = std::clamp<int64_t>((2 * threads_ + heads - 1) / heads, 1, threads_ == 1 ? 1 : (run.q_len + 31) / 32);
     parallel_for(stream, heads * parts, [&](int64_t task, int worker) {

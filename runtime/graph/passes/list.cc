@@ -7,8 +7,8 @@ namespace serin::graph {
 std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   std::vector<std::unique_ptr<Pass>> list;
   const auto add = [&]<class T>(T pass) { list.push_back(std::make_unique<T>(std::move(pass))); };
-  add(FoldShapes());               // first: half of an exported transformer is shape arithmetic, and every later pass is faster without it
-  add(InlineIf());                 // its conditions are such arithmetic; its bodies should meet all the passes below
+  add(FoldShapes());        // first: half of an exported transformer is shape arithmetic, and every later pass is faster without it
+  add(InlineIf());          // its conditions are such arithmetic; its bodies should meet all the passes below
   add(QuantiseProducts());  // quantised units before constant folding, which would make floats of their weights
   add(QuantiseUnits());     // sums and movers between them
   add(DeadCode());          // what units read before would count as a second reader
@@ -17,8 +17,8 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(QuantiseDynamic());            // the other way to quantise, which has no units
   add(DeadCode());                   // before operators are made again, those that nobody reads
   add(QuantiseLayout());             // of all operators on bytes at once
-  add(ConstantFolding(evaluate));  // weights that the file transposes or casts become plain constants, which patterns look for
-  add(ConstantOperands());         // after folding: axes and bounds are known now, and patterns look for them in the attributes
+  add(ConstantFolding(evaluate));    // weights that the file transposes or casts become plain constants, which patterns look for
+  add(ConstantOperands());           // after folding: axes and bounds are known now, and patterns look for them in the attributes
   add(RemoveIdentity());  // after shapes are known, because a Reshape to the same shape is an identity; before patterns, which it would break
   add(DeadCode());        // what folding left behind would count as a second reader
   add(FuseAttention());      // the largest of all

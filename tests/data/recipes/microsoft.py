@@ -70,16 +70,16 @@ def write_norms(folder, rng):
 
 
 def write_products(folder, rng):
-    text = f"""
+    text = """
     products (float[batch, 5, 8] a, float[batch, 8, 5] a_turned, float[n, 8] rows, float[n, 3, 9, 9] image)
-        => (float[batch, 5, 7] scaled, float[batch, 5, 7] turned, float[n, 7] gemm, float[n, 4, 9, 9] conv, float[n, 4, 9, 9] summed) {{
+        => (float[batch, 5, 7] scaled, float[batch, 5, 7] turned, float[n, 7] gemm, float[n, 4, 9, 9] conv, float[n, 4, 9, 9] summed) {
       scaled = com.microsoft.FusedMatMul<alpha: float = 0.25>(a, w)
       turned = com.microsoft.FusedMatMul<transA: int = 1, transB: int = 1>(a_turned, w_turned)
       gemm = com.microsoft.FusedGemm<activation: string = "LeakyRelu", activation_alpha: float = 0.2, alpha: float = 0.5, transB: int = 1>
           (rows, w_turned, bias)
       conv = com.microsoft.FusedConv<activation: string = "Relu", pads: ints = [1, 1, 1, 1]>(image, filters, filter_bias)
       summed = com.microsoft.FusedConv<activation: string = "Relu", pads: ints = [1, 1, 1, 1]>(image, filters, filter_bias, conv)
-    }}"""
+    }"""
     w = normal(rng, 8, 7)
     weights = {"w": w, "w_turned": np.ascontiguousarray(w.T), "bias": normal(rng, 7), "filters": normal(rng, 4, 3, 3, 3),
                "filter_bias": normal(rng, 4)}
