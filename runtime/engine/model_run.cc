@@ -65,6 +65,14 @@ Result<Value> checked(const TensorInfo& info, const Value& given) {
   return value;
 }
 
+/// Results are memory beside the arena: what a few bytes of a model ask for is bounded there, too.
+Status check_result_bytes(std::span<const TensorInfo> outputs, size_t limit) {
+  size_t bytes = 0;
+  for (const TensorInfo& info : outputs) bytes += TensorView{info.dtype, info.shape, nullptr}.bytes();
+  if (bytes <= limit) return {};
+  return Error{Code::kTooLarge, fmt::format("the results would take {} bytes, more than the limit of {}", bytes, limit)};
+}
+
 }  // namespace
 
 bool Model::planned() const { return state_->block == nullptr; }
@@ -106,6 +114,7 @@ Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {
   if (!planned) {
     SERIN_TRY(planned, executor(bindings));
   }
+  SERIN_CHECK(check_result_bytes(planned->outputs(), state_->options.max_arena_bytes));
   std::vector<FreshTensor> results;
   std::vector<TensorView> outputs;
   for (const TensorInfo& info : planned->outputs()) {

@@ -161,6 +161,10 @@ TEST(BadModel, M12EyeLikeOfWhatIsComputed) {
   EXPECT_THAT(answer_of(22, "RandomNormal", {}, {}, {attribute("shape", std::vector<int64_t>{kHuge})}), HasSubstr("'the_node'"));
 }
 
+TEST(BadModel, M12ResultsBeyondTheLimitOfMemory) {
+  EXPECT_THAT(answer_of(13, "Tile", {"x", "r"}, {i64("r", {1 << 20, 16})}), HasSubstr("the results would take 536870912 bytes"));
+}
+
 TEST(BadModel, M12WithinTheLimitsOfAShapeButNotOfTheArena) {
   const std::string message = answer_of(13, "Expand", {"x", "d"}, {i64("d", {1 << 20, 2, 4})}, {}, {"y"});
   EXPECT_EQ(message, "");  // straight into the caller's memory
