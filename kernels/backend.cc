@@ -2,13 +2,9 @@
 
 #include "kernels/backend.h"
 
-#include <new>
+#include "kernels/weight_memory.h"
 
 namespace serin::kernels {
-
-namespace {
-constexpr std::align_val_t kAlignment{64};
-}
 
 Prepared Backend::prepare(const OpDesc& desc, PrepareContext& context) const {
   Prepared prepared;
@@ -24,8 +20,8 @@ Prepared Backend::prepare(const OpDesc& desc, PrepareContext& context) const {
   return prepared;
 }
 
-PackedWeights::Buffer::Buffer(size_t size) : data(static_cast<std::byte*>(::operator new(size, kAlignment))), bytes(size) {}
-PackedWeights::Buffer::~Buffer() { ::operator delete(data, kAlignment); }
+PackedWeights::Buffer::Buffer(size_t size) : data(allocate_weight(size)), bytes(size) {}
+PackedWeights::Buffer::~Buffer() { free_weight(data, bytes); }
 
 std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std::string_view layout, size_t bytes,
                                                                 const std::function<void(std::byte*)>& pack) {

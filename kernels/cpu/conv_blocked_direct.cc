@@ -72,20 +72,24 @@ std::vector<Tile> cut(const BlockedConv& conv, int64_t cells, int64_t max_blocks
 }
 
 /// weight [m, c / group, cells] in the order of the tiles; each is [c in blocks, cells, c of the block, filters], or [cells, c, filters] for a plain x.
+/// A filter's weights are read in one run and scattered over a block that the first cache holds: read the other way, filters a power of two apart
+/// would push each other out of it.
 void pack(const BlockedConv& conv, const std::vector<int64_t>& cells, const std::vector<Tile>& tiles, const float* weight, float* to) {
   const int64_t channels = conv.c / conv.group, block = conv.plain_x ? channels : conv.b;
   for (const Tile& tile : tiles) {
     const int64_t first = tile.block * conv.b, filters = tile.blocks * conv.b;
-    const auto line = [&](int64_t channel, int64_t cell) {
-      for (int64_t i = 0; i < filters; ++i) {
-        const int64_t filter = first + i;
-        *to++ = filter < conv.m ? weight[(filter * channels + channel) * conv.cells() + cell] : 0.f;
-      }
-    };
+    const int64_t there = std::min(filters, conv.m - first);
     for (int64_t c = 0; c < channels; c += block) {
-      for (const int64_t cell : cells) {
-        for (int64_t channel = c; channel < std::min(channels, c + block); ++channel) line(channel, cell);
+      const int64_t count = std::min(block, channels - c);
+      for (size_t j = 0; j < cells.size(); ++j) {
+        float* const lines = to + static_cast<int64_t>(j) * count * filters;
+        for (int64_t i = 0; i < there; ++i) {
+          const float* const from = weight + ((first + i) * channels + c) * conv.cells() + cells[j];
+          for (int64_t channel = 0; channel < count; ++channel) lines[channel * filters + i] = from[channel * conv.cells()];
+        }
+        for (int64_t channel = 0; channel < count; ++channel) std::fill_n(lines + channel * filters + there, filters - there, 0.f);
       }
+      to += static_cast<int64_t>(cells.size()) * count * filters;
     }
   }
 }

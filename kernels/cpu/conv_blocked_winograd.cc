@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "kernels/cpu/conv_blocked.h"
 #include "kernels/cpu/parallel.h"
@@ -27,8 +26,11 @@ constexpr int64_t kTransformedFloats = 64 << 10;  // of v: 256 KiB
 constexpr int64_t kFewTiles = 12;                 // below that a product reads each weight for too few pixels
 constexpr int64_t kLargestWeights4 = 1 << 20;     // floats of u for m = 4: 4 MiB
 
-/// u = G g G' for one filter g [3, 3], by the matrix G of m.
-void transform_filter(int64_t m, const float* g, double* u) {
+constexpr int64_t kLanes = 8;  // filters transformed at a time: the compiler makes vectors of them
+
+/// u = G g G' for kLanes filters g [3, 3, lanes], by the matrix G of m.
+template <int64_t m>
+void transform_filters(const double* g, double* u) {
   // Row of a point x: [1, x, x^2] divided by the product of x's distances to the others.
   static constexpr double kP = 2. / 3, kQ = 3. / 2, kDp = 2 * kP * kP * (kP * kP - kQ * kQ), kDq = 2 * kQ * kQ * (kQ * kQ - kP * kP);
   static constexpr double kG4[6][3] = {{1, 0, 0},
@@ -39,13 +41,15 @@ void transform_filter(int64_t m, const float* g, double* u) {
                                        {0, 0, 1}};
   static constexpr double kG2[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
   const auto* matrix = m == 4 ? kG4 : kG2;
-  const int64_t size = m + 2;
-  for (int64_t r = 0; r < size; ++r) {
-    std::array<double, 3> line{};
-    for (int64_t i = 0; i < 3; ++i) {
-      for (int64_t k = 0; k < 3; ++k) line[static_cast<size_t>(i)] += matrix[r][k] * static_cast<double>(g[k * 3 + i]);
+  constexpr int64_t kSize = m + 2, kRow = 3 * kLanes;
+  for (int64_t r = 0; r < kSize; ++r) {
+    double line[kRow];
+    for (int64_t i = 0; i < kRow; ++i) line[i] = matrix[r][0] * g[i] + matrix[r][1] * g[kRow + i] + matrix[r][2] * g[2 * kRow + i];
+    for (int64_t c = 0; c < kSize; ++c) {
+      double* const to = u + (r * kSize + c) * kLanes;
+      for (int64_t i = 0; i < kLanes; ++i)
+        to[i] = matrix[c][0] * line[i] + matrix[c][1] * line[kLanes + i] + matrix[c][2] * line[2 * kLanes + i];
     }
-    for (int64_t c = 0; c < size; ++c) u[r * size + c] = matrix[c][0] * line[0] + matrix[c][1] * line[1] + matrix[c][2] * line[2];
   }
 }
 
@@ -62,7 +66,7 @@ class WinogradKernel final : public Kernel {
     const std::string layout =
         "winograd" + std::to_string(transform.m) + "_b" + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks);
     weight_ = packed(context, desc.inputs[1], layout, positions_ * conv.c * conv.y_blocks() * conv.b,
-                     [&](const float* weight, float* to) { pack(weight, to); });
+                     [&](const float* weight, float* to) { transform_.m == 4 ? pack<4>(weight, to) : pack<2>(weight, to); });
     share_out(context.threads);
   }
 
@@ -99,17 +103,26 @@ class WinogradKernel final : public Kernel {
 
  private:
   /// u as [tile of filters, position, c, filters].
+  template <int64_t m>
   void pack(const float* weight, float* to) const {
     const BlockedConv& g = conv_;
-    std::vector<double> u(static_cast<size_t>(positions_));
+    constexpr int64_t kPositions = (m + 2) * (m + 2);
+    static_assert(kLanes == 8);  // every block is a multiple of it
+    std::array<double, 9 * kLanes> filter{};
+    std::array<double, kPositions * kLanes> u{};
     for (int64_t first = 0; first < g.y_blocks(); first += loops_.max_blocks) {
       const int64_t filters = std::min<int64_t>(loops_.max_blocks, g.y_blocks() - first) * g.b;
-      for (int64_t c = 0; c < g.c; ++c) {
-        for (int64_t i = 0; i < filters; ++i) {
-          const int64_t filter = first * g.b + i;
-          std::fill(u.begin(), u.end(), 0.);
-          if (filter < g.m) transform_filter(transform_.m, weight + (filter * g.c + c) * 9, u.data());
-          for (int64_t p = 0; p < positions_; ++p) to[(p * g.c + c) * filters + i] = static_cast<float>(u[static_cast<size_t>(p)]);
+      for (int64_t i = 0; i < filters; i += kLanes) {
+        for (int64_t c = 0; c < g.c; ++c) {
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            const int64_t at = first * g.b + i + lane;
+            for (int64_t cell = 0; cell < 9; ++cell)
+              filter[static_cast<size_t>(cell * kLanes + lane)] = at < g.m ? static_cast<double>(weight[(at * g.c + c) * 9 + cell]) : 0;
+          }
+          transform_filters<m>(filter.data(), u.data());
+          for (int64_t p = 0; p < kPositions; ++p)
+            for (int64_t lane = 0; lane < kLanes; ++lane)
+              to[(p * g.c + c) * filters + i + lane] = static_cast<float>(u[static_cast<size_t>(p * kLanes + lane)]);
         }
       }
       to += positions_ * g.c * filters;

@@ -2,12 +2,13 @@
 //
 // What could not run later is refused at load: a first plan is made for the smallest sizes that the shapes allow, which lowers every node and
 // asks the backend for every kernel. A model that no plan holds, because something in it is sized by data, is interpreted; what can be checked
-// of that is in runnable.h. Constants are copied out of the file's memory, each into its own, so that the file is let go whatever
-// happens to it afterwards, and those that the passes folded away take no memory.
+// of that is in runnable.h. Each constant has memory of its own, not the file's: the file is let go whatever happens to it
+// afterwards, and constants that the passes folded away take no memory.
 
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "runtime/engine/executor_state.h"
@@ -53,22 +54,15 @@ std::vector<std::string> symbols_of(std::span<const TensorInfo> inputs) {
   return symbols;
 }
 
-/// Gives every constant memory of its own, once where several values share it.
-size_t detach_constants(graph::Graph& graph) {
-  std::map<uint64_t, graph::ConstantPtr> copies;
-  size_t bytes = 0;
+/// Of all constants that something reads, each counted once however many values share it.
+size_t constant_bytes(const graph::Graph& graph) {
+  std::map<const std::byte*, size_t> sizes;
   for (size_t i = 0; i < graph.value_capacity(); ++i) {
     const auto id = static_cast<graph::ValueId>(i);
     const graph::ConstantPtr constant = graph.constant(id);
-    if (!constant || !constant->data || graph.reader_count(id) == 0) continue;
-    graph::ConstantPtr& copy = copies[constant->id];
-    if (!copy) {
-      copy = graph::make_constant(constant->dtype, constant->shape, constant->data.get());
-      bytes += copy->bytes();
-    }
-    graph.value(id).constant = copy;
+    if (constant && constant->data && graph.reader_count(id) > 0) sizes[constant->data.get()] = constant->bytes();
   }
-  return bytes;
+  return std::accumulate(sizes.begin(), sizes.end(), size_t{0}, [](size_t sum, const auto& entry) { return sum + entry.second; });
 }
 
 }  // namespace
@@ -80,7 +74,7 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
   SERIN_CHECK(graph::verify(g));
   SERIN_CHECK(graph::infer_shapes(g));
   SERIN_CHECK(optimize(g, state->folder, state->options));
-  state->constant_bytes = detach_constants(g);
+  state->constant_bytes = constant_bytes(g);
   state->batchable = graph::prove_batchable(g);
   for (const graph::ValueId id : g.inputs()) state->inputs.push_back(info_of(g.value(id), g.value(id).name));
   for (size_t i = 0; i < g.outputs().size(); ++i) {

@@ -6,14 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
-
+#include "kernels/weight_memory.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::graph {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 uint64_t next_id() {
   static std::atomic<uint64_t> last{0};
@@ -21,8 +18,7 @@ uint64_t next_id() {
 }
 
 std::shared_ptr<std::byte> allocate(size_t bytes) {
-  auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment));
-  return {memory, [](std::byte* p) { ::operator delete(p, kAlignment); }};
+  return {kernels::allocate_weight(bytes), [bytes](std::byte* memory) { kernels::free_weight(memory, bytes); }};
 }
 
 template <class T>
@@ -40,7 +36,6 @@ std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape,
   *memory = nullptr;
   if (const size_t bytes = constant->bytes(); bytes > 0) {
     auto owned = allocate(bytes);
-    std::memset(owned.get(), 0, bytes);
     *memory = owned.get();
     constant->data = std::move(owned);
   }
