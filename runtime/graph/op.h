@@ -28,7 +28,6 @@
 //
 // Fused operators exist after passes only:
 //
-//   Pointwise(x...)                                     a chain of functions of single elements; attributes: passes/fuse_pointwise.cc
 //   quantised tensors (passes/quantise_*.cc); a number x is given as q, scale, zero point, and channels_last = 1 says [n, spatial..., c]:
 //     QLinearConv(..., residual, scale, zero, y2 scale, y2 zero)   more than ONNX's nine: y2 = act2(y + residual), quantised again; activation and
 //                                                                  sum_activation are "" or "Relu"
@@ -105,7 +104,7 @@ namespace serin::graph {
   X(SequenceInsert, 2, 3, 1) X(SequenceLength, 1, 1, 1) X(SequenceMap, 1, -1, -1) X(SplitToSequence, 1, 2, 1) \
   X(DynamicQuantizeMatMul, 3, 5, 1) X(QuantizedBinary, 8, 8, 1) X(QuantizedGlobalAveragePool, 5, 5, 1) \
   X(QuantizedLookup, 2, 2, 1) X(QuantizedMatMul, 6, 9, 1) X(QuantizedMaxPool, 1, 1, 1) \
-  X(Pointwise, 1, -1, 1) X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
+  X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
 // clang-format on
 
 enum class Op : uint16_t {
