@@ -25,19 +25,43 @@ PackedWeights::Buffer::~Buffer() { free_weight(data, bytes); }
 
 std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std::string_view layout, size_t bytes,
                                                                 const std::function<void(std::byte*)>& pack) {
-  // Packed under the lock: two instances that load at once must not both hold a copy of every weight, even for a moment.
-  const std::lock_guard lock(mutex_);
-  if (id != 0) {
-    if (auto held = shared_[{id, std::string(layout)}].lock()) return held;
-  }
-  auto buffer = std::make_shared<Buffer>(bytes);
-  pack(buffer->data);
-  if (id != 0) {
-    shared_[{id, std::string(layout)}] = buffer;
-  } else {
+  const auto packed = [&] {
+    auto buffer = std::make_shared<Buffer>(bytes);
+    pack(buffer->data);
+    return buffer;
+  };
+  if (id == 0) {
+    auto buffer = packed();
+    const std::lock_guard lock(mutex_);
     std::erase_if(private_, [](const auto& weak) { return weak.expired(); });
     private_.push_back(buffer);
+    return buffer;
   }
+
+  // Two instances that load at once must not both hold a copy of every weight, even for a moment.
+  const Key key(id, layout);
+  std::unique_lock lock(mutex_);
+  packed_.wait(lock, [&] { return !in_work_.contains(key); });
+  if (const auto found = shared_.find(key); found != shared_.end()) {
+    if (auto held = found->second.lock()) return held;
+  }
+  in_work_.insert(key);
+  lock.unlock();
+  std::shared_ptr<const Buffer> buffer;
+  try {
+    buffer = packed();
+  } catch (...) {  // no memory: the next one may have more luck
+    lock.lock();
+    in_work_.erase(key);
+    packed_.notify_all();
+    throw;
+  }
+  lock.lock();
+  in_work_.erase(key);
+  std::erase_if(shared_,
+                [](const auto& entry) { return entry.second.expired(); });  // a plan that is gone may have had constants of its own
+  shared_[key] = buffer;
+  packed_.notify_all();
   return buffer;
 }
 

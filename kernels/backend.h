@@ -7,11 +7,13 @@
 // The engine knows Backend, Kernel and OpDesc; nothing in runtime/ knows which backend it talks to.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +83,7 @@ class PackedWeights {
   virtual ~PackedWeights() = default;
 
   /// The buffer packed under (id, layout); calls `pack` once, on a fresh buffer of `bytes`, where there is none. id 0 is never shared.
+  /// Different buffers may be packed at the same time; who wants one that is being packed waits for it.
   /// Virtual so that a plugin reaches it without linking against us.
   virtual std::shared_ptr<const Buffer> get(uint64_t id, std::string_view layout, size_t bytes,
                                             const std::function<void(std::byte*)>& pack);
@@ -88,9 +91,12 @@ class PackedWeights {
   size_t bytes() const;
 
  private:
+  using Key = std::pair<uint64_t, std::string>;
   mutable std::mutex mutex_;
-  std::map<std::pair<uint64_t, std::string>, std::weak_ptr<const Buffer>> shared_;  // guarded by mutex_
-  std::vector<std::weak_ptr<const Buffer>> private_;                                // guarded by mutex_
+  std::condition_variable packed_;
+  std::set<Key> in_work_;                              // guarded by mutex_
+  std::map<Key, std::weak_ptr<const Buffer>> shared_;  // guarded by mutex_
+  std::vector<std::weak_ptr<const Buffer>> private_;   // guarded by mutex_
 };
 
 struct PrepareContext {

@@ -6,8 +6,11 @@
 #include "runtime/engine/plan.h"
 
 #include <algorithm>
+#include <new>
+#include <optional>
 #include <utility>
 
+#include "kernels/cpu/parallel.h"
 #include "runtime/engine/bind_sizes.h"
 #include "runtime/engine/channel_blocks.h"
 #include "runtime/engine/verify_program.h"
@@ -16,6 +19,8 @@ namespace serin::engine {
 
 namespace {
 
+constexpr size_t kWorthSharing = size_t{4} << 20;  // bytes of constants: about a millisecond of packing
+
 TensorInfo info_of(const Tensor& tensor, std::string name) {
   return {std::move(name), tensor.dtype, tensor.shape, graph::dims_of(tensor.shape)};
 }
@@ -23,6 +28,12 @@ TensorInfo info_of(const Tensor& tensor, std::string name) {
 bool computes_nothing(const Program& program, const Step& step) {
   return std::all_of(step.outputs.begin(), step.outputs.end(),
                      [&](TensorId id) { return program.tensor(id).storage == Storage::kFixed && program.tensor(id).bytes() == 0; });
+}
+
+size_t constant_bytes(const Program& program) {
+  size_t bytes = 0;
+  for (const Tensor& tensor : program.tensors) bytes += tensor.constant ? tensor.constant->bytes() : 0;
+  return bytes;
 }
 
 /// The same constant without its data.
@@ -65,8 +76,10 @@ Status Plan::prepare(const Context& context) {
   reads_constant.assign(program.tensors.size(), false);
   std::vector<std::string> refused;
   Code code = Code::kUnsupported;
+  const std::vector<Status> statuses = prepare_steps(context);
   for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Status status = prepare_step(i, context);
+    note_constants_read(i);
+    const Status& status = statuses[i];
     if (status) continue;
     refused.push_back("'" + program.steps[i].node + "' (" + std::string(graph::op_name(program.steps[i].op)) +
                       "): " + status.error().message);
@@ -76,6 +89,34 @@ Status Plan::prepare(const Context& context) {
   std::string message = std::to_string(refused.size()) + (refused.size() == 1 ? " node" : " nodes") + " cannot be run: ";
   for (size_t i = 0; i < refused.size(); ++i) message.append(i ? "; " : "").append(refused[i]);
   return Error{code, std::move(message)};
+}
+
+/// Packing the weights is most of it. Steps know nothing of each other, so whatever the order, the same comes out.
+std::vector<Status> Plan::prepare_steps(const Context& context) {
+  std::vector<Status> statuses(program.steps.size());
+  const auto prepare = [&](int64_t i, int) {
+    auto& status = statuses[static_cast<size_t>(i)];
+    try {
+      status = prepare_step(static_cast<size_t>(i), context);
+    } catch (const std::bad_alloc&) {
+      status = Error{Code::kTooLarge, "there is not enough memory for its kernel"};
+    }
+  };
+  std::optional<kernels::Workers> workers;
+  if (context.threads > 1 && constant_bytes(program) > kWorthSharing) workers.emplace(context.threads);
+  kernels::parallel_for({nullptr, workers ? &*workers : nullptr}, static_cast<int64_t>(statuses.size()), prepare);
+  return statuses;
+}
+
+/// What a kernel packed it does not read again.
+void Plan::note_constants_read(size_t i) {
+  const Step& step = program.steps[i];
+  const kernels::Kernel* const kernel = steps[i].kernel.get();
+  for (size_t input = 0; input < step.inputs.size(); ++input) {
+    if (step.inputs[input] == kNoTensor) continue;
+    const bool packed = kernel && input < 32 && (kernel->packed_inputs() >> input & 1) != 0;
+    if (!packed) reads_constant[static_cast<size_t>(program.root(step.inputs[input]).first)] = true;
+  }
 }
 
 Status Plan::prepare_step(size_t i, const Context& context) {
@@ -91,7 +132,6 @@ Status Plan::prepare_step(size_t i, const Context& context) {
       prepared.scratch_bytes = std::max(prepared.scratch_bytes, plan->arena_bytes);
       prepared.bodies.push_back(std::move(plan));
     }
-    for (const TensorId id : step.inputs) reads_constant[static_cast<size_t>(program.root(id).first)] = true;
     prepared.kernel_name = "if";
     return {};
   }
@@ -120,11 +160,6 @@ Status Plan::prepare_step(size_t i, const Context& context) {
   prepared.kernel_name = result.name;
   prepared.scratch_bytes = result.kernel->scratch_bytes();
   prepared.kernel = std::move(result.kernel);
-  for (size_t input = 0; input < step.inputs.size(); ++input) {
-    if (step.inputs[input] == kNoTensor) continue;
-    const bool packed = input < 32 && (prepared.kernel->packed_inputs() >> input & 1) != 0;
-    if (!packed) reads_constant[static_cast<size_t>(program.root(step.inputs[input]).first)] = true;
-  }
   return {};
 }
 

@@ -55,7 +55,9 @@ class Plan {
 
  private:
   Status prepare(const Context& context);
+  std::vector<Status> prepare_steps(const Context& context);
   Status prepare_step(size_t i, const Context& context);
+  void note_constants_read(size_t i);
   Status number_symbols();
   void let_go_of_packed_constants();
   void place(const Buffers& buffers);
