@@ -6,9 +6,9 @@
 #include "kernels/cpu/generic.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/onednn_loader.h"
-#include "kernels/cpu/simd/dense_bf16.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/simd/blocked.h"
+#include "kernels/cpu/simd/dense_bf16.h"
 #include "kernels/ref/ref.h"
 
 namespace serin::kernels {
@@ -36,7 +36,8 @@ KernelRow quantised_row(Isa isa) {
   if (isa != Isa::kScalar) quant = vnni ? &cpu::kQuantAvx512Vnni : &cpu::kQuantAvx2;
   if (isa != Isa::kScalar) name = vnni ? "quant_avx512_vnni" : "quant_avx2";
 #endif
-  return {name, [quant](const OpDesc& desc, PrepareContext& context, std::string& why) { return cpu::quantised(*quant, desc, context, why); }};
+  return {name,
+          [quant](const OpDesc& desc, PrepareContext& context, std::string& why) { return cpu::quantised(*quant, desc, context, why); }};
 }
 
 KernelRow ref_row(RefFn prepare) { return {"ref", prepare}; }
@@ -69,27 +70,32 @@ Rows conv_rows(const VectorRows& simd, const Rows& onednn) {
 KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   const VectorRows simd{isa};
   return {
-      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},                                                    // Unary
-      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), simd("binary_plain", cpu::binary_plain), ref_row(ref::binary)},  // Binary
-      Rows{simd("select_32bit", cpu::select), ref_row(ref::select)},                                                                                  // Select
-      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                                                           // Cast
-      conv_rows(simd, onednn.conv),                                                                                // Conv
+      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},  // Unary
+      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), simd("binary_plain", cpu::binary_plain),
+           ref_row(ref::binary)},                                     // Binary
+      Rows{simd("select_32bit", cpu::select), ref_row(ref::select)},  // Select
+      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},              // Cast
+      conv_rows(simd, onednn.conv),                                   // Conv
       around({simd("matmul_f32_panels", cpu::matmul_fast)}, onednn.matmul,
-             {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),                                    // MatMul
-      Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), simd("pool_f32_volume", cpu::pool_volume), ref_row(ref::pool)},        // Pool
+             {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),  // MatMul
+      Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), simd("pool_f32_volume", cpu::pool_volume),
+           ref_row(ref::pool)},                                                                                  // Pool
       Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
       Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                            // Softmax
       Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                   // LayerNorm
-      Rows{simd("batch_norm_f32_blocked", cpu::batch_norm_blocked), simd("batch_norm_f32", cpu::batch_norm), ref_row(ref::batch_norm)},                                   // BatchNorm
-      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},                                 // StridedCopy
-      Rows{ref_row(ref::concat)},                                                                                // Concat
-      Rows{simd("pad", cpu::pad), ref_row(ref::pad)},                                                                                   // Pad
-      Rows{ref_row(ref::gather)},                                                                                // Gather
-      Rows{ref_row(ref::arg_max)},                                                                               // ArgMax
-      Rows{ref_row(ref::non_zero)},                                                                              // NonZero
-      Rows{ref_row(ref::cum_sum)},                                                                               // CumSum
-      Rows{quantised_row(isa), simd("matmul_nbits_f32", cpu::matmul_nbits), simd("attention_f32", cpu::attention), simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("activations_f32", cpu::activations), simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},                                                                               // Generic
-      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                       // ChannelBlocks
+      Rows{simd("batch_norm_f32_blocked", cpu::batch_norm_blocked), simd("batch_norm_f32", cpu::batch_norm),
+           ref_row(ref::batch_norm)},                                             // BatchNorm
+      Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},  // StridedCopy
+      Rows{ref_row(ref::concat)},                                                 // Concat
+      Rows{simd("pad", cpu::pad), ref_row(ref::pad)},                             // Pad
+      Rows{ref_row(ref::gather)},                                                 // Gather
+      Rows{ref_row(ref::arg_max)},                                                // ArgMax
+      Rows{ref_row(ref::non_zero)},                                               // NonZero
+      Rows{ref_row(ref::cum_sum)},                                                // CumSum
+      Rows{quantised_row(isa), simd("matmul_nbits_f32", cpu::matmul_nbits), simd("attention_f32", cpu::attention),
+           simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("activations_f32", cpu::activations),
+           simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},  // Generic
+      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                            // ChannelBlocks
   };
 }
 
