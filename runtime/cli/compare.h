@@ -18,7 +18,7 @@ struct Comparison {
   std::string why_not;  ///< "shape [2,3], expected [3,2]"; "7 of 20 elements differ, first at [0,4]: 0.5, expected 0.25"
   double max_absolute = 0, max_relative = 0;           ///< over elements that are finite on both sides
   int64_t max_absolute_at = -1, max_relative_at = -1;  ///< index of the element; -1: all are equal
-  double relative_l2 = 0;  ///< |a - b| / |b| as vectors, over the same elements
+  double relative_l2 = 0;                              ///< |a - b| / |b| as vectors, over the same elements
   int64_t mismatches = 0;
 };
 

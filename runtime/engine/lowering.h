@@ -106,8 +106,8 @@ Status lower_deform_conv(Lowering& at);     //
 Status lower_windowed_pool(Lowering& at);   //
 Status lower_depth_to_space(Lowering& at);  //
 Status lower_space_to_depth(Lowering& at);  //
-Status lower_einsum(Lowering& at);   // lower_einsum.cc
-Status lower_generic(Lowering& at);  // lower_generic.cc: by name, with all attributes
+Status lower_einsum(Lowering& at);          // lower_einsum.cc
+Status lower_generic(Lowering& at);         // lower_generic.cc: by name, with all attributes
 
 /// The activation at the end of FusedConv and FusedMatMul, from their attributes.
 Result<kernels::Epilogue> lower_epilogue(const Lowering& at);
