@@ -128,7 +128,10 @@ Status Lowering::strided(TensorId output, TensorId input, const std::vector<int6
   if (strides_depend_on_data(tensor(input))) {
     return refuse("rearranges '" + tensor(input).name + "', whose inner dimension has a size that depends on the data");
   }
-  if (is_dense(shape(output), strides)) return alias(output, input, offset);
+  if (is_dense(shape(output), strides)) {
+    const TensorId whole = tensor(output).base;  // where `output` shows a result in more axes than it has
+    return alias(whole == kNoTensor ? output : whole, input, offset);
+  }
   return emit(kernels::StridedCopy{offset, strides}, {input}, {output});
 }
 

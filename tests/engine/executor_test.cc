@@ -45,6 +45,19 @@ TEST(Executor, TransposesSlicesExpandsAndTiles) {
   EXPECT_THAT(outputs.at(3).values<float>(), ElementsAre(1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6));
 }
 
+TEST(Executor, RearrangesWhatLiesInOrderAlready) {
+  const auto outputs = run(R"(
+    x: f32[1,4,h,w]
+    d = DepthToSpace(x, blocksize=2, mode=CRD)
+    y = Neg(d)
+    s = SpaceToDepth(y, blocksize=2)
+    return d, s
+  )",
+                           {floats({1, 4, 1, 1}, {1, 2, 3, 4})});
+  EXPECT_THAT(outputs.at(0).values<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(outputs.at(1).values<float>(), ElementsAre(-1, -2, -3, -4));
+}
+
 TEST(Executor, MultipliesVectorsAndBatches) {
   const auto outputs = run(R"(
     a: f32[3]
