@@ -74,7 +74,32 @@ class Rule {
       case Op::kMaxPool:
       case Op::kGlobalAveragePool:
       case Op::kGlobalMaxPool:
-      case Op::kBatchNormalization: return image();
+      case Op::kBatchNormalization:
+      case Op::kConvTranspose:
+      case Op::kDepthToSpace:
+      case Op::kGlobalLpPool:
+      case Op::kGroupNormalization:
+      case Op::kInstanceNormalization:
+      case Op::kLRN:
+      case Op::kLpPool:
+      case Op::kSpaceToDepth: return image();
+      case Op::kResize: return resize();
+      case Op::kGRU:
+      case Op::kLSTM:
+      case Op::kRNN: return recurrent();
+      case Op::kPRelu:
+      case Op::kDequantizeLinear:
+      case Op::kQuantizeLinear: return elements_with_parameters();
+      case Op::kImputer:
+      case Op::kLinearClassifier:
+      case Op::kLinearRegressor:
+      case Op::kNormalizer:
+      case Op::kSVMClassifier:
+      case Op::kSVMRegressor:
+      case Op::kScaler:
+      case Op::kTreeEnsemble:
+      case Op::kTreeEnsembleClassifier:
+      case Op::kTreeEnsembleRegressor: return table();
       case Op::kConcat: return concat();
       case Op::kGather: return gather();
       case Op::kTranspose: return transpose();
@@ -84,12 +109,18 @@ class Rule {
       case Op::kTile: return keeps_batch_whole();
       case Op::kSoftmax:
       case Op::kLogSoftmax:
+      case Op::kHardmax:
+      case Op::kLpNormalization:
+      case Op::kTopK:
       case Op::kCumSum:
+      case Op::kRMSNormalization:
       case Op::kLayerNormalization: return along_axis();
       case Op::kArgMax:
       case Op::kArgMin:
       case Op::kReduceL1:
       case Op::kReduceL2:
+      case Op::kReduceLogSum:
+      case Op::kReduceLogSumExp:
       case Op::kReduceMax:
       case Op::kReduceMean:
       case Op::kReduceMin:
@@ -102,12 +133,16 @@ class Rule {
       case Op::kRange:
         return refuse("depends on the whole batch");
         // clang-format off
-      case Op::kAbs: case Op::kAdd: case Op::kAnd: case Op::kCast: case Op::kCeil: case Op::kClip: case Op::kCos: case Op::kDiv: case Op::kElu:
-      case Op::kEqual: case Op::kErf: case Op::kExp: case Op::kFloor: case Op::kGelu: case Op::kGreater: case Op::kGreaterOrEqual:
-      case Op::kHardSigmoid: case Op::kHardSwish: case Op::kIdentity: case Op::kIsInf: case Op::kIsNaN: case Op::kLeakyRelu: case Op::kLess:
-      case Op::kLessOrEqual: case Op::kLog: case Op::kMax: case Op::kMean: case Op::kMin: case Op::kMod: case Op::kMul: case Op::kNeg: case Op::kNot:
-      case Op::kOr: case Op::kPow: case Op::kReciprocal: case Op::kRelu: case Op::kRound: case Op::kSigmoid: case Op::kSign: case Op::kSin:
-      case Op::kSoftplus: case Op::kSqrt: case Op::kSub: case Op::kSum: case Op::kSwish: case Op::kTanh: case Op::kWhere: case Op::kXor:
+      case Op::kAbs: case Op::kAcos: case Op::kAcosh: case Op::kAdd: case Op::kAnd: case Op::kAsin: case Op::kAsinh: case Op::kAtan:
+      case Op::kAtanh: case Op::kBinarizer: case Op::kBitShift: case Op::kBitwiseAnd: case Op::kBitwiseNot: case Op::kBitwiseOr:
+      case Op::kBitwiseXor: case Op::kCast: case Op::kCeil: case Op::kCelu: case Op::kClip: case Op::kCos: case Op::kCosh: case Op::kDiv:
+      case Op::kElu: case Op::kEqual: case Op::kErf: case Op::kExp: case Op::kFloor: case Op::kGelu: case Op::kGreater:
+      case Op::kGreaterOrEqual: case Op::kHardSigmoid: case Op::kHardSwish: case Op::kIdentity: case Op::kIsInf: case Op::kIsNaN:
+      case Op::kLeakyRelu: case Op::kLess: case Op::kLessOrEqual: case Op::kLog: case Op::kMax: case Op::kMean: case Op::kMin:
+      case Op::kMish: case Op::kMod: case Op::kMul: case Op::kNeg: case Op::kNot: case Op::kOr: case Op::kPow: case Op::kReciprocal:
+      case Op::kRelu: case Op::kRound: case Op::kSelu: case Op::kShrink: case Op::kSigmoid: case Op::kSign: case Op::kSin: case Op::kSinh:
+      case Op::kSoftplus: case Op::kSoftsign: case Op::kSqrt: case Op::kSub: case Op::kSum: case Op::kSwish: case Op::kTan: case Op::kTanh:
+      case Op::kThresholdedRelu: case Op::kWhere: case Op::kXor:
         return elementwise(0, node_.inputs.size());
         // clang-format on
     }
@@ -238,6 +273,56 @@ class Rule {
     return state(0);
   }
 
+  /// Each axis is sampled by itself; the shape says whether the batch keeps its size, and so every item its place.
+  Outcome resize() const {
+    if (!state(0).is_rows()) return refuse("computes with the size of the batch");
+    if (node_.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return refuse("may cut the batch axis");
+    for (size_t i = 1; i < node_.inputs.size(); ++i) {
+      if (state(i).is_rows()) return refuse("its shape depends on the contents of the batch");
+    }
+    return state(0);
+  }
+
+  /// x [steps, batch, features], states [directions, batch, hidden], lengths [batch]; with layout 1 the batch is first everywhere.
+  Outcome recurrent() const {
+    constexpr size_t kX = 0, kLengths = 4, kState = 5, kCell = 6;
+    const bool batch_first = node_.integer("layout", 0) != 0;
+    const int64_t axis = batch_first ? 0 : 1;
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      if (node_.inputs[i] == kNone) continue;
+      const bool is_batch = i == kX || i == kLengths || i == kState || i == kCell;
+      if (!is_batch && state(i).kind != State::Kind::kSame) return refuse(fmt::format("operand {} depends on the batch", i));
+      if (!is_batch) continue;
+      const bool fits = state(i).is_rows() && state(i).axis == (i == kLengths ? 0 : axis) && state(i).block == state(kX).block;
+      if (!fits) return refuse(fmt::format("operand {} has the batch elsewhere", i));
+    }
+    return State::rows(batch_first ? 0 : result_ == 0 ? 2 : 1, state(kX).block);
+  }
+
+  /// PRelu, QuantizeLinear and its inverse: functions of an element of x and of parameters that do not tell the items apart.
+  Outcome elements_with_parameters() const {
+    SERIN_CHECK(rest_is_same(1));
+    if (!state(0).is_rows()) return refuse("computes with the size of the batch");
+    const auto rank = static_cast<int64_t>(dims(0).size());
+    for (size_t i = 1; i < node_.inputs.size(); ++i) {
+      if (node_.inputs[i] == kNone || product(dims(i)) == Dim(1)) continue;
+      const auto own = static_cast<int64_t>(dims(i).size());
+      const bool along = node_.op != Op::kPRelu && own == 1;  // one parameter for each place on "axis"
+      const int64_t there = along ? 0 : state(0).axis - (rank - own);
+      const bool apart =
+          along ? axis_attribute(1, dims(0).size()) != state(0).axis : there < 0 || dims(i)[static_cast<size_t>(there)] == Dim(1);
+      if (!apart) return refuse(fmt::format("operand {} differs along the batch axis", i));
+    }
+    return state(0);
+  }
+
+  /// One answer for each row of x [n, features].
+  Outcome table() const {
+    if (dims(0).size() != 2 || !state(0).is_rows() || state(0).axis != 0)
+      return refuse("has the batch elsewhere than in the rows of a table");
+    return state(0);
+  }
+
   Outcome concat() const {
     if (std::ranges::none_of(node_.inputs, [&](ValueId id) { return states_[static_cast<size_t>(id)].is_rows(); }))
       return State{kSize, 0, 1};
@@ -290,7 +375,7 @@ class Rule {
     return pads[axis] == 0 && pads[pads.size() / 2 + axis] == 0;
   }
 
-  /// Softmax, CumSum, LayerNormalization work along one axis, or along all from it on.
+  /// Softmax, TopK, CumSum, LayerNormalization work along one axis, or along all from it on.
   Outcome along_axis() const {
     SERIN_CHECK(rest_is_same(1));
     if (!state(0).is_rows()) return state(0);
@@ -301,7 +386,8 @@ class Rule {
       axis = *known->front().value();
       if (axis < 0) axis += static_cast<int64_t>(dims(0).size());
     }
-    const bool hit = node_.op == Op::kLayerNormalization ? state(0).axis >= axis : state(0).axis == axis;
+    const bool to_the_end = node_.op == Op::kLayerNormalization || node_.op == Op::kRMSNormalization;
+    const bool hit = to_the_end ? state(0).axis >= axis : state(0).axis == axis;
     return hit ? Outcome(refuse("works along the batch axis")) : Outcome(state(0));
   }
 

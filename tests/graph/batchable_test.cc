@@ -106,6 +106,48 @@ TEST(Batchable, ConstantRowsExpandedToTheBatch) {
             "");
 }
 
+TEST(Batchable, UNetWithSizesTakenFromItsImages) {
+  EXPECT_EQ(why_not(R"(
+    x: f32[n,3,h,w]
+    a = Conv(x, wa[8,3,3,3], pads=[1,1,1,1])
+    b = Conv(a, wb[8,8,3,3], pads=[1,1,1,1], strides=[2,2])
+    g = GroupNormalization(b, s1[8], s2[8], num_groups=2)
+    i = InstanceNormalization(g, s3[8], s4[8])
+    up = ConvTranspose(i, wc[8,4,2,2], strides=[2,2])
+    d = DepthToSpace(i, blocksize=2)
+    shape = Shape(a)
+    nc = Slice(shape, starts=[0], ends=[2], axes=[0])
+    hw = Slice(shape, starts=[2], ends=[4], axes=[0])
+    c = Shape(up)
+    n1 = Slice(c, starts=[0], ends=[2], axes=[0])
+    size = Concat(n1, hw, axis=0)
+    y = Resize(up, _, _, size, mode=linear)
+    z = PRelu(y, slope[4,1,1])
+    return z
+  )"),
+            "");
+}
+
+TEST(Batchable, RecurrentLayersOverTheStepsOfEachItem) {
+  const std::string head = "x: f32[n,t,8]\nf = Transpose(x, perm=[1,0,2])\n";
+  const std::string tail = "q = Squeeze(y, axes=[1])\nz = Transpose(q, perm=[1,0,2])\nreturn z\n";
+  EXPECT_EQ(why_not(head + "y, h, c = LSTM(f, w[1,16,8], r[1,16,4], b[1,32], hidden_size=4)\n" + tail), "");
+  EXPECT_EQ(why_not(head + "y, h = GRU(f, w[1,12,8], r[1,12,4], hidden_size=4)\n" + tail), "");
+  EXPECT_EQ(why_not("x: f32[n,t,8]\ny, h = RNN(x, w[1,4,8], r[1,4,4], hidden_size=4)\nreturn h"),
+            "node 'y' (RNN) operand 0 has the batch elsewhere");
+  EXPECT_EQ(why_not(head + "y, h = GRU(f, w[1,12,8], r[1,12,4], _, _, first[1,1,4], hidden_size=4)\n" + tail),
+            "node 'y' (GRU) operand 5 has the batch elsewhere");
+}
+
+TEST(Batchable, ParametersOfElementsThatTellItemsApart) {
+  const auto one = [](std::string_view statement) { return why_not("x: f32[n,4]\n" + std::string(statement) + "\nreturn y"); };
+  EXPECT_EQ(one("q = QuantizeLinear(x, s:f32[]{0.5}, z:u8[]{3})\ny = DequantizeLinear(q, s2:f32[4]{1.0,2.0,3.0,4.0})"), "");
+  EXPECT_EQ(one("y = QuantizeLinear(x, s:f32[2]{0.5,0.25}, axis=0)"), "node 'y' (QuantizeLinear) operand 1 differs along the batch axis");
+  EXPECT_EQ(one("y = PRelu(x, slope[3,1])"), "node 'y' (PRelu) operand 1 differs along the batch axis");
+  EXPECT_EQ(one("y, i = TopK(x, i64{2})"), "");
+  EXPECT_EQ(one("y, i = TopK(x, i64{2}, axis=0)"), "node 'y' (TopK) works along the batch axis");
+}
+
 TEST(Batchable, RefusesWhatMixesItems) {
   const auto one = [](std::string_view statement) { return why_not("x: f32[n,4]\n" + std::string(statement) + "\nreturn y"); };
   EXPECT_EQ(one("y = ReduceMean(x, axes=[0])"), "node 'y' (ReduceMean) reduces the batch axis");
