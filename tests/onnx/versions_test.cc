@@ -210,5 +210,22 @@ TEST(Unsupported, TwentyAreNamedAndTheRestCounted) {
   EXPECT_THAT(message, HasSubstr("'n19' (Frob) and 3 more"));
 }
 
+TEST(Versions, NodesThatTheFileDoesNotSort) {
+  const std::vector<Encoder> nodes = {node("Neg", "last", {"b"}, {"y"}), node("Relu", "second", {"a"}, {"b"}),
+                                      node("Abs", "first", {"x"}, {"a"})};
+  const auto graph = read(model(13, {nodes, {}, {value("x", {"n", "4"})}, {value("y", {})}}));
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_LT(print(*graph).find("Abs"), print(*graph).find("Relu"));
+  EXPECT_LT(print(*graph).find("Relu"), print(*graph).find("Neg"));
+}
+
+TEST(Versions, NodesThatWaitForEachOther) {
+  const std::vector<Encoder> nodes = {node("Add", "one", {"x", "b"}, {"a"}), node("Relu", "two", {"a"}, {"b"}),
+                                      node("Neg", "y", {"x"}, {"y"})};
+  const auto graph = read(model(13, {nodes, {}, {value("x", {"n", "4"})}, {value("y", {})}}));
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().message, "node 'one' (Add): reads 'b', which a later node (Relu) makes: the nodes form a cycle");
+}
+
 }  // namespace
 }  // namespace serin::formats

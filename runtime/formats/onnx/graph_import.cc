@@ -1,7 +1,7 @@
 // graph_import.cc: initializers become constants, inputs become inputs, nodes are lowered one after the other by the table in operators.cc.
 //
-// ONNX promises nodes in topological order, so one walk is enough, and a name that is not known yet is a mistake: either nothing defines it,
-// or a later node does (an unsorted file, or a cycle). A node that cannot be lowered does not end the walk; all are reported together.
+// Nodes are walked once, in the order that node_order.cc finds. A name that is not known yet is a mistake: either nothing defines it, or a later
+// node does (a cycle). A node that cannot be lowered does not end the walk; all are reported together.
 
 #include "runtime/formats/onnx/graph_import.h"
 
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "runtime/formats/onnx/node_order.h"
 #include "runtime/formats/onnx/old_opsets.h"
 #include "runtime/formats/onnx/operators.h"
 
@@ -31,37 +32,6 @@ std::string symbol_from(std::string_view param) {
   if (name[0] >= '0' && name[0] <= '9') name.insert(0, "_");
   return name.substr(0, kLongestName);
 }
-
-/// Names that `graph` reads and neither defines itself nor finds in a graph around it within the same body, in order of first use.
-class FreeNames {
- public:
-  void visit(const GraphProto& graph) {
-    std::unordered_set<std::string_view> defined;
-    for (const auto& input : graph.inputs) defined.insert(input.name);
-    for (const auto& initializer : graph.initializers) defined.insert(initializer.name);
-    for (const auto& initializer : graph.sparse_initializers) defined.insert(initializer.values.name);
-    for (const auto& node : graph.nodes) defined.insert(node.outputs.begin(), node.outputs.end());
-    scopes_.push_back(&defined);
-    for (const auto& node : graph.nodes) {
-      for (const std::string_view input : node.inputs) read(input);
-      for (const auto& attribute : node.attributes)
-        if (attribute.g) visit(*attribute.g);
-    }
-    for (const auto& output : graph.outputs) read(output.name);
-    scopes_.pop_back();
-  }
-  const std::vector<std::string_view>& names() const { return names_; }
-
- private:
-  void read(std::string_view name) {
-    if (name.empty() || std::ranges::any_of(scopes_, [&](const auto* scope) { return scope->contains(name); })) return;
-    if (seen_.insert(name).second) names_.push_back(name);
-  }
-
-  std::vector<const std::unordered_set<std::string_view>*> scopes_;
-  std::unordered_set<std::string_view> seen_;
-  std::vector<std::string_view> names_;
-};
 
 }  // namespace
 
@@ -115,15 +85,13 @@ Status GraphImport::add_nodes(const std::vector<NodeProto>& nodes) {
   for (const NodeProto& node : nodes)
     for (const std::string_view output : node.outputs)
       if (!output.empty()) made_by_.emplace(output, node.op_type);
-  for (const NodeProto& node : nodes) SERIN_CHECK(add_node(node));
+  for (const NodeProto* node : in_order(nodes)) SERIN_CHECK(add_node(*node));
   return {};
 }
 
 std::vector<GraphImport::Capture> GraphImport::captures(const std::vector<const GraphProto*>& bodies) {
-  FreeNames free;
-  for (const GraphProto* body : bodies) free.visit(*body);
   std::vector<Capture> captures;
-  for (const std::string_view name : free.names()) {
+  for (const std::string_view name : free_names(bodies)) {
     const graph::ValueId outside = find(name);
     if (outside != graph::kNone && !graph_.constant(outside)) captures.push_back({name, outside});
   }
@@ -236,9 +204,9 @@ Status GraphImport::check_operands(const NodeProto& proto, const std::string& na
   for (const std::string_view input : proto.inputs) {
     if (input.empty() || find(input) != graph::kNone || is_absent(input)) continue;
     const auto maker = made_by_.find(input);
-    const std::string why = maker == made_by_.end() ? "nothing defines"
-                                                    : fmt::format("a later node ({}) makes: the nodes are not sorted, or form a cycle",
-                                                                  printable(maker->second));
+    const std::string why = maker == made_by_.end()
+                                ? "nothing defines"
+                                : fmt::format("a later node ({}) makes: the nodes form a cycle", printable(maker->second));
     return Error{Code::kCorrupt, fmt::format("node {} ({}): reads {}, which {}", quote(name), printable(proto.op_type), quote(input), why)};
   }
   return {};

@@ -87,14 +87,6 @@ def cycle():
     }""")
 
 
-def use_before_def():
-    model = good()
-    nodes = list(model.graph.node)
-    model.graph.ClearField("node")
-    model.graph.node.extend(reversed(nodes))
-    return model
-
-
 def duplicate_value():
     return build("""duplicate (float[8] x) => (float[8] y) {
         a = Relu(x)
@@ -187,7 +179,6 @@ CASES = {
     "unknown_domain": ("M5", unknown_domain, "the domain `com.example.secret` and the operator `Relu`"),
     "no_outputs": ("M6", no_outputs, "the graph has no `outputs`"),
     "cycle": ("M6", cycle, "a cycle, or a value used before it is made: `b`"),
-    "use_before_def": ("M6", use_before_def, "the value used before it is made: `product`"),
     "duplicate_value": ("M6", duplicate_value, "the value made twice: `a`"),
     "dangling_input": ("M6", dangling_input, "the value nobody makes: `nowhere`"),
     "recursive_function": ("M6", recursive_function, "the function that calls itself: `Again`"),
