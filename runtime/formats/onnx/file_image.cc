@@ -7,10 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <utility>
+
+#include "runtime/formats/onnx/skim.h"
 
 namespace serin::formats::onnx {
 namespace {
@@ -77,25 +81,53 @@ Status InputFile::unchanged() const {
   return Error{Code::kUnavailable, fmt::format("{}: was written to while it was read; write a new version beside it and rename it", path_)};
 }
 
-Result<FileImage> FileImage::read(const std::string& path, size_t limit) {
-  SERIN_TRY(const InputFile file, InputFile::open(path));
+FileImage::FileImage(std::shared_ptr<const std::byte> data, size_t size) : data_(std::move(data)), size_(size) {}
+FileImage::FileImage(FileImage&&) noexcept = default;
+FileImage::~FileImage() = default;
+
+/// Memory for the file, which costs nothing before it is written.
+Result<FileImage> FileImage::reserve(const InputFile& file, size_t limit) {
   const size_t size = file.size();
-  if (size > limit) return Error{Code::kTooLarge, fmt::format("{}: {} bytes, over the limit of {}", path, size, limit)};
+  if (size > limit) return Error{Code::kTooLarge, fmt::format("{}: {} bytes, over the limit of {}", file.path(), size, limit)};
   if (size == 0) return FileImage(nullptr, 0);
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return system_error(path, fmt::format("{} bytes of memory cannot be had", size));
-  ::madvise(memory, size, MADV_HUGEPAGE);  // a wish; small pages cost more time than the reading itself
-  const auto unmap = [size](std::byte* pages) { ::munmap(pages, size); };
-  const std::shared_ptr<std::byte> data(static_cast<std::byte*>(memory), unmap);
-  SERIN_CHECK(file.read(0, {data.get(), size}));
-  SERIN_CHECK(file.unchanged());
-  FileImage image(data, size);
-  image.owned_ = true;
+  if (memory == MAP_FAILED) return system_error(file.path(), fmt::format("{} bytes of memory cannot be had", size));
+  const std::shared_ptr<std::byte> pages(static_cast<std::byte*>(memory), [size](std::byte* first) { ::munmap(first, size); });
+  FileImage image(pages, size);
+  image.pages_ = pages;
   return image;
 }
 
+Result<FileImage> FileImage::read(const std::string& path, size_t limit) {
+  SERIN_TRY(const InputFile file, InputFile::open(path));
+  SERIN_TRY(FileImage image, reserve(file, limit));
+  SERIN_CHECK(file.read(0, {image.pages_.get(), image.size_}));
+  SERIN_CHECK(file.unchanged());
+  return image;
+}
+
+Result<FileImage> FileImage::read_model(const std::string& path, size_t limit) {
+  SERIN_TRY(InputFile file, InputFile::open(path));
+  SERIN_TRY(FileImage image, reserve(file, limit));
+  SERIN_TRY(image.holes_, skim(file, {image.pages_.get(), image.size_}));
+  SERIN_CHECK(file.unchanged());
+  if (!image.holes_.empty()) image.file_ = std::make_shared<const InputFile>(std::move(file));
+  return image;
+}
+
+Status FileImage::unchanged() const { return file_ ? file_->unchanged() : Status{}; }
+
+Status FileImage::copy(Bytes bytes, std::byte* to) {
+  const auto begin = static_cast<size_t>(bytes.data() - data_.get());
+  const auto after = std::ranges::upper_bound(holes_, begin, {}, &Hole::begin);
+  if (after != holes_.begin() && begin < std::prev(after)->end) return file_->read(begin, {to, bytes.size()});
+  std::memcpy(to, bytes.data(), bytes.size());
+  release(bytes);
+  return {};
+}
+
 void FileImage::release(Bytes bytes) {
-  if (!owned_) return;
+  if (!pages_) return;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
   const auto last = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) / page * page;

@@ -2,7 +2,7 @@
 //
 // Not a mapping of the file: whoever overwrites it in place would change the weights of a live model, and whoever truncates it would kill the
 // process with SIGBUS. The pages are anonymous and private, and can be given back one tensor at a time as the tensors are copied out to memory
-// of their own, so that loading needs the file's size and one tensor, not twice the file.
+// of their own. Large weights do not come here at all: they are read from the file to where they stay (skim.h).
 #pragma once
 
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/result.h"
 #include "runtime/formats/onnx/wire.h"
@@ -44,20 +45,34 @@ class InputFile {
   struct stat status_;
 };
 
+struct Hole;
+
 class FileImage {
  public:
   static Result<FileImage> read(const std::string& path, size_t limit);
+  /// An ONNX model, whose weights wait in the file for copy().
+  static Result<FileImage> read_model(const std::string& path, size_t limit);
   /// Memory of the caller's, which stays as it is.
-  FileImage(std::shared_ptr<const std::byte> data, size_t size) : data_(std::move(data)), size_(size) {}
+  FileImage(std::shared_ptr<const std::byte> data, size_t size);
+  FileImage(FileImage&& other) noexcept;
+  ~FileImage();
 
   Bytes bytes() const { return {data_.get(), size_}; }
+  /// Copies a window of bytes(), from the file where it was left out; it is not needed here any more.
+  Status copy(Bytes bytes, std::byte* to);
+  /// kUnavailable where weights waited in the file and it was written to meanwhile.
+  Status unchanged() const;
+
+ private:
+  static Result<FileImage> reserve(const InputFile& file, size_t limit);
   /// These bytes are not needed any more: their pages go back to the system and read as zeros. Nothing happens to memory of the caller's.
   void release(Bytes bytes);
 
- private:
+  std::shared_ptr<std::byte> pages_;  ///< what data_ is, where the memory is ours
   std::shared_ptr<const std::byte> data_;
   size_t size_;
-  bool owned_ = false;
+  std::shared_ptr<const InputFile> file_;  ///< where the holes are
+  std::vector<Hole> holes_;
 };
 
 /// "cannot be opened: No such file or directory", with the code that errno stands for.

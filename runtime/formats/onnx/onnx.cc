@@ -93,7 +93,7 @@ Result<graph::Graph> import(FileImage image, const std::string& folder, const On
 }  // namespace
 
 Result<graph::Graph> read_onnx(const std::string& path, const OnnxLimits& limits) {
-  SERIN_TRY(FileImage image, FileImage::read(path, limits.file_bytes));
+  SERIN_TRY(FileImage image, FileImage::read_model(path, limits.file_bytes));
   auto graph = import(std::move(image), folder_of(path), limits);
   if (!graph) return graph.error().in(file_name(path));
   return graph;

@@ -225,8 +225,7 @@ Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
   } else if (window && bytes > 0) {
     SERIN_CHECK(window->file->read(window->offset, {memory, stored_bytes}));
   } else if (tensor.raw && bytes > 0) {
-    std::memcpy(memory, tensor.raw->data(), stored_bytes);
-    image_.release(*tensor.raw);
+    SERIN_CHECK(image_.copy(*tensor.raw, memory));
   } else if (bytes > 0) {
     store_typed(typed, dtype, memory);
   }

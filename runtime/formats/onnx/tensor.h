@@ -32,8 +32,11 @@ class TensorReader {
   Result<graph::ConstantPtr> read_shared(const TensorProto& tensor);
   /// Dense (sparse_tensor.cc). kTooLarge where all that the model's sparse tensors unfold to is more than the limit.
   Result<graph::ConstantPtr> read(const SparseTensorProto& tensor);
-  /// kUnavailable where a file of external data was written to meanwhile.
-  Status finish() const { return external_.unchanged(); }
+  /// kUnavailable where the model's file or one of external data was written to meanwhile.
+  Status finish() const {
+    SERIN_CHECK(image_.unchanged());
+    return external_.unchanged();
+  }
 
  private:
   FileImage& image_;
