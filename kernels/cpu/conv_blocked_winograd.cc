@@ -26,7 +26,7 @@ constexpr int64_t kTransformedFloats = 64 << 10;  // of v: 256 KiB
 constexpr int64_t kFewTiles = 12;                 // below that a product reads each weight for too few pixels
 constexpr int64_t kLargestWeights4 = 1 << 20;     // floats of u for m = 4: 4 MiB
 
-constexpr int64_t kLanes = 8;  // filters transformed at a time: the compiler makes vectors of them
+constexpr int64_t kLanes = 4;  // filters transformed at a time: every block (4, 8 or 16) is a multiple of it
 
 /// u = G g G' for kLanes filters g [3, 3, lanes], by the matrix G of m.
 template <int64_t m>
@@ -107,7 +107,6 @@ class WinogradKernel final : public Kernel {
   void pack(const float* weight, float* to) const {
     const BlockedConv& g = conv_;
     constexpr int64_t kPositions = (m + 2) * (m + 2);
-    static_assert(kLanes == 8);  // every block is a multiple of it
     std::array<double, 9 * kLanes> filter{};
     std::array<double, kPositions * kLanes> u{};
     for (int64_t first = 0; first < g.y_blocks(); first += loops_.max_blocks) {
