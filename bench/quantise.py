@@ -1,25 +1,11 @@
 """The int8 models that are measured: ONNX Runtime's quantisers on the fp32 ones, as its users make them. Made once, in build/bench."""
 
-import pathlib
-import tempfile
+import onnx
 
-from onnxruntime import quantization as q
-from onnxruntime.quantization.shape_inference import quant_pre_process
+import work  # puts tests/models, where zoo is, on the path
+from zoo import quantised
 
-import work
-
-KINDS = ("u8s8", "s8s8", "dynamic")
-
-
-class Samples(q.CalibrationDataReader):
-    def __init__(self, source, count=4):
-        entry = work.listing.entries()[source.model]
-        session = work.listing.reference(source.path, optimised=False)
-        sizes = dict(source.sizes)
-        self.rows = iter([work.listing.make_inputs(entry, session, sizes, seed=f"calibration {i}") for i in range(count)])
-
-    def get_next(self):
-        return next(self.rows, None)
+ACTIVATIONS = {"u8s8": quantised.U8, "s8s8": quantised.S8}
 
 
 def int8(source, kind):
@@ -28,15 +14,9 @@ def int8(source, kind):
     if path.exists() and path.stat().st_mtime > source.path.stat().st_mtime:
         return path
     work.FOLDER.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        prepared, aside = pathlib.Path(folder) / "prepared.onnx", pathlib.Path(folder) / "out.onnx"
-        quant_pre_process(str(source.path), str(prepared), skip_symbolic_shape=True)
-        if kind == "dynamic":
-            q.quantize_dynamic(prepared, aside, weight_type=q.QuantType.QInt8)
-        else:
-            activations = q.QuantType.QUInt8 if kind == "u8s8" else q.QuantType.QInt8
-            q.quantize_static(
-                prepared, aside, Samples(source), activation_type=activations, weight_type=q.QuantType.QInt8, per_channel=True
-            )
-        path.write_bytes(aside.read_bytes())
+    if kind == "dynamic":
+        model = quantised.dynamic(source.model)
+    else:
+        model = quantised.static(source.model, ACTIVATIONS[kind], quantised.S8, samples=4, per_channel=True)
+    onnx.save(model, path)
     return path

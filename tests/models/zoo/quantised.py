@@ -13,11 +13,11 @@ from materialise import materialise
 
 
 class Samples(q.CalibrationDataReader):
-    """Eight seeded inputs, by which the ranges of activations are chosen."""
+    """Seeded inputs, by which the ranges of activations are chosen."""
 
-    def __init__(self, path, entry):
+    def __init__(self, path, entry, count):
         session = listing.reference(path, optimised=False)
-        self.rows = iter([listing.make_inputs(entry, session, seed=f"calibration {i}") for i in range(8)])
+        self.rows = iter([listing.make_inputs(entry, session, seed=f"calibration {i}") for i in range(count)])
 
     def get_next(self):
         return next(self.rows, None)
@@ -30,13 +30,13 @@ def base(name, folder):
     return prepared
 
 
-def static(name, activations, weights, form=q.QuantFormat.QDQ, **options):
+def static(name, activations, weights, form=q.QuantFormat.QDQ, samples=8, **options):
     with tempfile.TemporaryDirectory() as folder:
         prepared, out = base(name, folder), pathlib.Path(folder) / "out.onnx"
         q.quantize_static(
             prepared,
             out,
-            Samples(prepared, listing.entries()[name]),
+            Samples(prepared, listing.entries()[name], samples),
             quant_format=form,
             activation_type=activations,
             weight_type=weights,
