@@ -10,8 +10,10 @@ import tempfile
 
 import numpy as np
 
+from work import ROOT, listing
+from worker import memory
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
 SERIN = pathlib.Path(os.environ.get("SERIN", ROOT / "build/serin"))
 PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
@@ -45,10 +47,7 @@ class Engine:
         return self.answer()["median_ms"]
 
     def memory(self, field):
-        """Of the child, in bytes: Pss or VmHWM."""
-        file = "smaps_rollup" if field == "Pss" else "status"
-        text = pathlib.Path(f"/proc/{self.child.pid}/{file}").read_text()
-        return int(next(line for line in text.splitlines() if line.startswith(field + ":")).split()[1]) * 1024
+        return memory(field, self.child.pid)
 
     def __enter__(self):
         return self
@@ -117,13 +116,8 @@ def relative_l2(actual, expected):
 @contextlib.contextmanager
 def data_set(job, expected):
     """A folder for `serin check`: the job's inputs and the outputs to compare with."""
-    from onnx import numpy_helper
-
     with tempfile.TemporaryDirectory() as folder:
-        outputs = [value.astype(np.float32) for value in expected]
-        for kind, values in (("input", np.load(job.inputs).values()), ("output", outputs)):
-            for i, value in enumerate(values):
-                (pathlib.Path(folder) / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value, f"{kind}_{i}").SerializeToString())
+        listing.write_data_set(pathlib.Path(folder), np.load(job.inputs).values(), [value.astype(np.float32) for value in expected])
         yield folder
 
 

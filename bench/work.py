@@ -21,7 +21,7 @@ from materialise import materialise  # noqa: E402
 class Work:
     name: str
     model: str  # a recipe, or a file
-    kind: str  # convolutions, transformer or small: which geometric mean it belongs to
+    kind: str  # convolutions, transformers or digits: which geometric mean it belongs to
     sizes: tuple = ()  # (("seq", 128),)
     batches: tuple = (1, 8)
 
@@ -69,7 +69,7 @@ def inputs_file(work, batch):
     return path
 
 
-LAYERS = {"Conv": 1, "Gemm": 1, "MatMul": 1}
+LAYERS = ("Conv", "Gemm", "MatMul")
 
 
 @functools.cache

@@ -17,10 +17,10 @@ import time
 import numpy as np
 
 
-def memory(field):
-    """Of this process, in bytes: Pss (shared pages counted by share) or VmHWM (the most that was ever resident)."""
+def memory(field, process="self"):
+    """Of a process, in bytes: Pss (shared pages counted by share) or VmHWM (the most that was ever resident)."""
     file = "smaps_rollup" if field == "Pss" else "status"
-    line = next(line for line in pathlib.Path(f"/proc/self/{file}").read_text().splitlines() if line.startswith(field + ":"))
+    line = next(line for line in pathlib.Path(f"/proc/{process}/{file}").read_text().splitlines() if line.startswith(field + ":"))
     return int(line.split()[1]) * 1024
 
 

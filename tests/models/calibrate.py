@@ -10,8 +10,9 @@ the whole network, since each layer already sees its predecessors normalised.
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
+
+import listing
 
 LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 MANY = 32  # values of a channel that make a mean
@@ -20,11 +21,7 @@ MANY = 32  # values of a channel that make a mean
 def in_order(session_model, inputs, names):
     for name in names:
         session_model.graph.output.append(helper.make_empty_tensor_value_info(name))
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(session_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = listing.reference(session_model.SerializeToString(), optimised=False)
     return dict(zip(names, session.run(names, inputs)))
 
 

@@ -1,10 +1,11 @@
-"""tests/models.txt: the models, the sizes they are run at and what their inputs must look like."""
+"""tests/models.txt: the models, the sizes they are run at, what their inputs must look like; and ONNX Runtime, which answers them."""
 
 import pathlib
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnxruntime
+from onnx import numpy_helper
 
 import recipe
 
@@ -73,6 +74,13 @@ def make_inputs(entry, session, dims=None, seed="inputs"):
         shape = [size if isinstance(size, int) else sizes[size if size in sizes else "batch"] for size in tensor.shape]
         made[tensor.name] = looks_like(f"{entry.name}/{seed}/{tensor.name}", entry.inputs.get(tensor.name, ""), shape, DTYPES[tensor.type])
     return made
+
+
+def write_data_set(folder, inputs, outputs):
+    """What `serin check` reads: arrays in the order of the model's inputs and outputs."""
+    for kind, arrays in (("input", inputs), ("output", outputs)):
+        for i, array in enumerate(arrays):
+            (folder / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(array), f"{kind}_{i}").SerializeToString())
 
 
 def reference(model, optimised=True):

@@ -50,26 +50,20 @@ def batches(entry):
     return [{}, {"batch": 2}] if entry.dims.get("batch", 2) != 2 else [{}]
 
 
-def write(path, value, name):
-    path.write_bytes(numpy_helper.from_array(value, name).SerializeToString())
-
-
 @functools.cache
 def prepared(name):
     """The model's file, with data sets of seeded inputs and ONNX Runtime's outputs beside it; and its first outputs."""
     path, entry = materialise(name), ENTRIES[name]
     session = listing.reference(path, optimised=False)
-    first = None
+    names, first = [output.name for output in session.get_outputs()], None
     for number, dims in enumerate(batches(entry)):
         folder = path.parent / f"test_data_set_{number}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         inputs = listing.make_inputs(entry, session, dims)
         outputs = session.run(None, inputs)
-        for kind, values in (("input", inputs.items()), ("output", zip((o.name for o in session.get_outputs()), outputs))):
-            for i, (tensor, value) in enumerate(values):
-                write(folder / f"{kind}_{i}.pb", value, tensor)
-        first = first if first is not None else dict(zip((o.name for o in session.get_outputs()), outputs))
+        listing.write_data_set(folder, inputs.values(), outputs)
+        first = first if first is not None else dict(zip(names, outputs))
     return path, first
 
 
