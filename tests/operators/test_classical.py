@@ -18,7 +18,7 @@ def words(*values):
 
 def agrees(folder, op, x, outputs=1, ml=3, **attributes):
     inputs = x if isinstance(x, list) else [x]
-    node = OneNode(op, inputs, outputs, domain="ai.onnx.ml", ml=ml, opset=15, **attributes)
+    node = OneNode(op, inputs, outputs, domain="ai.onnx.ml", ml=ml, version=15, **attributes)
     node.check(folder, node.by_onnxruntime())
 
 
@@ -45,7 +45,7 @@ def test_tree_modes_and_missing_values(tmp_path, mode, missing):
 @pytest.mark.parametrize("x", [X.astype(np.float64), INTEGERS], ids=["f64", "i64"])
 def test_tree_input_types(tmp_path, x):
     trees = Trees(6, 4, 4, 2).attributes("target")
-    node = OneNode("TreeEnsembleRegressor", [x.astype(np.float32)], domain="ai.onnx.ml", opset=15, n_targets=2, **trees)
+    node = OneNode("TreeEnsembleRegressor", [x.astype(np.float32)], domain="ai.onnx.ml", version=15, n_targets=2, **trees)
     answers = node.by_onnxruntime()  # which takes floats only
     node.inputs = [x.astype(np.float32).astype(x.dtype)]
     node.check(tmp_path, answers)
@@ -64,7 +64,7 @@ def test_tree_classifier_whose_leaves_vote_for_one_of_two(tmp_path, transform, n
 def test_tree_classifier_whose_leaves_vote_for_two(tmp_path):
     """The higher score wins. ONNX Runtime answers 1 here, even where that is no label."""
     trees = Trees(5, 3, 4, 2, votes=[0, 1], negative=True)
-    node = OneNode("TreeEnsembleClassifier", [X], 2, domain="ai.onnx.ml", opset=15, classlabels_int64s=[7, 9], **trees.attributes("class"))
+    node = OneNode("TreeEnsembleClassifier", [X], 2, domain="ai.onnx.ml", version=15, classlabels_int64s=[7, 9], **trees.attributes("class"))
     scores = node.by_onnxruntime()[1]
     node.check(tmp_path, [np.array([7, 9])[scores.argmax(axis=1)], scores])
 
@@ -155,5 +155,5 @@ def one_tree(**changes):
     ({"nodes_values": [0.0]}, "differ in length"), ({"target_nodeids": [1, 7]}, "has no node 7"),
 ])
 def test_trees_that_are_none_are_refused(tmp_path, changes, says):
-    node = OneNode("TreeEnsembleRegressor", [X], domain="ai.onnx.ml", opset=15, **one_tree(**changes))
+    node = OneNode("TreeEnsembleRegressor", [X], domain="ai.onnx.ml", version=15, **one_tree(**changes))
     assert says in node.refusal(tmp_path)

@@ -17,14 +17,14 @@ def test_dft(tmp_path, length):
     x = np.random.default_rng(length).normal(size=(2, 20, 3, 2))
     answer = parts(np.fft.fft(x[..., 0] + 1j * x[..., 1], n=length, axis=1))
     constants = {1: np.array(length, np.int64), 2: np.array(1, np.int64)}
-    OneNode("DFT", [x], opset=20, constants=constants).check(tmp_path, [answer], rtol=1e-9, atol=1e-9)
+    OneNode("DFT", [x], version=20, constants=constants).check(tmp_path, [answer], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_inverse_of_half_a_spectrum(tmp_path, length):
     x = np.random.default_rng(length).normal(size=(3, 20, 2))
     answer = np.fft.irfft(x[..., 0] + 1j * x[..., 1], n=length, axis=1)[..., None]
-    node = OneNode("DFT", [x], opset=20, constants={1: np.array(length, np.int64)}, inverse=1, onesided=1)
+    node = OneNode("DFT", [x], version=20, constants={1: np.array(length, np.int64)}, inverse=1, onesided=1)
     node.check(tmp_path, [answer], rtol=1e-9, atol=1e-9)
 
 

@@ -1,0 +1,113 @@
+"""Quantised operators against ONNX Runtime, one model each: those of ONNX that its own suite shows in one form only, and those of com.microsoft.
+
+Scales are chosen so that no result lies on the border between two bytes: there the two may differ in the last bit of a float."""
+
+import numpy as np
+import pytest
+
+from one_node import OneNode, expect_match
+
+RANDOM = np.random.default_rng(3)
+
+
+def u8(*shape):
+    return RANDOM.integers(0, 256, shape).astype(np.uint8)
+
+
+def s8(*shape):
+    return RANDOM.integers(-128, 128, shape).astype(np.int8)
+
+
+def f32(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def scale(*values):
+    return np.array(values if len(values) > 1 else values[0], np.float32)
+
+
+def scales(count):
+    return (0.01 + 0.02 * RANDOM.random(count)).astype(np.float32)
+
+
+def case(op, inputs, known, domain="com.microsoft", **attributes):
+    """The first operands are inputs of the model, `known` of them constants at the end; None is an absent one."""
+    constants = {len(inputs) + i: x for i, x in enumerate(known)}
+    return OneNode(op, inputs, domain=domain, version=21, constants=constants, **attributes)
+
+
+def quantised_cases(dtype):
+    make, name = (u8, "u8") if dtype == np.uint8 else (s8, "s8")
+    zero = lambda z: np.array(z if dtype == np.uint8 else z - 128, dtype)
+    x = lambda *shape: make(*shape)
+    unary = [scale(0.0511), zero(128), scale(0.0391), zero(30)]
+    cases = {}
+    for op in ("QLinearAdd", "QLinearMul"):
+        # The operands of a binary operator alternate with their scales: all but a are constants.
+        cases[op] = case(op, [x(2, 3, 5)], [scale(0.0211), zero(120), make(3, 1), scale(0.0307), zero(130), scale(0.0613), zero(100)])
+    cases["QLinearSigmoid"] = case("QLinearSigmoid", [x(4, 7)], [scale(0.0511), zero(128), scale(1 / 256), zero(0)])
+    cases["QLinearLeakyRelu"] = case("QLinearLeakyRelu", [x(4, 7)], unary, alpha=0.1)
+    for axis, opset in ((-1, 13), (1, 12)):
+        known = [scale(0.0511), zero(128), scale(1 / 256), zero(0)]
+        cases[f"QLinearSoftmax-{opset}"] = case("QLinearSoftmax", [x(3, 4, 7)], known, axis=axis, opset=opset)
+    cases["QLinearAveragePool"] = case(
+        "QLinearAveragePool", [x(1, 3, 8, 8)], unary, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]
+    )
+    cases["QLinearGlobalAveragePool"] = case("QLinearGlobalAveragePool", [x(2, 3, 8, 8)], unary)
+    cases["QLinearGlobalAveragePool-last"] = case("QLinearGlobalAveragePool", [x(2, 8, 8, 3)], unary, channels_last=1)
+    cases["QGemm"] = case(
+        "QGemm",
+        [x(4, 8)],
+        [scale(0.0511), zero(128), s8(6, 8), scale(0.0207), np.int8(0), RANDOM.integers(-999, 999, 6).astype(np.int32), scale(0.1103), zero(120)],
+        transB=1,
+    )
+    cases["QGemm-float"] = case("QGemm", [x(4, 8)], [scale(0.0511), zero(128), s8(8, 6), scales(6), np.zeros(6, np.int8)])
+    cases["MatMulInteger"] = case("MatMulInteger", [x(2, 4, 8), s8(8, 6)], [zero(128), np.int8(3)], domain="")
+    cases["MatMulIntegerToFloat"] = case(
+        "MatMulIntegerToFloat", [x(2, 4, 8)], [s8(8, 6), scale(0.0307), scales(6), zero(128), np.full(6, 3, np.int8), f32(6)]
+    )
+    cases["QLinearMatMul"] = case(
+        "QLinearMatMul", [x(2, 4, 8)], [scale(0.0211), zero(128), s8(8, 6), scale(0.0307), np.int8(3), scale(0.2113), zero(127)], domain=""
+    )
+    cases["QLinearConv"] = case(
+        "QLinearConv",
+        [x(1, 4, 8, 8)],
+        [scale(0.0211), zero(128), s8(6, 2, 3, 3), scales(6), np.zeros(6, np.int8), scale(0.2113), zero(127), RANDOM.integers(-99, 99, 6).astype(np.int32)],
+        domain="",
+        group=2,
+        pads=[1, 1, 1, 1],
+        strides=[2, 2],
+    )
+    return {f"{key}-{name}": made for key, made in cases.items()}
+
+
+def nbits_cases():
+    k, n, block = 80, 6, 32
+    blocks = (k + block - 1) // block
+    cases = {}
+    for bits in (4, 8):
+        attributes = {"K": k, "N": n, "bits": bits, "block_size": block}
+        weight, size = u8(n, blocks, block * bits // 8), n * ((blocks * bits + 7) // 8)
+        cases[f"MatMulNBits-{bits}"] = case("MatMulNBits", [f32(3, k)], [weight, scales(n * blocks)], **attributes)
+        cases[f"MatMulNBits-{bits}-zeros"] = case("MatMulNBits", [f32(2, 3, k)], [weight, scales(n * blocks), u8(size)], **attributes)
+    return cases
+
+
+CASES = {
+    **quantised_cases(np.uint8),
+    **quantised_cases(np.int8),
+    **nbits_cases(),
+    "ConvInteger": case("ConvInteger", [u8(1, 4, 8, 8)], [u8(6, 4, 3, 3), np.uint8(128), np.uint8(7)], domain="", auto_pad="SAME_UPPER"),
+    "DynamicQuantizeMatMul": case("DynamicQuantizeMatMul", [f32(4, 8)], [s8(8, 6), scales(6), None, f32(6)]),
+    "DynamicQuantizeMatMul-u8": case("DynamicQuantizeMatMul", [f32(2, 4, 8)], [u8(8, 6), scale(0.0207), np.uint8(120)]),
+    "QuantizeLinear-microsoft": case("QuantizeLinear", [f32(3, 4)], [scales(4), u8(4)], axis=1),
+    "QuantizeLinear-u16": case("QuantizeLinear", [f32(3, 4)], [scale(0.00103), np.uint16(32000)]),
+    "DequantizeLinear-microsoft": case("DequantizeLinear", [u8(3, 4)], [scales(4), u8(4)], axis=1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_onnx_runtime(tmp_path, name):
+    CASES[name].write(tmp_path, CASES[name].by_onnxruntime())
+    for isa in ("scalar", "avx2", None):
+        expect_match(tmp_path, *(["--isa", isa] if isa else []))
