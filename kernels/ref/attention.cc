@@ -137,19 +137,15 @@ Prepared attention(const GenericDesc& desc, std::string& why) {
     if (i == Operands::kMask || i == Operands::kNonpad || !desc.has(i) || desc.inputs[i].dtype == desc.inputs[0].dtype) continue;
     return refuse(why, "q, k and v differ in dtype");
   }
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsFloatKind<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel([op = *op](Stream&, Inputs in, Outputs out) -> Fault {
-        const AttentionRun sizes(op, in);
-        store_present<T>(out, Operands::kPresentKey, op, sizes, in[Operands::kK], sizes.k_offset, sizes.k, operand(in, Operands::kPastKey),
-                         sizes.past_k, op.head);
-        store_present<T>(out, Operands::kPresentValue, op, sizes, in[Operands::kV], sizes.v_offset, sizes.v,
-                         operand(in, Operands::kPastValue), sizes.past_v, op.v_head);
-        return run<T>(op, in, out);
-      });
-    }
+  return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op = *op](Stream&, Inputs in, Outputs out) -> Fault {
+      const AttentionRun sizes(op, in);
+      store_present<T>(out, Operands::kPresentKey, op, sizes, in[Operands::kK], sizes.k_offset, sizes.k, operand(in, Operands::kPastKey),
+                       sizes.past_k, op.head);
+      store_present<T>(out, Operands::kPresentValue, op, sizes, in[Operands::kV], sizes.v_offset, sizes.v,
+                       operand(in, Operands::kPastValue), sizes.past_v, op.v_head);
+      return run<T>(op, in, out);
+    });
   });
 }
 

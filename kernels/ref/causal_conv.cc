@@ -45,12 +45,8 @@ Prepared causal_conv(const GenericDesc& desc, std::string& why) {
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
     if (desc.has(i) && desc.inputs[i].dtype != desc.inputs[kX].dtype) return refuse(why, "inputs differ in dtype");
   }
-  return visit_dtype(desc.inputs[kX].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsFloatKind<T>) {
-      return refuse_dtype(why, desc.inputs[kX].dtype);
-    } else {
-      return make_kernel([silu](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(silu, in, out); });
-    }
+  return for_floats(desc.inputs[kX].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([silu](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(silu, in, out); });
   });
 }
 

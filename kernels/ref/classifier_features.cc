@@ -12,25 +12,21 @@ namespace serin::kernels::ref {
 Prepared array_feature_extractor(const GenericDesc& desc, std::string& why) {
   if (!same_dtype(desc, 0, 1)) return refuse_mixed(why);
   if (desc.inputs[0].shape.rank() == 0) return refuse(why, "the input has no axis to choose from");
-  return visit_size(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (std::is_void_v<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault {
-        const int64_t width = in[0].shape.back(), rows = product(in[0].shape, 0, in[0].shape.rank() - 1);
-        const std::vector<double> chosen = numbers_of(in[1]);
-        T* y = out[0].as<T>();
-        for (const double index : chosen) {
-          if (index < 0 || index >= static_cast<double>(width)) {
-            return "index " + std::to_string(static_cast<int64_t>(index)) + " is not one of " + std::to_string(width) + " features";
-          }
+  return for_sizes(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault {
+      const int64_t width = in[0].shape.back(), rows = product(in[0].shape, 0, in[0].shape.rank() - 1);
+      const std::vector<double> chosen = numbers_of(in[1]);
+      T* y = out[0].as<T>();
+      for (const double index : chosen) {
+        if (index < 0 || index >= static_cast<double>(width)) {
+          return "index " + std::to_string(static_cast<int64_t>(index)) + " is not one of " + std::to_string(width) + " features";
         }
-        for (int64_t row = 0; row < rows; ++row) {
-          for (const double index : chosen) *y++ = in[0].as<const T>()[row * width + static_cast<int64_t>(index)];
-        }
-        return kOk;
-      });
-    }
+      }
+      for (int64_t row = 0; row < rows; ++row) {
+        for (const double index : chosen) *y++ = in[0].as<const T>()[row * width + static_cast<int64_t>(index)];
+      }
+      return kOk;
+    });
   });
 }
 

@@ -64,12 +64,8 @@ Prepared conv(const OpDesc& desc, PrepareContext&, std::string& why) {
     return refuse(
         why, "weight " + weight.str() + " in " + std::to_string(op.group) + " groups does not fit input " + desc.inputs[0].shape.str());
   }
-  return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([op, windows](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, windows, in, out); });
-    }
+  return for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op, windows](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, windows, in, out); });
   });
 }
 

@@ -68,22 +68,18 @@ Prepared select(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs[0].dtype != DType::kBool) return refuse(why, "the condition must be bool");
   if (!one_dtype(desc, 1)) return refuse(why, "inputs differ in dtype");
 
-  return visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (std::is_void_v<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault {
-        const bool* condition = in[0].as<const bool>();
-        const T* a = in[1].as<const T>();
-        const T* b = in[2].as<const T>();
-        T* y = out[0].as<T>();
-        const Shape& shape = out[0].shape;
-        for_each<3>(shape,
-                    {broadcast_strides(in[0].shape, shape), broadcast_strides(in[1].shape, shape), broadcast_strides(in[2].shape, shape)},
-                    [&](int64_t i, const auto& at) { y[i] = condition[at[0]] ? a[at[1]] : b[at[2]]; });
-        return kOk;
-      });
-    }
+  return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault {
+      const bool* condition = in[0].as<const bool>();
+      const T* a = in[1].as<const T>();
+      const T* b = in[2].as<const T>();
+      T* y = out[0].as<T>();
+      const Shape& shape = out[0].shape;
+      for_each<3>(shape,
+                  {broadcast_strides(in[0].shape, shape), broadcast_strides(in[1].shape, shape), broadcast_strides(in[2].shape, shape)},
+                  [&](int64_t i, const auto& at) { y[i] = condition[at[0]] ? a[at[1]] : b[at[2]]; });
+      return kOk;
+    });
   });
 }
 

@@ -129,16 +129,6 @@ Fault run_deform(const Deform& op, Inputs in, Outputs out) {
   return kOk;
 }
 
-template <class F>
-Prepared for_floats(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (!kIsFloatKind<T>)
-      return refuse_dtype(why, dtype);
-    else
-      return make(element);
-  });
-}
-
 }  // namespace
 
 Prepared conv_transpose(const GenericDesc& desc, std::string& why) {
@@ -164,11 +154,8 @@ Prepared col2im(const GenericDesc& desc, std::string& why) {
       desc.inputs[2].shape.elements() != static_cast<int64_t>(axes)) {
     return refuse(why, "block_shape, strides, dilations and pads do not match the image");
   }
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>)
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    else
-      return make_kernel([windows](Stream&, Inputs in, Outputs out) -> Fault { return run_col2im<T>(windows, in, out); });
+  return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([windows](Stream&, Inputs in, Outputs out) -> Fault { return run_col2im<T>(windows, in, out); });
   });
 }
 

@@ -198,17 +198,13 @@ Prepared grid_sample(const GenericDesc& desc, std::string& why) {
   if (!find_sampler(desc.attributes, sampler, why)) return nullptr;
   const size_t rank = desc.inputs[0].shape.rank();
   if (rank < 3 || rank > 5 || desc.inputs[1].shape.rank() != rank) return refuse(why, "one to three spatial axes are supported");
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return visit_dtype(desc.inputs[1].dtype, [&]<class G>(Element<G>) -> Prepared {
-        if constexpr (!kIsFloatKind<G>)
-          return refuse(why, "the grid must be of floats");
-        else
-          return make_kernel([sampler](Stream&, Inputs in, Outputs out) -> Fault { return run_sample<T, G>(sampler, in, out); });
-      });
-    }
+  return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return visit_dtype(desc.inputs[1].dtype, [&]<class G>(Element<G>) -> Prepared {
+      if constexpr (!kIsFloatKind<G>)
+        return refuse(why, "the grid must be of floats");
+      else
+        return make_kernel([sampler](Stream&, Inputs in, Outputs out) -> Fault { return run_sample<T, G>(sampler, in, out); });
+    });
   });
 }
 
@@ -216,11 +212,8 @@ Prepared affine_grid(const GenericDesc& desc, std::string& why) {
   const size_t rank = desc.outputs[0].shape.rank();
   if (rank != 4 && rank != 5) return refuse(why, "two or three spatial axes are supported");
   const bool align_corners = desc.attributes.integer("align_corners", 0) != 0;
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsFloatKind<T>)
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    else
-      return make_kernel([align_corners](Stream&, Inputs in, Outputs out) -> Fault { return run_affine<T>(align_corners, in, out); });
+  return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([align_corners](Stream&, Inputs in, Outputs out) -> Fault { return run_affine<T>(align_corners, in, out); });
   });
 }
 

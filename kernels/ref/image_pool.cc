@@ -113,28 +113,15 @@ Fault run_unpool(const Windows& windows, Inputs in, Outputs out) {
   return kOk;
 }
 
-template <class F>
-Prepared for_floats(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (!kIsFloatKind<T>)
-      return refuse_dtype(why, dtype);
-    else
-      return make(element);
-  });
-}
-
 }  // namespace
 
 Prepared max_pool_with_indices(const GenericDesc& desc, std::string& why) {
   const Windows windows = windows_of(desc.attributes);
   if (!windows.fits(desc.inputs[0].shape)) return refuse(why, "the window does not match the input's spatial axes");
   const bool columns_first = desc.attributes.integer("storage_order", 0) != 0;
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>)
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    else
-      return make_kernel(
-          [windows, columns_first](Stream&, Inputs in, Outputs out) -> Fault { return run_max<T>(windows, columns_first, in, out); });
+  return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel(
+        [windows, columns_first](Stream&, Inputs in, Outputs out) -> Fault { return run_max<T>(windows, columns_first, in, out); });
   });
 }
 
@@ -145,11 +132,8 @@ Prepared max_unpool(const GenericDesc& desc, std::string& why) {
   windows.dilations.assign(windows.axes(), 1);
   if (!windows.fits(desc.inputs[0].shape)) return refuse(why, "the window does not match the input's spatial axes");
   if (!is_index_dtype(desc.inputs[1].dtype)) return refuse(why, "indices must be i64");
-  return visit_size(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (std::is_void_v<T>)
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    else
-      return make_kernel([windows](Stream&, Inputs in, Outputs out) -> Fault { return run_unpool<T>(windows, in, out); });
+  return for_sizes(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([windows](Stream&, Inputs in, Outputs out) -> Fault { return run_unpool<T>(windows, in, out); });
   });
 }
 

@@ -184,16 +184,6 @@ Fault run_center(Inputs in, Outputs out) {
   return kOk;
 }
 
-template <class F>
-Prepared for_floats(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (!kIsFloatKind<T>)
-      return refuse_dtype(why, dtype);
-    else
-      return make(element);
-  });
-}
-
 }  // namespace
 
 Prepared roi_align(const GenericDesc& desc, std::string& why) {
@@ -220,11 +210,8 @@ Prepared max_roi_pool(const GenericDesc& desc, std::string& why) {
 }
 
 Prepared center_crop_pad(const GenericDesc& desc, std::string& why) {
-  return visit_size(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (std::is_void_v<T>)
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    else
-      return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault { return run_center<T>(in, out); });
+  return for_sizes(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault { return run_center<T>(in, out); });
   });
 }
 

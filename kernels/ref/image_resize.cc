@@ -92,25 +92,17 @@ Prepared resize(const GenericDesc& desc, std::string& why) {
   const DType dtype = desc.inputs[0].dtype;
   const bool nearest = rule->mode == ResampleMode::kNearest;
   if (nearest && rule->coordinates != ResampleCoordinates::kTfCropAndResize) {  // nothing is computed: strings will do
-    return visit_size(dtype, [&]<class T>(Element<T>) -> Prepared {
-      if constexpr (std::is_void_v<T>) {
-        return refuse_dtype(why, dtype);
-      } else {
-        return make_kernel([rule = *rule, attributes = desc.attributes](Stream&, Inputs in, Outputs out) -> Fault {
-          return run_nearest<T>(rule, attributes, T{}, in, out);
-        });
-      }
+    return for_sizes(dtype, why, [&]<class T>(Element<T>) -> Prepared {
+      return make_kernel([rule = *rule, attributes = desc.attributes](Stream&, Inputs in, Outputs out) -> Fault {
+        return run_nearest<T>(rule, attributes, T{}, in, out);
+      });
     });
   }
-  return visit_dtype(dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, dtype);
-    } else {
-      return make_kernel([rule = *rule, attributes = desc.attributes, nearest](Stream&, Inputs in, Outputs out) -> Fault {
-        if (nearest) return run_nearest<T>(rule, attributes, kernels::cast<T>(rule.extrapolation), in, out);
-        return run_weighted<T>(rule, attributes, in, out);
-      });
-    }
+  return for_numbers(dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([rule = *rule, attributes = desc.attributes, nearest](Stream&, Inputs in, Outputs out) -> Fault {
+      if (nearest) return run_nearest<T>(rule, attributes, kernels::cast<T>(rule.extrapolation), in, out);
+      return run_weighted<T>(rule, attributes, in, out);
+    });
   });
 }
 

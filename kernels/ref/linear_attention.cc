@@ -126,15 +126,11 @@ Prepared linear_attention(const GenericDesc& desc, std::string& why) {
   const double scale = desc.attributes.number("scale", 0);
   op.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(op.head));
   if (!check(desc, op, why)) return nullptr;
-  return visit_dtype(desc.inputs[kQ].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsFloatKind<T>) {
-      return refuse_dtype(why, desc.inputs[kQ].dtype);
-    } else {
-      return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault {
-        Recurrence<T>(op, in, out).run();
-        return kOk;
-      });
-    }
+  return for_floats(desc.inputs[kQ].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault {
+      Recurrence<T>(op, in, out).run();
+      return kOk;
+    });
   });
 }
 

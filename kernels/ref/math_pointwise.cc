@@ -96,17 +96,12 @@ constexpr GenericRow kRows[] = {
 
 }  // namespace
 
-/// x where it is not negative, slope * x elsewhere. The slope broadcasts to x; with `channelwise` (opset 6 and older) it lies along axis 1.
+/// x where it is not negative, slope * x elsewhere. The slope broadcasts to x.
 Prepared prelu(const GenericDesc& desc, std::string& why) {
   if (!same_dtype(desc, 0, 2)) return refuse_mixed(why);
-  const bool channelwise = desc.attributes.integer("channelwise", 0) != 0;
   return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([channelwise](Stream&, Inputs in, Outputs out) -> Fault {
-      const Shape& shape = out[0].shape;
-      Shape slope = in[1].shape;
-      if (channelwise && slope.rank() == 1 && shape.rank() > 1) {
-        for (size_t axis = 2; axis < shape.rank(); ++axis) slope.push_back(1);
-      }
+    return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault {
+      const Shape &shape = out[0].shape, &slope = in[1].shape;
       if (!broadcasts_to(slope, shape)) return "slope " + slope.str() + " does not broadcast to " + shape.str();
       const T* x = in[0].as<const T>();
       const T* slopes = in[1].as<const T>();

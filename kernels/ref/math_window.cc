@@ -20,21 +20,17 @@ struct Cosines {
 template <Cosines kCosines>
 Prepared window(const GenericDesc& desc, std::string& why) {
   const bool periodic = desc.attributes.integer("periodic", 1) != 0;
-  return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([periodic](Stream&, Inputs in, Outputs out) -> Fault {
-        const auto size = integer_of(operand(in, 0));
-        if (!size || *size != out[0].elements()) return "size does not match the output";
-        const double period = static_cast<double>(std::max<int64_t>(1, periodic ? *size : *size - 1));
-        for (int64_t i = 0; i < *size; ++i) {
-          const double x = 2 * std::numbers::pi * static_cast<double>(i) / period;
-          out[0].as<T>()[i] = kernels::cast<T>(kCosines.a0 - kCosines.a1 * std::cos(x) + kCosines.a2 * std::cos(2 * x));
-        }
-        return kOk;
-      });
-    }
+  return for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([periodic](Stream&, Inputs in, Outputs out) -> Fault {
+      const auto size = integer_of(operand(in, 0));
+      if (!size || *size != out[0].elements()) return "size does not match the output";
+      const double period = static_cast<double>(std::max<int64_t>(1, periodic ? *size : *size - 1));
+      for (int64_t i = 0; i < *size; ++i) {
+        const double x = 2 * std::numbers::pi * static_cast<double>(i) / period;
+        out[0].as<T>()[i] = kernels::cast<T>(kCosines.a0 - kCosines.a1 * std::cos(x) + kCosines.a2 * std::cos(2 * x));
+      }
+      return kOk;
+    });
   });
 }
 

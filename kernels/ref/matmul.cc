@@ -57,12 +57,8 @@ Prepared matmul(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!has_operands(desc, 2 + op.bias + op.epilogue.residual, why)) return nullptr;
   if (!one_dtype(desc)) return refuse(why, "inputs differ in dtype");
   if (desc.inputs[0].shape.rank() < 2 || desc.inputs[1].shape.rank() < 2) return refuse(why, "operands must have rank 2 or more");
-  return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, in, out); });
-    }
+  return for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, in, out); });
   });
 }
 

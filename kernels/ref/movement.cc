@@ -13,12 +13,7 @@ namespace {
 template <class F>
 Prepared for_sizes(const OpDesc& desc, std::string& why, F&& make) {
   if (desc.inputs[0].dtype != desc.outputs[0].dtype) return refuse(why, "input and output differ in dtype");
-  return visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (std::is_void_v<T>)
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    else
-      return make(element);
-  });
+  return ref::for_sizes(desc.outputs[0].dtype, why, std::forward<F>(make));
 }
 
 bool axis_fits(int64_t axis, const Shape& shape) { return axis >= 0 && axis < static_cast<int64_t>(shape.rank()); }

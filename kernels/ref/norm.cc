@@ -74,12 +74,7 @@ Fault run_batch_norm(const BatchNorm& op, Inputs in, Outputs out) {
 template <class F>
 Prepared for_floats(const OpDesc& desc, std::string& why, F&& make) {
   if (!one_dtype(desc)) return refuse(why, "inputs differ in dtype");
-  return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (!kIsFloatKind<T>)
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    else
-      return make(element);
-  });
+  return ref::for_floats(desc.outputs[0].dtype, why, std::forward<F>(make));
 }
 
 /// An axis that may be negative, as an index; nothing where it is out of range.

@@ -52,12 +52,8 @@ Prepared pool(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!one_dtype(desc)) return refuse(why, "input and output differ in dtype");
   const Windows windows{op.kernel, op.strides, op.dilations, op.pads};
   if (!windows.fits(desc.inputs[0].shape)) return refuse(why, "kernel, strides, dilations and pads do not match the input's spatial axes");
-  return visit_dtype(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([op, windows](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, windows, in, out); });
-    }
+  return for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op, windows](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, windows, in, out); });
   });
 }
 

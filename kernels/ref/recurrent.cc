@@ -147,13 +147,8 @@ Step<T> step_of(Cell cell) {
 Prepared prepare(Cell cell, std::string_view name, const GenericDesc& desc, std::string& why) {
   const auto op = recurrent_of(name, desc.attributes, desc.inputs, why);
   if (!op) return nullptr;
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsFloatKind<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel(
-          [op = *op, step = step_of<T>(cell)](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, step, in, out); });
-    }
+  return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op = *op, step = step_of<T>(cell)](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, step, in, out); });
   });
 }
 

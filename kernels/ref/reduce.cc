@@ -147,12 +147,8 @@ Prepared arg_max(const OpDesc& desc, PrepareContext&, std::string& why) {
   const ArgMax op = std::get<ArgMax>(desc.op);
   if (desc.outputs[0].dtype != DType::kInt64) return refuse(why, "output must be i64");
   if (!axis_fits(op.axis, desc.inputs[0].shape)) return refuse(why, "axis out of range");
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run_arg_max<T>(op, in, out); });
-    }
+  return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run_arg_max<T>(op, in, out); });
   });
 }
 
@@ -161,12 +157,8 @@ Prepared cum_sum(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (!one_dtype(desc)) return refuse(why, "input and output differ in dtype");
   const CumSum op = std::get<CumSum>(desc.op);
   if (!axis_fits(op.axis, desc.inputs[0].shape)) return refuse(why, "axis out of range");
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run_cum_sum<T>(op, in, out); });
-    }
+  return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run_cum_sum<T>(op, in, out); });
   });
 }
 

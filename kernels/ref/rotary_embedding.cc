@@ -94,12 +94,8 @@ Prepared rotary_embedding(const GenericDesc& desc, std::string& why) {
     op.head = x.back() / op.heads;
   }
   if (!check(desc, op, why)) return nullptr;
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsFloatKind<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, in, out); });
-    }
+  return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, in, out); });
   });
 }
 

@@ -67,12 +67,7 @@ Fault run_nd(size_t batch_axes, Inputs in, Outputs out) {
 template <class F>
 Prepared for_moved(const GenericDesc& desc, std::string& why, F&& make) {
   if (!is_index_dtype(desc.inputs[1].dtype)) return refuse(why, "indices must be i32 or i64");
-  return visit_size(desc.inputs[0].dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (std::is_void_v<T>)
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    else
-      return make(element);
-  });
+  return for_sizes(desc.inputs[0].dtype, why, std::forward<F>(make));
 }
 
 }  // namespace

@@ -11,16 +11,6 @@ namespace serin::kernels::ref {
 
 namespace {
 
-template <class F>
-Prepared for_moved(DType dtype, std::string& why, F&& make) {
-  return visit_size(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (std::is_void_v<T>)
-      return refuse_dtype(why, dtype);
-    else
-      return make(element);
-  });
-}
-
 /// The condition may be shorter than the axis: what it does not reach is left out.
 template <class T>
 Fault run_compress(const std::optional<size_t>& axis, Inputs in, Outputs out) {
@@ -124,7 +114,7 @@ Prepared compress(const GenericDesc& desc, std::string& why) {
     axis = static_cast<size_t>(resolved);
   }
   if (desc.inputs[1].dtype != DType::kBool) return refuse(why, "the condition must be bool");
-  return for_moved(desc.inputs[0].dtype, why, [axis]<class T>(Element<T>) -> Prepared {
+  return for_sizes(desc.inputs[0].dtype, why, [axis]<class T>(Element<T>) -> Prepared {
     return make_kernel([axis](Stream&, Inputs in, Outputs out) -> Fault { return run_compress<T>(axis, in, out); });
   });
 }
@@ -132,7 +122,7 @@ Prepared compress(const GenericDesc& desc, std::string& why) {
 Prepared one_hot(const GenericDesc& desc, std::string& why) {
   const int64_t axis = resolve_axis(desc.attributes.integer("axis", -1), desc.inputs[0].shape.rank() + 1);
   if (axis < 0) return refuse(why, "axis out of range");
-  return for_moved(desc.inputs[2].dtype, why, [axis]<class T>(Element<T>) -> Prepared {
+  return for_sizes(desc.inputs[2].dtype, why, [axis]<class T>(Element<T>) -> Prepared {
     return make_kernel([axis](Stream&, Inputs in, Outputs out) -> Fault { return run_one_hot<T>(static_cast<size_t>(axis), in, out); });
   });
 }
@@ -143,7 +133,7 @@ Prepared reverse_sequence(const GenericDesc& desc, std::string& why) {
   const int64_t time = resolve_axis(desc.attributes.integer("time_axis", 0), rank);
   if (batch < 0 || time < 0 || batch == time) return refuse(why, "batch_axis and time_axis do not fit");
   if (!is_index_dtype(desc.inputs[1].dtype)) return refuse(why, "lengths must be i64");
-  return for_moved(desc.inputs[0].dtype, why, [batch, time]<class T>(Element<T>) -> Prepared {
+  return for_sizes(desc.inputs[0].dtype, why, [batch, time]<class T>(Element<T>) -> Prepared {
     return make_kernel([batch, time](Stream&, Inputs in, Outputs out) -> Fault {
       return run_reverse<T>(static_cast<size_t>(batch), static_cast<size_t>(time), in, out);
     });
@@ -154,7 +144,7 @@ Prepared trilu(const GenericDesc& desc, std::string& why) {
   if (desc.inputs[0].shape.rank() < 2) return refuse(why, "the input must have rank 2 or more");
   if (desc.has(1) && !is_index_dtype(desc.inputs[1].dtype)) return refuse(why, "k must be i64");
   const bool upper = desc.attributes.integer("upper", 1) != 0;
-  return for_moved(desc.inputs[0].dtype, why, [upper]<class T>(Element<T>) -> Prepared {
+  return for_sizes(desc.inputs[0].dtype, why, [upper]<class T>(Element<T>) -> Prepared {
     return make_kernel([upper](Stream&, Inputs in, Outputs out) -> Fault { return run_trilu<T>(upper, in, out); });
   });
 }

@@ -123,12 +123,7 @@ template <class F>
 Prepared for_joined(const GenericDesc& desc, const Join& join, std::string& why, F&& make) {
   const DType dtype = desc.inputs[0].dtype;
   if (!join) {
-    return visit_size(dtype, [&]<class T>(Element<T> element) -> Prepared {
-      if constexpr (std::is_void_v<T>)
-        return refuse_dtype(why, dtype);
-      else
-        return make(element);
-    });
+    return for_sizes(dtype, why, std::forward<F>(make));
   }
   return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
     if constexpr (std::is_void_v<T>)

@@ -92,13 +92,9 @@ Prepared top_k(const GenericDesc& desc, std::string& why) {
   if (axis < 0) return refuse(why, "axis out of range");
   if (!is_index_dtype(desc.inputs[1].dtype)) return refuse(why, "k must be i64");
   const bool largest = desc.attributes.integer("largest", 1) != 0;  // `sorted` 0 allows any order: this one, too
-  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!kIsNumber<T>) {
-      return refuse_dtype(why, desc.inputs[0].dtype);
-    } else {
-      return make_kernel(
-          [axis, largest](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(static_cast<size_t>(axis), largest, in, out); });
-    }
+  return for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel(
+        [axis, largest](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(static_cast<size_t>(axis), largest, in, out); });
   });
 }
 

@@ -1,6 +1,4 @@
-// typed.h: from the dtype of an operand to a kernel for its element type, where only some types make sense.
-//
-//   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared { return make_kernel(...); });
+// typed.h: what kernels by name share beside their element types: axes, and operands that are one number or a few.
 #pragma once
 
 #include <optional>
@@ -11,38 +9,6 @@
 #include "kernels/ref/generic.h"
 
 namespace serin::kernels::ref {
-
-/// f16, bf16, f32, f64.
-template <class F>
-Prepared for_floats(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (kIsFloatKind<T>)
-      return make(element);
-    else
-      return refuse_dtype(why, dtype);
-  });
-}
-
-/// Floats and integers, not bool.
-template <class F>
-Prepared for_numbers(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (kIsNumber<T>)
-      return make(element);
-    else
-      return refuse_dtype(why, dtype);
-  });
-}
-
-template <class F>
-Prepared for_integers(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (kIsNumber<T> && std::is_integral_v<T>)
-      return make(element);
-    else
-      return refuse_dtype(why, dtype);
-  });
-}
 
 /// Operands [first, last) and output 0 have one dtype; absent operands do not count.
 inline bool same_dtype(const GenericDesc& desc, size_t first, size_t last) {

@@ -1,6 +1,6 @@
 // visit.h: from a DType to the C++ type of its elements, and what a sum of them is held in.
 //
-//   return visit_dtype(x.dtype, [&]<class T>(Element<T>) -> Prepared { ... });
+//   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared { return make_kernel(...); });
 #pragma once
 
 #include <string>
@@ -69,6 +69,51 @@ T narrow(sum_t<T> x) {
 }
 
 inline Prepared refuse_dtype(std::string& why, DType dtype) { return refuse(why, "no kernel for " + std::string(dtype_name(dtype))); }
+
+// From the dtype of an operand to make(Element<T>{}), which gives the kernel, where only some types make sense; the others are refused.
+
+/// f16, bf16, f32, f64.
+template <class F>
+Prepared for_floats(DType dtype, std::string& why, F&& make) {
+  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
+    if constexpr (kIsFloatKind<T>)
+      return make(element);
+    else
+      return refuse_dtype(why, dtype);
+  });
+}
+
+/// Floats and integers, not bool.
+template <class F>
+Prepared for_numbers(DType dtype, std::string& why, F&& make) {
+  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
+    if constexpr (kIsNumber<T>)
+      return make(element);
+    else
+      return refuse_dtype(why, dtype);
+  });
+}
+
+template <class F>
+Prepared for_integers(DType dtype, std::string& why, F&& make) {
+  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
+    if constexpr (kIsNumber<T> && std::is_integral_v<T>)
+      return make(element);
+    else
+      return refuse_dtype(why, dtype);
+  });
+}
+
+/// Every type, for kernels that move elements: T is that of visit_size.
+template <class F>
+Prepared for_sizes(DType dtype, std::string& why, F&& make) {
+  return visit_size(dtype, [&]<class T>(Element<T> element) -> Prepared {
+    if constexpr (std::is_void_v<T>)
+      return refuse_dtype(why, dtype);
+    else
+      return make(element);
+  });
+}
 
 /// Every input from `first` on has the dtype of input `first`, as has output 0.
 inline bool one_dtype(const OpDesc& desc, size_t first = 0) {
