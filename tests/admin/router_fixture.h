@@ -4,12 +4,14 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "router/controller.h"
+#include "tests/base/eventually.h"
 #include "tests/store/temporary_folder.h"
 
 namespace serin::router {
+
+using test::eventually;
 
 inline RouterConfig digits_config(const std::string& store) {
   RouterConfig config;
@@ -47,16 +49,6 @@ inline void send(Controller& controller, int count, int percent_canary, rollout:
     controller.observe(0, answer(split, canary ? rollout::Arm::kCanary : rollout::Arm::kStable,
                                  canary ? canary_outcome : rollout::Outcome::kOk, first_batch + static_cast<uint64_t>(i)));
   }
-}
-
-/// Waits for what another thread brings about; false after ten seconds, so that a broken test ends.
-template <class Condition>
-bool eventually(const Condition& condition) {
-  for (int i = 0; i < 10'000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
 }
 
 inline std::unique_ptr<Controller> open_controller(const RouterConfig& config, metrics::Registry& metrics) {

@@ -5,20 +5,8 @@
 #include <utility>
 
 namespace serin::conformance {
-namespace {
 
 using engine::Value;
-
-std::string tensor_difference(const graph::Constant& actual, const graph::Constant& expected, const cli::Tolerance& tolerance) {
-  if (actual.dtype != DType::kString || expected.dtype != DType::kString || !(actual.shape == expected.shape))
-    return cli::compare(engine::view_of(actual), engine::view_of(expected), tolerance).why_not;
-  for (size_t i = 0; i < expected.strings.size(); ++i)
-    if (actual.strings[i] != expected.strings[i])
-      return fmt::format("element {}: '{}', expected '{}'", i, actual.strings[i], expected.strings[i]);
-  return {};
-}
-
-}  // namespace
 
 Value to_value(const formats::FileValue& value, DType dtype) {
   if (value.tensor) return Value::of(value.tensor);
@@ -31,7 +19,7 @@ std::string difference(const Value& actual, const Value& expected, const cli::To
   if (actual.kind != expected.kind || static_cast<bool>(actual.tensor) != static_cast<bool>(expected.tensor) ||
       actual.elements.size() != expected.elements.size())
     return fmt::format("{}, expected {}", engine::describe(actual), engine::describe(expected));
-  if (expected.tensor) return tensor_difference(*actual.tensor, *expected.tensor, tolerance);
+  if (expected.tensor) return cli::compare(engine::view_of(*actual.tensor), engine::view_of(*expected.tensor), tolerance).why_not;
   for (size_t i = 0; i < expected.elements.size(); ++i)
     if (const std::string why = difference(actual.elements[i], expected.elements[i], tolerance); !why.empty())
       return fmt::format("element {}: {}", i, why);

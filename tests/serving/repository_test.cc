@@ -9,11 +9,14 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/base/eventually.h"
+
 namespace serin::serving {
 namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using test::eventually;
 
 class RepositoryTest : public testing::Test {
  protected:
@@ -44,14 +47,6 @@ class RepositoryTest : public testing::Test {
     if (model == catalogue_->models.end()) return nullptr;
     const auto entry = model->second.versions.find(version);
     return entry == model->second.versions.end() ? nullptr : &entry->second;
-  }
-  template <class Condition>
-  bool eventually(Condition condition) {
-    for (int i = 0; i < 1000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return false;
   }
 
   fs::path folder_;

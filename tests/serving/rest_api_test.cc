@@ -5,23 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <thread>
 
+#include "tests/base/eventually.h"
 #include "tests/net/raw_socket.h"
 
 namespace serin::serving {
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 1000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
+using test::eventually;
 
 std::string infer_request() {
   std::string data = "0";
