@@ -49,17 +49,7 @@ Run run_of(engine::Executor& executor) {
 
 /// For a model without a plan: inputs of the sizes given.
 Result<Run> run_of(engine::Model& model, const graph::Bindings& bindings) {
-  std::vector<engine::TensorInfo> infos(model.inputs().begin(), model.inputs().end());
-  for (engine::TensorInfo& info : infos) {
-    if (info.kind != graph::ValueKind::kTensor || !info.ranked || dtype_size(info.dtype) == 0)
-      return Error{Code::kUnsupported, "input '" + info.name + "' is not a tensor of numbers of known rank: nothing can be made up for it"};
-    for (size_t axis = 0; axis < info.dims.size(); ++axis) info.shape[axis] = info.dims[axis].bind(bindings).value().value_or(1);
-  }
-  Tensors tensors(infos);
-  tensors.randomise();
-  std::vector<engine::Value> values;
-  for (const TensorView& view : tensors.views())
-    values.push_back(engine::Value::of(graph::make_constant(view.dtype, view.shape, view.data)));
+  SERIN_TRY(const std::vector<engine::Value> values, made_up_values(model, bindings));
   return Run([&model, values]() -> Status {
     SERIN_CHECK(model.run(values));
     return {};

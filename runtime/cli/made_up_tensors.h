@@ -50,4 +50,20 @@ class Tensors {
   std::vector<TensorView> views_;
 };
 
+/// Values for a model's inputs; a dimension that `bindings` leave open is 1.
+inline Result<std::vector<engine::Value>> made_up_values(const engine::Model& model, const graph::Bindings& bindings, uint32_t seed = 1) {
+  std::vector<engine::TensorInfo> infos(model.inputs().begin(), model.inputs().end());
+  for (engine::TensorInfo& info : infos) {
+    if (info.kind != graph::ValueKind::kTensor || !info.ranked || dtype_size(info.dtype) == 0)
+      return Error{Code::kUnsupported, "input '" + info.name + "' is not a tensor of numbers of known rank: nothing can be made up for it"};
+    for (size_t axis = 0; axis < info.dims.size(); ++axis) info.shape[axis] = info.dims[axis].bind(bindings).value().value_or(1);
+  }
+  Tensors tensors(infos);
+  tensors.randomise(seed);
+  std::vector<engine::Value> values;
+  for (const TensorView& view : tensors.views())
+    values.push_back(engine::Value::of(graph::make_constant(view.dtype, view.shape, view.data)));
+  return values;
+}
+
 }  // namespace serin::cli

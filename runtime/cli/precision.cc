@@ -30,18 +30,7 @@ Result<std::vector<engine::Value>> sample(const engine::Model& model, const Engi
   graph::Bindings bindings(flags.dims.begin(), flags.dims.end());
   if (!model.batchable().symbol.empty()) bindings.emplace(model.batchable().symbol, batch);
   for (const std::string& symbol : model.symbols()) bindings.emplace(symbol, symbol == "batch" ? batch : kUnnamedSize);
-  std::vector<engine::TensorInfo> infos(model.inputs().begin(), model.inputs().end());
-  for (engine::TensorInfo& info : infos) {
-    if (info.kind != graph::ValueKind::kTensor || !info.ranked || dtype_size(info.dtype) == 0)
-      return Error{Code::kUnsupported, "input '" + info.name + "' is not a tensor of numbers of known rank: nothing can be made up for it"};
-    for (size_t axis = 0; axis < info.dims.size(); ++axis) info.shape[axis] = info.dims[axis].bind(bindings).value().value_or(1);
-  }
-  Tensors tensors(infos);
-  tensors.randomise(seed);
-  std::vector<engine::Value> values;
-  for (const TensorView& view : tensors.views())
-    values.push_back(engine::Value::of(graph::make_constant(view.dtype, view.shape, view.data)));
-  return values;
+  return made_up_values(model, bindings, seed);
 }
 
 Result<Trial> try_precision(const std::string& path, EngineFlags flags, int64_t batch, const std::string& precision) {
