@@ -154,6 +154,13 @@ AttentionRun::AttentionRun(const AttentionOp& op, std::span<const TensorView> in
   present_v = strides(op.kv_heads, total, op.v_head, false);
 }
 
+AttentionRun::AttentionRun(const AttentionOp& op, std::span<const TensorDesc> in)
+    : AttentionRun(op, [&in] {
+        std::vector<TensorView> bounds;
+        for (const TensorDesc& input : in) bounds.push_back({input.dtype, input.shape, nullptr});
+        return bounds;
+      }()) {}
+
 MaskStrides::MaskStrides(const Shape& mask, const AttentionOp& op, const AttentionRun& run) {
   columns = mask.back();
   int64_t step = columns;

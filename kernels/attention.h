@@ -59,6 +59,7 @@ struct AttentionRun {
   HeadStrides q, k, v, y, past_k, past_v, present_k, present_v;
 
   AttentionRun(const AttentionOp& op, std::span<const TensorView> in);
+  AttentionRun(const AttentionOp& op, std::span<const TensorDesc> in);  ///< the largest
 };
 
 /// Strides of the mask over [batch, head, query], 0 where it is broadcast; its columns lie side by side.

@@ -140,14 +140,11 @@ std::optional<Recurrent> recurrent_of(std::string_view op_name, const Attributes
   return op;
 }
 
-Fault sequence_lengths(const RecurrentRun& run, const TensorView* lens, std::vector<int64_t>& lengths) {
-  lengths.assign(static_cast<size_t>(run.batch), run.steps);
-  if (!lens) return std::nullopt;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    lengths[i] = lens->as<const int32_t>()[i];
-    if (lengths[i] < 0 || lengths[i] > run.steps)
-      return "sequence_lens[" + std::to_string(i) + "] is " + std::to_string(lengths[i]) + ", x has " + std::to_string(run.steps) +
-             " steps";
+Fault check_sequence_lens(const RecurrentRun& run, const TensorView* lens) {
+  for (int64_t b = 0; lens && b < run.batch; ++b) {
+    const int64_t length = sequence_length(run, lens, b);
+    if (length < 0 || length > run.steps)
+      return "sequence_lens[" + std::to_string(b) + "] is " + std::to_string(length) + ", x has " + std::to_string(run.steps) + " steps";
   }
   return std::nullopt;
 }

@@ -80,7 +80,12 @@ struct RecurrentRun {
   }
 };
 
-/// The length of each sequence: all of x, or what sequence_lens says, which must lie in [0, steps].
-Fault sequence_lengths(const RecurrentRun& run, const TensorView* lens, std::vector<int64_t>& lengths);
+/// What is wrong with sequence_lens (null: not given): each length must lie in [0, steps].
+Fault check_sequence_lens(const RecurrentRun& run, const TensorView* lens);
+
+/// The length of sequence b: all of x, or what sequence_lens says.
+inline int64_t sequence_length(const RecurrentRun& run, const TensorView* lens, int64_t b) {
+  return lens ? lens->as<const int32_t>()[b] : run.steps;
+}
 
 }  // namespace serin::kernels

@@ -65,10 +65,9 @@ Prepared scaled_elu(const Simd& simd, float inner, float alpha, float outer) {
 Prepared prelu(const Simd& simd, const OpDesc& desc, std::string& why) {
   const Shape &x = desc.inputs[0].shape, &slope = desc.inputs[1].shape;
   const int64_t slopes = slope.elements();
-  const bool channelwise = std::get<Generic>(desc.op).attributes.integer("channelwise", 0) != 0 && slope.rank() == 1;
   size_t trailing = 0;  // dimensions of 1 at the end of the slope
   while (trailing < slope.rank() && slope[slope.rank() - 1 - trailing] == 1) ++trailing;
-  const bool along_channels = x.rank() >= 2 && slopes == x[1] && (channelwise || trailing + 2 == x.rank());
+  const bool along_channels = x.rank() >= 2 && slopes == x[1] && trailing + 2 == x.rank();
   if (slopes != 1 && !along_channels) return refuse(why, "one slope for all or for each channel");
   return make_kernel([leaky = simd.unary(UnaryFn::kLeakyRelu), slopes](Stream& stream, Inputs in, Outputs out) -> Fault {
     const Shape& shape = in[0].shape;

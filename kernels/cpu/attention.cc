@@ -33,7 +33,7 @@ struct Rows {
 class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const Simd& simd, const AttentionOp& op, const OpDesc& desc, int threads)
-      : loops_(dense_for(simd)), op_(op), width_(simd.width), threads_(threads) {
+      : loops_(*simd.dense), op_(op), width_(simd.width), threads_(threads) {
     std::vector<TensorView> bounds;
     for (const TensorDesc& input : desc.inputs) bounds.push_back({input.dtype, input.shape, nullptr});
     const AttentionRun run(op, bounds);

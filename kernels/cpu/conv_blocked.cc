@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cpu/window.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
@@ -74,7 +73,7 @@ BlockedActivation::BlockedActivation(const Simd& simd, const Epilogue& epilogue)
 PackedBuffer packed_bias(PrepareContext& context, const OpDesc& desc, const BlockedConv& conv) {
   if (!conv.bias) return nullptr;
   const int64_t count = conv.y_blocks() * conv.b;
-  return packed(context, desc.inputs[2], "bias_b" + std::to_string(conv.b), count, [&](const float* bias, float* to) {
+  return packed_floats(context, desc.inputs[2], "bias_b" + std::to_string(conv.b), count, [&](const float* bias, float* to) {
     std::copy_n(bias, conv.m, to);
     std::fill(to + conv.m, to + count, 0.f);
   });

@@ -1,7 +1,6 @@
 // conv_blocked.h: what the convolutions on channel blocks share: the geometry of one, and its constants as the loops read them.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +41,7 @@ class BlockedActivation {
  public:
   BlockedActivation(const Simd& simd, const Epilogue& epilogue);
   bool known() const { return clamped_ || loop_; }
+  bool is_clamp() const { return clamped_; }
   float low() const { return low_; }
   float high() const { return high_; }
   void finish(float* y, int64_t n) const {
@@ -54,15 +54,6 @@ class BlockedActivation {
   UnaryLoop loop_ = nullptr;
 };
 
-using PackedBuffer = std::shared_ptr<const PackedWeights::Buffer>;
-inline const float* floats(const PackedBuffer& buffer) { return buffer ? reinterpret_cast<const float*>(buffer->data) : nullptr; }
-
-/// A constant packed once for the model under `layout`, `count` floats.
-template <class Pack>
-PackedBuffer packed(PrepareContext& context, const TensorDesc& constant, const std::string& layout, int64_t count, Pack&& pack) {
-  return context.weights->get(constant.constant_id, layout, static_cast<size_t>(count) * sizeof(float),
-                              [&](std::byte* data) { pack(static_cast<const float*>(constant.constant), reinterpret_cast<float*>(data)); });
-}
 /// The bias with zeros up to whole blocks; null where there is none.
 PackedBuffer packed_bias(PrepareContext& context, const OpDesc& desc, const BlockedConv& conv);
 

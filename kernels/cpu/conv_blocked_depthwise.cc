@@ -30,8 +30,8 @@ class DepthwiseKernel final : public Kernel {
         activation_(simd, conv.epilogue),
         bias_(packed_bias(context, desc, conv)),
         workers_(std::max(1, context.threads)) {
-    weight_ = packed(context, desc.inputs[1], "depthwise_b" + std::to_string(conv.b), conv.y_blocks() * conv.cells() * conv.b,
-                     [&](const float* weight, float* to) { pack(conv, weight, to); });
+    weight_ = packed_floats(context, desc.inputs[1], "depthwise_b" + std::to_string(conv.b), conv.y_blocks() * conv.cells() * conv.b,
+                            [&](const float* weight, float* to) { pack(conv, weight, to); });
   }
 
   std::string_view name() const override { return "conv_f32_blocked_depthwise"; }

@@ -110,8 +110,8 @@ class DirectKernel final : public Kernel {
       for (const int64_t cell : cells_) layout += "," + std::to_string(cell);
     }
     fetch_ahead_ = size > kWarmFloats;
-    weight_ =
-        packed(context, desc.inputs[1], layout, size, [&](const float* weight, float* to) { pack(conv, cells_, tiles_, weight, to); });
+    weight_ = packed_floats(context, desc.inputs[1], layout, size,
+                            [&](const float* weight, float* to) { pack(conv, cells_, tiles_, weight, to); });
     share_out(context.threads);
   }
 

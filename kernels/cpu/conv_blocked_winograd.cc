@@ -65,8 +65,8 @@ class WinogradKernel final : public Kernel {
         bias_(packed_bias(context, desc, conv)) {
     const std::string layout =
         "winograd" + std::to_string(transform.m) + "_b" + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks);
-    weight_ = packed(context, desc.inputs[1], layout, positions_ * conv.c * conv.y_blocks() * conv.b,
-                     [&](const float* weight, float* to) { transform_.m == 4 ? pack<4>(weight, to) : pack<2>(weight, to); });
+    weight_ = packed_floats(context, desc.inputs[1], layout, positions_ * conv.c * conv.y_blocks() * conv.b,
+                            [&](const float* weight, float* to) { transform_.m == 4 ? pack<4>(weight, to) : pack<2>(weight, to); });
     share_out(context.threads);
   }
 
@@ -96,6 +96,7 @@ class WinogradKernel final : public Kernel {
                      [&](int64_t tile, int worker) { multiply(in, out, chunk, tile * loops_.max_blocks, v, products_of(worker)); });
       }
     }
+    if (activation_.is_clamp()) return kOk;
     const int64_t plane = conv_.pixels() * conv_.b;
     parallel_for(stream, conv_.n * conv_.y_blocks(), [&](int64_t i, int) { activation_.finish(out[0].as<float>() + i * plane, plane); });
     return kOk;

@@ -37,7 +37,7 @@ void turn_around(const float* weight, const GroupWeight& group, float* turned) {
 class ConvTransposeKernel final : public Kernel {
  public:
   ConvTransposeKernel(const Simd& simd, const OpDesc& desc, const Window& window, int64_t groups, PrepareContext& context)
-      : loops_(image_for(simd)), dense_(dense_for(simd)), window_(window), groups_(groups) {
+      : loops_(*simd.image), dense_(*simd.dense), window_(window), groups_(groups) {
     const Image x(desc.inputs[0].shape);
     const TensorDesc& weight = desc.inputs[1];
     weight_ = {weight.shape[1] * window.cells(), x.c / groups};
@@ -45,13 +45,9 @@ class ConvTransposeKernel final : public Kernel {
     block_ = std::clamp<int64_t>(kColumnFloats / std::max<int64_t>(1, window.cells() * x.plane()), 1, weight.shape[1]);
     columns_ = block_ * window.cells() * x.plane();
     if (!weight.constant) return;
-    const auto bytes = static_cast<size_t>(groups * weight_.size()) * sizeof(float);
     const std::string layout = "conv_transpose_f32_group" + std::to_string(groups);
-    turned_ = context.weights->get(weight.constant_id, layout, bytes, [&](std::byte* data) {
-      for (int64_t g = 0; g < groups; ++g) {
-        turn_around(static_cast<const float*>(weight.constant) + g * weight_.size(), weight_,
-                    reinterpret_cast<float*>(data) + g * weight_.size());
-      }
+    turned_ = packed_floats(context, weight, layout, groups * weight_.size(), [&](const float* source, float* to) {
+      for (int64_t g = 0; g < groups; ++g) turn_around(source + g * weight_.size(), weight_, to + g * weight_.size());
     });
   }
 
@@ -63,6 +59,7 @@ class ConvTransposeKernel final : public Kernel {
     auto* packed = reinterpret_cast<float*>(stream.scratch);
     float* columns = packed + packed_;
     const int64_t cells = window_.cells(), filters = y.c / groups_;
+    const std::vector<Run> along = runs(x, y);
     for (int64_t i = 0; i < x.n * groups_; ++i) {  // images x groups
       pack_b(dense_, {in[0].as<const float>() + i * weight_.channels * x.plane(), x.plane(), 1}, weight_.channels, x.plane(), packed);
       for (int64_t m = 0; m < filters; m += block_) {
@@ -72,7 +69,7 @@ class ConvTransposeKernel final : public Kernel {
         parallel_for(stream, count, [&](int64_t k, int) {
           const int64_t plane = i * filters + m + k;
           const float bias = in.size() > 2 && in[2].data ? in[2].as<const float>()[plane % y.c] : 0.f;
-          add_columns(x, y, columns + k * cells * x.plane(), bias, out[0].as<float>() + plane * y.plane());
+          add_columns(x, y, along, columns + k * cells * x.plane(), bias, out[0].as<float>() + plane * y.plane());
         });
       }
     }
@@ -82,30 +79,31 @@ class ConvTransposeKernel final : public Kernel {
  private:
   /// The weight of a group from row `row` on.
   MatrixView rows_of(const TensorView& weight, int64_t group, int64_t row) const {
-    if (turned_)
-      return {reinterpret_cast<const float*>(turned_->data) + group * weight_.size() + row * weight_.channels, weight_.channels, 1};
+    if (turned_) return {floats(turned_) + group * weight_.size() + row * weight_.channels, weight_.channels, 1};
     return {weight.as<const float>() + group * weight_.size() + row, 1, weight_.rows};
   }
+
+  int64_t phase_width(const Image& y) const { return (y.w + window_.w.stride - 1) / window_.w.stride; }
 
   /// Along a row: the elements [first, first + count) of a row of x that a window column adds from phase element `target` on.
   struct Run {
     int64_t first, count, target;
   };
-  std::vector<Run> runs(const Image& x, const Image& y, int64_t phase_width) const {
+  std::vector<Run> runs(const Image& x, const Image& y) const {
     std::vector<Run> result;
+    const int64_t stride = window_.w.stride, width = phase_width(y);
     for (int64_t kw = 0; kw < window_.w.kernel; ++kw) {
       const auto inside = window_.w.inside(kw, y.w, x.w);
-      const int64_t at = window_.w.at(inside.first, kw), stride = window_.w.stride;  // column of y
-      result.push_back({inside.first, std::max<int64_t>(0, inside.last - inside.first), at % stride * phase_width + at / stride});
+      const int64_t at = window_.w.at(inside.first, kw);  // column of y
+      result.push_back({inside.first, std::max<int64_t>(0, inside.last - inside.first), at % stride * width + at / stride});
     }
     return result;
   }
 
   /// One plane of y from the columns [kh, kw, h, w] of its channel. Outputs that lie `stride` apart are neighbours in `phases`: each cell adds a run to
   /// one of them, and a finished row is interleaved into y.
-  void add_columns(const Image& x, const Image& y, const float* columns, float bias, float* plane) const {
-    const int64_t stride = window_.w.stride, width = (y.w + stride - 1) / stride, whole = y.w / stride;
-    const std::vector<Run> along = runs(x, y, width);
+  void add_columns(const Image& x, const Image& y, const std::vector<Run>& along, const float* columns, float bias, float* plane) const {
+    const int64_t stride = window_.w.stride, width = phase_width(y), whole = y.w / stride;
     std::vector<float> phases(static_cast<size_t>(stride * width));
     for (int64_t row = 0; row < y.h; ++row, plane += y.w) {
       std::fill(phases.begin(), phases.end(), bias);
@@ -131,7 +129,7 @@ class ConvTransposeKernel final : public Kernel {
   GroupWeight weight_{};
   int64_t packed_ = 0, columns_ = 0;  ///< floats
   int64_t block_ = 1;                 ///< output channels at a time
-  std::shared_ptr<const PackedWeights::Buffer> turned_;
+  PackedBuffer turned_;
 };
 
 }  // namespace

@@ -48,4 +48,14 @@ bool is_bounded(const OpDesc& desc);
 /// The bounds, where the whole epilogue is a clamp (or nothing); without a bias.
 std::optional<RowFinish> clamp_of(const Epilogue& epilogue);
 
+using PackedBuffer = std::shared_ptr<const PackedWeights::Buffer>;
+inline const float* floats(const PackedBuffer& buffer) { return buffer ? reinterpret_cast<const float*>(buffer->data) : nullptr; }
+
+/// A constant packed once for the model under `layout`, `count` floats.
+template <class Pack>
+PackedBuffer packed_floats(PrepareContext& context, const TensorDesc& constant, const std::string& layout, int64_t count, Pack&& pack) {
+  return context.weights->get(constant.constant_id, layout, static_cast<size_t>(count) * sizeof(float),
+                              [&](std::byte* data) { pack(static_cast<const float*>(constant.constant), reinterpret_cast<float*>(data)); });
+}
+
 }  // namespace serin::kernels::cpu

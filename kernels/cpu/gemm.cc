@@ -72,15 +72,6 @@ struct Product {
 
 }  // namespace
 
-const DenseLoops& dense_for(const Simd& simd) {
-#if defined(__x86_64__)
-  if (simd.width == 16) return kDenseAvx512;
-  if (simd.width == 8) return kDenseAvx2;
-#endif
-  (void)simd;
-  return kDensePortable;
-}
-
 int64_t packed_size(const DenseLoops& loops, int64_t k, int64_t n) {
   const int64_t width = loops.panel_width;
   return (n + width - 1) / width * width * k;

@@ -8,12 +8,8 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/simd/dense.h"
-#include "kernels/cpu/simd/simd.h"
 
 namespace serin::kernels::cpu {
-
-/// The loops for the instruction set of `simd`.
-const DenseLoops& dense_for(const Simd& simd);
 
 /// A view of a matrix: element (i, j) is at data[i * row + j * column].
 struct MatrixView {

@@ -6,9 +6,6 @@
 
 namespace serin::kernels::cpu {
 
-/// The loops for the instruction set of `simd`.
-const ImageLoops& image_for(const Simd& simd);
-
 /// Resize of the last two axes, or of one of them.
 Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

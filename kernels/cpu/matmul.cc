@@ -39,7 +39,7 @@ struct Added {
 
 class GemmKernel final : public Kernel {
  public:
-  GemmKernel(const Simd& simd, const OpDesc& desc, PrepareContext& context) : loops_(dense_for(simd)), op_(std::get<MatMul>(desc.op)) {
+  GemmKernel(const Simd& simd, const OpDesc& desc, PrepareContext& context) : loops_(*simd.dense), op_(std::get<MatMul>(desc.op)) {
     if (!loops_.finishes(op_.epilogue.activation)) rare_activation_ = simd.unary(op_.epilogue.activation);
     const TensorDesc& b = desc.inputs[1];
     const Matrix matrix(b.shape, op_.transpose_b);
@@ -50,11 +50,9 @@ class GemmKernel final : public Kernel {
     }
     const std::string layout = "gemm_f32_panel" + std::to_string(loops_.panel_width) + (op_.transpose_b ? "_transposed" : "");
     const int64_t count = batch_of(b.shape).elements();
-    weights_ = context.weights->get(b.constant_id, layout, static_cast<size_t>(packed * count) * sizeof(float), [&](std::byte* data) {
-      for (int64_t i = 0; i < count; ++i) {
-        const float* source = static_cast<const float*>(b.constant) + i * matrix.size();
-        pack_b(loops_, matrix.view(source), matrix.rows, matrix.columns, reinterpret_cast<float*>(data) + i * packed);
-      }
+    weights_ = packed_floats(context, b, layout, packed * count, [&](const float* source, float* to) {
+      for (int64_t i = 0; i < count; ++i)
+        pack_b(loops_, matrix.view(source + i * matrix.size()), matrix.rows, matrix.columns, to + i * packed);
     });
   }
 
@@ -107,7 +105,7 @@ class GemmKernel final : public Kernel {
 
   /// One packed matrix: `offset` floats into the packed weights, or the one at `offset` floats of b packed into scratch.
   const float* packed_b(const Stream& stream, const Matrix& matrix, const TensorView& b, int64_t offset) const {
-    if (weights_) return reinterpret_cast<const float*>(weights_->data) + offset;
+    if (weights_) return floats(weights_) + offset;
     auto* scratch = reinterpret_cast<float*>(stream.scratch);
     pack_b(loops_, matrix.view(b.as<const float>() + offset), matrix.rows, matrix.columns, scratch);
     return scratch;
@@ -150,7 +148,7 @@ class GemmKernel final : public Kernel {
   const MatMul op_;
   UnaryLoop rare_activation_ = nullptr;  ///< one that products do not finish with: run over all of y
   size_t scratch_bytes_ = 0;
-  std::shared_ptr<const PackedWeights::Buffer> weights_;
+  PackedBuffer weights_;
 };
 
 }  // namespace

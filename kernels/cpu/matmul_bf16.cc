@@ -151,7 +151,7 @@ Prepared matmul_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& conte
   if (is_bounded(desc)) return refuse(why, "only shapes that are known");
   if (op.bias && !fits_rows(desc.inputs[2].shape, y)) return refuse(why, "a bias of another form than a row");
   if (op.epilogue.residual && !fits_rows(desc.inputs.back().shape, y)) return refuse(why, "a residual of another form than y");
-  if (!dense_for(simd).finishes(op.epilogue.activation)) return refuse(why, "no vector code for the activation");
+  if (!simd.dense->finishes(op.epilogue.activation)) return refuse(why, "no vector code for the activation");
   return std::make_unique<Bf16Kernel>(*loops, desc, context);
 }
 

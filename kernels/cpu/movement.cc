@@ -86,7 +86,7 @@ Prepared strided_copy(const Simd& simd, const OpDesc& desc, PrepareContext&, std
   }
   Strides strides{};
   std::copy(op.strides.begin(), op.strides.end(), strides.begin());
-  const ImageLoops& loops = image_for(simd);
+  const ImageLoops& loops = *simd.image;
   switch (dtype_size(desc.inputs[0].dtype)) {
     case 1: return make_copy<uint8_t>(loops, op.offset, strides);
     case 2: return make_copy<uint16_t>(loops, op.offset, strides);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kernels/cpu/generic.h"
 #include "kernels/cpu/parallel.h"
@@ -131,34 +130,37 @@ void lrn_columns(const Loops& loops, const Lrn& op, const float* x, float* y, in
   }
 }
 
-Prepared lrn(const Simd& simd, const OpDesc& desc, const Attributes& attributes, std::string& why) {
+Prepared lrn(const Simd& simd, const OpDesc& desc, const Attributes& attributes, int threads, std::string& why) {
   const int64_t size = attributes.integer("size", 0);
   if (desc.inputs[0].shape.rank() < 2 || size < 1) return refuse(why, "needs channels and a size");
   const Lrn op{static_cast<float>(attributes.number("alpha", 1e-4F) / static_cast<double>(size)),
                static_cast<float>(attributes.number("beta", 0.75)), static_cast<float>(attributes.number("bias", 1)), (size - 1) / 2,
                size / 2};
-  return make_kernel([loops = Loops(simd), op](Stream& stream, Inputs in, Outputs out) -> Fault {
+  const auto run = [loops = Loops(simd), op](Stream& stream, Inputs in, Outputs out) -> Fault {
     const Shape& shape = in[0].shape;
     const int64_t channels = shape[1], spatial = product(shape, 2, shape.rank()), pieces = (spatial + kColumns - 1) / kColumns;
-    parallel_for(stream, shape[0] * pieces, [&](int64_t task, int) {
+    parallel_for(stream, shape[0] * pieces, [&](int64_t task, int worker) {
       const int64_t first = task / pieces * channels * spatial + task % pieces * kColumns;
       const int64_t n = std::min(kColumns, spatial - task % pieces * kColumns);
-      std::vector<float> squares(static_cast<size_t>(channels * n));
-      lrn_columns(loops, op, in[0].as<const float>() + first, out[0].as<float>() + first, channels, spatial, n, squares.data());
+      float* const squares = reinterpret_cast<float*>(stream.scratch) + worker * channels * std::min(kColumns, spatial);
+      lrn_columns(loops, op, in[0].as<const float>() + first, out[0].as<float>() + first, channels, spatial, n, squares);
     });
     return kOk;
-  });
+  };
+  const Shape& bound = desc.inputs[0].shape;
+  const int64_t squares = bound[1] * std::min(kColumns, product(bound, 2, bound.rank()));
+  return make_kernel(run, {.scratch_bytes = static_cast<size_t>(threads * squares) * sizeof(float)});
 }
 
 }  // namespace
 
-Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
+Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const auto& [name, attributes] = std::get<Generic>(desc.op);
   const bool instance = name == "InstanceNormalization", group = name == "GroupNormalization";
   if (!instance && !group && name != "RMSNormalization" && name != "LRN") return refuse(why, "not one of these norms");
   if (!is_f32(desc, why)) return nullptr;
   if (name == "RMSNormalization") return rms_norm(simd, desc, attributes, why);
-  if (name == "LRN") return lrn(simd, desc, attributes, why);
+  if (name == "LRN") return lrn(simd, desc, attributes, std::max(1, context.threads), why);
   const int64_t channels = desc.inputs[0].shape.rank() < 2 ? 0 : desc.inputs[0].shape[1];
   return group_norm(simd, desc, instance ? channels : attributes.integer("num_groups", 0), attributes.number("epsilon", 1e-5F), why);
 }

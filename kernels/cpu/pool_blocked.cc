@@ -30,9 +30,9 @@ Prepared pool_blocked(const Simd& simd, const OpDesc& desc, PrepareContext&, std
       at.x = in[0].as<const float>() + i * x_step;
       at.y = out[0].as<float>() + i * y_step;
       if (op.average)
-        loops.pool_mean(at, op.count_include_pad, op.pads[2], op.pads[3], 0, at.oh);
+        loops.pool_mean(at, op.count_include_pad, op.pads[2], op.pads[3]);
       else
-        loops.pool_max(at, 0, at.oh);
+        loops.pool_max(at);
     });
     return kOk;
   });

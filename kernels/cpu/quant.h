@@ -39,6 +39,8 @@ inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DTyp
 /// Known at load, and one number.
 std::optional<float> known_scale(const OpDesc& desc, size_t i);
 std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 where the operand is absent
+/// Whether the weight's zero points, known at load, are those that make it symmetric.
+bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero);
 /// y's type and zero point; nothing below it after a Relu.
 std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu);
 /// Whether no sum of `products` products of bytes, times one of the scales, comes near the end of 32 bits.

@@ -290,16 +290,6 @@ class QuantConvKernel final : public Kernel {
   std::vector<int32_t> offsets_;
 };
 
-/// Zero points of the weight must be those that make it symmetric.
-bool symmetric(const OpDesc& desc) {
-  if (!has_operand(desc, 5)) return desc.inputs[3].dtype == DType::kInt8;
-  const TensorDesc& zero = desc.inputs[5];
-  if (!zero.constant) return false;
-  const auto* bytes = static_cast<const uint8_t*>(zero.constant);
-  const uint8_t wanted = desc.inputs[3].dtype == DType::kInt8 ? 0 : 128;
-  return std::all_of(bytes, bytes + zero.shape.elements(), [wanted](uint8_t byte) { return byte == wanted; });
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why) {
@@ -308,7 +298,7 @@ std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, Prepa
     if (operand.bounded) return refuse(why, "the shape is known only at run time");
   }
   if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype) || !is_byte(desc.outputs[0].dtype)) return refuse(why, "bytes only");
-  if (!desc.inputs[3].constant || !symmetric(desc)) return refuse(why, "the weight is not known at load, or has a zero point");
+  if (!desc.inputs[3].constant || !is_symmetric(desc, 3, 5)) return refuse(why, "the weight is not known at load, or has a zero point");
   const auto geometry = geometry_of(desc, why);
   if (!geometry) return nullptr;
   const int64_t c = geometry->c / geometry->group;

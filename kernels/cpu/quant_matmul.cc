@@ -31,14 +31,9 @@ bool is_weight(const OpDesc& desc, size_t b, size_t scale, size_t zero, std::str
     why = "the scale of b is not known at load";
     return false;
   }
-  const uint8_t wanted = weight.dtype == DType::kInt8 ? 0 : 128;
-  bool symmetric = has_operand(desc, zero) ? desc.inputs[zero].constant != nullptr : wanted == 0;
-  if (symmetric && has_operand(desc, zero)) {
-    const auto* bytes = static_cast<const uint8_t*>(desc.inputs[zero].constant);
-    symmetric = std::all_of(bytes, bytes + desc.inputs[zero].shape.elements(), [wanted](uint8_t byte) { return byte == wanted; });
-  }
-  if (!symmetric) why = "b has a zero point";
-  return symmetric;
+  if (is_symmetric(desc, b, zero)) return true;
+  why = "b has a zero point";
+  return false;
 }
 
 std::vector<float> scales_of(const TensorDesc& scale, int64_t n) {

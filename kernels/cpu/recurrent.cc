@@ -26,7 +26,7 @@ const float* data_of(Inputs in, size_t i) { return i < in.size() && in[i].dtype 
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(const Simd& simd, Cell cell, const Recurrent& op, const OpDesc& desc, PrepareContext& context)
-      : simd_(simd), loops_(dense_for(simd)), cell_(cell), op_(op), rows_(op.gates * op.hidden) {
+      : simd_(simd), loops_(*simd.dense), cell_(cell), op_(op), rows_(op.gates * op.hidden) {
     w_ = packed(desc.inputs[Operands::kW], op.input, "w", context);
     r_ = packed(desc.inputs[Operands::kR], op.hidden, "r", context);
     const Shape& x = desc.inputs[Operands::kX].shape;
@@ -40,43 +40,37 @@ class RecurrentKernel final : public Kernel {
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const RecurrentRun sizes(op_, in[Operands::kX].shape);
-    std::vector<int64_t> lengths;
     const TensorView* const lens = in.size() > Operands::kSequenceLens && in[Operands::kSequenceLens].dtype != DType::kUndefined
                                        ? &in[Operands::kSequenceLens]
                                        : nullptr;
-    if (Fault fault = sequence_lengths(sizes, lens, lengths)) return fault;
-    for (int64_t d = 0; d < op_.directions; ++d) run_direction(stream, in, out, sizes, lengths, d);
+    if (Fault fault = check_sequence_lens(sizes, lens)) return fault;
+    for (int64_t d = 0; d < op_.directions; ++d) run_direction(stream, in, out, sizes, lens, d);
     return kOk;
   }
 
  private:
-  using Packed = std::shared_ptr<const PackedWeights::Buffer>;
-
   /// Each direction of w or r [directions, rows, k] as a packed [k, rows]; a GRU's rows for z and r apart from those for h.
-  Packed packed(const TensorDesc& weight, int64_t k, const std::string& which, PrepareContext& context) const {
+  PackedBuffer packed(const TensorDesc& weight, int64_t k, const std::string& which, PrepareContext& context) const {
     const int64_t size = matrix_floats(k);
     const std::string layout = "recurrent_f32_" + which + std::to_string(loops_.panel_width) + "_" + std::to_string(op_.gates);
-    return context.weights->get(
-        weight.constant_id, layout, static_cast<size_t>(size * op_.directions) * sizeof(float), [&](std::byte* data) {
-          for (int64_t d = 0; d < op_.directions; ++d) {
-            const float* const source = static_cast<const float*>(weight.constant) + d * rows_ * k;
-            float* const target = reinterpret_cast<float*>(data) + d * size;
-            pack_b(loops_, {source, 1, k}, k, first_rows(), target);
-            if (first_rows() < rows_)
-              pack_b(loops_, {source + first_rows() * k, 1, k}, k, op_.hidden, target + packed_size(loops_, k, first_rows()));
-          }
-        });
+    return packed_floats(context, weight, layout, size * op_.directions, [&](const float* source, float* to) {
+      for (int64_t d = 0; d < op_.directions; ++d, source += rows_ * k, to += size) {
+        pack_b(loops_, {source, 1, k}, k, first_rows(), to);
+        if (first_rows() < rows_)
+          pack_b(loops_, {source + first_rows() * k, 1, k}, k, op_.hidden, to + packed_size(loops_, k, first_rows()));
+      }
+    });
   }
   int64_t first_rows() const { return cell_ == Cell::kGru ? 2 * op_.hidden : rows_; }
   int64_t matrix_floats(int64_t k) const {
     return packed_size(loops_, k, first_rows()) + (first_rows() < rows_ ? packed_size(loops_, k, op_.hidden) : 0);
   }
-  const float* matrix(const Packed& packed, int64_t k, int64_t d, bool second = false) const {
-    return reinterpret_cast<const float*>(packed->data) + d * matrix_floats(k) + (second ? packed_size(loops_, k, first_rows()) : 0);
+  const float* matrix(const PackedBuffer& packed, int64_t k, int64_t d, bool second = false) const {
+    return floats(packed) + d * matrix_floats(k) + (second ? packed_size(loops_, k, first_rows()) : 0);
   }
 
   /// y [m, rows_] = a [m, k] times the whole of a packed matrix.
-  void multiply(const Stream& stream, int64_t m, int64_t k, const float* a, const Packed& packed, int64_t d, float* y,
+  void multiply(const Stream& stream, int64_t m, int64_t k, const float* a, const PackedBuffer& packed, int64_t d, float* y,
                 const float* bias) const {
     GemmFinish finish;
     finish.bias = bias, finish.bias_column = 1;
@@ -92,8 +86,7 @@ class RecurrentKernel final : public Kernel {
     const RecurrentActivation* f;
   };
 
-  void run_direction(const Stream& stream, Inputs in, Outputs out, const RecurrentRun& sizes, const std::vector<int64_t>& lengths,
-                     int64_t d) const {
+  void run_direction(const Stream& stream, Inputs in, Outputs out, const RecurrentRun& sizes, const TensorView* lens, int64_t d) const {
     const int64_t hidden = op_.hidden, states = sizes.batch * hidden;
     Direction at{};
     at.from_x = reinterpret_cast<float*>(stream.scratch);
@@ -111,7 +104,7 @@ class RecurrentKernel final : public Kernel {
     for (int64_t t = 0; t < sizes.steps; ++t) {
       multiply_state(stream, sizes.batch, d, at);
       for (int64_t b = 0; b < sizes.batch; ++b) {
-        const int64_t length = lengths[static_cast<size_t>(b)];
+        const int64_t length = sequence_length(sizes, lens, b);
         const int64_t time = t >= length ? t : op_.runs_backwards(d) ? length - 1 - t : t;
         float* const target = y ? y + d * sizes.y_direction + b * sizes.y_batch + time * sizes.y_step : nullptr;
         if (t >= length) {
@@ -229,7 +222,7 @@ class RecurrentKernel final : public Kernel {
   const Cell cell_;
   const Recurrent op_;
   const int64_t rows_;
-  Packed w_, r_;
+  PackedBuffer w_, r_;
   int64_t floats_ = 0;
 };
 

@@ -141,7 +141,7 @@ void shrink_plane(const ImageLoops& loops, const PlaneTaps& taps, const Planes2D
 class ResizeKernel final : public Kernel {
  public:
   ResizeKernel(const Simd& simd, const ResampleRule& rule, const Attributes& attributes)
-      : loops_(image_for(simd)), rule_(rule), attributes_(attributes) {}
+      : loops_(*simd.image), rule_(rule), attributes_(attributes) {}
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     if (out[0].elements() == 0) return kOk;
@@ -194,15 +194,6 @@ class ResizeKernel final : public Kernel {
 };
 
 }  // namespace
-
-const ImageLoops& image_for(const Simd& simd) {
-#if defined(__x86_64__)
-  if (simd.width == 16) return kImageAvx512;
-  if (simd.width == 8) return kImageAvx2;
-#endif
-  (void)simd;
-  return kImagePortable;
-}
 
 Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
   const auto& op = std::get<Generic>(desc.op);

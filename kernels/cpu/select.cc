@@ -42,7 +42,7 @@ Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext&, std::stri
   const DType dtype = desc.outputs[0].dtype;
   if (desc.inputs[1].dtype != dtype || desc.inputs[2].dtype != dtype || dtype_size(dtype) != 4)
     return refuse(why, "only elements of four bytes");
-  const ImageLoops& loops = image_for(simd);
+  const ImageLoops& loops = *simd.image;
   return make_kernel([&loops](Stream& stream, Inputs in, Outputs out) -> Fault {
     if (out[0].elements() != 0) run(loops, stream, in, out[0]);
     return kOk;

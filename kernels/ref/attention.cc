@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "kernels/ref/generic.h"
 
@@ -56,7 +57,7 @@ class Mask {
 };
 
 /// In place. What is masked whole stays NaN, or becomes 0.
-void softmax(std::vector<double>& scores, bool masked_to_zero) {
+void softmax(std::span<double> scores, bool masked_to_zero) {
   const double max = scores.empty() ? 0 : *std::ranges::max_element(scores);
   if (max == kMinusInfinity && masked_to_zero) {
     std::ranges::fill(scores, 0.0);
@@ -68,17 +69,16 @@ void softmax(std::vector<double>& scores, bool masked_to_zero) {
 }
 
 template <class T>
-void store_scores(TensorView* out, int64_t row, const std::vector<double>& scores) {
+void store_scores(TensorView* out, int64_t row, std::span<const double> scores) {
   for (size_t j = 0; out && j < scores.size(); ++j)
     out->as<T>()[row * static_cast<int64_t>(scores.size()) + static_cast<int64_t>(j)] = narrow<T>(scores[j]);
 }
 
 template <class T>
-Fault run(const AttentionOp& op, Inputs in, Outputs out) {
-  const AttentionRun run(op, in);
+Fault run(const AttentionOp& op, const AttentionRun& run, Stream& stream, Inputs in, Outputs out) {
   const Mask<T> mask(op, run, in);
   TensorView* const shown = out.size() > Operands::kScores ? &out[Operands::kScores] : nullptr;
-  std::vector<double> scores(static_cast<size_t>(run.total));
+  const std::span scores(reinterpret_cast<double*>(stream.scratch), static_cast<size_t>(run.total));
   for (int64_t b = 0; b < run.batch; ++b) {
     for (int64_t h = 0; h < op.q_heads; ++h) {
       const int64_t kv = h / (op.q_heads / op.kv_heads);
@@ -138,14 +138,16 @@ Prepared attention(const GenericDesc& desc, std::string& why) {
     return refuse(why, "q, k and v differ in dtype");
   }
   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([op = *op](Stream&, Inputs in, Outputs out) -> Fault {
-      const AttentionRun sizes(op, in);
-      store_present<T>(out, Operands::kPresentKey, op, sizes, in[Operands::kK], sizes.k_offset, sizes.k, operand(in, Operands::kPastKey),
-                       sizes.past_k, op.head);
-      store_present<T>(out, Operands::kPresentValue, op, sizes, in[Operands::kV], sizes.v_offset, sizes.v,
-                       operand(in, Operands::kPastValue), sizes.past_v, op.v_head);
-      return run<T>(op, in, out);
-    });
+    return make_kernel(
+        [op = *op](Stream& stream, Inputs in, Outputs out) -> Fault {
+          const AttentionRun sizes(op, in);
+          store_present<T>(out, Operands::kPresentKey, op, sizes, in[Operands::kK], sizes.k_offset, sizes.k,
+                           operand(in, Operands::kPastKey), sizes.past_k, op.head);
+          store_present<T>(out, Operands::kPresentValue, op, sizes, in[Operands::kV], sizes.v_offset, sizes.v,
+                           operand(in, Operands::kPastValue), sizes.past_v, op.v_head);
+          return run<T>(op, sizes, stream, in, out);
+        },
+        {.scratch_bytes = static_cast<size_t>(AttentionRun(*op, desc.inputs).total) * sizeof(double)});
   });
 }
 

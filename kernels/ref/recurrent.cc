@@ -5,6 +5,8 @@
 #include "kernels/recurrent.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "kernels/ref/generic.h"
 
@@ -13,7 +15,7 @@ namespace serin::kernels::ref {
 namespace {
 
 using Operands = RecurrentOperands;
-using Row = std::vector<double>;
+using Row = std::span<double>;
 
 /// w, r, b and p of one direction.
 template <class T>
@@ -39,47 +41,54 @@ struct Weights {
     for (int64_t i = 0; i < op.input; ++i) sum += widen(w[row * op.input + i]) * widen(x[i]);
     return sum;
   }
-  double from_h(int64_t gate, int64_t unit, const Row& h) const {
+  double from_h(int64_t gate, int64_t unit, Row h) const {
     const int64_t row = gate * op.hidden + unit;
     double sum = b ? widen(b[op.gates * op.hidden + row]) : 0;
     for (int64_t i = 0; i < op.hidden; ++i) sum += widen(r[row * op.hidden + i]) * h[static_cast<size_t>(i)];
     return sum;
   }
-  double gate(int64_t g, int64_t unit, const T* x, const Row& h) const { return from_x(g, unit, x) + from_h(g, unit, h); }
+  double gate(int64_t g, int64_t unit, const T* x, Row h) const { return from_x(g, unit, x) + from_h(g, unit, h); }
   double peephole(int64_t which, int64_t unit, double c) const { return p ? widen(p[which * op.hidden + unit]) * c : 0; }
+};
+
+/// What a sequence is computed in: rows of `hidden` numbers that lie in scratch.
+struct Rows {
+  static constexpr size_t kCount = 6;
+  Row h, c, next, z, r, gated;  // the states; the next h; a GRU's gates
+
+  Rows(std::byte* scratch, int64_t hidden) {
+    auto* at = reinterpret_cast<double*>(scratch);
+    for (Row* row : {&h, &c, &next, &z, &r, &gated}) *row = {std::exchange(at, at + hidden), static_cast<size_t>(hidden)};
+  }
 };
 
 double clipped(const Recurrent& op, double x) { return op.clip > 0 ? std::clamp(x, -op.clip, op.clip) : x; }
 
 template <class T>
-void rnn_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, Row& h, Row&) {
-  Row next(h.size());
-  for (int64_t j = 0; j < m.op.hidden; ++j) next[static_cast<size_t>(j)] = f[0](clipped(m.op, m.gate(0, j, x, h)));
-  h = next;
+void rnn_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, const Rows& at) {
+  for (size_t j = 0; j < at.h.size(); ++j) at.next[j] = f[0](clipped(m.op, m.gate(0, static_cast<int64_t>(j), x, at.h)));
 }
 
 template <class T>
-void gru_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, Row& h, Row&) {
-  const size_t n = h.size();
-  Row z(n), r(n), gated(n), next(n);
-  for (size_t j = 0; j < n; ++j) {
+void gru_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, const Rows& at) {
+  const auto& [h, c, next, z, r, gated] = at;
+  for (size_t j = 0; j < h.size(); ++j) {
     const auto unit = static_cast<int64_t>(j);
     z[j] = f[0](clipped(m.op, m.gate(0, unit, x, h)));
     r[j] = f[0](clipped(m.op, m.gate(1, unit, x, h)));
     gated[j] = r[j] * h[j];
   }
-  for (size_t j = 0; j < n; ++j) {
+  for (size_t j = 0; j < h.size(); ++j) {
     const auto unit = static_cast<int64_t>(j);
     const double from_h = m.op.linear_before_reset ? r[j] * m.from_h(2, unit, h) : m.from_h(2, unit, gated);
     const double candidate = f[1](clipped(m.op, m.from_x(2, unit, x) + from_h));
     next[j] = (1 - z[j]) * candidate + z[j] * h[j];
   }
-  h = next;
 }
 
 template <class T>
-void lstm_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, Row& h, Row& c) {
-  Row next(h.size());
+void lstm_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, const Rows& at) {
+  const Row h = at.h, c = at.c;
   for (size_t j = 0; j < h.size(); ++j) {
     const auto unit = static_cast<int64_t>(j);
     const double forget = f[0](clipped(m.op, m.gate(2, unit, x, h) + m.peephole(2, unit, c[j])));
@@ -87,50 +96,50 @@ void lstm_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, Ro
     const double cell = forget * c[j] + input * f[1](clipped(m.op, m.gate(3, unit, x, h)));
     const double output = f[0](clipped(m.op, m.gate(1, unit, x, h) + m.peephole(1, unit, cell)));
     c[j] = cell;
-    next[j] = output * f[2](clipped(m.op, cell));
+    at.next[j] = output * f[2](clipped(m.op, cell));
   }
-  h = next;
+}
+
+/// From x and the states to at.next, the next h; an LSTM's c in place.
+template <class T>
+using Step = void (*)(const Weights<T>&, const RecurrentActivation*, const T*, const Rows&);
+
+template <class T>
+void load_state(const TensorView* state, int64_t offset, Row row) {
+  for (size_t j = 0; j < row.size(); ++j) row[j] = state ? widen(state->as<const T>()[offset + static_cast<int64_t>(j)]) : 0;
 }
 
 template <class T>
-using Step = void (*)(const Weights<T>&, const RecurrentActivation*, const T*, Row&, Row&);
-
-template <class T>
-Row initial_state(const TensorView* state, int64_t offset, int64_t hidden) {
-  Row row(static_cast<size_t>(hidden), 0.0);
-  for (int64_t j = 0; state && j < hidden; ++j) row[static_cast<size_t>(j)] = widen(state->as<const T>()[offset + j]);
-  return row;
-}
-
-template <class T>
-void store(TensorView* out, int64_t offset, const Row& row) {
+void store(TensorView* out, int64_t offset, Row row) {
   for (size_t j = 0; out && j < row.size(); ++j) out->as<T>()[offset + static_cast<int64_t>(j)] = narrow<T>(row[j]);
 }
 
 template <class T>
-Fault run(const Recurrent& op, Step<T> step, Inputs in, Outputs out) {
+Fault run(const Recurrent& op, Step<T> step, Stream& stream, Inputs in, Outputs out) {
   const RecurrentRun sizes(op, in[Operands::kX].shape);
-  std::vector<int64_t> lengths;
-  if (Fault fault = sequence_lengths(sizes, operand(in, Operands::kSequenceLens), lengths)) return fault;
+  const TensorView* const lens = operand(in, Operands::kSequenceLens);
+  if (Fault fault = check_sequence_lens(sizes, lens)) return fault;
   const auto result = [&](size_t i) { return i < out.size() ? &out[i] : nullptr; };
   const size_t activations = op.activations.size() / static_cast<size_t>(op.directions);
-  const Row zeros(static_cast<size_t>(op.hidden), 0.0);
+  const Rows rows(stream.scratch, op.hidden);
   for (int64_t d = 0; d < op.directions; ++d) {
     const Weights<T> weights(op, in, d);
     for (int64_t b = 0; b < sizes.batch; ++b) {
-      const int64_t length = lengths[static_cast<size_t>(b)], state = d * sizes.state_direction + b * sizes.state_batch;
+      const int64_t length = sequence_length(sizes, lens, b), state = d * sizes.state_direction + b * sizes.state_batch;
       const int64_t y = d * sizes.y_direction + b * sizes.y_batch;
-      Row h = initial_state<T>(operand(in, Operands::kInitialH), state, op.hidden);
-      Row c = initial_state<T>(operand(in, Operands::kInitialC), state, op.hidden);
+      load_state<T>(operand(in, Operands::kInitialH), state, rows.h);
+      load_state<T>(operand(in, Operands::kInitialC), state, rows.c);
       for (int64_t t = 0; t < length; ++t) {
         const int64_t time = op.runs_backwards(d) ? length - 1 - t : t;
         const T* const x = in[Operands::kX].as<const T>() + time * sizes.x_step + b * sizes.x_batch;
-        step(weights, op.activations.data() + static_cast<size_t>(d) * activations, x, h, c);
-        store<T>(result(0), y + time * sizes.y_step, h);
+        step(weights, op.activations.data() + static_cast<size_t>(d) * activations, x, rows);
+        std::ranges::copy(rows.next, rows.h.begin());
+        store<T>(result(0), y + time * sizes.y_step, rows.h);
       }
-      for (int64_t time = length; time < sizes.steps; ++time) store<T>(result(0), y + time * sizes.y_step, zeros);
-      store<T>(result(1), state, h);
-      store<T>(result(2), state, c);
+      std::ranges::fill(rows.next, 0.0);
+      for (int64_t time = length; time < sizes.steps; ++time) store<T>(result(0), y + time * sizes.y_step, rows.next);
+      store<T>(result(1), state, rows.h);
+      store<T>(result(2), state, rows.c);
     }
   }
   return kOk;
@@ -148,7 +157,9 @@ Prepared prepare(Cell cell, std::string_view name, const GenericDesc& desc, std:
   const auto op = recurrent_of(name, desc.attributes, desc.inputs, why);
   if (!op) return nullptr;
   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([op = *op, step = step_of<T>(cell)](Stream&, Inputs in, Outputs out) -> Fault { return run<T>(op, step, in, out); });
+    return make_kernel(
+        [op = *op, step = step_of<T>(cell)](Stream& stream, Inputs in, Outputs out) -> Fault { return run<T>(op, step, stream, in, out); },
+        {.scratch_bytes = Rows::kCount * static_cast<size_t>(op->hidden) * sizeof(double)});
   });
 }
 

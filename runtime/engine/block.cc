@@ -26,8 +26,10 @@ constexpr graph::Op kOnValues[] = {kConcatFromSequence,
 
 }  // namespace
 
+bool works_on_values(graph::Op op) { return std::ranges::find(kOnValues, op) != std::end(kOnValues); }
+
 bool works_on_values(const graph::Graph& graph, const graph::Node& node) {
-  if (std::ranges::find(kOnValues, node.op) != std::end(kOnValues)) return true;
+  if (works_on_values(node.op)) return true;
   return node.op == kIdentity && graph.value(node.inputs[0]).type.kind != graph::ValueKind::kTensor;
 }
 

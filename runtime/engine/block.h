@@ -21,6 +21,8 @@ struct Block {
 };
 
 /// What the interpreter computes itself, on values: control flow, sequences, optionals.
+bool works_on_values(graph::Op op);
+/// And Identity of what is no tensor.
 bool works_on_values(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace serin::engine

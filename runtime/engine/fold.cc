@@ -105,14 +105,14 @@ Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, co
 
 }  // namespace
 
+bool has_no_kernel(graph::Op op) { return op == Op::kShape || op == Op::kSize || op == Op::kConstantOfShape || op == Op::kRange; }
+
 Folder::Folder() : reference_(kernels::make_cpu_backend({.isa = kernels::Isa::kScalar, .onednn_path = "none", .reference_only = true})) {}
 Folder::~Folder() = default;
 
 Result<Constants> Folder::evaluate(const graph::Graph& graph, graph::NodeId id, size_t max_bytes) const {
-  const graph::Node& node = graph.node(id);
-  auto results = compute(graph, node, *reference_, max_bytes);
-  if (!results) return results.error().in("node '" + node.name + "' (" + std::string(graph::op_name(node.op)) + ")");
-  for (ConstantPtr& result : *results) {
+  SERIN_TRY(Constants results, compute(graph, graph.node(id), *reference_, max_bytes));
+  for (ConstantPtr& result : results) {
     if (result && result->data) result = graph::make_constant(result->dtype, result->shape, result->data);  // with an identity of its own
   }
   return results;

@@ -194,9 +194,7 @@ Result<std::vector<ConstantPtr>> Interpreter::run_sized_by_contents(graph::NodeI
   context_.inference.set_source(&contents);
   const auto compute = [&]() -> Result<std::vector<ConstantPtr>> {
     SERIN_CHECK(context_.inference.infer(id));
-    if (node.op == graph::Op::kRange || node.op == graph::Op::kConstantOfShape || node.op == graph::Op::kShape ||
-        node.op == graph::Op::kSize)
-      return context_.plan.folder.evaluate(work, id, context_.plan.max_arena_bytes);
+    if (has_no_kernel(node.op)) return context_.plan.folder.evaluate(work, id, context_.plan.max_arena_bytes);
     SERIN_TRY(const Solo solo,
               Solo::make(work, node, {context_.plan.backend, context_.plan.weights, context_.plan.threads, context_.plan.max_arena_bytes}));
     SERIN_TRY(const std::vector<ConstantPtr> tensors, operands(block_->graph.node(id)));

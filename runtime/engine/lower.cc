@@ -79,7 +79,7 @@ class GraphLowering {
       auto results = folder_.evaluate(graph_, id);
       if (results) return keep(node, *results);
       const bool may_still_run = lower_fn(node.op) && results.error().code != Code::kInvalidArgument;
-      if (!may_still_run) return without_label(results.error());
+      if (!may_still_run) return results.error();
     }
     for (const graph::ValueId input : node.inputs) SERIN_CHECK(define(input));
     for (const graph::ValueId output : node.outputs) SERIN_CHECK(define(output));
@@ -88,12 +88,6 @@ class GraphLowering {
     if (!lower) return no_kernel(node);
     Lowering at(program_, node, tensors_);
     return lower(at);
-  }
-
-  /// The folder names the node as lower_node is about to.
-  static Error without_label(const Error& error) {
-    const size_t colon = error.message.find("): ");
-    return Error{error.code, colon == std::string::npos ? error.message : error.message.substr(colon + 3)};
   }
 
   static Error no_kernel(const graph::Node& node) {

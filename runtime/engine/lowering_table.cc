@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "runtime/engine/block.h"
+#include "runtime/engine/fold.h"
+
 namespace serin::engine {
 
 namespace {
@@ -119,27 +122,6 @@ constexpr Row kRows[] = {
     {kNonZero, lower_non_zero},
 };
 
-/// What is folded, a step of its own, or not about tensors. Every operator that has no row and is not among these goes to the backend by name.
-constexpr graph::Op kWithoutKernel[] = {kConcatFromSequence,
-                                        kConstantOfShape,
-                                        kIf,
-                                        kLoop,
-                                        kOptional,
-                                        kOptionalGetElement,
-                                        kOptionalHasElement,
-                                        kRange,
-                                        kScan,
-                                        kSequenceAt,
-                                        kSequenceConstruct,
-                                        kSequenceEmpty,
-                                        kSequenceErase,
-                                        kSequenceInsert,
-                                        kSequenceLength,
-                                        kSequenceMap,
-                                        kShape,
-                                        kSize,
-                                        kSplitToSequence};
-
 std::string_view kind_name(graph::ValueKind kind) { return kind == graph::ValueKind::kSequence ? "a sequence" : "an optional"; }
 
 }  // namespace
@@ -148,7 +130,7 @@ LowerFn lower_fn(graph::Op op) {
   for (const Row& row : kRows) {
     if (row.op == op) return row.lower;
   }
-  return std::ranges::find(kWithoutKernel, op) == std::end(kWithoutKernel) ? lower_generic : nullptr;
+  return works_on_values(op) || has_no_kernel(op) ? nullptr : lower_generic;
 }
 
 Result<Tensor> tensor_of(const graph::Graph& graph, graph::ValueId id, Bounds& bounds) {

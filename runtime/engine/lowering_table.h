@@ -6,7 +6,8 @@
 
 namespace serin::engine {
 
-/// Null where an operator has no kernels: it is folded (Shape, Range ...), a step of its own (If) or refused (Loop).
+/// Null where an operator has no kernels: it is folded (Shape, Range ...), a step of its own (If) or refused (Loop). What has no row in the table
+/// goes to the backend by name.
 LowerFn lower_fn(graph::Op op);
 
 /// kUnsupported for sequences, optionals, strings and sizes without a bound, naming the value.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/engine/fold.h"
 #include "runtime/engine/lowering_table.h"
 #include "runtime/engine/stage.h"
 #include "runtime/engine/strings.h"
@@ -13,10 +14,6 @@
 namespace serin::engine {
 
 namespace {
-
-using enum graph::Op;
-
-bool is_computed_from_shapes(graph::Op op) { return op == kShape || op == kSize || op == kConstantOfShape || op == kRange; }
 
 bool reads_strings(const graph::Graph& graph, const graph::Node& node) {
   return std::ranges::any_of(node.inputs,
@@ -30,7 +27,7 @@ std::optional<std::string> why_not(const graph::Graph& graph, const graph::Node&
   if (strings && moves_strings(node.op)) return std::nullopt;
   if (backend.knows(graph::op_name(node.op))) return std::nullopt;
   if (strings) return "no kernel computes it on strings";
-  if (is_computed_from_shapes(node.op)) return std::nullopt;
+  if (has_no_kernel(node.op)) return std::nullopt;
   const LowerFn lower = lower_fn(node.op);
   return lower && lower != lower_generic ? std::nullopt : std::optional<std::string>("no kernel computes it");
 }

@@ -81,9 +81,9 @@ struct BlockedLoops {
   /// Rows [row, row + rows) of y, in rising order from one call to the next; weight [cells, b], bias [b] or null.
   void (*depthwise)(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows,
                     RowRing& ring);
-  void (*pool_max)(const BlockedPlane& plane, int64_t row, int64_t rows);
+  void (*pool_max)(const BlockedPlane& plane);
   /// Sums over the cells inside, divided by their number; with `count_pad` by that of the cells inside image and padding.
-  void (*pool_mean)(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows);
+  void (*pool_mean)(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w);
   /// y[b] = mean of x[pixels, b].
   void (*mean)(const float* x, float* y, int64_t pixels);
   /// y[pixels, b] = x[pixels, b] * factor[b].

@@ -3,6 +3,8 @@
 // A depthwise convolution sums strips of neighbouring outputs: the weight of a cell is read once for the strip and, with three or five cells to a row known
 // at compile time, so is each pixel. In wide images the few pixels whose window overlaps a side go one by one, over the cells inside. In narrow ones they
 // would be most, so each row of x is copied with its padding into a ring of rows in the first cache, which has no sides.
+//
+// Everything here is a template over V, even what needs no vector: of a plain inline function the linker keeps one copy for all instruction sets.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
@@ -10,6 +12,7 @@
 namespace serin::kernels::cpu {
 
 /// Cells [first, last) of an axis that lie inside [0, size) for the output whose window begins at `begin`.
+template <class V>
 struct CellsInside {
   int64_t first, last;
   CellsInside(int64_t begin, int64_t kernel, int64_t dilation, int64_t size) {
@@ -21,6 +24,7 @@ struct CellsInside {
 };
 
 /// Outputs [first, last) of a row whose windows lie inside it.
+template <class V>
 struct RowInside {
   int64_t first, last;
   explicit RowInside(const BlockedPlane& g) {
@@ -73,7 +77,7 @@ void depthwise_strip(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh,
   const BlockedPlane& g = a.plane;
   const int64_t stride = (kStride ? kStride : g.stride_w) * kWidth, dilation = (kCells ? 1 : g.dilation_w) * kWidth;
   const int64_t top = oh * g.stride_h - g.pad_h;
-  const CellsInside rows(top, g.kernel_h, g.dilation_h, g.h);
+  const CellsInside<V> rows(top, g.kernel_h, g.dilation_h, g.h);
   F sum[kPixels];
 #pragma GCC unroll 16
   for (int p = 0; p < kPixels; ++p) sum[p] = a.bias;
@@ -103,7 +107,7 @@ void depthwise_pixel(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
   constexpr int64_t kWidth = V::kWidth;
   const BlockedPlane& g = a.plane;
   const int64_t top = oh * g.stride_h - g.pad_h, left = ow * g.stride_w - g.pad_w;
-  const CellsInside rows(top, g.kernel_h, g.dilation_h, g.h), columns(left, g.kernel_w, g.dilation_w, g.w);
+  const CellsInside<V> rows(top, g.kernel_h, g.dilation_h, g.h), columns(left, g.kernel_w, g.dilation_w, g.w);
   auto sum = a.bias;
   for (int64_t kh = rows.first; kh < rows.last; ++kh) {
     for (int64_t kw = columns.first; kw < columns.last; ++kw) {
@@ -129,7 +133,7 @@ template <class V, int kStride, int kCells>
 void depthwise_rows(const DepthwiseArgs<V>& a, RowRing& ring, int64_t row, int64_t rows) {
   constexpr int kMany = V::kGemmRows > 8 ? 8 : 4;
   const BlockedPlane& g = a.plane;
-  const RowInside inside(g);
+  const RowInside<V> inside(g);
   for (int64_t oh = row; oh < row + rows; ++oh) {
     if (!ring.data) {
       for (int64_t ow = 0; ow < inside.first; ++ow) depthwise_pixel<V>(a, oh, ow);
@@ -159,18 +163,18 @@ void blocked_depthwise(const BlockedPlane& plane, const float* weight, const flo
 }
 
 template <class V, bool kMean>
-void pool_rows(const BlockedPlane& g, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows) {
+void pool_plane(const BlockedPlane& g, bool count_pad, int64_t pad_end_h, int64_t pad_end_w) {
   using F = typename V::F;
   constexpr int64_t kWidth = V::kWidth;
   const auto counted = [](int64_t begin, int64_t kernel, int64_t dilation, int64_t end) {
-    return CellsInside(begin < 0 ? 0 : begin, kernel, dilation, end).last;  // padding before the image counts, too
+    return CellsInside<V>(begin < 0 ? 0 : begin, kernel, dilation, end).last;  // padding before the image counts, too
   };
-  for (int64_t oh = row; oh < row + rows; ++oh) {
+  for (int64_t oh = 0; oh < g.oh; ++oh) {
     const int64_t top = oh * g.stride_h - g.pad_h;
-    const CellsInside rows_inside(top, g.kernel_h, g.dilation_h, g.h);
+    const CellsInside<V> rows_inside(top, g.kernel_h, g.dilation_h, g.h);
     for (int64_t ow = 0; ow < g.ow; ++ow) {
       const int64_t left = ow * g.stride_w - g.pad_w;
-      const CellsInside columns(left, g.kernel_w, g.dilation_w, g.w);
+      const CellsInside<V> columns(left, g.kernel_w, g.dilation_w, g.w);
       F joined = V::set(kMean ? 0.f : -__builtin_inff());
       for (int64_t kh = rows_inside.first; kh < rows_inside.last; ++kh) {
         const float* x = g.x + ((top + kh * g.dilation_h) * g.w + left) * kWidth;
@@ -197,12 +201,12 @@ void pool_rows(const BlockedPlane& g, bool count_pad, int64_t pad_end_h, int64_t
 }
 
 template <class V>
-void blocked_pool_max(const BlockedPlane& plane, int64_t row, int64_t rows) {
-  pool_rows<V, false>(plane, false, 0, 0, row, rows);
+void blocked_pool_max(const BlockedPlane& plane) {
+  pool_plane<V, false>(plane, false, 0, 0);
 }
 template <class V>
-void blocked_pool_mean(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w, int64_t row, int64_t rows) {
-  pool_rows<V, true>(plane, count_pad, pad_end_h, pad_end_w, row, rows);
+void blocked_pool_mean(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w) {
+  pool_plane<V, true>(plane, count_pad, pad_end_h, pad_end_w);
 }
 
 /// Eight sums, so that the additions do not wait for each other and each sum stays short.

@@ -66,7 +66,7 @@ void repeat(const float* x, int64_t times, float* y, int64_t n) {
 }
 
 /// Bits are moved, not numbers: a NaN keeps its payload.
-template <bool kA, bool kB>
+template <class V, bool kA, bool kB>
 void select_steps(const bool* condition, const int32_t* a, const int32_t* b, int32_t* y, int64_t n) {
   const auto* set = reinterpret_cast<const uint8_t*>(condition);
 #pragma GCC ivdep
@@ -91,10 +91,10 @@ void select(const bool* condition, int64_t c_step, const float* a, int64_t a_ste
     }
     return;
   }
-  if (a_step == 1 && b_step == 1) return select_steps<true, true>(condition, from_a, from_b, to, n);
-  if (a_step == 1) return select_steps<true, false>(condition, from_a, from_b, to, n);
-  if (b_step == 1) return select_steps<false, true>(condition, from_a, from_b, to, n);
-  select_steps<false, false>(condition, from_a, from_b, to, n);
+  if (a_step == 1 && b_step == 1) return select_steps<V, true, true>(condition, from_a, from_b, to, n);
+  if (a_step == 1) return select_steps<V, true, false>(condition, from_a, from_b, to, n);
+  if (b_step == 1) return select_steps<V, false, true>(condition, from_a, from_b, to, n);
+  select_steps<V, false, false>(condition, from_a, from_b, to, n);
 }
 
 /// A block of kBlock x kBlock is read by rows of x, kept in registers and written by rows of y.

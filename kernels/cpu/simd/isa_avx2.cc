@@ -5,6 +5,6 @@
 
 namespace serin::kernels::cpu {
 
-const Simd kSimdAvx2 = simd_table<VecAvx2>(kBlockedAvx2);
+const Simd kSimdAvx2 = simd_table<VecAvx2>(kBlockedAvx2, kDenseAvx2, kImageAvx2);
 
 }  // namespace serin::kernels::cpu

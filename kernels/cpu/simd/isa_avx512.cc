@@ -5,6 +5,6 @@
 
 namespace serin::kernels::cpu {
 
-const Simd kSimdAvx512 = simd_table<VecAvx512>(kBlockedAvx512);
+const Simd kSimdAvx512 = simd_table<VecAvx512>(kBlockedAvx512, kDenseAvx512, kImageAvx512);
 
 }  // namespace serin::kernels::cpu

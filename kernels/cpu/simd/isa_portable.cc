@@ -5,6 +5,6 @@
 
 namespace serin::kernels::cpu {
 
-const Simd kSimdPortable = simd_table<VecPortable>(kBlockedPortable);
+const Simd kSimdPortable = simd_table<VecPortable>(kBlockedPortable, kDensePortable, kImagePortable);
 
 }  // namespace serin::kernels::cpu

@@ -47,9 +47,14 @@ struct RowFinish {
 using PoolLoop = void (*)(const Taps& taps, const float* counts, Planes<const float> x, Planes<float> y, int64_t planes, int n);
 
 struct BlockedLoops;  // blocked.h
+struct DenseLoops;    // dense.h
+struct ImageLoops;    // image.h
 
 struct Simd {
+  // Loops with a table of their own, for the same instruction set.
   const BlockedLoops* blocked;  ///< over channel blocks
+  const DenseLoops* dense;      ///< products and attention
+  const ImageLoops* image;      ///< image operators, and those that move elements
 
   /// Each of these answers null for what has no vector code.
   UnaryLoop (*unary)(UnaryFn fn);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
+#include "kernels/cpu/simd/dense.h"
 #include "kernels/cpu/simd/elementwise.h"
 #include "kernels/cpu/simd/gemm.h"
+#include "kernels/cpu/simd/image.h"
 #include "kernels/cpu/simd/rows.h"
 #include "kernels/cpu/simd/simd.h"
 #include "kernels/cpu/simd/window.h"
@@ -11,9 +13,11 @@
 namespace serin::kernels::cpu {
 
 template <class V>
-constexpr Simd simd_table(const BlockedLoops& blocked) {
+constexpr Simd simd_table(const BlockedLoops& blocked, const DenseLoops& dense, const ImageLoops& image) {
   return {
       .blocked = &blocked,
+      .dense = &dense,
+      .image = &image,
       .unary = &unary_loop_of<V>,
       .binary = &binary_loop_of<V>,
       .reduce_rows = &reduce_loop_of<V, RowsLoop>,
