@@ -119,7 +119,6 @@ class Rule {
       case Op::kArgMin:
       case Op::kReduceL1:
       case Op::kReduceL2:
-      case Op::kReduceLogSum:
       case Op::kReduceLogSumExp:
       case Op::kReduceMax:
       case Op::kReduceMean:

@@ -80,25 +80,25 @@ namespace serin::graph {
   /* norm */ X(Adagrad, 3, -1, -1) X(Adam, 3, -1, -1) X(BatchNormalizationTraining, 5, 5, 3) X(Dropout, 1, 3, 2) \
   X(GroupNormalization, 3, 3, 1) X(Hardmax, 1, 1, 1) X(InstanceNormalization, 3, 3, 1) X(LayerNormalizationTraining, 2, 3, 3) \
   X(LpNormalization, 1, 1, 1) X(LRN, 1, 1, 1) X(MeanVarianceNormalization, 1, 1, 1) X(Momentum, 3, -1, -1) \
-  X(NegativeLogLikelihoodLoss, 2, 3, 1) X(ReduceLogSum, 1, 2, 1) X(ReduceLogSumExp, 1, 2, 1) X(RMSNormalization, 2, 2, 1) \
-  X(SkipLayerNormalization, 3, 5, -1) X(SkipRMSNormalization, 3, 4, -1) X(SoftmaxCrossEntropyLoss, 2, 3, -1) \
+  X(NegativeLogLikelihoodLoss, 2, 3, 1) X(ReduceLogSumExp, 1, 2, 1) X(RMSNormalization, 2, 2, 1) \
+  X(SoftmaxCrossEntropyLoss, 2, 3, -1) \
   /* selection */ X(Compress, 2, 2, 1) X(GatherElements, 2, 2, 1) X(GatherND, 2, 2, 1) X(NonMaxSuppression, 2, 5, 1) X(OneHot, 3, 3, 1) \
   X(ReverseSequence, 2, 2, 1) X(ScatterElements, 3, 3, 1) X(ScatterND, 3, 3, 1) X(TensorScatter, 2, 3, 1) X(TopK, 2, 2, 2) \
   X(Trilu, 1, 2, 1) X(Unique, 1, 1, 4) \
   /* image */ X(AffineGrid, 2, 2, 1) X(CenterCropPad, 2, 2, 1) X(Col2Im, 3, 3, 1) X(ConvTranspose, 2, 3, 1) X(DeformConv, 3, 5, 1) \
-  X(DepthToSpace, 1, 1, 1) X(GlobalLpPool, 1, 1, 1) X(GridSample, 2, 2, 1) X(ImageDecoder, 1, 1, 1) X(LpPool, 1, 1, 1) \
+  X(DepthToSpace, 1, 1, 1) X(GlobalLpPool, 1, 1, 1) X(GridSample, 2, 2, 1) X(LpPool, 1, 1, 1) \
   X(MaxPoolWithIndices, 1, 1, 2) X(MaxRoiPool, 2, 2, 1) X(MaxUnpool, 2, 3, 1) X(Resize, 1, 4, 1) X(RoiAlign, 3, 3, 1) \
   X(SpaceToDepth, 1, 1, 1) \
   /* quant */ X(ConvInteger, 2, 4, 1) X(DequantizeLinear, 2, 3, 1) X(DynamicQuantizeLinear, 1, 1, 3) X(MatMulInteger, 2, 4, 1) \
   X(MatMulNBits, 3, 6, 1) X(QLinearConv, 8, 14, 1) X(QLinearMatMul, 8, 8, 1) X(QuantizeLinear, 2, 3, 1) \
-  /* recurrent */ X(Attention, 3, 7, -1) X(CausalConvWithState, 2, 4, 2) X(FlexAttention, 3, 3, 1) X(GRU, 3, 6, -1) \
+  /* recurrent */ X(Attention, 3, 7, -1) X(CausalConvWithState, 2, 4, 2) X(GRU, 3, 6, -1) \
   X(LinearAttention, 3, 6, 2) X(LSTM, 3, 8, -1) X(RNN, 3, 6, -1) X(RotaryEmbedding, 3, 4, 1) \
   /* text */ X(RegexFullMatch, 1, 1, 1) X(StringConcat, 2, 2, 1) X(StringNormalizer, 1, 1, 1) X(StringSplit, 1, 1, 2) \
   X(TfIdfVectorizer, 1, 1, 1) \
-  /* classifier */ X(ArrayFeatureExtractor, 2, 2, 1) X(Binarizer, 1, 1, 1) X(CategoryMapper, 1, 1, 1) X(DictVectorizer, 1, 1, 1) \
+  /* classifier */ X(ArrayFeatureExtractor, 2, 2, 1) X(Binarizer, 1, 1, 1) \
   X(FeatureVectorizer, 1, -1, 1) X(Imputer, 1, 1, 1) X(LabelEncoder, 1, -1, 1) X(LinearClassifier, 1, 1, 2) X(LinearRegressor, 1, 1, 1) \
   X(Normalizer, 1, 1, 1) X(OneHotEncoder, 1, 1, 1) X(Scaler, 1, 1, 1) X(SVMClassifier, 1, 1, 2) X(SVMRegressor, 1, 1, 1) \
-  X(TreeEnsemble, 1, -1, 1) X(TreeEnsembleClassifier, 1, -1, 2) X(TreeEnsembleRegressor, 1, -1, 1) X(ZipMap, 1, 1, 1) \
+  X(TreeEnsemble, 1, -1, 1) X(TreeEnsembleClassifier, 1, -1, 2) X(TreeEnsembleRegressor, 1, -1, 1) \
   /* dynamic */ X(ConcatFromSequence, 1, 1, 1) X(Optional, 0, 1, 1) X(OptionalGetElement, 1, 1, 1) X(OptionalHasElement, 0, 1, 1) \
   X(Scan, 1, -1, -1) X(SequenceAt, 2, 2, 1) X(SequenceConstruct, 1, -1, 1) X(SequenceEmpty, 0, 0, 1) X(SequenceErase, 1, 2, 1) \
   X(SequenceInsert, 2, 3, 1) X(SequenceLength, 1, 1, 1) X(SequenceMap, 1, -1, -1) X(SplitToSequence, 1, 2, 1) \

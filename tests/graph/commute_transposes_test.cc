@@ -8,21 +8,8 @@
 namespace serin::graph {
 namespace {
 
-std::string after(std::string_view text) {
-  Graph graph = graph_of(text);
-  const auto changed = CommuteTransposes().run(graph);
-  if (!changed) return changed.error().message;
-  const auto inferred = infer_shapes(graph);
-  EXPECT_TRUE(inferred) << (inferred ? "" : inferred.error().message);
-  const auto verified = verify(graph);
-  EXPECT_TRUE(verified) << (verified ? "" : verified.error().message);
-  return print(graph);
-}
-
-bool leaves(std::string_view text) { return after(text) == print(graph_of(text)); }
-
 TEST(CommuteTransposes, LeavesTheBatchFirstBehindAttention) {
-  EXPECT_EQ(after(R"(
+  EXPECT_EQ(after(CommuteTransposes(), R"(
     q: f32[n,2,s,8]
     k: f32[n,2,s,8]
     v: f32[n,2,s,8]
@@ -40,7 +27,7 @@ TEST(CommuteTransposes, LeavesTheBatchFirstBehindAttention) {
                 .find("heads_inside"),
             std::string::npos)
       << "somebody else reads the turned heads";
-  const std::string text = after(R"(
+  const std::string text = after(CommuteTransposes(), R"(
     q: f32[n,2,5,8]
     k: f32[n,2,5,8]
     v: f32[n,2,5,8]
@@ -58,7 +45,7 @@ TEST(CommuteTransposes, LeavesTheBatchFirstBehindAttention) {
 }
 
 TEST(CommuteTransposes, MultipliesBeforeItTurnsForAttention) {
-  const std::string text = after(R"(
+  const std::string text = after(CommuteTransposes(), R"(
     x: f32[n,5,16]
     turned = Transpose(x, perm=[1,0,2])
     p = FusedMatMul(turned, w[16,16], b[16])
@@ -71,14 +58,14 @@ TEST(CommuteTransposes, MultipliesBeforeItTurnsForAttention) {
 }
 
 TEST(CommuteTransposes, LeavesProductsWhoseRowsAreNotAlone) {
-  EXPECT_TRUE(leaves(R"(
+  EXPECT_TRUE(leaves(CommuteTransposes(), R"(
     x: f32[n,5,16]
     turned = Transpose(x, perm=[1,0,2])
     p = FusedMatMul(turned, w[16,16], b[16])
     y = Softmax(p, axis=0)
     return y
   )")) << "read by more than attention";
-  EXPECT_TRUE(leaves(R"(
+  EXPECT_TRUE(leaves(CommuteTransposes(), R"(
     x: f32[n,5,16]
     w: f32[16,16]
     turned = Transpose(x, perm=[1,0,2])

@@ -1,4 +1,4 @@
-// graphs.h: graphs written down in tests as a person would draw them, at whatever indentation the test has.
+// graphs.h: graphs written down in tests as a person would draw them, at whatever indentation the test has, before and after passes.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/graph/graph.h"
+#include "runtime/graph/passes/pass.h"
 
 namespace serin::graph {
 
@@ -35,6 +36,27 @@ inline Graph graph_of(std::string_view text) {
   if (auto status = infer_shapes(*graph); !status) throw std::runtime_error(status.error().message);
   return std::move(*graph);
 }
+
+/// Runs a pass: the graph stays one, and the pass says whether it changed something.
+inline Status apply(const Pass& pass, Graph& graph) {
+  const std::string before = print(graph);
+  SERIN_TRY(const bool changed, pass.run(graph));
+  EXPECT_EQ(changed, print(graph) != before) << "a pass says whether it changed something";
+  const auto inferred = infer_shapes(graph);
+  EXPECT_TRUE(inferred) << (inferred ? "" : inferred.error().message);
+  const auto verified = verify(graph);
+  EXPECT_TRUE(verified) << (verified ? "" : verified.error().message);
+  return {};
+}
+
+/// What one pass makes of a graph, or why it refuses.
+inline std::string after(const Pass& pass, std::string_view text) {
+  Graph graph = graph_of(text);
+  const Status applied = apply(pass, graph);
+  return applied ? print(graph) : applied.error().message;
+}
+
+inline bool leaves(const Pass& pass, std::string_view text) { return after(pass, text) == print(graph_of(text)); }
 
 /// What shape inference says against the graph; empty where it says nothing.
 inline std::string refusal(std::string_view text) {

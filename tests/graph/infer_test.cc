@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/graph/ops/infer.h"
 #include "tests/graph/graphs.h"
 
 namespace serin::graph {
@@ -198,6 +199,10 @@ TEST(Infer, RangeOverASymbol) {
 TEST(Infer, TargetThatOnlyTheDataKnows) {
   EXPECT_EQ(output_type("x: f32[n,4]\nshape: i64[3]\ny = Reshape(x, shape)\nreturn y"), "f32[?y,?y.1,?y.2]");
   EXPECT_EQ(output_type("x: f32[n,4]\nshape: i64[k]\ny = Reshape(x, shape)\nreturn y"), "f32[...]");
+}
+
+TEST(Infer, EveryOperatorHasARule) {
+  for (size_t op = 0; op < kOpCount; ++op) EXPECT_NE(rules(static_cast<Op>(op)).infer, nullptr) << op_name(static_cast<Op>(op));
 }
 
 }  // namespace

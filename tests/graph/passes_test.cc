@@ -10,22 +10,6 @@
 namespace serin::graph {
 namespace {
 
-/// What one pass makes of a graph; the graph must stay one.
-std::string after(const Pass& pass, std::string_view text) {
-  Graph graph = graph_of(text);
-  const std::string before = print(graph);
-  const auto changed = pass.run(graph);
-  if (!changed) return changed.error().message;
-  EXPECT_EQ(*changed, print(graph) != before) << "a pass says whether it changed something";
-  const auto inferred = infer_shapes(graph);
-  EXPECT_TRUE(inferred) << (inferred ? "" : inferred.error().message);
-  const auto verified = verify(graph);
-  EXPECT_TRUE(verified) << (verified ? "" : verified.error().message);
-  return print(graph);
-}
-
-bool leaves(const Pass& pass, std::string_view text) { return after(pass, text) == print(graph_of(text)); }
-
 std::vector<float> floats(const Graph& graph, std::string_view name) {
   for (size_t i = 0; i < graph.value_capacity(); ++i) {
     const Value& value = graph.value(static_cast<ValueId>(i));

@@ -12,12 +12,8 @@ template <class... Passes>
 std::string after(std::string_view text, const Passes&... passes) {
   Graph graph = graph_of(text);
   const auto run = [&](const Pass& pass) {
-    const auto changed = pass.run(graph);
-    EXPECT_TRUE(changed) << (changed ? "" : changed.error().message);
-    const auto inferred = infer_shapes(graph);
-    EXPECT_TRUE(inferred) << (inferred ? "" : inferred.error().message);
-    const auto verified = verify(graph);
-    EXPECT_TRUE(verified) << (verified ? "" : verified.error().message);
+    const Status applied = apply(pass, graph);
+    EXPECT_TRUE(applied) << (applied ? "" : applied.error().message);
   };
   (run(passes), ...);
   run(DeadCode());

@@ -8,17 +8,6 @@
 namespace serin::graph {
 namespace {
 
-std::string after(const Pass& pass, std::string_view text) {
-  Graph graph = graph_of(text);
-  const auto changed = pass.run(graph);
-  if (!changed) return changed.error().message;
-  const auto inferred = infer_shapes(graph);
-  EXPECT_TRUE(inferred) << (inferred ? "" : inferred.error().message);
-  const auto verified = verify(graph);
-  EXPECT_TRUE(verified) << (verified ? "" : verified.error().message);
-  return print(graph);
-}
-
 TEST(FuseRmsNorm, TakesEachSpelling) {
   const std::string fused = dedent(R"(
     x: f32[n,16]
@@ -62,7 +51,7 @@ TEST(FuseRmsNorm, LeavesARootOfSomethingElse) {
     y = Mul(normal, w[16])
     return y
   )";
-  EXPECT_EQ(after(FuseRmsNorm(), kText), print(graph_of(kText)));
+  EXPECT_TRUE(leaves(FuseRmsNorm(), kText));
 }
 
 TEST(FuseGelu, TakesTheTanhSpelling) {

@@ -23,6 +23,17 @@ void append(std::vector<graph::ValueId>& operands, const Captures& captures) {
   for (const auto& capture : captures) operands.push_back(capture.outside);
 }
 
+/// A node with one body: `operands`, then what the body captures.
+void emit_with_body(NodeImport& node, graph::Op op, const GraphProto& proto, std::vector<graph::ValueId> operands,
+                    graph::Attributes attributes) {
+  const Captures captures = node.graph().captures({&proto});
+  auto body = import_body(node, "body", proto, captures);
+  if (!body) return;
+  append(operands, captures);
+  const graph::NodeId id = node.emit(op, std::move(operands), std::move(attributes));
+  node.graph().graph().node(id).bodies = {std::move(body)};
+}
+
 }  // namespace
 
 void import_if(NodeImport& node, graph::Op op) {
@@ -57,12 +68,7 @@ void import_loop(NodeImport& node, graph::Op op) {
   if (proto->outputs.size() != node.output_count() + 1 || proto->outputs.size() < carried + 1)
     return node.corrupt(fmt::format("the body returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
 
-  const Captures captures = node.graph().captures({proto});
-  auto body = import_body(node, "body", *proto, captures);
-  if (!body) return;
-  append(operands, captures);
-  const graph::NodeId id = node.emit(op, std::move(operands), {{"carried", static_cast<int64_t>(carried)}});
-  node.graph().graph().node(id).bodies = {std::move(body)};
+  emit_with_body(node, op, *proto, std::move(operands), {{"carried", static_cast<int64_t>(carried)}});
 }
 
 /// In opset 8 a batch is around everything, and the first operand says how long each row is.
@@ -89,12 +95,7 @@ void import_scan(NodeImport& node, graph::Op op) {
     for (const char* key : {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"})
       if (auto values = node.integers(key)) attributes.emplace(std::string(key).substr(5), std::move(*values));
   }
-  const Captures captures = node.graph().captures({proto});
-  auto body = import_body(node, "body", *proto, captures);
-  if (!body) return;
-  append(operands, captures);
-  const graph::NodeId id = node.emit(op, std::move(operands), std::move(attributes));
-  node.graph().graph().node(id).bodies = {std::move(body)};
+  emit_with_body(node, op, *proto, std::move(operands), std::move(attributes));
 }
 
 void import_sequence_map(NodeImport& node, graph::Op op) {
@@ -106,12 +107,7 @@ void import_sequence_map(NodeImport& node, graph::Op op) {
     return node.corrupt(fmt::format("the body has {} inputs, {} are needed", proto->inputs.size(), mapped));
   if (proto->outputs.size() != node.output_count())
     return node.corrupt(fmt::format("the body returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
-  const Captures captures = node.graph().captures({proto});
-  auto body = import_body(node, "body", *proto, captures);
-  if (!body) return;
-  append(operands, captures);
-  const graph::NodeId id = node.emit(op, std::move(operands), {{"mapped", static_cast<int64_t>(mapped)}});
-  node.graph().graph().node(id).bodies = {std::move(body)};
+  emit_with_body(node, op, *proto, std::move(operands), {{"mapped", static_cast<int64_t>(mapped)}});
 }
 
 }  // namespace serin::formats::onnx

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {
@@ -37,8 +35,7 @@ void import_upsample(NodeImport& node, Op) {
       values.assign(given->begin(), given->end());
     }
     if (scales != graph::kNone || values.empty()) return node.corrupt("has no scales");
-    scales = node.graph().graph().add_constant(
-        node.name() + "/scales", graph::make_constant(DType::kFloat32, Shape{static_cast<int64_t>(values.size())}, values.data()));
+    scales = node.step_constant("scales", graph::make_constant(DType::kFloat32, Shape{static_cast<int64_t>(values.size())}, values.data()));
   } else if (scales == graph::kNone) {
     return node.corrupt("has no scales");
   }
@@ -65,9 +62,9 @@ void import_roi_align(NodeImport& node, Op op) {
 /// p was a float in opset 1.
 void import_lp_pool(NodeImport& node, Op op) {
   graph::Attributes attributes = node.copied_attributes();
-  if (const auto p = attributes.find("p"); p != attributes.end() && std::holds_alternative<double>(p->second))
-    p->second = static_cast<int64_t>(std::clamp(std::get<double>(p->second), 0.0, 1e6));
   const auto p = attributes.find("p");
+  if (const double* real = p == attributes.end() ? nullptr : std::get_if<double>(&p->second))
+    p->second = *real >= 1 ? static_cast<int64_t>(std::min(*real, 1e6)) : int64_t{0};
   const int64_t* power = p == attributes.end() ? nullptr : std::get_if<int64_t>(&p->second);
   if (power && *power < 1) node.corrupt(fmt::format("p is {}, it must be at least 1", *power));
   node.emit(op, node.inputs(), std::move(attributes));

@@ -1,6 +1,5 @@
 // math_operators.cc: which operators of this family are read: functions of single elements, bits, windows, transforms, random numbers.
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operands.h"
 #include "runtime/formats/onnx/operators.h"
 
@@ -45,7 +44,7 @@ void import_dft(NodeImport& node, Op op) {
   if (node.opset() < 20) {
     if (operands[2] != graph::kNone) node.corrupt("has 3 inputs, at most 2 are allowed before opset 20");
     const int64_t axis = node.integer("axis", 1);
-    operands[2] = node.graph().graph().add_constant(node.name() + "/axis", graph::make_constant(DType::kInt64, Shape{}, &axis));
+    operands[2] = node.step_constant("axis", graph::make_constant(DType::kInt64, Shape{}, &axis));
   }
   node.emit(op, std::move(operands), node.copied_attributes());
 }
@@ -53,14 +52,6 @@ void import_dft(NodeImport& node, Op op) {
 void import_einsum(NodeImport& node, Op op) {
   if (!node.has("equation")) node.corrupt("attribute 'equation' is missing");
   node.emit(op, node.inputs(), node.copied_attributes());
-}
-
-/// Before opset 7 a list of slopes lies along the channels, since then slopes broadcast.
-void import_prelu(NodeImport& node, Op op) {
-  graph::Attributes attributes;
-  if (node.opset() < 7) attributes.emplace("channelwise", int64_t{1});
-  node.ignore("consumed_inputs");
-  node.emit(op, node.inputs(), std::move(attributes));
 }
 
 constexpr OperatorRow kMathOperators[] = {
@@ -89,7 +80,7 @@ constexpr OperatorRow kMathOperators[] = {
     {"MelWeightMatrix", 17, 5, 5, 1, import_window, Op::kMelWeightMatrix},
     {"Mish", 18, 1, 1, 1, import_plain, Op::kMish},
     {"Multinomial", 7, 1, 1, 1, import_random, Op::kMultinomial, "sample_size"},
-    {"PRelu", 1, 2, 2, 1, import_prelu, Op::kPRelu},
+    {"PRelu", 1, 2, 2, 1, import_plain, Op::kPRelu},
     {"RandomNormal", 1, 0, 0, 1, import_random, Op::kRandomNormal, "mean scale shape"},
     {"RandomNormalLike", 1, 1, 1, 1, import_random, Op::kRandomNormalLike, "mean scale"},
     {"RandomUniform", 1, 0, 0, 1, import_random, Op::kRandomUniform, "high low shape"},

@@ -46,7 +46,7 @@ class GroupQuery {
     for (const char* key : {"k_quant_type", "v_quant_type"}) {
       if (node_.text(key, "NONE") != "NONE") node_.unsupported("a quantised cache");
     }
-    for (const char* key : {"kv_cache_bit_width", "sliding_window_cache", "causal", "qk_norm_epsilon"}) node_.ignore(key);
+    for (const char* key : {"kv_cache_bit_width", "qk_norm_epsilon"}) node_.ignore(key);
     if (node_.integer("sliding_window_cache", 0) != 0) node_.unsupported("a sliding cache");
     if (node_.integer("causal", 1) != 1) node_.unsupported("attends forwards, too");
     for (size_t i = 11; i < node_.input_count(); ++i) {

@@ -11,21 +11,18 @@ using graph::Op;
 using graph::ValueId;
 
 ValueId integers_step(NodeImport& node, std::string_view name, const Integers& values) {
-  return node.graph().graph().add_constant(fmt::format("{}/{}", node.name(), name), graph::make_constant(values));
+  return node.step_constant(name, graph::make_constant(values));
 }
 
 ValueId index_step(NodeImport& node, std::string_view name, int64_t value) {
-  return node.graph().graph().add_constant(fmt::format("{}/{}", node.name(), name),
-                                           graph::make_scalar(DType::kInt64, static_cast<double>(value)));
+  return node.step_constant(name, graph::make_scalar(DType::kInt64, static_cast<double>(value)));
 }
 
 ValueId number_like(NodeImport& node, std::string_view name, double value, ValueId like) {
-  graph::Graph& graph = node.graph().graph();
-  const graph::Value& model = graph.value(like);
+  const graph::Value& model = node.graph().graph().value(like);
   const DType known = model.constant ? model.constant->dtype : model.type.dtype;
   const bool plain = known == DType::kFloat32 || known == DType::kFloat64;
-  const ValueId number =
-      graph.add_constant(fmt::format("{}/{}", node.name(), name), graph::make_scalar(plain ? known : DType::kFloat32, value));
+  const ValueId number = node.step_constant(name, graph::make_scalar(plain ? known : DType::kFloat32, value));
   if (plain) return number;
   return node.step(Op::kCastLike, fmt::format("{}_typed", name), {number, like});
 }

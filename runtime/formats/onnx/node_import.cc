@@ -167,6 +167,10 @@ graph::ValueId NodeImport::step(graph::Op op, std::string_view step, std::vector
   return graph.output(graph.add_node(op, fmt::format("{}/{}", name_, step), std::move(inputs), std::move(attributes)));
 }
 
+graph::ValueId NodeImport::step_constant(std::string_view step, graph::ConstantPtr constant) {
+  return graph_.graph().add_constant(fmt::format("{}/{}", name_, step), std::move(constant));
+}
+
 void NodeImport::emit_constant(size_t i, graph::ConstantPtr constant) {
   if (!wants_output(i) || !constant) return;
   graph_.define(proto_.outputs[i], graph_.graph().add_constant(std::string(proto_.outputs[i]), std::move(constant)));

@@ -60,6 +60,8 @@ class NodeImport {
   graph::NodeId emit(graph::Op op, std::vector<graph::ValueId> inputs, graph::Attributes attributes = {});
   /// A step before it, named "<node>/<step>".
   graph::ValueId step(graph::Op op, std::string_view step, std::vector<graph::ValueId> inputs, graph::Attributes attributes = {});
+  /// A constant that a step reads, named like one.
+  graph::ValueId step_constant(std::string_view step, graph::ConstantPtr constant);
   /// Output i is known at load.
   void emit_constant(size_t i, graph::ConstantPtr constant);
 

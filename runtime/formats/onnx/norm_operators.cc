@@ -22,17 +22,12 @@ void import_rms_normalization(NodeImport& node, Op op) {
   node.emit(op, node.inputs(), node.copied_attributes());
 }
 
-void import_instance_normalization(NodeImport& node, Op op) {
-  node.ignore("consumed_inputs");  // opset 1: in place
-  node.emit(op, node.inputs(), node.copied_attributes());
-}
-
 constexpr OperatorRow kNormOperators[] = {
     {"BatchNormalization", 1, 5, 5, 5, import_batch_normalization, Op::kBatchNormalization},
     {"Dropout", 1, 1, 3, 2, import_dropout, Op::kDropout},
     {"GroupNormalization", 18, 3, 3, 1, import_group_normalization, Op::kGroupNormalization, "epsilon num_groups"},
     {"Hardmax", 1, 1, 1, 1, import_softmax, Op::kHardmax},
-    {"InstanceNormalization", 1, 3, 3, 1, import_instance_normalization, Op::kInstanceNormalization, "epsilon"},
+    {"InstanceNormalization", 1, 3, 3, 1, import_plain, Op::kInstanceNormalization, "epsilon"},
     {"LRN", 1, 1, 1, 1, import_plain, Op::kLRN, "alpha beta bias size"},
     // Of opset 17; ONNX Runtime's optimiser writes it into older files, too.
     {"LayerNormalization", 1, 2, 3, 3, import_layer_normalization, Op::kLayerNormalization},
@@ -55,15 +50,13 @@ constexpr OperatorRow kTrainingOperators[] = {
 /// Whether the statistics of the batch are asked for: by a flag, or before there was one by the outputs.
 bool measures_statistics(NodeImport& node) {
   if (node.opset() >= 14) return node.flag("training_mode", false);
-  if (node.opset() < 7 && node.flag("is_test", false)) return false;
+  if (node.opset() < 7) return false;  // old_opsets.cc has refused what is not is_test
   return node.wants_output(1) || node.wants_output(2) || node.wants_output(3) || node.wants_output(4);
 }
 
 }  // namespace
 
 void import_batch_normalization(NodeImport& node, Op op) {
-  node.ignore("consumed_inputs");
-  if (node.opset() < 7) node.ignore("is_test");
   if (node.opset() < 9 && !node.flag("spatial", true)) node.unsupported("normalises each element by statistics of its own (spatial = 0)");
   const double momentum = node.number("momentum", 0.9F);
   graph::Attributes attributes = {{"epsilon", node.number("epsilon", 1e-5F)}};

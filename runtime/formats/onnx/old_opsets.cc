@@ -36,8 +36,6 @@ AttributeProto integer_attribute(std::string_view name, int64_t value) {
 void modernise(const NodeProto& proto, AttributeProto& attribute) {
   const std::string_view op = proto.op_type;
   if (op == "Pad" && attribute.name == "paddings") attribute.name = "pads";
-  if ((op == "LpPool" || op == "GlobalLpPool") && attribute.name == "p" && attribute.type == Type::kFloat && std::abs(attribute.f) < 1e6F)
-    attribute = integer_attribute("p", static_cast<int64_t>(attribute.f));
   if (op == "Cast" && attribute.name == "to" && attribute.type == Type::kString) {
     const auto named = std::ranges::find(kTypeNames, attribute.s);
     if (named != kTypeNames.end()) attribute = integer_attribute("to", named - kTypeNames.begin());
@@ -130,7 +128,6 @@ void modernise_operands(NodeImport& node) {
       node.set_input(1, node.graph().graph().add_constant("shape", graph::make_constant(*shape)));
   if (op == "Tile") list_repeats(node);
   if (op == "BatchNormalization" && !node.flag("is_test", false)) node.unsupported("is_test is off; export the model for inference");
-  if (op == "Dropout") node.ignore("is_test");
 }
 
 }  // namespace serin::formats::onnx

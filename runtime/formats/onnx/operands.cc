@@ -26,7 +26,7 @@ graph::ValueId integers_or_operand(NodeImport& node, size_t i, std::string_view 
 void add_dtype(NodeImport& node, std::string_view key, graph::Attributes& attributes) {
   if (!node.has(key)) return;
   const auto dtype = dtype_from(node.required_integer(key));
-  if (!dtype) return node.fail(dtype.error().code, dtype.error().message);
+  if (!dtype) return node.fail(dtype.error().code, fmt::format("{}: {}", key, dtype.error().message));
   attributes.emplace(key, std::string(dtype_name(*dtype)));
 }
 

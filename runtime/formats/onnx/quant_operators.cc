@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/narrow.h"
+#include "runtime/formats/onnx/operands.h"
 #include "runtime/formats/onnx/operators.h"
 #include "runtime/formats/onnx/quant.h"
 
@@ -29,11 +30,7 @@ void copy_rounding(NodeImport& node, graph::Attributes& attributes) {
 
 /// A dtype attribute that may be absent or 0: not said.
 void copy_dtype(NodeImport& node, std::string_view key, graph::Attributes& attributes) {
-  const int64_t number = node.integer(key, 0);
-  if (number == 0) return;
-  const auto dtype = dtype_from(number);
-  if (!dtype) return node.fail(dtype.error().code, fmt::format("{}: {}", key, dtype.error().message));
-  attributes.emplace(key, std::string(dtype_name(*dtype)));
+  if (node.integer(key, 0) != 0) add_dtype(node, key, attributes);
 }
 
 void import_bit_cast(NodeImport& node, Op op) {

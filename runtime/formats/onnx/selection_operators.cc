@@ -1,6 +1,5 @@
 // selection_operators.cc: which operators of this family are read: gathering, scattering, sorting, boxes.
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {
@@ -15,7 +14,7 @@ void import_top_k(NodeImport& node, Op op) {
   if (node.opset() < 10) {
     if (k != graph::kNone) node.corrupt("has k as an operand, which came with opset 10");
     const int64_t count[] = {node.required_integer("k")};
-    k = node.graph().graph().add_constant(node.name() + "/k", graph::make_constant(count));
+    k = node.step_constant("k", graph::make_constant(count));
   } else if (k == graph::kNone) {
     return node.corrupt("has no k");
   }

@@ -54,7 +54,7 @@ Status infer_attention(Context& c) {
 
 Status infer_rotary_embedding(Context& c) {
   for (const size_t i : {1, 2}) SERIN_CHECK(c.same_dtype(0, i));
-  return c.set(0, c.dtype(0), c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt);
+  return c.set(0, c.dtype(0), c.type(0).shape);
 }
 
 Status infer_linear_attention(Context& c) {

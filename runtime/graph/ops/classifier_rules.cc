@@ -2,17 +2,16 @@
 // used, by the kernels.
 
 #include "runtime/graph/ops/families.h"
-#include "runtime/graph/ops/math_families.h"
 
 namespace serin::graph {
 namespace {
 
-/// Rows of x [c] or [n, c]; nothing where not even the rank is known.
-Result<std::optional<Dim>> rows_of(const Context& c) {
+/// Rows of x [c] or [n, c].
+Result<Dim> rows_of(Context& c) {
   const Dims* x = c.dims(0);
-  if (!x) return std::optional<Dim>();
+  if (!x) return c.unknown_dim();
   if (x->empty() || x->size() > 2) return c.fail("needs [c] or [n,c], got {}", print(*x));
-  return std::optional<Dim>(x->size() == 2 ? x->front() : Dim(1));
+  return x->size() == 2 ? x->front() : Dim(1);
 }
 
 size_t strings_in(const Context& c, std::string_view key) {
@@ -29,8 +28,7 @@ size_t numbers_in(const Context& c, std::string_view key) {
 
 /// Label [n] and scores [n, columns].
 Status set_classes(Context& c, std::string_view strings, int64_t columns) {
-  SERIN_TRY(const auto rows, rows_of(c));
-  const Dim n = rows ? *rows : c.unknown_dim();
+  SERIN_TRY(const Dim n, rows_of(c));
   SERIN_CHECK(c.set(0, strings_in(c, strings) > 0 ? DType::kString : DType::kInt64, Dims{n}));
   return c.results() > 1 ? c.set(1, DType::kFloat32, Dims{n, columns}) : Status{};
 }
@@ -56,17 +54,17 @@ Status infer_feature_vectorizer(Context& c) {
     if (each < 0 || each > kMaxElements) return c.fail("inputdimensions has {}", each);
     width = std::min(width + each, kMaxElements);
   }
-  SERIN_TRY(const auto rows, rows_of(c));
-  return c.set(0, DType::kFloat32, Dims{rows ? *rows : c.unknown_dim(), width});
+  SERIN_TRY(const Dim n, rows_of(c));
+  return c.set(0, DType::kFloat32, Dims{n, width});
 }
 
-Status infer_floats(Context& c) { return c.set(0, DType::kFloat32, c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt); }
+Status infer_floats(Context& c) { return c.set(0, DType::kFloat32, c.type(0).shape); }
 
 /// "to" is the type of the values; a two-way encoder answers strings to integers and integers to strings.
 Status infer_label_encoder(Context& c) {
-  SERIN_TRY(DType dtype, dtype_attribute(c, "to", DType::kUndefined));
+  SERIN_TRY(DType dtype, c.dtype_attribute("to", DType::kUndefined));
   if (c.node().integer("two_way", 0) != 0) dtype = c.dtype(0) == DType::kString ? DType::kInt64 : DType::kString;
-  return c.set(0, dtype, c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt);
+  return c.set(0, dtype, c.type(0).shape);
 }
 
 Status infer_one_hot_encoder(Context& c) {
@@ -98,8 +96,8 @@ Status infer_tree_classifier(Context& c) {
 }
 
 Status set_targets(Context& c, DType dtype, int64_t targets) {
-  SERIN_TRY(const auto rows, rows_of(c));
-  return c.set(0, dtype, Dims{rows ? *rows : c.unknown_dim(), targets});
+  SERIN_TRY(const Dim n, rows_of(c));
+  return c.set(0, dtype, Dims{n, targets});
 }
 
 Status infer_linear_regressor(Context& c) { return set_targets(c, DType::kFloat32, c.node().integer("targets", 1)); }

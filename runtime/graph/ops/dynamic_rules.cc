@@ -14,18 +14,11 @@ Status expect(const Context& c, size_t operand, ValueKind kind, std::string_view
 
 Status expect_sequence(const Context& c) { return expect(c, 0, ValueKind::kSequence, "a sequence"); }
 
-Result<DType> named_dtype(const Context& c) {
-  const std::string name = c.node().text("dtype", "f32");
-  const auto dtype = find_dtype(name);
-  if (!dtype) return c.fail("there is no type '{}'", name);
-  return *dtype;
-}
-
 /// The shape that both have, or nothing.
 std::optional<Dims> common(const std::optional<Dims>& a, const std::optional<Dims>& b) { return a && b && *a == *b ? a : std::nullopt; }
 
 Status infer_sequence_empty(Context& c) {
-  SERIN_TRY(const DType dtype, named_dtype(c));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", DType::kFloat32));
   return c.set(0, Type{ValueKind::kSequence, dtype, std::nullopt});
 }
 
@@ -78,7 +71,7 @@ Status infer_concat_from_sequence(Context& c) {
 Status infer_optional(Context& c) {
   Type type = c.type(0);
   if (!c.has(0)) {
-    SERIN_TRY(type.dtype, named_dtype(c));
+    SERIN_TRY(type.dtype, c.dtype_attribute("dtype", DType::kFloat32));
     if (c.node().text("kind", "tensor") == "sequence") type.kind = ValueKind::kSequence;
   }
   type.kind = type.kind == ValueKind::kSequence ? ValueKind::kOptionalSequence : ValueKind::kOptional;

@@ -18,8 +18,6 @@ Result<std::optional<Dims>> broadcast_operands(const Context& c) {
   return result;
 }
 
-std::optional<Dims> same_dims(const Context& c) { return c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt; }
-
 DType first_dtype(const Context& c) {
   for (size_t i = 0; i < c.operands(); ++i) {
     if (c.dtype(i) != DType::kUndefined) return c.dtype(i);
@@ -39,20 +37,18 @@ Status require_bool(const Context& c, size_t operand) {
 
 }  // namespace
 
-Status infer_unary(Context& c) { return c.set(0, c.dtype(0), same_dims(c)); }
+Status infer_unary(Context& c) { return c.set(0, c.dtype(0), c.type(0).shape); }
 
 Status infer_not(Context& c) {
   SERIN_CHECK(require_bool(c, 0));
   return infer_unary(c);
 }
 
-Status infer_predicate(Context& c) { return c.set(0, DType::kBool, same_dims(c)); }
+Status infer_predicate(Context& c) { return c.set(0, DType::kBool, c.type(0).shape); }
 
 Status infer_cast(Context& c) {
-  const std::string to = c.node().text("to", "");
-  const auto dtype = find_dtype(to);
-  if (!dtype) return c.fail("attribute 'to' is '{}', it must name a dtype such as f32", to);
-  return c.set(0, *dtype, same_dims(c));
+  SERIN_TRY(const DType to, c.dtype_attribute("to"));
+  return c.set(0, to, c.type(0).shape);
 }
 
 Status infer_clip(Context& c) {

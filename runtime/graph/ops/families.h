@@ -78,8 +78,6 @@ void values_range(Context& c);
 void values_expand(Context& c);
 void values_reduce_prod(Context& c);
 
-Status infer_unknown(Context& c);
-
 // Families with tables of their own, in <family>_rules.cc.
 std::span<const OpRules> math_rules();        // functions of single elements, bits, windows, transforms, random numbers
 std::span<const OpRules> norm_rules();        // normalisations, losses, training steps

@@ -5,6 +5,9 @@
 
 namespace serin::graph {
 
+/// The axes that attribute `axes` lists, in its order, each once; all where it is absent.
+Result<std::vector<size_t>> listed_axes(const Context& c, size_t rank);
+
 // image_resize.cc
 Status infer_resize(Context& c);
 Status infer_grid_sample(Context& c);

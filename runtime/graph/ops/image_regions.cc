@@ -61,18 +61,11 @@ Status infer_center_crop_pad(Context& c) {
   SERIN_CHECK(c.index_dtype(1));
   const Dims* x = c.dims(0);
   if (!x) return c.set(0, c.dtype(0), std::nullopt);
-  std::vector<int64_t> axes = c.node().integers("axes");
-  if (!c.node().attributes.contains("axes")) {
-    for (size_t i = 0; i < x->size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
-  SERIN_CHECK(c.axes(axes, x->size()));
+  SERIN_TRY(const std::vector<size_t> axes, listed_axes(c, x->size()));
   const Dims* shape = c.elements(1);
   if (shape && shape->size() != axes.size()) return c.fail("{} sizes are given for {} axes", shape->size(), axes.size());
   Dims result = *x;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    SERIN_TRY(const int64_t axis, c.axis(axes[i], x->size()));
-    result[static_cast<size_t>(axis)] = shape ? (*shape)[i] : c.unknown_dim();
-  }
+  for (size_t i = 0; i < axes.size(); ++i) result[axes[i]] = shape ? (*shape)[i] : c.unknown_dim();
   return c.set(0, c.dtype(0), std::move(result));
 }
 

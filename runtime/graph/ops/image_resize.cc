@@ -64,18 +64,6 @@ Status keep_aspect_ratio(Context& c, const std::string& policy, const std::vecto
   return {};
 }
 
-Result<std::vector<size_t>> resized_axes(const Context& c, size_t rank) {
-  std::vector<size_t> axes;
-  if (!c.node().attributes.contains("axes")) {
-    for (size_t i = 0; i < rank; ++i) axes.push_back(i);
-    return axes;
-  }
-  SERIN_CHECK(c.axes(c.node().integers("axes"), rank));
-  for (const int64_t given : c.node().integers("axes"))
-    axes.push_back(static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(rank) : given));
-  return axes;
-}
-
 Status resize_to(Context& c, const std::vector<size_t>& axes, Dims& result) {
   const Dims* sizes = c.elements(3);
   const std::string policy = c.node().text("keep_aspect_ratio_policy", "stretch");
@@ -107,11 +95,26 @@ Status resize_by(Context& c, const std::vector<size_t>& axes, const Numbers& sca
 
 }  // namespace
 
+Result<std::vector<size_t>> listed_axes(const Context& c, size_t rank) {
+  std::vector<size_t> axes;
+  if (!c.node().attributes.contains("axes")) {
+    for (size_t i = 0; i < rank; ++i) axes.push_back(i);
+    return axes;
+  }
+  const std::vector<int64_t> given = c.node().integers("axes");
+  SERIN_CHECK(c.axes(given, rank));
+  for (const int64_t each : given) {
+    SERIN_TRY(const int64_t axis, c.axis(each, rank));
+    axes.push_back(static_cast<size_t>(axis));
+  }
+  return axes;
+}
+
 Status infer_resize(Context& c) {
   const Dims* x = c.dims(0);
   if (!x) return c.set(0, c.dtype(0), std::nullopt);
   Dims result = *x;
-  SERIN_TRY(const std::vector<size_t> axes, resized_axes(c, result.size()));
+  SERIN_TRY(const std::vector<size_t> axes, listed_axes(c, result.size()));
   const Numbers scales = numbers(c, 2);
   if (!scales.given && !c.has(3)) return c.fail("has neither scales nor sizes");
   SERIN_CHECK(scales.given ? resize_by(c, axes, scales, result) : resize_to(c, axes, result));

@@ -45,9 +45,7 @@ Dims unknown_images(Context& c, size_t rank, const Dim& batch, const Dim& channe
 /// Operand `i` has that shape as far as both are known.
 Status expect(const Context& c, size_t i, std::string_view what, const Dims& wanted) {
   const Dims* have = c.dims(i);
-  bool same = !have || have->size() == wanted.size();
-  for (size_t axis = 0; have && same && axis < wanted.size(); ++axis) same = unify((*have)[axis], wanted[axis]).has_value();
-  if (same) return {};
+  if (!have || agree(*have, wanted)) return {};
   return c.fail("{} has shape {}, it needs {}", what, print(*have), print(wanted));
 }
 

@@ -87,6 +87,14 @@ Status Context::index_dtype(size_t operand) const {
   return fail("operand {} is {}, it must be i32 or i64", operand, dtype_name(x));
 }
 
+Result<DType> Context::dtype_attribute(std::string_view key, std::optional<DType> fallback) const {
+  const std::string name = node().text(key, "");
+  if (name.empty() && fallback) return *fallback;
+  const auto dtype = find_dtype(name);
+  if (!dtype) return fail("attribute '{}' is '{}', it must name a dtype such as f32", key, name);
+  return *dtype;
+}
+
 Status Context::set(size_t result, DType dtype, std::optional<Dims> dims) {
   return set(result, Type{ValueKind::kTensor, dtype, std::move(dims)});
 }
@@ -205,6 +213,10 @@ std::optional<Dim> unify(const Dim& a, const Dim& b) {
   if (a == b) return a;
   if (a.known() && b.known()) return std::nullopt;
   return a.known() ? a : b.known() ? b : a;
+}
+
+bool agree(const Dims& a, const Dims& b) {
+  return std::ranges::equal(a, b, [](const Dim& x, const Dim& y) { return unify(x, y).has_value(); });
 }
 
 std::optional<Dims> broadcast(const Dims& a, const Dims& b) {

@@ -89,6 +89,8 @@ class Context {
   Result<std::vector<int64_t>> axes(std::vector<int64_t> axes, size_t rank) const;  ///< sorted, each once
   Status same_dtype(size_t a, size_t b) const;
   Status index_dtype(size_t operand) const;  ///< i32 or i64
+  /// The dtype that attribute `key` names ("f32"); `fallback` where it is absent, a mistake without one.
+  Result<DType> dtype_attribute(std::string_view key, std::optional<DType> fallback = std::nullopt) const;
 
   /// Sets the type of a result; refuses negative dimensions and more than kMaxElements elements.
   Status set(size_t result, DType dtype, std::optional<Dims> dims);
@@ -132,6 +134,8 @@ Dim min(const Dim& a, const Dim& b);
 Dim ceil_div(const Dim& a, const Dim& b);
 /// What both must be if they are equal: the one that says more. Nothing where they are different numbers.
 std::optional<Dim> unify(const Dim& a, const Dim& b);
+/// Whether both may be one shape: ranks are equal, and no two numbers differ.
+bool agree(const Dims& a, const Dims& b);
 /// The NumPy rule. Nothing where the shapes do not broadcast.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 

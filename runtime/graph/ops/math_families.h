@@ -1,14 +1,9 @@
 // math_families.h: the shape rules of the math family, by the file that has them; math_rules.cc says which operator follows which.
 #pragma once
 
-#include <string_view>
-
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
-
-/// The dtype that attribute `key` names ("f32"); `fallback` where it is absent.
-Result<DType> dtype_attribute(const Context& c, std::string_view key, DType fallback);
 
 // math_signal.cc
 Status infer_window(Context& c);

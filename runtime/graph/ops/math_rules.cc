@@ -15,15 +15,13 @@ Status infer_bits(Context& c) {
   return infer_arithmetic(c);
 }
 
-/// The slope broadcasts to x, never x to the slope; before opset 7 (`channelwise`) a list lies along axis 1.
+/// The slope broadcasts to x, never x to the slope.
 Status infer_prelu(Context& c) {
   SERIN_CHECK(c.same_dtype(0, 1));
-  const Dims *x = c.dims(0), *given = c.dims(1);
-  if (!x || !given) return infer_unary(c);
-  Dims slope = *given;
-  if (c.node().integer("channelwise", 0) != 0 && slope.size() == 1 && x->size() > 1) slope.resize(x->size() - 1, 1);
-  const auto wide = broadcast(*x, slope);
-  if (!wide || wide->size() != x->size()) return c.fail("slope has shape {}, which does not broadcast to {}", print(*given), print(*x));
+  const Dims *x = c.dims(0), *slope = c.dims(1);
+  if (!x || !slope) return infer_unary(c);
+  const auto wide = broadcast(*x, *slope);
+  if (!wide || wide->size() != x->size()) return c.fail("slope has shape {}, which does not broadcast to {}", print(*slope), print(*x));
   return c.set(0, c.dtype(0), *x);
 }
 
@@ -35,7 +33,7 @@ Status infer_det(Context& c) {
 }
 
 Status infer_eye_like(Context& c) {
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", c.dtype(0)));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", c.dtype(0)));
   const Dims* x = c.dims(0);
   if (!x) return c.set(0, dtype, std::nullopt);
   if (x->size() != 2) return c.fail("needs a matrix, got {}", print(*x));
@@ -43,18 +41,18 @@ Status infer_eye_like(Context& c) {
 }
 
 Status infer_random(Context& c) {
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", DType::kFloat32));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", DType::kFloat32));
   const auto shape = c.node().integers("shape");
   return c.set(0, dtype, Dims(shape.begin(), shape.end()));
 }
 
 Status infer_random_like(Context& c) {
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", c.dtype(0)));
-  return c.set(0, dtype, c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt);
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", c.dtype(0)));
+  return c.set(0, dtype, c.type(0).shape);
 }
 
 Status infer_multinomial(Context& c) {
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", DType::kInt32));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", DType::kInt32));
   if (dtype != DType::kInt32 && dtype != DType::kInt64) return c.fail("dtype is {}, it must be i32 or i64", dtype_name(dtype));
   const Dims* x = c.dims(0);
   if (x && x->size() != 2) return c.fail("needs [batch, classes], got {}", print(*x));
@@ -103,14 +101,6 @@ constexpr OpRules kRows[] = {
 };
 
 }  // namespace
-
-Result<DType> dtype_attribute(const Context& c, std::string_view key, DType fallback) {
-  const std::string name = c.node().text(key, "");
-  if (name.empty()) return fallback;
-  const auto dtype = find_dtype(name);
-  if (!dtype) return c.fail("attribute '{}' is '{}', it must name a dtype such as f32", key, name);
-  return *dtype;
-}
 
 std::span<const OpRules> math_rules() { return kRows; }
 

@@ -27,13 +27,13 @@ Status require_length(const Context& c, std::string_view what, const Dim& length
 
 Status infer_window(Context& c) {
   SERIN_CHECK(c.index_dtype(0));
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", DType::kFloat32));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", DType::kFloat32));
   SERIN_TRY(const auto size, scalar(c, 0, "size"));
   return c.set(0, dtype, Dims{size ? *size : c.unknown_dim()});
 }
 
 Status infer_mel_weight_matrix(Context& c) {
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "dtype", DType::kFloat32));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", DType::kFloat32));
   SERIN_TRY(const auto bins, scalar(c, 0, "num_mel_bins"));
   SERIN_TRY(const auto length, scalar(c, 1, "dft_length"));
   return c.set(0, dtype, Dims{length ? floor_div(*length, 2) + 1 : c.unknown_dim(), bins ? *bins : c.unknown_dim()});

@@ -2,17 +2,12 @@
 // for is to refuse parameters that do not fit it.
 
 #include "runtime/graph/ops/families.h"
-#include "runtime/graph/ops/math_families.h"
 
 namespace serin::graph {
 namespace {
 
 /// LRN looks at `size` channels for each one.
 constexpr int64_t kMaxNeighbours = 4096;
-
-std::optional<Dims> dims_or_nothing(const Context& c, size_t operand) {
-  return c.dims(operand) ? std::optional(*c.dims(operand)) : std::nullopt;
-}
 
 Status require_channels(const Context& c, size_t first, size_t last, const Dim& channels) {
   for (size_t i = first; i < last; ++i) {
@@ -33,15 +28,15 @@ Status infer_batch_normalization_training(Context& c) {
   SERIN_CHECK(require_images(c));
   const Dims* x = c.dims(0);
   if (x) SERIN_CHECK(require_channels(c, 1, 5, (*x)[1]));
-  SERIN_CHECK(c.set(0, c.dtype(0), dims_or_nothing(c, 0)));
-  for (size_t i = 1; i < c.results(); ++i) SERIN_CHECK(c.set(i, c.dtype(i + 2), dims_or_nothing(c, i + 2)));
+  SERIN_CHECK(c.set(0, c.dtype(0), c.type(0).shape));
+  for (size_t i = 1; i < c.results(); ++i) SERIN_CHECK(c.set(i, c.dtype(i + 2), c.type(i + 2).shape));
   return {};
 }
 
 /// The mask is bool and shaped like the input.
 Status infer_dropout(Context& c) {
   SERIN_CHECK(infer_unary(c));
-  return c.results() > 1 ? c.set(1, DType::kBool, dims_or_nothing(c, 0)) : Status{};
+  return c.results() > 1 ? c.set(1, DType::kBool, c.type(0).shape) : Status{};
 }
 
 Status infer_instance_normalization(Context& c) {
@@ -71,7 +66,7 @@ Status infer_group_normalization(Context& c) {
 
 Status infer_layer_normalization_training(Context& c) {
   SERIN_CHECK(infer_layer_normalization(c));
-  SERIN_TRY(const DType dtype, dtype_attribute(c, "stash", DType::kFloat32));
+  SERIN_TRY(const DType dtype, c.dtype_attribute("stash", DType::kFloat32));
   const Dims* x = c.dims(0);
   std::optional<Dims> statistics;
   if (x) {
@@ -114,15 +109,13 @@ Status infer_loss(Context& c) {
   if (x && target) {
     Dims expected = *x;
     expected.erase(expected.begin() + 1);
-    bool fits = expected.size() == target->size();
-    for (size_t i = 0; fits && i < expected.size(); ++i) fits = unify(expected[i], (*target)[i]).has_value();
-    if (!fits) return c.fail("target has shape {}, the scores {} want {}", print(*target), print(*x), print(expected));
+    if (!agree(expected, *target)) return c.fail("target has shape {}, the scores {} want {}", print(*target), print(*x), print(expected));
   }
-  if (c.results() > 1) SERIN_CHECK(c.set(1, c.dtype(0), dims_or_nothing(c, 0)));
+  if (c.results() > 1) SERIN_CHECK(c.set(1, c.dtype(0), c.type(0).shape));
   const std::string reduction = c.node().text("reduction", "mean");
   if (reduction != "none" && reduction != "mean" && reduction != "sum")
     return c.fail("reduction is '{}', it must be none, mean or sum", reduction);
-  return c.set(0, c.dtype(0), reduction == "none" ? dims_or_nothing(c, 1) : Dims{});
+  return c.set(0, c.dtype(0), reduction == "none" ? c.type(1).shape : Dims{});
 }
 
 /// Rate, count, then n tensors X, n gradients and `states` lists of n states -> new X, new states.
@@ -132,7 +125,7 @@ Status infer_optimizer(Context& c, size_t states) {
     return c.fail("{} operands and {} results do not make lists of one length", c.operands(), c.results());
   for (size_t i = 0; i < c.results(); ++i) {
     const size_t source = 2 + (i < n ? i : i + n);  // the gradients have no results
-    SERIN_CHECK(c.set(i, c.dtype(source), dims_or_nothing(c, source)));
+    SERIN_CHECK(c.set(i, c.dtype(source), c.type(source).shape));
   }
   return {};
 }
@@ -152,7 +145,6 @@ constexpr OpRules kRows[] = {
     {Op::kMomentum, [](Context& c) { return infer_optimizer(c, 1); }, nullptr},
     {Op::kNegativeLogLikelihoodLoss, infer_loss, nullptr},
     {Op::kRMSNormalization, infer_layer_normalization, nullptr},
-    {Op::kReduceLogSum, infer_reduce, nullptr},
     {Op::kReduceLogSumExp, infer_reduce, nullptr},
     {Op::kSoftmaxCrossEntropyLoss, infer_loss, nullptr},
 };

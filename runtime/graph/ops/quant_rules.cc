@@ -9,24 +9,15 @@
 namespace serin::graph {
 namespace {
 
-std::optional<Dims> dims_of_operand(const Context& c, size_t i) { return c.dims(i) ? std::optional(*c.dims(i)) : std::nullopt; }
-
-Result<DType> dtype_attribute(const Context& c, std::string_view key) {
-  const std::string name = c.node().text(key, "");
-  const auto dtype = find_dtype(name);
-  if (!dtype) return c.fail("attribute '{}' is '{}', it must name a dtype such as f32", key, name);
-  return *dtype;
-}
-
-Status infer_cast_like(Context& c) { return c.set(0, c.dtype(1), dims_of_operand(c, 0)); }
+Status infer_cast_like(Context& c) { return c.set(0, c.dtype(1), c.type(0).shape); }
 
 Status infer_bit_cast(Context& c) {
-  SERIN_TRY(const DType to, dtype_attribute(c, "to"));
+  SERIN_TRY(const DType to, c.dtype_attribute("to"));
   const DType from = c.dtype(0);
   if (from == DType::kString || to == DType::kString) return c.fail("strings have no bits to look at");
   if (from != DType::kUndefined && kernels::dtype_bits(from) != kernels::dtype_bits(to))
     return c.fail("operand 0 is {}, it has not as many bits as {}", dtype_name(from), dtype_name(to));
-  return c.set(0, to, dims_of_operand(c, 0));
+  return c.set(0, to, c.type(0).shape);
 }
 
 /// The scale fits x: one number, one for each index of `axis`, or one for each block along it. The zero point has the scale's shape.
@@ -60,12 +51,12 @@ Status infer_quantize_linear(Context& c) {
   SERIN_CHECK(check_granularity(c));
   DType to = c.has(2) ? c.dtype(2) : DType::kUInt8;
   if (c.node().attributes.contains("output_dtype")) {
-    SERIN_TRY(const DType wanted, dtype_attribute(c, "output_dtype"));
+    SERIN_TRY(const DType wanted, c.dtype_attribute("output_dtype"));
     if (c.has(2) && to != DType::kUndefined && to != wanted)
       return c.fail("output_dtype is {}, the zero point is {}", dtype_name(wanted), dtype_name(to));
     to = wanted;
   }
-  return c.set(0, to, dims_of_operand(c, 0));
+  return c.set(0, to, c.type(0).shape);
 }
 
 Status infer_dequantize_linear(Context& c) {
@@ -73,13 +64,13 @@ Status infer_dequantize_linear(Context& c) {
   SERIN_CHECK(check_granularity(c));
   DType to = c.dtype(1);
   if (c.node().attributes.contains("output_dtype")) {
-    SERIN_TRY(to, dtype_attribute(c, "output_dtype"));
+    SERIN_TRY(to, c.dtype_attribute("output_dtype"));
   }
-  return c.set(0, to, dims_of_operand(c, 0));
+  return c.set(0, to, c.type(0).shape);
 }
 
 Status infer_dynamic_quantize_linear(Context& c) {
-  SERIN_CHECK(c.set(0, DType::kUInt8, dims_of_operand(c, 0)));
+  SERIN_CHECK(c.set(0, DType::kUInt8, c.type(0).shape));
   SERIN_CHECK(c.set(1, DType::kFloat32, Dims{}));
   return c.set(2, DType::kUInt8, Dims{});
 }
@@ -178,7 +169,7 @@ Status infer_quantized_max_pool(Context& c) {
   return c.set(0, c.dtype(0), std::move(result));
 }
 
-Status infer_quantized_lookup(Context& c) { return c.set(0, c.dtype(1), dims_of_operand(c, 0)); }
+Status infer_quantized_lookup(Context& c) { return c.set(0, c.dtype(1), c.type(0).shape); }
 
 constexpr OpRules kRules[] = {
     {Op::kBitCast, infer_bit_cast, nullptr},

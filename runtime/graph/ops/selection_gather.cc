@@ -5,8 +5,6 @@
 namespace serin::graph {
 namespace {
 
-std::optional<Dims> same_dims(const Context& c) { return c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt; }
-
 Status check_reduction(const Context& c) {
   const std::string reduction = c.node().text("reduction", "none");
   for (const std::string_view known : {"none", "add", "mul", "max", "min"}) {
@@ -46,7 +44,7 @@ Result<std::optional<size_t>> tuple_length(const Context& c, size_t rank) {
 Status infer_gather_elements(Context& c) {
   SERIN_CHECK(c.index_dtype(1));
   SERIN_CHECK(check_reach(c));
-  return c.set(0, c.dtype(0), c.dims(1) ? std::optional(*c.dims(1)) : std::nullopt);
+  return c.set(0, c.dtype(0), c.type(1).shape);
 }
 
 Status infer_gather_nd(Context& c) {
@@ -77,12 +75,9 @@ Status infer_scatter_elements(Context& c) {
   SERIN_CHECK(check_reach(c));
   const Dims* indices = c.dims(1);
   const Dims* updates = c.dims(2);
-  if (indices && updates) {
-    bool same = indices->size() == updates->size();
-    for (size_t i = 0; same && i < indices->size(); ++i) same = unify((*indices)[i], (*updates)[i]).has_value();
-    if (!same) return c.fail("updates have shape {}, indices {}", print(*updates), print(*indices));
-  }
-  return c.set(0, c.dtype(0), same_dims(c));
+  if (indices && updates && !agree(*indices, *updates))
+    return c.fail("updates have shape {}, indices {}", print(*updates), print(*indices));
+  return c.set(0, c.dtype(0), c.type(0).shape);
 }
 
 Status infer_scatter_nd(Context& c) {
@@ -92,16 +87,14 @@ Status infer_scatter_nd(Context& c) {
   const Dims* data = c.dims(0);
   const Dims* indices = c.dims(1);
   const Dims* updates = c.dims(2);
-  if (!data || !indices) return c.set(0, c.dtype(0), same_dims(c));
+  if (!data || !indices) return c.set(0, c.dtype(0), c.type(0).shape);
   SERIN_TRY(const auto length, tuple_length(c, data->size()));
   if (length && updates) {
     Dims wanted(indices->begin(), indices->end() - 1);
     wanted.insert(wanted.end(), data->begin() + static_cast<std::ptrdiff_t>(*length), data->end());
-    bool same = wanted.size() == updates->size();
-    for (size_t i = 0; same && i < wanted.size(); ++i) same = unify(wanted[i], (*updates)[i]).has_value();
-    if (!same) return c.fail("updates have shape {}, indices and data want {}", print(*updates), print(wanted));
+    if (!agree(wanted, *updates)) return c.fail("updates have shape {}, indices and data want {}", print(*updates), print(wanted));
   }
-  return c.set(0, c.dtype(0), same_dims(c));
+  return c.set(0, c.dtype(0), c.type(0).shape);
 }
 
 Status infer_tensor_scatter(Context& c) {
@@ -120,7 +113,7 @@ Status infer_tensor_scatter(Context& c) {
     const bool fits = !have || !want || (i == static_cast<size_t>(axis) ? *want <= *have : *want == *have);
     if (!fits) return c.fail("an update of shape {} does not fit the cache of shape {}", print(*update), print(*cache));
   }
-  return c.set(0, c.dtype(0), same_dims(c));
+  return c.set(0, c.dtype(0), c.type(0).shape);
 }
 
 }  // namespace serin::graph

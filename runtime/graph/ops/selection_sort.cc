@@ -6,8 +6,6 @@
 namespace serin::graph {
 namespace {
 
-std::optional<Dims> same_dims(const Context& c) { return c.dims(0) ? std::optional(*c.dims(0)) : std::nullopt; }
-
 /// The one integer of an operand; nothing where it is not known.
 Result<std::optional<Dim>> single(const Context& c, size_t operand) {
   if (const Dims* shape = c.dims(operand); shape && product(*shape).known() && !(product(*shape) == Dim(1)))
@@ -25,7 +23,7 @@ Result<std::optional<Dim>> single(const Context& c, size_t operand) {
 Status infer_top_k(Context& c) {
   SERIN_CHECK(c.index_dtype(1));
   SERIN_TRY(const auto k, single(c, 1));
-  std::optional<Dims> result = same_dims(c);
+  std::optional<Dims> result = c.type(0).shape;
   if (result) {
     SERIN_TRY(const int64_t axis, c.axis(c.node().integer("axis", -1), result->size()));
     Dim& dim = (*result)[static_cast<size_t>(axis)];
@@ -117,14 +115,14 @@ Status infer_reverse_sequence(Context& c) {
     if (lengths && (lengths->size() != 1 || !unify(lengths->front(), (*x)[static_cast<size_t>(batch)])))
       return c.fail("lengths have shape {} for input of shape {}", print(*lengths), print(*x));
   }
-  return c.set(0, c.dtype(0), same_dims(c));
+  return c.set(0, c.dtype(0), c.type(0).shape);
 }
 
 Status infer_trilu(Context& c) {
   SERIN_CHECK(c.index_dtype(1));
   if (const Dims* x = c.dims(0); x && x->size() < 2) return c.fail("input has shape {}, it needs two axes or more", print(*x));
   SERIN_TRY([[maybe_unused]] const auto k, single(c, 1));
-  return c.set(0, c.dtype(0), same_dims(c));
+  return c.set(0, c.dtype(0), c.type(0).shape);
 }
 
 }  // namespace serin::graph

@@ -107,7 +107,6 @@ using Table = std::array<OpRules, kOpCount>;
 
 Table joined() {
   Table table{};
-  for (size_t i = 0; i < kOpCount; ++i) table[i] = {static_cast<Op>(i), infer_unknown, nullptr};
   for (const std::span<const OpRules> family :
        {std::span<const OpRules>(kCoreRules), math_rules(), norm_rules(), selection_rules(), image_rules(), quant_rules(),
         recurrent_rules(), text_rules(), classifier_rules(), dynamic_rules()}) {
@@ -117,12 +116,6 @@ Table joined() {
 }
 
 }  // namespace
-
-/// Nothing can be said about the results.
-Status infer_unknown(Context& c) {
-  for (size_t i = 0; i < c.results(); ++i) SERIN_CHECK(c.set(i, DType::kUndefined, std::nullopt));
-  return {};
-}
 
 const OpRules& rules(Op op) {
   static const Table kTable = joined();

@@ -72,7 +72,7 @@ std::optional<Dim> most_parts(const Context& c) {
 Status infer_string_split(Context& c) {
   SERIN_CHECK(require_strings(c));
   const Dims* x = c.dims(0);
-  if (c.results() > 1) SERIN_CHECK(c.set(1, DType::kInt64, x ? std::optional(*x) : std::nullopt));
+  if (c.results() > 1) SERIN_CHECK(c.set(1, DType::kInt64, c.type(0).shape));
   if (!x) return c.set(0, DType::kString, std::nullopt);
   Dims parts = *x;
   const auto most = most_parts(c);

@@ -21,7 +21,6 @@ std::vector<Slot> slots(Op op) {
   switch (op) {
     case Op::kReduceL1:
     case Op::kReduceL2:
-    case Op::kReduceLogSum:
     case Op::kReduceLogSumExp:
     case Op::kReduceMax:
     case Op::kReduceMean:

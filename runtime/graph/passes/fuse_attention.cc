@@ -36,12 +36,6 @@ struct Found {
   ValueId result = kNone;
 };
 
-/// A constant that is one number, whatever its shape.
-std::optional<double> scalar_of(const Graph& graph, ValueId value) {
-  const ConstantPtr constant = graph.constant(value);
-  return constant && constant->elements() == 1 ? number_of(*constant) : std::nullopt;
-}
-
 const Dims* dims4(const Graph& graph, ValueId value) {
   const Dims* dims = dims_of_value(graph, value);
   return dims && dims->size() == 4 ? dims : nullptr;
@@ -51,12 +45,12 @@ const Dims* dims4(const Graph& graph, ValueId value) {
 std::pair<ValueId, double> unscaled(const Graph& graph, ValueId value) {
   const NodeId id = graph.producer(value);
   if (graph.is(id, Op::kDiv)) {
-    const auto divisor = scalar_of(graph, graph.input(id, 1));
+    const auto divisor = known_number(graph, graph.input(id, 1));
     if (divisor && *divisor != 0 && same_type(graph, value, graph.input(id, 0))) return {graph.input(id, 0), 1 / *divisor};
   }
   if (graph.is(id, Op::kMul)) {
     for (const size_t i : {0, 1}) {
-      const auto factor = scalar_of(graph, graph.input(id, i));
+      const auto factor = known_number(graph, graph.input(id, i));
       if (factor && same_type(graph, value, graph.input(id, 1 - i))) return {graph.input(id, 1 - i), *factor};
     }
   }
@@ -104,7 +98,7 @@ bool match_scores(const Graph& graph, Found& f) {
         value = graph.input(id, side);
       }
     } else if (graph.is(id, Op::kWhere)) {
-      const auto low = scalar_of(graph, graph.input(id, 2));
+      const auto low = known_number(graph, graph.input(id, 2));
       if (f.scale == 1 && low && *low <= kVeryLow && same_type(graph, graph.input(id, 1), value) &&
           covers_keys(graph, graph.input(id, 0), *scores)) {
         f.hidden.emplace_back(graph.input(id, 0), graph.input(id, 2));
@@ -192,7 +186,7 @@ bool match_values(const Graph& graph, Found& f) {
   ValueId p = graph.output(f.softmax);
   if (graph.reader_count(p) == 2 && !graph.is_output(p)) {
     for (const NodeId reader : graph.readers(p)) {
-      const bool guards = graph.is(reader, Op::kWhere) && graph.input(reader, 2) == p && scalar_of(graph, graph.input(reader, 1)) == 0.0;
+      const bool guards = graph.is(reader, Op::kWhere) && graph.input(reader, 2) == p && known_number(graph, graph.input(reader, 1)) == 0.0;
       const NodeId test = guards ? graph.producer(graph.input(reader, 0)) : kNone;
       if (!graph.is(test, Op::kIsNaN) || graph.input(test, 0) != p || graph.reader_count(graph.output(test)) != 1) continue;
       f.masked_to_zero = true;
@@ -239,8 +233,8 @@ bool agrees(const Graph& graph, const Found& f) {
 /// seen, where `mask` is Where(seen, 0, very low); kNone otherwise.
 ValueId seen_of(const Graph& graph, ValueId mask, bool minus_infinity_only) {
   const NodeId id = graph.producer(mask);
-  if (!graph.is(id, Op::kWhere) || scalar_of(graph, graph.input(id, 1)) != 0.0) return kNone;
-  const auto low = scalar_of(graph, graph.input(id, 2));
+  if (!graph.is(id, Op::kWhere) || known_number(graph, graph.input(id, 1)) != 0.0) return kNone;
+  const auto low = known_number(graph, graph.input(id, 2));
   return low && (minus_infinity_only ? std::isinf(*low) : true) && *low <= kVeryLow ? graph.input(id, 0) : kNone;
 }
 
@@ -250,7 +244,7 @@ ValueId joined_mask(Graph& graph, Patch& patch, const Found& f, const Dims& scor
     const ValueId seen = seen_of(graph, f.masks[0], true);
     return seen != kNone && covers_keys(graph, seen, scores) ? seen : f.masks[0];
   }
-  if (f.masks.empty() && f.hidden.size() == 1 && std::isinf(*scalar_of(graph, f.hidden[0].second))) return f.hidden[0].first;
+  if (f.masks.empty() && f.hidden.size() == 1 && std::isinf(*known_number(graph, f.hidden[0].second))) return f.hidden[0].first;
   ValueId sum = kNone;
   const auto add = [&](ValueId mask) { sum = sum == kNone ? mask : patch.add(Op::kAdd, {sum, mask}, {}); };
   for (const ValueId mask : f.masks) add(mask);

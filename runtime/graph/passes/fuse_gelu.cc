@@ -107,18 +107,17 @@ ValueId tanh_operand(const Graph& graph, ValueId value, std::vector<NodeId>& nod
   return kNone;
 }
 
-bool fuse_tanh(Graph& graph, NodeId tanh) {
-  std::vector<NodeId> nodes;
-  const ValueId x = tanh_operand(graph, graph.input(tanh, 0), nodes);
-  const NodeId plus = only_reader(graph, graph.output(tanh));
-  if (x == kNone || !graph.is(plus, Op::kAdd) || !is_number(graph, other_operand(graph, plus, graph.output(tanh)), 1)) return false;
+/// `function` is erf or tanh of what `nodes` make of x.
+bool fuse(Graph& graph, NodeId function, ValueId x, std::vector<NodeId> nodes, Attributes attributes) {
+  const NodeId plus = only_reader(graph, graph.output(function));
+  if (x == kNone || !graph.is(plus, Op::kAdd) || !is_number(graph, other_operand(graph, plus, graph.output(function)), 1)) return false;
   const Product product = collect_factors(graph, graph.output(plus), x);
   if (product.result == kNone || !same_type(graph, x, product.result)) return false;
-  nodes.insert(nodes.end(), {tanh, plus});
+  nodes.insert(nodes.end(), {function, plus});
   nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
   std::ranges::sort(nodes);
   Patch patch(graph, std::move(nodes));
-  patch.replace(product.result, patch.add(Op::kGelu, {x}, {{"approximate", std::string("tanh")}}));
+  patch.replace(product.result, patch.add(Op::kGelu, {x}, std::move(attributes)));
   return true;
 }
 
@@ -126,19 +125,14 @@ bool fuse_tanh(Graph& graph, NodeId tanh) {
 
 Result<bool> FuseGelu::run(Graph& graph) const {
   bool changed = false;
-  for (const NodeId tanh : graph.nodes(Op::kTanh)) changed |= fuse_tanh(graph, tanh);
+  for (const NodeId tanh : graph.nodes(Op::kTanh)) {
+    std::vector<NodeId> nodes;
+    const ValueId x = tanh_operand(graph, graph.input(tanh, 0), nodes);
+    changed |= fuse(graph, tanh, x, std::move(nodes), {{"approximate", std::string("tanh")}});
+  }
   for (const NodeId erf : graph.nodes(Op::kErf)) {
     const ValueId x = scaled_operand(graph, graph.input(erf, 0));
-    const NodeId plus = only_reader(graph, graph.output(erf));
-    if (x == kNone || !graph.is(plus, Op::kAdd) || !is_number(graph, other_operand(graph, plus, graph.output(erf)), 1)) continue;
-    const Product product = collect_factors(graph, graph.output(plus), x);
-    if (product.result == kNone || !same_type(graph, x, product.result)) continue;
-
-    std::vector<NodeId> nodes{graph.producer(graph.input(erf, 0)), erf, plus};
-    nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
-    Patch patch(graph, std::move(nodes));
-    patch.replace(product.result, patch.add(Op::kGelu, {x}, {}));
-    changed = true;
+    changed |= fuse(graph, erf, x, {graph.producer(graph.input(erf, 0))}, {});
   }
   if (changed) SERIN_CHECK(DeadCode().run(graph));
   return changed;

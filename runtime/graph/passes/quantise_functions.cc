@@ -103,8 +103,7 @@ std::optional<std::vector<uint8_t>> bytes_of_operand(const Graph& graph, NodeId 
 /// Operands i.. of a binary operator as a number: its value, scale and zero point; nothing where these are not known.
 std::optional<QuantisedValue> operand_of(const Graph& graph, NodeId binary, ValueId q, size_t scale) {
   const QuantisedValue found{kNone, q, graph.input(binary, scale), graph.input(binary, scale + 1)};
-  const ConstantPtr factor = graph.constant(found.scale), zero = graph.constant(found.zero);
-  const bool known = factor && factor->dtype == DType::kFloat32 && factor->elements() == 1 && zero && zero->elements() == 1;
+  const bool known = found.zero != kNone && has_one_scale(graph, found);
   return known && is_byte(graph.value(q).type.dtype) ? std::optional(found) : std::nullopt;
 }
 

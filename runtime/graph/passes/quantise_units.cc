@@ -59,10 +59,7 @@ bool drop_pair(Graph& graph, NodeId dequantise) {
   for (const NodeId reader : graph.readers(graph.output(dequantise))) {
     if (!graph.is(reader, Op::kQuantizeLinear) || graph.input(reader, 0) != graph.output(dequantise)) continue;
     const QuantisedValue y{reader, graph.output(reader), graph.input(reader, 1), graph.input(reader, 2)};
-    const ConstantPtr scale = graph.constant(y.scale), zero = graph.constant(y.zero);
-    if (!scale || scale->dtype != DType::kFloat32 || scale->elements() != 1 || (y.zero != kNone && (!zero || zero->elements() != 1)))
-      continue;
-    if (!same_parameters(graph, *x, y) || scale_of(graph, *x) <= 0 || graph.is_output(y.q)) continue;
+    if (!has_one_scale(graph, y) || !same_parameters(graph, *x, y) || scale_of(graph, *x) <= 0 || graph.is_output(y.q)) continue;
     graph.replace_uses(y.q, x->q);
     graph.remove(reader);
     changed = true;

@@ -28,6 +28,10 @@ bool clips_as_relu(const Graph& graph, const Node& clip, const QuantisedValue& t
 
 }  // namespace
 
+bool has_one_scale(const Graph& graph, const QuantisedValue& value) {
+  return is_scale(graph, value.scale) && is_one_number(graph, value.scale) && (value.zero == kNone || is_one_number(graph, value.zero));
+}
+
 bool is_symmetric(const Constant& q, const ConstantPtr& zero) {
   if (!zero) return q.dtype == DType::kInt8;
   const auto bytes = zero->span<uint8_t>();
@@ -39,9 +43,8 @@ std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value) {
   const NodeId id = graph.producer(value);
   if (!graph.is(id, Op::kDequantizeLinear) || !plain(graph.node(id))) return std::nullopt;
   const QuantisedValue found{id, graph.input(id, 0), graph.input(id, 1), graph.input(id, 2)};
-  const bool known =
-      is_scale(graph, found.scale) && is_one_number(graph, found.scale) && (found.zero == kNone || is_one_number(graph, found.zero));
-  if (!known || !is_byte(graph.value(found.q).type.dtype) || graph.value(value).type.dtype != DType::kFloat32) return std::nullopt;
+  if (!has_one_scale(graph, found) || !is_byte(graph.value(found.q).type.dtype) || graph.value(value).type.dtype != DType::kFloat32)
+    return std::nullopt;
   return found;
 }
 
@@ -62,9 +65,7 @@ std::optional<QuantisedValue> quantised_by(const Graph& graph, ValueId value) {
   const NodeId id = only_reader(graph, value);
   if (!graph.is(id, Op::kQuantizeLinear) || graph.input(id, 0) != value || !plain(graph.node(id))) return std::nullopt;
   const QuantisedValue found{id, graph.output(id), graph.input(id, 1), graph.input(id, 2)};
-  const bool known =
-      is_scale(graph, found.scale) && is_one_number(graph, found.scale) && (found.zero == kNone || is_one_number(graph, found.zero));
-  return known && is_byte(graph.value(found.q).type.dtype) ? std::optional(found) : std::nullopt;
+  return has_one_scale(graph, found) && is_byte(graph.value(found.q).type.dtype) ? std::optional(found) : std::nullopt;
 }
 
 std::optional<QuantisedResult> quantised_result(const Graph& graph, ValueId value) {

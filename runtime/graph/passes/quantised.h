@@ -20,6 +20,9 @@ struct QuantisedValue {
   ValueId q = kNone, scale = kNone, zero = kNone;  ///< scale and zero point are constants; the zero point may be absent
 };
 
+/// Both are known, and each is one number for the whole tensor.
+bool has_one_scale(const Graph& graph, const QuantisedValue& value);
+
 /// Bytes whose zero points are the middle of their range: i8 around 0, u8 around 128. No zero point: 0.
 bool is_symmetric(const Constant& q, const ConstantPtr& zero);
 
