@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/constant_data.h"
 #include "kernels/op.h"
 #include "kernels/tensor.h"
 
@@ -29,9 +30,8 @@ struct TensorDesc {
   DType dtype = DType::kUndefined;
   Shape shape;                     ///< exact, or the upper bound where `bounded`
   bool bounded = false;            ///< the shape of a run may be smaller: read it from the view, not from here
-  const void* constant = nullptr;  ///< the data, where it is known at load (a weight); valid during prepare() only, unless the kernel keeps
-                                   ///< `views_constants()`
-  uint64_t constant_id = 0;  ///< identity of that data within the model: the key under which packed forms of it are shared (0: not shared)
+  ConstantData constant;           ///< the elements, where they are known at load (a weight); to be had during prepare() only
+  uint64_t constant_id = 0;        ///< identity of that data within the model: the key under which packed forms of it are shared (0: not shared)
 };
 
 struct OpDesc {

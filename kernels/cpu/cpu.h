@@ -55,7 +55,7 @@ inline const float* floats(const PackedBuffer& buffer) { return buffer ? reinter
 template <class Pack>
 PackedBuffer packed_floats(PrepareContext& context, const TensorDesc& constant, const std::string& layout, int64_t count, Pack&& pack) {
   return context.weights->get(constant.constant_id, layout, static_cast<size_t>(count) * sizeof(float),
-                              [&](std::byte* data) { pack(static_cast<const float*>(constant.constant), reinterpret_cast<float*>(data)); });
+                              [&](std::byte* data) { pack(constant.constant.as<float>(), reinterpret_cast<float*>(data)); });
 }
 
 }  // namespace serin::kernels::cpu

@@ -53,7 +53,7 @@ class Bf16Kernel final : public Kernel {
     const auto bytes = static_cast<size_t>(panels_ * pairs_ * loops.panel_width) * 2 * sizeof(uint16_t);
     const std::string layout = "gemm_bf16_pairs" + std::to_string(loops.panel_width) + (op_.transpose_b ? "_transposed" : "");
     weights_ = context.weights->get(b.constant_id, layout, bytes, [&](std::byte* data) {
-      pack(static_cast<const float*>(b.constant), reinterpret_cast<uint16_t*>(data));
+      pack(b.constant.as<float>(), reinterpret_cast<uint16_t*>(data));
     });
   }
 

@@ -90,9 +90,7 @@ Prepared batch_norm_blocked(const Simd& simd, const OpDesc& desc, PrepareContext
   // A volume [n, c, depth, height, width] may end in the width of a block, too: its second axis is c, that of blocks is shorter (or c is 1).
   if (x[1] == c) return refuse(why, "a volume, not in channel blocks");
   if (c > x[1] * x[4]) return refuse(why, "more statistics than channels");
-  const auto at = [&](size_t input, int64_t channel) {
-    return static_cast<double>(static_cast<const float*>(desc.inputs[input].constant)[channel]);
-  };
+  const auto at = [&](size_t input, int64_t channel) { return static_cast<double>(desc.inputs[input].constant.as<float>()[channel]); };
   const double epsilon = static_cast<double>(std::get<BatchNorm>(desc.op).epsilon);
   std::vector<float> factor(static_cast<size_t>(x[1] * x[4]), 0.f), shift = factor;
   for (int64_t channel = 0; channel < c; ++channel) {

@@ -27,6 +27,15 @@ constexpr Row kRows[] = {
     {"QuantizedMaxPool", quant_max_pool},
 };
 
+void sum_columns(const WeightLayout& layout, const int8_t* source, int32_t* sums) {
+  for (int64_t j = 0; j < layout.n; ++j) {
+    int32_t sum = 0;
+    for (int64_t t = 0; t < layout.taps; ++t)
+      for (int64_t p = 0; p < layout.k; ++p) sum += source[t * layout.tap_step + p * layout.k_step + j * layout.n_step];
+    sums[j] = sum;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> quantised(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why) {
@@ -39,15 +48,15 @@ std::optional<float> known_scale(const OpDesc& desc, size_t i) {
   if (!has_operand(desc, i)) return std::nullopt;
   const TensorDesc& scale = desc.inputs[i];
   if (!scale.constant || scale.dtype != DType::kFloat32 || scale.shape.elements() != 1) return std::nullopt;
-  return *static_cast<const float*>(scale.constant);
+  return *scale.constant.as<float>();
 }
 
 std::optional<int32_t> known_zero(const OpDesc& desc, size_t i) {
   if (!has_operand(desc, i)) return 0;
   const TensorDesc& zero = desc.inputs[i];
   if (!zero.constant || !is_byte(zero.dtype) || zero.shape.elements() != 1) return std::nullopt;
-  if (zero.dtype == DType::kInt8) return *static_cast<const int8_t*>(zero.constant);
-  return *static_cast<const uint8_t*>(zero.constant);
+  if (zero.dtype == DType::kInt8) return *zero.constant.as<int8_t>();
+  return *zero.constant.as<uint8_t>();
 }
 
 bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
@@ -55,7 +64,7 @@ bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
   if (!has_operand(desc, zero)) return wanted == 0;
   const TensorDesc& points = desc.inputs[zero];
   if (!points.constant) return false;
-  const auto* bytes = static_cast<const uint8_t*>(points.constant);
+  const auto* bytes = points.constant.as<uint8_t>();
   return std::all_of(bytes, bytes + points.shape.elements(), [wanted](uint8_t byte) { return byte == wanted; });
 }
 
@@ -81,31 +90,26 @@ PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const T
   const int64_t column_bytes = layout.taps * packed.steps * 4;
   packed.panel_bytes = quant.panel_width * column_bytes;
 
-  // Unsigned weights become signed by taking 128 off each; so does their zero point.
-  const auto elements = static_cast<size_t>(weight.shape.elements());
-  std::vector<int8_t> moved;
-  const auto* source = static_cast<const int8_t*>(weight.constant);
-  if (weight.dtype == DType::kUInt8) {
-    moved.assign(source, source + elements);
-    for (int8_t& each : moved) each = static_cast<int8_t>(each ^ 0x80);
-    source = moved.data();
-  }
-  packed.column_sums.assign(static_cast<size_t>(layout.n), 0);
-  for (int64_t j = 0; j < layout.n; ++j) {
-    int32_t sum = 0;
-    for (int64_t t = 0; t < layout.taps; ++t)
-      for (int64_t p = 0; p < layout.k; ++p) sum += source[t * layout.tap_step + p * layout.k_step + j * layout.n_step];
-    packed.column_sums[static_cast<size_t>(j)] = sum;
-  }
   const std::string key = "quant" + std::to_string(quant.group) + "x" + std::to_string(quant.panel_width) + ":" +
                           std::to_string(layout.taps) + "," + std::to_string(layout.k_step) + "," + std::to_string(layout.n_step) + "," +
                           std::to_string(layout.tap_step);
-  packed.buffer = context.weights->get(weight.constant_id, key, static_cast<size_t>(lanes * column_bytes), [&](std::byte* data) {
+  const auto panels = static_cast<size_t>(lanes * column_bytes), sums = static_cast<size_t>(layout.n) * sizeof(int32_t);
+  packed.buffer = context.weights->get(weight.constant_id, key, panels + sums, [&](std::byte* data) {
+    // Unsigned weights become signed by taking 128 off each; so does their zero point.
+    std::vector<int8_t> moved;
+    const auto* source = weight.constant.as<int8_t>();
+    if (weight.dtype == DType::kUInt8) {
+      moved.assign(source, source + weight.shape.elements());
+      for (int8_t& each : moved) each = static_cast<int8_t>(each ^ 0x80);
+      source = moved.data();
+    }
     for (int64_t j = 0; j < layout.n; j += quant.panel_width) {
       quant.pack_panel(source + j * layout.n_step, layout.k_step, layout.n_step, layout.tap_step, layout.taps, layout.k,
                        std::min(quant.panel_width, layout.n - j), data + j / quant.panel_width * packed.panel_bytes);
     }
+    sum_columns(layout, source, reinterpret_cast<int32_t*>(data + panels));
   });
+  packed.column_sums = {reinterpret_cast<const int32_t*>(packed.buffer->data + panels), static_cast<size_t>(layout.n)};
   return packed;
 }
 

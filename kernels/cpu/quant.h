@@ -47,17 +47,18 @@ std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DTy
 bool scales_fit(std::span<const float> scales, int64_t products);
 inline bool has_relu(const OpDesc& desc, std::string_view key) { return attributes_of(desc).text(key, "") == "Relu"; }
 
-/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, and what the zero points make of the sums.
+/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, then the sums of the columns, for what the zero points make of them.
 struct PackedWeight {
   std::shared_ptr<const PackedWeights::Buffer> buffer;
   int64_t n = 0, taps = 0, steps = 0;
   int64_t panel_bytes = 0;  ///< of a whole panel
-  std::vector<int32_t> column_sums;
+  std::span<const int32_t> column_sums;
 
   const void* panel(int64_t column, int64_t panel_width) const { return buffer->data + column / panel_width * panel_bytes; }
   /// Of the panel that begins at `column`.
   int64_t bytes(int64_t column, int64_t panel_width) const {
-    return std::min(panel_bytes, static_cast<int64_t>(buffer->bytes) - column / panel_width * panel_bytes);
+    const auto panels = static_cast<int64_t>(buffer->bytes - column_sums.size_bytes());
+    return std::min(panel_bytes, panels - column / panel_width * panel_bytes);
   }
 };
 /// Where element (tap, k, column) of a weight lies.

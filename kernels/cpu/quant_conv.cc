@@ -95,13 +95,13 @@ std::optional<Finish> finish_of(const OpDesc& desc, int64_t m, std::string& why)
   if (w_scale.shape.elements() != 1 && w_scale.shape.elements() != m) return no("the weight's scale does not fit it");
   Finish finish;
   finish.to = *to;
-  const auto* scales = static_cast<const float*>(w_scale.constant);
+  const auto* scales = w_scale.constant.as<float>();
   for (int64_t j = 0; j < m; ++j) finish.scale.push_back(*x_scale * scales[w_scale.shape.elements() == 1 ? 0 : j] / *y_scale);
   finish.bias.assign(static_cast<size_t>(m), 0);
   if (has_operand(desc, 8)) {
     const TensorDesc& bias = desc.inputs[8];
     if (!bias.constant || bias.dtype != DType::kInt32 || bias.shape.elements() != m) return no("the bias is not known at load");
-    std::memcpy(finish.bias.data(), bias.constant, static_cast<size_t>(m) * sizeof(int32_t));
+    std::memcpy(finish.bias.data(), bias.constant.as<int32_t>(), static_cast<size_t>(m) * sizeof(int32_t));
   }
   if (!sums) return finish;
 
@@ -147,17 +147,13 @@ class QuantConvKernel final : public Kernel {
     TensorDesc group = weight;
     group.shape[0] = filters;
     for (int64_t i = 0; i < g_.group; ++i) {
-      group.constant = static_cast<const std::byte*>(weight.constant) + i * filters * c * cells;
-      if (g_.group > 1) group.constant_id = 0;
-      // A weight is [m, c, kh, kw]. As rows of the window, (kw, c) is one index: moved into that order first.
+      if (g_.group > 1) {
+        group.constant = weight.constant.as<std::byte>() + i * filters * c * cells;
+        group.constant_id = 0;
+      }
       if (copies_) {
-        std::vector<int8_t> rows(static_cast<size_t>(filters * c * cells));
-        const auto* source = static_cast<const int8_t*>(group.constant);
-        for (int64_t j = 0; j < filters; ++j)
-          for (int64_t p = 0; p < c; ++p)
-            for (int64_t k = 0; k < cells; ++k) rows[static_cast<size_t>((j * cells + k) * c + p)] = source[(j * c + p) * cells + k];
         TensorDesc moved = group;
-        moved.constant = rows.data();
+        moved.constant = ConstantData([&] { return window_rows(group.constant.as<int8_t>(), filters, c, cells); });
         weights_.push_back(pack_weight(quant_, {g_.kh, g_.kw * c, filters, g_.kw * c, 1, c * cells}, moved, context));
       } else {
         weights_.push_back(pack_weight(quant_, {cells, c, filters, 1, cells, c * cells}, group, context));
@@ -198,8 +194,17 @@ class QuantConvKernel final : public Kernel {
  private:
   static constexpr size_t kSlack = 64;  // a piece may be read up to a group past its end
 
+  /// A weight is [m, c, kh, kw]. As rows of the window, (kw, c) is one index: moved into that order.
+  static ConstantData::Held window_rows(const int8_t* weight, int64_t filters, int64_t c, int64_t cells) {
+    auto rows = std::make_shared<std::vector<int8_t>>(static_cast<size_t>(filters * c * cells));
+    for (int64_t j = 0; j < filters; ++j)
+      for (int64_t p = 0; p < c; ++p)
+        for (int64_t k = 0; k < cells; ++k) (*rows)[static_cast<size_t>((j * cells + k) * c + p)] = weight[(j * c + p) * cells + k];
+    return {rows, reinterpret_cast<const std::byte*>(rows->data())};
+  }
+
   void pack_depthwise(const TensorDesc& weight) {
-    const auto* source = static_cast<const int8_t*>(weight.constant);
+    const auto* source = weight.constant.as<int8_t>();
     const int64_t cells = g_.kh * g_.kw;
     taps_.resize(static_cast<size_t>(cells * g_.c));
     for (int64_t c = 0; c < g_.c; ++c) {

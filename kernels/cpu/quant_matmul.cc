@@ -37,7 +37,7 @@ bool is_weight(const OpDesc& desc, size_t b, size_t scale, size_t zero, std::str
 }
 
 std::vector<float> scales_of(const TensorDesc& scale, int64_t n) {
-  const auto* values = static_cast<const float*>(scale.constant);
+  const auto* values = scale.constant.as<float>();
   std::vector<float> scales(static_cast<size_t>(n));
   for (int64_t j = 0; j < n; ++j) scales[static_cast<size_t>(j)] = values[scale.shape.elements() == 1 ? 0 : j];
   return scales;
@@ -55,7 +55,7 @@ class QuantProduct {
   int64_t n() const { return n_; }
   /// Bytes between rows of a where they are in scratch: whole groups.
   int64_t padded_k() const { return weight_.steps * quant_.group; }
-  const std::vector<int32_t>& column_sums() const { return weight_.column_sums; }
+  std::span<const int32_t> column_sums() const { return weight_.column_sums; }
 
   /// Calls finish(gemm, column) for each block of rows and panel of columns; gemm.y is to be set.
   template <class F>
@@ -110,7 +110,7 @@ class QuantMatMulKernel final : public Kernel {
       to_ = *known_target(desc, 8, desc.outputs[0].dtype, relu);
       for (float& each : scale_) each /= *known_scale(desc, 7);
     }
-    const auto* bias = has_operand(desc, 6) ? static_cast<const int32_t*>(desc.inputs[6].constant) : nullptr;
+    const auto* bias = has_operand(desc, 6) ? desc.inputs[6].constant.as<int32_t>() : nullptr;
     for (int64_t j = 0; j < product_.n(); ++j)
       bias_.push_back((bias ? bias[j] : 0) - zero * product_.column_sums()[static_cast<size_t>(j)]);
     rows_bound_ = desc.inputs[0].shape.elements() / product_.k();
@@ -161,7 +161,7 @@ class DynamicQuantMatMulKernel final : public Kernel {
       : quant_(quant), product_(quant, desc, 1, context), b_scale_(scales_of(desc.inputs[2], product_.n())) {
     low_ = has_relu(desc, "activation") ? 0.f : -std::numeric_limits<float>::infinity();
     if (has_operand(desc, 4)) {
-      const auto* bias = static_cast<const float*>(desc.inputs[4].constant);
+      const auto* bias = desc.inputs[4].constant.as<float>();
       bias_.assign(bias, bias + product_.n());
     }
     rows_bound_ = desc.inputs[0].shape.elements() / product_.k();

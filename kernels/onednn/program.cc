@@ -140,7 +140,7 @@ Place Program::in_layout(size_t input, const memory::desc& plain, const memory::
   }
   const std::string key = layout_key(wanted);
   auto packed = context_.weights->get(key.empty() ? 0 : operand.constant_id, key, wanted.get_size(), [&](std::byte* data) {
-    memory from(plain, parts_.engine, const_cast<void*>(operand.constant));
+    memory from(plain, parts_.engine, const_cast<void*>(operand.constant.as<void>()));
     memory to(wanted, parts_.engine, data);
     dnnl::stream stream(parts_.engine);
     dnnl::reorder(from, to).execute(stream, from, to);

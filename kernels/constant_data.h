@@ -1,0 +1,41 @@
+// constant_data.h: the elements of an operand that is known when a kernel is prepared: a weight.
+//
+//   if (!b.constant) return refuse(why, "b is computed");                             // asks only whether it is known
+//   weights->get(b.constant_id, "layout", bytes, [&](std::byte* to) { pack(b.constant.as<float>(), to); });   // reads it, if nobody packed it
+//
+// Weights are not kept in memory plain once every kernel has packed them. as() fetches them from wherever they are, which may be a file, and they
+// stay for as long as this object or a copy of it lives: during prepare(). It throws what fetching throws (no memory, a file that is gone);
+// the engine deals with that, kernels let it through.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace serin::kernels {
+
+/// One thread at a time.
+class ConstantData {
+ public:
+  using Held = std::shared_ptr<const std::byte>;
+
+  /// Not known.
+  ConstantData() = default;
+  /// Memory that somebody else keeps; null: not known.
+  ConstantData(const void* data) : held_(std::shared_ptr<const void>(), static_cast<const std::byte*>(data)) {}
+  explicit ConstantData(std::function<Held()> fetch) : fetch_(std::move(fetch)) {}
+
+  explicit operator bool() const { return held_ || fetch_; }
+  template <class T>
+  const T* as() const {
+    if (!held_ && fetch_) held_ = fetch_();
+    return reinterpret_cast<const T*>(held_.get());
+  }
+
+ private:
+  std::function<Held()> fetch_;
+  mutable Held held_;
+};
+
+}  // namespace serin::kernels
