@@ -148,6 +148,70 @@ TEST(Batchable, ParametersOfElementsThatTellItemsApart) {
   EXPECT_EQ(one("y, i = TopK(x, i64{2}, axis=0)"), "node 'y' (TopK) works along the batch axis");
 }
 
+TEST(Batchable, AttentionAsOneOperator) {
+  const std::string head = "q: f32[n,2,s,8]\nk: f32[n,2,t,8]\nv: f32[n,2,t,8]\n";
+  const auto one = [&](std::string_view rest) { return why_not(head + std::string(rest) + "\nreturn y"); };
+  EXPECT_EQ(one("y = Attention(q, k, v)"), "");
+  EXPECT_EQ(one("m: bool[n,1,s,t]\ny = Attention(q, k, v, m)"), "");
+  EXPECT_EQ(why_not("q: f32[n,2,6,8]\ny = Attention(q, q, q, mask[6,6])\nreturn y"), "");
+  EXPECT_EQ(why_not("q: f32[n,2,6,8]\nc: f32[n,2,4,8]\ny, k2, v2 = Attention(q, q, q, _, c, c)\nreturn y, k2"), "");
+  EXPECT_EQ(why_not("q: f32[n,2,6,8]\nt = Transpose(q, perm=[2,1,0,3])\ny = Attention(t, t, t)\nreturn y"),
+            "node 'y' (Attention) operand 0 has the batch elsewhere");
+  EXPECT_EQ(why_not("q: f32[n,2,6,8]\ny = Attention(q, k[1,2,6,8], k[1,2,6,8])\nreturn y"),
+            "node 'y' (Attention) operand 1 has the batch elsewhere");
+}
+
+TEST(Batchable, EinsumWithOneLabelForTheBatch) {
+  const auto one = [](const std::string& equation, const std::string& operands, const std::string& inputs) {
+    return why_not(inputs + "y = Einsum(" + operands + ", equation=\"" + equation + "\")\nreturn y");
+  };
+  const std::string x = "x: f32[n,4,8]\n", z = "z: f32[n,5,8]\n";
+  EXPECT_EQ(one("bij,bkj->bik", "x, z", x + z), "");
+  EXPECT_EQ(one("bij,jk->bik", "x, w[8,3]", x), "");
+  EXPECT_EQ(one("...ij,jk", "x, w[8,3]", x), "");
+  EXPECT_EQ(one("bij->ij", "x", x), "node 'y' (Einsum) sums over the batch axis");
+  EXPECT_EQ(one("bij,kij->bk", "x, x", x), "node 'y' (Einsum) brings different axes of the batch together");
+  EXPECT_EQ(one("bij,bj->bi", "x, w[1,8]", x), "node 'y' (Einsum) operand 1 has the batch elsewhere");
+}
+
+TEST(Batchable, ImagesSampledAtPlacesOfTheirOwn) {
+  EXPECT_EQ(why_not("x: f32[n,3,8,8]\ng: f32[n,4,4,2]\ny = GridSample(x, g)\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,3,8,8]\ny = GridSample(x, g[1,4,4,2])\nreturn y"), "node 'y' (GridSample) operand 1 has the batch elsewhere");
+}
+
+TEST(Batchable, QuantisedOperators) {
+  const std::string x = "x: f32[n,3,8,8]\nq = QuantizeLinear(x, s:f32[]{0.5}, z:u8[]{3})\n";
+  const std::string back = "y = DequantizeLinear(r, s2:f32[]{0.5}, z2:u8[]{3})\nreturn y";
+  const std::string conv =
+      "r = QLinearConv(q, a:f32[]{0.5}, b:u8[]{3}, w:i8[3,3,1,1]{1,2,3,4,5,6,7,8,9}, c:f32[]{0.5}, d:i8[]{0}, e:f32[]{0.5}, f:u8[]{3}";
+  EXPECT_EQ(why_not(x + conv + ")\n" + back), "");
+  EXPECT_EQ(why_not(x + conv + ", _, q, g:f32[]{0.5}, h:u8[]{3}, i:f32[]{0.5}, j:u8[]{3})\n" + back), "");
+  EXPECT_EQ(
+      why_not(x +
+              "r = QuantizedBinary(q, a:f32[]{0.5}, b:u8[]{3}, q, c:f32[]{0.5}, d:u8[]{3}, e:f32[]{0.5}, f:u8[]{3}, function=\"Add\")\n" +
+              back),
+      "");
+  const std::string rows = "x: f32[n,2]\nq = QuantizeLinear(x, s:f32[]{0.5}, z:u8[]{3})\n";
+  const std::string weight = ", a:f32[]{0.5}, b:u8[]{3}, w:i8[2,2]{1,2,3,4}, c:f32[]{0.5}, d:i8[]{0}, ";
+  EXPECT_EQ(why_not(rows + "y = QuantizedMatMul(q" + weight + "_)\nreturn y"), "");
+  EXPECT_EQ(why_not(rows + "r = QLinearMatMul(q" + weight + "e:f32[]{0.5}, f:u8[]{3})\n" + back), "");
+  EXPECT_EQ(why_not(rows +
+                    "t = Transpose(q)\nr = QLinearMatMul(w2:u8[2,2]{1,2,3,4}, a:f32[]{0.5}, b:u8[]{3}, t, c:f32[]{0.5}, d:u8[]{0}, "
+                    "e:f32[]{0.5}, f:u8[]{3})\n" +
+                    back),
+            "node 'r' (QLinearMatMul) multiplies by a matrix with the batch in its rows or columns");
+  EXPECT_EQ(why_not("x: f32[n,2]\ny = DynamicQuantizeMatMul(x, w:i8[2,2]{1,2,3,4}, s:f32[]{0.5})\nreturn y"),
+            "node 'y' (DynamicQuantizeMatMul) quantises the whole batch with one scale");
+}
+
+TEST(Batchable, PlacesLookedUpWithinAnItem) {
+  const std::string head = "x: f32[n,4,6]\ni: i64[n,4,2]\n";
+  EXPECT_EQ(why_not(head + "y = GatherElements(x, i, axis=2)\nreturn y"), "");
+  EXPECT_EQ(why_not(head + "y = GatherElements(x, i, axis=0)\nreturn y"), "node 'y' (GatherElements) picks items of the batch");
+  EXPECT_EQ(why_not("x: f32[n,4,6]\ny = Trilu(x)\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,6]\ny = Trilu(x)\nreturn y"), "node 'y' (Trilu) works along the batch axis");
+}
+
 TEST(Batchable, RefusesWhatMixesItems) {
   const auto one = [](std::string_view statement) { return why_not("x: f32[n,4]\n" + std::string(statement) + "\nreturn y"); };
   EXPECT_EQ(one("y = ReduceMean(x, axes=[0])"), "node 'y' (ReduceMean) reduces the batch axis");

@@ -1,0 +1,37 @@
+// batchable.h: what prove_batchable tracks of a value, and the rule of a node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/graph/ops/infer.h"
+
+namespace serin::graph {
+
+/// See batchable.cc.
+struct BatchState {
+  enum class Kind { kSame, kSize, kRows } kind = Kind::kSame;
+  int64_t axis = 0;
+  Dim block = 1;
+
+  static BatchState rows(int64_t axis, Dim block) { return {Kind::kRows, axis, std::move(block)}; }
+  bool is_same() const { return kind == Kind::kSame; }
+  bool is_rows() const { return kind == Kind::kRows; }
+  bool is_size() const { return kind == Kind::kSize; }
+};
+
+struct BatchFacts {
+  const Graph& graph;
+  const std::vector<BatchState>& states;  ///< by value
+  const ShapeValues& values;
+  const std::string& symbol;
+};
+
+/// The state of a result of a node whose operands are not all the same. Errors hold the reason only: "reduces the batch axis".
+Result<BatchState> batch_rule(const BatchFacts& facts, const Node& node, size_t result);
+
+/// Whether the batch occurs in sizes.
+bool mentions(const Dims& dims, const std::string& symbol);
+bool mentions(const Dim& dim, const std::string& symbol);
+
+}  // namespace serin::graph
