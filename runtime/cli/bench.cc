@@ -16,8 +16,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
-#include "runtime/cli/made_up_tensors.h"
-#include "runtime/cli/precision.h"
+#include "runtime/samples/made_up_tensors.h"
 
 namespace serin::cli {
 
@@ -42,14 +41,14 @@ struct Timing {
 using Run = std::function<Status()>;
 
 Run run_of(engine::Executor& executor) {
-  auto inputs = std::make_shared<Tensors>(executor.inputs()), outputs = std::make_shared<Tensors>(executor.outputs());
+  auto inputs = std::make_shared<samples::Tensors>(executor.inputs()), outputs = std::make_shared<samples::Tensors>(executor.outputs());
   inputs->randomise();
   return [&executor, inputs, outputs] { return executor.run(inputs->views(), outputs->views()); };
 }
 
 /// For a model without a plan: inputs of the sizes given.
 Result<Run> run_of(engine::Model& model, const graph::Bindings& bindings) {
-  SERIN_TRY(const std::vector<engine::Value> values, made_up_values(model, bindings));
+  SERIN_TRY(const std::vector<engine::Value> values, samples::made_up_values(model, bindings));
   return Run([&model, values]() -> Status {
     SERIN_CHECK(model.run(values));
     return {};

@@ -12,10 +12,9 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/compare.h"
-#include "runtime/cli/data_sets.h"
 #include "runtime/cli/engine_flags.h"
-#include "runtime/cli/precision.h"
 #include "runtime/engine/value.h"
+#include "runtime/samples/data_sets.h"
 
 namespace serin::cli {
 namespace {
@@ -36,10 +35,10 @@ struct Data {
   std::vector<engine::Value> inputs, outputs;
 };
 
-Result<Data> read_data(const DataSet& set, const engine::Model& model) {
+Result<Data> read_data(const samples::DataSet& set, const engine::Model& model) {
   Data data;
-  SERIN_TRY(data.inputs, read_values(set, "input", model.inputs()));
-  SERIN_TRY(data.outputs, read_values(set, "output", model.outputs()));
+  SERIN_TRY(data.inputs, samples::read_values(set, "input", model.inputs()));
+  SERIN_TRY(data.outputs, samples::read_values(set, "output", model.outputs()));
   if (data.inputs.size() != model.inputs().size())
     return Error{Code::kInvalidArgument, fmt::format("there are {} inputs, the model has {}", data.inputs.size(), model.inputs().size())};
   return data;
@@ -122,18 +121,20 @@ boost::json::object json_of(const OutputReport& report) {
 int run_check(const CheckOptions& options) {
   if (!(options.rtol >= 0) || !(options.atol >= 0)) return fail({Code::kInvalidArgument, "--rtol and --atol must not be negative"}, kUsage);
   const Tolerance tolerance{options.rtol, options.atol, options.absolute_atol};
-  const auto flags = with_decided_precision(options.engine, options.model, 1);
+  EngineFlags given = options.engine;
+  if (given.samples.empty()) given.samples = options.folder;  // what is compared on may be decided on
+  const auto flags = with_decided_precision(given, options.model, 1);
   if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   const auto engine = make_engine(*flags);
   if (!engine) return fail(engine.error(), kUsage);
-  const auto sets = find_data_sets(options.folder);
+  const auto sets = samples::find_data_sets(options.folder);
   if (!sets) return fail(sets.error(), kUsage);
   const auto model = engine::Model::load(options.model, *engine->backend, engine->options);
   if (!model) return fail(model.error(), kCannotRun);
 
   size_t agree = 0;
   boost::json::array json;
-  for (const DataSet& set : *sets) {
+  for (const samples::DataSet& set : *sets) {
     const auto data = read_data(set, **model);
     if (!data) return fail(data.error().in(set.folder), kUsage);
     const auto reports = run_data(**model, *data, tolerance);

@@ -16,6 +16,7 @@ struct EngineFlags {
   int threads = 1;
   std::string isa;  ///< empty: the best there is
   std::string precision = "fp32";
+  std::string samples;  ///< a folder of inputs that `--precision auto` decides on; empty: made-up ones
   std::vector<std::string> disabled_passes;
   std::map<std::string, int64_t> dims;  ///< --dim seq=128
 };
@@ -58,6 +59,7 @@ struct ServeOptions {
   double poll_seconds = 0.5;
   double drain_seconds = 5;
   std::string ready_file, log_format = "text", log_level = "info", isa;
+  std::string precision = "fp32";  ///< of models whose serin.yaml does not say
 };
 int run_serve(const ServeOptions& options);
 

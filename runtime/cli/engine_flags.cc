@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/engine/optimize.h"
+#include "runtime/samples/precision.h"
 
 namespace serin::cli {
 
@@ -54,6 +55,32 @@ Result<Engine> make_engine(const EngineFlags& flags) {
   engine.options.threads = flags.threads;
   engine.options.disabled_passes.insert(flags.disabled_passes.begin(), flags.disabled_passes.end());
   return engine;
+}
+
+namespace {
+
+Result<samples::PrecisionDecision> decide(EngineFlags flags, const std::string& path, int64_t batch) {
+  flags.precision = "bf16";
+  const auto fast = make_engine(flags);
+  flags.precision = "fp32";
+  SERIN_TRY(const Engine exact, make_engine(flags));
+  if (!fast) return samples::PrecisionDecision{false, "fp32: " + fast.error().message};
+  SERIN_TRY(const auto exact_model, engine::Model::load(path, *exact.backend, exact.options));
+  SERIN_TRY(const auto fast_model, engine::Model::load(path, *fast->backend, fast->options));
+  const graph::Bindings sizes(flags.dims.begin(), flags.dims.end());
+  SERIN_TRY(const samples::Samples inputs, flags.samples.empty() ? samples::made_up_samples(*exact_model, sizes, batch)
+                                                                 : samples::stored_samples(flags.samples, *exact_model));
+  return samples::decide_precision(*exact_model, *fast_model, inputs);
+}
+
+}  // namespace
+
+Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string& model, int64_t batch) {
+  if (flags.precision != "auto") return flags;
+  SERIN_TRY(const samples::PrecisionDecision decision, decide(flags, model, batch));
+  fmt::print(stderr, "precision: {}\n", decision.why);
+  flags.precision = decision.bf16 ? "bf16" : "fp32";
+  return flags;
 }
 
 Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlags& flags, int64_t batch) {

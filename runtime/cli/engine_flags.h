@@ -20,6 +20,9 @@ struct Engine {
 /// kInvalidArgument for an unknown instruction set, precision or pass, saying what is allowed.
 Result<Engine> make_engine(const EngineFlags& flags);
 
+/// `flags` with "auto" replaced by what was decided (runtime/samples/precision.h), which is said on standard error.
+Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string& model, int64_t batch);
+
 /// Sizes for the model's symbols: --dim, and --batch for the symbol that is the batch. kInvalidArgument naming a symbol that has no size, or
 /// saying why the model does not take batches.
 Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlags& flags, int64_t batch);

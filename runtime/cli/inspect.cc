@@ -8,7 +8,6 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
-#include "runtime/cli/precision.h"
 #include "runtime/engine/describe.h"
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/left_over.h"

@@ -51,6 +51,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
   command->add_option("--isa", options->isa, "scalar, avx2 or avx512; default: the best there is");
+  command->add_option("--precision", options->precision, "auto, fp32 or bf16, for models whose serin.yaml does not say")
+      ->capture_default_str();
   command->callback([options, &exit_code] { exit_code = run_serve(*options); });
 }
 
@@ -60,6 +62,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
   command.add_option("--precision", flags.precision, "auto, fp32 or bf16: how products with weights are computed")->capture_default_str();
+  command.add_option("--samples", flags.samples,
+                     "folder with inputs, as `check` takes it, that --precision auto decides on; default: made-up ones");
 }
 
 void add_sizes(CLI::App& command, EngineFlags& flags) {

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "runtime/base/file.h"
-#include "runtime/cli/npy.h"
+#include "runtime/samples/npy.h"
 
 namespace serin::cli {
 namespace {
@@ -74,7 +74,7 @@ Result<std::map<std::string, graph::ConstantPtr>> read_npz(std::string_view byte
     }
     const auto stored = stored_bytes(bytes, member);
     if (!stored) return corrupt(fmt::format("member '{}' lies outside the file", member.name));
-    auto array = read_npy(*stored);
+    auto array = samples::read_npy(*stored);
     if (!array) return array.error().in(fmt::format("member '{}'", member.name));
     arrays[member.name.substr(0, member.name.size() - 4)] = std::move(*array);
   }

@@ -35,6 +35,13 @@ Result<kernels::CpuOptions> cpu_options(const std::string& isa) {
   return Error{Code::kInvalidArgument, fmt::format("--isa {}: must be scalar, avx2 or avx512", isa)};
 }
 
+/// Null where the machine, or the instruction set that was asked for, does not multiply bf16.
+std::unique_ptr<kernels::Backend> make_bf16_backend(kernels::CpuOptions options) {
+  if (!kernels::multiplies_bf16() || options.isa != kernels::Isa::kAvx512) return nullptr;
+  options.bf16 = true;
+  return kernels::make_cpu_backend(options);
+}
+
 void metrics_page(const metrics::Registry& registry, const net::Request& request, net::Responder responder) {
   if (request.path != "/metrics") return responder.send(net::json_error(404, "Not Found; try /metrics"));
   net::Response response;
@@ -52,7 +59,12 @@ int run_serve(const ServeOptions& options) {
   block_end_signals();
 
   std::string note;
+  const auto precision = serving::parse_precision(options.precision);
+  if (!precision) return usage({Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32 or bf16", options.precision)});
   const auto backend = kernels::make_cpu_backend(*cpu, &note);
+  const auto bf16_backend = make_bf16_backend(*cpu);
+  if (*precision == serving::Precision::kBf16 && !bf16_backend)
+    return usage({Code::kInvalidArgument, "--precision bf16: this machine, or the instruction set, does not multiply bf16"});
   const int cores = options.threads > 0 ? options.threads : serving::granted_cores();
   log::info("serin {}: {}; {} compute threads", SERIN_VERSION, note, cores);
 
@@ -60,7 +72,9 @@ int run_serve(const ServeOptions& options) {
   metrics::Registry registry;
   net::Loops loops(static_cast<size_t>(options.io_threads));
   serving::Host host{.backend = *backend,
+                     .bf16_backend = bf16_backend.get(),
                      .metrics = registry,
+                     .defaults = {.precision = *precision},
                      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
                      .pool = serving::ComputePool(cores)};
   auto repository =

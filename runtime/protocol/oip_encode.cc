@@ -148,7 +148,7 @@ std::string encode_infer_request(std::span<const NamedTensor> inputs) {
 }
 
 std::string encode_model_metadata(std::string_view model, std::span<const std::string> versions, std::string_view platform,
-                                  std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+                                  std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, const Parameters& parameters) {
   const auto append_spec = [](std::string& out, const TensorSpec& spec) {
     append_string(out += R"({"name":)", spec.name);
     append_string(out += R"(,"datatype":)", oip_datatype(spec.dtype));
@@ -161,7 +161,11 @@ std::string encode_model_metadata(std::string_view model, std::span<const std::s
   append_string(out += R"(,"platform":)", platform);
   append_list(out += R"(,"inputs":)", inputs, append_spec);
   append_list(out += R"(,"outputs":)", outputs, append_spec);
-  out += '}';
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    append_string(out += i == 0 ? R"(,"parameters":{)" : ",", parameters[i].first);
+    append_string(out += ':', parameters[i].second);
+  }
+  out += parameters.empty() ? "}" : "}}";
   return out;
 }
 

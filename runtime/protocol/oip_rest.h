@@ -77,8 +77,11 @@ struct OutputValues {
 };
 Result<std::vector<OutputValues>> decode_infer_response(std::string body);
 
+/// `parameters`: what a server adds of its own, by name.
+using Parameters = std::vector<std::pair<std::string, std::string>>;
 std::string encode_model_metadata(std::string_view model, std::span<const std::string> versions, std::string_view platform,
-                                  std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs);
+                                  std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                                  const Parameters& parameters = {});
 /// The JSON of a request with these inputs: what `serin load` and warm-up send.
 std::string encode_infer_request(std::span<const NamedTensor> inputs);
 

@@ -163,7 +163,7 @@ void Repository::load_version(const Key& key) {
 
   const std::string version = std::to_string(number);
   const fs::path path = fs::path(folder_) / model;
-  auto settings = read_model_settings(path / "serin.yaml");
+  auto settings = read_model_settings(path / "serin.yaml", host_.defaults);
   auto loaded = settings ? Version::load(model, version, path / version / "model.onnx", *settings, host_)
                          : Result<std::shared_ptr<Version>>(settings.error());
   if (loaded) {

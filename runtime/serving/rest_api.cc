@@ -263,7 +263,7 @@ net::Response RestApi::metadata(const Route& route) {
   for (const auto& [number, entry] : now.models.find(route.model)->second.versions)
     if (entry.version) versions.push_back(std::to_string(number));
   net::Response response = json(protocol::encode_model_metadata(route.model, versions, "onnx_serin", (*version)->signature().inputs,
-                                                                (*version)->signature().outputs));
+                                                                (*version)->signature().outputs, (*version)->parameters()));
   response.headers.set("x-serin-version", (*version)->version());
   return response;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "runtime/samples/precision.h"
 
 namespace serin::serving {
 namespace {
@@ -46,10 +47,31 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   return loaded;
 }
 
-Status Version::prepare(const std::string& path, const ModelSettings& settings) {
+/// With `precision: auto` both are loaded, which takes the memory of both until it is decided; the better one stays.
+Status Version::load_engine(const std::string& path, const ModelSettings& settings) {
   engine::LoadOptions options;
   options.threads = settings.threads;
-  SERIN_TRY(engine_, engine::Model::load(path, host_.backend, options));
+  if (settings.precision == Precision::kBf16 && !host_.bf16_backend)
+    return Error{Code::kUnsupported, "precision bf16: this machine, or the instruction set that was asked for, does not multiply bf16"};
+  const bool fast = settings.precision == Precision::kBf16;
+  SERIN_TRY(engine_, engine::Model::load(path, fast ? *host_.bf16_backend : host_.backend, options));
+  parameters_ = {{"precision", fast ? "bf16" : "fp32"}};
+  if (settings.precision != Precision::kAuto) return {};
+  samples::PrecisionDecision decision{false, "fp32: this machine, or the instruction set that was asked for, does not multiply bf16"};
+  if (host_.bf16_backend) {
+    SERIN_TRY(auto bf16, engine::Model::load(path, *host_.bf16_backend, options));
+    SERIN_TRY(const samples::Samples inputs,
+              settings.samples.empty() ? samples::made_up_samples(*engine_, {}, 1) : samples::stored_samples(settings.samples, *engine_));
+    SERIN_TRY(decision, samples::decide_precision(*engine_, *bf16, inputs));
+    if (decision.bf16) engine_ = std::move(bf16);
+  }
+  parameters_ = {{"precision", decision.bf16 ? "bf16" : "fp32"}, {"precision_why", decision.why}};
+  log::info("model '{}' version {}: precision: {}", model_, version_, decision.why);
+  return {};
+}
+
+Status Version::prepare(const std::string& path, const ModelSettings& settings) {
+  SERIN_CHECK(load_engine(path, settings));
   signature_ = {fmt::format("model '{}' version {}", model_, version_), specs_of(engine_->inputs()), specs_of(engine_->outputs())};
   SERIN_CHECK(check_tensors(engine_->inputs()));
   SERIN_CHECK(check_tensors(engine_->outputs()));

@@ -20,8 +20,10 @@ namespace serin::serving {
 /// What every version of every model shares.
 struct Host {
   const kernels::Backend& backend;
+  const kernels::Backend* bf16_backend = nullptr;  ///< null where the machine does not multiply bf16
   metrics::Registry& metrics;
-  uint64_t boot = 0;  ///< random: names this start of the process in x-serin-batch
+  ModelSettings defaults{};  ///< of models whose serin.yaml does not say
+  uint64_t boot = 0;         ///< random: names this start of the process in x-serin-batch
   std::atomic<uint64_t> next_batch{1};
   ComputePool pool;  ///< last: it ends first, and until then its threads use what is above
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
@@ -37,6 +39,8 @@ class Version : public std::enable_shared_from_this<Version> {
   const std::string& version() const { return version_; }
   const protocol::Signature& signature() const { return signature_; }
   int64_t max_batch() const { return max_batch_; }
+  /// For the model's metadata: "precision" and, where it was measured, "precision_why".
+  const protocol::Parameters& parameters() const { return parameters_; }
   ModelMetrics& metrics() const { return *metrics_; }
   Host& host() const { return host_; }
 
@@ -48,6 +52,7 @@ class Version : public std::enable_shared_from_this<Version> {
  private:
   Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
   Status prepare(const std::string& path, const ModelSettings& settings);
+  Status load_engine(const std::string& path, const ModelSettings& settings);
   Status warm_up();
   void run_batch(size_t instance, std::span<const JobPtr> batch);
   void run_alone(size_t instance, const JobPtr& job);
@@ -55,6 +60,7 @@ class Version : public std::enable_shared_from_this<Version> {
   const std::string model_, version_;
   Host& host_;
   std::shared_ptr<engine::Model> engine_;
+  protocol::Parameters parameters_;
   protocol::Signature signature_;
   int64_t max_batch_ = 1;
   std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to

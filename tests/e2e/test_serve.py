@@ -64,6 +64,41 @@ def test_without_a_version_the_highest_answers(serve, repository):
     assert call(runtime.url + "/v2/models/digits/infer", ZEROS).json["model_version"] == "2"
 
 
+@pytest.mark.parametrize("samples", [True, False])
+def test_precision_auto_says_what_it_decided(serve, repository, samples):
+    models = repository({"digits/1": MODELS / "digits/1/model.onnx"})
+    (models / "digits/serin.yaml").write_text("precision: auto\n" + ("samples: calibration\n" if samples else ""))
+    if samples:
+        shutil.copytree(DATA / "digits_1", models / "digits/calibration")
+    runtime = serve(models)
+    parameters = call(runtime.url + "/v2/models/digits").json["parameters"]
+    assert parameters["precision"] in ("fp32", "bf16") and parameters["precision_why"].startswith(parameters["precision"] + ": ")
+    measured = re.search(r"bf16 differs by (\S+) .* of \d+ (.*)\) and takes \S+ ms, fp32 \S+ ms", parameters["precision_why"])
+    assert measured or "does not multiply bf16" in parameters["precision_why"]
+    if measured:
+        assert float(measured[1]) < 0.01 or parameters["precision"] == "fp32"
+        assert ("calibration" in measured[2]) == samples
+    assert "precision: " + parameters["precision_why"] in runtime.log
+    pixels = EVALUATION["pixels"][:8]
+    answer = call(runtime.url + "/v2/models/digits/infer", infer_body(pixels.tolist()))
+    np.testing.assert_allclose(scores_of(answer), expected_scores(1, pixels), rtol=0, atol=0.05)
+
+
+def test_precision_of_the_command_line_is_for_models_that_do_not_say(serve, repository):
+    models = repository({"digits/1": MODELS / "digits/1/model.onnx", "exact/1": MODELS / "digits/1/model.onnx"})
+    (models / "exact/serin.yaml").write_text("precision: fp32\n")
+    runtime = serve(models, "--precision", "auto")
+    assert call(runtime.url + "/v2/models/exact").json["parameters"] == {"precision": "fp32"}
+    assert "precision_why" in call(runtime.url + "/v2/models/digits").json["parameters"]
+
+
+def test_samples_that_are_not_there_fail_the_version(serve, repository):
+    models = repository({"digits/1": MODELS / "digits/1/model.onnx"})
+    (models / "digits/serin.yaml").write_text("precision: auto\nsamples: nowhere\n")
+    ready = call(serve(models).url + "/v2/models/digits/ready")
+    assert ready.status == 503 and ("nowhere" in ready.headers["x-serin-reason"] or "bf16" in ready.headers["x-serin-reason"])
+
+
 def test_tritonclient_works_unchanged(shared_runtime):
     client = triton.InferenceServerClient(f"127.0.0.1:{shared_runtime.ports['http']}")
     assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("digits", "1")

@@ -57,6 +57,9 @@ TEST(OipEncode, MetadataIsWhatClientsExpect) {
   EXPECT_EQ(
       encode_model_metadata("digits", versions, "onnx_serin", x, x),
       R"({"name":"digits","versions":["1","2"],"platform":"onnx_serin","inputs":[{"name":"pixels","datatype":"FP32","shape":[-1,64]}],"outputs":[{"name":"pixels","datatype":"FP32","shape":[-1,64]}]})");
+  const std::string described =
+      encode_model_metadata("digits", versions, "onnx_serin", x, x, {{"precision", "bf16"}, {"why", "\"faster\""}});
+  EXPECT_TRUE(described.ends_with(R"(,"parameters":{"precision":"bf16","why":"\"faster\""}})")) << described;
 }
 
 TEST(OipEncode, ARequestIsOneThatTheDecoderTakes) {

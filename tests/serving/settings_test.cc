@@ -27,21 +27,33 @@ TEST(ModelSettings, DefaultsWithoutAFile) {
 }
 
 TEST(ModelSettings, ReadsWhatIsThere) {
-  const auto settings = read("max_batch: 8\ninstances: 2\nthreads: 1\nqueue_limit: 7\nwarmup: false\nprecision: fp32\n");
+  const auto settings = read("max_batch: 8\ninstances: 2\nthreads: 1\nqueue_limit: 7\nwarmup: false\nprecision: bf16\n");
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->max_batch, 8);
   EXPECT_EQ(settings->instances, 2);
   EXPECT_EQ(settings->queue_limit, 7u);
   EXPECT_FALSE(settings->warmup);
+  EXPECT_EQ(settings->precision, Precision::kBf16);
 }
 
 TEST(ModelSettings, C4_NonsenseIsRefusedWithItsPlace) {
   for (const char* text : {"max_batch: 0", "max_batch: -1", "max_batch: 2147483648", "instances: 0", "instances: 10000", "queue_limit: 0",
-                           "threads: 0", "precision: int3"}) {
+                           "threads: 0", "precision: int3", "samples: inputs", "{precision: fp32, samples: inputs}"}) {
     const auto settings = read(text);
     ASSERT_FALSE(settings) << text;
     EXPECT_NE(settings.error().message.find(".yaml:1:"), std::string::npos) << settings.error().message;
   }
+}
+
+TEST(ModelSettings, WhatTheFileDoesNotSayIsTheServersDefault) {
+  const ModelSettings defaults{.precision = Precision::kAuto};
+  EXPECT_EQ(read_model_settings("/nowhere/serin.yaml", defaults)->precision, Precision::kAuto);
+}
+
+TEST(ModelSettings, SamplesLieBesideTheFile) {
+  const auto settings = read("precision: auto\nsamples: calibration\n");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(std::filesystem::path(settings->samples), std::filesystem::path(testing::TempDir()) / "calibration");
 }
 
 TEST(ModelSettings, WhatIsNotThereYetSaysSo) {

@@ -1,11 +1,11 @@
 // .npy files byte by byte, as numpy.save writes them, and those it never would.
 
-#include "runtime/cli/npy.h"
+#include "runtime/samples/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace serin::cli {
+namespace serin::samples {
 namespace {
 
 using ::testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(Npy, CutAnywhereItIsAnError) {
 }
 
 }  // namespace
-}  // namespace serin::cli
+}  // namespace serin::samples

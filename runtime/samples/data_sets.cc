@@ -1,14 +1,14 @@
-#include "runtime/cli/data_sets.h"
+#include "runtime/samples/data_sets.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/cli/npy.h"
 #include "runtime/formats/onnx/value_file.h"
+#include "runtime/samples/npy.h"
 
-namespace serin::cli {
+namespace serin::samples {
 
 namespace fs = std::filesystem;
 
@@ -76,4 +76,4 @@ Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::st
   }
 }
 
-}  // namespace serin::cli
+}  // namespace serin::samples

@@ -7,10 +7,10 @@
 #include "runtime/base/result.h"
 #include "runtime/graph/graph.h"
 
-namespace serin::cli {
+namespace serin::samples {
 
 /// Format versions 1 to 3, little-endian numbers and bool, C order. kCorrupt or kUnsupported otherwise, saying what the file has.
 Result<graph::ConstantPtr> read_npy(std::string_view bytes);
 Result<graph::ConstantPtr> read_npy_file(const std::string& path);
 
-}  // namespace serin::cli
+}  // namespace serin::samples

@@ -12,7 +12,7 @@
 #include "runtime/base/result.h"
 #include "runtime/engine/engine.h"
 
-namespace serin::cli {
+namespace serin::samples {
 
 struct DataSet {
   std::string name;  ///< "test_data_set_0"
@@ -25,4 +25,4 @@ Result<std::vector<DataSet>> find_data_sets(const std::string& folder);
 /// input_0, input_1, ... (or output_0, ...), each a .pb or .npy; as many as there are. `infos` says what each holds.
 Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::string& prefix, std::span<const engine::TensorInfo> infos);
 
-}  // namespace serin::cli
+}  // namespace serin::samples

@@ -4,7 +4,7 @@
 //
 // The dictionary is searched for its keys rather than parsed: NumPy writes it in this form and no other.
 
-#include "runtime/cli/npy.h"
+#include "runtime/samples/npy.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 
 #include "runtime/base/file.h"
 
-namespace serin::cli {
+namespace serin::samples {
 namespace {
 
 constexpr size_t kFileBytes = size_t{8} << 30;
@@ -99,4 +99,4 @@ Result<graph::ConstantPtr> read_npy_file(const std::string& path) {
   return constant;
 }
 
-}  // namespace serin::cli
+}  // namespace serin::samples

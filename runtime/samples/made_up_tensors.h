@@ -9,7 +9,7 @@
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/engine/engine.h"
 
-namespace serin::cli {
+namespace serin::samples {
 
 /// Memory for the tensors of an interface.
 class Tensors {
@@ -66,4 +66,4 @@ inline Result<std::vector<engine::Value>> made_up_values(const engine::Model& mo
   return values;
 }
 
-}  // namespace serin::cli
+}  // namespace serin::samples

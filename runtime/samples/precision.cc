@@ -1,0 +1,106 @@
+// precision.cc: the two precisions are compared on the same inputs, the largest error of several of them against what is allowed, the shortest of several
+// runs against each other. Made-up inputs say what rounding does to the network, not what its users send: stored ones say both.
+
+#include "runtime/samples/precision.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "runtime/samples/data_sets.h"
+#include "runtime/samples/made_up_tensors.h"
+
+namespace serin::samples {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr uint32_t kMadeUp = 3;
+constexpr size_t kMostSamples = 32;   // a model is decided on before it is served
+constexpr int64_t kUnnamedSize = 16;  // of a dimension that the user gave no size
+
+struct Trial {
+  std::vector<std::vector<engine::Value>> outputs;  // by sample
+  double milliseconds = 0;                          // the sum over the samples of the shorter of two runs
+};
+
+Result<Trial> run_all(engine::Model& model, const Samples& samples) {
+  Trial trial;
+  for (const std::vector<engine::Value>& inputs : samples.inputs) {
+    double shortest = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < 3; ++run) {  // the first plans it, too
+      const auto start = Clock::now();
+      SERIN_TRY(auto outputs, model.run(inputs));
+      const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      if (run > 0) shortest = std::min(shortest, took);
+      if (run == 0) trial.outputs.push_back(std::move(outputs));
+    }
+    trial.milliseconds += shortest;
+  }
+  return trial;
+}
+
+/// |a - b| / |b| over all elements of the f32 outputs of one sample, the largest of them.
+double relative_error(const std::vector<engine::Value>& fast, const std::vector<engine::Value>& exact) {
+  double worst = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    if (!exact[i].is_tensor() || !exact[i].tensor || exact[i].tensor->dtype != DType::kFloat32) continue;
+    const auto a = fast[i].tensor->span<float>(), b = exact[i].tensor->span<float>();
+    if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+    double difference = 0, size = 0;
+    for (size_t j = 0; j < b.size(); ++j) {
+      difference += (double{a[j]} - double{b[j]}) * (double{a[j]} - double{b[j]});
+      size += double{b[j]} * double{b[j]};
+    }
+    const double error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+    if (!(error <= worst)) worst = error;  // NaN counts as the worst
+  }
+  return worst;
+}
+
+}  // namespace
+
+Result<Samples> stored_samples(const std::string& folder, const engine::Model& model) {
+  SERIN_TRY(const std::vector<DataSet> sets, find_data_sets(folder));
+  Samples samples{{}, "inputs of " + std::filesystem::path(folder).lexically_normal().string()};
+  for (const DataSet& set : sets) {
+    if (samples.inputs.size() == kMostSamples) break;
+    auto inputs = read_values(set, "input", model.inputs());
+    if (!inputs) return inputs.error().in(set.folder);
+    samples.inputs.push_back(std::move(*inputs));
+  }
+  return samples;
+}
+
+Result<Samples> made_up_samples(const engine::Model& model, graph::Bindings sizes, int64_t batch) {
+  if (!model.batchable().symbol.empty()) sizes.emplace(model.batchable().symbol, batch);
+  for (const std::string& symbol : model.symbols()) sizes.emplace(symbol, symbol == "batch" ? batch : kUnnamedSize);
+  Samples samples{{}, "made-up inputs"};
+  for (uint32_t seed = 1; seed <= kMadeUp; ++seed) {
+    SERIN_TRY(auto inputs, made_up_values(model, sizes, seed));
+    samples.inputs.push_back(std::move(inputs));
+  }
+  return samples;
+}
+
+Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, const Samples& samples) {
+  SERIN_TRY(const Trial wanted, run_all(exact, samples));
+  const auto tried = run_all(fast, samples);
+  if (!tried) return PrecisionDecision{false, "fp32: bf16 cannot run: " + tried.error().message};
+  double error = 0;
+  for (size_t i = 0; i < wanted.outputs.size(); ++i) {
+    const double of_sample = relative_error(tried->outputs[i], wanted.outputs[i]);
+    if (!(of_sample <= error)) error = of_sample;
+  }
+  const bool keep = error <= kAllowedError && tried->milliseconds < wanted.milliseconds;
+  const double runs = static_cast<double>(samples.inputs.size());
+  return PrecisionDecision{
+      keep, fmt::format("{}: bf16 differs by {:.2g} (allowed: {:.2g}; relative L2, the worst of {} {}) and takes {:.4g} ms, fp32 {:.4g} ms",
+                        keep ? "bf16" : "fp32", error, kAllowedError, samples.inputs.size(), samples.source, tried->milliseconds / runs,
+                        wanted.milliseconds / runs)};
+}
+
+}  // namespace serin::samples

@@ -1,0 +1,69 @@
+// precision_test.cc: what `precision: auto` runs and what it decides on. Two backends that compute alike stand for the two precisions where the machine has one.
+
+#include "runtime/samples/precision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/backend.h"
+
+namespace serin::samples {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Precision : public testing::Test {
+ protected:
+  std::shared_ptr<engine::Model> digits(const std::string& version) {
+    auto model = engine::Model::load(SERIN_MODELS "/digits/" + version + "/model.onnx", *backend_, {});
+    EXPECT_TRUE(model) << model.error().message;
+    return *model;
+  }
+  std::shared_ptr<engine::Model> parsed(std::string_view text) {
+    auto model = engine::Model::from_graph(*graph::parse(text), *backend_, {});
+    EXPECT_TRUE(model) << model.error().message;
+    return *model;
+  }
+  std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none"});
+};
+
+TEST_F(Precision, StoredSamplesAreTheInputsOfTheDataSets) {
+  const auto model = digits("1");
+  const auto samples = stored_samples(SERIN_TEST_DATA "/digits_1", *model);
+  ASSERT_TRUE(samples) << samples.error().message;
+  ASSERT_FALSE(samples->inputs.empty());
+  EXPECT_EQ(samples->inputs[0][0].tensor->shape[1], 64);
+  EXPECT_THAT(samples->source, HasSubstr("digits_1"));
+  EXPECT_EQ(stored_samples("/nowhere", *model).error().code, Code::kNotFound);
+}
+
+TEST_F(Precision, MadeUpSamplesHaveTheSizesGivenAndSomeForTheRest) {
+  const auto model = parsed("x: f32[n,seq,4]\ny = Relu(x)\nreturn y");
+  const auto samples = made_up_samples(*model, {{"seq", 5}}, 2);
+  ASSERT_TRUE(samples) << samples.error().message;
+  EXPECT_EQ(samples->inputs[0][0].tensor->shape, (Shape{2, 5, 4}));
+  EXPECT_EQ((*made_up_samples(*model, {}, 1)).inputs[0][0].tensor->shape, (Shape{1, 16, 4}));
+}
+
+TEST_F(Precision, AnErrorAboveTheAllowedOneKeepsFp32) {
+  const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), off = parsed("x: f32[n,4]\ny = Mul(x, 1.02)\nreturn y");
+  const auto decision = decide_precision(*exact, *off, *made_up_samples(*exact, {}, 1));
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_FALSE(decision->bf16);
+  EXPECT_THAT(decision->why, HasSubstr("fp32: bf16 differs by 0.02 (allowed: 0.01; relative L2, the worst of 3 made-up inputs)"));
+}
+
+TEST_F(Precision, ANotANumberIsTheWorstError) {
+  const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), broken = parsed("x: f32[n,4]\ny = Log(x)\nreturn y");
+  EXPECT_FALSE(decide_precision(*exact, *broken, *made_up_samples(*exact, {}, 1))->bf16);
+}
+
+TEST_F(Precision, SamplesThatDoNotFitAreAnError) {
+  const auto model = digits("1"), other = parsed("x: f32[n,4]\ny = Relu(x)\nreturn y");
+  const auto decision = decide_precision(*model, *model, *made_up_samples(*other, {}, 1));
+  ASSERT_FALSE(decision);
+  EXPECT_THAT(decision.error().message, HasSubstr("pixels"));
+}
+
+}  // namespace
+}  // namespace serin::samples
