@@ -1,7 +1,8 @@
-// attention.cc: Attention in f32, a few queries at a time, without its scores ever being written out (simd/dense_attention.h).
+// attention.cc: Attention, a few queries at a time, without its scores ever being written out (simd/dense_attention.h). With `--precision bf16` the
+// operands of both products are rounded (simd/dense_bf16_attention_avx512.cc); the softmax is computed in f32.
 //
 // The work is cut into one task for each sample and key head, and where those are few, for parts of the queries. A task packs the keys that it needs
-// as panels; values are read as they lie, unless a head is no whole number of vectors. A past is first joined with what is new in the present, which
+// as panels; values are read as they lie, unless they are rounded or a head is no whole number of vectors. A past is first joined with what is new in the present, which
 // the operator returns anyway.
 
 #include "kernels/attention.h"
@@ -13,6 +14,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/simd/dense_bf16.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
@@ -32,12 +34,16 @@ struct Rows {
 
 class AttentionKernel final : public Kernel {
  public:
-  AttentionKernel(const Simd& simd, const AttentionOp& op, const OpDesc& desc, int threads)
-      : loops_(*simd.dense), op_(op), width_(simd.width), threads_(threads) {
+  AttentionKernel(const Simd& simd, const AttentionLoops& loops, const AttentionOp& op, const OpDesc& desc, int threads)
+      : loops_(loops), op_(op), width_(simd.width), threads_(threads) {
     std::vector<TensorView> bounds;
     for (const TensorDesc& input : desc.inputs) bounds.push_back({input.dtype, input.shape, nullptr});
     const AttentionRun run(op, bounds);
-    worker_floats_ = (packed_size(loops_, op.head, run.total) + value_floats(run.total) + kAttentionScratch + 15) / 16 * 16;
+    const int64_t panel = simd.dense->panel_width;
+    query_words_ = loops.elements == 1 ? 0 : kQueryBlock * loops.words(op.head);
+    key_words_ = packed_size(*simd.dense, loops.words(op.head), run.total);
+    const int64_t values = loops.pack_values ? loops.words(run.total) * ((op.v_head + panel - 1) / panel * panel) : value_floats(run.total);
+    worker_floats_ = (kAttentionScratch + query_words_ + key_words_ + values + 15) / 16 * 16;
   }
 
   size_t scratch_bytes() const override { return static_cast<size_t>(worker_floats_ * threads_) * sizeof(float); }
@@ -57,13 +63,13 @@ class AttentionKernel final : public Kernel {
       if (rows <= 0) return;
       const int64_t keys = visible(in, run, b);
       float* const scratch = reinterpret_cast<float*>(stream.scratch) + worker * worker_floats_;
-      loops_.pack_keys(k.at(b, h), k.strides.r, keys, op_.head, scratch + kAttentionScratch);
-      float* const values = scratch + kAttentionScratch + packed_size(loops_, op_.head, run.total);
+      float* const packed_keys = scratch + kAttentionScratch + query_words_;
+      loops_.pack_keys(k.at(b, h), k.strides.r, keys, op_.head, packed_keys);
       AttentionRows rows_of{};
       rows_of.rows = rows, rows_of.keys = keys, rows_of.head = op_.head, rows_of.v_head = op_.v_head;
-      rows_of.k = scratch + kAttentionScratch, rows_of.scratch = scratch;
+      rows_of.k = packed_keys, rows_of.scratch = scratch;
       rows_of.q_row = run.q.r, rows_of.y_row = run.y.r;
-      rows_of.v = whole_vectors(v.at(b, h), v.strides.r, keys, values, &rows_of.v_row);
+      rows_of.v = as_read(v.at(b, h), v.strides.r, keys, packed_keys + key_words_, &rows_of.v_row);
       rows_of.scale = static_cast<float>(op_.scale), rows_of.softcap = static_cast<float>(op_.softcap);
       rows_of.first_hidden = op_.causal ? run.past + first + 1 : std::numeric_limits<int32_t>::max();
       rows_of.masked_to_zero = op_.masked_to_zero;
@@ -81,9 +87,13 @@ class AttentionKernel final : public Kernel {
   int64_t padded_value() const { return (op_.v_head + width_ - 1) / width_ * width_; }
   int64_t value_floats(int64_t keys) const { return padded_value() == op_.v_head ? 0 : keys * padded_value(); }
 
-  /// Values are read a vector at a time: rows that end within one are copied to rows that do not.
-  const float* whole_vectors(const float* v, int64_t v_row, int64_t keys, float* scratch, int64_t* row) const {
+  /// Values are rounded, or read a vector at a time: rows that end within one are copied to rows that do not.
+  const float* as_read(const float* v, int64_t v_row, int64_t keys, float* scratch, int64_t* row) const {
     *row = v_row;
+    if (loops_.pack_values) {
+      loops_.pack_values(v, v_row, keys, op_.v_head, scratch);
+      return scratch;
+    }
     const int64_t padded = padded_value();
     if (padded == op_.v_head) return v;
     *row = padded;
@@ -128,16 +138,15 @@ class AttentionKernel final : public Kernel {
     return {target, {op_.kv_heads * run.total * width, run.total * width, width}};
   }
 
-  const DenseLoops& loops_;
+  const AttentionLoops& loops_;
   const AttentionOp op_;
   const int64_t width_;
   const int threads_;
+  int64_t query_words_ = 0, key_words_ = 0;  // of scratch
   int64_t worker_floats_ = 0;
 };
 
-}  // namespace
-
-Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
+Prepared prepare(const Simd& simd, const AttentionLoops& loops, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const Generic& generic = std::get<Generic>(desc.op);
   if (generic.name != "Attention") return refuse(why, "attention only");
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
@@ -151,7 +160,19 @@ Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context
   const bool past = desc.inputs.size() > Operands::kPastKey && desc.inputs[Operands::kPastKey].dtype != DType::kUndefined;
   if (past && desc.outputs.size() <= Operands::kPresentValue) return refuse(why, "has a past, but no present to join it in");
   if (op->head < 1 || op->v_head < 1) return refuse(why, "heads of no elements");
-  return std::make_unique<AttentionKernel>(simd, *op, desc, std::max(context.threads, 1));
+  return std::make_unique<AttentionKernel>(simd, loops, *op, desc, std::max(context.threads, 1));
+}
+
+}  // namespace
+
+Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
+  return prepare(simd, simd.dense->attention, desc, context, why);
+}
+
+Prepared attention_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const Bf16Loops* const loops = bf16_loops();
+  if (!loops || simd.width != 16) return refuse(why, "this machine does not multiply bf16");
+  return prepare(simd, *loops->attention, desc, context, why);
 }
 
 }  // namespace serin::kernels::cpu

@@ -85,9 +85,29 @@ Prepared conv_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& cont
   if (!BlockedActivation(simd, conv->epilogue).known()) return refuse(why, "no vector code for the activation");
   if (conv->depthwise() && !conv->plain_x && !conv->epilogue.residual) return conv_blocked_depthwise(simd, desc, *conv, context);
   if (conv->depthwise() && conv->c > 1) return refuse(why, "a depthwise convolution of a plain x, or with a residual");
-  if (Prepared winograd = conv_blocked_winograd(simd, desc, *conv, context, why)) return winograd;
+  const BlockedProducts& products = simd.blocked->products;
+  if (Prepared winograd = conv_blocked_winograd(simd, products, desc, *conv, context, why)) return winograd;
   why.clear();
-  return conv_blocked_direct(simd, desc, *conv, context);
+  return conv_blocked_direct(simd, products, desc, *conv, context);
+}
+
+Prepared conv_blocked_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const BlockedProducts* const products = bf16_products();
+  if (!products || simd.blocked->width != 16) return refuse(why, "this machine does not multiply bf16");
+  const std::optional<BlockedConv> conv = BlockedConv::of(desc, simd.blocked->width, why);
+  if (!conv) return nullptr;
+  if (!BlockedActivation(simd, conv->epilogue).known()) return refuse(why, "no vector code for the activation");
+  if (conv->depthwise()) return refuse(why, "a depthwise convolution has no sums over channels");
+  if (Prepared winograd = conv_blocked_winograd(simd, *products, desc, *conv, context, why)) return winograd;
+  why.clear();
+  return conv_blocked_direct(simd, *products, desc, *conv, context);
+}
+
+const BlockedProducts* bf16_products() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16")) return &kBlockedBf16Avx512;
+#endif
+  return nullptr;
 }
 
 }  // namespace serin::kernels::cpu

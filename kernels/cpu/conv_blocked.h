@@ -26,7 +26,9 @@ struct BlockedConv {
   int64_t multiplications() const { return n * pixels() * m * (c / group) * cells(); }
   bool depthwise() const { return group == c && group == m; }
   bool has_stride_one() const { return stride_h == 1 && stride_w == 1; }
-  bool is_point() const { return cells() == 1 && has_stride_one() && pad_h == 0 && pad_w == 0 && pad_end_h == 0 && pad_end_w == 0; }
+  /// One cell and no padding, over plain pixels: every stride-th of them.
+  bool is_strided_point() const { return cells() == 1 && pad_h == 0 && pad_w == 0 && pad_end_h == 0 && pad_end_w == 0 && !plain_x; }
+  bool is_point() const { return is_strided_point() && has_stride_one(); }
   /// One block of channels, as the loops over single channels see it.
   BlockedPlane plane(const float* x, float* y) const {
     return {x, y, h, w, oh, ow, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w};
@@ -59,7 +61,9 @@ PackedBuffer packed_bias(PrepareContext& context, const OpDesc& desc, const Bloc
 
 /// Each for the convolutions that it is good at; null with the reason in `why` for others.
 Prepared conv_blocked_depthwise(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context);
-Prepared conv_blocked_winograd(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context, std::string& why);
-Prepared conv_blocked_direct(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context);
+Prepared conv_blocked_winograd(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv,
+                               PrepareContext& context, std::string& why);
+Prepared conv_blocked_direct(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv,
+                             PrepareContext& context);
 
 }  // namespace serin::kernels::cpu

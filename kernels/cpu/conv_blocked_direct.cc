@@ -6,24 +6,29 @@
 // convolutions of ResNet-50 and EfficientNet-B0.
 //
 // A plain x (an image of few channels) is first copied with its padding as [h, w, c]: a row of cells is then one run of kernel_w * c floats.
+//
+// In bf16 the products read words of two channels (simd/blocked.h). What a chunk of pixels sees of x is rounded into scratch first and read from there by
+// all tiles; all else is the same, and x and y stay in f32.
 
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/conv_blocked.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/float16.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
 
 namespace {
 
-constexpr int64_t kPieceDepth = 128;        // of k: with four blocks of 16 floats, 32 KiB of weights
-constexpr int64_t kChunkFloats = 64 << 10;  // of x: 256 KiB
+constexpr int64_t kPieceDepth = 128;        // words of k: with four blocks of 16 floats, 32 KiB of weights
+constexpr int64_t kChunkWords = 64 << 10;   // of x: 256 KiB
 constexpr int64_t kChunkPixels = 126;       // a multiple of the tiles of 6, 9 and 14 pixels
-constexpr int64_t kWarmFloats = 64 << 10;   // of weights: what the second cache may still hold from the run before
+constexpr int64_t kWarmWords = 64 << 10;    // of weights: what the second cache may still hold from the run before
 constexpr int64_t kWorthSharing = 200'000;  // multiplications: about a microsecond, what waking another core costs
 alignas(64) constexpr float kZeros[64] = {};
 
@@ -31,7 +36,7 @@ alignas(64) constexpr float kZeros[64] = {};
 struct Tile {
   int64_t group, block;  // the first, counted over all groups
   int blocks;
-  int64_t weight;  // offset in the packed weights
+  int64_t weight;  // offset in the packed weights, in words
 };
 
 /// The cells of the window through which any output sees the image. Widely dilated windows over small images (DeepLab's) see it through few.
@@ -54,10 +59,10 @@ std::vector<int64_t> cells_that_see(const BlockedConv& conv) {
   return cells;
 }
 
-/// As even as can be: five blocks are three and two.
-std::vector<Tile> cut(const BlockedConv& conv, int64_t cells, int64_t max_blocks) {
+/// As even as can be: five blocks are three and two. `k` words of weights to a filter.
+std::vector<Tile> cut(const BlockedConv& conv, int64_t k, int64_t max_blocks) {
   std::vector<Tile> tiles;
-  const int64_t blocks = conv.y_blocks() / conv.group, k = conv.c / conv.group * cells;
+  const int64_t blocks = conv.y_blocks() / conv.group;
   const int64_t count = (blocks + max_blocks - 1) / max_blocks;
   int64_t weight = 0;
   for (int64_t group = 0; group < conv.group; ++group) {
@@ -71,56 +76,72 @@ std::vector<Tile> cut(const BlockedConv& conv, int64_t cells, int64_t max_blocks
   return tiles;
 }
 
-/// weight [m, c / group, cells] in the order of the tiles; each is [c in blocks, cells, c of the block, filters], or [cells, c, filters] for a plain x.
-/// A filter's weights are read in one run and scattered over a block that the first cache holds: read the other way, filters a power of two apart
-/// would push each other out of it.
-void pack(const BlockedConv& conv, const std::vector<int64_t>& cells, const std::vector<Tile>& tiles, const float* weight, float* to) {
+/// weight [m, c / group, cells] in the order of the tiles; each is [c in blocks, cells, words of the block, filters], or [cells, words of c, filters] for
+/// a plain x. A filter's weights are read in one run and scattered over a block that the first cache holds: read the other way, filters a power of two
+/// apart would push each other out of it.
+template <class T>
+void pack(const BlockedConv& conv, const std::vector<int64_t>& cells, const std::vector<Tile>& tiles, const float* weight, T* to) {
+  constexpr auto kOfWord = static_cast<int64_t>(sizeof(float) / sizeof(T));
   const int64_t channels = conv.c / conv.group, block = conv.plain_x ? channels : conv.b;
   for (const Tile& tile : tiles) {
     const int64_t first = tile.block * conv.b, filters = tile.blocks * conv.b;
     const int64_t there = std::min(filters, conv.m - first);
     for (int64_t c = 0; c < channels; c += block) {
-      const int64_t count = std::min(block, channels - c);
-      for (size_t j = 0; j < cells.size(); ++j) {
-        float* const lines = to + static_cast<int64_t>(j) * count * filters;
+      const int64_t count = std::min(block, channels - c), size = (count + kOfWord - 1) / kOfWord * kOfWord * filters;
+      for (size_t j = 0; j < cells.size(); ++j, to += size) {
+        if (there < filters || count % kOfWord != 0) std::fill_n(to, size, T{});
         for (int64_t i = 0; i < there; ++i) {
           const float* const from = weight + ((first + i) * channels + c) * conv.cells() + cells[j];
-          for (int64_t channel = 0; channel < count; ++channel) lines[channel * filters + i] = from[channel * conv.cells()];
+          for (int64_t channel = 0; channel < count; ++channel) {
+            T& target = to[(channel / kOfWord * filters + i) * kOfWord + channel % kOfWord];
+            if constexpr (kOfWord == 1)
+              target = from[channel * conv.cells()];
+            else
+              target = to_bfloat16(from[channel * conv.cells()]).bits;
+          }
         }
-        for (int64_t channel = 0; channel < count; ++channel) std::fill_n(lines + channel * filters + there, filters - there, 0.f);
       }
-      to += static_cast<int64_t>(cells.size()) * count * filters;
     }
   }
 }
 
 class DirectKernel final : public Kernel {
  public:
-  DirectKernel(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context)
-      : loops_(*simd.blocked),
+  DirectKernel(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context)
+      : products_(products),
         conv_(conv),
         activation_(simd, conv.epilogue),
         cells_(cells_that_see(conv)),
-        tiles_(cut(conv, static_cast<int64_t>(cells_.size()), simd.blocked->max_blocks)),
+        point_(conv.is_point() || (products.round && conv.is_strided_point())),
+        words_(conv.plain_x ? products.words(conv.c)
+                            : products.words(conv.b) * (conv.c / conv.group / conv.b) + products.words(conv.c / conv.group % conv.b)),
+        tiles_(cut(conv, words_ * static_cast<int64_t>(cells_.size()), products.max_blocks)),
+        name_(std::string("conv_") + products.dtype +
+              (conv.plain_x ? "_blocked_image"
+               : point_     ? "_blocked_point"
+                            : "_blocked_window")),
         bias_(packed_bias(context, desc, conv)) {
-    const int64_t size = conv.y_blocks() * conv.b * (conv.c / conv.group) * static_cast<int64_t>(cells_.size());
-    std::string layout = (conv.plain_x ? "image_b" : "direct_b") + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks) + "_" +
-                         std::to_string(conv.group);
+    const int64_t size = conv.y_blocks() * conv.b * words_ * static_cast<int64_t>(cells_.size());
+    std::string layout = (conv.plain_x ? "image_b" : "direct_b") + std::to_string(conv.b) + "x" + std::to_string(products.max_blocks) +
+                         "_" + std::to_string(conv.group) + products.dtype;
     if (static_cast<int64_t>(cells_.size()) != conv.cells()) {
       for (const int64_t cell : cells_) layout += "," + std::to_string(cell);
     }
-    fetch_ahead_ = size > kWarmFloats;
-    weight_ = packed_floats(context, desc.inputs[1], layout, size,
-                            [&](const float* weight, float* to) { pack(conv, cells_, tiles_, weight, to); });
+    fetch_ahead_ = size > kWarmWords;
+    weight_ = packed_floats(context, desc.inputs[1], layout, size, [&](const float* weight, float* to) {
+      if (products.channels == 1)
+        pack(conv, cells_, tiles_, weight, to);
+      else
+        pack(conv, cells_, tiles_, weight, reinterpret_cast<uint16_t*>(to));
+    });
     share_out(context.threads);
   }
 
-  std::string_view name() const override {
-    return conv_.plain_x ? "conv_f32_blocked_image" : conv_.is_point() ? "conv_f32_blocked_point" : "conv_f32_blocked_window";
-  }
+  std::string_view name() const override { return name_; }
   uint32_t packed_inputs() const override { return conv_.bias ? 0b110 : 0b10; }
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(image_floats()) * sizeof(float) + static_cast<size_t>(workers_ * index_count()) * sizeof(int64_t);
+    return static_cast<size_t>(image_floats() + slots_ * rounded_floats()) * sizeof(float) +
+           static_cast<size_t>(workers_ * index_count()) * sizeof(int64_t);
   }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
@@ -129,6 +150,12 @@ class DirectKernel final : public Kernel {
     const int64_t images = conv_.plain_x ? 1 : conv_.n;  // at a time
     for (int64_t first = 0; first < conv_.n; first += images) {
       if (conv_.plain_x) copy_image(cores, in[0].as<const float>() + first * conv_.c * conv_.h * conv_.w, image(stream));
+      if (rounds() && splits_ > 1) {
+        parallel_for(cores, conv_.n * chunks_ * conv_.x_blocks(), [&](int64_t task, int) {
+          const int64_t block = task % conv_.x_blocks(), slot = task / conv_.x_blocks();
+          round(in, slot / chunks_, slot % chunks_, block, rounded(stream, slot));
+        });
+      }
       parallel_for(cores, images * chunks_ * splits_, [&](int64_t task, int worker) {
         const int64_t split = task % splits_, chunk = task / splits_ % chunks_, i = first + task / splits_ / chunks_;
         run_chunk(stream, in, out, i, chunk, split, worker);
@@ -140,18 +167,20 @@ class DirectKernel final : public Kernel {
  private:
   void share_out(int threads) {
     workers_ = std::max(1, threads);
-    const int64_t fits = kChunkFloats / (conv_.c / conv_.group) / kChunkPixels * kChunkPixels;
+    const int64_t fits = kChunkWords / words_ / kChunkPixels * kChunkPixels;
     chunk_ = std::min(conv_.pixels(), std::max(kChunkPixels, fits));
     const int64_t wanted = threads > 1 ? int64_t{8} * threads : 1;  // so that the last task is a small part of the whole
     if (conv_.n * ((conv_.pixels() + chunk_ - 1) / chunk_) < wanted) chunk_ = std::min(chunk_, kChunkPixels);
     chunks_ = (conv_.pixels() + chunk_ - 1) / chunk_;
     splits_ = std::clamp<int64_t>((wanted + conv_.n * chunks_ - 1) / (conv_.n * chunks_), 1, static_cast<int64_t>(tiles_.size()));
+    slots_ = splits_ > 1 ? conv_.n * chunks_ : workers_;
   }
 
-  // Scratch: the padded image where x is plain, then for each worker what its chunk of pixels sees.
+  // Scratch: the padded image where x is plain; what chunks see of a rounded x, for each worker or, where several tasks share a chunk, for each chunk;
+  // then for each worker where the windows of its pixels lie.
   int64_t padded_w() const { return (conv_.ow - 1) * conv_.stride_w + conv_.kernel_w; }
   int64_t padded_h() const { return (conv_.oh - 1) * conv_.stride_h + (conv_.kernel_h - 1) * conv_.dilation_h + 1; }
-  int64_t image_floats() const { return conv_.plain_x ? (padded_h() * padded_w() * conv_.c + 15) / 16 * 16 : 0; }
+  int64_t image_floats() const { return conv_.plain_x ? (padded_h() * padded_w() * products_.words(conv_.c) + 15) / 16 * 16 : 0; }
   /// For a plain x a row of cells is one.
   int64_t cells() const { return conv_.plain_x ? conv_.kernel_h : static_cast<int64_t>(cells_.size()); }
   bool has_border() const {
@@ -163,40 +192,90 @@ class DirectKernel final : public Kernel {
                            inside(g.ow, g.stride_w, g.kernel_w, g.dilation_w, g.pad_w, g.w));
   }
   int64_t index_count() const {
-    if (conv_.is_point() && !conv_.plain_x) return 0;
-    const int64_t padded = (chunk_ + loops_.tile - 1) / loops_.tile * loops_.tile;
+    if (point_) return 0;
+    const int64_t padded = (chunk_ + products_.tile - 1) / products_.tile * products_.tile;
     return has_border() ? padded * cells() : padded + cells();
   }
   static float* image(const Stream& stream) { return reinterpret_cast<float*>(stream.scratch); }
   int64_t* index(const Stream& stream, int worker) const {
-    return reinterpret_cast<int64_t*>(image(stream) + image_floats()) + worker * index_count();
+    return reinterpret_cast<int64_t*>(rounded(stream, slots_)) + worker * index_count();
   }
 
-  /// x [c, h, w] as [padded h, padded w, c].
+  /// A piece of x as the products read it.
+  struct Seen {
+    const float* x;   // its first block
+    int64_t step;     // words from a block to the next
+    int64_t skipped;  // pixels of the image before the first of x
+  };
+  bool rounds() const { return products_.round && !conv_.plain_x; }
+  float* rounded(const Stream& stream, int64_t slot) const { return image(stream) + image_floats() + slot * rounded_floats(); }
+  int64_t rounded_floats() const { return rounds() ? conv_.x_blocks() * rounded_step() : 0; }
+  int64_t rounded_step() const {
+    if (point_) return chunk_ * products_.words(conv_.b);
+    const int64_t rows = std::min(conv_.oh, (chunk_ + conv_.ow - 2) / conv_.ow + 1);
+    return std::min(conv_.h, (rows - 1) * conv_.stride_h + window_rows()) * conv_.w * products_.words(conv_.b);
+  }
+  int64_t window_rows() const { return (conv_.kernel_h - 1) * conv_.dilation_h + 1; }
+  /// The first row of the image that a chunk sees, and the row after the last.
+  std::pair<int64_t, int64_t> rows_of(int64_t chunk) const {
+    const int64_t first = chunk * chunk_, last = std::min(first + chunk_, conv_.pixels()) - 1;
+    const int64_t begin = std::clamp<int64_t>(first / conv_.ow * conv_.stride_h - conv_.pad_h, 0, conv_.h);
+    return {begin, std::clamp(last / conv_.ow * conv_.stride_h - conv_.pad_h + window_rows(), begin, conv_.h)};
+  }
+
+  /// What a chunk sees of a block. Of a strided pointwise convolution that is every stride-th pixel only.
+  void round(Inputs in, int64_t i, int64_t chunk, int64_t block, float* to) const {
+    const BlockedConv& g = conv_;
+    const float* x = in[0].as<const float>() + (i * g.x_blocks() + block) * g.h * g.w * g.b;
+    to += block * rounded_step();
+    if (!point_) {
+      const auto [begin, end] = rows_of(chunk);
+      return products_.round(x + begin * g.w * g.b, 1, (end - begin) * g.w, to);
+    }
+    const int64_t first = chunk * chunk_, end = std::min(first + chunk_, g.pixels());
+    if (g.has_stride_one()) return products_.round(x + first * g.b, 1, end - first, to);
+    for (int64_t p = first; p < end;) {
+      const int64_t column = p % g.ow, count = std::min(g.ow - column, end - p);
+      products_.round(x + (p / g.ow * g.stride_h * g.w + column * g.stride_w) * g.b, g.stride_w, count, to);
+      p += count, to += count * products_.words(g.b);
+    }
+  }
+
+  Seen seen(const Stream& stream, Inputs in, int64_t i, int64_t chunk, int worker) const {
+    const BlockedConv& g = conv_;
+    if (!rounds()) return {in[0].as<const float>() + i * g.x_blocks() * g.h * g.w * g.b, g.h * g.w * g.b, 0};
+    float* const x = rounded(stream, splits_ > 1 ? i * chunks_ + chunk : worker);
+    if (splits_ == 1) {
+      for (int64_t block = 0; block < g.x_blocks(); ++block) round(in, i, chunk, block, x);
+    }
+    return {x, rounded_step(), point_ ? chunk * chunk_ : rows_of(chunk).first * g.w};
+  }
+
+  /// x [c, h, w] as [padded h, padded w, words of c].
   void copy_image(const Stream& stream, const float* x, float* to) const {
     const BlockedConv& g = conv_;
-    const int64_t width = padded_w();
+    const int64_t width = padded_w(), words = products_.words(g.c);
     constexpr int64_t kRows = 16;
     parallel_for(stream, (padded_h() + kRows - 1) / kRows, [&](int64_t task, int) {
       for (int64_t row = task * kRows; row < std::min(padded_h(), (task + 1) * kRows); ++row) {
-        float* line = to + row * width * g.c;
+        float* line = to + row * width * words;
         const int64_t at = row - g.pad_h;
         if (at < 0 || at >= g.h) {
-          std::fill_n(line, width * g.c, 0.f);
+          std::fill_n(line, width * words, 0.f);
           continue;
         }
         const int64_t begin = std::min(g.pad_w, width), end = std::min(width, begin + g.w);
-        std::fill_n(line, begin * g.c, 0.f);
-        std::fill_n(line + end * g.c, (width - end) * g.c, 0.f);
-        loops_.interleave(x + at * g.w, g.h * g.w, g.c, end - begin, line + begin * g.c);
+        std::fill_n(line, begin * words, 0.f);
+        std::fill_n(line + end * words, (width - end) * words, 0.f);
+        products_.interleave(x + at * g.w, g.h * g.w, g.c, end - begin, line + begin * words);
       }
     });
   }
 
-  /// Fills in what the pixels [first, first + count) see.
-  void find_windows(int64_t first, int64_t count, int64_t* index, WindowPiece& piece) const {
+  /// Fills in what the pixels [first, first + count) see, x beginning after `skipped` pixels of the image.
+  void find_windows(int64_t first, int64_t count, int64_t skipped, int64_t* index, WindowPiece& piece) const {
     const BlockedConv& g = conv_;
-    const int64_t step = g.plain_x ? g.c : g.b, width = g.plain_x ? padded_w() : g.w;
+    const int64_t step = products_.words(g.plain_x ? g.c : g.b), width = g.plain_x ? padded_w() : g.w;
     if (!has_border()) {
       for (int64_t cell = 0; cell < cells(); ++cell) {
         const int64_t kh = g.plain_x ? cell : cell / g.kernel_w, kw = g.plain_x ? 0 : cell % g.kernel_w;
@@ -204,19 +283,19 @@ class DirectKernel final : public Kernel {
       }
       int64_t* pixel_at = index + cells();
       for (int64_t p = 0; p < count; ++p) {
-        pixel_at[p] = ((first + p) / g.ow * g.stride_h * width + (first + p) % g.ow * g.stride_w) * step;
+        pixel_at[p] = ((first + p) / g.ow * g.stride_h * width + (first + p) % g.ow * g.stride_w - skipped) * step;
       }
       piece.cell_at = index, piece.pixel_at = pixel_at, piece.offsets = nullptr;
       return;
     }
     for (int64_t p = 0; p < count; ++p) {
-      int64_t* to = index + p / loops_.tile * cells() * loops_.tile + p % loops_.tile;
+      int64_t* to = index + p / products_.tile * cells() * products_.tile + p % products_.tile;
       const int64_t top = (first + p) / g.ow * g.stride_h - g.pad_h, left = (first + p) % g.ow * g.stride_w - g.pad_w;
       for (const int64_t cell : cells_) {
         const int64_t ih = top + cell / g.kernel_w * g.dilation_h, iw = left + cell % g.kernel_w * g.dilation_w;
         const bool inside = ih >= 0 && ih < g.h && iw >= 0 && iw < g.w;
-        *to = inside ? (ih * g.w + iw) * g.b : kOutside;
-        to += loops_.tile;
+        *to = inside ? (ih * g.w + iw - skipped) * step : kOutside;
+        to += products_.tile;
       }
     }
     piece.offsets = index;
@@ -225,8 +304,9 @@ class DirectKernel final : public Kernel {
   void run_chunk(const Stream& stream, Inputs in, Outputs out, int64_t i, int64_t chunk, int64_t split, int worker) const {
     const BlockedConv& g = conv_;
     const int64_t first = chunk * chunk_, count = std::min(chunk_, g.pixels() - first), y_step = g.pixels() * g.b;
+    const Seen x = g.plain_x ? Seen{} : seen(stream, in, i, chunk, worker);
     WindowPiece windows{};
-    if (!g.is_point() || g.plain_x) find_windows(first, count, index(stream, worker), windows);
+    if (!point_) find_windows(first, count, x.skipped, index(stream, worker), windows);
     windows.cells = cells();
     windows.zeros = kZeros;
     const auto tiles = static_cast<int64_t>(tiles_.size());
@@ -239,7 +319,7 @@ class DirectKernel final : public Kernel {
       if (g.plain_x)
         sum_image(image(stream), windows);
       else
-        sum_blocks(in[0].as<const float>() + (i * g.x_blocks() + tile.group * g.x_blocks() / g.group) * g.h * g.w * g.b, first, windows);
+        sum_blocks({x.x + tile.group * g.x_blocks() / g.group * x.step, x.step, x.skipped}, first, windows);
       for (int q = 0; q < tile.blocks; ++q) activation_.finish(windows.to.y + q * y_step, count * g.b);
     }
   }
@@ -247,47 +327,51 @@ class DirectKernel final : public Kernel {
   void sum_image(const float* x, WindowPiece& windows) const {
     windows.to.last = true;
     windows.x = x, windows.x_step = 0, windows.blocks = 1;
-    windows.run = windows.last_run = conv_.kernel_w * conv_.c;
-    loops_.window(windows);
+    windows.run = windows.last_run = conv_.kernel_w * products_.words(conv_.c);
+    products_.window(windows);
   }
 
   /// All channels of a group, piece by piece.
-  void sum_blocks(const float* x, int64_t first, WindowPiece& windows) const {
-    const BlockedConv& g = conv_;
-    const int64_t channels = g.c / g.group, plane = g.h * g.w * g.b, blocks = (channels + g.b - 1) / g.b;
-    const int64_t depth = std::max<int64_t>(1, kPieceDepth / (g.b * cells()));  // blocks of a piece
+  void sum_blocks(const Seen& x, int64_t first, WindowPiece& windows) const {
+    const int64_t words = products_.words(conv_.b), blocks = (words_ + words - 1) / words;
+    const int64_t depth = std::max<int64_t>(1, kPieceDepth / (words * cells()));  // blocks of a piece
     for (int64_t block = 0; block < blocks; block += depth) {
       const int64_t count = std::min(depth, blocks - block);
-      const int64_t end = std::min(channels, (block + count) * g.b);
+      const int64_t end = std::min(words_, (block + count) * words);
       windows.to.first = block == 0;
-      windows.to.last = end == channels;
-      if (g.is_point()) {
-        loops_.point({windows.to, x + block * plane + first * g.b, plane, end - block * g.b});
+      windows.to.last = end == words_;
+      if (point_) {
+        products_.point({windows.to, x.x + block * x.step + (first - x.skipped) * words, x.step, end - block * words});
       } else {
-        windows.x = x + block * plane, windows.x_step = plane, windows.blocks = count;
-        windows.run = g.b, windows.last_run = end - (block + count - 1) * g.b;
-        loops_.window(windows);
+        windows.x = x.x + block * x.step, windows.x_step = x.step, windows.blocks = count;
+        windows.run = words, windows.last_run = end - (block + count - 1) * words;
+        products_.window(windows);
       }
-      windows.to.weight += (end - block * g.b) * cells() * windows.to.blocks * g.b;
+      windows.to.weight += (end - block * words) * cells() * windows.to.blocks * conv_.b;
     }
   }
 
-  const BlockedLoops& loops_;
+  const BlockedProducts& products_;
   const BlockedConv conv_;
   const BlockedActivation activation_;
   const std::vector<int64_t> cells_;  // that see anything
+  const bool point_;                  // a product of matrices
+  const int64_t words_;               // of a cell of a filter
   const std::vector<Tile> tiles_;
+  const std::string name_;
   PackedBuffer weight_, bias_;
   int64_t chunk_ = 0, chunks_ = 0;  // of pixels
   int64_t splits_ = 1;              // of the tiles
+  int64_t slots_ = 1;               // for rounded chunks
   int workers_ = 1;
   bool fetch_ahead_;
 };
 
 }  // namespace
 
-Prepared conv_blocked_direct(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context) {
-  return std::make_unique<DirectKernel>(simd, desc, conv, context);
+Prepared conv_blocked_direct(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv,
+                             PrepareContext& context) {
+  return std::make_unique<DirectKernel>(simd, products, desc, conv, context);
 }
 
 }  // namespace serin::kernels::cpu

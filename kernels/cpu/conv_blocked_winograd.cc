@@ -9,22 +9,27 @@
 // Measured on one core of Zen 5 (1 MiB of second cache), microseconds, direct at the peak : m = 4 : m = 2, weights not in cache from the run before:
 // 64 channels at 56x56 826 : 266 : 438; 128 at 28x28 826 : 247 : 430; 256 at 14x14 826 : 492 : 488; 512 at 7x7 826 : 927 : 765. The transformed weights,
 // 4 or 1.8 times the plain ones, are what the last two wait for, so m = 4 is taken where they stay small.
+//
+// In bf16 step 1 rounds v and the weights are rounded after their transform. Relative L2 error for normally distributed operands, direct : m = 2 : m = 4:
+// 2.4e-3 : 3.5e-3 : 9.6e-3; so m = 4 is left to f32. Microseconds, direct : m = 2, as above: 518 : 270; 467 : 236; 452 : 227; 468 : 524.
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "kernels/cpu/conv_blocked.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/float16.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
 
 namespace {
 
-constexpr int64_t kDepth = 256;                   // of k for one product, as kPieceDepth of the direct convolution but for fewer pixels
-constexpr int64_t kTransformedFloats = 64 << 10;  // of v: 256 KiB
-constexpr int64_t kFewTiles = 12;                 // below that a product reads each weight for too few pixels
-constexpr int64_t kLargestWeights4 = 1 << 20;     // floats of u for m = 4: 4 MiB
+constexpr int64_t kDepth = 256;  // words of k for one product, as kPieceDepth of the direct convolution but for fewer pixels
+constexpr int64_t kTransformedWords = 64 << 10;  // of v: 256 KiB
+constexpr int64_t kFewTiles = 12;                // below that a product reads each weight for too few pixels
+constexpr int64_t kLargestWeights4 = 1 << 20;    // floats of u for m = 4: 4 MiB
 
 constexpr int64_t kLanes = 4;  // filters transformed at a time: every block (4, 8 or 16) is a multiple of it
 
@@ -55,22 +60,29 @@ void transform_filters(const double* g, double* u) {
 
 class WinogradKernel final : public Kernel {
  public:
-  WinogradKernel(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context,
-                 const BlockedLoops::Winograd& transform)
-      : loops_(*simd.blocked),
+  WinogradKernel(const Simd& simd, const BlockedProducts& loops, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context,
+                 const BlockedProducts::Winograd& transform)
+      : loops_(loops),
         transform_(transform),
         conv_(conv),
         activation_(simd, conv.epilogue),
         positions_((transform.m + 2) * (transform.m + 2)),
+        words_(loops.words(conv.b) * (conv.c / conv.b) + loops.words(conv.c % conv.b)),
+        name_(std::string("conv_") + loops.dtype + "_winograd" + std::to_string(transform.m)),
         bias_(packed_bias(context, desc, conv)) {
     const std::string layout =
-        "winograd" + std::to_string(transform.m) + "_b" + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks);
-    weight_ = packed_floats(context, desc.inputs[1], layout, positions_ * conv.c * conv.y_blocks() * conv.b,
-                            [&](const float* weight, float* to) { transform_.m == 4 ? pack<4>(weight, to) : pack<2>(weight, to); });
+        "winograd" + std::to_string(transform.m) + "_b" + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks) + loops.dtype;
+    weight_ =
+        packed_floats(context, desc.inputs[1], layout, positions_ * words_ * conv.y_blocks() * conv.b, [&](const float* weight, float* to) {
+          if (loops.channels == 1)
+            transform_.m == 4 ? pack<4>(weight, to) : pack<2>(weight, to);
+          else
+            transform_.m == 4 ? pack<4>(weight, reinterpret_cast<uint16_t*>(to)) : pack<2>(weight, reinterpret_cast<uint16_t*>(to));
+        });
     share_out(context.threads);
   }
 
-  std::string_view name() const override { return transform_.m == 4 ? "conv_f32_winograd4" : "conv_f32_winograd2"; }
+  std::string_view name() const override { return name_; }
   uint32_t packed_inputs() const override { return conv_.bias ? 0b110 : 0b10; }
   size_t scratch_bytes() const override {
     const int64_t inputs = by_chunk_ ? workers_ : 1;
@@ -103,38 +115,43 @@ class WinogradKernel final : public Kernel {
   }
 
  private:
-  /// u as [tile of filters, position, c, filters].
-  template <int64_t m>
-  void pack(const float* weight, float* to) const {
+  /// u as [tile of filters, position, words of c, filters].
+  template <int64_t m, class T>
+  void pack(const float* weight, T* to) const {
     const BlockedConv& g = conv_;
     constexpr int64_t kPositions = (m + 2) * (m + 2);
+    constexpr auto kOfWord = static_cast<int64_t>(sizeof(float) / sizeof(T));
     std::array<double, 9 * kLanes> filter{};
     std::array<double, kPositions * kLanes> u{};
     for (int64_t first = 0; first < g.y_blocks(); first += loops_.max_blocks) {
       const int64_t filters = std::min<int64_t>(loops_.max_blocks, g.y_blocks() - first) * g.b;
       for (int64_t i = 0; i < filters; i += kLanes) {
-        for (int64_t c = 0; c < g.c; ++c) {
+        for (int64_t c = 0; c < words_ * kOfWord; ++c) {
           for (int64_t lane = 0; lane < kLanes; ++lane) {
             const int64_t at = first * g.b + i + lane;
             for (int64_t cell = 0; cell < 9; ++cell)
-              filter[static_cast<size_t>(cell * kLanes + lane)] = at < g.m ? static_cast<double>(weight[(at * g.c + c) * 9 + cell]) : 0;
+              filter[static_cast<size_t>(cell * kLanes + lane)] =
+                  at < g.m && c < g.c ? static_cast<double>(weight[(at * g.c + c) * 9 + cell]) : 0;
           }
           transform_filters<m>(filter.data(), u.data());
           for (int64_t p = 0; p < kPositions; ++p)
             for (int64_t lane = 0; lane < kLanes; ++lane)
-              to[(p * g.c + c) * filters + i + lane] = static_cast<float>(u[static_cast<size_t>(p * kLanes + lane)]);
+              set(to[((p * words_ + c / kOfWord) * filters + i + lane) * kOfWord + c % kOfWord],
+                  static_cast<float>(u[static_cast<size_t>(p * kLanes + lane)]));
         }
       }
-      to += positions_ * g.c * filters;
+      to += positions_ * words_ * filters * kOfWord;
     }
   }
+  static void set(float& to, float x) { to = x; }
+  static void set(uint16_t& to, float x) { to = to_bfloat16(x).bits; }
 
   void share_out(int threads) {
     workers_ = std::max(1, threads);
     const int64_t m = transform_.m;
     tiles_ = ((conv_.oh + m - 1) / m) * ((conv_.ow + m - 1) / m);
     const int64_t all = conv_.n * tiles_;
-    const int64_t fits = std::max(kFewTiles, kTransformedFloats / (positions_ * conv_.x_blocks() * conv_.b) / 6 * 6);
+    const int64_t fits = std::max(kFewTiles, kTransformedWords / (positions_ * conv_.x_blocks() * of_block()) / 6 * 6);
     by_chunk_ = threads <= 1 || all >= threads * std::min(fits, 2 * kFewTiles);
     chunks_ = (all + fits - 1) / fits;
     if (by_chunk_) chunks_ = (chunks_ + workers_ - 1) / workers_ * workers_;
@@ -143,9 +160,10 @@ class WinogradKernel final : public Kernel {
   }
 
   // An odd number of vectors: positions that lie a multiple of 4 KiB apart would share a few lines of the first cache.
-  int64_t v_step() const { return odd(conv_.x_blocks() * chunk_) * conv_.b; }
+  int64_t v_step() const { return odd(conv_.x_blocks() * chunk_) * of_block(); }
   int64_t products_step() const { return odd(loops_.max_blocks * chunk_) * conv_.b; }
   static int64_t odd(int64_t vectors) { return vectors | 1; }
+  int64_t of_block() const { return loops_.words(conv_.b); }
 
   /// Calls f(image, its first tile, how many, where they are in the chunk) for each image that has tiles in the chunk.
   template <class F>
@@ -165,7 +183,7 @@ class WinogradKernel final : public Kernel {
     const BlockedConv& g = conv_;
     each_image(chunk, [&](int64_t image, int64_t first, int64_t count, int64_t at) {
       const float* x = in[0].as<const float>() + (image * g.x_blocks() + block) * g.h * g.w * g.b;
-      transform_.input(plane(first, count, v_step()), x, v + (block * chunk_ + at) * g.b);
+      transform_.input(plane(first, count, v_step()), x, v + (block * chunk_ + at) * of_block());
     });
   }
 
@@ -174,13 +192,13 @@ class WinogradKernel final : public Kernel {
     const BlockedConv& g = conv_;
     const int64_t tiles = std::min(chunk_, g.n * tiles_ - chunk * chunk_);
     const int blocks = static_cast<int>(std::min<int64_t>(loops_.max_blocks, g.y_blocks() - block));
-    const float* u = floats(weight_) + positions_ * g.c * block * g.b;
+    const float* u = floats(weight_) + positions_ * words_ * block * g.b;
     for (int64_t p = 0; p < positions_; ++p) {
-      for (int64_t c = 0; c < g.c; c += kDepth) {
-        const int64_t depth = std::min(kDepth, g.c - c);
+      for (int64_t c = 0; c < words_; c += kDepth) {
+        const int64_t depth = std::min(kDepth, words_ - c);
         loops_.point({{u, products + p * products_step(), chunk_ * g.b, tiles, blocks, c == 0, false, {}, true},
                       v + p * v_step() + c * chunk_,
-                      chunk_ * g.b,
+                      chunk_ * of_block(),
                       depth});
         u += depth * blocks * g.b;
       }
@@ -196,11 +214,13 @@ class WinogradKernel final : public Kernel {
     }
   }
 
-  const BlockedLoops& loops_;
-  const BlockedLoops::Winograd transform_;
+  const BlockedProducts& loops_;
+  const BlockedProducts::Winograd transform_;
   const BlockedConv conv_;
   const BlockedActivation activation_;
   const int64_t positions_;
+  const int64_t words_;  // of a pixel
+  const std::string name_;
   PackedBuffer weight_, bias_;
   int64_t tiles_ = 0;               // of one image
   int64_t chunk_ = 0, chunks_ = 0;  // of the tiles of all images
@@ -210,17 +230,19 @@ class WinogradKernel final : public Kernel {
 
 }  // namespace
 
-Prepared conv_blocked_winograd(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context, std::string& why) {
+Prepared conv_blocked_winograd(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv,
+                               PrepareContext& context, std::string& why) {
   const bool fits = conv.kernel_h == 3 && conv.kernel_w == 3 && conv.has_stride_one() && conv.dilation_h == 1 && conv.dilation_w == 1;
   if (!fits || conv.group != 1 || conv.plain_x) return refuse(why, "not 3 x 3 cells of stride 1 over all channels");
   if (conv.c < 16 || conv.m < 16) return refuse(why, "too few channels for the transforms to pay");
   const int64_t smaller = std::min(conv.oh, conv.ow);
-  if (smaller >= 8 && 36 * conv.c * conv.m <= kLargestWeights4) {
-    return std::make_unique<WinogradKernel>(simd, desc, conv, context, simd.blocked->winograd4);
+  const bool exact = products.channels == 1;
+  if (exact && smaller >= 8 && 36 * conv.c * conv.m <= kLargestWeights4) {
+    return std::make_unique<WinogradKernel>(simd, products, desc, conv, context, products.winograd4);
   }
   // So few tiles that the transformed weights are read from memory for almost nothing.
-  const bool few = ((conv.oh + 1) / 2) * ((conv.ow + 1) / 2) < 32 && 16 * conv.c * conv.m > kLargestWeights4 / 4;
-  if (smaller >= 4 && !few) return std::make_unique<WinogradKernel>(simd, desc, conv, context, simd.blocked->winograd2);
+  const bool few = ((conv.oh + 1) / 2) * ((conv.ow + 1) / 2) < 32 && 16 * products.words(conv.c) * conv.m > kLargestWeights4 / 4;
+  if (smaller >= 4 && !few) return std::make_unique<WinogradKernel>(simd, products, desc, conv, context, products.winograd2);
   return refuse(why, "too few pixels");
 }
 

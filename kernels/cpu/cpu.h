@@ -20,6 +20,7 @@ Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std
 Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// On channel blocks (kernels::ChannelBlocks): convolution, pooling, the mean of images, a factor for each channel, the way in and out.
 Prepared conv_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared conv_blocked_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared mean_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared batch_norm_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
@@ -33,6 +34,7 @@ Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& contex
 Prepared matmul_fast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Generic, where it is Attention; where it is RNN, GRU or LSTM.
 Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared attention_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared recurrent(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared reduce(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

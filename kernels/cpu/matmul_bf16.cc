@@ -52,9 +52,8 @@ class Bf16Kernel final : public Kernel {
     rows_ = desc.inputs[0].shape.elements() / std::max<int64_t>(k_, 1);
     const auto bytes = static_cast<size_t>(panels_ * pairs_ * loops.panel_width) * 2 * sizeof(uint16_t);
     const std::string layout = "gemm_bf16_pairs" + std::to_string(loops.panel_width) + (op_.transpose_b ? "_transposed" : "");
-    weights_ = context.weights->get(b.constant_id, layout, bytes, [&](std::byte* data) {
-      pack(b.constant.as<float>(), reinterpret_cast<uint16_t*>(data));
-    });
+    weights_ = context.weights->get(b.constant_id, layout, bytes,
+                                    [&](std::byte* data) { pack(b.constant.as<float>(), reinterpret_cast<uint16_t*>(data)); });
   }
 
   size_t scratch_bytes() const override { return static_cast<size_t>(rows_ * 2 * pairs_) * sizeof(uint16_t); }
@@ -114,6 +113,7 @@ class Bf16Kernel final : public Kernel {
                      .a = a + first * 2 * pairs_ + 2 * p,
                      .a_row = 2 * pairs_,
                      .b = b,
+                     .b_row = 2 * width,
                      .y = y + first * n_ + j,
                      .y_row = n_,
                      .accumulate = p > 0,

@@ -120,8 +120,13 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string
   if (note) *note = name + ", " + loaded.note;
   KernelTable table = cpu_table(options.isa, loaded.plugin);
   if (options.bf16) {
-    Rows& products = table[Op(MatMul{}).index()];
-    products.insert(products.begin(), VectorRows{options.isa}("matmul_bf16", cpu::matmul_bf16));
+    const auto prefer = [&](const Op& kind, std::string_view row, SimdFn prepare) {
+      Rows& rows = table[kind.index()];
+      rows.insert(rows.begin(), VectorRows{options.isa}(row, prepare));
+    };
+    prefer(MatMul{}, "matmul_bf16", cpu::matmul_bf16);
+    prefer(Conv{}, "conv_bf16_blocked", cpu::conv_blocked_bf16);
+    prefer(Generic{}, "attention_bf16", cpu::attention_bf16);
   }
   return std::make_unique<Backend>(name, std::move(table), simd_for(options.isa).blocked->width, ref::knows_generic);
 }

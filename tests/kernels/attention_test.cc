@@ -5,13 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/kernels/harness.h"
 
 namespace serin::kernels::test {
 namespace {
 
 constexpr DType kF32 = DType::kFloat32;
-constexpr Tolerance kTolerance{1e-5, 2e-6};
+constexpr Tolerance kTolerance{1e-5, 2e-6}, kRoundedTolerance{0, 5e-3};  // in bf16 the weights of the values are rounded, too
 
 struct Heads {
   int64_t batch, q_heads, kv_heads, q_len, kv_len, head, v_head;
@@ -32,15 +34,32 @@ Case attention(const Heads& h, bool flat = false) {
 
 void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
 
-class Attends : public testing::TestWithParam<Isa> {
+struct Target {
+  Isa isa;
+  bool bf16 = false;
+};
+
+class Attends : public testing::TestWithParam<Target> {
  protected:
   void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+    if (GetParam().isa > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam().isa);
+    if (GetParam().bf16 && !multiplies_bf16()) GTEST_SKIP() << "this machine does not multiply bf16";
   }
-  static void expect_match(const Case& c) { expect_rows_match_reference(backend(GetParam()), c, kTolerance); }
+  static void expect_match(Case c) {
+    if (!GetParam().bf16) {
+      expect_rows_match_reference(backend(GetParam().isa), c, kTolerance);
+      return;
+    }
+    for (Tensor& input : c.inputs) {
+      if (input.dtype() == kF32) input = rounded_to_bf16(input);
+    }
+    const std::vector<std::string> rows = expect_rows_match_reference(bf16_backend(), c, kRoundedTolerance);
+    EXPECT_EQ(rows.front(), "attention_bf16_avx512");
+  }
 };
-INSTANTIATE_TEST_SUITE_P(On, Attends, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(On, Attends,
+                         testing::Values(Target{Isa::kScalar}, Target{Isa::kAvx2}, Target{Isa::kAvx512}, Target{Isa::kAvx512, true}),
+                         [](const auto& test) { return std::string(isa_name(test.param.isa)) + (test.param.bf16 ? "_bf16" : ""); });
 
 TEST_P(Attends, ToHeadsOfAnySize) {
   expect_match(attention({1, 12, 12, 128, 128, 64, 64}, true));
@@ -54,6 +73,16 @@ TEST_P(Attends, ToMoreKeysThanABlockHolds) {
   expect_match(c);
   set(c, "is_causal", int64_t{1});
   expect_match(c);
+}
+
+TEST_P(Attends, AndLetsNanAndInfinityThrough) {
+  for (const float special : {std::nanf(""), HUGE_VALF}) {
+    for (const size_t input : {0u, 1u, 2u}) {
+      Case c = attention({1, 2, 2, 9, 21, 17, 19});
+      c.inputs[input].view().as<float>()[20] = special;
+      expect_match(c);
+    }
+  }
 }
 
 TEST_P(Attends, BehindMasks) {

@@ -9,17 +9,6 @@ namespace {
 
 constexpr DType kF32 = DType::kFloat32;
 
-const Backend& bf16_backend() {
-  static const std::unique_ptr<Backend> made = make_cpu_backend({.onednn_path = "none", .bf16 = true});
-  return *made;
-}
-
-Tensor rounded(const Tensor& x) {
-  Tensor result(kF32, x.shape());
-  for (int64_t i = 0; i < x.view().elements(); ++i) result.view().as<float>()[i] = to_float(to_bfloat16(x.view().as<float>()[i]));
-  return result;
-}
-
 class Bf16 : public testing::Test {
  protected:
   void SetUp() override {
@@ -33,8 +22,8 @@ class Bf16 : public testing::Test {
     ASSERT_TRUE(prepared.kernel);
     ASSERT_EQ(prepared.name, "matmul_bf16_avx512");
     Case exact = c;
-    exact.inputs[0] = rounded(c.inputs[0]);
-    exact.inputs[1] = rounded(c.inputs[1]);
+    exact.inputs[0] = rounded_to_bf16(c.inputs[0]);
+    exact.inputs[1] = rounded_to_bf16(c.inputs[1]);
     expect_near(run_kernel(*prepared.kernel, c)[0], run_reference(exact)[0], {1e-5, 1e-5}, c.str());
   }
 };

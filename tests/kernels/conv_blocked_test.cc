@@ -1,5 +1,5 @@
 // Convolution and pooling on channel blocks against the reference on plain tensors: operands are put into blocks by the reference kernel, the result is
-// taken out of them by the kernel of the instruction set, so that both directions are seen.
+// taken out of them by the kernel of the instruction set, so that both directions are seen. In bf16 the reference has operands that were rounded first.
 
 #include <gtest/gtest.h>
 
@@ -30,18 +30,26 @@ int64_t outputs(const Form& f, size_t axis, int64_t size) {
 
 Shape blocks_of(const Shape& plain, int64_t b) { return {plain[0], (plain[1] + b - 1) / b, plain[2], plain[3], b}; }
 
-class Blocked : public testing::TestWithParam<Isa> {
+struct Target {
+  Isa isa;
+  bool bf16 = false;
+};
+
+class Blocked : public testing::TestWithParam<Target> {
  protected:
   void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+    if (GetParam().isa > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam().isa);
+    if (bf16() && !multiplies_bf16()) GTEST_SKIP() << "this machine does not multiply bf16";
   }
-  int64_t block() const { return backend(GetParam()).channel_block(); }
+  static bool bf16() { return GetParam().bf16; }
+  static const Backend& tested() { return bf16() ? bf16_backend() : backend(GetParam().isa); }
+  int64_t block() const { return tested().channel_block(); }
 
   /// Runs the first row that accepts, with as many threads; its name goes to `name`.
   Tensor run(const Case& c, int threads, std::string* name = nullptr) {
     PackedWeights weights;
     PrepareContext context{&weights, threads};
-    Prepared prepared = backend(GetParam()).prepare(c.describe(), context);
+    Prepared prepared = tested().prepare(c.describe(), context);
     if (!prepared.kernel) {
       ADD_FAILURE() << c.str() << " " << (prepared.refusals.empty() ? "no rows" : prepared.refusals.front().reason);
       return Tensor(c.outputs[0].dtype, c.outputs[0].shape);
@@ -83,11 +91,19 @@ class Blocked : public testing::TestWithParam<Isa> {
     const Tensor y = run(blocked, threads, &name);
     EXPECT_NE(name.find(f.expected_name), std::string::npos) << name;
     for (int64_t i = 0; i < y.view().elements(); ++i) ASSERT_TRUE(std::isfinite(y.at(i))) << "also where the last block is filled up";
-    expect_near(to_plain(y, y_shape), run_reference(plain)[0], {1e-4, 1e-5}, plain.str() + " by " + name);
+    EXPECT_EQ(name.find("bf16") != std::string::npos, bf16() && name.find("depthwise") == std::string::npos) << name;
+    Tolerance tolerance{1e-4, 1e-5};
+    if (name.find("bf16") != std::string::npos) {
+      plain.inputs[0] = rounded_to_bf16(plain.inputs[0]);
+      plain.inputs[1] = rounded_to_bf16(plain.inputs[1]);
+      if (name.find("winograd") != std::string::npos) tolerance = {0, 1e-2};  // what is rounded are the transformed operands
+    }
+    expect_near(to_plain(y, y_shape), run_reference(plain)[0], tolerance, plain.str() + " by " + name);
   }
 };
-INSTANTIATE_TEST_SUITE_P(On, Blocked, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(On, Blocked,
+                         testing::Values(Target{Isa::kScalar}, Target{Isa::kAvx2}, Target{Isa::kAvx512}, Target{Isa::kAvx512, true}),
+                         [](const auto& test) { return std::string(isa_name(test.param.isa)) + (test.param.bf16 ? "_bf16" : ""); });
 
 TEST_P(Blocked, GoesInAndOut) {
   for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{2, 16, 3, 5}, Shape{1, 24, 7, 9}, Shape{3, 33, 4, 4}}) {
@@ -191,7 +207,7 @@ TEST_P(Blocked, Winograd) {
   for (const int64_t size : {4, 7, 8, 9, 14, 17}) {
     expect_conv({.n = 2, .c = 48, .h = size, .w = size + 1, .m = 40, .residual = true, .expected_name = "winograd"});
   }
-  expect_conv({.n = 1, .c = 16, .h = 12, .w = 11, .m = 16, .pads = {0, 0, 0, 0}, .expected_name = "winograd4"});
+  expect_conv({.n = 1, .c = 16, .h = 12, .w = 11, .m = 16, .pads = {0, 0, 0, 0}, .expected_name = bf16() ? "winograd2" : "winograd4"});
   expect_conv({.n = 1, .c = 20, .h = 10, .w = 10, .m = 33, .pads = {0, 2, 1, 2}, .activation = UnaryFn::kSilu});
   expect_conv({.n = 1, .c = 256, .h = 12, .w = 12, .m = 256, .expected_name = "winograd2"});
   expect_conv({.n = 3, .c = 160, .h = 14, .w = 14, .m = 64, .bias = false});
@@ -236,25 +252,50 @@ TEST_P(Blocked, EqualInputsGiveEqualBitsOnTwoThreads) {
   for (int i = 0; i < 5; ++i) expect_near(run(c, 2), first, {0, 0}, "run again");
 }
 
-TEST_P(Blocked, NanGoesThrough) {
+TEST_P(Blocked, AnyNumberOfThreadsGivesTheSameBitsInBf16) {
+  if (!bf16()) GTEST_SKIP() << "f32 sums of a single pixel run differently";
+  const Form forms[] = {{.n = 1, .c = 64, .h = 30, .w = 30, .m = 64},
+                        {.n = 2, .c = 40, .h = 23, .w = 11, .m = 200, .kernel = {1, 1}, .pads = {0, 0, 0, 0}},
+                        {.n = 1, .c = 33, .h = 21, .w = 19, .m = 16, .strides = {2, 2}},
+                        {.n = 1, .c = 300, .h = 15, .w = 15, .m = 70, .kernel = {1, 1}, .strides = {2, 2}, .pads = {0, 0, 0, 0}},
+                        {.n = 1, .c = 3, .h = 40, .w = 40, .m = 24, .strides = {2, 2}, .plain_x = true}};
+  for (const Form& f : forms) {
+    const Tensor x = random_tensor({f.n, f.c, f.h, f.w}, 1);
+    Case c{Conv{f.strides, {1, 1}, f.pads, 1, false, {}},
+           {f.plain_x ? x : to_blocks(x), random_tensor({f.m, f.c, f.kernel[0], f.kernel[1]}, 2)},
+           {{kF32, blocks_of({f.n, f.m, outputs(f, 0, f.h), outputs(f, 1, f.w)}, block())}},
+           0b10};
+    const Tensor one = run(c, 1);
+    for (const int threads : {2, 3, 8}) expect_near(run(c, threads), one, {0, 0}, c.str());
+  }
+}
+
+TEST_P(Blocked, NanAndInfinityGoThrough) {
   const Form forms[] = {{.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .kernel = {1, 1}, .pads = {0, 0, 0, 0}},
+                        {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .kernel = {1, 1}, .strides = {2, 2}, .pads = {0, 0, 0, 0}},
                         {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .strides = {2, 2}},
                         {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20, .group = 20},
                         {.n = 1, .c = 20, .h = 9, .w = 9, .m = 20},
                         {.n = 1, .c = 3, .h = 9, .w = 9, .m = 20, .plain_x = true}};
   for (const Form& f : forms) {
-    Conv op{f.strides, f.dilations, f.pads, f.group, false, {f.activation, 0.f, 0.f, false}};
-    const Shape y_shape{f.n, f.m, outputs(f, 0, f.h), outputs(f, 1, f.w)};
-    Tensor x = random_tensor({f.n, f.c, f.h, f.w}, 1);
-    x.view().as<float>()[f.h * f.w + 4 * f.w + 4] = std::nanf("");  // channel 1, in the middle
-    Case plain{op, {x, random_tensor({f.m, f.c / f.group, f.kernel[0], f.kernel[1]}, 2)}, {{kF32, y_shape}}, 0b10};
-    Case blocked = plain;
-    if (!f.plain_x) blocked.inputs[0] = to_blocks(x);
-    blocked.outputs[0].shape = blocks_of(y_shape, block());
-    std::string name;
-    const Tensor actual = to_plain(run(blocked, 1, &name), y_shape), expected = run_reference(plain)[0];
-    for (int64_t i = 0; i < expected.view().elements(); ++i) {
-      ASSERT_TRUE(!std::isnan(expected.at(i)) || std::isnan(actual.at(i))) << name << " hides it at " << i;
+    for (const float special : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+      Conv op{f.strides, f.dilations, f.pads, f.group, false, {f.activation, 0.f, 0.f, false}};
+      const Shape y_shape{f.n, f.m, outputs(f, 0, f.h), outputs(f, 1, f.w)};
+      Tensor x = random_tensor({f.n, f.c, f.h, f.w}, 1);
+      x.view().as<float>()[f.h * f.w + 4 * f.w + 4] = special;  // channel 1, in the middle
+      Case plain{op, {x, random_tensor({f.m, f.c / f.group, f.kernel[0], f.kernel[1]}, 2)}, {{kF32, y_shape}}, 0b10};
+      Case blocked = plain;
+      if (!f.plain_x) blocked.inputs[0] = to_blocks(x);
+      blocked.outputs[0].shape = blocks_of(y_shape, block());
+      std::string name;
+      const Tensor actual = to_plain(run(blocked, 1, &name), y_shape), expected = run_reference(plain)[0];
+      const bool winograd = name.find("winograd") != std::string::npos;
+      for (int64_t i = 0; i < expected.view().elements(); ++i) {
+        const double y = actual.at(i), right = expected.at(i);
+        ASSERT_TRUE(!std::isnan(right) || std::isnan(y)) << name << " hides it at " << i;
+        ASSERT_TRUE(!std::isinf(right) || y == right || (winograd && std::isnan(y))) << name << " hides it at " << i;
+        ASSERT_TRUE(!std::isfinite(right) || std::isfinite(y) || winograd) << name << " spreads it to " << i;
+      }
     }
   }
 }
@@ -287,9 +328,9 @@ TEST_P(Blocked, Pools) {
 TEST_P(Blocked, MeansAndFactors) {
   for (const int64_t size : {1, 7, 20}) {
     const Tensor x = random_tensor({2, 3, size, size, block()}, 6), factor = random_tensor({2, 3, 1, 1, block()}, 7);
-    expect_rows_match_reference(backend(GetParam()), {Reduce{ReduceFn::kMean, {2, 3}}, {x}, {{kF32, factor.shape()}}}, {1e-5, 1e-6});
-    expect_rows_match_reference(backend(GetParam()), {Binary{BinaryFn::kMul}, {x, factor}, {{kF32, x.shape()}}});
-    expect_rows_match_reference(backend(GetParam()), {Binary{BinaryFn::kMul}, {factor, x}, {{kF32, x.shape()}}});
+    expect_rows_match_reference(tested(), {Reduce{ReduceFn::kMean, {2, 3}}, {x}, {{kF32, factor.shape()}}}, {1e-5, 1e-6});
+    expect_rows_match_reference(tested(), {Binary{BinaryFn::kMul}, {x, factor}, {{kF32, x.shape()}}});
+    expect_rows_match_reference(tested(), {Binary{BinaryFn::kMul}, {factor, x}, {{kF32, x.shape()}}});
   }
 }
 

@@ -226,4 +226,16 @@ const Backend& reference_backend() {
   return *reference;
 }
 
+const Backend& bf16_backend() {
+  static const std::unique_ptr<Backend> made = make_cpu_backend({.onednn_path = "none", .bf16 = true});
+  return *made;
+}
+
+Tensor rounded_to_bf16(const Tensor& x) {
+  Tensor result(DType::kFloat32, x.shape());
+  const auto from = x.view().span<const float>();
+  for (size_t i = 0; i < from.size(); ++i) result.view().as<float>()[i] = to_float(to_bfloat16(from[i]));
+  return result;
+}
+
 }  // namespace serin::kernels::test

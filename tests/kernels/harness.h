@@ -100,5 +100,9 @@ std::vector<std::string> expect_rows_match_reference(const Backend& backend, con
 /// Backends without oneDNN, made once for each instruction set; the one with only reference rows.
 const Backend& backend(Isa isa);
 const Backend& reference_backend();
+/// The best instruction set, with the rows for bf16 where there are any.
+const Backend& bf16_backend();
+/// f32 whose elements are bf16.
+Tensor rounded_to_bf16(const Tensor& x);
 
 }  // namespace serin::kernels::test

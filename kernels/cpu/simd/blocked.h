@@ -15,7 +15,7 @@ struct BlockedFinish {
   float low, high;
 };
 
-/// A piece of a convolution: y[blocks, pixels, b] = sum over `k` of x and weight. Long sums come in several pieces, which wait in y in between.
+/// A piece of a convolution: y[blocks, pixels, b] = sum over the words `k` of x and weight. Long sums come in several pieces, which wait in y in between.
 struct BlockedPiece {
   const float* weight;  // [k, blocks * b]
   float* y;             // blocks are y_step apart
@@ -27,14 +27,14 @@ struct BlockedPiece {
   bool fetch_next = false;  // the weights behind these are those of the next piece, and unlikely to be in cache
 };
 
-/// x [k / b, pixels, b], blocks x_step apart: a matrix product. `k` need not be a multiple of b.
+/// x [blocks, pixels, words of a block], blocks x_step apart: a matrix product. `k` words need not be whole blocks.
 struct PointPiece {
   BlockedPiece to;
   const float* x;
   int64_t x_step, k;
 };
 
-/// Output pixel p sees through cell t the `run` floats at x + pixel_at[p] + cell_at[t] of each of `blocks` blocks (`last_run` of the last one). Where
+/// Output pixel p sees through cell t the `run` words at x + pixel_at[p] + cell_at[t] of each of `blocks` blocks (`last_run` of the last one). Where
 /// windows overlap the border `offsets` says it for each tile of pixels and cell instead, and kOutside stands for zeros. k = blocks, cells, run, in
 /// this order.
 struct WindowPiece {
@@ -72,12 +72,32 @@ struct WinogradPlane {
   int64_t step;  // floats between two of the (m + 2)^2 positions
 };
 
-struct BlockedLoops {
-  int64_t width;   ///< b
-  int max_blocks;  ///< of one piece
-  int64_t tile;    ///< pixels of a window tile
+/// The products of convolutions. They read x and weights in words: one channel, or in bf16 two channels side by side in the space of one float.
+struct BlockedProducts {
+  const char* dtype;
+  int64_t channels;  ///< of a word
+  int max_blocks;    ///< of one piece
+  int64_t tile;      ///< pixels of a window tile
   void (*point)(const PointPiece& piece);
   void (*window)(const WindowPiece& piece);
+  /// Plain x [c, n], its rows x_step apart, as words [n, words of c].
+  void (*interleave)(const float* x, int64_t x_step, int64_t c, int64_t n, float* words);
+  /// Every `stride`th pixel of a block as words; null: floats are what the products read.
+  void (*round)(const float* x, int64_t stride, int64_t pixels, float* words);
+
+  /// Winograd F(m x m, 3 x 3), m = 4 and 2: y = A' [(G g G') . (B' d B)] A.
+  struct Winograd {
+    int64_t m;
+    void (*input)(const WinogradPlane& plane, const float* x, float* v);
+    void (*output)(const WinogradPlane& plane, const float* products, const BlockedFinish& finish, float* y);
+  } winograd4, winograd2;
+
+  int64_t words(int64_t c) const { return (c + channels - 1) / channels; }
+};
+
+struct BlockedLoops {
+  int64_t width;  ///< b
+  BlockedProducts products;
   /// Rows [row, row + rows) of y, in rising order from one call to the next; weight [cells, b], bias [b] or null.
   void (*depthwise)(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows,
                     RowRing& ring);
@@ -93,20 +113,14 @@ struct BlockedLoops {
   /// x [c, pixels] <-> y [pixels, b], c <= b; channels from c on are zeros.
   void (*from_plain)(const float* x, int64_t x_step, int64_t c, int64_t pixels, float* y);
   void (*to_plain)(const float* x, int64_t c, int64_t pixels, float* y, int64_t y_step);
-
-  /// y[n, c] = x[c, n], the rows of x x_step apart.
-  void (*interleave)(const float* x, int64_t x_step, int64_t c, int64_t n, float* y);
-
-  /// Winograd F(m x m, 3 x 3), m = 4 and 2: y = A' [(G g G') . (B' d B)] A.
-  struct Winograd {
-    int64_t m;
-    void (*input)(const WinogradPlane& plane, const float* x, float* v);
-    void (*output)(const WinogradPlane& plane, const float* products, const BlockedFinish& finish, float* y);
-  } winograd4, winograd2;
 };
 
 extern const BlockedLoops kBlockedPortable;
 extern const BlockedLoops kBlockedAvx2;  // x86-64 only, as the next
 extern const BlockedLoops kBlockedAvx512;
+extern const BlockedProducts kBlockedBf16Avx512;
+
+/// Null where this machine has no instruction for it.
+const BlockedProducts* bf16_products();
 
 }  // namespace serin::kernels::cpu

@@ -1,5 +1,5 @@
 // blocked_conv.h: a tile of kPixels x kBlocks vectors of y stays in registers over the whole of k. Each step loads one vector of weights for each block
-// and broadcasts one float of x for each pixel: both are read in the order in which they lie.
+// and broadcasts one word of x for each pixel: both are read in the order in which they lie.
 //
 //   registers  32: 6 pixels x 4 blocks, 9 x 3, 14 x 2, 16 x 1        16: 6 x 2, 12 x 1
 //
@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
+#include "kernels/cpu/simd/blocked_words.h"
 
 namespace serin::kernels::cpu {
 
@@ -90,33 +91,33 @@ struct ConvTile {
     for (int p = 0; p < kPixels; ++p) {
       const F value = V::set(*x(p));
 #pragma GCC unroll 4
-      for (int q = 0; q < kBlocks; ++q) sum[p][q] = V::fma(value, w[q], sum[p][q]);
+      for (int q = 0; q < kBlocks; ++q) sum[p][q] = Words<V>::multiply_add(value, w[q], sum[p][q]);
     }
   }
 };
 
 template <class V, int kPixels, int kBlocks>
 void point_tile(const PointPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
-  constexpr int64_t kWidth = V::kWidth;
+  constexpr int64_t kWidth = V::kWidth, kWords = Words<V>::kOfBlock;
   float* const y = g.to.y + pixel * kWidth;
   ConvTile<V, kPixels, kBlocks> tile;
   tile.start(g.to, y, g.to.finish.residual ? g.to.finish.residual + pixel * kWidth : nullptr);
-  const float* x = g.x + pixel * kWidth;
+  const float* x = g.x + pixel * kWords;
   const float* w = g.to.weight;
   int64_t k = g.k;
-  for (; k >= kWidth; k -= kWidth, x += g.x_step) {
+  for (; k >= kWords; k -= kWords, x += g.x_step) {
     ahead.step();
-    for (int64_t i = 0; i < kWidth; ++i, w += kBlocks * kWidth) {
-      tile.step(w, [&](int p) { return x + p * kWidth + i; });
+    for (int64_t i = 0; i < kWords; ++i, w += kBlocks * kWidth) {
+      tile.step(w, [&](int p) { return x + p * kWords + i; });
     }
   }
   for (int64_t i = 0; i < k; ++i, w += kBlocks * kWidth) {
-    tile.step(w, [&](int p) { return x + p * kWidth + i; });
+    tile.step(w, [&](int p) { return x + p * kWords + i; });
   }
   tile.finish(g.to, y);
 }
 
-/// One pixel: each element of a group of four of k has sums of its own, because a single chain of additions would wait for itself.
+/// One pixel, in f32: each element of a group of four of k has sums of its own, because a single chain of additions would wait for itself.
 template <class V, int kBlocks>
 void point_pixel(const PointPiece& g, int64_t pixel) {
   using F = typename V::F;
@@ -155,9 +156,9 @@ void point_pixel(const PointPiece& g, int64_t pixel) {
 
 template <class V, int kPixels, int kBlocks>
 void point_rest(const PointPiece& g, int64_t pixel, int64_t pixels, FetchAhead<V>& ahead) {
-  if constexpr (kPixels == 1) {
+  if constexpr (kPixels == 1 && Words<V>::kOfBlock == V::kWidth) {
     if (pixels == 1) point_pixel<V, kBlocks>(g, pixel);
-  } else {
+  } else if constexpr (kPixels > 0) {
     if (pixels == kPixels)
       point_tile<V, kPixels, kBlocks>(g, pixel, ahead);
     else
@@ -168,7 +169,8 @@ void point_rest(const PointPiece& g, int64_t pixel, int64_t pixels, FetchAhead<V
 template <class V, int kBlocks>
 void point_tiles(const PointPiece& g) {
   constexpr int kPixels = point_tile_pixels<V>(kBlocks);
-  FetchAhead<V> ahead(g.to, g.k, (g.to.pixels + kPixels - 1) / kPixels, (g.k + V::kWidth - 1) / V::kWidth);
+  constexpr int64_t kWords = Words<V>::kOfBlock;
+  FetchAhead<V> ahead(g.to, g.k, (g.to.pixels + kPixels - 1) / kPixels, (g.k + kWords - 1) / kWords);
   int64_t pixel = 0;
   for (; pixel + kPixels <= g.to.pixels; pixel += kPixels) point_tile<V, kPixels, kBlocks>(g, pixel, ahead);
   point_rest<V, kPixels - 1, kBlocks>(g, pixel, g.to.pixels - pixel, ahead);

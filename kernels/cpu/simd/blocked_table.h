@@ -9,13 +9,27 @@
 namespace serin::kernels::cpu {
 
 template <class V>
-constexpr BlockedLoops blocked_table() {
+constexpr BlockedProducts blocked_products(const char* dtype, decltype(BlockedProducts::interleave) interleave,
+                                           decltype(BlockedProducts::round) round = nullptr) {
   return {
-      .width = V::kWidth,
+      .dtype = dtype,
+      .channels = V::kWidth / Words<V>::kOfBlock,
       .max_blocks = kMaxBlocks<V>,
       .tile = kWindowTile<V>,
       .point = &conv_point<V>,
       .window = &conv_window<V>,
+      .interleave = interleave,
+      .round = round,
+      .winograd4 = {4, &winograd_input<V, 4>, &winograd_output<V, 4>},
+      .winograd2 = {2, &winograd_input<V, 2>, &winograd_output<V, 2>},
+  };
+}
+
+template <class V>
+constexpr BlockedLoops blocked_table() {
+  return {
+      .width = V::kWidth,
+      .products = blocked_products<V>("f32", &blocked_interleave<V>),
       .depthwise = &blocked_depthwise<V>,
       .pool_max = &blocked_pool_max<V>,
       .pool_mean = &blocked_pool_mean<V>,
@@ -24,9 +38,6 @@ constexpr BlockedLoops blocked_table() {
       .affine = &blocked_affine<V>,
       .from_plain = &blocked_from_plain<V>,
       .to_plain = &blocked_to_plain<V>,
-      .interleave = &blocked_interleave<V>,
-      .winograd4 = {4, &winograd_input<V, 4>, &winograd_output<V, 4>},
-      .winograd2 = {2, &winograd_input<V, 2>, &winograd_output<V, 2>},
   };
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
+#include "kernels/cpu/simd/blocked_words.h"
 
 namespace serin::kernels::cpu {
 
@@ -58,14 +59,14 @@ struct WinogradLines<V, 2> {
   }
 };
 
-/// v[position, tile] = B' d B for the tiles of the plane x [h, w, b].
+/// v[position, tile] = B' d B, in words, for the tiles of the plane x [h, w, b].
 template <class V, int kM>
 void winograd_input(const WinogradPlane& g, const float* x, float* v) {
   using F = typename V::F;
   constexpr int kN = kM + 2;
   constexpr int64_t kWidth = V::kWidth;
   const int64_t columns = (g.ow + kM - 1) / kM;
-  for (int64_t tile = g.first; tile < g.first + g.count; ++tile, v += kWidth) {
+  for (int64_t tile = g.first; tile < g.first + g.count; ++tile, v += Words<V>::kOfBlock) {
     const int64_t row = tile / columns * kM - g.pad_h, column = tile % columns * kM - g.pad_w;
     F half[kN][kN];  // [column of d, row of B' d]
     for (int c = 0; c < kN; ++c) {
@@ -85,7 +86,7 @@ void winograd_input(const WinogradPlane& g, const float* x, float* v) {
       for (int c = 0; c < kN; ++c) line[c] = half[c][r];
       WinogradLines<V, kM>::input(line, out);
 #pragma GCC unroll 6
-      for (int c = 0; c < kN; ++c) V::store(v + (r * kN + c) * g.step, out[c]);
+      for (int c = 0; c < kN; ++c) Words<V>::store(v + (r * kN + c) * g.step, out[c]);
     }
   }
 }

@@ -39,7 +39,7 @@ struct AttentionRows {
   const float* q;
   int64_t q_row;
   const float* k;  // packed by pack_keys
-  const float* v;
+  const float* v;  // packed by pack_values, where there is one; else rows v_row apart
   int64_t v_row;
   float* y;
   int64_t y_row;
@@ -49,7 +49,19 @@ struct AttentionRows {
   int64_t mask_row, mask_columns;  ///< keys from mask_columns on are not looked at
   int64_t first_hidden;            ///< row i looks at keys below first_hidden + i only; very large: at all
   bool masked_to_zero;
-  float* scratch;  ///< kAttentionScratch floats
+  float* scratch;  ///< kAttentionScratch floats, and in bf16 the words of kQueryBlock queries
+};
+
+/// Attention reads what it packed in words: one element, or in bf16 two of one key (of a value: of two keys) side by side in the space of one float.
+struct AttentionLoops {
+  int64_t elements;  ///< of a word
+  /// k [keys, head] with rows k_row apart as panels [panel][words of head][panel_width], zeros behind the last key.
+  void (*pack_keys)(const float* k, int64_t k_row, int64_t keys, int64_t head, float* words);
+  /// v [keys, v_head] as panels [panel][words of keys][width], at most words(keys) * v_head up to whole panels. Null: values are read as they lie.
+  void (*pack_values)(const float* v, int64_t v_row, int64_t keys, int64_t v_head, float* words);
+  void (*attend)(const AttentionRows& rows);
+
+  int64_t words(int64_t n) const { return (n + elements - 1) / elements; }
 };
 
 struct DenseLoops {
@@ -57,9 +69,7 @@ struct DenseLoops {
   void (*gemm)(const GemmBlock& block);
   /// For functions that an epilogue may have; false for others.
   bool (*finishes)(UnaryFn fn);
-  /// k [keys, head] with rows k_row apart as panels [panel][head][panel_width], zeros behind the last key.
-  void (*pack_keys)(const float* k, int64_t k_row, int64_t keys, int64_t head, float* packed);
-  void (*attend)(const AttentionRows& rows);
+  AttentionLoops attention;
 };
 
 /// Queries whose scores are held at once, and keys of a part of the softmax.

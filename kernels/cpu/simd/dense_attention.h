@@ -10,9 +10,13 @@
 
 namespace serin::kernels::cpu {
 
+/// Columns of a panel of packed keys.
+template <class V>
+constexpr int64_t kKeyPanel = int64_t{kTileVectors<V>} * V::kWidth;
+
 template <class V>
 void pack_keys(const float* k, int64_t k_row, int64_t keys, int64_t head, float* packed) {
-  constexpr int64_t kPanel = int64_t{kTileVectors<V>} * V::kWidth;
+  constexpr int64_t kPanel = kKeyPanel<V>;
   for (int64_t j = 0; j < keys; j += kPanel, packed += kPanel * head) {
     const int64_t columns = keys - j < kPanel ? keys - j : kPanel;
     constexpr int64_t kBlock = 16;  // elements of a key that are moved at a time: a line of each key is read once
@@ -37,6 +41,29 @@ void attention_product(GemmBlock g, int64_t n, int64_t b_panel, int64_t panel) {
     gemm_block<V>(g);
   }
 }
+
+/// Columns of a panel of values: whole vectors, as even as can be.
+template <class V>
+int64_t value_panel(int64_t v_head) {
+  const int64_t panels = (v_head + kKeyPanel<V> - 1) / kKeyPanel<V>;
+  return ((v_head + panels - 1) / panels + V::kWidth - 1) / V::kWidth * V::kWidth;
+}
+
+/// The two products for `rows` queries from `row` on and n keys from `first` on, in f32. A vector type whose words are something else specialises this.
+template <class V>
+struct AttentionProducts {
+  static void scores(const AttentionRows& a, int64_t row, int64_t rows, int64_t first, int64_t n, float* scores) {
+    const GemmBlock product{rows,  0,       a.head, a.q + row * a.q_row, a.q_row, 1, a.k + first * a.head, kKeyPanel<V>, scores, kKeyBlock,
+                            false, nullptr, nullptr};
+    attention_product<V>(product, n, kKeyPanel<V> * a.head, kKeyPanel<V>);
+  }
+  static void values(const AttentionRows& a, int64_t row, int64_t rows, int64_t first, int64_t n, float* scores) {
+    const int64_t width = value_panel<V>(a.v_head);
+    float* const y = a.y + row * a.y_row;
+    const GemmBlock product{rows, 0, n, scores, kKeyBlock, 1, a.v + first * a.v_row, a.v_row, y, a.y_row, first > 0, nullptr, nullptr};
+    attention_product<V>(product, a.v_head, width, width);
+  }
+};
 
 /// Scales, caps and masks the scores of one query, [0, n) being keys from `first` on; their maximum.
 template <class V>
@@ -97,7 +124,6 @@ int64_t visible_keys(const AttentionRows& a, int64_t row) {
 
 template <class V>
 void attend_block(const AttentionRows& a, int64_t first_row, int64_t rows) {
-  constexpr int64_t kPanel = int64_t{kTileVectors<V>} * V::kWidth;
   float* const scores = a.scratch;                       // [rows, kKeyBlock]
   float* const sums = scores + kQueryBlock * kKeyBlock;  // [rows]
   float* const maxima = sums + kQueryBlock;              // [rows]
@@ -106,9 +132,7 @@ void attend_block(const AttentionRows& a, int64_t first_row, int64_t rows) {
   const int64_t keys = visible_keys<V>(a, first_row + rows - 1);
   for (int64_t first = 0; first == 0 || first < keys; first += kKeyBlock) {
     const int64_t n = keys - first < kKeyBlock ? keys - first : kKeyBlock;
-    GemmBlock product{rows,  0,       a.head, a.q + first_row * a.q_row, a.q_row, 1, a.k + first * a.head, kPanel, scores, kKeyBlock,
-                      false, nullptr, nullptr};
-    attention_product<V>(product, n, kPanel * a.head, kPanel);
+    AttentionProducts<V>::scores(a, first_row, rows, first, n, scores);
     for (int64_t r = 0; r < rows; ++r) {
       float* const row = scores + r * kKeyBlock;
       const int64_t visible = visible_keys<V>(a, first_row + r) - first;
@@ -123,10 +147,7 @@ void attend_block(const AttentionRows& a, int64_t first_row, int64_t rows) {
       maxima[r] = max;
       if (first > 0) scale_row<V>(y + r * a.y_row, a.v_head, kept);
     }
-    const int64_t panels = (a.v_head + kPanel - 1) / kPanel;
-    const int64_t width = ((a.v_head + panels - 1) / (panels > 0 ? panels : 1) + V::kWidth - 1) / V::kWidth * V::kWidth;
-    product = {rows, 0, n, scores, kKeyBlock, 1, a.v + first * a.v_row, a.v_row, y, a.y_row, first > 0, nullptr, nullptr};
-    attention_product<V>(product, a.v_head, width, width);
+    AttentionProducts<V>::values(a, first_row, rows, first, n, scores);
   }
   for (int64_t r = 0; r < rows; ++r) {
     const bool blind = sums[r] == 0.f;  // ONNX: 0 / 0

@@ -15,7 +15,8 @@ struct Bf16Block {
   int64_t m, n, pairs;
   const uint16_t* a;  // [m, pairs, 2] with rows a_row elements apart
   int64_t a_row;
-  const uint16_t* b;  // [pairs, panel_width, 2]
+  const uint16_t* b;  // [pairs, columns, 2] with rows b_row elements apart, whole vectors of columns
+  int64_t b_row;
   float* y;
   int64_t y_row;
   bool accumulate;
@@ -28,9 +29,11 @@ struct Bf16Loops {
   void (*gemm)(const Bf16Block& block);
   /// Nearest even.
   void (*round)(const float* x, uint16_t* y, int64_t n);
+  const AttentionLoops* attention;
 };
 
-extern const Bf16Loops kBf16Avx512;  // x86-64 only
+extern const Bf16Loops kBf16Avx512;  // x86-64 only, as the next
+extern const AttentionLoops kAttentionBf16Avx512;
 
 /// Null where this machine has no instruction for it.
 const Bf16Loops* bf16_loops();

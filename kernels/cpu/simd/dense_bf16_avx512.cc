@@ -33,7 +33,7 @@ void tile(const Bf16Block& g, const uint16_t* a, float* y, const char*& ahead) {
       for (int v = 0; v < kColumns; ++v) sum[r][v] = _mm512_dpbf16_ps(sum[r][v], value, column[v]);
     }
     a += 2;
-    b += ptrdiff_t{2} * kVectors * kWidth;
+    b += g.b_row;
   };
   int64_t p = g.pairs;
   for (; p >= 4; p -= 4) {
@@ -104,6 +104,6 @@ void round(const float* x, uint16_t* y, int64_t n) {
 
 }  // namespace
 
-const Bf16Loops kBf16Avx512 = {.panel_width = kVectors * kWidth, .gemm = &gemm, .round = &round};
+const Bf16Loops kBf16Avx512 = {.panel_width = kVectors * kWidth, .gemm = &gemm, .round = &round, .attention = &kAttentionBf16Avx512};
 
 }  // namespace serin::kernels::cpu

@@ -12,8 +12,7 @@ constexpr DenseLoops dense_table() {
       .panel_width = int64_t{kTileVectors<V>} * V::kWidth,
       .gemm = &gemm_block<V>,
       .finishes = &finishes<V>,
-      .pack_keys = &pack_keys<V>,
-      .attend = &attend<V>,
+      .attention = {.elements = 1, .pack_keys = &pack_keys<V>, .pack_values = nullptr, .attend = &attend<V>},
   };
 }
 
