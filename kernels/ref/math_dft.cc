@@ -68,11 +68,11 @@ Fault run_dft(const DftOptions& op, Inputs in, Outputs out) {
   return kOk;
 }
 
-/// signal [batch, n, 1 or 2], frame_step, window?, frame_length? -> [batch, frames, bins, 2]
+/// signal [batch, n, 1 or 2], or [batch, n] as torch exports it; frame_step, window?, frame_length? -> [batch, frames, bins, 2]
 template <class T>
 Fault run_stft(Inputs in, Outputs out) {
   const Shape &x = in[0].shape, &y = out[0].shape;
-  const int64_t parts = x[2], frames = y[1], bins = y[2];
+  const int64_t parts = x.rank() == 3 ? x[2] : 1, frames = y[1], bins = y[2];
   const auto step = integer_of(operand(in, 1));
   const TensorView* window = operand(in, 2);
   const int64_t length = integer_of(operand(in, 3)).value_or(window ? window->elements() : x[1]);
@@ -110,7 +110,8 @@ Prepared dft(const GenericDesc& desc, std::string& why) {
 Prepared stft(const GenericDesc& desc, std::string& why) {
   if (!same_dtype(desc, 0, 1) || (desc.has(2) && desc.inputs[2].dtype != desc.inputs[0].dtype)) return refuse_mixed(why);
   const Shape& x = desc.inputs[0].shape;
-  if (x.rank() != 3 || x.back() < 1 || x.back() > 2) return refuse(why, "the signal must be [batch, n, 1 or 2], shape is " + x.str());
+  if (x.rank() != 2 && (x.rank() != 3 || x.back() < 1 || x.back() > 2))
+    return refuse(why, "the signal must be [batch, n, 1 or 2] or [batch, n], shape is " + x.str());
   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault { return run_stft<T>(in, out); });
   });

@@ -19,5 +19,7 @@ Prepared regex_full_match(const GenericDesc& desc, std::string& why);
 Prepared string_normalizer(const GenericDesc& desc, std::string& why);
 // text_tfidf.cc
 Prepared tf_idf_vectorizer(const GenericDesc& desc, std::string& why);
+// text_tokenizer.cc
+Prepared tokenizer(const GenericDesc& desc, std::string& why);
 
 }  // namespace serin::kernels::ref

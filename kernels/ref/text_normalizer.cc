@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "kernels/ref/text_families.h"
+#include "kernels/ref/utf8.h"
 
 namespace serin::kernels::ref {
 
@@ -30,11 +31,11 @@ class CaseChange {
     std::string result;
     for (size_t i = 0; i < text.size();) {
       char32_t code = 0;
-      const size_t length = decode(text, i, code);
+      const size_t length = decode_utf8(text, i, code);
       if (length == 0)
         result += text[i++];
       else
-        encode(changed(code, to), result);
+        encode_utf8(changed(code, to), result);
       i += length;
     }
     return result;
@@ -45,31 +46,6 @@ class CaseChange {
     if (!locale_) return code;
     const auto wide = static_cast<wint_t>(code);
     return static_cast<char32_t>(to == Case::kLower ? towlower_l(wide, locale_) : towupper_l(wide, locale_));
-  }
-
-  /// Bytes of the character at `i`, 0 where there is no valid one.
-  static size_t decode(const std::string& text, size_t i, char32_t& code) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80 ? 1 : lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;
-    if (length == 0 || lead >= 0xf5 || i + length > text.size()) return 0;
-    code = length == 1 ? lead : lead & (0x7fu >> length);
-    for (size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xc0) != 0x80) return 0;
-      code = code << 6 | (next & 0x3f);
-    }
-    return length;
-  }
-
-  static void encode(char32_t code, std::string& text) {
-    if (code < 0x80) {
-      text += static_cast<char>(code);
-      return;
-    }
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    constexpr unsigned char kLeads[] = {0, 0xc0, 0xe0, 0xf0};
-    text += static_cast<char>(kLeads[more] | code >> (6 * more));
-    for (int k = more - 1; k >= 0; --k) text += static_cast<char>(0x80 | (code >> (6 * k) & 0x3f));
   }
 
   locale_t locale_;

@@ -14,6 +14,7 @@
 //   ConstantOfShape      value: a constant of one element (absent: f32 zero)
 //   Conv, *Pool          strides, dilations, pads, group, kernel_shape, auto_pad, ceil_mode, count_include_pad: as ONNX has them;
 //                        ops/window.h resolves them into one explicit form
+//   Tokenizer            as ONNX Runtime has it: separators or tokenexp, mark = 0, mincharnum = 1, pad_value
 //   Swish                alpha = 1: x * sigmoid(alpha x).   Gelu   approximate = "none" | "tanh"
 //   Attention            as ONNX has it, and masked_to_zero = 1: a query that may look at nothing gives zeros, not NaN; heads_inside = 1:
 //                        operands of rank 4 give [batch, length, heads, head]
@@ -94,7 +95,7 @@ namespace serin::graph {
   /* recurrent */ X(Attention, 3, 7, -1) X(CausalConvWithState, 2, 4, 2) X(GRU, 3, 6, -1) \
   X(LinearAttention, 3, 6, 2) X(LSTM, 3, 8, -1) X(RNN, 3, 6, -1) X(RotaryEmbedding, 3, 4, 1) \
   /* text */ X(RegexFullMatch, 1, 1, 1) X(StringConcat, 2, 2, 1) X(StringNormalizer, 1, 1, 1) X(StringSplit, 1, 1, 2) \
-  X(TfIdfVectorizer, 1, 1, 1) \
+  X(TfIdfVectorizer, 1, 1, 1) X(Tokenizer, 1, 1, 1) \
   /* classifier */ X(ArrayFeatureExtractor, 2, 2, 1) X(Binarizer, 1, 1, 1) \
   X(FeatureVectorizer, 1, -1, 1) X(Imputer, 1, 1, 1) X(LabelEncoder, 1, -1, 1) X(LinearClassifier, 1, 1, 2) X(LinearRegressor, 1, 1, 1) \
   X(Normalizer, 1, 1, 1) X(OneHotEncoder, 1, 1, 1) X(Scaler, 1, 1, 1) X(SVMClassifier, 1, 1, 2) X(SVMRegressor, 1, 1, 1) \

@@ -51,6 +51,38 @@ Attributes with(std::initializer_list<std::pair<std::string, Attribute>> values)
   return attributes;
 }
 
+// What ONNX Runtime 1.31 answers to the same.
+TEST(Tokenizer, CutsAtSeparatorsOneAfterTheOther) {
+  TextOp words("Tokenizer", with({{"separators", Strings{" ", ","}}, {"pad_value", "#"}, {"mincharnum", int64_t{1}}}));
+  EXPECT_THAT(words.run({"a b,c", "d"}, {2}, 10), ElementsAre("a", "b", "c", "d", "#", "#"));
+  EXPECT_EQ(words.shape(), (Shape{2, 3}));
+  TextOp longer("Tokenizer", with({{"separators", Strings{" "}}, {"pad_value", "#"}, {"mincharnum", int64_t{2}}}));
+  EXPECT_THAT(longer.run({"a bc \u00e9 \u00e9\u00e9"}, {1}, 10), ElementsAre("bc", "\u00e9\u00e9"));
+}
+
+TEST(Tokenizer, TakesTheLongestMatchesOfAnExpression) {
+  TextOp words("Tokenizer", with({{"tokenexp", "[a-z]+|[a-z]+-[a-z]+"}, {"pad_value", ""}, {"mark", int64_t{1}}}));
+  EXPECT_THAT(words.run({"to-day is, 7"}, {1}, 10), ElementsAre("\x02", "to-day", "is", "\x03"));
+  TextOp empty("Tokenizer", with({{"tokenexp", "x*"}, {"pad_value", ""}}));
+  EXPECT_THAT(empty.run({"axxb"}, {1}, 10), ElementsAre("xx"));
+}
+
+TEST(Tokenizer, GivesCharacters) {
+  for (const auto& way : {std::pair<std::string, Attribute>{"tokenexp", "."}, {"separators", Strings{""}}}) {
+    TextOp characters("Tokenizer", with({way, {"pad_value", "_"}}));
+    EXPECT_THAT(characters.run({"\u00e9a", "\xff"}, {1, 2}, 10), ElementsAre("\u00e9", "a", "\xff", "_"));
+    EXPECT_EQ(characters.shape(), (Shape{1, 2, 2}));
+  }
+}
+
+TEST(Tokenizer, RefusesWhatItCannotDo) {
+  EXPECT_THAT(TextOp("Tokenizer", {}).run({"a"}, {1}, 3), ElementsAre(HasSubstr("separators or tokenexp")));
+  EXPECT_THAT(TextOp("Tokenizer", with({{"tokenexp", "("}})).run({"a"}, {1}, 3), ElementsAre(HasSubstr("is not a regular expression")));
+  EXPECT_THAT(TextOp("Tokenizer", with({{"tokenexp", "a"}, {"mincharnum", int64_t{0}}})).run({"a"}, {1}, 3),
+              ElementsAre(HasSubstr("mincharnum is 0")));
+  EXPECT_THAT(TextOp("Tokenizer", with({{"tokenexp", "."}})).run({"abc"}, {1}, 2), ElementsAre(HasSubstr("too small")));
+}
+
 TEST(StringNormalizer, ChangesCaseBeyondAscii) {
   TextOp upper("StringNormalizer", with({{"case_change_action", "UPPER"}}));
   EXPECT_THAT(upper.run({"stra\u00dfe \u00e9t\u00e9", "\u03c9"}, {2}, 2), ElementsAre("STRA\u00dfE \u00c9T\u00c9", "\u03a9"));

@@ -28,6 +28,15 @@ def test_inverse_of_half_a_spectrum(tmp_path, length):
     node.check(tmp_path, [answer], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(2, 50), (2, 50, 1)], ids=["as_torch_exports", "as_the_standard_has_it"])
+def test_stft_of_real_signals(tmp_path, shape):
+    x, window = np.random.default_rng(1).normal(size=shape), np.hanning(16)
+    frames = np.lib.stride_tricks.sliding_window_view(x.reshape(2, 50), 16, axis=1)[:, ::4]
+    answer = parts(np.fft.rfft(frames * window, axis=-1))
+    constants = {1: np.array(4, np.int64), 2: window, 3: np.array(16, np.int64)}
+    OneNode("STFT", [x], version=17, constants=constants).check(tmp_path, [answer], rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize(("op", "attributes", "draw"), [
     ("RandomUniform", {"low": 2.0, "high": 5.0}, lambda state: state.uniform(2, 5, (3, 5))),
     ("RandomNormal", {"mean": 1.0, "scale": 3.0}, lambda state: state.normal(1, 3, (3, 5))),

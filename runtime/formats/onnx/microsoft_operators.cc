@@ -32,6 +32,7 @@ constexpr OperatorRow kMicrosoftOperators[] = {
     {"SimplifiedLayerNormalization", 1, 2, 2, 2, import_simplified_layer_norm, Op::kRMSNormalization},
     {"SkipLayerNormalization", 1, 3, 5, 4, import_skip_layer_norm, Op::kLayerNormalization},
     {"SkipSimplifiedLayerNormalization", 1, 3, 4, 4, import_skip_rms_norm, Op::kRMSNormalization},
+    {"Tokenizer", 1, 1, 1, 1, import_plain, Op::kTokenizer, "mark mincharnum pad_value separators tokenexp"},
     {"TransposeMatMul", 1, 2, 2, 1, import_fused_matmul, Op::kFusedMatMul},
     {"Trilu", 1, 1, 2, 1, import_plain, Op::kTrilu, "upper"},
     {"Unique", 1, 1, 1, 3, import_microsoft_unique, Op::kUnique},

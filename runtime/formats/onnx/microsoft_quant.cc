@@ -173,8 +173,40 @@ void import_matmul_nbits(NodeImport& node, Op op) {
   node.emit(op, node.inputs(), std::move(attributes));
 }
 
+/// Weights [directions, k, 4 hidden] of bytes -> [directions, 4 hidden, k] of floats. A scale and a zero point for each direction, or for each column of each.
+ValueId recurrent_weight(NodeImport& node, size_t operand, size_t scale, std::string_view name) {
+  const auto rank = node.constant(scale) ? std::optional(node.constant(scale)->shape.rank()) : node.rank(scale);
+  if (!rank) {
+    node.unsupported("does not say whether its weights have one scale or one for each column");
+    return kNone;
+  }
+  const std::vector<int64_t> added = *rank == 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1};
+  const auto named = [&](const char* step) { return fmt::format("{}_{}", name, step); };
+  const auto real = [&](const char* step, ValueId value) {
+    return node.step(Op::kCast, named(step), {value}, {{"to", std::string("f32")}});
+  };
+  const auto column = [&](const char* step, ValueId value) { return node.step(Op::kUnsqueeze, named(step), {value}, {{"axes", added}}); };
+  const ValueId zero = real("zero", column("zeros", node.input(scale + 1)));
+  const ValueId centred = node.step(Op::kSub, named("centred"), {real("real", node.input(operand)), zero});
+  const ValueId scaled = node.step(Op::kMul, named("scaled"), {centred, column("scales", node.input(scale))});
+  return node.step(Op::kTranspose, named("rows"), {scaled}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+}
+
+/// An LSTM whose weights are bytes. ONNX Runtime rounds x and the hidden state of each turn to bytes, too; here they stay floats, which is nearer to what
+/// was quantised.
+void import_dynamic_quantize_lstm(NodeImport& node, Op op) {
+  constexpr size_t kWeight = 1, kRecurrence = 2, kOperands = 8, kWeightScale = 8, kRecurrenceScale = 10;
+  if (!has_all(node, {0, kWeight, kRecurrence, kWeightScale, 9, kRecurrenceScale, 11})) return;
+  std::vector<ValueId> operands(node.inputs().begin(), node.inputs().begin() + kOperands);
+  operands[kWeight] = recurrent_weight(node, kWeight, kWeightScale, "w");
+  operands[kRecurrence] = recurrent_weight(node, kRecurrence, kRecurrenceScale, "r");
+  if (!node.error()) node.emit(op, std::move(operands), node.copied_attributes());
+}
+
 constexpr OperatorRow kOperators[] = {
     {"DequantizeLinear", 1, 2, 3, 1, import_dequantize_linear, Op::kDequantizeLinear},
+    {"DynamicQuantizeLSTM", 1, 3, 12, 3, import_dynamic_quantize_lstm, Op::kLSTM,
+     "activation_alpha activation_beta activations clip direction hidden_size input_forget"},
     {"DynamicQuantizeMatMul", 1, 3, 5, 1, import_plain, Op::kDynamicQuantizeMatMul},
     {"MatMulIntegerToFloat", 1, 4, 7, 1, import_matmul_integer_to_float, Op::kMul},
     {"MatMulNBits", 1, 3, 6, 1, import_matmul_nbits, Op::kMatMulNBits},

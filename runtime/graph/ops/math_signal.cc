@@ -69,7 +69,7 @@ Status infer_dft(Context& c) {
 Status infer_stft(Context& c) {
   const Dims *x = c.dims(0), *window = c.dims(2);
   if (!x) return c.set(0, c.dtype(0), std::nullopt);
-  if (x->size() != 3) return c.fail("signal has shape {}, it must be [batch, n, 1 or 2]", print(*x));
+  if (x->size() != 2 && x->size() != 3) return c.fail("signal has shape {}, it must be [batch, n, 1 or 2] or [batch, n]", print(*x));
   if (window && window->size() != 1) return c.fail("window has shape {}, it must be a list", print(*window));
   SERIN_TRY(const auto step, scalar(c, 1, "frame_step"));
   SERIN_TRY(const auto given, scalar(c, 3, "frame_length"));

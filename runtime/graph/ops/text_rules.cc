@@ -93,10 +93,27 @@ Status infer_tf_idf_vectorizer(Context& c) {
   return c.set(0, DType::kFloat32, x->size() == 1 ? Dims{width} : Dims{x->front(), width});
 }
 
+/// One more axis, as long as the most tokens that a string has: at most its bytes, and a mark at either end.
+Status infer_tokenizer(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  const Dims* x = c.dims(0);
+  if (!x) return c.set(0, DType::kString, std::nullopt);
+  if (x->empty() || x->size() > 2) return c.fail("needs [c] or [n,c], got {}", print(*x));
+  Dims y = *x;
+  if (const ConstantPtr known = c.constant(0); known && known->dtype == DType::kString) {
+    size_t longest = 0;
+    for (const std::string& text : known->strings) longest = std::max(longest, text.size());
+    y.push_back(c.unknown_dim(static_cast<int64_t>(longest) + 2));
+  } else {
+    y.push_back(c.unknown_dim());
+  }
+  return c.set(0, DType::kString, std::move(y));
+}
+
 constexpr OpRules kRows[] = {
     {Op::kRegexFullMatch, infer_regex_full_match, nullptr},    {Op::kStringConcat, infer_string_concat, nullptr},
     {Op::kStringNormalizer, infer_string_normalizer, nullptr}, {Op::kStringSplit, infer_string_split, nullptr},
-    {Op::kTfIdfVectorizer, infer_tf_idf_vectorizer, nullptr},
+    {Op::kTfIdfVectorizer, infer_tf_idf_vectorizer, nullptr},  {Op::kTokenizer, infer_tokenizer, nullptr},
 };
 
 }  // namespace
