@@ -2,7 +2,8 @@
 //
 // Random inputs, a warm-up, then runs one after the other until the time is over; each is timed by itself, so that the median is not blurred
 // by a machine that does something else now and then. items_per_s is what the whole stretch achieved. With --on-request the same is done again
-// for each line on standard input, so that a script can measure several engines in turn, each of them warm.
+// for each line on standard input, so that a script can measure several engines in turn, each of them warm. --profile takes runs of its own
+// afterwards: there the clock is read around each step, which a small model would feel.
 
 #include <sys/resource.h>
 
@@ -16,6 +17,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/profile.h"
 #include "runtime/samples/made_up_tensors.h"
 
 namespace serin::cli {
@@ -40,10 +42,11 @@ struct Timing {
 /// One run of what is measured, on the same inputs every time.
 using Run = std::function<Status()>;
 
-Run run_of(engine::Executor& executor) {
+/// `step_ns`: Executor::run.
+Run run_of(engine::Executor& executor, std::span<int64_t> step_ns = {}) {
   auto inputs = std::make_shared<samples::Tensors>(executor.inputs()), outputs = std::make_shared<samples::Tensors>(executor.outputs());
   inputs->randomise();
-  return [&executor, inputs, outputs] { return executor.run(inputs->views(), outputs->views()); };
+  return [&executor, inputs, outputs, step_ns] { return executor.run(inputs->views(), outputs->views(), step_ns); };
 }
 
 /// For a model without a plan: inputs of the sizes given.
@@ -55,25 +58,39 @@ Result<Run> run_of(engine::Model& model, const graph::Bindings& bindings) {
   });
 }
 
+/// Milliseconds of each run.
+Result<std::vector<double>> run_for(const Run& run, double seconds, size_t at_least) {
+  std::vector<double> runs;
+  const auto start = Clock::now();
+  while (runs.size() < at_least || milliseconds(Clock::now() - start) < seconds * 1e3) {
+    const auto begin = Clock::now();
+    SERIN_CHECK(run());
+    runs.push_back(milliseconds(Clock::now() - begin));
+  }
+  return runs;
+}
+
 /// `again`: it has run before, and somebody waits; one run is enough to warm up, and one to count.
 Result<Timing> measure(const Run& run, double seconds, bool again) {
-  const auto run_until = [&](double limit, size_t at_least, std::vector<double>& runs) -> Status {
-    const auto start = Clock::now();
-    while (runs.size() < at_least || milliseconds(Clock::now() - start) < limit * 1e3) {
-      const auto begin = Clock::now();
-      SERIN_CHECK(run());
-      runs.push_back(milliseconds(Clock::now() - begin));
-    }
-    return {};
-  };
-  std::vector<double> warm_up;
-  SERIN_CHECK(run_until(again ? 0 : std::min(0.2 * seconds, 1.0), again ? 1 : 2, warm_up));
+  SERIN_CHECK(run_for(run, again ? 0 : std::min(0.2 * seconds, 1.0), again ? 1 : 2));
   Timing timing;
   const auto start = Clock::now();
-  SERIN_CHECK(run_until(seconds, again ? 1 : 3, timing.runs));
+  SERIN_TRY(timing.runs, run_for(run, seconds, again ? 1 : 3));
   timing.seconds = milliseconds(Clock::now() - start) / 1e3;
   std::sort(timing.runs.begin(), timing.runs.end());
   return timing;
+}
+
+/// Mean times of the steps, over runs that follow those of measure().
+Result<std::vector<StepTime>> profile(engine::Executor& executor, double seconds) {
+  std::vector<engine::StepInfo> steps = engine::steps(executor.plan());
+  std::vector<int64_t> step_ns(steps.size());
+  SERIN_TRY(const std::vector<double> runs, run_for(run_of(executor, step_ns), seconds, 3));
+  std::vector<StepTime> times;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    times.push_back({std::move(steps[i]), static_cast<double>(step_ns[i]) / 1e6 / static_cast<double>(runs.size())});
+  }
+  return times;
 }
 
 int64_t peak_rss_bytes() {
@@ -117,6 +134,7 @@ void print(const boost::json::object& result, bool json) {
 
 int run_bench(const BenchOptions& given) {
   BenchOptions options = given;
+  if (options.profile && options.on_request) return fail({Code::kInvalidArgument, "--profile does not go with --on-request"}, kUsage);
   if (!(options.seconds > 0)) return fail({Code::kInvalidArgument, "--seconds must be more than 0"}, kUsage);
   auto flags = with_decided_precision(options.engine, options.model, options.batch);
   if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
@@ -137,6 +155,9 @@ int run_bench(const BenchOptions& given) {
     executor = std::move(*made);
     run = run_of(*executor);
   } else {
+    if (options.profile)
+      return fail({Code::kUnsupported, "--profile times the steps of a plan, and there is none: " + (*model)->why_interpreted()},
+                  kCannotRun);
     const auto made = run_of(**model, *bindings);
     if (!made) return fail(made.error(), kCannotRun);
     run = *made;
@@ -153,7 +174,15 @@ int run_bench(const BenchOptions& given) {
     if (executor) result["arena_bytes"] = executor->arena_bytes();
     result["weight_bytes"] = (*model)->weight_bytes();
     result["load_ms"] = load_ms;
+    std::string table;
+    if (options.profile) {
+      const auto times = profile(*executor, options.seconds);
+      if (!times) return fail(times.error(), kCannotRun);
+      if (options.json) result["profile"] = profile_rows(*times);
+      table = "\n" + profile_table(*times);
+    }
     print(result, options.json);
+    if (!options.json) std::cout << table << std::flush;
     again = true;
   } while (options.on_request && std::getline(std::cin, line));
   return kYes;

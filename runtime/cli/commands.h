@@ -27,6 +27,7 @@ struct BenchOptions {
   int64_t batch = 1;
   double seconds = 3;
   bool on_request = false;  ///< again for each line on standard input
+  bool profile = false;     ///< then where the time goes, step by step
   bool json = false;
 };
 int run_bench(const BenchOptions& options);

@@ -56,7 +56,8 @@ class Executor {
   /// Inputs and outputs in the model's order, dense, of exactly the shapes below. The caller's output memory is written directly where no
   /// other reader needs it. Errors: kInvalidArgument (a shape or dtype that is not the plan's; an index out of range, naming the node).
   /// Outputs whose size depends on the data (bounded) get their true shape in outputs[i].shape; their memory must hold the bound.
-  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  /// `step_ns`: for each step of the plan a number to which the nanoseconds that it took are added; empty: no clock is read.
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns = {});
 
   std::span<const TensorInfo> inputs() const;  ///< concrete shapes of this bucket
   std::span<const TensorInfo> outputs() const;

@@ -40,7 +40,7 @@ std::span<const TensorInfo> Executor::outputs() const { return plan_->outputs; }
 
 size_t Executor::arena_bytes() const { return plan_->arena_bytes; }
 
-Status Executor::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+Status Executor::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns) {
   SERIN_CHECK(check_count(plan_->inputs.size(), inputs.size(), "inputs"));
   SERIN_CHECK(check_count(plan_->outputs.size(), outputs.size(), "outputs"));
   for (size_t i = 0; i < inputs.size(); ++i) SERIN_CHECK(check(plan_->inputs[i], inputs[i], "input", false));
@@ -48,7 +48,11 @@ Status Executor::run(std::span<const TensorView> inputs, std::span<TensorView> o
     const Tensor& planned = plan_->program.tensor(plan_->program.outputs[i]);
     SERIN_CHECK(check(plan_->outputs[i], outputs[i], "output", planned.storage != Storage::kFixed));
   }
-  return state_->runner.run(inputs, outputs);
+  if (!step_ns.empty() && step_ns.size() != plan_->steps.size()) {
+    return Error{Code::kInvalidArgument,
+                 "the plan has " + std::to_string(plan_->steps.size()) + " steps, times are wanted of " + std::to_string(step_ns.size())};
+  }
+  return state_->runner.run(inputs, outputs, step_ns);
 }
 
 }  // namespace serin::engine

@@ -6,6 +6,8 @@
 
 #include "runtime/engine/runner.h"
 
+#include <chrono>
+
 namespace serin::engine {
 
 Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers) : plan_(plan), sizes_(plan.program.symbols.size(), 0) {
@@ -60,31 +62,39 @@ int64_t Runner::size_of(const BoundedDim& dim) const {
   return size;
 }
 
-Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns) {
   for (const External& at : inputs_) operands_[at.operand].data = inputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
   for (const External& at : outputs_) operands_[at.operand].data = outputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
 
+  using Clock = std::chrono::steady_clock;
   for (size_t i = 0; i < calls_.size(); ++i) {
-    Call& call = calls_[i];
-    for (size_t r = call.first_resize; r < call.first_resize + call.resizes; ++r) {
-      operands_[resizes_[r].operand].shape[resizes_[r].dim->axis] = size_of(*resizes_[r].dim);
-    }
-    const std::span<const TensorView> in(operands_.data() + call.first_input, call.inputs);
-    const std::span<TensorView> out(operands_.data() + call.first_input + call.inputs, call.outputs);
-    if (call.kernel) {
-      const kernels::Fault fault = call.kernel->run(call.stream, in, out);
-      if (fault) return Error{Code::kInvalidArgument, plan_.program.steps[i].label() + ": " + *fault};
-    } else {
-      const auto& body = call.bodies[*in[0].as<const bool>() ? 0 : 1];
-      const Status status = body->run(in.subspan(1), out);
-      if (!status) return status.error().in(plan_.program.steps[i].label());
-    }
-    if (call.decides_sizes) learn_sizes(i);
+    const auto begin = step_ns.empty() ? Clock::time_point() : Clock::now();
+    SERIN_CHECK(run_step(i));
+    if (!step_ns.empty()) step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
   }
 
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const BoundedDim& dim : plan_.program.tensor(plan_.program.outputs[i]).bounded) outputs[i].shape[dim.axis] = size_of(dim);
   }
+  return {};
+}
+
+Status Runner::run_step(size_t step) {
+  Call& call = calls_[step];
+  for (size_t r = call.first_resize; r < call.first_resize + call.resizes; ++r) {
+    operands_[resizes_[r].operand].shape[resizes_[r].dim->axis] = size_of(*resizes_[r].dim);
+  }
+  const std::span<const TensorView> in(operands_.data() + call.first_input, call.inputs);
+  const std::span<TensorView> out(operands_.data() + call.first_input + call.inputs, call.outputs);
+  if (call.kernel) {
+    const kernels::Fault fault = call.kernel->run(call.stream, in, out);
+    if (fault) return Error{Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + *fault};
+  } else {
+    const auto& body = call.bodies[*in[0].as<const bool>() ? 0 : 1];
+    const Status status = body->run(in.subspan(1), out);
+    if (!status) return status.error().in(plan_.program.steps[step].label());
+  }
+  if (call.decides_sizes) learn_sizes(step);
   return {};
 }
 

@@ -14,8 +14,8 @@ class Runner {
   /// All outlive it. `arena` has plan.arena_bytes, aligned to kArenaAlignment; no `workers`: one thread.
   Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers);
 
-  /// Shapes and dtypes have been checked. Allocates nothing unless it fails.
-  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  /// Shapes and dtypes have been checked. Allocates nothing unless it fails. `step_ns`: Executor::run.
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns = {});
 
  private:
   /// An operand that lies in the caller's memory.
@@ -39,6 +39,7 @@ class Runner {
   };
 
   void add_operand(TensorId id, std::byte* arena);
+  Status run_step(size_t step);
   void learn_sizes(size_t step);
   int64_t size_of(const BoundedDim& dim) const;
 

@@ -114,6 +114,14 @@ def test_bench_measures_again_on_request():
     assert done.returncode == 0 and len([json.loads(line) for line in done.stdout.splitlines()]) == 3
 
 
+def test_bench_says_where_the_time_goes():
+    found = output_of("bench", MODELS / "digits/2/model.onnx", "--seconds", 0.1, "--profile")
+    assert len(found["profile"]) > 2 and {"node", "op", "kernel", "ms", "flops", "bytes"} == found["profile"][0].keys()
+    assert sum(step["flops"] for step in found["profile"]) > 0 and all(step["ms"] >= 0 for step in found["profile"])
+    done = serin("bench", DIGIT, "--seconds", 0.1, "--profile")
+    assert done.returncode == 0 and "GFLOP/s" in done.stdout and "the slowest steps" in done.stdout
+
+
 def test_bench_says_for_people_what_it_says_for_machines():
     done = serin("bench", DIGIT, "--seconds", 0.1)
     assert done.returncode == 0 and "median" in done.stdout and not done.stdout.lstrip().startswith("{")
@@ -207,6 +215,7 @@ USAGE = [
     ("load", URL, "--model", "m", "--batch", "0"), ("load", URL, "--model", "m", "--data", "/nowhere.npz"),
     ("bench", DIGIT, "--batch", "0"), ("bench", DIGIT, "--precision", "fp17"), ("bench", DIGIT, "--threads", "0"),
     ("bench", DIGIT, "--dim", "seq"), ("bench", DIGIT, "--dim", "seq=-1"), ("bench", DIGIT, "--seconds", "nan"),
+    ("bench", DIGIT, "--profile", "--on-request"),
     ("check", DIGIT, DATA / "digits_1", "--rtol", "-1"), ("check", DIGIT, DATA / "digits_1", "--isa", "mmx"),
     ("check", DIGIT, "/nowhere"), ("inspect", DIGIT, "--nope"),
 ]

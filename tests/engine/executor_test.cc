@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/engine/plan.h"
 #include "tests/engine/support.h"
 
 namespace serin::engine {
@@ -16,6 +17,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Tensor floats(const Shape& shape, const std::vector<float>& values) { return Tensor(shape, values); }
+
+// A count that no buffer holds: the boxes there are bound what is kept.
+TEST(Executor, SuppressionThatMayKeepMoreThanThereIs) {
+  const std::string text = "b: f32[n,3,4]\ns: f32[n,2,3]\ny = NonMaxSuppression(b, s, i64{9223372036854775807}, f32{0.5})\nreturn y\n";
+  for (const kernels::Backend* backend : {&test::reference(), &test::best()}) {
+    const auto model = test::model_of(text, *backend);
+    const auto executor = model->executor({{"n", 2}});
+    ASSERT_TRUE(executor) << executor.error().message;
+    EXPECT_EQ((*executor)->outputs()[0].shape, (Shape{12, 3}));
+    const std::vector<float> apart{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+    const auto kept = test::run(**executor, {test::Tensor({2, 3, 4}, apart), test::random_tensor({2, 2, 3}, 1)});
+    EXPECT_EQ(kept[0].view().shape, (Shape{12, 3}));
+  }
+}
 
 TEST(Executor, ComputesASmallNetwork) {
   const auto outputs = run(R"(
@@ -228,6 +243,35 @@ TEST(Executor, IfRunsTheBodyThatTheConditionChooses) {
   const float e = std::exp(5.f);
   EXPECT_THAT(choose(1), ElementsAre(::testing::FloatNear(1 / (1 + e), 1e-6f), ::testing::FloatNear(e / (1 + e) - 0.5f, 1e-6f)));
   EXPECT_THAT(choose(0), ElementsAre(0, 0.5f));
+}
+
+// ---- times ----
+
+TEST(Executor, AddsUpWhatEachStepTook) {
+  const auto model = test::model_of("x: f32[64,64]\ny = Exp(x)\nz = MatMul(y, y)\nreturn z\n");
+  auto executor = *model->executor({});
+  const std::vector<Tensor> inputs = {test::random_tensor({64, 64}, 1)};
+  std::vector<Tensor> outputs = test::make_outputs(*executor);
+  std::vector<TensorView> out = test::views(outputs);
+  std::vector<int64_t> step_ns(executor->plan().steps.size(), 0);
+  ASSERT_EQ(step_ns.size(), 2u);
+  ASSERT_TRUE(executor->run(test::views(inputs), out, step_ns));
+  const std::vector<int64_t> once = step_ns;
+  ASSERT_TRUE(executor->run(test::views(inputs), out, step_ns));
+  for (size_t i = 0; i < step_ns.size(); ++i) {
+    EXPECT_GT(once[i], 0);
+    EXPECT_GT(step_ns[i], once[i]);
+  }
+}
+
+TEST(Executor, WantsATimeForEachStep) {
+  const auto model = test::model_of("x: f32[2]\ny = Exp(x)\nreturn y\n");
+  auto executor = *model->executor({});
+  const std::vector<Tensor> inputs = {test::random_tensor({2}, 1)};
+  std::vector<Tensor> outputs = test::make_outputs(*executor);
+  std::vector<TensorView> out = test::views(outputs);
+  std::vector<int64_t> step_ns(3, 0);
+  EXPECT_EQ(executor->run(test::views(inputs), out, step_ns).error().message, "the plan has 1 steps, times are wanted of 3");
 }
 
 // ---- faults ----
