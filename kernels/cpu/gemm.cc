@@ -14,6 +14,8 @@ namespace serin::kernels::cpu {
 namespace {
 
 constexpr int64_t kDepth = 896;  // of a part of k: a panel of 48 columns is 168 KiB then
+constexpr int64_t kTile = 8;     // rows: a multiple of those of a tile of dense_gemm.h, so that no block ends in a tile of fewer
+constexpr int64_t kTasks = 4;    // for each worker
 constexpr int64_t kRows = 136;   // of a block of A: with 768 of k 408 KiB, which leave room for two panels of B in an L2 cache of 1 MiB
 
 int64_t parts_of(int64_t size, int64_t largest) { return std::max<int64_t>(1, (size + largest - 1) / largest); }
@@ -22,8 +24,8 @@ int64_t parts_of(int64_t size, int64_t largest) { return std::max<int64_t>(1, (s
 struct Part {
   int64_t begin, end;
   Part(int64_t size, int64_t count, int64_t i, int64_t step) {
-    const int64_t each = (size + count * step - 1) / (count * step) * step;
-    begin = std::min(size, i * each), end = std::min(size, begin + each);
+    const int64_t steps = (size + step - 1) / step;
+    begin = steps * i / count * step, end = std::min(size, steps * (i + 1) / count * step);
   }
 };
 
@@ -45,7 +47,7 @@ struct Product {
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const int64_t j = panel * width;
         const float* const b = packed + j * k + part.begin * width;
-        const bool more = panel + 1 < panels.end;
+        const bool more = j + width < n;  // also behind the last of `panels`: that is mostly what the same worker does next
         GemmFinish moved;
         if (last && finish) {
           moved = *finish;
@@ -96,16 +98,22 @@ void pack_b(const DenseLoops& loops, MatrixView b, int64_t k, int64_t n, float* 
 void gemm(const Stream& stream, const DenseLoops& loops, int64_t m, int64_t n, int64_t k, MatrixView a, const float* packed, float* y,
           int64_t y_row, const GemmFinish* finish) {
   const Product product{loops, m, n, k, a, packed, y, y_row, finish};
-  const int64_t panels = (n + loops.panel_width - 1) / loops.panel_width, blocks = parts_of(m, kRows);
-  // With several workers, panels are dealt out in chunks, a few for each worker so that a slow one does not hold up the rest.
+  const int64_t panels = (n + loops.panel_width - 1) / loops.panel_width, least = parts_of(m, kRows);
   const int64_t workers = stream.workers && m * n * k > 100'000 ? stream.workers->count() : 1;
-  const int64_t chunks = workers == 1 ? 1 : std::min(panels, std::max<int64_t>(1, (3 * workers + blocks - 1) / blocks));
-  const auto task = [&](int64_t i, int) { product.run(Part(m, blocks, i / chunks, 1), Part(panels, chunks, i % chunks, 1)); };
   if (workers == 1) {
-    for (int64_t i = 0; i < blocks; ++i) task(i, 0);
+    for (int64_t i = 0; i < least; ++i) product.run(Part(m, least, i, kTile), Part(panels, 1, 0, 1));
     return;
   }
-  parallel_for(stream, blocks * chunks, task);
+  // Equal tasks, as many for each worker, and some of them, so that a slow one does not hold up the rest: blocks, cut into chunks of panels.
+  const int64_t blocks = least == 1 ? 1 : parts_of(least, workers) * workers;
+  int64_t chunks = std::min(panels, parts_of(kTasks * workers, blocks));
+  if (blocks == 1 && chunks > workers) chunks -= chunks % workers;
+  const int64_t tasks = blocks * chunks, each = tasks % workers == 0 ? tasks / workers : 0;
+  parallel_for(stream, tasks, [&](int64_t i, int) {
+    // Workers that keep pace go through neighbouring tasks each: the block stays in cache, and so does the panel that was asked for last.
+    const int64_t task = each > 0 ? i % workers * each + i / workers : i;
+    product.run(Part(m, blocks, task / chunks, kTile), Part(panels, chunks, task % chunks, 1));
+  });
 }
 
 }  // namespace serin::kernels::cpu

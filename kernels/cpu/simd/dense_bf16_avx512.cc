@@ -14,7 +14,8 @@ struct VecBf16 : VecAvx512 {};
 constexpr int kRows = 8, kVectors = 3, kWidth = VecBf16::kWidth;
 
 template <int kTile, int kColumns, bool kPrefetch>
-void tile(const Bf16Block& g, const uint16_t* a, float* y, const char*& ahead) {
+void tile(const Bf16Block& g, const uint16_t* a, float* y, int64_t row, const char*& ahead) {
+  fetch_results<VecBf16, kTile, kColumns>(y, g.y_row, g.finish, row);
   __m512 sum[kTile][kColumns];
 #pragma GCC unroll 32
   for (int i = 0; i < kTile * kColumns; ++i) sum[i / kColumns][i % kColumns] = _mm512_setzero_ps();
@@ -47,26 +48,16 @@ void tile(const Bf16Block& g, const uint16_t* a, float* y, const char*& ahead) {
   for (; p > 0; --p) step();
   ahead = line;
 
-  const int last = static_cast<int>(g.n) - (kColumns - 1) * kWidth;
-#pragma GCC unroll 16
-  for (int r = 0; r < kTile; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kColumns; ++v) {
-      float* const target = y + r * g.y_row + v * kWidth;
-      const int n = v + 1 < kColumns ? kWidth : last;
-      if (g.accumulate) sum[r][v] = _mm512_add_ps(sum[r][v], VecBf16::load_n(target, n, 0.f));
-      VecBf16::store_n(target, sum[r][v], n);
-    }
-  }
+  store_tile<VecBf16>(sum, y, g.y_row, static_cast<int>(g.n) - (kColumns - 1) * kWidth, g.accumulate, g.finish, row);
 }
 
 template <int kTile, int kColumns, bool kPrefetch>
-void tile_of(int64_t rows, const Bf16Block& g, const uint16_t* a, float* y, const char*& ahead) {
+void tile_of(int64_t rows, const Bf16Block& g, const uint16_t* a, float* y, int64_t row, const char*& ahead) {
   if constexpr (kTile > 0) {
     if (rows == kTile)
-      tile<kTile, kColumns, kPrefetch>(g, a, y, ahead);
+      tile<kTile, kColumns, kPrefetch>(g, a, y, row, ahead);
     else
-      tile_of<kTile - 1, kColumns, kPrefetch>(rows, g, a, y, ahead);
+      tile_of<kTile - 1, kColumns, kPrefetch>(rows, g, a, y, row, ahead);
   }
 }
 
@@ -74,12 +65,12 @@ template <int kColumns, bool kPrefetch>
 void tiles(const Bf16Block& g) {
   const int64_t count = (g.m + kRows - 1) / kRows;
   const char* ahead = reinterpret_cast<const char*>(g.next);
-  const FinishRows finish = g.finish ? finish_of<VecBf16>(g.finish->fn) : nullptr;
+  const FinishRows finish = g.finish && g.finish->fn != UnaryFn::kIdentity ? finish_of<VecBf16>(g.finish->fn) : nullptr;
   for (int64_t i = 0, row = 0; i < count; ++i) {
     const int64_t rows = g.m / count + (i < g.m % count ? 1 : 0);
     float* const y = g.y + row * g.y_row;
-    tile_of<kRows, kColumns, kPrefetch>(rows, g, g.a + row * g.a_row, y, ahead);
-    if (finish) finish(y, g.y_row, rows, g.n, *g.finish, row);
+    tile_of<kRows, kColumns, kPrefetch>(rows, g, g.a + row * g.a_row, y, row, ahead);
+    if (finish) finish(y, g.y_row, rows, g.n, *g.finish);
     row += rows;
   }
 }
