@@ -120,12 +120,13 @@ class Blocks {
   graph::ConstantPtr constant_in_blocks(TensorId id) const {
     const auto [root, offset] = program_.root(id);
     const graph::ConstantPtr& plain = tensor(root).constant;
-    if (!plain || !plain->data) return nullptr;
+    if (!plain || plain->bytes() == 0) return nullptr;
     std::byte* memory = nullptr;
     const Shape& x = shape(id);
     const Shape y = blocks_of(x);
     auto made = graph::make_mutable_constant(DType::kFloat32, y, &memory);
-    const auto* from = reinterpret_cast<const float*>(plain->data.get() + offset);
+    const auto data = plain->data();
+    const auto* from = reinterpret_cast<const float*>(data.get() + offset);
     auto* to = reinterpret_cast<float*>(memory);
     const int64_t pixels = x[2] * x[3];
     for (int64_t i = 0; i < x.elements(); ++i) {
@@ -212,7 +213,8 @@ class Blocks {
     const int64_t c = shape(step.outputs[0])[1];
     const auto known = [&](TensorId id) {
       const Tensor& statistic = tensor(id);
-      return statistic.constant && statistic.constant->data && statistic.dtype == DType::kFloat32 && statistic.shape.elements() == c;
+      return statistic.constant && statistic.constant->bytes() != 0 && statistic.dtype == DType::kFloat32 &&
+             statistic.shape.elements() == c;
     };
     if (c == 1) return false;  // its one block would look like a volume of one channel
     if (!only_blocked(step.inputs[0]) || !std::all_of(step.inputs.begin() + 1, step.inputs.end(), known)) return false;

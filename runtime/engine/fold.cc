@@ -51,7 +51,7 @@ Result<Constants> fold_constant_of_shape(const graph::Graph& graph, const graph:
   }
   std::byte* memory = nullptr;
   auto result = graph::make_mutable_constant(value->dtype, shape, &memory);
-  for (int64_t i = 0; i < *elements; ++i) std::memcpy(memory + static_cast<size_t>(i) * size, value->data.get(), size);
+  for (int64_t i = 0; i < *elements; ++i) std::memcpy(memory + static_cast<size_t>(i) * size, value->data().get(), size);
   return Constants{std::move(result)};
 }
 
@@ -103,6 +103,12 @@ Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, co
   return solo.run(Constants(node.inputs.size()));
 }
 
+/// A view of a weight is one that can be read again, too.
+ConstantPtr with_own_identity(const graph::Constant& result) {
+  return result.recipe ? graph::make_constant(result.dtype, result.shape, result.recipe)
+                       : graph::make_constant(result.dtype, result.shape, result.resident);
+}
+
 }  // namespace
 
 bool has_no_kernel(graph::Op op) { return op == Op::kShape || op == Op::kSize || op == Op::kConstantOfShape || op == Op::kRange; }
@@ -113,7 +119,7 @@ Folder::~Folder() = default;
 Result<Constants> Folder::evaluate(const graph::Graph& graph, graph::NodeId id, size_t max_bytes) const {
   SERIN_TRY(Constants results, compute(graph, graph.node(id), *reference_, max_bytes));
   for (ConstantPtr& result : results) {
-    if (result && result->data) result = graph::make_constant(result->dtype, result->shape, result->data);  // with an identity of its own
+    if (result && result->bytes() != 0) result = with_own_identity(*result);
   }
   return results;
 }

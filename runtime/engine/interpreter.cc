@@ -19,9 +19,11 @@ namespace {
 using graph::ConstantPtr;
 using graph::kNone;
 
-constexpr size_t kMostSuccessors = 16;  // of one stage
-constexpr size_t kMostStages = 512;     // of one block, or twice its nodes: beyond, everything is forgotten before the next run
+constexpr size_t kMostStages = 512;  // of one block, or twice its nodes: beyond, everything is forgotten before the next run
 constexpr int64_t kSmall = static_cast<int64_t>(graph::kMaxShapeValues);
+
+/// Of one stage. Enough for a carried tensor that grows turn by turn, where a stage is small: what is kept is bounded by nodes.
+size_t most_successors(size_t nodes) { return std::clamp<size_t>(8192 / std::max<size_t>(nodes, 1), 16, 512); }
 
 std::string label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
 
@@ -81,7 +83,7 @@ Result<std::vector<Value>> Interpreter::run_stages() {
     SERIN_CHECK(run_stage(*stage));
   }
   std::vector<Value> results;
-  for (const graph::ValueId id : block_->graph.outputs()) results.push_back(value(id));
+  for (const graph::ValueId id : block_->graph.outputs()) results.push_back(value_in_memory(id));
   return results;
 }
 
@@ -93,7 +95,7 @@ Result<Stage*> Interpreter::next_stage(Stage& before) {
   for (const graph::ValueId id : before.asked) facts.push_back(fact_of(values_[static_cast<size_t>(id)], true));
   before.next.push_front({std::move(facts), std::move(made)});
   ++stages_;
-  if (before.next.size() > kMostSuccessors) before.next.pop_back();
+  if (before.next.size() > most_successors(block_->order.size())) before.next.pop_back();
   return before.next.front().stage.get();
 }
 
@@ -116,7 +118,11 @@ Status Interpreter::run_region(Region& region) {
   }
   std::vector<TensorView> inputs, outputs;
   std::vector<FreshTensor> results;
-  for (const graph::ValueId id : region.inputs) inputs.push_back(view_of(*values_[static_cast<size_t>(id)].tensor));
+  for (const graph::ValueId id : region.inputs) {
+    graph::ConstantPtr& tensor = values_[static_cast<size_t>(id)].tensor;
+    tensor = graph::in_memory(std::move(tensor));
+    inputs.push_back(view_of(*tensor));
+  }
   for (const TensorInfo& info : region.plan->outputs) {
     results.push_back(fresh_tensor(info.dtype, info.shape));
     outputs.push_back(results.back().view);
@@ -130,6 +136,13 @@ Value Interpreter::value(graph::ValueId id) const {
   if (id == kNone) return {};
   if (ConstantPtr constant = block_->graph.constant(id)) return Value::of(std::move(constant));
   return values_[static_cast<size_t>(id)];
+}
+
+/// What leaves the plans is read as it is; only control flow hands constants on to where kernels may have packed them.
+Value Interpreter::value_in_memory(graph::ValueId id) const {
+  Value found = value(id);
+  found.tensor = graph::in_memory(std::move(found.tensor));
+  return found;
 }
 
 Result<std::vector<ConstantPtr>> Interpreter::operands(const graph::Node& node) const {
@@ -154,8 +167,8 @@ Status Interpreter::run_single(Single& single) {
   const graph::Node& node = block_->graph.node(single.node);
   if (single.kind == Single::Kind::kValues) {
     std::vector<Value> given;
-    for (const graph::ValueId id : node.inputs) given.push_back(value(id));
     const bool flow = !node.bodies.empty();
+    for (const graph::ValueId id : node.inputs) given.push_back(flow ? value(id) : value_in_memory(id));
     SERIN_TRY(auto results, flow ? ControlFlow(*this, single.node).run(std::move(given))
                                  : run_container(node, std::move(given), context_.plan.max_arena_bytes));
     for (size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {

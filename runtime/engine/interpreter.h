@@ -55,6 +55,7 @@ class Interpreter {
   Status keep(const graph::Node& node, std::vector<graph::ConstantPtr> results);
   Result<std::vector<graph::ConstantPtr>> operands(const graph::Node& node) const;
   Value value(graph::ValueId id) const;
+  Value value_in_memory(graph::ValueId id) const;
 
   std::shared_ptr<const Block> block_;
   std::shared_ptr<Workspace> workspace_;

@@ -2,8 +2,8 @@
 //
 // What could not run later is refused at load: a first plan is made for the smallest sizes that the shapes allow, which lowers every node and
 // asks the backend for every kernel. A model that no plan holds, because something in it is sized by data, is interpreted; what can be checked
-// of that is in runnable.h. Each constant has memory of its own, not the file's: the file is let go whatever happens to it
-// afterwards, and constants that the passes folded away take no memory.
+// of that is in runnable.h. Large constants wait in the file (graph/constant.h): a plan packs them one step after the other, and keeps plain
+// what its kernels read plain. Those that the passes folded away never get into memory.
 
 #include <algorithm>
 #include <map>
@@ -54,27 +54,35 @@ std::vector<std::string> symbols_of(std::span<const TensorInfo> inputs) {
   return symbols;
 }
 
-/// Of all constants that something reads, each counted once however many values share it.
+/// Of all constants that something reads and that are in memory, each counted once however many values share it.
 size_t constant_bytes(const graph::Graph& graph) {
   std::map<const std::byte*, size_t> sizes;
   for (size_t i = 0; i < graph.value_capacity(); ++i) {
     const auto id = static_cast<graph::ValueId>(i);
     const graph::ConstantPtr constant = graph.constant(id);
-    if (constant && constant->data && graph.reader_count(id) > 0) sizes[constant->data.get()] = constant->bytes();
+    if (!constant || graph.reader_count(id) == 0) continue;
+    if (const auto data = constant->data_in_memory()) sizes[data.get()] = constant->bytes();
   }
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0}, [](size_t sum, const auto& entry) { return sum + entry.second; });
 }
 
+/// Packs nothing, so that a plan that is only tried reads no weights.
+class Unpacked final : public kernels::PackedWeights {
+ public:
+  std::shared_ptr<const Buffer> get(uint64_t, std::string_view, size_t bytes, const std::function<void(std::byte*)>&) override {
+    return std::make_shared<Buffer>(bytes);
+  }
+};
+
 }  // namespace
 
-Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kernels::Backend& backend, LoadOptions options) {
+Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kernels::Backend& backend, LoadOptions options) try {
   if (graph.outputs().empty()) return Error{Code::kUnsupported, "the model has no outputs"};
   auto state = std::make_unique<State>(std::move(graph), backend, std::move(options));
   graph::Graph& g = state->graph;
   SERIN_CHECK(graph::verify(g));
   SERIN_CHECK(graph::infer_shapes(g));
   SERIN_CHECK(optimize(g, state->folder, state->options));
-  state->constant_bytes = constant_bytes(g);
   state->batchable = graph::prove_batchable(g);
   for (const graph::ValueId id : g.inputs()) state->inputs.push_back(info_of(g.value(id), g.value(id).name));
   for (size_t i = 0; i < g.outputs().size(); ++i) {
@@ -93,6 +101,8 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
     SERIN_CHECK(model->interpret(planned.error()));
   }
   return model;
+} catch (const graph::LostConstant& lost) {
+  return lost.error();
 }
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -105,21 +115,27 @@ Status Model::interpret(const Error& why) {
   SERIN_CHECK(graph::infer_shapes(graph));
   SERIN_TRY(state_->block, Block::make(std::move(graph)));
   state_->why_interpreted = why.message;
-  state_->batchable = {.yes = false, .why_not = "parts of it are sized during a run", .symbol = ""};
+  const bool disagree = why.code == Code::kInvalidArgument;
+  state_->batchable = {
+      .yes = false, .why_not = disagree ? "not every size fits: " + why.message : "parts of it are sized during a run", .symbol = ""};
   return check_runnable(*state_->block, state_->plan_context());
 }
 
 /// Plans with every symbol at 1, or at the first size at which the shapes agree with each other: a network with four poolings has no batch of
-/// images of one pixel. The plan is kept only where it is likely to be used, which is where the batch is all that varies.
+/// images of one pixel. The plan is kept only where it is likely to be used, which is where the batch is all that varies; else nothing is packed
+/// for it.
 Status Model::try_smallest() {
+  const bool kept = state_->symbols.size() <= 1;
+  Unpacked unpacked;
+  const Plan::Context context = kept ? state_->plan_context() : state_->plan_context(unpacked, /*trial=*/true);
   Status first;
   for (const int64_t size : {1, 2, 8, 32, 224}) {
     graph::Bindings bindings;
     for (const std::string& symbol : state_->symbols) bindings[symbol] = symbol == state_->batchable.symbol ? 1 : size;
-    auto plan = make_plan(bindings);
+    auto plan = Plan::make(state_->graph, bindings, context);
     if (plan) {
       const std::lock_guard lock(state_->mutex);
-      if (state_->symbols.size() <= 1) state_->cache.insert(bindings, std::move(*plan));
+      if (kept) state_->cache.insert(bindings, std::move(*plan));
       return {};
     }
     if (size == 1) first = plan.error();
@@ -171,7 +187,7 @@ std::span<const TensorInfo> Model::outputs() const { return state_->outputs; }
 const graph::Batchable& Model::batchable() const { return state_->batchable; }
 std::vector<std::string> Model::symbols() const { return state_->symbols; }
 
-size_t Model::weight_bytes() const { return state_->constant_bytes + state_->weights.bytes(); }
+size_t Model::weight_bytes() const { return constant_bytes(state_->graph) + state_->weights.bytes(); }
 
 Model::CacheCounters Model::plan_cache() const {
   const std::lock_guard lock(state_->mutex);

@@ -85,7 +85,7 @@ std::string Model::describe_last_run() const {
   return state_->idle_interpreters.empty() ? "" : state_->idle_interpreters.back()->describe_last_run();
 }
 
-Result<std::vector<Value>> Model::run(std::span<const Value> inputs, const std::atomic<bool>* cancelled) {
+Result<std::vector<Value>> Model::run(std::span<const Value> inputs, const std::atomic<bool>* cancelled) try {
   const auto& infos = state_->inputs;
   if (infos.size() != inputs.size())
     return Error{Code::kInvalidArgument, fmt::format("the model has {} inputs, the request has {}", infos.size(), inputs.size())};
@@ -95,6 +95,8 @@ Result<std::vector<Value>> Model::run(std::span<const Value> inputs, const std::
     values.push_back(std::move(value));
   }
   return planned() ? run_planned(values) : run_interpreted(values, cancelled);
+} catch (const graph::LostConstant& lost) {
+  return lost.error();
 }
 
 Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {

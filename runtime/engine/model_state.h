@@ -27,7 +27,6 @@ struct Model::State {
   std::vector<TensorInfo> inputs, outputs;
   std::vector<std::string> symbols;
   graph::Batchable batchable;
-  size_t constant_bytes = 0;
   Folder folder;
 
   std::shared_ptr<const Block> block;  // null where the model is planned
@@ -45,9 +44,10 @@ struct Model::State {
   };
   std::vector<IdleExecutor> idle_executors;
 
-  Plan::Context plan_context() {
+  Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
+  Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
     const bool plain = options.disabled_passes.contains(kChannelBlocksPass);
-    return {backend, weights, folder, options.threads, options.max_arena_bytes, plain ? 0 : backend.channel_block()};
+    return {backend, packed, folder, options.threads, options.max_arena_bytes, trial, plain ? 0 : backend.channel_block()};
   }
 };
 

@@ -25,8 +25,8 @@ bool says_exactly(const Program& program, const Step& step, const Repeats& repea
   if (step.inputs.size() <= kScales || step.inputs[kScales] == kNoTensor) return true;
   const Tensor& scales = program.tensor(step.inputs[kScales]);
   if (scales.shape.elements() == 0) return true;
-  if (!scales.constant || !scales.constant->data || scales.dtype != DType::kFloat32 || !(scales.shape == Shape{4})) return false;
-  const auto* values = reinterpret_cast<const float*>(scales.constant->data.get());
+  if (!scales.constant || scales.constant->bytes() == 0 || scales.dtype != DType::kFloat32 || !(scales.shape == Shape{4})) return false;
+  const auto values = scales.constant->span<float>();
   return values[0] == 1.f && values[1] == 1.f && values[2] == static_cast<float>(repeats.rows) &&
          values[3] == static_cast<float>(repeats.columns);
 }

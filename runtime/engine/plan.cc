@@ -39,13 +39,22 @@ size_t constant_bytes(const Program& program) {
 /// The same constant without its data.
 graph::ConstantPtr without_data(const graph::Constant& constant) {
   auto empty = std::make_shared<graph::Constant>(constant);
-  empty->data = nullptr;
+  empty->resident = nullptr;
+  empty->recipe = nullptr;
   return empty;
+}
+
+/// What a kernel that packs it asks for; it is let go with the step's description.
+kernels::ConstantData to_fetch(graph::ConstantPtr constant, size_t offset) {
+  return kernels::ConstantData([constant = std::move(constant), offset] {
+    auto data = constant->data();
+    return kernels::ConstantData::Held(data, data.get() + offset);
+  });
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const graph::Bindings& bindings, const Context& context) {
+Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const graph::Bindings& bindings, const Context& context) try {
   SERIN_TRY(const graph::Graph bound, bind_sizes(graph, bindings, context.folder));
   SERIN_TRY(Program program, lower(bound, context.folder));
   SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(program), context));
@@ -55,6 +64,8 @@ Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const 
   }
   for (size_t i = 0; i < plan->outputs.size() && i < graph.output_names().size(); ++i) plan->outputs[i].name = graph.output_names()[i];
   return std::shared_ptr<const Plan>(std::move(plan));
+} catch (const graph::LostConstant& lost) {
+  return lost.error();
 }
 
 Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& context) {
@@ -64,7 +75,7 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
   if (assign_channel_blocks(plan->program, context.channel_block)) SERIN_CHECK(verify(plan->program));
   SERIN_CHECK(plan->prepare(context));
   SERIN_CHECK(plan->number_symbols());
-  plan->let_go_of_packed_constants();
+  plan->keep_what_is_read_plain(context);
   plan->place(assign_buffers(plan->program));
   for (const TensorId id : plan->program.inputs) plan->inputs.push_back(info_of(plan->program.tensor(id), plan->program.tensor(id).name));
   for (const TensorId id : plan->program.outputs) plan->outputs.push_back(info_of(plan->program.tensor(id), plan->program.tensor(id).name));
@@ -81,6 +92,7 @@ Status Plan::prepare(const Context& context) {
     note_constants_read(i);
     const Status& status = statuses[i];
     if (status) continue;
+    if (status.error().code == Code::kUnavailable) return status;  // its weight cannot be read again: not the node's fault
     refused.push_back("'" + program.steps[i].node + "' (" + std::string(graph::op_name(program.steps[i].op)) +
                       "): " + status.error().message);
     code = status.error().code;
@@ -98,6 +110,8 @@ std::vector<Status> Plan::prepare_steps(const Context& context) {
     auto& status = statuses[static_cast<size_t>(i)];
     try {
       status = prepare_step(static_cast<size_t>(i), context);
+    } catch (const graph::LostConstant& lost) {
+      status = lost.error();
     } catch (const std::bad_alloc&) {
       status = Error{Code::kTooLarge, "there is not enough memory for its kernel"};
     }
@@ -143,7 +157,7 @@ Status Plan::prepare_step(size_t i, const Context& context) {
     const auto [root, offset] = program.root(id);
     kernels::TensorDesc described{.dtype = tensor.dtype, .shape = tensor.shape, .bounded = tensor.storage != Storage::kFixed};
     if (const graph::ConstantPtr& constant = program.tensor(root).constant; constant && constant->bytes() != 0) {
-      described.constant = constant->data.get() + offset;
+      described.constant = to_fetch(constant, offset);
       if (offset == 0 && tensor.bytes() == constant->bytes()) described.constant_id = constant->id;
     }
     return described;
@@ -163,11 +177,12 @@ Status Plan::prepare_step(size_t i, const Context& context) {
   return {};
 }
 
-/// So that only the model decides how long the plain form of a packed weight lives.
-void Plan::let_go_of_packed_constants() {
+/// And nothing else: the plain form of a packed weight is in memory while another plan packs it, no longer.
+void Plan::keep_what_is_read_plain(const Context& context) {
   for (size_t i = 0; i < program.tensors.size(); ++i) {
     graph::ConstantPtr& constant = program.tensors[i].constant;
-    if (constant && !reads_constant[i]) constant = without_data(*constant);
+    const bool kept = reads_constant[i] && !context.trial;
+    if (constant) constant = kept ? graph::in_memory(std::move(constant)) : without_data(*constant);
   }
 }
 

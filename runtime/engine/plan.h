@@ -39,6 +39,7 @@ class Plan {
     const Folder& folder;
     int threads = 1;
     size_t max_arena_bytes = SIZE_MAX;
+    bool trial = false;         ///< only to see whether it can be made: no constants are kept for runs
     int64_t channel_block = 0;  ///< of the layout stage; 0: all tensors stay plain
   };
 
@@ -59,7 +60,7 @@ class Plan {
   Status prepare_step(size_t i, const Context& context);
   void note_constants_read(size_t i);
   Status number_symbols();
-  void let_go_of_packed_constants();
+  void keep_what_is_read_plain(const Context& context);
   void place(const Buffers& buffers);
   static Result<std::unique_ptr<Plan>> make_from(Program program, const Context& context);
 };

@@ -47,7 +47,7 @@ void Runner::add_operand(TensorId id, std::byte* arena) {
     case Place::In::kConstant: {
       const graph::Constant& constant = *plan_.program.tensor(place.index).constant;
       // Kernels write to outputs only, and a constant is never one.
-      if (constant.data) view.data = const_cast<std::byte*>(constant.data.get()) + place.offset;
+      if (constant.resident) view.data = const_cast<std::byte*>(constant.resident.get()) + place.offset;
       break;
     }
     case Place::In::kNowhere: break;

@@ -55,8 +55,10 @@ ConstantPtr part_of(const ConstantPtr& whole, DType dtype, const Shape& shape, s
     part->strings.assign(whole->strings.begin(), whole->strings.begin() + std::min(whole->elements(), shape.elements()));
     return part;
   }
-  if (part->bytes() * 2 < whole->bytes()) return graph::make_constant(dtype, shape, whole->data.get() + offset);
-  part->data = std::shared_ptr<const std::byte>(whole->data, whole->data.get() + offset);
+  const auto data = whole->data();
+  if (part->bytes() * 2 < whole->bytes()) return graph::make_constant(dtype, shape, data.get() + offset);
+  part->resident = std::shared_ptr<const std::byte>(data, data.get() + offset);
+  if (part->bytes() == whole->bytes()) part->recipe = whole->recipe;
   return part;
 }
 
@@ -136,12 +138,12 @@ Status Solo::prepare(const SoloContext& context) {
 Result<std::vector<ConstantPtr>> Solo::run(std::span<const ConstantPtr> operands, kernels::Workers* workers) const {
   Memory memory{std::vector<ConstantPtr>(program_.tensors.size()), {}};
   for (size_t i = 0; i < program_.tensors.size(); ++i) {
-    memory.held[i] = program_.tensors[i].constant;
+    memory.held[i] = graph::in_memory(program_.tensors[i].constant);
     memory.shapes.push_back(program_.tensors[i].shape);
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i] != kNoTensor && !memory.held[static_cast<size_t>(inputs_[i])])
-      memory.held[static_cast<size_t>(inputs_[i])] = operands[i];
+      memory.held[static_cast<size_t>(inputs_[i])] = graph::in_memory(operands[i]);
   }
   for (const Call& call : calls_) SERIN_CHECK(run_call(call, memory, workers));
 

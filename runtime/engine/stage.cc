@@ -11,13 +11,13 @@ bool Fact::holds(const Value& value) const {
   if (value.kind != kind || value.dtype != dtype) return false;
   if (!value.tensor) return true;
   if (value.tensor->shape != shape) return false;
-  return !contents || contents->bytes() == 0 || std::memcmp(contents->data.get(), value.tensor->data.get(), contents->bytes()) == 0;
+  return !contents || contents->bytes() == 0 || std::memcmp(contents->data().get(), value.tensor->data().get(), contents->bytes()) == 0;
 }
 
 Fact fact_of(const Value& value, bool with_contents) {
   Fact fact{value.kind, value.dtype, value.tensor ? value.tensor->shape : Shape(), nullptr};
   if (with_contents && value.tensor)
-    fact.contents = graph::make_constant(value.tensor->dtype, value.tensor->shape, value.tensor->data.get());
+    fact.contents = graph::make_constant(value.tensor->dtype, value.tensor->shape, value.tensor->data().get());
   return fact;
 }
 

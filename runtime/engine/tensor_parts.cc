@@ -24,7 +24,7 @@ void move_elements(const graph::Constant& from, int64_t first, graph::Constant& 
   }
   const size_t size = dtype_size(from.dtype);
   if (count != 0)
-    std::memcpy(to_bytes + static_cast<size_t>(at) * size, from.data.get() + static_cast<size_t>(first) * size,
+    std::memcpy(to_bytes + static_cast<size_t>(at) * size, from.data().get() + static_cast<size_t>(first) * size,
                 static_cast<size_t>(count) * size);
 }
 
@@ -51,8 +51,8 @@ ConstantPtr part(const ConstantPtr& tensor, size_t axis, int64_t begin, int64_t 
     auto view = std::make_shared<graph::Constant>();
     view->dtype = tensor->dtype;
     view->shape = shape;
-    view->data =
-        std::shared_ptr<const std::byte>(tensor->data, tensor->data.get() + static_cast<size_t>(begin * inner) * dtype_size(tensor->dtype));
+    const auto data = tensor->data();
+    view->resident = std::shared_ptr<const std::byte>(data, data.get() + static_cast<size_t>(begin * inner) * dtype_size(tensor->dtype));
     return view;
   }
   const FreshTensor fresh = fresh_tensor(tensor->dtype, shape);

@@ -9,7 +9,7 @@
 namespace serin::engine {
 
 TensorView view_of(const graph::Constant& tensor) {
-  const void* data = tensor.dtype == DType::kString ? static_cast<const void*>(tensor.strings.data()) : tensor.data.get();
+  const void* data = tensor.dtype == DType::kString ? static_cast<const void*>(tensor.strings.data()) : tensor.resident.get();
   return {tensor.dtype, tensor.shape, const_cast<void*>(data)};
 }
 
@@ -32,7 +32,7 @@ FreshTensor fresh_tensor(DType dtype, const Shape& shape) {
   } else {
     auto memory = std::make_shared<AlignedBuffer>(fresh.view.bytes() + 1);  // never empty, so that its address is one
     fresh.view.data = memory->data();
-    fresh.tensor->data = std::shared_ptr<const std::byte>(memory, memory->data());
+    fresh.tensor->resident = std::shared_ptr<const std::byte>(memory, memory->data());
   }
   return fresh;
 }

@@ -37,7 +37,7 @@ struct Value {
   bool is_tensor() const { return kind == graph::ValueKind::kTensor; }
 };
 
-/// The tensor as kernels see it: strings are std::string objects. Kernels write to outputs only.
+/// The tensor, which must be in memory to stay, as kernels see it: strings are std::string objects. Kernels write to outputs only.
 TensorView view_of(const graph::Constant& tensor);
 
 /// "f32[2,3]", "sequence of 4 f32", "empty optional": for messages.

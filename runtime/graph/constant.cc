@@ -1,4 +1,6 @@
-// Makers of constants. Memory is aligned to 64 bytes, so that a kernel can read it with any vector instruction.
+// constant.cc: makers of constants. Memory is aligned to 64 bytes, so that a kernel can read it with any vector instruction.
+
+#include "runtime/graph/constant.h"
 
 #include <atomic>
 #include <bit>
@@ -6,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+
 #include "kernels/weight_memory.h"
 #include "runtime/graph/graph.h"
 
@@ -37,7 +40,7 @@ std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape,
   if (const size_t bytes = constant->bytes(); bytes > 0) {
     auto owned = allocate(bytes);
     *memory = owned.get();
-    constant->data = std::move(owned);
+    constant->resident = std::move(owned);
   }
   return constant;
 }
@@ -57,9 +60,53 @@ ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const
   auto constant = std::make_shared<Constant>();
   constant->dtype = dtype;
   constant->shape = shape;
-  constant->data = std::move(data);
+  constant->resident = std::move(data);
   constant->id = next_id();
   return constant;
+}
+
+ConstantPtr make_constant(DType dtype, const Shape& shape, Recipe recipe) {
+  auto constant = std::make_shared<Constant>();
+  constant->dtype = dtype;
+  constant->shape = shape;
+  constant->id = next_id();
+  if (constant->bytes() == 0) return constant;
+  const auto bytes = std::make_shared<const RecipeBytes>(constant->bytes(), std::move(recipe));
+  if (constant->bytes() < kWorthARecipe)
+    constant->resident = bytes->make();
+  else
+    constant->recipe = bytes;
+  return constant;
+}
+
+ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const RecipeBytes> recipe) {
+  auto constant = std::make_shared<Constant>();
+  constant->dtype = dtype;
+  constant->shape = shape;
+  constant->recipe = std::move(recipe);
+  constant->id = next_id();
+  return constant;
+}
+
+ConstantPtr in_memory(ConstantPtr constant) {
+  if (!constant || !constant->recipe || constant->resident) return constant;
+  auto held = std::make_shared<Constant>(*constant);
+  held->resident = held->recipe->make();
+  return held;
+}
+
+std::shared_ptr<const std::byte> RecipeBytes::make() const {
+  const std::lock_guard lock(mutex_);
+  if (auto made = made_.lock()) return made;
+  auto memory = allocate(bytes_);
+  if (const Status status = recipe_({memory.get(), bytes_}); !status) throw LostConstant(status.error());
+  made_ = memory;
+  return memory;
+}
+
+std::shared_ptr<const std::byte> RecipeBytes::if_made() const {
+  const std::lock_guard lock(mutex_);
+  return made_.lock();
 }
 
 ConstantPtr make_scalar(DType dtype, double value) {

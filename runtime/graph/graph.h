@@ -24,6 +24,7 @@
 
 #include "kernels/tensor.h"
 #include "runtime/base/result.h"
+#include "runtime/graph/constant.h"
 #include "runtime/graph/dim.h"
 #include "runtime/graph/op.h"
 
@@ -46,39 +47,6 @@ struct Type {
 
   static Type tensor(DType dtype, Dims shape) { return Type{ValueKind::kTensor, dtype, std::move(shape)}; }
 };
-
-/// A tensor that is known at load. Shares its bytes (which may be a window of a mapped file); immutable.
-struct Constant {
-  DType dtype = DType::kUndefined;
-  Shape shape;
-  std::shared_ptr<const std::byte> data;  ///< dense, row-major; aligned as its owner chose. Null for strings and for zero elements
-  std::vector<std::string> strings;       ///< elements, where dtype is kString
-  uint64_t id = 0;                        ///< identity within a process, given by the makers below: the key for packed weights
-
-  int64_t elements() const { return shape.elements(); }
-  size_t bytes() const { return static_cast<size_t>(elements()) * dtype_size(dtype); }
-  template <class T>
-  std::span<const T> span() const {
-    return {reinterpret_cast<const T*>(data.get()), static_cast<size_t>(elements())};
-  }
-};
-using ConstantPtr = std::shared_ptr<const Constant>;
-
-/// Copies `bytes` (elements x dtype_size of them) into fresh 64-byte-aligned memory.
-ConstantPtr make_constant(DType dtype, const Shape& shape, const void* bytes);
-/// One-dimensional integers, as shapes and axes are.
-ConstantPtr make_constant(std::span<const int64_t> values);
-/// One element, converted; null for 16-bit floats and strings.
-ConstantPtr make_scalar(DType dtype, double value);
-/// Takes memory that somebody else keeps alive through `data`.
-ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data);
-/// Fresh zeroed memory to be filled before it is shared.
-std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape, std::byte** memory);
-
-/// The elements, where they are integers (or bool) that fit int64.
-std::optional<std::vector<int64_t>> integers_of(const Constant& constant);
-/// The one element of a constant of one element (f32, f64 or integer).
-std::optional<double> number_of(const Constant& constant);
 
 using Attribute =
     std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, ConstantPtr>;

@@ -32,7 +32,7 @@ ConstantPtr random_constant(const std::string& name, DType dtype, const Shape& s
                                             : dtype == DType::kBool ? unit < 0.5
                                                                     : std::floor(unit * 8));
     if (!element) break;  // 16-bit floats stay zero
-    std::memcpy(memory + static_cast<size_t>(i) * dtype_size(dtype), element->data.get(), dtype_size(dtype));
+    std::memcpy(memory + static_cast<size_t>(i) * dtype_size(dtype), element->data().get(), dtype_size(dtype));
   }
   return constant;
 }
@@ -115,7 +115,8 @@ class Parser : private TextCursor {
       const ConstantPtr element =
           whole && dtype == DType::kInt64 ? make_constant(DType::kInt64, Shape{}, whole) : make_scalar(dtype, as_double(value));
       if (!element) return fail("constants of this dtype cannot be written out");
-      bytes.insert(bytes.end(), element->data.get(), element->data.get() + element->bytes());
+      const auto data = element->data();
+      bytes.insert(bytes.end(), data.get(), data.get() + element->bytes());
     }
     if (!shape) shape = Shape{count};
     if (shape->elements() != count) return fail(fmt::format("{} elements given for shape {}", count, shape->str()));

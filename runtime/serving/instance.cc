@@ -30,7 +30,7 @@ engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) 
   if (view.dtype == DType::kString)
     tensor->strings.assign(view.as<const std::string>(), view.as<const std::string>() + view.elements());
   else
-    tensor->data = std::shared_ptr<const std::byte>(job, view.as<const std::byte>());
+    tensor->resident = std::shared_ptr<const std::byte>(job, view.as<const std::byte>());
   return engine::Value::of(std::move(tensor));
 }
 

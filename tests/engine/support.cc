@@ -14,7 +14,7 @@ Tensor::Tensor(DType dtype, const Shape& shape) : view_{dtype, shape, nullptr} {
 }
 
 Tensor::Tensor(const graph::Constant& constant) : Tensor(constant.dtype, constant.shape) {
-  if (constant.bytes() != 0) std::memcpy(view_.data, constant.data.get(), constant.bytes());
+  if (constant.bytes() != 0) std::memcpy(view_.data, constant.data().get(), constant.bytes());
 }
 
 Tensor random_tensor(const Shape& shape, uint32_t seed) {

@@ -106,7 +106,7 @@ TEST(Tensor, IsAlignedWhereverItLiesInTheFile) {
   for (size_t shift = 0; shift < 8; ++shift) {
     const auto constant = read_tensor(header(1, {2}).bytes(8, std::string(shift, 'n')).bytes(9, raw_bytes<float>({1, 2})));
     ASSERT_TRUE(constant) << constant.error().message;
-    EXPECT_EQ(reinterpret_cast<uintptr_t>((*constant)->data.get()) % 64, 0U);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>((*constant)->data().get()) % 64, 0U);
     EXPECT_THAT((*constant)->span<float>(), ElementsAre(1, 2));
   }
 }

@@ -73,7 +73,7 @@ Result<size_t> parse_size(std::string_view key, std::string_view text) {
 
 }  // namespace
 
-Result<ExternalData::Window> ExternalData::find(const Entries& entries, size_t bytes) {
+Result<FileWindow> ExternalData::find(const Entries& entries, size_t bytes) {
   std::string_view location;
   std::optional<size_t> offset, length;
   for (const auto& [key, value] : entries) {
@@ -94,19 +94,19 @@ Result<ExternalData::Window> ExternalData::find(const Entries& entries, size_t b
   auto found = files_.find(location);
   if (found == files_.end()) {
     SERIN_TRY(InputFile file, open_beneath(folder_, location));
-    found = files_.emplace(std::string(location), std::move(file)).first;
+    found = files_.emplace(std::string(location), std::make_shared<const InputFile>(std::move(file))).first;
   }
-  const InputFile& file = found->second;
+  const InputFile& file = *found->second;
   const size_t start = offset.value_or(0);
   if (length && *length != bytes)
     return Error{Code::kCorrupt, fmt::format("needs {} bytes, its external data has length {}", bytes, *length)};
   if (start > file.size() || bytes > file.size() - start)
     return Error{Code::kCorrupt, fmt::format("needs {} bytes from offset {} of '{}', which has {}", bytes, start, location, file.size())};
-  return Window{&file, start};
+  return FileWindow{found->second, start};
 }
 
 Status ExternalData::unchanged() const {
-  for (const auto& [location, file] : files_) SERIN_CHECK(file.unchanged());
+  for (const auto& [location, file] : files_) SERIN_CHECK(file->unchanged());
   return {};
 }
 

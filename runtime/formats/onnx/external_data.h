@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,19 +20,16 @@ class ExternalData {
   /// Empty: no external data is allowed.
   explicit ExternalData(std::string folder) : folder_(std::move(folder)) {}
 
-  struct Window {
-    const InputFile* file;
-    size_t offset;
-  };
   using Entries = std::vector<std::pair<std::string_view, std::string_view>>;
 
   /// Where the tensor's `bytes` bytes are. kPermissionDenied: a location that leaves the folder or is a link; kCorrupt: past the end.
-  Result<Window> find(const Entries& entries, size_t bytes);
+  Result<FileWindow> find(const Entries& entries, size_t bytes);
+  size_t files() const { return files_.size(); }  ///< open ones
   Status unchanged() const;
 
  private:
   std::string folder_;
-  std::map<std::string, InputFile, std::less<>> files_;
+  std::map<std::string, std::shared_ptr<const InputFile>, std::less<>> files_;
 };
 
 }  // namespace serin::formats::onnx

@@ -78,7 +78,14 @@ Status InputFile::unchanged() const {
   struct stat now{};
   if (::fstat(fd_, &now) != 0) return system_error(path_, "cannot be examined");
   if (now.st_size == status_.st_size && same_time(now.st_mtim, status_.st_mtim)) return {};
-  return Error{Code::kUnavailable, fmt::format("{}: was written to while it was read; write a new version beside it and rename it", path_)};
+  return Error{Code::kUnavailable,
+               fmt::format("{}: was written to since it was opened; write a new version beside it and rename it", path_)};
+}
+
+Status FileWindow::read(std::span<std::byte> bytes) const {
+  const Status done = file->read(offset, bytes);
+  SERIN_CHECK(file->unchanged());  // which also says why it may end too early
+  return done;
 }
 
 FileImage::FileImage(std::shared_ptr<const std::byte> data, size_t size) : data_(std::move(data)), size_(size) {}
@@ -117,13 +124,16 @@ Result<FileImage> FileImage::read_model(const std::string& path, size_t limit) {
 
 Status FileImage::unchanged() const { return file_ ? file_->unchanged() : Status{}; }
 
-Status FileImage::copy(Bytes bytes, std::byte* to) {
+std::optional<FileWindow> FileImage::left_out(Bytes bytes) const {
   const auto begin = static_cast<size_t>(bytes.data() - data_.get());
   const auto after = std::ranges::upper_bound(holes_, begin, {}, &Hole::begin);
-  if (after != holes_.begin() && begin < std::prev(after)->end) return file_->read(begin, {to, bytes.size()});
+  if (after == holes_.begin() || begin >= std::prev(after)->end) return std::nullopt;
+  return FileWindow{file_, begin};
+}
+
+void FileImage::copy(Bytes bytes, std::byte* to) {
   std::memcpy(to, bytes.data(), bytes.size());
   release(bytes);
-  return {};
 }
 
 void FileImage::release(Bytes bytes) {

@@ -2,13 +2,14 @@
 //
 // Not a mapping of the file: whoever overwrites it in place would change the weights of a live model, and whoever truncates it would kill the
 // process with SIGBUS. The pages are anonymous and private, and can be given back one tensor at a time as the tensors are copied out to memory
-// of their own. Large weights do not come here at all: they are read from the file to where they stay (skim.h).
+// of their own. Large weights do not come here at all (skim.h): they are read from the file each time that somebody packs them.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,8 @@ class InputFile {
   size_t links() const { return static_cast<size_t>(status_.st_nlink); }
   /// Fills `bytes` from `offset` on. kCorrupt where the file ends before that.
   Status read(size_t offset, std::span<std::byte> bytes) const;
-  /// kUnavailable where the file was written to since it was opened: what was read may be half of each.
+  /// kUnavailable where the file was written to since it was opened: what was read may be half of each. A file that was renamed over it, or
+  /// deleted, is another one and does no harm.
   Status unchanged() const;
 
  private:
@@ -45,12 +47,21 @@ class InputFile {
   struct stat status_;
 };
 
+/// Bytes of a file that stays open.
+struct FileWindow {
+  std::shared_ptr<const InputFile> file;
+  size_t offset;
+
+  /// Those that the file had when it was opened, or an error.
+  Status read(std::span<std::byte> bytes) const;
+};
+
 struct Hole;
 
 class FileImage {
  public:
   static Result<FileImage> read(const std::string& path, size_t limit);
-  /// An ONNX model, whose weights wait in the file for copy().
+  /// An ONNX model, whose large weights wait in the file.
   static Result<FileImage> read_model(const std::string& path, size_t limit);
   /// Memory of the caller's, which stays as it is.
   FileImage(std::shared_ptr<const std::byte> data, size_t size);
@@ -58,8 +69,10 @@ class FileImage {
   ~FileImage();
 
   Bytes bytes() const { return {data_.get(), size_}; }
-  /// Copies a window of bytes(), from the file where it was left out; it is not needed here any more.
-  Status copy(Bytes bytes, std::byte* to);
+  /// Where these bytes were left out.
+  std::optional<FileWindow> left_out(Bytes bytes) const;
+  /// Copies what was not; it is not needed here any more.
+  void copy(Bytes bytes, std::byte* to);
   /// kUnavailable where weights waited in the file and it was written to meanwhile.
   Status unchanged() const;
 

@@ -70,7 +70,7 @@ Result<ModelProto> decode(Bytes bytes, const OnnxLimits& limits) {
   return model;
 }
 
-Result<graph::Graph> import(FileImage image, const std::string& folder, const OnnxLimits& limits) {
+Result<graph::Graph> import(FileImage image, const std::string& folder, const OnnxLimits& limits) try {
   SERIN_TRY(const ModelProto model, decode(image.bytes(), limits));
   SERIN_TRY(const int64_t opset, opset_of(model));
   ModelImport shared{.opsets = {.standard = opset},
@@ -88,6 +88,8 @@ Result<graph::Graph> import(FileImage image, const std::string& folder, const On
   SERIN_CHECK(graph::verify(graph));
   SERIN_CHECK(graph::infer_shapes(graph));
   return graph;
+} catch (const graph::LostConstant& lost) {
+  return lost.error();
 }
 
 }  // namespace

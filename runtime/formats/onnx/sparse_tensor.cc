@@ -56,7 +56,7 @@ Result<graph::ConstantPtr> TensorReader::read(const SparseTensorProto& tensor) {
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const auto at = position(*indices, shape, i);
     if (!at || *at <= before) return corrupt(fmt::format("index {} is {}", i, at ? "not behind the one before it" : "out of range"));
-    std::memcpy(memory + static_cast<size_t>(*at) * size, values->data.get() + i * size, size);
+    std::memcpy(memory + static_cast<size_t>(*at) * size, values->data().get() + i * size, size);
     before = *at;
   }
   return graph::ConstantPtr(dense);

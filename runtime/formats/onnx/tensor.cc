@@ -56,6 +56,9 @@ constexpr std::array<DataType, 27> kDataTypes{{
     {"int2", DType::kInt2, kInt32Data},
 }};
 
+/// A model in hundreds of files must not take all the descriptors of a server; what lies in further ones is read at once, to stay.
+constexpr size_t kMostFilesKeptOpen = 16;
+
 Error corrupt(std::string what) { return Error{Code::kCorrupt, std::move(what)}; }
 
 /// Only 0 and 1 are bool; anything else would be undefined behaviour in the kernel that reads it.
@@ -213,9 +216,22 @@ Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
   if (const size_t there = tensor.typed_fields ? typed.count() : 0; !tensor.raw && !external && there != stored)
     return corrupt(fmt::format("shape {} needs {} elements, {} are there", shape.str(), stored, there));
 
-  std::optional<ExternalData::Window> window;
+  std::optional<FileWindow> window;
   if (external) {
     SERIN_TRY(window, external_.find(tensor.external_data, stored_bytes));
+  } else if (tensor.raw) {
+    window = image_.left_out(*tensor.raw);
+  }
+  const auto finish = [dtype, elements](std::byte* memory) {
+    if (dtype == DType::kBool) normalise_bools(memory, elements);
+    if (is_packed(dtype)) spread(dtype, memory, elements);
+  };
+  if (window && bytes >= graph::kWorthARecipe && external_.files() <= kMostFilesKeptOpen) {
+    return graph::make_constant(dtype, shape, [window = *std::move(window), stored_bytes, finish](std::span<std::byte> memory) -> Status {
+      SERIN_CHECK(window.read(memory.first(stored_bytes)));
+      finish(memory.data());
+      return {};
+    });
   }
 
   std::byte* memory = nullptr;
@@ -223,14 +239,13 @@ Result<graph::ConstantPtr> TensorReader::read(const TensorProto& tensor) {
   if (dtype == DType::kString) {
     constant->strings = typed.strings();
   } else if (window && bytes > 0) {
-    SERIN_CHECK(window->file->read(window->offset, {memory, stored_bytes}));
+    SERIN_CHECK(window->read({memory, stored_bytes}));
   } else if (tensor.raw && bytes > 0) {
-    SERIN_CHECK(image_.copy(*tensor.raw, memory));
+    image_.copy(*tensor.raw, memory);
   } else if (bytes > 0) {
     store_typed(typed, dtype, memory);
   }
-  if (dtype == DType::kBool) normalise_bools(memory, bytes);
-  if (is_packed(dtype)) spread(dtype, memory, elements);
+  finish(memory);
   return graph::ConstantPtr(constant);
 }
 

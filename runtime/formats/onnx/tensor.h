@@ -18,8 +18,9 @@ Result<DType> dtype_named(std::string_view name);  ///< "FLOAT": as the oldest m
 /// kUnsupported: more dimensions than Serin has; kCorrupt: a negative one, or more elements than 64 bits can count.
 Result<Shape> shape_from(const std::vector<int64_t>& dims);
 
-/// Reads the tensors of one model. Each becomes memory of its own, aligned for every kernel, so that a weight can be freed alone once it is
-/// packed; the file's pages behind a large one are given back at once, so a tensor can be read only once.
+/// Reads the tensors of one model. A large one that lies in a file as it is stays there until somebody wants its elements (graph/constant.h).
+/// Every other becomes memory of its own, aligned for every kernel; the image's pages behind it are given back at once, so a tensor can be
+/// read only once.
 class TensorReader {
  public:
   /// `folder` is where external data may lie; empty: there is none.

@@ -39,7 +39,9 @@ Numbers numbers(const Context& c, size_t i) {
   const ConstantPtr constant = c.constant(i);
   if (!constant) return result;
   result.known = constant->dtype == DType::kFloat32;
-  if (result.known) result.values.assign(constant->span<float>().begin(), constant->span<float>().end());
+  if (!result.known) return result;
+  const auto values = constant->span<float>();
+  result.values.assign(values.begin(), values.end());
   return result;
 }
 

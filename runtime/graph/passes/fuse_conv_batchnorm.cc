@@ -39,14 +39,17 @@ std::optional<Affine> batch_norm_affine(const Graph& graph, NodeId bn) {
   return affine;
 }
 
-ConstantPtr scale_output_channels(const Constant& weight, const Affine& affine) {
-  std::byte* memory = nullptr;
-  auto scaled = make_mutable_constant(DType::kFloat32, weight.shape, &memory);
-  const auto from = weight.span<float>();
-  auto* to = reinterpret_cast<float*>(memory);
-  const size_t per_channel = from.size() / affine.scale.size();
-  for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(from[i] * affine.scale[i / per_channel]);
-  return scaled;
+ConstantPtr scale_output_channels(const ConstantPtr& weight, std::vector<double> scale) {
+  return make_constant(DType::kFloat32, weight->shape, [weight, scale = std::move(scale)](std::span<std::byte> memory) -> Status {
+    const auto from = weight->span<float>();
+    auto* to = reinterpret_cast<float*>(memory.data());
+    const float* element = from.data();
+    for (const double factor : scale) {
+      for (const float* const end = element + from.size() / scale.size(); element < end; ++element)
+        *to++ = static_cast<float>(*element * factor);
+    }
+    return {};
+  });
 }
 
 ConstantPtr scaled_bias(const ConstantPtr& bias, const Affine& affine) {
@@ -76,7 +79,7 @@ Result<bool> FuseConvBatchNorm::run(Graph& graph) const {
     if (weight->elements() == 0 || weight->shape[0] != channels || (bias && bias->elements() != channels)) continue;
 
     Patch patch(graph, {conv, bn});
-    const ValueId folded_weight = patch.constant(weight_id, scale_output_channels(*weight, *affine));
+    const ValueId folded_weight = patch.constant(weight_id, scale_output_channels(weight, affine->scale));
     const ValueId folded_bias = patch.constant(bias_id, scaled_bias(bias, *affine));
     patch.replace(graph.output(bn), patch.add(Op::kConv, {graph.input(conv, 0), folded_weight, folded_bias}, graph.node(conv).attributes));
     changed = true;

@@ -18,12 +18,12 @@ bool can_scale(const Graph& graph, ValueId value, double factor) {
 
 ValueId scaled(const Graph& graph, Patch& patch, ValueId value, double factor) {
   if (value == kNone || factor == 1.0) return value;
-  const Constant& from = *graph.constant(value);
-  std::byte* memory = nullptr;
-  auto result = make_mutable_constant(DType::kFloat32, from.shape, &memory);
-  auto* to = reinterpret_cast<float*>(memory);
-  for (const float element : from.span<float>()) *to++ = static_cast<float>(element * factor);
-  return patch.constant(value, std::move(result));
+  const ConstantPtr from = graph.constant(value);
+  return patch.constant(value, make_constant(DType::kFloat32, from->shape, [from, factor](std::span<std::byte> memory) -> Status {
+                          auto* to = reinterpret_cast<float*>(memory.data());
+                          for (const float element : from->span<float>()) *to++ = static_cast<float>(element * factor);
+                          return {};
+                        }));
 }
 
 }  // namespace

@@ -74,14 +74,14 @@ bool return_to_floats(Graph& graph, NodeId conv) {
   return true;
 }
 
-ConstantPtr transposed(const Constant& matrix) {
-  std::byte* memory = nullptr;
-  const int64_t rows = matrix.shape[0], columns = matrix.shape[1];
-  auto result = make_mutable_constant(matrix.dtype, Shape{columns, rows}, &memory);
-  const auto from = matrix.span<std::byte>();
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) memory[j * rows + i] = from[static_cast<size_t>(i * columns + j)];
-  return result;
+ConstantPtr transposed(const ConstantPtr& matrix) {
+  const auto rows = static_cast<size_t>(matrix->shape[0]), columns = static_cast<size_t>(matrix->shape[1]);
+  return make_constant(matrix->dtype, Shape{matrix->shape[1], matrix->shape[0]}, [=](std::span<std::byte> to) -> Status {
+    const auto from = matrix->span<std::byte>();
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+    return {};
+  });
 }
 
 bool quantise_matmul(Graph& graph, NodeId product) {
@@ -104,7 +104,7 @@ bool quantise_matmul(Graph& graph, NodeId product) {
   std::vector<NodeId> replaced{product};
   if (y) replaced.insert(replaced.end(), y->nodes.begin(), y->nodes.end());
   Patch patch(graph, replaced);
-  const ValueId q = trans_b ? patch.constant(b->q, transposed(*weight)) : b->q;
+  const ValueId q = trans_b ? patch.constant(b->q, transposed(weight)) : b->q;
   const ValueId c = bias->present ? patch.constant(kNone, bias->constant) : kNone;
   const ValueId a_zero = zero_point(graph, *a), b_zero = zero_point(graph, *b);
   std::vector<ValueId> operands{a->q, a->scale, a_zero, q, b->scale, b_zero, c};
