@@ -282,8 +282,9 @@ class DirectKernel final : public Kernel {
         index[cell] = (kh * g.dilation_h * width + kw * g.dilation_w) * step;
       }
       int64_t* pixel_at = index + cells();
-      for (int64_t p = 0; p < count; ++p) {
-        pixel_at[p] = ((first + p) / g.ow * g.stride_h * width + (first + p) % g.ow * g.stride_w - skipped) * step;
+      for (int64_t p = 0, row = first / g.ow, column = first % g.ow; p < count; ++p) {
+        pixel_at[p] = (row * g.stride_h * width + column * g.stride_w - skipped) * step;
+        if (++column == g.ow) column = 0, ++row;
       }
       piece.cell_at = index, piece.pixel_at = pixel_at, piece.offsets = nullptr;
       return;

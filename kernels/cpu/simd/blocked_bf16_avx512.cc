@@ -23,22 +23,34 @@ struct Words<VecBf16Pairs> {
 
 namespace {
 
-/// A last channel without partner is paired with zeros.
+/// Two channels of 16 pixels, of which `lanes` exist, as words.
+__m512i pairs(__mmask16 lanes, const float* low, const float* high) {
+  const auto bits = [lanes](const float* x) {
+    return _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, x))));
+  };
+  return high ? _mm512_or_si512(bits(low), _mm512_slli_epi32(bits(high), 16)) : bits(low);
+}
+
+/// A last channel without partner is paired with zeros. Images have three or four channels, two words to a pixel.
 void interleave(const float* x, int64_t x_step, int64_t c, int64_t n, float* words) {
   constexpr int kWidth = VecBf16Pairs::kWidth;
   const int64_t step = (c + 1) / 2;
-  const __m512i at = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                        _mm512_set1_epi32(static_cast<int>(step)));
-  for (int64_t i = 0; i < n; i += kWidth) {
-    const int count = n - i < kWidth ? static_cast<int>(n - i) : kWidth;
-    const auto lanes = static_cast<__mmask16>((1u << count) - 1u);
-    for (int64_t pair = 0; pair < step; ++pair) {
-      const float* const low = x + 2 * pair * x_step + i;
-      const __m512 high = 2 * pair + 1 < c ? _mm512_maskz_loadu_ps(lanes, low + x_step) : _mm512_setzero_ps();
-      const auto low_bits = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, low))));
-      const auto high_bits = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(high)));
-      _mm512_mask_i32scatter_epi32(words + i * step + pair, lanes, at, _mm512_or_si512(low_bits, _mm512_slli_epi32(high_bits, 16)), 4);
+  const __m512i each = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i zip = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i at = _mm512_mullo_epi32(each, _mm512_set1_epi32(static_cast<int>(step)));
+  for (int64_t i = 0; i < n; i += kWidth, words += kWidth * step) {
+    const uint32_t lanes = n - i < kWidth ? (1u << (n - i)) - 1u : 0xffffu;
+    const auto pair = [&](int64_t p) {
+      const float* const low = x + 2 * p * x_step + i;
+      return pairs(static_cast<__mmask16>(lanes), low, 2 * p + 1 < c ? low + x_step : nullptr);
+    };
+    if (step == 2 && lanes == 0xffffu) {
+      const __m512i first = pair(0), second = pair(1);
+      _mm512_storeu_si512(words, _mm512_permutex2var_epi32(first, zip, second));
+      _mm512_storeu_si512(words + kWidth, _mm512_permutex2var_epi32(first, _mm512_add_epi32(zip, _mm512_set1_epi32(8)), second));
+      continue;
     }
+    for (int64_t p = 0; p < step; ++p) _mm512_mask_i32scatter_epi32(words + p, static_cast<__mmask16>(lanes), at, pair(p), 4);
   }
 }
 

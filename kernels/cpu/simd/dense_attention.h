@@ -80,9 +80,10 @@ float prepare_scores(const AttentionRows& a, int64_t row, int64_t first, float* 
     if (a.softcap > 0) x = cap * math::tanh<V>(x * inverse_cap);
     if (mask) x = x + V::load_n(mask + j, width, 0.f);
     if (allowed) {
-      float bits[V::kWidth];
-      for (int i = 0; i < V::kWidth; ++i) bits[i] = i < width && allowed[j + i] ? 0.f : -__builtin_inff();
-      x = x + V::load(bits);
+      unsigned char rest[V::kWidth] = {};
+      const void* bytes = allowed + j;
+      if (width < V::kWidth) bytes = __builtin_memcpy(rest, allowed + j, static_cast<size_t>(width));
+      x = x + V::blend(V::less(V::set(0.f), V::load_u8(bytes)), V::set(0.f), hidden);
     }
     V::store_n(scores + j, x, width);
     max = max_nan<V>(max, V::keep_n(x, width, hidden));
