@@ -68,6 +68,54 @@ TEST(DeadCode, RemovesWhatNobodyReads) {
   EXPECT_TRUE(leaves(DeadCode(), "x: f32[n,4]\na, b = Split(x, axis=1)\nreturn b")) << "one result is read";
 }
 
+TEST(CommonSubexpressions, NodesThatComputeTheSameAreOne) {
+  EXPECT_EQ(after(CommonSubexpressions(), R"(
+    x: f32[n,4]
+    a = Sub(x, 1.0)
+    b = Sub(x, 1.0)
+    c = Mul(a, w[4])
+    d = Mul(b, w[4])
+    y = Add(c, d)
+    return y
+  )"),
+            dedent(R"(
+    x: f32[n,4]
+    a = Sub(x, 1.0)
+    c = Mul(a, w[4])
+    y = Add(c, c)
+    return y
+  )"));
+}
+
+TEST(CommonSubexpressions, OutputsKeepTheirNames) {
+  EXPECT_EQ(after(CommonSubexpressions(), "x: f32[n]\na = Exp(x)\nb = Exp(x)\nreturn a, b"), "x: f32[n]\na = Exp(x)\nreturn a, a as b\n");
+}
+
+TEST(CommonSubexpressions, AllResultsOfANodeGoTogether) {
+  EXPECT_EQ(after(CommonSubexpressions(), R"(
+    x: f32[6]
+    a, b = Split(x, axis=0)
+    c, d = Split(x, axis=0)
+    y = Sub(a, d)
+    return y
+  )"),
+            dedent(R"(
+    x: f32[6]
+    a, b = Split(x, axis=0)
+    y = Sub(a, b)
+    return y
+  )"));
+}
+
+TEST(CommonSubexpressions, WhatDiffersStays) {
+  EXPECT_TRUE(leaves(CommonSubexpressions(), "x: f32[4]\na = Sub(x, 1.0)\nb = Sub(x, 2.0)\ny = Add(a, b)\nreturn y")) << "a constant";
+  EXPECT_TRUE(leaves(CommonSubexpressions(), "x: f32[4]\na = Sub(x, v[4])\nb = Sub(v[4], x)\ny = Add(a, b)\nreturn y")) << "the order";
+  EXPECT_TRUE(leaves(CommonSubexpressions(), "x: f32[4]\na = Elu(x, alpha=1.0)\nb = Elu(x, alpha=2.0)\ny = Add(a, b)\nreturn y"))
+      << "an attribute";
+  EXPECT_TRUE(leaves(CommonSubexpressions(), "x: f32[4]\na = RandomNormalLike(x)\nb = RandomNormalLike(x)\ny = Add(a, b)\nreturn y"))
+      << "each draws for itself";
+}
+
 TEST(FoldShapes, FoldsIntegersThatAreKnown) {
   EXPECT_EQ(after(FoldShapes(), R"(
     x: f32[n,seq,64]

@@ -32,7 +32,8 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(CommuteTransposes());  // after biases, which products carry along; before the residual, from which the second Transpose keeps a product
   add(FuseResidualAdd());    // before the activation, which comes after the sum
   add(FuseActivation());     // last: nothing can be fused behind it
-  add(DeadCode());           // leaves nothing that has no reader
+  add(CommonSubexpressions());  // after all patterns, for which a second reader of a value would be in the way
+  add(DeadCode());              // leaves nothing that has no reader
   return list;
 }
 

@@ -14,27 +14,28 @@ namespace serin::graph {
     Result<bool> run(Graph& graph) const override;          \
   }
 
-SERIN_PASS(RemoveIdentity, "remove_identity");         ///< Identity, Cast to the same type, Reshape to the same shape ...
-SERIN_PASS(DeadCode, "dead_code");                     ///< nodes that nobody reads
-SERIN_PASS(FoldShapes, "fold_shapes");                 ///< integers that shape inference knows
-SERIN_PASS(ConstantOperands, "constant_operands");     ///< axes, bounds and pads that are known become attributes
-SERIN_PASS(InlineIf, "inline_if");                     ///< If whose condition is known
-SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");  ///< Conv, BatchNormalization -> Conv
-SERIN_PASS(FuseAttention, "fuse_attention");           ///< q k', scale, mask, softmax, v -> Attention
-SERIN_PASS(FuseGelu, "fuse_gelu");                     ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
-SERIN_PASS(FuseGate, "fuse_gate");                     ///< x * sigmoid(x) -> Swish; x * hardsigmoid(x) -> HardSwish
-SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");          ///< mean, variance, scale, shift -> LayerNormalization
-SERIN_PASS(FuseRmsNorm, "fuse_rms_norm");              ///< mean of squares, root, scale -> RMSNormalization
-SERIN_PASS(LowerGemm, "lower_gemm");                   ///< Gemm -> FusedMatMul
-SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");          ///< MatMul, Add of a bias -> FusedMatMul
-SERIN_PASS(CommuteTransposes, "commute_transposes");   ///< rows that are turned for a product and turned back
-SERIN_PASS(FuseResidualAdd, "fuse_residual_add");      ///< Conv or MatMul, Add of a tensor -> with residual
-SERIN_PASS(FuseActivation, "fuse_activation");         ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
-SERIN_PASS(QuantiseProducts, "quantise_products");     ///< DequantizeLinear, Conv or MatMul, QuantizeLinear -> on bytes
-SERIN_PASS(QuantiseUnits, "quantise_units");           ///< the same for what moves, pools and adds
-SERIN_PASS(QuantiseChains, "quantise_chains");         ///< QLinearConv, Add, Relu -> QLinearConv
-SERIN_PASS(QuantiseLayout, "quantise_layout");         ///< quantised images with their channels last
-SERIN_PASS(QuantiseDynamic, "quantise_dynamic");       ///< DynamicQuantizeLinear, MatMulInteger, scales -> DynamicQuantizeMatMul
+SERIN_PASS(RemoveIdentity, "remove_identity");              ///< Identity, Cast to the same type, Reshape to the same shape ...
+SERIN_PASS(DeadCode, "dead_code");                          ///< nodes that nobody reads
+SERIN_PASS(CommonSubexpressions, "common_subexpressions");  ///< nodes that compute the same
+SERIN_PASS(FoldShapes, "fold_shapes");                      ///< integers that shape inference knows
+SERIN_PASS(ConstantOperands, "constant_operands");          ///< axes, bounds and pads that are known become attributes
+SERIN_PASS(InlineIf, "inline_if");                          ///< If whose condition is known
+SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv, BatchNormalization -> Conv
+SERIN_PASS(FuseAttention, "fuse_attention");                ///< q k', scale, mask, softmax, v -> Attention
+SERIN_PASS(FuseGelu, "fuse_gelu");                          ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
+SERIN_PASS(FuseGate, "fuse_gate");                          ///< x * sigmoid(x) -> Swish; x * hardsigmoid(x) -> HardSwish
+SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");               ///< mean, variance, scale, shift -> LayerNormalization
+SERIN_PASS(FuseRmsNorm, "fuse_rms_norm");                   ///< mean of squares, root, scale -> RMSNormalization
+SERIN_PASS(LowerGemm, "lower_gemm");                        ///< Gemm -> FusedMatMul
+SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");               ///< MatMul, Add of a bias -> FusedMatMul
+SERIN_PASS(CommuteTransposes, "commute_transposes");        ///< rows that are turned for a product and turned back
+SERIN_PASS(FuseResidualAdd, "fuse_residual_add");           ///< Conv or MatMul, Add of a tensor -> with residual
+SERIN_PASS(FuseActivation, "fuse_activation");              ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
+SERIN_PASS(QuantiseProducts, "quantise_products");          ///< DequantizeLinear, Conv or MatMul, QuantizeLinear -> on bytes
+SERIN_PASS(QuantiseUnits, "quantise_units");                ///< the same for what moves, pools and adds
+SERIN_PASS(QuantiseChains, "quantise_chains");              ///< QLinearConv, Add, Relu -> QLinearConv
+SERIN_PASS(QuantiseLayout, "quantise_layout");              ///< quantised images with their channels last
+SERIN_PASS(QuantiseDynamic, "quantise_dynamic");            ///< DynamicQuantizeLinear, MatMulInteger, scales -> DynamicQuantizeMatMul
 
 #undef SERIN_PASS
 
