@@ -66,7 +66,8 @@ class Assignment {
   /// Kernels that read element i of an operand of the result's shape before they write element i, and no other element after that.
   static bool works_in_place(const Step& step) {
     return step.bodies.empty() &&
-           (std::holds_alternative<kernels::Unary>(step.kernel) || std::holds_alternative<kernels::Binary>(step.kernel));
+           (std::holds_alternative<kernels::Unary>(step.kernel) || std::holds_alternative<kernels::Binary>(step.kernel) ||
+            std::holds_alternative<kernels::Pointwise>(step.kernel));
   }
 
   bool may_take(const Step& step, TensorId input, TensorId output, int now) const {

@@ -30,7 +30,14 @@ bool keeps_finite(UnaryFn fn) {
     case UnaryFn::kReciprocal:
     case UnaryFn::kSqrt:
     case UnaryFn::kLog:
-    case UnaryFn::kExp: return false;
+    case UnaryFn::kExp:
+    case UnaryFn::kAsin:
+    case UnaryFn::kAcos:
+    case UnaryFn::kSinh:
+    case UnaryFn::kCosh:
+    case UnaryFn::kAcosh:
+    case UnaryFn::kAtanh:
+    case UnaryFn::kCelu: return false;
     default: return true;
   }
 }

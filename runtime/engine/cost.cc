@@ -48,6 +48,7 @@ class StepCost {
   int64_t count(const kernels::Unary& op) const { return op.fn == kernels::UnaryFn::kIdentity ? 0 : written(); }
   int64_t count(const kernels::Binary&) const { return written(); }
   int64_t count(const kernels::Select&) const { return written(); }
+  int64_t count(const kernels::Pointwise& op) const { return written() * static_cast<int64_t>(op.steps.size()); }
   int64_t count(const kernels::Conv& op) const { return has(1) ? convolution(input(1)) + epilogue(op.epilogue, op.bias) : 0; }
   int64_t count(const kernels::MatMul& op) const {
     const Shape& a = input(0);

@@ -17,18 +17,23 @@ using kernels::UnaryFn;
 UnaryFn unary_fn(Op op) {
   switch (op) {
     case Op::kAbs: return UnaryFn::kAbs;
+    case Op::kAcos: return UnaryFn::kAcos;
+    case Op::kAcosh: return UnaryFn::kAcosh;
+    case Op::kAsin: return UnaryFn::kAsin;
+    case Op::kAsinh: return UnaryFn::kAsinh;
+    case Op::kAtan: return UnaryFn::kAtan;
+    case Op::kAtanh: return UnaryFn::kAtanh;
     case Op::kCeil: return UnaryFn::kCeil;
     case Op::kCos: return UnaryFn::kCos;
-    case Op::kElu: return UnaryFn::kElu;
+    case Op::kCosh: return UnaryFn::kCosh;
     case Op::kErf: return UnaryFn::kErf;
     case Op::kExp: return UnaryFn::kExp;
     case Op::kFloor: return UnaryFn::kFloor;
-    case Op::kHardSigmoid: return UnaryFn::kHardSigmoid;
     case Op::kHardSwish: return UnaryFn::kHardSwish;
     case Op::kIsInf: return UnaryFn::kIsInf;
     case Op::kIsNaN: return UnaryFn::kIsNaN;
-    case Op::kLeakyRelu: return UnaryFn::kLeakyRelu;
     case Op::kLog: return UnaryFn::kLog;
+    case Op::kMish: return UnaryFn::kMish;
     case Op::kNeg: return UnaryFn::kNeg;
     case Op::kNot: return UnaryFn::kNot;
     case Op::kReciprocal: return UnaryFn::kReciprocal;
@@ -37,8 +42,11 @@ UnaryFn unary_fn(Op op) {
     case Op::kSigmoid: return UnaryFn::kSigmoid;
     case Op::kSign: return UnaryFn::kSign;
     case Op::kSin: return UnaryFn::kSin;
+    case Op::kSinh: return UnaryFn::kSinh;
     case Op::kSoftplus: return UnaryFn::kSoftplus;
+    case Op::kSoftsign: return UnaryFn::kSoftsign;
     case Op::kSqrt: return UnaryFn::kSqrt;
+    case Op::kTan: return UnaryFn::kTan;
     case Op::kTanh: return UnaryFn::kTanh;
     default: return UnaryFn::kIdentity;
   }
@@ -81,7 +89,10 @@ Shape broadcast(const Shape& a, const Shape& b) {
 kernels::Unary activation(const graph::Node& node) {
   const auto number = [&](std::string_view key, double fallback) { return static_cast<float>(node.number(key, fallback)); };
   switch (node.op) {
+    case Op::kCelu: return {UnaryFn::kCelu, number("alpha", 1)};
     case Op::kElu: return {UnaryFn::kElu, number("alpha", 1)};
+    case Op::kSelu: return {UnaryFn::kSelu, number("alpha", 1.67326319217681884765625), number("gamma", 1.05070102214813232421875)};
+    case Op::kThresholdedRelu: return {UnaryFn::kThresholdedRelu, number("alpha", 1)};
     case Op::kLeakyRelu: return {UnaryFn::kLeakyRelu, number("alpha", 0.01)};
     case Op::kHardSigmoid: return {UnaryFn::kHardSigmoid, number("alpha", 0.2), number("beta", 0.5)};
     case Op::kGelu: return {node.text("approximate", "none") == "tanh" ? UnaryFn::kGeluTanh : UnaryFn::kGelu};

@@ -13,6 +13,7 @@
 #include "runtime/engine/fold.h"
 #include "runtime/engine/interpreter.h"
 #include "runtime/engine/plan_cache.h"
+#include "runtime/engine/pointwise_chains.h"
 
 namespace serin::engine {
 
@@ -47,7 +48,14 @@ struct Model::State {
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
   Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
     const bool plain = options.disabled_passes.contains(kChannelBlocksPass);
-    return {backend, packed, folder, options.threads, options.max_arena_bytes, trial, plain ? 0 : backend.channel_block()};
+    return {backend,
+            packed,
+            folder,
+            options.threads,
+            options.max_arena_bytes,
+            trial,
+            plain ? 0 : backend.channel_block(),
+            !options.disabled_passes.contains(kPointwiseChainsPass)};
   }
 };
 

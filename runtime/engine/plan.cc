@@ -13,6 +13,7 @@
 #include "kernels/cpu/parallel.h"
 #include "runtime/engine/bind_sizes.h"
 #include "runtime/engine/channel_blocks.h"
+#include "runtime/engine/pointwise_chains.h"
 #include "runtime/engine/verify_program.h"
 
 namespace serin::engine {
@@ -73,6 +74,7 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
   plan->program = std::move(program);
   std::erase_if(plan->program.steps, [&](const Step& step) { return computes_nothing(plan->program, step); });
   if (assign_channel_blocks(plan->program, context.channel_block)) SERIN_CHECK(verify(plan->program));
+  if (context.pointwise_chains && fuse_pointwise_chains(plan->program)) SERIN_CHECK(verify(plan->program));
   SERIN_CHECK(plan->prepare(context));
   SERIN_CHECK(plan->number_symbols());
   plan->keep_what_is_read_plain(context);

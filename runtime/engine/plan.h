@@ -39,8 +39,9 @@ class Plan {
     const Folder& folder;
     int threads = 1;
     size_t max_arena_bytes = SIZE_MAX;
-    bool trial = false;         ///< only to see whether it can be made: no constants are kept for runs
-    int64_t channel_block = 0;  ///< of the layout stage; 0: all tensors stay plain
+    bool trial = false;             ///< only to see whether it can be made: no constants are kept for runs
+    int64_t channel_block = 0;      ///< of the layout stage; 0: all tensors stay plain
+    bool pointwise_chains = false;  ///< whether steps on single elements become one
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.

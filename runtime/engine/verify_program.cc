@@ -52,7 +52,8 @@ class Verifier {
       if (id != kNoTensor && !known_[root(id)])
         return wrong(step.label() + " reads '" + program_.tensor(id).name + "' before it is computed");
     }
-    const bool element_wise = std::holds_alternative<kernels::Unary>(step.kernel) || std::holds_alternative<kernels::Binary>(step.kernel);
+    const bool element_wise = std::holds_alternative<kernels::Unary>(step.kernel) || std::holds_alternative<kernels::Binary>(step.kernel) ||
+                              std::holds_alternative<kernels::Pointwise>(step.kernel);
     if (element_wise && step.bodies.empty()) {
       const Shape& y = program_.tensor(step.outputs[0]).shape;
       for (const TensorId id : step.inputs) {
