@@ -10,9 +10,11 @@ import subprocess
 import threading
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tritonclient.http as triton
+from onnx import TensorProto, helper
 
 from conftest import DATA, MODELS, SERIN, call, infer_body, serin, wait_until
 
@@ -57,6 +59,38 @@ def test_answers_are_onnx_runtimes(shared_runtime, version):
     assert answer.json["model_name"] == "digits" and answer.json["model_version"] == str(version) and answer.json["id"] == "a-1"
     assert answer.headers["x-serin-version"] == str(version)
     np.testing.assert_allclose(scores_of(answer), expected_scores(version, pixels), rtol=1e-4, atol=1e-5)
+
+
+def endless_loop(path):
+    """A model that counts to its input, one turn of a Loop each."""
+    scalar = lambda name, kind: helper.make_tensor_value_info(name, kind, [])
+    body = helper.make_graph(
+        [helper.make_node("Add", ["count", "one"], ["next"]), helper.make_node("Identity", ["go"], ["on"])], "body",
+        [scalar("turn", TensorProto.INT64), scalar("go", TensorProto.BOOL), scalar("count", TensorProto.INT64)],
+        [scalar("on", TensorProto.BOOL), scalar("next", TensorProto.INT64)],
+        [helper.make_tensor("one", TensorProto.INT64, [], [1])])  # fmt: skip
+    nodes = [helper.make_node("Loop", ["trips", "", "zero"], ["counted"], body=body)]
+    graph = helper.make_graph(nodes, "count", [scalar("trips", TensorProto.INT64)], [scalar("counted", TensorProto.INT64)],
+                              [helper.make_tensor("zero", TensorProto.INT64, [], [0])])  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def test_a_loop_ends_with_the_interest_in_it(serve, repository, tmp_path):
+    endless_loop(tmp_path / "model.onnx")
+    models = repository({"count/1": tmp_path / "model.onnx"})
+    (models / "count/serin.yaml").write_text("instances: 1\n")
+    runtime = serve(models)
+    url = runtime.url + "/v2/models/count/infer"
+    turns = lambda n: {"inputs": [{"name": "trips", "datatype": "INT64", "shape": [], "data": [n]}]}
+    assert call(url, turns(3)).json["outputs"][0]["data"] == [3]
+    late = call(url, turns(900_000_000), headers={"x-serin-timeout-ms": "300"})
+    assert late.status == 504 and late.headers["x-serin-code"] == "deadline_exceeded"
+    assert call(url, turns(4)).json["outputs"][0]["data"] == [4]  # the only instance is free again: 900 million turns take minutes
+    body = json.dumps(turns(900_000_000)).encode()
+    with socket.create_connection(("127.0.0.1", runtime.ports["http"])) as client:
+        client.sendall(b"POST /v2/models/count/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        wait_until(lambda: runtime.metric("nv_inference_pending_request_count", model="count") > 0)
+    assert call(url, turns(5)).json["outputs"][0]["data"] == [5]
 
 
 def test_without_a_version_the_highest_answers(serve, repository):

@@ -32,6 +32,23 @@ TEST(Model, KeepsTheOutputNamesOfTheFileInEachBucket) {
   EXPECT_EQ(executor->outputs()[0].shape, (Shape{2, 64}));
 }
 
+// Right at one batch only: it is served with that one, and says why not with others.
+TEST(Model, WhatFitsOneBatchOnlyIsLoadedForIt) {
+  const auto rnn = model_of("x: f32[t,n,5]\ny, h = RNN(x, w[1,4,5], r[1,4,4], _, _, first[1,3,4], hidden_size=4)\nreturn h\n");
+  EXPECT_THAT(rnn->batchable().why_not, HasSubstr("not every size fits: node 'y' (RNN): a first state has shape [1,3,4], the batch is 1"));
+  const auto reshape = model_of("x: f32[n,4]\nr = Reshape(x, i64{6,8})\nreturn r\n");
+  EXPECT_THAT(reshape->batchable().why_not, HasSubstr("not every size fits: node 'r' (Reshape): cannot reshape [1,4] to [6,8]"));
+  const auto answer = [](Model& model, const Shape& shape) {
+    const auto x = test::random_tensor(shape, 1);
+    return model.run(std::vector<Value>{Value::of(graph::make_constant(DType::kFloat32, shape, x.view().data))});
+  };
+  ASSERT_TRUE(answer(*rnn, {2, 3, 5}));
+  EXPECT_EQ(answer(*rnn, {2, 3, 5})->front().tensor->shape, (Shape{1, 3, 4}));
+  EXPECT_THAT(answer(*rnn, {2, 2, 5}).error().message, HasSubstr("a first state has shape [1,3,4], the batch is 2"));
+  EXPECT_EQ(answer(*reshape, {12, 4})->front().tensor->shape, (Shape{6, 8}));
+  EXPECT_FALSE(answer(*reshape, {11, 4}));
+}
+
 TEST(Model, EverySymbolMustHaveASize) {
   const auto model = model_of(kTwoSymbols);
   EXPECT_EQ(model->executor({{"batch", 1}}).error().message, "dimension 'seq' has no size");

@@ -36,6 +36,29 @@ def case(op, inputs, known, domain="com.microsoft", **attributes):
     return OneNode(op, inputs, domain=domain, version=21, constants=constants, **attributes)
 
 
+def test_attention_whose_projection_is_a_product_of_bytes(tmp_path):
+    """QAttention as quantize_dynamic writes it: x, weight, bias, their scales, mask, their zero points."""
+    weight, bias, mask = s8(16, 48), f32(48), np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    for mask_index in (mask, np.array([3, 5], np.int32), None):
+        for weight_scale in (scale(0.01), scales(48)):
+            zero = np.zeros(weight_scale.shape, np.int8)
+            known = [weight, bias, scale(0.02), weight_scale, mask_index, np.uint8(120), zero]
+            node = case("QAttention", [u8(2, 5, 16)], known, num_heads=4)
+            folder = tmp_path / f"{0 if mask_index is None else mask_index.ndim}_{weight_scale.size}"
+            folder.mkdir()
+            node.check(folder, node.by_onnxruntime())
+
+
+def test_embeddings_of_bytes(tmp_path):
+    ids, segments = RANDOM.integers(0, 20, (2, 5)).astype(np.int32), RANDOM.integers(0, 2, (2, 5)).astype(np.int32)
+    tables = [u8(20, 16), u8(8, 16), u8(2, 16), u8(16), u8(16)]
+    known = [*tables, np.ones((2, 5), np.int32), *[scale(s) for s in (0.02, 0.01, 0.03, 0.01, 0.02)], *[np.uint8(z) for z in (128, 120, 130, 7, 100)]]
+    node = case("QEmbedLayerNormalization", [ids, segments], known)
+    node.node.output.append("mask_index")
+    node.names.append("mask_index")
+    node.check(tmp_path, node.by_onnxruntime())
+
+
 def quantised_cases(dtype):
     make, name = (u8, "u8") if dtype == np.uint8 else (s8, "s8")
     zero = lambda z: np.array(z if dtype == np.uint8 else z - 128, dtype)

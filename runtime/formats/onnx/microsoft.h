@@ -21,6 +21,7 @@ void import_skip_layer_norm(NodeImport& node, graph::Op op);
 void import_skip_rms_norm(NodeImport& node, graph::Op op);
 void import_simplified_layer_norm(NodeImport& node, graph::Op op);  ///< also in the default domain, where ONNX Runtime writes it
 void import_embed_layer_norm(NodeImport& node, graph::Op op);
+void import_quantised_embed_layer_norm(NodeImport& node, graph::Op op);
 void import_group_norm_nhwc(NodeImport& node, graph::Op op);
 void import_microsoft_unique(NodeImport& node, graph::Op op);
 // microsoft_fused.cc
@@ -29,6 +30,7 @@ void import_fused_gemm(NodeImport& node, graph::Op op);
 void import_fused_conv(NodeImport& node, graph::Op op);
 // microsoft_attention.cc
 void import_microsoft_attention(NodeImport& node, graph::Op op);
+void import_quantised_attention(NodeImport& node, graph::Op op);
 void import_multi_head_attention(NodeImport& node, graph::Op op);
 void import_microsoft_rotary_embedding(NodeImport& node, graph::Op op);
 // microsoft_group_query.cc

@@ -1,4 +1,4 @@
-// microsoft_attention.cc: com.microsoft's Attention and MultiHeadAttention as ONNX's Attention: the projection, the splits, the biases and the
+// microsoft_attention.cc: com.microsoft's Attention, QAttention and MultiHeadAttention as ONNX's Attention: the projection, the splits, the biases and the
 // many forms of the mask are steps before it.
 //
 // A mask of integers says which keys are looked at; the others get mask_filter_value added, not minus infinity. It is [batch, keys],
@@ -33,7 +33,7 @@ ValueId key_count(NodeImport& node, const Operands& o) {
 /// Whether each key is looked at: bool [batch, 1, queries or 1, keys].
 ValueId looked_at(NodeImport& node, const Operands& o) {
   const ValueId keys = key_count(node, o), batch = dim_step(node, "batch", o.q, 0);
-  if (node.rank(o.mask_operand) == 1) {
+  if (node.inferred_rank(o.mask_operand) == 1) {
     const ValueId end = node.step(Op::kSqueeze, "keys", {keys}, {{"axes", Integers{0}}});
     const ValueId index = node.step(Op::kRange, "key_index", {index_step(node, "zero", 0), end, index_step(node, "one", 1)});
     const ValueId counts = node.step(Op::kUnsqueeze, "counts", {node.step(Op::kCast, "counts_i64", {o.mask}, {{"to", std::string("i64")}})},
@@ -49,9 +49,8 @@ ValueId looked_at(NodeImport& node, const Operands& o) {
 ValueId added_to_scores(NodeImport& node, const Operands& o) {
   const double filter = node.number("mask_filter_value", -10000);
   if (o.mask == kNone) return o.bias;
-  const ValueId like = node.input(1) == kNone ? node.input(0) : node.input(1);
   const ValueId mask = node.step(Op::kWhere, "mask_added",
-                                 {looked_at(node, o), number_like(node, "seen", 0, like), number_like(node, "filtered", filter, like)});
+                                 {looked_at(node, o), number_like(node, "seen", 0, o.q), number_like(node, "filtered", filter, o.q)});
   return add_step(node, "mask_and_bias", mask, o.bias);
 }
 
@@ -67,21 +66,18 @@ std::vector<ValueId> attend(NodeImport& node, const Operands& o) {
   return graph.node(graph.add_node(Op::kAttention, node.name(), std::move(operands), std::move(attributes), 3)).outputs;
 }
 
-bool is_rank(const NodeImport& node, size_t operand, size_t rank) { return node.rank(operand) == rank; }
+bool is_rank(NodeImport& node, size_t operand, size_t rank) { return node.inferred_rank(operand) == rank; }
 
-}  // namespace
-
-void import_microsoft_attention(NodeImport& node, Op) {
+/// Attention of what is projected [batch, length, q + k + v]; past and present are [2, batch, heads, length, head].
+void attend_to_projected(NodeImport& node, ValueId projected, size_t mask, size_t past, ValueId bias) {
   if (node.flag("do_rotary", false)) node.unsupported("turns q and k itself (do_rotary)");
-  if (node.flag("past_present_share_buffer", false) || node.input(6) != kNone) node.unsupported("past and present share a buffer");
-  node.ignore("rotary_embedding_dim");
-  const ValueId projected = add_step(node, "projected", node.step(Op::kMatMul, "products", {node.input(0), node.input(1)}), node.input(2));
+  if (node.flag("past_present_share_buffer", false)) node.unsupported("past and present share a buffer");
+  if (is_rank(node, mask, 4)) node.unsupported("a mask of rank 4");
   const auto parts = split_step(node, "qkv", projected, -1, 3, node.integers("qkv_hidden_sizes").value_or(Integers{}));
-  Operands o{.q = parts[0], .k = parts[1], .v = parts[2], .mask = node.input(3), .bias = node.input(5), .mask_operand = 3};
-  if (is_rank(node, 3, 4)) node.unsupported("a mask of rank 4");
-  if (node.input(4) != kNone) {  // [2, batch, heads, past, head]
+  Operands o{.q = parts[0], .k = parts[1], .v = parts[2], .mask = node.input(mask), .bias = bias, .mask_operand = mask};
+  if (node.input(past) != kNone) {
     const auto half = [&](std::string_view name, int64_t i) {
-      return node.step(Op::kGather, name, {node.input(4), index_step(node, fmt::format("{}_index", name), i)}, {{"axis", int64_t{0}}});
+      return node.step(Op::kGather, name, {node.input(past), index_step(node, fmt::format("{}_index", name), i)}, {{"axis", int64_t{0}}});
     };
     o.past_key = half("past_key", 0), o.past_value = half("past_value", 1);
   }
@@ -92,6 +88,25 @@ void import_microsoft_attention(NodeImport& node, Op) {
   define_output(node, 1,
                 node.step(Op::kConcat, "present", {stacked("present_key", results[1]), stacked("present_value", results[2])},
                           {{"axis", int64_t{0}}}));
+}
+
+}  // namespace
+
+void import_microsoft_attention(NodeImport& node, Op) {
+  if (node.input(6) != kNone) node.unsupported("past and present share a buffer");
+  node.ignore("rotary_embedding_dim");
+  const ValueId product = node.step(Op::kMatMul, "products", {node.input(0), node.input(1)});
+  attend_to_projected(node, add_step(node, "projected", product, node.input(2)), 3, 4, node.input(5));
+}
+
+/// x, weight, bias, x scale, weight scale, mask, x zero, weight zero, past: the projection is a product of bytes.
+void import_quantised_attention(NodeImport& node, Op) {
+  constexpr size_t kMask = 5, kPast = 8;
+  const ValueId whole = node.step(Op::kMatMulInteger, "products", {node.input(0), node.input(1), node.input(6), node.input(7)});
+  const ValueId real = node.step(Op::kCast, "real", {whole}, {{"to", std::string("f32")}});
+  const ValueId scale = node.step(Op::kMul, "scale", {node.input(3), node.input(4)});
+  const ValueId scaled = node.step(Op::kMul, "scaled", {real, scale});
+  attend_to_projected(node, add_step(node, "projected", scaled, node.input(2)), kMask, kPast, kNone);
 }
 
 void import_multi_head_attention(NodeImport& node, Op) {

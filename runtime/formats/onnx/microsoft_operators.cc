@@ -27,6 +27,8 @@ constexpr OperatorRow kMicrosoftOperators[] = {
     {"GroupNorm", 1, 3, 3, 1, import_group_norm_nhwc, Op::kGroupNormalization},
     {"GroupQueryAttention", 1, 7, 16, 4, import_group_query_attention},
     {"MultiHeadAttention", 1, 1, 10, 4, import_multi_head_attention},
+    {"QAttention", 1, 5, 9, 2, import_quantised_attention},
+    {"QEmbedLayerNormalization", 1, 8, 18, 2, import_quantised_embed_layer_norm, Op::kLayerNormalization},
     {"QuickGelu", 1, 1, 1, 1, import_quick_gelu, Op::kSwish},
     {"RotaryEmbedding", 1, 4, 4, 1, import_microsoft_rotary_embedding, Op::kRotaryEmbedding},
     {"SimplifiedLayerNormalization", 1, 2, 2, 2, import_simplified_layer_norm, Op::kRMSNormalization},

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <string>
+
 #include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/microsoft.h"
 
@@ -92,21 +95,22 @@ void import_simplified_layer_norm(NodeImport& node, Op op) {
 }
 
 /// The sum of the embeddings of words, positions and segments, normalised. mask_index: how many tokens of each sample are looked at.
-void import_embed_layer_norm(NodeImport& node, Op op) {
+namespace {
+
+/// Rows of the table that is operand `table`, as floats.
+using Lookup = std::function<ValueId(std::string_view name, size_t table, ValueId indices)>;
+
+void embed(NodeImport& node, Op op, const Lookup& lookup, ValueId positions, ValueId scale, ValueId shift) {
   const ValueId ids = node.input(0), segments = node.input(1), mask = node.input(7);
-  const auto lookup = [&](std::string_view name, ValueId table, ValueId indices) {
-    return node.step(Op::kGather, name, {table, indices}, {{"axis", int64_t{0}}});
-  };
-  ValueId positions = node.input(8);
   if (positions == kNone) {  // 0, 1, ... of each sample
     const ValueId length = node.step(Op::kSqueeze, "length", {dim_step(node, "length_dim", ids, 1)}, {{"axes", Integers{0}}});
     const ValueId row = node.step(Op::kRange, "positions", {index_step(node, "zero", 0), length, index_step(node, "one", 1)});
     positions = node.step(Op::kUnsqueeze, "position_row", {row}, {{"axes", Integers{0}}});
   }
-  ValueId sum = add_step(node, "sum", lookup("words", node.input(2), ids), lookup("places", node.input(3), positions));
-  if (segments != kNone && node.input(4) != kNone) sum = add_step(node, "sum_segments", sum, lookup("segments", node.input(4), segments));
+  ValueId sum = add_step(node, "sum", lookup("words", 2, ids), lookup("places", 3, positions));
+  if (segments != kNone && node.input(4) != kNone) sum = add_step(node, "sum_segments", sum, lookup("segments", 4, segments));
   node.ignore("mask_index_type");
-  define_norm(node, op, {sum, node.input(5), node.input(6)});
+  define_norm(node, op, {sum, scale, shift});
   define_output(node, 2, sum);
   if (!node.wants_output(1)) return;
   if (mask == kNone) {
@@ -117,6 +121,28 @@ void import_embed_layer_norm(NodeImport& node, Op op) {
     return;
   }
   define_output(node, 1, node.step(Op::kReduceSum, "mask_index", {mask}, {{"axes", Integers{1}}, {"keepdims", int64_t{0}}}));
+}
+
+}  // namespace
+
+void import_embed_layer_norm(NodeImport& node, Op op) {
+  const Lookup lookup = [&](std::string_view name, size_t table, ValueId indices) {
+    return node.step(Op::kGather, name, {node.input(table), indices}, {{"axis", int64_t{0}}});
+  };
+  embed(node, op, lookup, node.input(8), node.input(5), node.input(6));
+}
+
+/// The tables, scale and shift are bytes: operand i has its scale in 6 + i and its zero point in 11 + i. Only the rows looked up become floats.
+void import_quantised_embed_layer_norm(NodeImport& node, Op op) {
+  const auto real = [&](std::string_view name, ValueId bytes, size_t i) {
+    return node.step(Op::kDequantizeLinear, name, {bytes, node.input(6 + i), node.input(11 + i)},
+                     {{"axis", int64_t{0}}, {"block_size", int64_t{0}}});
+  };
+  const Lookup lookup = [&](std::string_view name, size_t table, ValueId indices) {
+    const ValueId rows = node.step(Op::kGather, std::string(name) + "_bytes", {node.input(table), indices}, {{"axis", int64_t{0}}});
+    return real(name, rows, table);
+  };
+  embed(node, op, lookup, kNone, real("scale", node.input(5), 5), real("shift", node.input(6), 6));
 }
 
 /// GroupNormalization of [n, h, w, c], perhaps with a SiLU behind it.

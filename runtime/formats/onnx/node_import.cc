@@ -51,6 +51,12 @@ std::optional<size_t> NodeImport::rank(size_t i) const {
   return type.shape ? std::optional<size_t>(type.shape->size()) : std::nullopt;
 }
 
+std::optional<size_t> NodeImport::inferred_rank(size_t i) {
+  if (input(i) == graph::kNone || rank(i)) return rank(i);
+  if (!graph::infer_shapes(graph_.graph())) return std::nullopt;  // what is wrong is said once the graph is whole
+  return rank(i);
+}
+
 bool NodeImport::has(std::string_view key) {
   return std::ranges::any_of(proto_.attributes, [&](const AttributeProto& attribute) { return attribute.name == key; });
 }

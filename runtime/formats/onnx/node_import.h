@@ -32,8 +32,9 @@ class NodeImport {
   graph::ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : graph::kNone; }  ///< kNone where absent
   const std::vector<graph::ValueId>& inputs() const { return inputs_; }
   void set_input(size_t i, graph::ValueId value);
-  graph::ConstantPtr constant(size_t i) const;  ///< null where the operand is absent or computed
-  std::optional<size_t> rank(size_t i) const;   ///< of an operand, where the file declares it
+  graph::ConstantPtr constant(size_t i) const;    ///< null where the operand is absent or computed
+  std::optional<size_t> rank(size_t i) const;     ///< of an operand, where the file declares it
+  std::optional<size_t> inferred_rank(size_t i);  ///< or it follows from the nodes before this one, which are all looked at
   size_t output_count() const { return proto_.outputs.size(); }
   bool wants_output(size_t i) const { return i < proto_.outputs.size() && !proto_.outputs[i].empty(); }
 

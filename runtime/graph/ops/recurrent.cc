@@ -15,7 +15,15 @@ Status infer_recurrent(Context& c) {
     return c.fail("r has {} directions, '{}' has {}", (*r)[0].str(), direction, directions.str());
   const bool batch_first = c.node().integer("layout", 0) != 0;
   const Dim hidden = r ? (*r)[2] : c.unknown_dim();
-  const Dim steps = x ? (*x)[batch_first ? 1 : 0] : c.unknown_dim(), batch = x ? (*x)[batch_first ? 0 : 1] : c.unknown_dim();
+  const Dim steps = x ? (*x)[batch_first ? 1 : 0] : c.unknown_dim();
+  Dim batch = x ? (*x)[batch_first ? 0 : 1] : c.unknown_dim();
+  for (const size_t i : {5, 6}) {  // the first states; a constant one fits one batch only
+    const Dims* first = c.has(i) && c.dims(i) && c.dims(i)->size() == 3 ? c.dims(i) : nullptr;
+    if (!first) continue;
+    const auto both = unify(batch, (*first)[batch_first ? 0 : 1]);
+    if (!both) return c.fail("a first state has shape {}, the batch is {}", print(*first), batch.str());
+    batch = *both;
+  }
   const Dims state = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
   SERIN_CHECK(c.set(0, c.dtype(0), batch_first ? Dims{batch, steps, directions, hidden} : Dims{steps, directions, batch, hidden}));
   for (size_t i = 1; i < c.results(); ++i) SERIN_CHECK(c.set(i, c.dtype(0), state));
