@@ -91,6 +91,14 @@ SERIN_HD inline C gelu_tanh(C x) {  // 0.5 x (1 + tanh(u)) = x sigmoid(2 u)
   return x * sigmoid(C(2) * u);
 }
 
+/// x tanh(log(1 + e)), e = exp(x), as x (e^2 + 2 e) / (e^2 + 2 e + 2): nothing cancels.
+template <class C>
+SERIN_HD inline C mish(C x) {
+  if (x > 30) return x;
+  const C e = std::exp(x), n = e * (e + C(2));
+  return x * (n / (n + C(2)));
+}
+
 /// min(max(x, low), high), in this order: low > high gives high, NaN stays.
 template <class C>
 SERIN_HD inline C clip(C x, C low, C high) {
@@ -125,10 +133,24 @@ SERIN_HD inline C unary_float(UnaryFn fn, C x, C alpha, C beta) {
     case UnaryFn::kErf: return std::erf(x);
     case UnaryFn::kSin: return std::sin(x);
     case UnaryFn::kCos: return std::cos(x);
+    case UnaryFn::kTan: return std::tan(x);
+    case UnaryFn::kAsin: return std::asin(x);
+    case UnaryFn::kAcos: return std::acos(x);
+    case UnaryFn::kAtan: return std::atan(x);
+    case UnaryFn::kSinh: return std::sinh(x);
+    case UnaryFn::kCosh: return std::cosh(x);
+    case UnaryFn::kAsinh: return std::asinh(x);
+    case UnaryFn::kAcosh: return std::acosh(x);
+    case UnaryFn::kAtanh: return std::atanh(x);
     case UnaryFn::kTanh: return std::tanh(x);
     case UnaryFn::kSigmoid: return sigmoid(x);
     case UnaryFn::kLeakyRelu: return x < 0 ? alpha * x : x;
     case UnaryFn::kElu: return x < 0 ? alpha * std::expm1(x) : x;
+    case UnaryFn::kSelu: return beta * (x < 0 ? alpha * std::expm1(x) : x);
+    case UnaryFn::kCelu: return x < 0 ? alpha * std::expm1(x / alpha) : x;
+    case UnaryFn::kThresholdedRelu: return x <= alpha ? C(0) : x;
+    case UnaryFn::kSoftsign: return std::isinf(x) ? std::copysign(C(1), x) : x / (C(1) + std::fabs(x));
+    case UnaryFn::kMish: return mish(x);
     case UnaryFn::kSoftplus: return (x > 0 ? x : x != x ? x : C(0)) + std::log1p(std::exp(-std::fabs(x)));
     case UnaryFn::kHardSigmoid: return clip(alpha * x + beta, C(0), C(1));
     case UnaryFn::kHardSwish: return x * clip(x / C(6) + C(0.5), C(0), C(1));

@@ -48,13 +48,17 @@ inline int64_t product(const Shape& shape, size_t begin, size_t end) {
   return result;
 }
 
-/// Calls f(i, offsets) for each element i of `shape` in row-major order, with the offset of each operand.
+/// Calls f(i, offsets) for each element i in [begin, end) of `shape` in row-major order, with the offset of each operand.
 template <size_t kOperands, class F>
-void for_each(const Shape& shape, const std::array<Strides, kOperands>& strides, F&& f) {
-  const int64_t elements = shape.elements();
+void for_each_in(const Shape& shape, const std::array<Strides, kOperands>& strides, int64_t begin, int64_t end, F&& f) {
   std::array<int64_t, kOperands> offset{};
   Strides index{};
-  for (int64_t i = 0; i < elements; ++i) {
+  int64_t rest = begin;
+  for (size_t axis = shape.rank(); rest > 0 && axis-- > 0; rest /= shape[axis]) {
+    index[axis] = rest % shape[axis];
+    for (size_t k = 0; k < kOperands; ++k) offset[k] += strides[k][axis] * index[axis];
+  }
+  for (int64_t i = begin; i < end; ++i) {
     f(i, offset);
     for (size_t axis = shape.rank(); axis-- > 0;) {
       for (size_t k = 0; k < kOperands; ++k) offset[k] += strides[k][axis];
@@ -63,6 +67,11 @@ void for_each(const Shape& shape, const std::array<Strides, kOperands>& strides,
       index[axis] = 0;
     }
   }
+}
+
+template <size_t kOperands, class F>
+void for_each(const Shape& shape, const std::array<Strides, kOperands>& strides, F&& f) {
+  for_each_in(shape, strides, 0, shape.elements(), f);
 }
 
 /// An iteration space with as few axes as the operands' strides allow: axes of 1 are dropped, neighbours that every operand steps over

@@ -18,8 +18,8 @@
 namespace serin::kernels {
 
 /// y = f(x). `alpha` and `beta` mean what the function says: LeakyRelu slope, Clip bounds (alpha..beta), HardSigmoid's a and b, Elu's
-/// alpha, IsInf's sign (alpha > 0: +Inf only, < 0: -Inf only, 0: both). Not, IsNaN and IsInf answer bool. Exact edge cases:
-/// kernels/functors.h.
+/// alpha, Selu's alpha and gamma, IsInf's sign (alpha > 0: +Inf only, < 0: -Inf only, 0: both). Not, IsNaN and IsInf answer bool. Exact
+/// edge cases: kernels/functors.h.
 enum class UnaryFn : uint8_t {
   kIdentity,
   kAbs,
@@ -32,13 +32,27 @@ enum class UnaryFn : uint8_t {
   kErf,
   kSin,
   kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
   kTanh,
   kSigmoid,
   kRelu,
   kLeakyRelu,
   kClip,
   kElu,
+  kSelu,
+  kCelu,
+  kThresholdedRelu,
   kSoftplus,
+  kSoftsign,
+  kMish,
   kHardSigmoid,
   kHardSwish,
   kSilu,
@@ -169,12 +183,23 @@ struct Generic {
 /// tensors of rank 5.
 struct ChannelBlocks {};
 
+/// A small program of functions of single elements, in one loop: inputs that broadcast to y -> y (f32). Operand i of a step is input i, or from inputs on
+/// the result of step i - inputs; the last result is y. Values are f32, and bool where a compare made them or a Select reads them.
+struct Pointwise {
+  static constexpr size_t kMaxInputs = 8, kMaxSteps = 32;
+  struct Step {
+    std::variant<Unary, Binary, Select> function;
+    std::array<int32_t, 3> operands{};
+  };
+  std::vector<Step> steps;
+};
+
 using Op = std::variant<Unary, Binary, Select, Cast, Conv, MatMul, Pool, Reduce, Softmax, LayerNorm, BatchNorm, StridedCopy, Concat, Pad,
-                        Gather, ArgMax, NonZero, CumSum, Generic, ChannelBlocks>;
+                        Gather, ArgMax, NonZero, CumSum, Generic, ChannelBlocks, Pointwise>;
 
 /// "Conv", "MatMul", ...: in variant order; also the keys of the kernel tables.
 inline constexpr std::array<std::string_view, std::variant_size_v<Op>> kOpNames = {
-    "Unary",     "Binary",      "Select", "Cast", "Conv",   "MatMul", "Pool",    "Reduce", "Softmax", "LayerNorm",
-    "BatchNorm", "StridedCopy", "Concat", "Pad",  "Gather", "ArgMax", "NonZero", "CumSum", "Generic", "ChannelBlocks"};
+    "Unary",       "Binary", "Select", "Cast",   "Conv",   "MatMul",  "Pool",   "Reduce",  "Softmax",       "LayerNorm", "BatchNorm",
+    "StridedCopy", "Concat", "Pad",    "Gather", "ArgMax", "NonZero", "CumSum", "Generic", "ChannelBlocks", "Pointwise"};
 
 }  // namespace serin::kernels

@@ -14,6 +14,7 @@ using Prepared = std::unique_ptr<Kernel>;
 
 Prepared unary(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared pointwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// One channel and one filter to a group.

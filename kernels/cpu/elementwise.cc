@@ -1,9 +1,10 @@
-// elementwise.cc: Unary, Binary and Cast on vector loops.
+// elementwise.cc: Unary and Binary on vector loops.
 //
 // Binary knows one form of broadcasting for all: the axes are collapsed as far as both operands allow, and along the innermost one each operand
 // is either dense or one value. The same shape is then a single run; a row, a scalar or a channel [c, 1, 1] is a loop of long ones.
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/ranges.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 
@@ -17,14 +18,22 @@ Space binary_space(const Shape& a, const Shape& b, const Shape& y) {
   return collapse<2>(y, {broadcast_strides(a, y), broadcast_strides(b, y)});
 }
 
-void run_binary(BinaryLoop loop, const Space& space, const float* a, const float* b, std::byte* y, size_t y_size) {
+void run_binary(BinaryLoop loop, const Stream& stream, const Space& space, const float* a, const float* b, std::byte* y, size_t y_size) {
   Shape outer = space.shape;
   const size_t last = outer.rank() - 1;
-  const int64_t n = outer[last];
+  const int64_t n = outer[last], a_step = space.strides[0][last], b_step = space.strides[1][last];
   outer[last] = 1;
-  const bool a_scalar = space.strides[0][last] == 0, b_scalar = space.strides[1][last] == 0;
-  for_each<2>(outer, space.strides, [&](int64_t i, const auto& at) {
-    loop(a + at[0], a_scalar, b + at[1], b_scalar, y + static_cast<size_t>(i * n) * y_size, n);
+  const int64_t rows = outer.elements();
+  if (rows == 1) {
+    parallel_ranges(stream, n, kElements, [&](int64_t begin, int64_t end) {
+      loop(a + begin * a_step, a_step == 0, b + begin * b_step, b_step == 0, y + static_cast<size_t>(begin) * y_size, end - begin);
+    });
+    return;
+  }
+  parallel_rows(stream, rows, n, [&](int64_t begin, int64_t end) {
+    for_each_in<2>(outer, space.strides, begin, end, [&](int64_t i, const auto& at) {
+      loop(a + at[0], a_step == 0, b + at[1], b_step == 0, y + static_cast<size_t>(i * n) * y_size, n);
+    });
   });
 }
 
@@ -49,8 +58,10 @@ Prepared unary(const Simd& simd, const OpDesc& desc, PrepareContext&, std::strin
   const Unary op = std::get<Unary>(desc.op);
   const UnaryLoop loop = simd.unary(op.fn);
   if (!loop) return refuse(why, "no vector code for this function");
-  return make_kernel([op, loop](Stream&, Inputs in, Outputs out) -> Fault {
-    loop(in[0].as<const float>(), out[0].as<float>(), in[0].elements(), op.alpha, op.beta);
+  return make_kernel([op, loop](Stream& stream, Inputs in, Outputs out) -> Fault {
+    parallel_ranges(stream, in[0].elements(), kElements, [&](int64_t begin, int64_t end) {
+      loop(in[0].as<const float>() + begin, out[0].as<float>() + begin, end - begin, op.alpha, op.beta);
+    });
     return kOk;
   });
 }
@@ -62,25 +73,15 @@ Prepared binary(const Simd& simd, const OpDesc& desc, PrepareContext&, std::stri
   const size_t y_size = dtype_size(desc.outputs[0].dtype);
 
   if (is_bounded(desc)) {
-    return make_kernel([loop, y_size](Stream&, Inputs in, Outputs out) -> Fault {
+    return make_kernel([loop, y_size](Stream& stream, Inputs in, Outputs out) -> Fault {
       const Space space = binary_space(in[0].shape, in[1].shape, out[0].shape);
-      run_binary(loop, space, in[0].as<const float>(), in[1].as<const float>(), out[0].as<std::byte>(), y_size);
+      run_binary(loop, stream, space, in[0].as<const float>(), in[1].as<const float>(), out[0].as<std::byte>(), y_size);
       return kOk;
     });
   }
   const Space space = binary_space(desc.inputs[0].shape, desc.inputs[1].shape, desc.outputs[0].shape);
-  return make_kernel([loop, y_size, space](Stream&, Inputs in, Outputs out) -> Fault {
-    run_binary(loop, space, in[0].as<const float>(), in[1].as<const float>(), out[0].as<std::byte>(), y_size);
-    return kOk;
-  });
-}
-
-Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
-  if (desc.inputs.size() != 1) return refuse(why, "expects one input");
-  const CastLoop loop = simd.cast(desc.inputs[0].dtype, desc.outputs[0].dtype);
-  if (!loop) return refuse(why, "no vector code for this pair of dtypes");
-  return make_kernel([loop](Stream&, Inputs in, Outputs out) -> Fault {
-    loop(in[0].data, out[0].data, in[0].elements());
+  return make_kernel([loop, y_size, space](Stream& stream, Inputs in, Outputs out) -> Fault {
+    run_binary(loop, stream, space, in[0].as<const float>(), in[1].as<const float>(), out[0].as<std::byte>(), y_size);
     return kOk;
   });
 }

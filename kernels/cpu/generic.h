@@ -7,10 +7,21 @@ namespace serin::kernels::cpu {
 
 /// InstanceNormalization, GroupNormalization, RMSNormalization, LRN.
 Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// Celu, Mish, PRelu, Selu, Softsign.
-Prepared activations(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared prelu(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// TopK, GatherElements, ReduceLogSumExp.
+Prepared top_k(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared gather_elements(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared log_sum_exp(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
-/// Binary on integers of 32 and 64 bits, on bool, and Pow: plain loops, the same for every instruction set.
+Prepared arg_max(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared cum_sum(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+/// 16-bit floats, computed as f32.
+Prepared unary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared binary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+
+/// Binary on integers of 32 and 64 bits, on f64 and bool, and Unary that answers bool: plain loops, the same for every instruction set.
+Prepared unary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 }  // namespace serin::kernels::cpu

@@ -1,11 +1,14 @@
 // matmul_nbits.cc: y = a times a weight of 4 or 8 bits with a scale for each block of a column (MatMulNBits of com.microsoft), in f32.
 //
-// The weight stays packed in memory, which is what it is packed for: the columns of one panel at a time become floats in scratch, in the order the
-// micro-kernel reads them, block by block so that what is written lies in the first cache. All rows of a are multiplied with the panel then.
+// The weight stays packed in memory, which is what it is packed for. Few rows of a (a language model that writes its answer has one) are multiplied with the
+// weights as they come out of their bytes, which then cross memory once and are never floats anywhere but in registers (simd/nbits.h). For many rows each panel
+// of columns becomes floats in scratch, in the order that gemm() reads, and stays in the second cache while the rows pass by.
 
 #include <algorithm>
 #include <vector>
 
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/image.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/make_kernel.h"
@@ -14,74 +17,109 @@ namespace serin::kernels::cpu {
 
 namespace {
 
-struct NBits {
-  int64_t k, n, bits, block;
+constexpr int64_t kFewRows = 12;        // beyond, a panel of floats pays
+constexpr int64_t kLargest = 1 << 20;   // of K, N and a block: no product overflows
+constexpr int64_t kColumnsOfTask = 64;  // of few rows
 
-  int64_t blocks() const { return (k + block - 1) / block; }
-  int64_t block_bytes() const { return block * bits / 8; }
-  int64_t zero_bytes() const { return (blocks() * bits + 7) / 8; }
+/// An operator's operands by what they are.
+struct Operands {
+  const float* a;
+  const uint8_t* weight;
+  const float* scales;
+  const uint8_t* zeros;  ///< null: all in the middle of the range
+  const float* bias;     ///< null: none
+
+  explicit Operands(Inputs in)
+      : a(in[0].as<const float>()),
+        weight(in[1].as<const uint8_t>()),
+        scales(in[2].as<const float>()),
+        zeros(in.size() > 3 && in[3].data ? in[3].as<const uint8_t>() : nullptr),
+        bias(in.size() > 5 && in[5].data ? in[5].as<const float>() : nullptr) {}
 };
-
-/// Element `i` of packed ones.
-int32_t unpack(const uint8_t* bytes, int64_t i, int64_t bits) { return bits == 8 ? bytes[i] : bytes[i / 2] >> (i % 2 * 4) & 15; }
-
-/// A block of `count` elements of one column, `step` floats apart.
-void dequantise_block(const uint8_t* bytes, int64_t bits, int64_t count, float scale, float zero, float* to, int64_t step) {
-  if (bits == 8) {
-    for (int64_t i = 0; i < count; ++i) to[i * step] = (static_cast<float>(bytes[i]) - zero) * scale;
-    return;
-  }
-  float values[16];
-  for (int q = 0; q < 16; ++q) values[q] = (static_cast<float>(q) - zero) * scale;
-  for (int64_t i = 0; i + 1 < count; i += 2, ++bytes) {
-    to[i * step] = values[*bytes & 15];
-    to[(i + 1) * step] = values[*bytes >> 4];
-  }
-  if (count % 2 != 0) to[(count - 1) * step] = values[*bytes & 15];
-}
 
 class NBitsKernel final : public Kernel {
  public:
-  NBitsKernel(const Simd& simd, const NBits& shape, int workers) : simd_(simd), shape_(shape), workers_(workers) {}
+  NBitsKernel(const Simd& simd, const NBitsShape& shape, int64_t k, int64_t n, int64_t rows, int workers)
+      : simd_(simd), shape_(shape), k_(k), n_(n), rows_(rows), workers_(workers) {}
 
-  size_t scratch_bytes() const override { return static_cast<size_t>(shape_.k * simd_.panel_width * workers_) * sizeof(float); }
+  size_t scratch_bytes() const override {
+    const int64_t few = std::min(rows_, kFewRows) * (depth() + shape_.blocks);
+    const int64_t panels = are_few(rows_) ? 0 : workers_ * simd_.dense->panel_width * (depth() + shape_.block);
+    return static_cast<size_t>(std::max(few, panels)) * sizeof(float);
+  }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
-    const int64_t width = simd_.panel_width, rows = in[0].elements() / shape_.k;
-    const float* bias = in.size() > 5 && in[5].data ? in[5].as<const float>() : nullptr;
-    parallel_for(stream, (shape_.n + width - 1) / width, [&](int64_t task, int worker) {
-      const int64_t first = task * width, columns = std::min(width, shape_.n - first);
-      float* panel = reinterpret_cast<float*>(stream.scratch) + worker * shape_.k * width;
-      fill(in, first, columns, panel);
-      float* y = out[0].as<float>() + first;
-      simd_.gemm_panel(rows, columns, shape_.k, in[0].as<const float>(), shape_.k, 1, panel, y, shape_.n, false, nullptr);
-      for (int64_t r = 0; bias && r < rows; ++r) {
-        for (int64_t c = 0; c < columns; ++c) y[r * shape_.n + c] += bias[first + c];
-      }
-    });
+    const Operands operands(in);
+    const int64_t rows = in[0].elements() / k_;
+    are_few(rows) ? few_rows(stream, operands, rows, out[0].as<float>()) : panels(stream, operands, rows, out[0].as<float>());
     return kOk;
   }
 
  private:
-  void fill(Inputs in, int64_t first, int64_t columns, float* panel) const {
-    const int64_t width = simd_.panel_width;
-    const auto* weight = in[1].as<const uint8_t>();
-    const auto* scales = in[2].as<const float>();
-    const auto* zeros = in.size() > 3 ? in[3].as<const uint8_t>() : nullptr;
-    if (columns < width) std::fill_n(panel, shape_.k * width, 0.f);
-    for (int64_t b = 0; b < shape_.blocks(); ++b) {
-      const int64_t begin = b * shape_.block, count = std::min(shape_.block, shape_.k - begin);
+  bool are_few(int64_t rows) const { return rows <= kFewRows && shape_.block % (2 * simd_.width) == 0; }
+  int64_t depth() const { return shape_.blocks * shape_.block; }
+  int64_t column_bytes() const { return depth() * shape_.bits / 8; }
+  int64_t zero_bytes() const { return (shape_.blocks * shape_.bits + 7) / 8; }
+
+  void few_rows(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
+    float* const ordered = reinterpret_cast<float*>(stream.scratch);
+    float* const sums = ordered + rows * depth();
+    for (int64_t r = 0; r < rows; ++r)
+      simd_.order_for_nbits(operands.a + r * k_, k_, shape_, ordered + r * depth(), sums + r * shape_.blocks);
+    parallel_for(stream, (n_ + kColumnsOfTask - 1) / kColumnsOfTask, [&](int64_t task, int) {
+      const int64_t first = task * kColumnsOfTask, count = std::min(kColumnsOfTask, n_ - first);
+      const NBitsColumns columns{operands.weight + first * column_bytes(), operands.scales + first * shape_.blocks,
+                                 operands.zeros ? operands.zeros + first * zero_bytes() : nullptr, count};
+      simd_.nbits_product(shape_, columns, ordered, sums, rows, y + first, n_);
+      for (int64_t r = 0; operands.bias && r < rows; ++r) {
+        for (int64_t c = first; c < first + count; ++c) y[r * n_ + c] += operands.bias[c];
+      }
+    });
+  }
+
+  void panels(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
+    const int64_t width = simd_.dense->panel_width;
+    const Stream alone{};
+    parallel_for(stream, (n_ + width - 1) / width, [&](int64_t task, int worker) {
+      const int64_t first = task * width, columns = std::min(width, n_ - first);
+      float* panel = reinterpret_cast<float*>(stream.scratch) + worker * width * (depth() + shape_.block);
+      fill(operands, first, columns, panel, panel + width * depth());
+      const GemmFinish finish{.bias = operands.bias ? operands.bias + first : nullptr, .bias_column = 1};
+      gemm(alone, *simd_.dense, rows, columns, k_, {operands.a, k_, 1}, panel, y + first, n_, operands.bias ? &finish : nullptr);
+    });
+  }
+
+  /// Block by block: `columns` rows of one block each in `rows`, then turned into the panel.
+  void fill(const Operands& operands, int64_t first, int64_t columns, float* panel, float* rows) const {
+    const int64_t width = simd_.dense->panel_width, half = shape_.block / 2;
+    const int64_t block_bytes = shape_.block * shape_.bits / 8;
+    if (columns < width) std::fill_n(panel, depth() * width, 0.f);
+    for (int64_t b = 0; b < shape_.blocks; ++b) {
       for (int64_t c = 0; c < columns; ++c) {
-        const int64_t at = (first + c) * shape_.blocks() + b;
-        const auto zero = zeros ? static_cast<float>(unpack(zeros + (first + c) * shape_.zero_bytes(), b, shape_.bits))
-                                : static_cast<float>(1 << (shape_.bits - 1));
-        dequantise_block(weight + at * shape_.block_bytes(), shape_.bits, count, scales[at], zero, panel + begin * width + c, width);
+        const int64_t column = first + c;
+        float* row = rows + c * shape_.block;
+        simd_.nbits_block(operands.weight + column * column_bytes() + b * block_bytes, shape_.block, shape_.bits,
+                          operands.scales[column * shape_.blocks + b], zero_of(operands, column, b), row, row + half);
+      }
+      float* const to = panel + b * shape_.block * width;
+      if (shape_.bits == 8) {
+        simd_.image->transpose(rows, shape_.block, to, width, shape_.block, columns);
+      } else {
+        simd_.image->transpose(rows, shape_.block, to, 2 * width, half, columns);
+        simd_.image->transpose(rows + half, shape_.block, to + width, 2 * width, half, columns);
       }
     }
   }
 
+  float zero_of(const Operands& operands, int64_t column, int64_t b) const {
+    if (!operands.zeros) return static_cast<float>(1 << (shape_.bits - 1));
+    const uint8_t* zeros = operands.zeros + column * zero_bytes();
+    return static_cast<float>(shape_.bits == 8 ? zeros[b] : zeros[b / 2] >> (b % 2 * 4) & 15);
+  }
+
   const Simd& simd_;
-  const NBits shape_;
+  const NBitsShape shape_;
+  const int64_t k_, n_, rows_;
   const int workers_;
 };
 
@@ -90,10 +128,12 @@ class NBitsKernel final : public Kernel {
 std::unique_ptr<Kernel> matmul_nbits(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const auto& op = std::get<Generic>(desc.op);
   if (op.name != "MatMulNBits") return refuse(why, "not MatMulNBits");
-  const NBits shape{op.attributes.integer("K", 0), op.attributes.integer("N", 0), op.attributes.integer("bits", 4),
-                    op.attributes.integer("block_size", 0)};
-  if (shape.k < 1 || shape.n < 1 || shape.block < 2 || shape.block % 2 != 0 || (shape.bits != 4 && shape.bits != 8))
-    return refuse(why, "not 4 or 8 bits in whole bytes to a block");
+  const int64_t k = op.attributes.integer("K", 0), n = op.attributes.integer("N", 0);
+  NBitsShape shape{.bits = op.attributes.integer("bits", 4), .block = op.attributes.integer("block_size", 0), .blocks = 0};
+  if (shape.bits != 4 && shape.bits != 8) return refuse(why, "not of 4 or 8 bits");
+  if (k < 1 || n < 1 || k > kLargest || n > kLargest) return refuse(why, "K or N out of range");
+  if (shape.block < 2 || shape.block > kLargest || shape.block % 2 != 0) return refuse(why, "a block is not whole bytes");
+  shape.blocks = (k + shape.block - 1) / shape.block;
   if (desc.inputs.size() < 3 || desc.outputs.size() != 1 || desc.inputs[0].dtype != DType::kFloat32 ||
       desc.inputs[2].dtype != DType::kFloat32 || desc.inputs[1].dtype != DType::kUInt8)
     return refuse(why, "f32 only");
@@ -101,11 +141,12 @@ std::unique_ptr<Kernel> matmul_nbits(const Simd& simd, const OpDesc& desc, Prepa
   if (has_operand(desc, 3) && desc.inputs[3].dtype != DType::kUInt8) return refuse(why, "zero points that are not packed");
   const auto holds = [&](size_t i, int64_t elements) { return !has_operand(desc, i) || desc.inputs[i].shape.elements() >= elements; };
   const Shape& a = desc.inputs[0].shape;
-  if (a.rank() < 1 || a.back() != shape.k || !holds(1, shape.n * shape.blocks() * shape.block_bytes()) ||
-      !holds(2, shape.n * shape.blocks()) || !holds(3, shape.n * shape.zero_bytes()) || !holds(5, shape.n) ||
+  const int64_t scales = n * shape.blocks;
+  if (a.rank() < 1 || a.back() != k || !holds(1, scales * shape.block * shape.bits / 8) || !holds(2, scales) ||
+      !holds(3, n * ((shape.blocks * shape.bits + 7) / 8)) || !holds(5, n) ||
       (has_operand(desc, 5) && desc.inputs[5].dtype != DType::kFloat32))
     return refuse(why, "an operand is smaller than K, N and block_size say");
-  return std::make_unique<NBitsKernel>(simd, shape, std::max(1, context.threads));
+  return std::make_unique<NBitsKernel>(simd, shape, k, n, a.elements() / k, std::max(1, context.threads));
 }
 
 }  // namespace serin::kernels::cpu

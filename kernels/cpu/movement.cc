@@ -1,14 +1,15 @@
 // movement.cc: StridedCopy (transpose, slice, expand) for every dtype.
 //
 // The axes are collapsed first, so that most copies are one of four forms along the innermost axis of y: dense (memcpy), repeated (fill), a
-// transpose (some other axis is dense in x: both are walked in blocks, so that neither side misses the cache on every element; four-byte elements
-// change places in registers), or plain strided.
+// transpose (some other axis is dense in x: both are walked in blocks, so that neither side misses the cache on every element; elements of two and
+// four bytes change places in registers), or plain strided.
 
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/image.h"
+#include "kernels/cpu/ranges.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 
@@ -23,6 +24,8 @@ template <class T>
 void transpose(const ImageLoops& loops, const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int64_t columns) {
   if constexpr (sizeof(T) == sizeof(float))
     return loops.transpose(reinterpret_cast<const float*>(x), x_row, reinterpret_cast<float*>(y), y_row, rows, columns);
+  if constexpr (sizeof(T) == sizeof(int16_t))
+    return loops.transpose_half(reinterpret_cast<const int16_t*>(x), x_row, reinterpret_cast<int16_t*>(y), y_row, rows, columns);
   for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
     for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
       const int64_t i1 = std::min(rows, i0 + kTile), j1 = std::min(columns, j0 + kTile);
@@ -45,7 +48,7 @@ void copy_run(const T* x, int64_t stride, T* y, int64_t n) {
 }
 
 template <class T>
-void copy(const ImageLoops& loops, const T* x, const Strides& x_strides, T* y, const Shape& shape) {
+void copy(const ImageLoops& loops, const Stream& stream, const T* x, const Strides& x_strides, T* y, const Shape& shape) {
   if (shape.elements() == 0) return;
   const Collapsed<1> space = collapse<1>(shape, {x_strides});
   const Strides& strides = space.strides[0];
@@ -62,17 +65,28 @@ void copy(const ImageLoops& loops, const T* x, const Strides& x_strides, T* y, c
   if (strides[last] > 1 && dense != last) {
     const int64_t rows = outer[dense];
     outer[dense] = 1;
-    for_each<2>(outer, {strides, y_strides},
-                [&](int64_t, const auto& at) { transpose(loops, x + at[0], strides[last], y + at[1], y_strides[dense], rows, n); });
+    const int64_t matrices = outer.elements();
+    // A matrix that is all there is is cut into bands of rows.
+    const int64_t bands = matrices == 1 ? std::min<int64_t>(rows / 16, 8) : 1, band = bands > 1 ? (rows / bands + 15) / 16 * 16 : rows;
+    parallel_rows(stream, matrices * std::max<int64_t>(bands, 1), band * n, [&](int64_t begin, int64_t end) {
+      if (bands > 1) {
+        const int64_t first = std::min(rows, begin * band), count = end == bands ? rows - first : std::min(rows, end * band) - first;
+        return transpose(loops, x + first, strides[last], y + first * y_strides[dense], y_strides[dense], count, n);
+      }
+      for_each_in<2>(outer, {strides, y_strides}, begin, end,
+                     [&](int64_t, const auto& at) { transpose(loops, x + at[0], strides[last], y + at[1], y_strides[dense], rows, n); });
+    });
     return;
   }
-  for_each<1>(outer, {strides}, [&](int64_t i, const auto& at) { copy_run(x + at[0], strides[last], y + i * n, n); });
+  parallel_rows(stream, outer.elements(), n, [&](int64_t begin, int64_t end) {
+    for_each_in<1>(outer, {strides}, begin, end, [&](int64_t i, const auto& at) { copy_run(x + at[0], strides[last], y + i * n, n); });
+  });
 }
 
 template <class T>
 Prepared make_copy(const ImageLoops& loops, int64_t offset, const Strides& strides) {
-  return make_kernel([&loops, offset, strides](Stream&, Inputs in, Outputs out) -> Fault {
-    copy(loops, in[0].as<const T>() + offset, strides, out[0].as<T>(), out[0].shape);
+  return make_kernel([&loops, offset, strides](Stream& stream, Inputs in, Outputs out) -> Fault {
+    copy(loops, stream, in[0].as<const T>() + offset, strides, out[0].as<T>(), out[0].shape);
     return kOk;
   });
 }

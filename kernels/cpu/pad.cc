@@ -1,11 +1,11 @@
 // pad.cc: Pad by runs along the last axis, for every dtype of fixed size. Which row of x a row of y shows is found once for each row; within it what lies
-// inside is one copy, and the two margins are filled or gathered.
+// inside is one copy, and the two margins are filled or gathered. Axes that are not padded become one with the axis before them, so that runs are long.
 
 #include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/image.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/ranges.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 
@@ -30,6 +30,43 @@ std::vector<int64_t> sources(int64_t begin, int64_t input, int64_t output, Pad::
       }
     }
     result.push_back(at);
+  }
+  return result;
+}
+
+/// A Pad and the shapes it is between.
+struct Padding {
+  Pad op;
+  Shape from, to;
+};
+
+/// The same with fewer axes: a value fills whole blocks of a plain axis behind a padded one; where elements are repeated only plain neighbours are one.
+Padding collapse_padding(const Pad& op, const Shape& from, const Shape& to) {
+  Padding result{.op = {{}, {}, op.mode}, .from = {}, .to = {}};
+  std::vector<int64_t> x, y;  // from the last axis to the first
+  int64_t block = 1;          // elements of the plain axes behind this one
+  bool last_plain = false;
+  for (size_t axis = from.rank(); axis-- > 0;) {
+    const bool plain = op.begin[axis] == 0 && op.end[axis] == 0;
+    if (plain && op.mode == Pad::Mode::kConstant && axis > 0) {
+      block *= from[axis];
+    } else if (plain && last_plain) {
+      x.back() *= from[axis];
+      y.back() *= to[axis];
+    } else {
+      x.push_back(from[axis] * block);
+      y.push_back(to[axis] * block);
+      result.op.begin.push_back(op.begin[axis] * block);
+      result.op.end.push_back(op.end[axis] * block);
+      last_plain = plain;
+      block = 1;
+    }
+  }
+  std::ranges::reverse(result.op.begin);
+  std::ranges::reverse(result.op.end);
+  for (size_t i = x.size(); i-- > 0;) {
+    result.from.push_back(x[i]);
+    result.to.push_back(y[i]);
   }
   return result;
 }
@@ -65,6 +102,10 @@ struct PaddedRows {
   }
 
   void margin(const T* source, T* target, int64_t begin, int64_t end) const {
+    if (op.mode == Pad::Mode::kConstant) {
+      std::fill_n(target + begin, end - begin, value);
+      return;
+    }
     const std::vector<int64_t>& columns = axes[to.rank() - 1];
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = columns[static_cast<size_t>(i)];
@@ -74,22 +115,22 @@ struct PaddedRows {
 };
 
 template <class T>
-Fault run(const Pad& op, const Stream& stream, Inputs in, Outputs out) {
-  const Shape& x = in[0].shape;
-  const Shape& y = out[0].shape;
+Fault run(const Pad& given, const Stream& stream, Inputs in, Outputs out) {
   if (out[0].elements() == 0) return kOk;
+  const auto [op, x, y] = collapse_padding(given, in[0].shape, out[0].shape);
   std::vector<std::vector<int64_t>> axes;
   for (size_t axis = 0; axis < y.rank(); ++axis) {
     if (op.mode != Pad::Mode::kConstant && x[axis] == 0) return "axis " + std::to_string(axis) + " has no elements to repeat";
-    axes.push_back(sources(op.begin[axis], x[axis], y[axis], op.mode));
+    const bool runs = op.mode == Pad::Mode::kConstant && axis + 1 == y.rank();  // the last axis is a run and two margins
+    axes.push_back(runs ? std::vector<int64_t>() : sources(op.begin[axis], x[axis], y[axis], op.mode));
   }
   const size_t last = y.rank() - 1;
-  const int64_t begin = std::clamp<int64_t>(op.begin[last], 0, y[last]);
-  const int64_t end = std::clamp<int64_t>(op.begin[last] + x[last], begin, y[last]);
-  const PaddedRows<T> rows{op, in[0].as<const T>(), out[0].as<T>(), in.size() > 1 ? in[1].as<const T>()[0] : T{}, axes, x, y, begin, end};
-  const int64_t count = out[0].elements() / y[last], tasks = std::min<int64_t>(count, stream.workers ? 16 : 1);
-  parallel_for(stream, tasks, [&](int64_t task, int) {
-    for (int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) rows.row(i);
+  const int64_t inside = std::clamp<int64_t>(op.begin[last], 0, y[last]);
+  const int64_t inside_end = std::clamp<int64_t>(op.begin[last] + x[last], inside, y[last]);
+  const T value = in.size() > 1 ? in[1].as<const T>()[0] : T{};
+  const PaddedRows<T> rows{op, in[0].as<const T>(), out[0].as<T>(), value, axes, x, y, inside, inside_end};
+  parallel_rows(stream, out[0].elements() / y[last], y[last], [&rows](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) rows.row(i);
   });
   return kOk;
 }

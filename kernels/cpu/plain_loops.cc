@@ -1,11 +1,13 @@
-// plain_loops.cc: Binary for what the vector loops of simd/ do not have: 32- and 64-bit integers, bool, and powers of floats. One loop for
-// each function and type, over runs that are dense or one value; the compiler turns most of them into the vector code that every x86-64
-// has.
+// plain_loops.cc: Unary and Binary for what the vector loops of simd/ do not have: integers of 32 and 64 bits, f64, bool, and questions about floats. One loop
+// for each function and type, over runs that are dense or one value; the compiler turns most of them into the vector code that every x86-64 has.
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "kernels/cpu/generic.h"
+#include "kernels/cpu/ranges.h"
 #include "kernels/functors.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
@@ -41,7 +43,7 @@ void run(const void* left, bool a_scalar, const void* right, bool b_scalar, void
 }
 
 template <class T>
-Loop integer_loop(BinaryFn fn) {
+Loop number_loop(BinaryFn fn) {
   switch (fn) {
     case BinaryFn::kAdd: return run<T, T, BinaryFn::kAdd>;
     case BinaryFn::kSub: return run<T, T, BinaryFn::kSub>;
@@ -59,29 +61,61 @@ Loop integer_loop(BinaryFn fn) {
   }
 }
 
-Loop bool_loop(BinaryFn fn) {
-  switch (fn) {
-    case BinaryFn::kAnd: return run<bool, bool, BinaryFn::kAnd>;
-    case BinaryFn::kOr: return run<bool, bool, BinaryFn::kOr>;
-    case BinaryFn::kXor: return run<bool, bool, BinaryFn::kXor>;
-    default: return nullptr;
+/// Without the branches of && and ||.
+template <BinaryFn kFn>
+uint8_t combine(uint8_t a, uint8_t b) {
+  const int left = a != 0 ? 1 : 0, right = b != 0 ? 1 : 0;
+  return static_cast<uint8_t>(kFn == BinaryFn::kAnd ? left & right : kFn == BinaryFn::kOr ? left | right : left ^ right);
+}
+
+template <BinaryFn kFn>
+void run_bool(const void* left, bool a_scalar, const void* right, bool b_scalar, void* result, int64_t n) {
+  if (a_scalar) {
+    std::swap(left, right);
+    std::swap(a_scalar, b_scalar);
+  }
+  const auto *a = static_cast<const uint8_t*>(left), *b = static_cast<const uint8_t*>(right);
+  auto* y = static_cast<uint8_t*>(result);
+  const uint8_t b0 = *b;
+  if (a_scalar) {
+    std::fill_n(y, n, combine<kFn>(*a, b0));
+  } else if (b_scalar) {
+    for (int64_t i = 0; i < n; ++i) y[i] = combine<kFn>(a[i], b0);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = combine<kFn>(a[i], b[i]);
   }
 }
 
-/// Nothing here adds to what the C library's pow does, but the way to it is short.
-void power_loop(const void* left, bool a_scalar, const void* right, bool b_scalar, void* result, int64_t n) {
-  const float *a = static_cast<const float*>(left), *b = static_cast<const float*>(right);
-  for (int64_t i = 0; i < n; ++i) static_cast<float*>(result)[i] = std::pow(a[a_scalar ? 0 : i], b[b_scalar ? 0 : i]);
+Loop bool_loop(BinaryFn fn) {
+  switch (fn) {
+    case BinaryFn::kAnd: return run_bool<BinaryFn::kAnd>;
+    case BinaryFn::kOr: return run_bool<BinaryFn::kOr>;
+    case BinaryFn::kXor: return run_bool<BinaryFn::kXor>;
+    default: return nullptr;
+  }
 }
 
 Loop loop_for(BinaryFn fn, DType dtype) {
   switch (dtype) {
-    case DType::kInt32: return integer_loop<int32_t>(fn);
-    case DType::kInt64: return integer_loop<int64_t>(fn);
+    case DType::kInt32: return number_loop<int32_t>(fn);
+    case DType::kInt64: return number_loop<int64_t>(fn);
+    case DType::kFloat64: return number_loop<double>(fn);
     case DType::kBool: return bool_loop(fn);
-    case DType::kFloat32: return fn == BinaryFn::kPow ? power_loop : nullptr;
     default: return nullptr;
   }
+}
+
+/// y = f(x), a bool.
+template <class T, class F>
+Prepared over_elements(F f) {
+  return make_kernel([f](Stream& stream, Inputs in, Outputs out) -> Fault {
+    parallel_ranges(stream, in[0].elements(), kElements, [&](int64_t begin, int64_t end) {
+      const T* x = in[0].as<const T>();
+      uint8_t* y = out[0].as<uint8_t>();
+      for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]) ? 1 : 0;
+    });
+    return kOk;
+  });
 }
 
 }  // namespace
@@ -94,21 +128,38 @@ Prepared binary_plain(const Simd&, const OpDesc& desc, PrepareContext&, std::str
   const DType expected = is_compare(fn) || is_logical(fn) ? DType::kBool : desc.inputs[0].dtype;
   if (desc.outputs[0].dtype != expected) return refuse(why, "output has the wrong dtype");
   return make_kernel(
-      [loop, size = dtype_size(desc.inputs[0].dtype), y_size = dtype_size(expected)](Stream&, Inputs in, Outputs out) -> Fault {
+      [loop, size = dtype_size(desc.inputs[0].dtype), y_size = dtype_size(expected)](Stream& stream, Inputs in, Outputs out) -> Fault {
         const Shape& y = out[0].shape;
         const Collapsed<2> space = collapse<2>(y, {broadcast_strides(in[0].shape, y), broadcast_strides(in[1].shape, y)});
         Shape outer = space.shape;
         const size_t last = outer.rank() - 1;
         const int64_t n = outer[last];
         outer[last] = 1;
-        const auto at_byte = [](std::byte* data, int64_t element, size_t width) { return data + static_cast<size_t>(element) * width; };
-        for_each<2>(outer, space.strides, [&](int64_t i, const auto& at) {
-          if (n == 0) return;
-          loop(at_byte(in[0].as<std::byte>(), at[0], size), space.strides[0][last] == 0, at_byte(in[1].as<std::byte>(), at[1], size),
-               space.strides[1][last] == 0, at_byte(out[0].as<std::byte>(), i * n, y_size), n);
+        if (n == 0) return kOk;
+        const auto at_byte = [](const TensorView& view, int64_t element, size_t width) {
+          return view.as<std::byte>() + static_cast<size_t>(element) * width;
+        };
+        parallel_rows(stream, outer.elements(), n, [&](int64_t begin, int64_t end) {
+          for_each_in<2>(outer, space.strides, begin, end, [&](int64_t i, const auto& at) {
+            loop(at_byte(in[0], at[0], size), space.strides[0][last] == 0, at_byte(in[1], at[1], size), space.strides[1][last] == 0,
+                 at_byte(out[0], i * n, y_size), n);
+          });
         });
         return kOk;
       });
+}
+
+Prepared unary_plain(const Simd&, const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Unary op = std::get<Unary>(desc.op);
+  if (desc.inputs.size() != 1 || desc.outputs[0].dtype != DType::kBool) return refuse(why, "answers no bool");
+  const DType dtype = desc.inputs[0].dtype;
+  if (op.fn == UnaryFn::kNot && dtype == DType::kBool) return over_elements<uint8_t>([](uint8_t x) { return x == 0; });
+  if (dtype != DType::kFloat32) return refuse(why, "no loop for this function and dtype");
+  if (op.fn == UnaryFn::kIsNaN) return over_elements<float>([](float x) { return x != x; });
+  if (op.fn != UnaryFn::kIsInf) return refuse(why, "no loop for this function and dtype");
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  if (op.alpha == 0) return over_elements<float>([](float x) { return std::fabs(x) == kInf; });
+  return over_elements<float>([wanted = op.alpha > 0 ? kInf : -kInf](float x) { return x == wanted; });
 }
 
 }  // namespace serin::kernels::cpu

@@ -1,10 +1,8 @@
-// select.cc: Where, of elements of four bytes: axes are collapsed, so that the innermost one is as long as the operands' broadcasting allows, and each
-// operand stands still or runs along it.
-
-#include <algorithm>
+// select.cc: Where, of elements of four and eight bytes: axes are collapsed, so that the innermost one is as long as the operands' broadcasting allows, and
+// each operand stands still or runs along it.
 
 #include "kernels/cpu/image.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/ranges.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 
@@ -12,26 +10,32 @@ namespace serin::kernels::cpu {
 
 namespace {
 
-void run(const ImageLoops& loops, const Stream& stream, Inputs in, const TensorView& y) {
-  const Collapsed<3> space = collapse<3>(
-      y.shape, {broadcast_strides(in[0].shape, y.shape), broadcast_strides(in[1].shape, y.shape), broadcast_strides(in[2].shape, y.shape)});
-  const size_t last = space.shape.rank() - 1;
-  const int64_t n = space.shape[last];
-  Shape outer = space.shape;
-  outer[last] = 1;
-  // Split along the first axis: each task walks the rest by itself.
-  const int64_t first = last > 0 ? outer[0] : 1, tasks = stream.workers ? std::min<int64_t>(first, 16) : 1;
-  parallel_for(stream, tasks, [&](int64_t task, int) {
-    const int64_t begin = first * task / tasks, end = first * (task + 1) / tasks;
-    Shape part = outer;
-    if (last > 0) part[0] = end - begin;
-    const int64_t rows_before = last > 0 ? begin * (outer.elements() / std::max<int64_t>(1, first)) : 0;
-    const auto start = [&](size_t k) { return last > 0 ? begin * space.strides[k][0] : 0; };
-    for_each<3>(part, space.strides, [&](int64_t i, const auto& at) {
-      loops.select(in[0].as<const bool>() + start(0) + at[0], space.strides[0][last], in[1].as<const float>() + start(1) + at[1],
-                   space.strides[1][last], in[2].as<const float>() + start(2) + at[2], space.strides[2][last],
-                   y.as<float>() + (rows_before + i) * n, n);
-    });
+template <class T>
+using SelectLoop = void (*)(const bool* condition, int64_t c_step, const T* a, int64_t a_step, const T* b, int64_t b_step, T* y, int64_t n);
+
+template <class T>
+Prepared make_select(SelectLoop<T> loop) {
+  return make_kernel([loop](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const Shape& y = out[0].shape;
+    const Collapsed<3> space =
+        collapse<3>(y, {broadcast_strides(in[0].shape, y), broadcast_strides(in[1].shape, y), broadcast_strides(in[2].shape, y)});
+    const size_t last = space.shape.rank() - 1;
+    const int64_t n = space.shape[last], c_step = space.strides[0][last], a_step = space.strides[1][last], b_step = space.strides[2][last];
+    Shape outer = space.shape;
+    outer[last] = 1;
+    const int64_t rows = outer.elements();
+    const auto run = [&](int64_t row, const auto& at, int64_t begin, int64_t end) {
+      loop(in[0].as<const bool>() + at[0] + begin * c_step, c_step, in[1].as<const T>() + at[1] + begin * a_step, a_step,
+           in[2].as<const T>() + at[2] + begin * b_step, b_step, out[0].as<T>() + row * n + begin, end - begin);
+    };
+    if (rows == 1) {
+      parallel_ranges(stream, n, kElements, [&](int64_t begin, int64_t end) { run(0, std::array<int64_t, 3>{}, begin, end); });
+    } else {
+      parallel_rows(stream, rows, n, [&](int64_t begin, int64_t end) {
+        for_each_in<3>(outer, space.strides, begin, end, [&](int64_t row, const auto& at) { run(row, at, 0, n); });
+      });
+    }
+    return kOk;
   });
 }
 
@@ -40,13 +44,10 @@ void run(const ImageLoops& loops, const Stream& stream, Inputs in, const TensorV
 Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() != 3 || desc.inputs[0].dtype != DType::kBool) return refuse(why, "the condition must be bool");
   const DType dtype = desc.outputs[0].dtype;
-  if (desc.inputs[1].dtype != dtype || desc.inputs[2].dtype != dtype || dtype_size(dtype) != 4)
-    return refuse(why, "only elements of four bytes");
-  const ImageLoops& loops = *simd.image;
-  return make_kernel([&loops](Stream& stream, Inputs in, Outputs out) -> Fault {
-    if (out[0].elements() != 0) run(loops, stream, in, out[0]);
-    return kOk;
-  });
+  if (desc.inputs[1].dtype != dtype || desc.inputs[2].dtype != dtype) return refuse(why, "operands differ in dtype");
+  if (dtype_size(dtype) == 4) return make_select<float>(simd.image->select);
+  if (dtype_size(dtype) == 8) return make_select<int64_t>(simd.image->select_wide);
+  return refuse(why, "only elements of four or eight bytes");
 }
 
 }  // namespace serin::kernels::cpu

@@ -70,12 +70,13 @@ Rows conv_rows(const VectorRows& simd, const Rows& onednn) {
 KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   const VectorRows simd{isa};
   return {
-      Rows{simd("unary_f32", cpu::unary), ref_row(ref::unary)},  // Unary
-      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), simd("binary_plain", cpu::binary_plain),
-           ref_row(ref::binary)},                                     // Binary
-      Rows{simd("select_32bit", cpu::select), ref_row(ref::select)},  // Select
-      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},              // Cast
-      conv_rows(simd, onednn.conv),                                   // Conv
+      Rows{simd("unary_f32", cpu::unary), simd("unary_16bit", cpu::unary_half), simd("unary_plain", cpu::unary_plain),
+           ref_row(ref::unary)},  // Unary
+      Rows{simd("scale_f32_blocked", cpu::scale_blocked), simd("binary_f32", cpu::binary), simd("binary_16bit", cpu::binary_half),
+           simd("binary_plain", cpu::binary_plain), ref_row(ref::binary)},  // Binary
+      Rows{simd("select", cpu::select), ref_row(ref::select)},              // Select
+      Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                    // Cast
+      conv_rows(simd, onednn.conv),                                         // Conv
       around({simd("matmul_f32_panels", cpu::matmul_fast)}, onednn.matmul,
              {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),  // MatMul
       Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), simd("pool_f32_volume", cpu::pool_volume),
@@ -89,13 +90,15 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{ref_row(ref::concat)},                                                 // Concat
       Rows{simd("pad", cpu::pad), ref_row(ref::pad)},                             // Pad
       Rows{ref_row(ref::gather)},                                                 // Gather
-      Rows{ref_row(ref::arg_max)},                                                // ArgMax
+      Rows{simd("arg_max_f32", cpu::arg_max), ref_row(ref::arg_max)},             // ArgMax
       Rows{ref_row(ref::non_zero)},                                               // NonZero
-      Rows{ref_row(ref::cum_sum)},                                                // CumSum
+      Rows{simd("cum_sum", cpu::cum_sum), ref_row(ref::cum_sum)},                 // CumSum
       Rows{quantised_row(isa), simd("matmul_nbits_f32", cpu::matmul_nbits), simd("attention_f32", cpu::attention),
-           simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("activations_f32", cpu::activations),
+           simd("recurrent_f32", cpu::recurrent), simd("norms_f32", cpu::norms), simd("prelu_f32", cpu::prelu),
+           simd("top_k_f32", cpu::top_k), simd("gather_elements", cpu::gather_elements), simd("log_sum_exp_f32", cpu::log_sum_exp),
            simd("resize_f32", cpu::resize), simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},  // Generic
       Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                            // ChannelBlocks
+      Rows{simd("pointwise_f32", cpu::pointwise), ref_row(ref::pointwise)},                                           // Pointwise
   };
 }
 

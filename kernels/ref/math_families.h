@@ -5,9 +5,8 @@
 
 namespace serin::kernels::ref {
 
-std::span<const GenericRow> pointwise_kernels();  // math_pointwise.cc: functions of one element
-std::span<const GenericRow> random_kernels();     // math_random.cc
-std::span<const GenericRow> window_kernels();     // math_window.cc: Hann, Hamming, Blackman, and the Mel filter bank
+std::span<const GenericRow> random_kernels();  // math_random.cc
+std::span<const GenericRow> window_kernels();  // math_window.cc: Hann, Hamming, Blackman, and the Mel filter bank
 
 // math_bits.cc
 Prepared bit_shift(const GenericDesc& desc, std::string& why);
@@ -20,6 +19,7 @@ Prepared cum_prod(const GenericDesc& desc, std::string& why);
 Prepared det(const GenericDesc& desc, std::string& why);
 Prepared eye_like(const GenericDesc& desc, std::string& why);
 // math_pointwise.cc
+Prepared shrink(const GenericDesc& desc, std::string& why);
 Prepared prelu(const GenericDesc& desc, std::string& why);
 // math_dft.cc
 Prepared dft(const GenericDesc& desc, std::string& why);

@@ -1,5 +1,4 @@
-// math_table.cc: which operators of this family have a reference kernel: functions of single elements, bits, windows, transforms, random
-// numbers.
+// math_table.cc: which operators of this family have a reference kernel: bits, windows, transforms, random numbers, what no other family has.
 
 #include <vector>
 
@@ -19,12 +18,14 @@ constexpr GenericRow kRows[] = {
     {"DFT", dft},
     {"Det", det},
     {"EyeLike", eye_like},
+    {"PRelu", prelu},
     {"STFT", stft},
+    {"Shrink", shrink},
 };
 
 std::vector<GenericRow> joined() {
   std::vector<GenericRow> rows(std::begin(kRows), std::end(kRows));
-  for (const auto part : {pointwise_kernels(), random_kernels(), window_kernels()}) rows.insert(rows.end(), part.begin(), part.end());
+  for (const auto part : {random_kernels(), window_kernels()}) rows.insert(rows.end(), part.begin(), part.end());
   return rows;
 }
 

@@ -15,6 +15,7 @@ using Prepared = std::unique_ptr<Kernel>;
 
 Prepared unary(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary(const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared pointwise(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared select(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cast(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv(const OpDesc& desc, PrepareContext& context, std::string& why);

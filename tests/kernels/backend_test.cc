@@ -28,7 +28,7 @@ TEST(BackendTest, PrepareNamesTheRowAndWhoRefused) {
   const Prepared prepared = backend(Isa::kScalar).prepare(sum_of_shorts, context);
   ASSERT_TRUE(prepared.kernel);
   EXPECT_EQ(prepared.name, "ref");
-  ASSERT_EQ(prepared.refusals.size(), 3u);
+  ASSERT_EQ(prepared.refusals.size(), 4u);
   EXPECT_EQ(prepared.refusals[1].kernel, "binary_f32_scalar");
   EXPECT_EQ(prepared.refusals[1].reason, "f32 only");
 }
@@ -39,7 +39,7 @@ TEST(BackendTest, NobodyTakesWhatCannotBeComputed) {
   const OpDesc exp_of_bool{Unary{UnaryFn::kExp}, {{DType::kBool, {2}}}, {{DType::kBool, {2}}}};
   const Prepared prepared = backend(Isa::kScalar).prepare(exp_of_bool, context);
   EXPECT_FALSE(prepared.kernel);
-  EXPECT_EQ(prepared.refusals.size(), 2u);
+  EXPECT_EQ(prepared.refusals.size(), 4u);
   EXPECT_EQ(prepared.refusals.back().reason, "no kernel for bool");
 }
 

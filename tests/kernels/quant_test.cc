@@ -187,24 +187,27 @@ TEST_P(Quant, SumsAndPools) {
 }
 
 TEST_P(Quant, ProductsOfFewBits) {
+  const auto check = [&](int64_t bits, int64_t block, int64_t rows, int64_t k, int64_t n) {
+    const int64_t blocks = (k + block - 1) / block;
+    Attributes attributes;
+    for (const auto& [key, value] : {std::pair("K", k), std::pair("N", n), std::pair("bits", bits), std::pair("block_size", block)})
+      attributes.set(key, value);
+    Case c{.op = Generic{"MatMulNBits", attributes},
+           .inputs = {random_tensor({rows, k}, 1), bytes(kU8, {n, blocks, block * bits / 8}, 2), random_tensor({n * blocks}, 3),
+                      bytes(kU8, {n * ((blocks * bits + 7) / 8)}, 4)},
+           .outputs = {{kF32, {rows, n}}},
+           .constants = 0xe};
+    expect_match(c, {1e-4, 1e-5});
+    c.inputs.pop_back();
+    expect_match(c, {1e-4, 1e-5});
+  };
   for (const int64_t bits : {4, 8}) {
-    for (const int64_t k : {32, 80}) {
-      for (const int64_t n : {1, 31, 70}) {
-        const int64_t blocks = (k + 31) / 32;
-        Attributes attributes;
-        for (const auto& [key, value] :
-             {std::pair("K", k), std::pair("N", n), std::pair("bits", bits), std::pair("block_size", int64_t{32})})
-          attributes.set(key, value);
-        Case c{.op = Generic{"MatMulNBits", attributes},
-               .inputs = {random_tensor({2, 3, k}, 1), bytes(kU8, {n, blocks, 32 * bits / 8}, 2), random_tensor({n * blocks}, 3),
-                          bytes(kU8, {n * ((blocks * bits + 7) / 8)}, 4)},
-               .outputs = {{kF32, {2, 3, n}}},
-               .constants = 0xe};
-        expect_match(c, {1e-4, 1e-5});
-        c.inputs.pop_back();
-        expect_match(c, {1e-4, 1e-5});
+    for (const int64_t block : {16, 32, 64}) {
+      for (const int64_t rows : {1, 4, 6, 20}) {
+        for (const int64_t k : {32, 80, 1056}) check(bits, block, rows, k, 31);
       }
     }
+    for (const int64_t n : {1, 6, 200}) check(bits, 32, 2, 64, n);
   }
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "kernels/cpu/simd/math.h"
+#include "kernels/cpu/simd/power.h"
 #include "kernels/cpu/simd/simd.h"
+#include "kernels/cpu/simd/trigonometry.h"
 
 namespace serin::kernels::cpu {
 
@@ -12,6 +14,52 @@ typename V::F clip(typename V::F x, typename V::F low, typename V::F high) {
   return V::min(high, V::max(low, x));
 }
 
+/// y, with scalar(a[i], b[i]) in the elements that are `slow`: few or none.
+template <class V, class Scalar>
+typename V::F redo(typename V::M slow, typename V::F y, typename V::F a, typename V::F b, Scalar scalar) {
+  if (!V::any(slow)) return y;
+  float flags[V::kWidth], as[V::kWidth], bs[V::kWidth], ys[V::kWidth];
+  V::store(flags, V::blend(slow, V::set(1.f), V::set(0.f)));
+  V::store(as, a);
+  V::store(bs, b);
+  V::store(ys, y);
+  for (int i = 0; i < V::kWidth; ++i) {
+    if (flags[i] != 0) ys[i] = scalar(as[i], bs[i]);
+  }
+  return V::load(ys);
+}
+
+/// y = f(x), where a huge x takes the C library's reduction.
+template <class V, class Scalar>
+typename V::F of_angle(typename V::F x, typename V::F y, Scalar scalar) {
+  return redo<V>(V::less(V::set(math::kLargestAngle), V::abs(x)), y, x, x, [scalar](float angle, float) { return scalar(angle); });
+}
+
+/// A zero and a negative number to a power; infinities, NaN, subnormals and powers beyond all bounds take the C library's rules, without fused products all do.
+template <class V>
+typename V::F power(typename V::F a, typename V::F b) {
+  const auto zero = V::set(0.f), one = V::set(1.f), infinity = V::set(__builtin_inff()), size = V::abs(a);
+  if constexpr (!V::kFused) return redo<V>(V::less(zero, one), a, a, b, __builtin_powf);
+  const auto is_zero = V::equal(a, zero);
+  const auto ordinary = V::blend(V::less_equal(V::set(0x1p-126f), size), zero, V::blend(is_zero, zero, one));
+  const auto bad_b = V::blend(V::less(V::abs(b), V::set(1e30f)), ordinary, one);
+  const auto bad = V::blend(V::less(size, infinity), bad_b, one);
+
+  const auto of_zero = V::blend(V::less(zero, b), zero, V::blend(V::less(b, zero), infinity, one));
+  const auto magnitude = V::blend(is_zero, of_zero, math::pow<V>(V::blend(is_zero, one, size), b));
+  const auto half = b * V::set(0.5f), whole = V::floor(b);
+  const auto signed_ = V::blend(V::equal(V::floor(half), half), magnitude, V::copysign(magnitude, a));  // an odd power keeps the sign
+  const auto negative = V::blend(V::less(a, zero), V::set(__builtin_nanf("")), magnitude);              // another has no real value
+  const auto value = V::blend(V::equal(whole, b), signed_, negative);
+  return redo<V>(V::less(zero, bad), value, a, b, __builtin_powf);
+}
+
+template <class V>
+typename V::F softsign(typename V::F x) {
+  const auto finite = clip<V>(x, V::set(-1e30f), V::set(1e30f));  // an infinity would be NaN
+  return finite / (V::set(1.f) + V::abs(finite));
+}
+
 template <class V, UnaryFn kFn>
 typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F beta) {
   const auto zero = V::set(0.f), one = V::set(1.f);
@@ -19,6 +67,8 @@ typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F be
     return V::abs(x);
   else if constexpr (kFn == UnaryFn::kNeg)
     return -x;
+  else if constexpr (kFn == UnaryFn::kSign)
+    return V::blend(V::less(zero, x), one, V::blend(V::less(x, zero), -one, x));
   else if constexpr (kFn == UnaryFn::kReciprocal)
     return one / x;
   else if constexpr (kFn == UnaryFn::kSqrt)
@@ -29,6 +79,28 @@ typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F be
     return math::log<V>(x);
   else if constexpr (kFn == UnaryFn::kErf)
     return math::erf<V>(x);
+  else if constexpr (kFn == UnaryFn::kSin)
+    return of_angle<V>(x, math::sin<V>(x), __builtin_sinf);
+  else if constexpr (kFn == UnaryFn::kCos)
+    return of_angle<V>(x, math::cos<V>(x), __builtin_cosf);
+  else if constexpr (kFn == UnaryFn::kTan)
+    return of_angle<V>(x, math::tan<V>(x), __builtin_tanf);
+  else if constexpr (kFn == UnaryFn::kAsin)
+    return math::asin<V>(x);
+  else if constexpr (kFn == UnaryFn::kAcos)
+    return math::acos<V>(x);
+  else if constexpr (kFn == UnaryFn::kAtan)
+    return math::atan<V>(x);
+  else if constexpr (kFn == UnaryFn::kSinh)
+    return math::sinh<V>(x);
+  else if constexpr (kFn == UnaryFn::kCosh)
+    return math::cosh<V>(x);
+  else if constexpr (kFn == UnaryFn::kAsinh)
+    return math::asinh<V>(x);
+  else if constexpr (kFn == UnaryFn::kAcosh)
+    return math::acosh<V>(x);
+  else if constexpr (kFn == UnaryFn::kAtanh)
+    return math::atanh<V>(x);
   else if constexpr (kFn == UnaryFn::kTanh)
     return math::tanh<V>(x);
   else if constexpr (kFn == UnaryFn::kSigmoid)
@@ -40,9 +112,19 @@ typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F be
   else if constexpr (kFn == UnaryFn::kClip)
     return clip<V>(x, alpha, beta);
   else if constexpr (kFn == UnaryFn::kElu)
-    return V::blend(V::less(x, zero), alpha * math::expm1_negative<V>(x), x);
+    return V::blend(V::less(x, zero), alpha * math::expm1<V>(x), x);
+  else if constexpr (kFn == UnaryFn::kSelu)
+    return beta * V::blend(V::less(x, zero), alpha * math::expm1<V>(x), x);
+  else if constexpr (kFn == UnaryFn::kCelu)
+    return V::blend(V::less(x, zero), alpha * math::expm1<V>(x / alpha), x);
+  else if constexpr (kFn == UnaryFn::kThresholdedRelu)
+    return V::blend(V::less_equal(x, alpha), zero, x);
   else if constexpr (kFn == UnaryFn::kSoftplus)
     return math::softplus<V>(x);
+  else if constexpr (kFn == UnaryFn::kSoftsign)
+    return softsign<V>(x);
+  else if constexpr (kFn == UnaryFn::kMish)
+    return math::mish<V>(x);
   else if constexpr (kFn == UnaryFn::kHardSigmoid)
     return clip<V>(alpha * x + beta, zero, one);
   else if constexpr (kFn == UnaryFn::kHardSwish)
@@ -78,18 +160,35 @@ UnaryLoop unary_loop_of(UnaryFn fn) {
     case UnaryFn::kIdentity: return &unary_loop<V, UnaryFn::kIdentity>;
     case UnaryFn::kAbs: return &unary_loop<V, UnaryFn::kAbs>;
     case UnaryFn::kNeg: return &unary_loop<V, UnaryFn::kNeg>;
+    case UnaryFn::kSign: return &unary_loop<V, UnaryFn::kSign>;
     case UnaryFn::kReciprocal: return &unary_loop<V, UnaryFn::kReciprocal>;
     case UnaryFn::kSqrt: return &unary_loop<V, UnaryFn::kSqrt>;
     case UnaryFn::kExp: return &unary_loop<V, UnaryFn::kExp>;
     case UnaryFn::kLog: return &unary_loop<V, UnaryFn::kLog>;
     case UnaryFn::kErf: return &unary_loop<V, UnaryFn::kErf>;
+    case UnaryFn::kSin: return &unary_loop<V, UnaryFn::kSin>;
+    case UnaryFn::kCos: return &unary_loop<V, UnaryFn::kCos>;
+    case UnaryFn::kTan: return &unary_loop<V, UnaryFn::kTan>;
+    case UnaryFn::kAsin: return &unary_loop<V, UnaryFn::kAsin>;
+    case UnaryFn::kAcos: return &unary_loop<V, UnaryFn::kAcos>;
+    case UnaryFn::kAtan: return &unary_loop<V, UnaryFn::kAtan>;
+    case UnaryFn::kSinh: return &unary_loop<V, UnaryFn::kSinh>;
+    case UnaryFn::kCosh: return &unary_loop<V, UnaryFn::kCosh>;
+    case UnaryFn::kAsinh: return &unary_loop<V, UnaryFn::kAsinh>;
+    case UnaryFn::kAcosh: return &unary_loop<V, UnaryFn::kAcosh>;
+    case UnaryFn::kAtanh: return &unary_loop<V, UnaryFn::kAtanh>;
     case UnaryFn::kTanh: return &unary_loop<V, UnaryFn::kTanh>;
     case UnaryFn::kSigmoid: return &unary_loop<V, UnaryFn::kSigmoid>;
     case UnaryFn::kRelu: return &unary_loop<V, UnaryFn::kRelu>;
     case UnaryFn::kLeakyRelu: return &unary_loop<V, UnaryFn::kLeakyRelu>;
     case UnaryFn::kClip: return &unary_loop<V, UnaryFn::kClip>;
     case UnaryFn::kElu: return &unary_loop<V, UnaryFn::kElu>;
+    case UnaryFn::kSelu: return &unary_loop<V, UnaryFn::kSelu>;
+    case UnaryFn::kCelu: return &unary_loop<V, UnaryFn::kCelu>;
+    case UnaryFn::kThresholdedRelu: return &unary_loop<V, UnaryFn::kThresholdedRelu>;
     case UnaryFn::kSoftplus: return &unary_loop<V, UnaryFn::kSoftplus>;
+    case UnaryFn::kSoftsign: return &unary_loop<V, UnaryFn::kSoftsign>;
+    case UnaryFn::kMish: return &unary_loop<V, UnaryFn::kMish>;
     case UnaryFn::kHardSigmoid: return &unary_loop<V, UnaryFn::kHardSigmoid>;
     case UnaryFn::kHardSwish: return &unary_loop<V, UnaryFn::kHardSwish>;
     case UnaryFn::kSilu: return &unary_loop<V, UnaryFn::kSilu>;
@@ -98,10 +197,7 @@ UnaryLoop unary_loop_of(UnaryFn fn) {
     case UnaryFn::kFloor: return &unary_loop<V, UnaryFn::kFloor>;
     case UnaryFn::kCeil: return &unary_loop<V, UnaryFn::kCeil>;
     case UnaryFn::kRound: return &unary_loop<V, UnaryFn::kRound>;
-    case UnaryFn::kSign:  // rare, or answering bool: the reference kernel's
-    case UnaryFn::kSin:
-    case UnaryFn::kCos:
-    case UnaryFn::kNot:
+    case UnaryFn::kNot:  // these answer bool
     case UnaryFn::kIsNaN:
     case UnaryFn::kIsInf: break;
   }
@@ -131,6 +227,8 @@ void binary_step(typename V::F a, typename V::F b, void* y, int64_t i, int n) {
     store(a * b);
   else if constexpr (kFn == BinaryFn::kDiv)
     store(a / b);
+  else if constexpr (kFn == BinaryFn::kPow)
+    store(power<V>(a, b));
   else if constexpr (kFn == BinaryFn::kMin)
     store(min_nan<V>(a, b));
   else if constexpr (kFn == BinaryFn::kMax)
@@ -172,8 +270,9 @@ BinaryLoop binary_loop_of(BinaryFn fn) {
     case BinaryFn::kLessOrEqual: return &binary_loop<V, BinaryFn::kLessOrEqual>;
     case BinaryFn::kGreater: return &binary_loop<V, BinaryFn::kGreater>;
     case BinaryFn::kGreaterOrEqual: return &binary_loop<V, BinaryFn::kGreaterOrEqual>;
-    case BinaryFn::kPow:
-    case BinaryFn::kMod:
+    case BinaryFn::kPow: return &binary_loop<V, BinaryFn::kPow>;
+    case BinaryFn::kMod:  // the reference kernel's
+
     case BinaryFn::kFMod:
     case BinaryFn::kAnd:
     case BinaryFn::kOr:
@@ -217,6 +316,18 @@ void store_f32(void* p, typename V::F x) {
 }
 
 template <class V>
+void to_bool_loop(const void* x, void* y, int64_t n) {
+  const float* from = static_cast<const float*>(x);
+  uint8_t* to = static_cast<uint8_t*>(y);
+  const auto zero = V::set(0.f), one = V::set(1.f);
+  for (int64_t i = 0; i < n; i += V::kWidth) {
+    const int width = n - i < V::kWidth ? static_cast<int>(n - i) : V::kWidth;
+    const auto set = V::blend(V::equal(V::load_n(from + i, width, 0.f), zero), zero, one);  // NaN is not zero
+    V::store_bool(to + i, V::less(zero, set), width);
+  }
+}
+
+template <class V>
 CastLoop cast_loop_of(DType from, DType to) {
   if (to == DType::kFloat32) {
     switch (from) {
@@ -232,6 +343,10 @@ CastLoop cast_loop_of(DType from, DType to) {
   if (from == DType::kFloat32) {
     if (to == DType::kBFloat16) return &cast_loop<V, float, uint16_t, load_f32<V>, V::store_bf16>;
     if (to == DType::kInt32) return &cast_loop<V, float, int32_t, load_f32<V>, V::store_i32>;
+    if (to == DType::kBool) return &to_bool_loop<V>;
+    if constexpr (requires { &V::store_i64; }) {  // needs an instruction
+      if (to == DType::kInt64) return &cast_loop<V, float, int64_t, load_f32<V>, V::store_i64>;
+    }
     if constexpr (requires { &V::store_f16; }) {  // needs an instruction
       if (to == DType::kFloat16) return &cast_loop<V, float, uint16_t, load_f32<V>, V::store_f16>;
     }

@@ -19,8 +19,11 @@ struct ImageLoops {
   /// y[i] = condition[i * c_step] ? a[i * a_step] : b[i * b_step]; steps are 0 or 1, elements have four bytes.
   void (*select)(const bool* condition, int64_t c_step, const float* a, int64_t a_step, const float* b, int64_t b_step, float* y,
                  int64_t n);
-  /// y[i * y_row + j] = x[i + j * x_row] for i < rows, j < columns: four bytes an element.
+  void (*select_wide)(const bool* condition, int64_t c_step, const int64_t* a, int64_t a_step, const int64_t* b, int64_t b_step, int64_t* y,
+                      int64_t n);  ///< the same of eight bytes
+  /// y[i * y_row + j] = x[i + j * x_row] for i < rows, j < columns: four bytes an element, or two.
   void (*transpose)(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t rows, int64_t columns);
+  void (*transpose_half)(const int16_t* x, int64_t x_row, int16_t* y, int64_t y_row, int64_t rows, int64_t columns);
 };
 
 extern const ImageLoops kImagePortable;

@@ -65,43 +65,67 @@ void repeat(const float* x, int64_t times, float* y, int64_t n) {
   }
 }
 
-/// Bits are moved, not numbers: a NaN keeps its payload.
-template <class V, bool kA, bool kB>
-void select_steps(const bool* condition, const int32_t* a, const int32_t* b, int32_t* y, int64_t n) {
+template <class V, class T, bool kA, bool kB>
+void select_steps(const bool* condition, const T* a, const T* b, T* y, int64_t n) {
   const auto* set = reinterpret_cast<const uint8_t*>(condition);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const int32_t mask = -static_cast<int32_t>(set[i]);
+    const T mask = -static_cast<T>(set[i]);
     y[i] = (a[kA ? i : 0] & mask) | (b[kB ? i : 0] & ~mask);
   }
 }
 
-template <class V>
-void select(const bool* condition, int64_t c_step, const float* a, int64_t a_step, const float* b, int64_t b_step, float* y, int64_t n) {
-  const auto* from_a = reinterpret_cast<const int32_t*>(a);
-  const auto* from_b = reinterpret_cast<const int32_t*>(b);
-  auto* to = reinterpret_cast<int32_t*>(y);
+template <class V, class T>
+void select_bits(const bool* condition, int64_t c_step, const T* a, int64_t a_step, const T* b, int64_t b_step, T* y, int64_t n) {
   if (c_step == 0) {
-    const int32_t* from = *condition ? from_a : from_b;
+    const T* from = *condition ? a : b;
     const int64_t step = *condition ? a_step : b_step;
     if (step == 1) {
-      for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+      for (int64_t i = 0; i < n; ++i) y[i] = from[i];
     } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = *from;
+      for (int64_t i = 0; i < n; ++i) y[i] = *from;
     }
     return;
   }
-  if (a_step == 1 && b_step == 1) return select_steps<V, true, true>(condition, from_a, from_b, to, n);
-  if (a_step == 1) return select_steps<V, true, false>(condition, from_a, from_b, to, n);
-  if (b_step == 1) return select_steps<V, false, true>(condition, from_a, from_b, to, n);
-  select_steps<V, false, false>(condition, from_a, from_b, to, n);
+  if (a_step == 1 && b_step == 1) return select_steps<V, T, true, true>(condition, a, b, y, n);
+  if (a_step == 1) return select_steps<V, T, true, false>(condition, a, b, y, n);
+  if (b_step == 1) return select_steps<V, T, false, true>(condition, a, b, y, n);
+  select_steps<V, T, false, false>(condition, a, b, y, n);
+}
+
+/// Bits are moved, not numbers: a NaN keeps its payload.
+template <class V>
+void select(const bool* condition, int64_t c_step, const float* a, int64_t a_step, const float* b, int64_t b_step, float* y, int64_t n) {
+  select_bits<V>(condition, c_step, reinterpret_cast<const int32_t*>(a), a_step, reinterpret_cast<const int32_t*>(b), b_step,
+                 reinterpret_cast<int32_t*>(y), n);
+}
+
+/// Rows of x that lie one behind the other and have kParts elements: images whose channels come last become planes.
+template <class V, class T, int kParts>
+void split_parts(const T* x, T* y, int64_t y_row, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part) y[part * y_row + j] = x[j * kParts + part];
+  }
+}
+/// The way back.
+template <class V, class T, int kParts>
+void join_parts(const T* x, int64_t x_row, T* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part) y[i * kParts + part] = x[i + part * x_row];
+  }
 }
 
 /// A block of kBlock x kBlock is read by rows of x, kept in registers and written by rows of y.
-template <class V>
-void transpose(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t rows, int64_t columns) {
+template <class V, class T>
+void transpose(const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int64_t columns) {
+  if (rows == 3 && x_row == 3) return split_parts<V, T, 3>(x, y, y_row, columns);
+  if (rows == 4 && x_row == 4) return split_parts<V, T, 4>(x, y, y_row, columns);
+  if (columns == 3 && y_row == 3) return join_parts<V, T, 3>(x, x_row, y, rows);
+  if (columns == 4 && y_row == 4) return join_parts<V, T, 4>(x, x_row, y, rows);
   constexpr int64_t kBlock = 8;
-  typedef float Row __attribute__((vector_size(32)));
+  typedef T Row __attribute__((vector_size(kBlock * sizeof(T))));
   int64_t i = 0;
   for (; i + kBlock <= rows; i += kBlock) {
     int64_t j = 0;
@@ -140,7 +164,9 @@ constexpr ImageLoops image_loops() {
           .interleave = &interleave<V>,
           .repeat = &repeat<V>,
           .select = &select<V>,
-          .transpose = &transpose<V>};
+          .select_wide = &select_bits<V, int64_t>,
+          .transpose = &transpose<V, float>,
+          .transpose_half = &transpose<V, int16_t>};
 }
 
 }  // namespace serin::kernels::cpu

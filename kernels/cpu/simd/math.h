@@ -36,11 +36,11 @@ typename V::F exp(typename V::F x) {
   return V::scale2(y, n);
 }
 
-/// e^x - 1 for x <= 0, without the cancellation near 0.
+/// e^x - 1, without the cancellation near 0.
 template <class V>
-typename V::F expm1_negative(typename V::F x) {
+typename V::F expm1(typename V::F x) {
   const typename V::F near = V::fma(x * x, exp_tail<V>(x), x);
-  return V::blend(V::less(x, V::set(-0.3f)), exp<V>(x) - V::set(1.f), near);
+  return V::blend(V::less(V::abs(x), V::set(0.3f)), near, exp<V>(x) - V::set(1.f));
 }
 
 /// log x = e log 2 + log m with sqrt(1/2) <= m < sqrt(2).
@@ -152,6 +152,15 @@ typename V::F softplus(typename V::F x) {
   const F u = V::set(1.f) + z;
   const F log1p = log<V>(u) - ((u - V::set(1.f)) - z) / u;
   return V::max(V::set(0.f), x) + log1p;
+}
+
+/// x tanh(log(1 + e)) as x n / (n + 2), n = e (e + 2): the quotient is 1 long before e is too large.
+template <class V>
+typename V::F mish(typename V::F x) {
+  using F = typename V::F;
+  const F e = exp<V>(V::min(V::set(30.f), x));
+  const F n = e * (e + V::set(2.f));
+  return x * (n / (n + V::set(2.f)));
 }
 
 }  // namespace serin::kernels::cpu::math

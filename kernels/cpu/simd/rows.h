@@ -75,14 +75,24 @@ void reduce_rows(const float* x, float* y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row) y[row] = R::finish(reduce_row<V, R>(x + row * n, n, R::map), n)[0];
 }
 
+/// Four vectors at a time: a row of them is whole cache lines.
 template <class V, ReduceFn kFn>
-void reduce_columns(const float* x, float* y, int64_t n, int64_t columns) {
+void reduce_columns(const float* x, int64_t x_row, float* y, int64_t n, int64_t columns) {
   using R = Reduction<V, kFn>;
-  for (int64_t c = 0; c < columns; c += V::kWidth) {
+  int64_t c = 0;
+  for (; c + 4 * V::kWidth <= columns; c += 4 * V::kWidth) {
+    typename V::F sum[4] = {V::set(R::kNeutral), V::set(R::kNeutral), V::set(R::kNeutral), V::set(R::kNeutral)};
+    for (int64_t i = 0; i < n; ++i) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) sum[k] = R::join(sum[k], R::map(V::load(x + i * x_row + c + k * V::kWidth)));
+    }
+    for (int k = 0; k < 4; ++k) V::store(y + c + k * V::kWidth, R::finish(sum[k], n));
+  }
+  for (; c < columns; c += V::kWidth) {
     const int width = columns - c < V::kWidth ? static_cast<int>(columns - c) : V::kWidth;
     auto sum = V::set(R::kNeutral);
     for (int64_t i = 0; i < n; ++i) {
-      const float* p = x + i * columns + c;
+      const float* p = x + i * x_row + c;
       sum = R::join(sum, R::map(width == V::kWidth ? V::load(p) : V::load_n(p, width, R::kNeutral)));
     }
     V::store_n(y + c, R::finish(sum, n), width);
@@ -143,6 +153,97 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
     const auto total = join_elements<V, Sum>(sum);
     for (int64_t k = 0; k < i; k += V::kWidth) V::store(y + k, V::load(y + k) / total);
     if (rest > 0) V::store_n(y + i, last / total, rest);
+  }
+}
+
+/// The same over columns, x_row apart in x and y, two vectors of them at a time. Few rows are held in a buffer, because those of an image whose size is a power
+/// of two all want the same place in the cache.
+template <class V>
+void softmax_columns(const float* x, float* y, int64_t row, int64_t n, int64_t columns, bool log) {
+  constexpr int64_t kBlock = 2 * V::kWidth, kHeld = 128;
+  float held[kHeld * kBlock];
+  for (int64_t c = 0; c < columns; c += V::kWidth) {
+    const int width = columns - c < V::kWidth ? static_cast<int>(columns - c) : V::kWidth;
+    const bool two = columns - c >= kBlock;
+    float* const e = n <= kHeld ? held : y + c;
+    const int64_t e_row = n <= kHeld ? kBlock : row;
+    const auto store = [width](float* to, typename V::F value) { width == V::kWidth ? V::store(to, value) : V::store_n(to, value, width); };
+    typename V::F max[2] = {V::set(-__builtin_inff()), V::set(-__builtin_inff())}, sum[2] = {V::set(0.f), V::set(0.f)};
+    for (int64_t i = 0; i < n; ++i) {
+      for (int k = 0; k <= (two ? 1 : 0); ++k) {
+        const float* from = x + i * row + c + k * V::kWidth;
+        max[k] = max_nan<V>(max[k], width == V::kWidth ? V::load(from) : V::load_n(from, width, 0.f));
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      for (int k = 0; k <= (two ? 1 : 0); ++k) {
+        const float* from = x + i * row + c + k * V::kWidth;
+        const auto shifted = (width == V::kWidth ? V::load(from) : V::load_n(from, width, 0.f)) - max[k];
+        const auto power = math::exp<V>(shifted);
+        sum[k] = sum[k] + power;
+        store(e + i * e_row + k * V::kWidth, log ? shifted : power);
+      }
+    }
+    for (int k = 0; k <= (two ? 1 : 0); ++k) sum[k] = log ? math::log<V>(sum[k]) : V::set(1.f) / sum[k];
+    for (int64_t i = 0; i < n; ++i) {
+      for (int k = 0; k <= (two ? 1 : 0); ++k) {
+        const float* from = e + i * e_row + k * V::kWidth;
+        const auto value = width == V::kWidth ? V::load(from) : V::load_n(from, width, 0.f);
+        store(y + i * row + c + k * V::kWidth, log ? value - sum[k] : value * sum[k]);
+      }
+    }
+    if (two) c += V::kWidth;
+  }
+}
+
+/// y[column] = the place of the largest (of the smallest, where sign is -1) of n < 2^24 elements that lie `row` apart, the first or the last of equals. False
+/// where there is a NaN: its rules are not these.
+template <class V>
+bool arg_columns(const float* x, int64_t row, int64_t n, int64_t columns, float sign, bool last, int64_t* y) {
+  using F = typename V::F;
+  constexpr int kVectors = 4;
+  const F factor = V::set(sign), one = V::set(1.f);
+  F nan = V::set(0.f);
+  for (int64_t c = 0; c < columns; c += kVectors * V::kWidth) {
+    F best[kVectors], place[kVectors];
+    int width[kVectors];
+    for (int k = 0; k < kVectors; ++k) {
+      const int64_t left = columns - c - k * V::kWidth;
+      width[k] = left >= V::kWidth ? V::kWidth : left > 0 ? static_cast<int>(left) : 0;
+      best[k] = V::set(-__builtin_inff());
+      place[k] = V::set(0.f);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const F now = V::set(static_cast<float>(i));
+      for (int k = 0; k < kVectors; ++k) {
+        if (width[k] == 0) break;
+        const float* from = x + i * row + c + k * V::kWidth;
+        const F value = factor * (width[k] == V::kWidth ? V::load(from) : V::load_n(from, width[k], 0.f));
+        nan = V::blend(V::is_nan(value), one, nan);
+        const auto better = last ? V::less_equal(best[k], value) : V::less(best[k], value);
+        best[k] = V::blend(better, value, best[k]);
+        place[k] = V::blend(better, now, place[k]);
+      }
+    }
+    for (int k = 0; k < kVectors; ++k) {
+      float places[V::kWidth];
+      V::store(places, place[k]);
+      for (int j = 0; j < width[k]; ++j) y[c + k * V::kWidth + j] = static_cast<int64_t>(places[j]);
+    }
+  }
+  return !V::any(V::less(V::set(0.f), nan));
+}
+
+/// y[row] = log of the sum of e^x[row, 0..n).
+template <class V>
+void log_sum_exp_rows(const float* x, float* y, int64_t rows, int64_t n) {
+  using Max = Reduction<V, ReduceFn::kMax>;
+  using Sum = Reduction<V, ReduceFn::kSum>;
+  const auto infinity = V::set(__builtin_inff());
+  for (int64_t row = 0; row < rows; ++row, x += n) {
+    const auto largest = reduce_row<V, Max>(x, n, Max::map);
+    const auto max = V::blend(V::equal(V::abs(largest), infinity), V::set(0.f), largest);  // infinity less itself would be NaN
+    y[row] = (math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); })) + max)[0];
   }
 }
 

@@ -18,8 +18,8 @@ using UnaryLoop = void (*)(const float* x, float* y, int64_t n, float alpha, flo
 using BinaryLoop = void (*)(const float* a, bool a_scalar, const float* b, bool b_scalar, void* y, int64_t n);
 /// y[row] = reduction of x[row, 0..n).
 using ReduceRowsLoop = void (*)(const float* x, float* y, int64_t rows, int64_t n);
-/// y[column] = reduction of x[0..n, column].
-using ReduceColumnsLoop = void (*)(const float* x, float* y, int64_t n, int64_t columns);
+/// y[column] = reduction of x[0..n, column], rows x_row apart.
+using ReduceColumnsLoop = void (*)(const float* x, int64_t x_row, float* y, int64_t n, int64_t columns);
 using CastLoop = void (*)(const void* x, void* y, int64_t n);
 
 /// What one cell of a window sees for a vector of neighbouring outputs: lane i is element offset + i * stride of a plane, where bit i of `lanes` is set.
@@ -46,6 +46,18 @@ struct RowFinish {
 };
 using PoolLoop = void (*)(const Taps& taps, const float* counts, Planes<const float> x, Planes<float> y, int64_t planes, int n);
 
+/// A weight of `bits` bits: `blocks` blocks of `block` elements to a column.
+struct NBitsShape {
+  int64_t bits, block, blocks;
+};
+/// Columns of it, one behind the other.
+struct NBitsColumns {
+  const uint8_t* weight;
+  const float* scales;
+  const uint8_t* zeros;  ///< null: the middle of the range
+  int64_t count;
+};
+
 struct BlockedLoops;  // blocked.h
 struct DenseLoops;    // dense.h
 struct ImageLoops;    // image.h
@@ -65,6 +77,12 @@ struct Simd {
 
   /// Rows of n values.
   void (*softmax_rows)(const float* x, float* y, int64_t rows, int64_t n, bool log);
+  /// Over n elements that lie `row` apart, for each column; y may be x.
+  void (*softmax_columns)(const float* x, float* y, int64_t row, int64_t n, int64_t columns, bool log);
+  /// The place of the largest (sign -1: the smallest) of n < 2^24 elements that lie `row` apart, for each column; false where there is a NaN.
+  bool (*arg_columns)(const float* x, int64_t row, int64_t n, int64_t columns, float sign, bool last, int64_t* y);
+  /// y[row] = log of the sum of e^x[row, 0..n).
+  void (*log_sum_exp_rows)(const float* x, float* y, int64_t rows, int64_t n);
   void (*layer_norm_rows)(const float* x, const float* scale, const float* bias, float* y, int64_t rows, int64_t n, float epsilon);
   /// y = (x - mean) * factor + bias.
   void (*normalize)(const float* x, float* y, int64_t n, float mean, float factor, float bias);
@@ -84,6 +102,12 @@ struct Simd {
   /// y[m, n] (+)= a[m, k] * panel[k, n], n <= panel_width, finished where `finish` is not null. a's element (i, p) is at a[i * a_row + p * a_column].
   void (*gemm_panel)(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, int64_t a_column, const float* panel, float* y,
                      int64_t y_row, bool accumulate, const RowFinish* finish);
+  /// Weights of 4 or 8 bits whose blocks are multiples of two vectors. order: activations x [n] as nbits_product reads them, [blocks, block], and the sums of
+  /// their blocks. product: y [rows, columns] of ordered activations. block: one block of any even length as floats, odd elements of 4 bits by themselves.
+  void (*order_for_nbits)(const float* x, int64_t n, const NBitsShape& shape, float* to, float* sums);
+  void (*nbits_product)(const NBitsShape& shape, const NBitsColumns& columns, const float* a, const float* sums, int64_t rows, float* y,
+                        int64_t y_row);
+  void (*nbits_block)(const uint8_t* from, int64_t block, int64_t bits, float scale, float zero, float* even, float* odd);
   /// y = alpha * y + bias + residual; either may be null, or one value for all.
   void (*add_terms)(float* y, int64_t n, float alpha, const float* bias, bool bias_scalar, const float* residual, bool residual_scalar);
 };

@@ -6,6 +6,7 @@
 #include "kernels/cpu/simd/elementwise.h"
 #include "kernels/cpu/simd/gemm.h"
 #include "kernels/cpu/simd/image.h"
+#include "kernels/cpu/simd/nbits.h"
 #include "kernels/cpu/simd/rows.h"
 #include "kernels/cpu/simd/simd.h"
 #include "kernels/cpu/simd/window.h"
@@ -24,6 +25,9 @@ constexpr Simd simd_table(const BlockedLoops& blocked, const DenseLoops& dense, 
       .reduce_columns = &reduce_loop_of<V, ColumnsLoop>,
       .cast = &cast_loop_of<V>,
       .softmax_rows = &softmax_rows<V>,
+      .softmax_columns = &softmax_columns<V>,
+      .arg_columns = &arg_columns<V>,
+      .log_sum_exp_rows = &log_sum_exp_rows<V>,
       .layer_norm_rows = &layer_norm_rows<V>,
       .normalize = &normalize<V>,
       .width = V::kWidth,
@@ -33,6 +37,9 @@ constexpr Simd simd_table(const BlockedLoops& blocked, const DenseLoops& dense, 
       .gather_columns = &gather_columns<V>,
       .panel_width = 2 * V::kWidth,
       .gemm_panel = &gemm_panel<V>,
+      .order_for_nbits = &order_for_nbits<V>,
+      .nbits_product = &nbits_product<V>,
+      .nbits_block = &nbits_block<V>,
       .add_terms = &add_terms<V>,
   };
 }

@@ -13,6 +13,7 @@ struct VecAvx2 {
   using F = __m256;
   using M = __m256;  // all bits of an element set: yes
   static constexpr int kWidth = 8;
+  static constexpr bool kFused = true;
   static constexpr int kGemmRows = 6;  // x 2 vectors: 12 accumulators, 2 vectors of B, 1 of A
 
   static F set(float x) { return _mm256_set1_ps(x); }
@@ -59,6 +60,7 @@ struct VecAvx2 {
   static M equal(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
   static M is_nan(F x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }
   static F blend(M mask, F yes, F no) { return _mm256_blendv_ps(no, yes, mask); }
+  static bool any(M mask) { return _mm256_movemask_ps(mask) != 0; }
   static void store_bool(void* p, M mask, int n) {
     const int bits = _mm256_movemask_ps(mask);
     for (int i = 0; i < n; ++i) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(bits >> i & 1);
@@ -94,6 +96,11 @@ struct VecAvx2 {
   }
   static F load_u8(const void* p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)))); }
   static F load_i8(const void* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)))); }
+  static void load_halves(const void* p, F& low, F& high) {
+    const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+    low = _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)));
+    high = _mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4));
+  }
   static F load_i32(const void* p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p))); }
   static void store_i32(void* p, F x) {  // the instruction answers INT_MIN for all that does not fit; its complement is INT_MAX
     const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(x, set(0x1p31f), _CMP_GE_OQ));

@@ -13,6 +13,7 @@ struct VecAvx512 {
   using F = __m512;
   using M = __mmask16;
   static constexpr int kWidth = 16;
+  static constexpr bool kFused = true;
   static constexpr int kGemmRows = 14;  // x 2 vectors: 28 accumulators, 2 vectors of B, and A broadcast from memory
 
   static F set(float x) { return _mm512_set1_ps(x); }
@@ -58,6 +59,7 @@ struct VecAvx512 {
   static M equal(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
   static M is_nan(F x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
   static F blend(M mask, F yes, F no) { return _mm512_mask_blend_ps(mask, no, yes); }
+  static bool any(M mask) { return mask != 0; }
   static void store_bool(void* p, M mask, int n) { _mm_mask_storeu_epi8(p, first(n), _mm_maskz_set1_epi8(mask, 1)); }
 
   static F scale2(F x, F n) { return _mm512_scalef_ps(x, n); }  // 2^floor(n)
@@ -81,6 +83,12 @@ struct VecAvx512 {
   }
   static F load_u8(const void* p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))); }
   static F load_i8(const void* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))); }
+  static void load_halves(const void* p, F& low, F& high) {
+    const F numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+    low = _mm512_permutexvar_ps(bytes, numbers);  // looks at four bits
+    high = _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), numbers);
+  }
   static F load_i32(const void* p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
   static void store_i32(void* p, F x) {  // the instruction answers INT_MIN for all that does not fit
     const __m512i truncated = _mm512_maskz_cvttps_epi32(static_cast<M>(~is_nan(x)), x);
@@ -88,7 +96,17 @@ struct VecAvx512 {
     _mm512_storeu_si512(p, _mm512_mask_mov_epi32(truncated, above, _mm512_set1_epi32(INT32_MAX)));
   }
 
+  static void store_i64(void* p, F x) {
+    const __m512i low = to_i64(_mm512_castps512_ps256(x)), high = to_i64(_mm512_extractf32x8_ps(x, 1));
+    _mm512_storeu_si512(p, low);
+    _mm512_storeu_si512(static_cast<int64_t*>(p) + 8, high);
+  }
+
  private:
+  static __m512i to_i64(__m256 x) {
+    const __mmask8 number = _mm256_cmp_ps_mask(x, x, _CMP_ORD_Q), above = _mm256_cmp_ps_mask(x, _mm256_set1_ps(0x1p63f), _CMP_GE_OQ);
+    return _mm512_mask_mov_epi64(_mm512_maskz_cvttps_epi64(number, x), above, _mm512_set1_epi64(INT64_MAX));
+  }
   static M first(int n) { return static_cast<M>((1u << n) - 1u); }
 };
 

@@ -11,6 +11,7 @@ struct VecPortable {
   typedef float F __attribute__((vector_size(16)));
   typedef int32_t M __attribute__((vector_size(16)));  // -1: yes
   static constexpr int kWidth = 4;
+  static constexpr bool kFused = false;  ///< fma() rounds once
   static constexpr int kGemmRows = 4;
 
   static F set(float x) { return F{x, x, x, x}; }
@@ -63,6 +64,7 @@ struct VecPortable {
   static M equal(F a, F b) { return a == b; }
   static M is_nan(F x) { return x != x; }
   static F blend(M mask, F yes, F no) { return mask ? yes : no; }
+  static bool any(M mask) { return (mask[0] | mask[1] | mask[2] | mask[3]) != 0; }
   /// One byte, 0 or 1, for each of the first n elements.
   static void store_bool(void* p, M mask, int n) {
     for (int i = 0; i < n; ++i) static_cast<uint8_t*>(p)[i] = mask[i] ? 1 : 0;
@@ -96,6 +98,11 @@ struct VecPortable {
   }
   static F load_i8(const void* p) {
     return each([p](int i) { return static_cast<float>(element<int8_t>(p, i)); });
+  }
+  /// The low and the high four bits of kWidth bytes.
+  static void load_halves(const void* p, F& low, F& high) {
+    low = each([p](int i) { return static_cast<float>(element<uint8_t>(p, i) & 15); });
+    high = each([p](int i) { return static_cast<float>(element<uint8_t>(p, i) >> 4); });
   }
   static F load_i32(const void* p) {
     return each([p](int i) { return static_cast<float>(element<int32_t>(p, i)); });
