@@ -91,6 +91,25 @@ Result<Constants> fold_range(const graph::Graph& graph, const graph::Node& node,
   }
 }
 
+/// Whether a large operand is in memory to stay.
+bool reads_memory(const graph::Graph& graph, const graph::Node& node) {
+  return std::ranges::any_of(node.inputs, [&](graph::ValueId id) {
+    const ConstantPtr constant = graph.constant(id);
+    return constant && !constant->recipe && constant->bytes() >= graph::kWorthARecipe;
+  });
+}
+
+/// A transposed weight need not be in memory either, once kernels have packed it.
+ConstantPtr to_compute_again(const graph::Constant& result, std::shared_ptr<const Solo> solo, size_t output, size_t operands) {
+  graph::Recipe recipe = [solo = std::move(solo), output, operands](std::span<std::byte> to) -> Status {
+    SERIN_TRY(const Constants again, solo->run(Constants(operands)));
+    std::memcpy(to.data(), again[output]->data().get(), to.size());
+    return {};
+  };
+  return graph::make_constant(result.dtype, result.shape,
+                              std::make_shared<const graph::RecipeBytes>(result.bytes(), std::move(recipe), result.data()));
+}
+
 Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, const kernels::Backend& backend, size_t max_bytes) {
   if (node.op == Op::kShape || node.op == Op::kSize) return fold_shape(graph, node);
   if (node.op == Op::kConstantOfShape) return fold_constant_of_shape(graph, node, max_bytes);
@@ -99,8 +118,15 @@ Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, co
     if (id != graph::kNone && !graph.constant(id)) return unsupported("'" + graph.value(id).name + "' is not known at load");
   }
   kernels::PackedWeights weights;
-  SERIN_TRY(const Solo solo, Solo::make(graph, node, {backend, weights, 1, max_bytes}));
-  return solo.run(Constants(node.inputs.size()));
+  SERIN_TRY(Solo made, Solo::make(graph, node, {backend, weights, 1, max_bytes}));
+  const auto solo = std::make_shared<const Solo>(std::move(made));
+  SERIN_TRY(Constants results, solo->run(Constants(node.inputs.size())));
+  if (reads_memory(graph, node)) return results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] && !results[i]->recipe && results[i]->bytes() >= graph::kWorthARecipe)
+      results[i] = to_compute_again(*results[i], solo, i, node.inputs.size());
+  }
+  return results;
 }
 
 /// A view of a weight is one that can be read again, too.

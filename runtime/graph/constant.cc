@@ -97,6 +97,10 @@ ConstantPtr in_memory(ConstantPtr constant) {
 
 std::shared_ptr<const std::byte> RecipeBytes::make() const {
   const std::lock_guard lock(mutex_);
+  if (first_) {
+    made_ = first_;
+    return std::move(first_);
+  }
   if (auto made = made_.lock()) return made;
   auto memory = allocate(bytes_);
   if (const Status status = recipe_({memory.get(), bytes_}); !status) throw LostConstant(status.error());
@@ -106,7 +110,7 @@ std::shared_ptr<const std::byte> RecipeBytes::make() const {
 
 std::shared_ptr<const std::byte> RecipeBytes::if_made() const {
   const std::lock_guard lock(mutex_);
-  return made_.lock();
+  return first_ ? first_ : made_.lock();
 }
 
 ConstantPtr make_scalar(DType dtype, double value) {

@@ -44,7 +44,9 @@ using Recipe = std::function<Status(std::span<std::byte>)>;
 /// Bytes that are in memory only while somebody holds them. Thread-safe: who wants what is being made waits for it.
 class RecipeBytes {
  public:
-  RecipeBytes(size_t bytes, Recipe recipe) : bytes_(bytes), recipe_(std::move(recipe)) {}
+  /// `first`, where they have been made already, is what the first who wants them gets.
+  RecipeBytes(size_t bytes, Recipe recipe, std::shared_ptr<const std::byte> first = nullptr)
+      : bytes_(bytes), recipe_(std::move(recipe)), first_(std::move(first)) {}
   std::shared_ptr<const std::byte> make() const;  ///< throws LostConstant
   std::shared_ptr<const std::byte> if_made() const;
 
@@ -52,7 +54,8 @@ class RecipeBytes {
   const size_t bytes_;
   const Recipe recipe_;
   mutable std::mutex mutex_;
-  mutable std::weak_ptr<const std::byte> made_;  // guarded by mutex_
+  mutable std::shared_ptr<const std::byte> first_;  // guarded by mutex_
+  mutable std::weak_ptr<const std::byte> made_;     // guarded by mutex_
 };
 
 /// Elements of a constant, which stay in memory with it: keep this, not a std::span of it.

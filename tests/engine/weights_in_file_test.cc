@@ -238,6 +238,62 @@ TEST_F(WeightsInFile, ElementsThatAFilePacksAreSpreadEachTime) {
   EXPECT_GE(compared, 2u);
 }
 
+TEST_F(WeightsInFile, WhatIsComputedFromThemIsNotKeptEither) {
+  if (kernels::best_isa() == kernels::Isa::kScalar) GTEST_SKIP() << "kernels without vectors read products plain";
+  using formats::node, formats::value;
+  const std::string bytes =
+      formats::model(17,
+                     formats::GraphParts{.nodes = {node("Transpose", "turn", {"w"}, {"t"}), node("MatMul", "product", {"x", "t"}, {"y"})},
+                                         .initializers = {weight("w", {300, 200}, 4)},
+                                         .inputs = {value("x", {"rows", "200"})},
+                                         .outputs = {value("y", {"rows", "300"})}})
+          .str();
+  write(path(), bytes);
+  auto in_memory = formats::read(bytes);
+  ASSERT_TRUE(in_memory) << in_memory.error().message;
+  const auto wanted = Model::from_graph(*std::move(in_memory), test::reference(), {});
+  ASSERT_TRUE(wanted) << wanted.error().message;
+  const auto model = load();
+  ASSERT_TRUE(model);
+  EXPECT_EQ(plain_weights(*model), std::vector<std::string>());
+  for (const int64_t rows : {1, 40, 2}) {
+    const std::vector<test::Tensor> x{test::random_tensor(Shape{rows, 200}, 5)};
+    const auto actual = model->executor({{"rows", rows}}), right = (*wanted)->executor({{"rows", rows}});
+    ASSERT_TRUE(actual && right);
+    test::expect_near(test::run(**actual, x)[0].view(), test::run(**right, x)[0].view(), "rows");
+    EXPECT_EQ(plain_weights(*model), std::vector<std::string>());
+  }
+}
+
+TEST_F(WeightsInFile, AFileBesideTheModelIsNamed) {
+  using formats::node, formats::value;
+  const auto external = [](std::string_view name, const std::string& file, std::vector<int64_t> dims) {
+    Encoder out;
+    for (const int64_t dim : dims) out.number(1, dim);
+    return out.number(2, 1).bytes(8, name).message(13, Encoder().bytes(1, "location").bytes(2, file)).number(14, 1);
+  };
+  constexpr int kFiles = 20;  // more than are kept open
+  formats::GraphParts parts{
+      .nodes = {}, .initializers = {}, .inputs = {value("x", {"batch", "side", "150"})}, .outputs = {value("y", {"batch", "side", "150"})}};
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string w = "w" + std::to_string(i);
+    write(folder_ / w, formats::raw_bytes(numbers(150 * 150, static_cast<uint32_t>(i))));
+    parts.initializers.push_back(external(w, w, {150, 150}));
+    parts.nodes.push_back(
+        node("MatMul", "m" + w, {i == 0 ? "x" : "h" + std::to_string(i - 1), w}, {i + 1 == kFiles ? "y" : "h" + std::to_string(i)}));
+  }
+  write(path(), formats::model(17, parts).str());
+  const auto model = load();
+  ASSERT_TRUE(model);
+  EXPECT_EQ(plain_weights(*model).size(), 4u) << "those that were read at once";
+  write(folder_ / "w3", formats::raw_bytes(numbers(150 * 150, 99)));
+  touch(folder_ / "w3");
+  const auto executor = model->executor(sizes(2));
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message,
+            "external data 'w3': was written to since it was opened; write a new version beside it and rename it");
+}
+
 TEST_F(WeightsInFile, ALoopReadsItsWeightsOnce) {
   using formats::node, formats::value, formats::attribute;
   const Encoder body =
