@@ -21,14 +21,14 @@ namespace serin::kernels::cpu {
 namespace {
 
 constexpr int64_t kTile = 1024;
-constexpr int64_t kLongRun = 256;           // from here on a tile that ends with a run pays
+constexpr int64_t kLongRun = 512;           // from here on a tile that ends with a run pays
 constexpr int64_t kWorthSharing = 1 << 15;  // elements of y
 using Space = Collapsed<Pointwise::kMaxInputs>;
 
 /// A value over one tile: `step` 0 where it is one element.
 struct Operand {
-  const void* data = nullptr;
-  int64_t step = 1;
+  const void* data;
+  int64_t step;
   const float* floats() const { return static_cast<const float*>(data); }
 };
 
@@ -98,8 +98,12 @@ class PointwiseKernel final : public Kernel {
     const bool long_runs = run_ >= kLongRun;
     parts_ = long_runs ? (run_ + kTile - 1) / kTile : 1;
     runs_of_tile_ = long_runs ? 1 : std::max<int64_t>(1, kTile / std::max<int64_t>(run_, 1));
-    spread_.assign(widths_.size(), false);
-    for (size_t k = 0; k < widths_.size(); ++k) spread_[k] = !long_runs && !dense_[k] && desc.inputs[k].shape.elements() != 1;
+    for (size_t k = 0; k < widths_.size(); ++k) {
+      const std::span<const int64_t> outer(space_.strides[k].data(), space_.shape.rank() - 1);
+      const bool same = std::ranges::all_of(outer, [](int64_t stride) { return stride == 0; });
+      same_runs_.push_back(same);
+      spread_.push_back(!long_runs && !dense_[k] && desc.inputs[k].shape.elements() != 1);
+    }
   }
 
   /// Makes the calls, with a buffer for each result that is free while the result is needed. False: a function has no vector code.
@@ -140,15 +144,18 @@ class PointwiseKernel final : public Kernel {
     const int64_t tasks = share ? std::min<int64_t>(tiles, 16) : 1;
     parallel_for(stream, tasks, [&](int64_t task, int worker) {
       std::byte* scratch = stream.scratch + static_cast<size_t>(worker) * (buffers_ + widths_.size()) * kTileBytes;
-      for (int64_t tile = tiles * task / tasks; tile < tiles * (task + 1) / tasks; ++tile) run_tile(tile, in, out[0].as<float>(), scratch);
+      const int64_t begin = tiles * task / tasks, end = tiles * (task + 1) / tasks;
+      for (int64_t tile = begin; tile < end; ++tile) run_tile(tile, tile == begin, in, out[0].as<float>(), scratch);
     });
     return kOk;
   }
 
  private:
-  static constexpr size_t kTileBytes = kTile * sizeof(float);
+  static constexpr size_t kTileBytes =
+      kTile * sizeof(float) + 256;  // not a power of two, which would put all buffers in the same places of the cache
 
-  void run_tile(int64_t tile, Inputs in, float* y, std::byte* scratch) const {
+  /// `fresh`: nothing is in the scratch yet.
+  void run_tile(int64_t tile, bool fresh, Inputs in, float* y, std::byte* scratch) const {
     const int64_t first = tile / parts_ * runs_of_tile_, begin = tile % parts_ * kTile;
     const int64_t runs = std::min(runs_of_tile_, runs_ - first), n = parts_ > 1 ? std::min(kTile, run_ - begin) : runs * run_;
     std::array<Operand, Pointwise::kMaxInputs + Pointwise::kMaxSteps> values;
@@ -159,10 +166,11 @@ class PointwiseKernel final : public Kernel {
       if (dense_[k]) {
         values[k] = {data + static_cast<size_t>(first * run_ + begin) * widths_[k], 1};
       } else if (spread_[k]) {
-        spread_input(k, data, first, runs, spread + k * kTileBytes);
+        if (fresh || !same_runs_[k]) spread_input(k, data, first, runs, spread + k * kTileBytes);
         values[k] = {spread + k * kTileBytes, 1};
       } else {
-        values[k] = {data + static_cast<size_t>(Runs(space_, first).offset(k) + begin * step) * widths_[k], step};
+        const int64_t run = same_runs_[k] ? 0 : Runs(space_, first).offset(k);
+        values[k] = {data + static_cast<size_t>(run + begin * step) * widths_[k], step};
       }
     }
     float* const to = y + first * run_ + begin;
@@ -207,9 +215,10 @@ class PointwiseKernel final : public Kernel {
 
   decltype(ImageLoops::select) select_;
   size_t workers_;
-  std::vector<size_t> widths_;  // by input: bytes of an element
-  std::vector<bool> dense_;     // by input: of y's shape
-  std::vector<bool> spread_;    // by input: goes through a buffer
+  std::vector<size_t> widths_;   // by input: bytes of an element
+  std::vector<bool> dense_;      // by input: of y's shape
+  std::vector<bool> same_runs_;  // by input: shows the same to every run
+  std::vector<bool> spread_;     // by input: goes through a buffer
   Space space_;
   int64_t run_ = 0, runs_ = 0;            // y is `runs_` times `run_`
   int64_t parts_ = 1, runs_of_tile_ = 1;  // tiles of a run, or runs of a tile

@@ -27,6 +27,9 @@ using kernels::UnaryFn;
 
 using Function = decltype(Pointwise::Step::function);
 
+/// Elements of a result from which on its tensors leave the caches between two steps. Below, steps by themselves are as fast or faster: measured.
+constexpr int64_t kWorthFusing = 1 << 16;
+
 /// What the vector kernel has loops for.
 std::optional<Function> function_of(const kernels::Op& kernel) {
   if (const auto* unary = std::get_if<kernels::Unary>(&kernel)) {
@@ -97,6 +100,7 @@ class Chains {
     const auto* binary = std::get_if<kernels::Binary>(&step.kernel);
     const bool compares = binary && binary->fn >= BinaryFn::kEqual && binary->fn <= BinaryFn::kGreaterOrEqual;
     if (!is_plain(step.outputs[0], compares ? DType::kBool : DType::kFloat32)) return false;
+    if (tensor(step.outputs[0]).shape.elements() < kWorthFusing) return false;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const bool condition = i == 0 && std::holds_alternative<kernels::Select>(step.kernel);
       if (!is_plain(step.inputs[i], condition ? DType::kBool : DType::kFloat32)) return false;

@@ -1,5 +1,5 @@
-// trigonometry.h: circular and hyperbolic functions of a vector of floats and their inverses, within 4 ulp of the true value (sin, cos, asin, acos, atan: 2.5) (without fused
-// multiply-add 1e-11 more around the zeros of sin and cos); special values as functors.h.
+// trigonometry.h: circular and hyperbolic functions of a vector of floats and their inverses, within 4 ulp of the true value (sin, cos, asin, acos and atan:
+// 2.5; without fused multiply-add 1e-11 more around the zeros of sin and cos); special values as functors.h.
 //
 // sin and cos reduce x by the nearest multiple of pi / 2, which is taken away in parts (Cody and Waite): fused, a part may have all bits of a float; unfused
 // it has 9, so that its product with n is exact. That holds up to kLargestAngle; beyond it the loops call the C library (elementwise.h). The polynomials are

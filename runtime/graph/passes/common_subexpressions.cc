@@ -3,9 +3,9 @@
 //   a = Add(x, b)                     a = Add(x, b)
 //   c = Add(x, b)    y = Mul(a, c) -> y = Mul(a, a)
 //
-// Nodes that compute the same of the same are one: the first stands for all. Exporters write such nodes wherever a module computes its mask, its positions or its
-// scale again. Operands are the same where they are one value, or small constants with the same elements. No operator has side effects; those that answer
-// something else each time, and those with bodies, stay.
+// Nodes that compute the same of the same are one: the first stands for all. Exporters write such nodes wherever a module computes its mask, its
+// positions or its scale again. Operands are the same where they are one value, or small constants with the same elements. No operator has side
+// effects; those that answer something else each time, and those with bodies, stay.
 
 #include <map>
 #include <span>
