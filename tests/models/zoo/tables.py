@@ -8,6 +8,7 @@ from sklearn import (
     compose,
     decomposition,
     ensemble,
+    feature_extraction,
     linear_model,
     naive_bayes,
     neighbors,
@@ -76,6 +77,18 @@ def customers():
     return to_onnx(model, initial_types=types, options={id(model): {"zipmap": False}}, target_opset={"": 17, "ai.onnx.ml": 3})
 
 
+PHRASES = ["the red house", "a blue, blue car", "houses and cars", "red and blue", "no car at all", "a house is a house"]
+
+
+def phrases():
+    """Words and pairs of words of a text, weighted, then a logistic regression. Case is kept: ONNX Runtime needs a locale to change it."""
+    texts = list(np.random.default_rng(3).choice(PHRASES, ROWS))
+    vectors = feature_extraction.text.TfidfVectorizer(token_pattern="[a-z]+", ngram_range=(1, 2), lowercase=False)
+    model = pipeline.make_pipeline(vectors, linear_model.LogisticRegression()).fit(texts, ["car" in text for text in texts])
+    types = [("text", StringTensorType([None, 1]))]
+    return to_onnx(model, initial_types=types, options={id(model): {"zipmap": False}}, target_opset={"": 17, "ai.onnx.ml": 3})
+
+
 MODELS = {
     "sk_linear": lambda: fitted(scaled(linear_model.Ridge())),
     "sk_logistic": lambda: classified(scaled(linear_model.LogisticRegression())),
@@ -95,4 +108,5 @@ MODELS = {
         pipeline.make_pipeline(preprocessing.KBinsDiscretizer(4, encode="onehot-dense"), linear_model.LinearRegression())
     ),
     "sk_customers": customers,
+    "sk_phrases": phrases,
 }
