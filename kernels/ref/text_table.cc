@@ -8,8 +8,7 @@ namespace {
 
 constexpr GenericRow kRows[] = {
     {"RegexFullMatch", regex_full_match}, {"StringConcat", string_concat},        {"StringNormalizer", string_normalizer},
-    {"StringSplit", string_split},        {"TfIdfVectorizer", tf_idf_vectorizer},
-    {"Tokenizer", tokenizer},
+    {"StringSplit", string_split},        {"TfIdfVectorizer", tf_idf_vectorizer}, {"Tokenizer", tokenizer},
 };
 
 }  // namespace
