@@ -28,10 +28,10 @@ namespace serin::kernels {
 /// One operand as it is known when a kernel is prepared.
 struct TensorDesc {
   DType dtype = DType::kUndefined;
-  Shape shape;                     ///< exact, or the upper bound where `bounded`
-  bool bounded = false;            ///< the shape of a run may be smaller: read it from the view, not from here
-  ConstantData constant;           ///< the elements, where they are known at load (a weight); to be had during prepare() only
-  uint64_t constant_id = 0;        ///< identity of that data within the model: the key under which packed forms of it are shared (0: not shared)
+  Shape shape;               ///< exact, or the upper bound where `bounded`
+  bool bounded = false;      ///< the shape of a run may be smaller: read it from the view, not from here
+  ConstantData constant;     ///< the elements, where they are known at load (a weight); to be had during prepare() only
+  uint64_t constant_id = 0;  ///< identity of that data within the model: the key under which packed forms of it are shared (0: not shared)
 };
 
 struct OpDesc {

@@ -181,7 +181,8 @@ Result<Bodies> file_bodies(const std::vector<TensorSpec>& inputs, int64_t batch,
       const size_t row_bytes = sources[i]->bytes() / static_cast<size_t>(rows);
       for (int64_t row = 0; row < batch; ++row) {
         const auto from = static_cast<size_t>((body * batch + row) % rows);
-        std::memcpy(tensors[i].memory.data() + static_cast<size_t>(row) * row_bytes, sources[i]->data().get() + from * row_bytes, row_bytes);
+        std::memcpy(tensors[i].memory.data() + static_cast<size_t>(row) * row_bytes, sources[i]->data().get() + from * row_bytes,
+                    row_bytes);
       }
     }
     bodies.push_back(encode(inputs, tensors));
