@@ -2,15 +2,15 @@
 //
 // The weight stays packed in memory, which is what it is packed for. Few rows of a (a language model that writes its answer has one) are multiplied with the
 // weights as they come out of their bytes, which then cross memory once and are never floats anywhere but in registers (simd/nbits.h). For many rows each panel
-// of columns becomes floats in scratch, in the order that gemm() reads, and stays in the second cache while the rows pass by.
+// of columns becomes floats in scratch, in the order that the micro-kernel reads, and stays in the second cache while the rows pass by.
 
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/quant.h"
+#include "kernels/cpu/simd/dense.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kFewRows = 12;        // beyond, a panel of floats pays
 constexpr int64_t kLargest = 1 << 20;   // of K, N and a block: no product overflows
+constexpr int64_t kDepth = 896;         // of k at a time, as in gemm.cc
 constexpr int64_t kColumnsOfTask = 64;  // of few rows
 
 /// An operator's operands by what they are.
@@ -44,7 +45,7 @@ class NBitsKernel final : public Kernel {
 
   size_t scratch_bytes() const override {
     const int64_t few = std::min(rows_, kFewRows) * (depth() + shape_.blocks);
-    const int64_t panels = are_few(rows_) ? 0 : workers_ * simd_.dense->panel_width * (depth() + shape_.block);
+    const int64_t panels = are_few(rows_) ? 0 : workers_ * simd_.dense->panel_width * (blocks_of_part() + 1) * shape_.block;
     return static_cast<size_t>(std::max(few, panels)) * sizeof(float);
   }
 
@@ -57,6 +58,7 @@ class NBitsKernel final : public Kernel {
 
  private:
   bool are_few(int64_t rows) const { return rows <= kFewRows && shape_.block % (2 * simd_.width) == 0; }
+  int64_t blocks_of_part() const { return std::max<int64_t>(1, kDepth / shape_.block); }
   int64_t depth() const { return shape_.blocks * shape_.block; }
   int64_t column_bytes() const { return depth() * shape_.bits / 8; }
   int64_t zero_bytes() const { return (shape_.blocks * shape_.bits + 7) / 8; }
@@ -77,31 +79,50 @@ class NBitsKernel final : public Kernel {
     });
   }
 
+  /// Part by part of k, so that a part of all rows of a stays in the second cache while panels of it pass by.
   void panels(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
-    const int64_t width = simd_.dense->panel_width;
-    const Stream alone{};
-    parallel_for(stream, (n_ + width - 1) / width, [&](int64_t task, int worker) {
-      const int64_t first = task * width, columns = std::min(width, n_ - first);
-      float* panel = reinterpret_cast<float*>(stream.scratch) + worker * width * (depth() + shape_.block);
-      fill(operands, first, columns, panel, panel + width * depth());
-      const GemmFinish finish{.bias = operands.bias ? operands.bias + first : nullptr, .bias_column = 1};
-      gemm(alone, *simd_.dense, rows, columns, k_, {operands.a, k_, 1}, panel, y + first, n_, operands.bias ? &finish : nullptr);
+    const int64_t width = simd_.dense->panel_width, count = (n_ + width - 1) / width, part = blocks_of_part();
+    const int64_t tasks = stream.workers ? std::min<int64_t>(count, 3 * stream.workers->count()) : 1;
+    parallel_for(stream, tasks, [&](int64_t task, int worker) {
+      float* panel = reinterpret_cast<float*>(stream.scratch) + worker * width * (part + 1) * shape_.block;
+      for (int64_t b = 0; b < shape_.blocks; b += part) {
+        const int64_t blocks = std::min(part, shape_.blocks - b), k = b * shape_.block;
+        for (int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
+          const int64_t first = i * width, columns = std::min(width, n_ - first);
+          fill(operands, first, columns, b, blocks, panel, panel + width * part * shape_.block);
+          const GemmFinish finish{.bias = operands.bias ? operands.bias + first : nullptr, .bias_column = 1};
+          const bool last = b + blocks == shape_.blocks;
+          simd_.dense->gemm({.m = rows,
+                             .n = columns,
+                             .k = std::min(k_ - k, blocks * shape_.block),
+                             .a = operands.a + k,
+                             .a_row = k_,
+                             .a_column = 1,
+                             .b = panel,
+                             .b_row = width,
+                             .y = y + first,
+                             .y_row = n_,
+                             .accumulate = b > 0,
+                             .next = nullptr,
+                             .finish = last && operands.bias ? &finish : nullptr});
+        }
+      }
     });
   }
 
-  /// Block by block: `columns` rows of one block each in `rows`, then turned into the panel.
-  void fill(const Operands& operands, int64_t first, int64_t columns, float* panel, float* rows) const {
+  /// Blocks [begin, begin + blocks) of k: `columns` rows of one block each in `rows`, then turned into the panel.
+  void fill(const Operands& operands, int64_t first, int64_t columns, int64_t begin, int64_t blocks, float* panel, float* rows) const {
     const int64_t width = simd_.dense->panel_width, half = shape_.block / 2;
     const int64_t block_bytes = shape_.block * shape_.bits / 8;
-    if (columns < width) std::fill_n(panel, depth() * width, 0.f);
-    for (int64_t b = 0; b < shape_.blocks; ++b) {
+    if (columns < width) std::fill_n(panel, blocks * shape_.block * width, 0.f);
+    for (int64_t b = begin; b < begin + blocks; ++b) {
       for (int64_t c = 0; c < columns; ++c) {
         const int64_t column = first + c;
         float* row = rows + c * shape_.block;
         simd_.nbits_block(operands.weight + column * column_bytes() + b * block_bytes, shape_.block, shape_.bits,
                           operands.scales[column * shape_.blocks + b], zero_of(operands, column, b), row, row + half);
       }
-      float* const to = panel + b * shape_.block * width;
+      float* const to = panel + (b - begin) * shape_.block * width;
       if (shape_.bits == 8) {
         simd_.image->transpose(rows, shape_.block, to, width, shape_.block, columns);
       } else {
