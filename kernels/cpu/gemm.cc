@@ -105,7 +105,7 @@ void gemm(const Stream& stream, const DenseLoops& loops, int64_t m, int64_t n, i
     return;
   }
   // Equal tasks, as many for each worker, and some of them, so that a slow one does not hold up the rest: blocks, cut into chunks of panels.
-  const int64_t blocks = least == 1 ? 1 : parts_of(least, workers) * workers;
+  const int64_t blocks = least < workers ? least : parts_of(least, workers) * workers;
   int64_t chunks = std::min(panels, parts_of(kTasks * workers, blocks));
   if (blocks == 1 && chunks > workers) chunks -= chunks % workers;
   const int64_t tasks = blocks * chunks, each = tasks % workers == 0 ? tasks / workers : 0;

@@ -126,11 +126,16 @@ typename V::F erf(typename V::F x) {
   return V::blend(V::less(size, V::set(1.f)), near, far);
 }
 
-/// x Phi(x): for x < 0 as x erfc(-x / sqrt 2) / 2, whose relative error stays small where 1 + erf would cancel.
+/// x Phi(x): for x < 0 as x erfc(-x / sqrt 2) / 2, whose relative error stays small where 1 + erf would cancel. erfc(z) / 2 = e^(-z^2) t p(t) with
+/// t = 1 / (1 + 0.3 sqrt 2 z): p is fitted to a relative error of 1.5e-7 up to z = 10, where the product is 0.
 template <class V>
 typename V::F gelu(typename V::F x) {
   using F = typename V::F;
-  const F tail = V::set(0.5f) * erfc_positive<V>(V::abs(x) * V::set(0.70710678118654752f));
+  static constexpr float kFit[] = {0.035674803f, -0.157203197f, 0.206353694f, -0.0536838099f,
+                                   0.128561705f, 0.0999134704f, 0.120753959f, 0.119629301f};
+  const F z = V::abs(x) * V::set(0.70710678118654752f);
+  const F t = V::set(1.f) / V::fma(V::set(0.42426406871192851f), z, V::set(1.f));
+  const F tail = t * polynomial<V>(t, kFit) * exp_minus_abs<V>(z * z);
   return x * V::blend(V::less(x, V::set(0.f)), tail, V::set(1.f) - tail);
 }
 
