@@ -3,8 +3,8 @@
 // A tile of kRows rows x kVectors vectors of y stays in registers over the whole of k; each step loads the vectors of b (which lie in cache in
 // the order in which they are read) and broadcasts one element of each row of a. Rows are dealt out evenly, so that no tile is left with one row.
 // b streams from far away once: while the rows pass by one panel, the next one is brought into the L2 cache, a few lines with every fourth step.
-// The lines of y and of a residual are asked for before a tile's sums begin, and what is added to the sums is added in registers: a bias cost 8 % of
-// a whole product where it was read, added and stored again. Measured on an AVX-512 core, 1576 x 768 x 2304 with a bias: 239 GFLOP/s before, 263 since;
+// The lines of y and of a residual are asked for before a tile's sums begin, and what is added to the sums is added in registers: to read them
+// back, add and store again cost 8 % of a whole product. Measured on an AVX-512 core, 1576 x 768 x 2304 with a bias: 239 GFLOP/s then, 263 so;
 // the same tile on operands in the L1 cache: 269.
 #pragma once
 
