@@ -21,6 +21,8 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(ConstantOperands());           // after folding: axes and bounds are known now, and patterns look for them in the attributes
   add(RemoveIdentity());  // after shapes are known, because a Reshape to the same shape is an identity; before patterns, which it would break
   add(DeadCode());        // what folding left behind would count as a second reader
+  add(WidenHalves());     // after folding, which would fold only small casts; before patterns, which casts would be in the way of
+  add(DeadCode());        // its casts that nobody reads
   add(FuseAttention());      // the largest of all
   add(FuseLayerNorm());      // large patterns before small ones that would take parts of them (its Add, its Mul)
   add(FuseRmsNorm());        // the same

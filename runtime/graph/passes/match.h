@@ -26,9 +26,19 @@ inline std::optional<double> known_number(const Graph& graph, ValueId value) {
   return constant ? number_of(*constant) : std::nullopt;
 }
 
+/// A number in so many bits: 11 are an f16, 8 a bf16.
+inline double rounded_to(int bits, double number) {
+  int exponent = 0;
+  const double fraction = std::frexp(number, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
+}
+
+/// Whether a value is a number, as f32 or as a model of 16-bit floats holds it.
 inline bool is_number(const Graph& graph, ValueId value, double expected, double tolerance = 1e-4) {
   const auto number = known_number(graph, value);
-  return number && std::abs(*number - expected) <= tolerance * std::abs(expected);
+  if (!number) return false;
+  return std::abs(*number - expected) <= tolerance * std::abs(expected) || *number == rounded_to(11, expected) ||
+         *number == rounded_to(8, expected);
 }
 
 /// For a node of two operands: the one that is not `value`; kNone where `value` is none of them.

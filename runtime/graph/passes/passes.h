@@ -20,6 +20,7 @@ SERIN_PASS(CommonSubexpressions, "common_subexpressions");  ///< nodes that comp
 SERIN_PASS(FoldShapes, "fold_shapes");                      ///< integers that shape inference knows
 SERIN_PASS(ConstantOperands, "constant_operands");          ///< axes, bounds and pads that are known become attributes
 SERIN_PASS(InlineIf, "inline_if");                          ///< If whose condition is known
+SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 where only f32 has vector kernels -> f32
 SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv, BatchNormalization -> Conv
 SERIN_PASS(FuseAttention, "fuse_attention");                ///< q k', scale, mask, softmax, v -> Attention
 SERIN_PASS(FuseGelu, "fuse_gelu");                          ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
