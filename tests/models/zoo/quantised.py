@@ -1,4 +1,4 @@
-"""What ONNX Runtime's quantisers and its optimiser write, made out of the models that are already here."""
+"""What ONNX Runtime's quantisers, its optimiser and its converter to 16-bit floats write, made out of the models that are already here."""
 
 import pathlib
 import tempfile
@@ -91,6 +91,13 @@ def transformer_fused_dynamic(name, kind, heads, width):
         return onnx.load(out)
 
 
+def halves(name):
+    """All floats f16, the inputs and outputs among them."""
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    return convert_float_to_float16(onnx.load(materialise(name)))
+
+
 U8, S8 = q.QuantType.QUInt8, q.QuantType.QInt8
 MADE_BY = {  # name: the model it is made of, and how
     "resnet18_u8s8": ("resnet18", lambda base: static(base, U8, S8, per_channel=True)),
@@ -106,6 +113,8 @@ MADE_BY = {  # name: the model it is made of, and how
     "bert_tiny_fused_dynamic": ("bert_tiny", lambda base: transformer_fused_dynamic(base, "bert", 4, 64)),
     "gpt2_fused": ("gpt2", lambda base: transformer_fused(base, "gpt2", 4, 64)),
     "vit_small_fused": ("vit_small", optimised),
+    "resnet18_f16": ("resnet18_dynamo", halves),
+    "bert_tiny_f16": ("bert_tiny_sdpa", halves),
 }
 BASES = {name: base for name, (base, _) in MADE_BY.items()}
 MODELS = {name: lambda base=base, make=make: make(base) for name, (base, make) in MADE_BY.items()}
