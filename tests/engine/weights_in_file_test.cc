@@ -10,6 +10,7 @@
 #include <iterator>
 #include <thread>
 
+#include "kernels/float16.h"
 #include "runtime/formats/onnx/onnx.h"
 #include "tests/engine/support.h"
 #include "tests/onnx/encode.h"
@@ -261,6 +262,42 @@ TEST_F(WeightsInFile, WhatIsComputedFromThemIsNotKeptEither) {
     const auto actual = model->executor({{"rows", rows}}), right = (*wanted)->executor({{"rows", rows}});
     ASSERT_TRUE(actual && right);
     test::expect_near(test::run(**actual, x)[0].view(), test::run(**right, x)[0].view(), "rows");
+    EXPECT_EQ(plain_weights(*model), std::vector<std::string>());
+  }
+}
+
+TEST_F(WeightsInFile, WidenedOnesAreNotKeptEither) {
+  if (kernels::best_isa() == kernels::Isa::kScalar) GTEST_SKIP() << "kernels without vectors read products plain";
+  using formats::node, formats::value, formats::attribute;
+  const std::vector<float> floats = numbers(300 * 200, 4);
+  std::string halves;
+  for (const float number : floats) {
+    const uint16_t bits = kernels::to_half(number).bits;
+    halves.append({static_cast<char>(bits & 0xff), static_cast<char>(bits >> 8)});
+  }
+  const std::string bytes =
+      formats::model(17, formats::GraphParts{.nodes = {node("Cast", "in", {"x"}, {"h"}, {attribute("to", int64_t{10})}),
+                                                       node("MatMul", "product", {"h", "w"}, {"p"}),
+                                                       node("Cast", "out", {"p"}, {"y"}, {attribute("to", int64_t{1})})},
+                                             .initializers = {formats::tensor("w", 10, {200, 300}, halves)},
+                                             .inputs = {value("x", {"rows", "200"})},
+                                             .outputs = {value("y", {"rows", "300"})}})
+          .str();
+  write(path(), bytes);
+  const auto model = load();
+  ASSERT_TRUE(model);
+  for (const int64_t rows : {1, 40, 2}) {
+    const test::Tensor x = test::random_tensor(Shape{rows, 200}, 5);
+    std::vector<float> wanted(static_cast<size_t>(rows * 300));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      double sum = 0;
+      for (size_t k = 0; k < 200; ++k)
+        sum += static_cast<double>(x.values<float>()[i / 300 * 200 + k]) * kernels::to_float(kernels::to_half(floats[k * 300 + i % 300]));
+      wanted[i] = static_cast<float>(sum);
+    }
+    const auto executor = model->executor({{"rows", rows}});
+    ASSERT_TRUE(executor);
+    test::expect_near(test::run(**executor, {x})[0].view(), test::Tensor(Shape{rows, 300}, wanted).view(), "rows");
     EXPECT_EQ(plain_weights(*model), std::vector<std::string>());
   }
 }
