@@ -1,4 +1,4 @@
-// along_axis.cc: ArgMax and CumSum. Where the axis is not the last, all columns go side by side, a row of them after the other.
+// along_axis.cc: ArgMax, Hardmax and CumSum. Where the axis is not the last, all columns go side by side, a row of them after the other.
 
 #include <algorithm>
 #include <array>
@@ -153,7 +153,39 @@ Prepared make_cum_sum(const CumSum& op) {
   });
 }
 
+/// The first largest element, as Hardmax has it: nothing is larger than a NaN that comes first, and no other NaN is larger than anything.
+int64_t first_largest(const float* x, int64_t n) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    if (x[i] > x[best]) best = i;
+  }
+  return best;
+}
+
 }  // namespace
+
+Prepared hardmax(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
+  const auto& [name, attributes] = std::get<Generic>(desc.op);
+  if (name != "Hardmax") return refuse(why, "not Hardmax");
+  if (desc.inputs.size() != 1 || !is_f32(desc, why)) return refuse(why, "f32 only");
+  const auto last = static_cast<int64_t>(desc.inputs[0].shape.rank()) - 1;
+  const int64_t axis = attributes.integer("axis", -1);
+  if (last < 0 || (axis != -1 && axis != last)) return refuse(why, "the axis must be the last");
+  return make_kernel([largest = simd.reduce_rows(ReduceFn::kMax)](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const int64_t n = in[0].shape.back(), rows = n == 0 ? 0 : in[0].elements() / n;
+    parallel_rows(stream, rows, n, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const float* x = in[0].as<const float>() + row * n;
+        float* y = out[0].as<float>() + row * n;
+        float value = 0;
+        largest(x, &value, 1, n);
+        std::fill_n(y, n, 0.f);
+        y[value == value ? find(x, n, value, false) : first_largest(x, n)] = 1;
+      }
+    });
+    return kOk;
+  });
+}
 
 Prepared cum_sum(const Simd&, const OpDesc& desc, PrepareContext&, std::string& why) {
   const CumSum op = std::get<CumSum>(desc.op);

@@ -5,12 +5,15 @@
 
 namespace serin::kernels::cpu {
 
-/// InstanceNormalization, GroupNormalization, RMSNormalization, LRN.
+/// InstanceNormalization, GroupNormalization, MeanVarianceNormalization, RMSNormalization, LRN.
 Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared prelu(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// TopK, GatherElements, ReduceLogSumExp.
+/// TopK, GatherElements, Hardmax, ReduceLogSumExp.
 Prepared top_k(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared gather_elements(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared hardmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// MaxPool that says where each maximum was.
+Prepared max_pool_indices(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared log_sum_exp(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 Prepared arg_max(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

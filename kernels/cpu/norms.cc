@@ -2,11 +2,15 @@
 // there are:
 //
 //   instance, group   y = x - mean; y = y * (scale / deviation) + bias       the variance is that of y, summed after the mean is known
+//   mean, variance    the same without scale and bias, of a channel in all images
 //   rms               y = x * (1 / root mean square) * scale                 a row at a time, which stays in the cache
 //   lrn               y = x * exp(-beta log(bias + alpha / size * sum))      the sum of the squares of `size` neighbouring channels
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "kernels/cpu/generic.h"
 #include "kernels/cpu/parallel.h"
@@ -78,6 +82,49 @@ Prepared group_norm(const Simd& simd, const OpDesc& desc, int64_t groups, double
         const auto scale = static_cast<float>(factor * static_cast<double>(in[1].as<const float>()[channel]));
         loops.normalize(y + c * spatial, y + c * spatial, spatial, 0.f, scale, in[2].as<const float>()[channel]);
       }
+    });
+    return kOk;
+  });
+}
+
+/// Whether the reduced axes are some at the beginning and some at the end, with what is kept between them: where that begins and ends.
+std::optional<std::pair<size_t, size_t>> kept_between(const Shape& shape, const std::vector<int64_t>& axes) {
+  std::array<bool, Shape::kMaxRank> reduced{};
+  for (const int64_t axis : axes) {
+    const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.rank()) : axis;
+    if (at < 0 || at >= static_cast<int64_t>(shape.rank())) return std::nullopt;
+    reduced[static_cast<size_t>(at)] = true;
+  }
+  size_t begin = 0, end = shape.rank();
+  while (end > 0 && reduced[end - 1]) --end;
+  while (begin < end && reduced[begin]) ++begin;
+  for (size_t axis = begin; axis < end; ++axis) {
+    if (reduced[axis]) return std::nullopt;
+  }
+  return std::pair(begin, end);
+}
+
+Prepared mean_variance_norm(const Simd& simd, const OpDesc& desc, const Attributes& attributes, std::string& why) {
+  const Shape& x = desc.inputs[0].shape;
+  const auto kept = kept_between(x, attributes.has("axes") ? attributes.integers("axes") : std::vector<int64_t>{0, 2, 3});
+  if (!kept || product(x, kept->second, x.rank()) < 4) return refuse(why, "what is averaged does not lie in runs of 4 elements and more");
+  return make_kernel([loops = Loops(simd), kept = *kept](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const Shape& shape = in[0].shape;  // [images, channels, n]
+    const int64_t images = product(shape, 0, kept.first), channels = product(shape, kept.first, kept.second);
+    const int64_t n = product(shape, kept.second, shape.rank());
+    if (images == 0) return kOk;
+    parallel_for(stream, channels, [&](int64_t channel, int) {
+      const float* source = in[0].as<const float>() + channel * n;
+      float* y = out[0].as<float>() + channel * n;
+      double mean = 0, variance = 0;
+      for (int64_t i = 0; i < images; ++i) mean += mean_of(loops, source + i * channels * n, n);
+      for (int64_t i = 0; i < images; ++i) {
+        float* piece = y + i * channels * n;
+        loops.normalize(source + i * channels * n, piece, n, static_cast<float>(mean / static_cast<double>(images)), 1.f, 0.f);
+        variance += mean_square_of(loops, piece, n);
+      }
+      const auto factor = static_cast<float>(1 / (std::sqrt(variance / static_cast<double>(images)) + 1e-9));
+      for (int64_t i = 0; i < images; ++i) loops.normalize(y + i * channels * n, y + i * channels * n, n, 0.f, factor, 0.f);
     });
     return kOk;
   });
@@ -157,9 +204,11 @@ Prepared lrn(const Simd& simd, const OpDesc& desc, const Attributes& attributes,
 Prepared norms(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const auto& [name, attributes] = std::get<Generic>(desc.op);
   const bool instance = name == "InstanceNormalization", group = name == "GroupNormalization";
-  if (!instance && !group && name != "RMSNormalization" && name != "LRN") return refuse(why, "not one of these norms");
+  const bool mean_variance = name == "MeanVarianceNormalization";
+  if (!instance && !group && !mean_variance && name != "RMSNormalization" && name != "LRN") return refuse(why, "not one of these norms");
   if (!is_f32(desc, why)) return nullptr;
   if (name == "RMSNormalization") return rms_norm(simd, desc, attributes, why);
+  if (mean_variance) return mean_variance_norm(simd, desc, attributes, why);
   if (name == "LRN") return lrn(simd, desc, attributes, std::max(1, context.threads), why);
   const int64_t channels = desc.inputs[0].shape.rank() < 2 ? 0 : desc.inputs[0].shape[1];
   return group_norm(simd, desc, instance ? channels : attributes.integer("num_groups", 0), attributes.number("epsilon", 1e-5F), why);

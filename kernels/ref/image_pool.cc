@@ -98,10 +98,15 @@ Fault run_unpool(const Windows& windows, Inputs in, Outputs out) {
   if (!(in[1].shape == x)) return "indices have shape " + in[1].shape.str() + ", the input " + x.str();
   const int64_t elements = pooled.elements();
   const Strides strides = row_major_strides(y);
+  const bool as_pooled = pooled == y;
   std::fill_n(out[0].as<T>(), out[0].elements(), T{});
   for (int64_t i = 0; i < in[0].elements(); ++i) {
     const int64_t index = index_at(in[1], i);
     if (index < 0 || index >= elements) return "index " + std::to_string(index) + " is out of range for the shape " + pooled.str();
+    if (as_pooled) {
+      out[0].as<T>()[index] = in[0].as<const T>()[i];
+      continue;
+    }
     int64_t offset = 0, rest = index;
     bool inside = true;
     for (size_t axis = y.rank(); axis-- > 0; rest /= pooled[axis]) {

@@ -1,6 +1,7 @@
 // selection_rows.cc: Compress keeps the rows whose condition is set, OneHot writes one "on" for each index, ReverseSequence turns the beginning of each
 // sequence around, Trilu keeps a triangle.
 
+#include <algorithm>
 #include <optional>
 
 #include "kernels/functors.h"
@@ -75,10 +76,11 @@ Fault run_reverse(size_t batch_axis, size_t time_axis, Inputs in, Outputs out) {
     if (length < 0 || length > steps)
       return "length " + std::to_string(length) + " of sequence " + std::to_string(i) + " is not within 0 to " + std::to_string(steps);
   }
-  for (int64_t i = 0; i < in[0].elements(); ++i) {
+  const int64_t run = strides[std::max(batch_axis, time_axis)];  // elements of one sequence and one step that lie beside each other
+  for (int64_t i = 0; i < in[0].elements(); i += run) {
     const int64_t length = index_at(in[1], i / strides[batch_axis] % shape[batch_axis]), step = i / strides[time_axis] % steps;
     const int64_t source = step < length ? length - 1 - step : step;
-    out[0].as<T>()[i] = in[0].as<const T>()[i + (source - step) * strides[time_axis]];
+    std::copy_n(in[0].as<const T>() + i + (source - step) * strides[time_axis], run, out[0].as<T>() + i);
   }
   return kOk;
 }

@@ -104,6 +104,17 @@ TEST_P(AlongAxis, GatherElementsOnEitherAxis) {
   }
 }
 
+TEST_P(AlongAxis, HardmaxTakesTheFirstOfEquals) {
+  for (const Shape& shape : kShapes) {
+    const Generic op = generic("Hardmax", {{"axis", -1}});
+    expect_match({.op = op, .inputs = {random_tensor(shape, 1)}, .outputs = {{kF32, shape}}}, {0, 0});
+    expect_match({.op = op, .inputs = {special_values(shape)}, .outputs = {{kF32, shape}}}, {0, 0});
+    Tensor few(kF32, shape);
+    for (int64_t i = 0; i < shape.elements(); ++i) few.view().as<float>()[i] = static_cast<float>(i * 7 % 3);
+    expect_match({.op = op, .inputs = {few}, .outputs = {{kF32, shape}}}, {0, 0});
+  }
+}
+
 TEST_P(AlongAxis, GatherElementsNamesAnIndexOutOfRange) {
   const Case c{.op = generic("GatherElements", {{"axis", 0}}),
                .inputs = {random_tensor({3, 2}, 1), Tensor({2, 2}, std::vector<int64_t>{0, 1, -4, 2})},

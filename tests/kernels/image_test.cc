@@ -129,6 +129,27 @@ TEST_P(Images, TransposesOfEverySize) {
   }
 }
 
+TEST_P(Images, PoolSaysWhereTheFirstMaximumWas) {
+  struct Window {
+    Integers kernel, strides, dilations, pads;
+    Shape y;
+  };
+  const Window windows[] = {{{2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}, {2, 3, 4, 5}},
+                            {{3, 2}, {1, 2}, {1, 3}, {1, 1, 1, 1}, {2, 3, 9, 5}},
+                            {{3, 1}, {2, 1}, {2, 9}, {2, 0, 2, 3}, {2, 3, 5, 14}},
+                            {{2, 3}, {3, 3}, {4, 2}, {4, 4, 0, 0}, {2, 3, 3, 4}}};
+  for (const auto& [kernel, strides, dilations, pads, y] : windows) {
+    Generic op{"MaxPoolWithIndices", {}};
+    op.attributes.set("kernel_shape", kernel);
+    op.attributes.set("strides", strides);
+    op.attributes.set("dilations", dilations);
+    op.attributes.set("pads", pads);
+    const Shape x{2, 3, 9, 11};
+    for (const Tensor& images : {random_tensor(x, 1), special_values(x), random_integers(kF32, x, 2, 0, 2)})
+      expect_match({.op = op, .inputs = {images}, .outputs = {{kF32, y}, {DType::kInt64, y}}}, {0, 0});
+  }
+}
+
 TEST_P(Images, PoolOfVolumes) {
   for (const bool average : {false, true}) {
     for (const bool include_pad : {false, true}) {

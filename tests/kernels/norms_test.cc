@@ -40,6 +40,14 @@ TEST_P(Norms, GroupFarFromZero) {
                 {1e-4, 1e-5});
 }
 
+TEST_P(Norms, MeanVariance) {
+  Tensor x = random_tensor({3, 5, 7, 9}, 1);
+  for (float& value : x.view().span<float>()) value += 10;
+  expect_agrees(one("MeanVarianceNormalization", {}, {x}), {1e-5, 1e-5});
+  for (const std::vector<int64_t>& axes : {std::vector<int64_t>{2, -1}, {3}, {0, 1, 2, 3}, {0, 3}})
+    expect_agrees(one("MeanVarianceNormalization", with({{"axes", axes}}), {x}), {1e-5, 1e-5});
+}
+
 TEST_P(Norms, RootMeanSquare) {
   for (const int64_t axis : {-1, 1}) {
     const Shape scale = axis == 1 ? Shape{5, 67} : Shape{67};
