@@ -23,7 +23,7 @@ Prepared cum_sum(const Simd& simd, const OpDesc& desc, PrepareContext& context, 
 Prepared unary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
-/// Binary on integers of 32 and 64 bits, on f64 and bool, and Unary that answers bool: plain loops, the same for every instruction set.
+/// Binary on integers of 32 and 64 bits, on f64 and bool, Mod of f32, and Unary that answers bool: plain loops, the same for every instruction set.
 Prepared unary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 

@@ -1,5 +1,6 @@
-// plain_loops.cc: Unary and Binary for what the vector loops of simd/ do not have: integers of 32 and 64 bits, f64, bool, and questions about floats. One loop
-// for each function and type, over runs that are dense or one value; the compiler turns most of them into the vector code that every x86-64 has.
+// plain_loops.cc: Unary and Binary for what the vector loops of simd/ do not have: integers of 32 and 64 bits, f64, bool, Mod of floats, and
+// questions about floats. One loop for each function and type, over runs that are dense or one value; the compiler turns most of them into the vector
+// code that every x86-64 has.
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +25,16 @@ D apply(T a, T b) {
     return binary_predicate(kFn, a, b);
   else
     return binary(kFn, a, b);
+}
+
+/// std::fmod goes bit by bit. Where the quotient has at most 29 bits, its product with a float is exact in double, and so is what is left.
+template <>
+float apply<float, float, BinaryFn::kFMod>(float a, float b) {
+  const double quotient = static_cast<double>(a) / static_cast<double>(b);
+  if (!(std::fabs(quotient) < 0x1p29) || std::isinf(b)) return binary(BinaryFn::kFMod, a, b);
+  double rest = static_cast<double>(a) - static_cast<double>(static_cast<int32_t>(quotient)) * static_cast<double>(b);
+  if (rest != 0 && (rest < 0) != (a < 0)) rest += std::copysign(static_cast<double>(b), static_cast<double>(a));  // it was rounded up
+  return std::copysign(static_cast<float>(rest), a);
 }
 
 template <class T, class D, BinaryFn kFn>
@@ -99,6 +110,7 @@ Loop loop_for(BinaryFn fn, DType dtype) {
   switch (dtype) {
     case DType::kInt32: return number_loop<int32_t>(fn);
     case DType::kInt64: return number_loop<int64_t>(fn);
+    case DType::kFloat32: return fn == BinaryFn::kFMod ? run<float, float, BinaryFn::kFMod> : nullptr;
     case DType::kFloat64: return number_loop<double>(fn);
     case DType::kBool: return bool_loop(fn);
     default: return nullptr;

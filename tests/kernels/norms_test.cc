@@ -69,6 +69,19 @@ TEST_P(Norms, PReluOfEachForm) {
   expect_agrees(one("PRelu", {}, {special_values({4, 9}), random_tensor({1}, 3)}));
 }
 
+TEST_P(Norms, ModOfFloatsIsExact) {
+  const Case few{.op = Binary{BinaryFn::kFMod},
+                 .inputs = {special_values({1, 60}), special_values({60, 1})},
+                 .outputs = {{DType::kFloat32, {60, 60}}}};
+  expect_agrees(few, {0, 0});
+  for (const float scale : {1e-30f, 1e-3f, 1.f, 1e9f, 1e30f}) {
+    Tensor whole = random_integers(DType::kFloat32, {5000}, 1), tenths = random_tensor({5000}, 2, scale);
+    expect_agrees({.op = Binary{BinaryFn::kFMod}, .inputs = {tenths, random_tensor({5000}, 3)}, .outputs = {{DType::kFloat32, {5000}}}},
+                  {0, 0});
+    expect_agrees({.op = Binary{BinaryFn::kFMod}, .inputs = {whole, tenths}, .outputs = {{DType::kFloat32, {5000}}}}, {0, 0});
+  }
+}
+
 TEST_P(Norms, BinaryOnIntegersAndBool) {
   const std::pair<Shape, Shape> shapes[] = {{{3, 37}, {3, 37}}, {{3, 37}, {37}}, {{3, 1}, {1, 37}}, {{1}, {5, 9}}, {{0, 4}, {4}}};
   for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kBool}) {
