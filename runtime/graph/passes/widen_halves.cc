@@ -5,14 +5,15 @@
 //   return z                                ->      z' = Relu(y')
 //                                           ->      z = Cast(z', to=f16)
 //
-// In a group of nodes that hand 16-bit floats to each other, one of which needs f32, all tensors that they make become f32. What comes into the
-// group is cast once, weights are widened where they are packed (a recipe, so that neither form stays in memory), and what leaves it, the model's
-// outputs among it, is cast back: interfaces keep their types.
+// In a group of nodes that hand 16-bit floats to each other, one of which needs f32, all tensors that they make become f32. What comes into
+// the group is cast once, weights are widened where they are packed (a recipe, so that neither form stays in memory), and what leaves it,
+// the model's outputs among it, is cast back: interfaces keep their types.
 //
-// Each result is as exact as before or more so: it is a continuous function of its operands, computed in f32 as the 16-bit kernels do, and what
-// falls away is the rounding (and the overflow to infinity) after each node. That holds for a Cast to 16 bits within a group, too, which goes.
-// It does not hold for functions that jump: an f16 holds 0.1 as 0.09998, ten times that is 1 once rounded, and 0 to whoever truncates the f32. So
-// Cast to integers, QuantizeLinear, comparisons, Floor, IsInf, ArgMax and TopK stay as they are, and read what was rounded to 16 bits.
+// Each result is as exact as before or more so: it is a continuous function of its operands, computed in f32 as the 16-bit kernels do, and
+// what falls away is the rounding (and the overflow to infinity) after each node. That holds for a Cast to 16 bits within a group, too,
+// which goes. It does not hold for functions that jump: an f16 holds 0.1 as 0.09998, ten times that is 1 once rounded, and 0 to whoever
+// truncates the f32. So Cast to integers, QuantizeLinear, comparisons, Floor, IsInf, ArgMax and TopK stay as they are, and read what was
+// rounded to 16 bits.
 //
 // What moves elements follows its operands: a table of embeddings stays half as large, and the rows that are looked up are cast.
 
@@ -20,6 +21,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,16 +42,19 @@ enum class Kind {
 using enum Op;
 // clang-format off
 constexpr Op kNeedF32[] = {
-    kAttention, kAveragePool, kBatchNormalization, kCausalConvWithState, kConv, kConvTranspose, kCumSum, kEinsum, kGRU, kGemm, kGlobalAveragePool,
-    kGlobalMaxPool, kGroupNormalization, kInstanceNormalization, kLRN, kLSTM, kLayerNormalization, kLinearAttention, kLogSoftmax, kLpNormalization,
-    kMatMul, kMatMulNBits, kMaxPool, kMeanVarianceNormalization, kPRelu, kRMSNormalization, kRNN, kReduceL1, kReduceL2, kReduceLogSumExp, kReduceMax,
-    kReduceMean, kReduceMin, kReduceProd, kReduceSum, kReduceSumSquare, kResize, kRotaryEmbedding, kSoftmax};
+    kAttention, kAveragePool, kBatchNormalization, kCausalConvWithState, kConv, kConvTranspose, kCumSum, kEinsum, kGRU, kGemm,
+    kGlobalAveragePool, kGlobalMaxPool, kGroupNormalization, kInstanceNormalization, kLRN, kLSTM, kLayerNormalization,
+    kLinearAttention, kLogSoftmax, kLpNormalization, kMatMul, kMatMulNBits, kMaxPool, kMeanVarianceNormalization, kPRelu,
+    kRMSNormalization, kRNN, kReduceL1, kReduceL2, kReduceLogSumExp, kReduceMax, kReduceMean, kReduceMin, kReduceProd, kReduceSum,
+    kReduceSumSquare, kResize, kRotaryEmbedding, kSoftmax};
 constexpr Op kContinuous[] = {
-    kAbs, kAdd, kAtan, kCelu, kClip, kCos, kDequantizeLinear, kDiv, kElu, kErf, kExp, kGelu, kHardSigmoid, kHardSwish, kLeakyRelu, kLog, kMax, kMean,
-    kMin, kMish, kMul, kNeg, kPow, kReciprocal, kRelu, kSelu, kSigmoid, kSin, kSoftplus, kSoftsign, kSqrt, kSub, kSum, kSwish, kTanh};
+    kAbs, kAdd, kAtan, kCelu, kClip, kCos, kDequantizeLinear, kDiv, kElu, kErf, kExp, kGelu, kHardSigmoid, kHardSwish, kLeakyRelu,
+    kLog, kMax, kMean, kMin, kMish, kMul, kNeg, kPow, kReciprocal, kRelu, kSelu, kSigmoid, kSin, kSoftplus, kSoftsign, kSqrt, kSub,
+    kSum, kSwish, kTanh};
 constexpr Op kMoving[] = {
-    kConcat, kDepthToSpace, kExpand, kFlatten, kGather, kGatherElements, kGatherND, kIdentity, kIsNaN, kPad, kReshape, kScatterElements, kScatterND,
-    kShape, kSize, kSlice, kSpaceToDepth, kSplit, kSqueeze, kTile, kTranspose, kTrilu, kUnsqueeze, kWhere};
+    kConcat, kDepthToSpace, kExpand, kFlatten, kGather, kGatherElements, kGatherND, kIdentity, kIsNaN, kPad, kReshape,
+    kScatterElements, kScatterND, kShape, kSize, kSlice, kSpaceToDepth, kSplit, kSqueeze, kTile, kTranspose, kTrilu, kUnsqueeze,
+    kWhere};
 // clang-format on
 
 Kind kind_of(Op op) {
