@@ -20,18 +20,21 @@ Prepared Backend::prepare(const OpDesc& desc, PrepareContext& context) const {
   return prepared;
 }
 
-PackedWeights::Buffer::Buffer(size_t size) : data(allocate_weight(size)), bytes(size) {}
-PackedWeights::Buffer::~Buffer() { free_weight(data, bytes); }
+PackedWeights::Buffer::Buffer(std::byte* memory, size_t size, std::function<void(std::byte*, size_t)> give_back)
+    : data(memory), bytes(size), release(std::move(give_back)) {}
+PackedWeights::Buffer::Buffer(size_t size) : Buffer(allocate_weight(size), size, free_weight) {}
+PackedWeights::Buffer::~Buffer() { release(data, bytes); }
+
+std::shared_ptr<const PackedWeights::Buffer> PackedWeights::make(size_t bytes, const std::function<void(std::byte*)>& pack) {
+  auto buffer = std::make_shared<Buffer>(bytes);
+  pack(buffer->data);
+  return buffer;
+}
 
 std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std::string_view layout, size_t bytes,
                                                                 const std::function<void(std::byte*)>& pack) {
-  const auto packed = [&] {
-    auto buffer = std::make_shared<Buffer>(bytes);
-    pack(buffer->data);
-    return buffer;
-  };
   if (id == 0) {
-    auto buffer = packed();
+    auto buffer = make(bytes, pack);
     const std::lock_guard lock(mutex_);
     std::erase_if(private_, [](const auto& weak) { return weak.expired(); });
     private_.push_back(buffer);
@@ -49,7 +52,7 @@ std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std
   lock.unlock();
   std::shared_ptr<const Buffer> buffer;
   try {
-    buffer = packed();
+    buffer = make(bytes, pack);
   } catch (...) {  // no memory: the next one may have more luck
     lock.lock();
     in_work_.erase(key);

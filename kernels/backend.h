@@ -44,11 +44,21 @@ struct OpDesc {
 using Fault = std::optional<std::string>;
 
 class Workers;  // kernels/cpu/parallel.h
+class Device;   // kernels/device.h
 
-/// Where work is enqueued. On a CPU: the calling thread, with a scratch region that the plan reserved.
+/// What a kernel of a device found wrong with its operands while the host had gone on: step 0 is all well.
+struct DeviceFault {
+  int64_t detail = 0;  ///< for Kernel::explain
+  int32_t step = 0;    ///< Stream::step
+};
+
+/// Where work is enqueued. On a CPU: the calling thread, with a scratch region that the plan reserved. On a device: a queue that the host runs ahead of.
 struct Stream {
   std::byte* scratch = nullptr;  ///< at least Kernel::scratch_bytes() of the kernel being run, 64-byte aligned
   Workers* workers = nullptr;    ///< PrepareContext::threads of them, the caller included; null: none but the caller
+  void* queue = nullptr;         ///< of a device: the stream its kernels run on (cudaStream_t); null on a CPU
+  DeviceFault* fault = nullptr;  ///< in the device's memory: a run's first fault, or the last of them; null: nobody looks
+  int32_t step = 0;              ///< how the fault names this kernel's step; 1 or more
 };
 
 /// A prepared operator. Immutable after prepare(): run() may be called from several threads, each with its own Stream and buffers.
@@ -61,6 +71,9 @@ class Kernel {
   /// kernel sets its shape and is called again with that much.
   virtual Fault run(Stream& stream, std::span<const TensorView> inputs, std::span<TensorView> outputs) const = 0;
 
+  /// What `detail` of a DeviceFault of this kernel means, in words.
+  virtual std::string explain(int64_t detail) const { return std::to_string(detail); }
+
   virtual size_t scratch_bytes() const { return 0; }
   /// More than the row's name, where the row chooses among several ("onednn:brgconv:avx512_core"); empty: the row's name says all.
   virtual std::string_view name() const { return {}; }
@@ -72,12 +85,14 @@ class Kernel {
 class PackedWeights {
  public:
   struct Buffer {
-    explicit Buffer(size_t size);
+    Buffer(std::byte* memory, size_t size, std::function<void(std::byte*, size_t)> release);
+    explicit Buffer(size_t size);  ///< of the host
     ~Buffer();
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     std::byte* data;
     size_t bytes;
+    std::function<void(std::byte*, size_t)> release;
   };
 
   virtual ~PackedWeights() = default;
@@ -89,6 +104,10 @@ class PackedWeights {
                                             const std::function<void(std::byte*)>& pack);
   /// Bytes held by buffers that a kernel still uses.
   size_t bytes() const;
+
+ protected:
+  /// A fresh buffer of `bytes` with what `pack` writes to the host's memory. Throws std::bad_alloc.
+  virtual std::shared_ptr<const Buffer> make(size_t bytes, const std::function<void(std::byte*)>& pack);
 
  private:
   using Key = std::pair<uint64_t, std::string>;
@@ -129,7 +148,11 @@ class Backend {
  public:
   Backend(std::string name, KernelTable table, int64_t channel_block = 0, bool (*knows_generic)(std::string_view) = nullptr)
       : name_(std::move(name)), table_(std::move(table)), channel_block_(channel_block), knows_(knows_generic) {}
+  /// Kernels that work in the memory of `device` alone. There may be no kernel for an operator: what has none runs elsewhere.
+  Backend(std::string name, KernelTable table, std::shared_ptr<Device> device)
+      : name_(std::move(name)), table_(std::move(table)), channel_block_(0), knows_(nullptr), device_(std::move(device)) {}
   const std::string& name() const { return name_; }
+  Device* device() const { return device_.get(); }  ///< null: ordinary memory
   Prepared prepare(const OpDesc& desc, PrepareContext& context) const;
   const KernelTable& table() const { return table_; }
   /// Channels of a block, in which Conv and Pool are fastest (kernels::ChannelBlocks); 0: they want plain tensors.
@@ -142,6 +165,7 @@ class Backend {
   KernelTable table_;
   int64_t channel_block_;
   bool (*knows_)(std::string_view);
+  std::shared_ptr<Device> device_;
 };
 
 /// Instruction sets the CPU kernels are compiled for, in rising order; the best that the machine has is chosen at run time.

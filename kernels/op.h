@@ -177,6 +177,11 @@ struct Generic {
   Attributes attributes;
 };
 
+/// From the host's memory to the device's, or back: x -> y, the same bytes.
+struct Transfer {
+  bool to_device = true;
+};
+
 /// Channels in blocks: [n, c, h, w] as [n, c / b rounded up, h, w, b], so that the vectors of a convolution hold channels. x -> y, one of them plain (rank
 /// 4), the other in blocks (rank 5); the backend says b (Backend::channel_block). Channels past c hold anything finite. Conv and Pool over two spatial
 /// axes take and give such tensors, too (Conv also a plain x with a blocked y): their weight says how many channels are true. To every other kind they are
@@ -195,11 +200,11 @@ struct Pointwise {
 };
 
 using Op = std::variant<Unary, Binary, Select, Cast, Conv, MatMul, Pool, Reduce, Softmax, LayerNorm, BatchNorm, StridedCopy, Concat, Pad,
-                        Gather, ArgMax, NonZero, CumSum, Generic, ChannelBlocks, Pointwise>;
+                        Gather, ArgMax, NonZero, CumSum, Generic, ChannelBlocks, Pointwise, Transfer>;
 
 /// "Conv", "MatMul", ...: in variant order; also the keys of the kernel tables.
 inline constexpr std::array<std::string_view, std::variant_size_v<Op>> kOpNames = {
     "Unary",       "Binary", "Select", "Cast",   "Conv",   "MatMul",  "Pool",   "Reduce",  "Softmax",       "LayerNorm", "BatchNorm",
-    "StridedCopy", "Concat", "Pad",    "Gather", "ArgMax", "NonZero", "CumSum", "Generic", "ChannelBlocks", "Pointwise"};
+    "StridedCopy", "Concat", "Pad",    "Gather", "ArgMax", "NonZero", "CumSum", "Generic", "ChannelBlocks", "Pointwise", "Transfer"};
 
 }  // namespace serin::kernels

@@ -100,6 +100,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
            simd("conv_transpose_f32", cpu::conv_transpose), ref_row(ref::generic)},         // Generic
       Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},  // ChannelBlocks
       Rows{simd("pointwise_f32", cpu::pointwise), ref_row(ref::pointwise)},                 // Pointwise
+      Rows{ref_row(ref::transfer)},                                                         // Transfer
   };
 }
 

@@ -1,6 +1,7 @@
 // movement.cc: the kernels that move elements and never look into them, for every dtype: StridedCopy, Concat, Pad, Gather. (NonZero, which
 // does look, is here because its result is positions.)
 
+#include <cstring>
 #include <vector>
 
 #include "kernels/indexing.h"
@@ -169,6 +170,15 @@ Prepared gather(const OpDesc& desc, PrepareContext&, std::string& why) {
     return make_kernel([op, index](Stream&, Inputs in, Outputs out) -> Fault {
       return index == DType::kInt32 ? run_gather<T, int32_t>(op, in, out) : run_gather<T, int64_t>(op, in, out);
     });
+  });
+}
+
+/// There is only one memory here.
+Prepared transfer(const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (!has_operands(desc, 1, why)) return nullptr;
+  return make_kernel([](Stream&, Inputs in, Outputs out) -> Fault {
+    std::memcpy(out[0].data, in[0].data, in[0].bytes());
+    return kOk;
   });
 }
 

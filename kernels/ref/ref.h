@@ -33,6 +33,7 @@ Prepared arg_max(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared non_zero(const OpDesc& desc, PrepareContext& context, std::string& why);
 /// [n, c, h, w] <-> [n, blocks, h, w, b].
 Prepared channel_blocks(const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared transfer(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cum_sum(const OpDesc& desc, PrepareContext& context, std::string& why);
 
 /// Any kernels::Generic: looks its name up in the families of generic.cc.

@@ -1,0 +1,37 @@
+// block.h: a value from every thread of a block, combined into one that all of them get.
+#pragma once
+
+#include "kernels/cuda/launch.h"
+
+namespace serin::kernels::cuda {
+
+/// Of a warp: f must not care about the order.
+template <class T, class F>
+__device__ T combine_warp(T value, F f) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) value = f(value, __shfl_xor_sync(0xFFFFFFFFu, value, lanes));
+  return value;
+}
+
+/// Of a block of kWarps whole warps; `shared` holds kWarps values and is free again afterwards. With one warp nothing is shared and nobody waits.
+template <int kWarps, class T, class F>
+__device__ T combine_block(T value, F f, T* shared) {
+  value = combine_warp(value, f);
+  if constexpr (kWarps > 1) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    if (threadIdx.x % 32 == 0) shared[warp] = value;
+    __syncthreads();
+    value = shared[0];
+    for (int i = 1; i < kWarps; ++i) value = f(value, shared[i]);
+    __syncthreads();
+  }
+  return value;
+}
+
+struct Plus {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,117 @@
+// conv.cu: Conv of any type, stride, dilation and group over one to three axes, directly: a thread for each result. What cuDNN does not take, and what the
+// emulated device runs. BatchNorm, too: what is left of it where it could not be folded into a convolution.
+
+#include "kernels/cuda/epilogue.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/ref/visit.h"
+
+namespace serin::kernels::cuda {
+
+namespace {
+
+using ref::Element;
+
+constexpr int kThreads = 128;
+constexpr int kAxes = 3;
+
+/// Fewer axes have leading ones of size 1.
+struct Geometry {
+  int64_t results = 0, channels = 0, filters = 0, group_channels = 0, group_filters = 0;
+  int64_t x[kAxes] = {1, 1, 1}, y[kAxes] = {1, 1, 1}, kernel[kAxes] = {1, 1, 1}, stride[kAxes] = {1, 1, 1}, dilation[kAxes] = {1, 1, 1},
+          begin[kAxes] = {0, 0, 0};
+};
+
+template <class T>
+__global__ void convolve(Geometry g, const T* x, const T* weight, T* y, Finish<T> finish) {
+  using S = sum_t<T>;
+  const int64_t x_plane = g.x[0] * g.x[1] * g.x[2], cells = g.kernel[0] * g.kernel[1] * g.kernel[2];
+  for (int64_t i = first_element(); i < g.results; i += element_step()) {
+    int64_t rest = i, at[kAxes];
+    for (int axis = kAxes - 1; axis >= 0; --axis) {
+      at[axis] = rest % g.y[axis] * g.stride[axis] - g.begin[axis];
+      rest /= g.y[axis];
+    }
+    const int64_t filter = rest % g.filters, image = rest / g.filters;
+    const T* const planes = x + (image * g.channels + filter / g.group_filters * g.group_channels) * x_plane;
+    const T* const weights = weight + filter * g.group_channels * cells;
+    S sum = 0;
+    for (int64_t a = 0; a < g.kernel[0]; ++a) {
+      const int64_t d = at[0] + a * g.dilation[0];
+      if (d < 0 || d >= g.x[0]) continue;
+      for (int64_t b = 0; b < g.kernel[1]; ++b) {
+        const int64_t h = at[1] + b * g.dilation[1];
+        if (h < 0 || h >= g.x[1]) continue;
+        for (int64_t c = 0; c < g.kernel[2]; ++c) {
+          const int64_t v = at[2] + c * g.dilation[2];
+          if (v < 0 || v >= g.x[2]) continue;
+          const int64_t offset = (d * g.x[1] + h) * g.x[2] + v, cell = (a * g.kernel[1] + b) * g.kernel[2] + c;
+          for (int64_t channel = 0; channel < g.group_channels; ++channel)
+            sum = multiply_add(static_cast<S>(load(planes[channel * x_plane + offset])),
+                               static_cast<S>(load(weights[channel * cells + cell])), sum);
+        }
+      }
+    }
+    y[i] = finish(sum, i);
+  }
+}
+
+template <class T>
+__global__ void normalise_channels(const T* x, const T* scale, const T* bias, const T* mean, const T* variance, float epsilon, T* y,
+                                   int64_t channels, int64_t spatial, int64_t elements) {
+  using C = compute_t<T>;
+  for (int64_t i = first_element(); i < elements; i += element_step()) {
+    const int64_t c = i / spatial % channels;
+    const C normal = (load(x[i]) - load(mean[c])) / std::sqrt(load(variance[c]) + static_cast<C>(epsilon));
+    y[i] = cast<T>(normal * load(scale[c]) + load(bias[c]));
+  }
+}
+
+/// [n, 1, 1] for two spatial axes: a bias of n filters as it broadcasts.
+Shape along_channels(int64_t n, size_t axes) {
+  Shape shape{n};
+  for (size_t axis = 0; axis < axes; ++axis) shape.push_back(1);
+  return shape;
+}
+
+}  // namespace
+
+Prepared prepare_conv(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const auto& op = std::get<Conv>(desc.op);
+  const Shape &x = desc.inputs[0].shape, &weight = desc.inputs[1].shape, &y = desc.outputs[0].shape;
+  const size_t axes = op.strides.size();
+  if (!ref::one_dtype(desc)) return refuse(why, "inputs differ in dtype");
+  if (axes > kAxes || x.rank() != axes + 2 || weight.rank() != axes + 2) return refuse(why, "only one to three spatial axes");
+  Geometry g;
+  g.results = y.elements();
+  g.channels = x[1], g.filters = y[1];
+  g.group_channels = weight[1], g.group_filters = y[1] / op.group;
+  for (size_t axis = 0; axis < axes; ++axis) {
+    const size_t at = kAxes - axes + axis;
+    g.x[at] = x[axis + 2], g.y[at] = y[axis + 2], g.kernel[at] = weight[axis + 2];
+    g.stride[at] = op.strides[axis], g.dilation[at] = op.dilations[axis], g.begin[at] = op.pads[axis];
+  }
+  const FinishPlan finish(op.epilogue, op.bias, along_channels(y[1], axes), op.epilogue.residual ? desc.inputs.back().shape : Shape{}, y);
+  return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([g, finish](Stream& stream, Inputs in, Outputs out) -> Fault {
+      return launch(stream, {blocks_for(g.results, kThreads), kThreads}, convolve<T>, g, in[0].as<const T>(), in[1].as<const T>(),
+                    out[0].as<T>(), finish.of<T>(in));
+    });
+  });
+}
+
+Prepared prepare_batch_norm(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Shape& x = desc.inputs[0].shape;
+  if (!ref::one_dtype(desc)) return refuse(why, "inputs differ in dtype");
+  if (x.rank() < 2) return refuse(why, "input must have rank 2 or more");
+  const int64_t channels = x[1], spatial = product(x, 2, x.rank()), elements = x.elements();
+  const float epsilon = std::get<BatchNorm>(desc.op).epsilon;
+  return ref::for_floats(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
+      return launch(stream, {blocks_for(elements, kThreads), kThreads}, normalise_channels<T>, in[0].as<const T>(), in[1].as<const T>(),
+                    in[2].as<const T>(), in[3].as<const T>(), in[4].as<const T>(), epsilon, out[0].as<T>(), channels, spatial, elements);
+    });
+  });
+}
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,162 @@
+// device.cc: memory, streams and graphs of one CUDA device.
+//
+// An error of a kernel is sticky: from then on every call in this process fails with it, and only another process can use the device again. So the first
+// one is kept, and all that follow answer it (Device::lost); the server then stops being live and is restarted.
+
+#include "kernels/cuda/device.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "kernels/cuda/fault.h"
+
+namespace serin::kernels::cuda {
+
+namespace {
+
+class CudaDevice;
+
+class CudaRecording final : public Recording {
+ public:
+  explicit CudaRecording(cudaGraphExec_t graph) : graph_(graph) {}
+  ~CudaRecording() override { cudaGraphExecDestroy(graph_); }
+  cudaGraphExec_t graph() const { return graph_; }
+
+ private:
+  const cudaGraphExec_t graph_;
+};
+
+class CudaQueue final : public Queue {
+ public:
+  CudaQueue(CudaDevice& device, cudaStream_t stream) : device_(device), stream_(stream) {}
+  ~CudaQueue() override { cudaStreamDestroy(stream_); }
+  void* native() override { return stream_; }
+  Fault finish() override;
+  Fault begin_recording() override;
+  std::unique_ptr<Recording> end_recording(Fault& fault) override;
+  Fault replay(const Recording& recording) override;
+  Fault copy(void* to, const void* from, size_t bytes) override;
+  Fault clear(void* to, size_t bytes) override;
+
+ private:
+  CudaDevice& device_;
+  const cudaStream_t stream_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int index, Info info) : index_(index), info_(std::move(info)) {}
+
+  const Info& info() const override { return info_; }
+  size_t free_bytes() const override {
+    size_t free = 0, total = 0;
+    return use() && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+  }
+
+  std::byte* allocate(size_t bytes) override {
+    void* memory = nullptr;
+    return use() && checked(cudaMalloc(&memory, bytes)) ? static_cast<std::byte*>(memory) : nullptr;
+  }
+  void release(std::byte* memory) override {
+    if (use()) cudaFree(memory);
+  }
+  std::byte* allocate_pinned(size_t bytes) override {
+    void* memory = nullptr;
+    return use() && checked(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault)) ? static_cast<std::byte*>(memory) : nullptr;
+  }
+  void release_pinned(std::byte* memory) override { cudaFreeHost(memory); }
+
+  std::unique_ptr<Queue> make_queue(int priority) override {
+    int least = 0, greatest = 0;
+    cudaStream_t stream = nullptr;
+    const bool made = use() && checked(cudaDeviceGetStreamPriorityRange(&least, &greatest)) &&
+                      checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority > 0 ? greatest : least));
+    return made ? std::make_unique<CudaQueue>(*this, stream) : nullptr;
+  }
+
+  Fault lost() const override {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+
+  /// What there is no memory for is no fault of the device; whatever else goes wrong is taken to be one.
+  Fault check(cudaError_t error) {
+    if (error == cudaSuccess) return kOk;
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // not sticky: forgotten once it is read
+      return fault_of(error);
+    }
+    const std::lock_guard lock(mutex_);
+    if (!lost_) lost_ = fault_of(error);
+    return lost_;
+  }
+
+ private:
+  bool checked(cudaError_t error) { return !check(error); }
+  /// Every thread has a current device of its own.
+  bool use() const { return cudaSetDevice(index_) == cudaSuccess; }
+
+  const int index_;
+  const Info info_;
+  mutable std::mutex mutex_;
+  Fault lost_;  // guarded by mutex_
+};
+
+Fault CudaQueue::finish() { return device_.check(cudaStreamSynchronize(stream_)); }
+
+/// Relaxed: what other threads do meanwhile on streams of their own is their business.
+Fault CudaQueue::begin_recording() { return device_.check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed)); }
+
+std::unique_ptr<Recording> CudaQueue::end_recording(Fault& fault) {
+  cudaGraph_t graph = nullptr;
+  cudaError_t error = cudaStreamEndCapture(stream_, &graph);
+  cudaGraphExec_t executable = nullptr;
+  if (error == cudaSuccess) error = cudaGraphInstantiate(&executable, graph, 0);
+  if (graph) cudaGraphDestroy(graph);
+  if (error == cudaSuccess) return std::make_unique<CudaRecording>(executable);
+  cudaGetLastError();  // a capture that failed leaves the device whole
+  fault = fault_of(error);
+  return nullptr;
+}
+
+Fault CudaQueue::replay(const Recording& recording) {
+  return device_.check(cudaGraphLaunch(static_cast<const CudaRecording&>(recording).graph(), stream_));
+}
+
+Fault CudaQueue::copy(void* to, const void* from, size_t bytes) {
+  return device_.check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+}
+
+Fault CudaQueue::clear(void* to, size_t bytes) { return device_.check(cudaMemsetAsync(to, 0, bytes, stream_)); }
+
+/// "GPU-" and the 16 bytes as nvidia-smi prints them.
+std::string id_of(const cudaDeviceProp& properties) {
+  std::string id = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(properties.uuid.bytes[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) id += '-';
+    id += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return id;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(int index, std::string& why) {
+  int count = 0;
+  cudaDeviceProp properties{};
+  if (Fault fault = fault_of(cudaGetDeviceCount(&count))) return why = *fault, nullptr;
+  if (index < 0 || index >= count) {
+    why = "there is no device " + std::to_string(index) + ", the machine shows " + std::to_string(count);
+    return nullptr;
+  }
+  if (Fault fault = fault_of(cudaSetDevice(index))) return why = *fault, nullptr;
+  if (Fault fault = fault_of(cudaGetDeviceProperties(&properties, index))) return why = *fault, nullptr;
+  Device::Info info{properties.name, id_of(properties), "sm_" + std::to_string(properties.major) + std::to_string(properties.minor),
+                    properties.totalGlobalMem};
+  return std::make_unique<CudaDevice>(index, std::move(info));
+}
+
+}  // namespace serin::kernels::cuda

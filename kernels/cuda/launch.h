@@ -1,0 +1,54 @@
+// launch.h: how a kernel of ours is started.
+//
+//   return launch(stream, {blocks_for(n, kThreads * kItems), kThreads}, scale<float>, x, y, n);
+//
+// The source of every kernel is compiled twice: by nvcc for devices, and by g++ with tests/gpu/emulator in front of the include path, where the threads of
+// a block are fibers. So a kernel keeps to what <cuda_runtime.h> there knows, and takes its shared memory from shared_memory().
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/fault.h"
+
+namespace serin::kernels::cuda {
+
+struct Grid {
+  dim3 blocks, threads;
+  size_t shared_bytes = 0;
+};
+
+template <class... P, class... A>
+Fault launch(const Stream& stream, const Grid& grid, void (*kernel)(P...), A... arguments) {
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return kOk;  // no elements, nothing to do
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.dynamicSmemBytes = grid.shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream.queue);
+  return fault_of(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...));
+}
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Blocks for n elements at `per_block` each; kernels loop where there are more than a grid holds.
+inline unsigned blocks_for(int64_t n, int64_t per_block) {
+  return static_cast<unsigned>(std::min<int64_t>(ceil_div(n, per_block), int64_t{1} << 30));
+}
+
+/// This block's dynamic shared memory, aligned for every type.
+template <class T>
+__device__ inline T* shared_memory() {
+#if defined(__CUDACC__)
+  extern __shared__ __align__(128) unsigned char bytes[];
+  return reinterpret_cast<T*>(bytes);
+#else
+  return static_cast<T*>(emulator::shared_memory());
+#endif
+}
+
+/// The first element of this thread and the distance to its next, in a grid of one dimension.
+__device__ inline int64_t first_element() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline int64_t element_step() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,19 @@
+// loader.h: finds and opens libserin_cuda.so.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/plugin.h"
+
+namespace serin::kernels {
+
+struct CudaOptions {
+  cuda::Options device;
+  std::string plugin_path;  ///< libserin_cuda.so; empty: beside the program, then ../lib, where the machine has a driver
+};
+
+/// Null where there is no driver, no plugin or no such device: `note` says which, else what was opened.
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note);
+
+}  // namespace serin::kernels

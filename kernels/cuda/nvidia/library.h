@@ -1,0 +1,25 @@
+// library.h: what the kernels that call NVIDIA's libraries share: handles, which stay open as long as the backend, and the choice among algorithms.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/fault.h"
+#include "kernels/cuda/tactics.h"
+
+namespace serin::kernels::cuda {
+
+struct Libraries {
+  cublasLtHandle_t blas = nullptr;  ///< thread-safe
+  Tactics* tactics = nullptr;       ///< outlives the kernels
+  bool tf32 = false;                ///< products of f32 may round their operands to ten bits
+};
+
+inline Fault fault_of(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_SUCCESS) return kOk;
+  return std::string("cuBLASLt: ") + cublasLtGetStatusString(status);
+}
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,266 @@
+// matmul_lt.cc: MatMul by cuBLASLt: f32, f16 and bf16, on tensor cores where the type allows it, with bias, residual, ReLU and tanh-GELU in the same kernel.
+//
+// Row-major a [m, k] times b [k, n] is, read column by column, b' a'. So cuBLASLt is asked for y' = b' a', and nothing is copied or turned. f32 stays f32
+// unless the backend was asked for tf32. A residual is the library's C; what its epilogue lacks is refused, and the engine's own kernel does it.
+//
+// The library ranks its algorithms for a shape; the first few are timed when the kernel is prepared, and the fastest stays (tactics.h).
+
+#include "kernels/cuda/nvidia/matmul_lt.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "kernels/indexing.h"
+
+namespace serin::kernels::cuda {
+
+namespace {
+
+constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr int kCandidates = 8;
+constexpr int kRuns = 5;
+
+template <class T, cublasStatus_t (*kDestroy)(T)>
+struct Destroy {
+  void operator()(T handle) const { kDestroy(handle); }
+};
+using Operation = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>>;
+using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
+using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroy<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
+
+std::optional<cudaDataType_t> type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return CUDA_R_32F;
+    case DType::kFloat16: return CUDA_R_16F;
+    case DType::kBFloat16: return CUDA_R_16BF;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<cublasLtEpilogue_t> epilogue_of(UnaryFn activation, bool bias) {
+  switch (activation) {
+    case UnaryFn::kIdentity: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case UnaryFn::kRelu: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case UnaryFn::kGeluTanh: return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default: return std::nullopt;
+  }
+}
+
+/// An operand as cuBLASLt sees it: `rows` x `columns` column-major, that is, the transpose of ours.
+struct Matrix {
+  int64_t rows, columns, step = 0;  ///< step: from one product to the next, 0 where all share it
+};
+
+/// What one product is, before the library is asked.
+struct Problem {
+  cudaDataType_t type = CUDA_R_32F;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  int64_t m = 0, n = 0, k = 0;
+  int32_t products = 1;
+  bool transpose_a = false, transpose_b = false;
+  Matrix a{}, b{}, y{};
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  float alpha = 1.f;
+  bool bias = false, residual = false;
+
+  std::string key() const {
+    std::string text = "matmul";
+    for (const int64_t value : {static_cast<int64_t>(type), static_cast<int64_t>(compute), m, n, k, static_cast<int64_t>(products),
+                                static_cast<int64_t>(transpose_a), static_cast<int64_t>(transpose_b), a.step, b.step,
+                                static_cast<int64_t>(epilogue), static_cast<int64_t>(residual)})
+      text += " " + std::to_string(value);
+    return text;
+  }
+};
+
+/// The products of `y` one after the other: which step each operand takes. Nothing where a broadcast is more than "all share it".
+std::optional<int64_t> step_of(const Shape& operand, const Shape& y, int64_t products) {
+  int64_t own = 1;
+  for (size_t axis = 0; axis + 2 < operand.rank(); ++axis) own *= operand[axis];
+  if (own == 1) return 0;
+  if (own != products || operand.rank() != y.rank()) return std::nullopt;
+  return operand[operand.rank() - 1] * operand[operand.rank() - 2];
+}
+
+std::optional<Problem> problem_of(const OpDesc& desc, bool tf32, std::string& why) {
+  const auto no = [&why](std::string reason) {
+    why = std::move(reason);
+    return std::nullopt;
+  };
+  const auto& op = std::get<MatMul>(desc.op);
+  const Shape &a = desc.inputs[0].shape, &b = desc.inputs[1].shape, &y = desc.outputs[0].shape;
+  const auto type = type_of(desc.outputs[0].dtype);
+  if (!type) return no("cuBLASLt multiplies f32, f16 and bf16 here");
+  for (const TensorDesc& input : desc.inputs) {
+    if (input.dtype != desc.outputs[0].dtype) return no("inputs differ in dtype");
+  }
+  if (a.rank() < 2 || b.rank() < 2) return no("operands must have rank 2 or more");
+  const auto epilogue = epilogue_of(op.epilogue.activation, op.bias);
+  if (!epilogue) return no("cuBLASLt has no such activation");
+  Problem p;
+  p.type = *type;
+  p.compute = *type == CUDA_R_32F && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  p.m = y[y.rank() - 2], p.n = y.back(), p.k = op.transpose_a ? a[a.rank() - 2] : a.back();
+  p.transpose_a = op.transpose_a, p.transpose_b = op.transpose_b;
+  p.epilogue = *epilogue, p.alpha = op.alpha, p.bias = op.bias, p.residual = op.epilogue.residual;
+  if (y.elements() == 0 || p.k == 0) return no("nothing is multiplied");
+  int64_t products = y.elements() / (p.m * p.n);
+  if (products > 1 && b.rank() == 2 && !op.transpose_a && static_cast<int64_t>(a.elements()) == products * p.m * p.k) {
+    p.m *= products;  // one weight for all: the rows of all products are one matrix
+    products = 1;
+  }
+  if (products > INT32_MAX) return no("more products than the library counts");
+  p.products = static_cast<int32_t>(products);
+  const auto a_step = products == 1 ? std::optional<int64_t>(0) : step_of(a, y, products),
+             b_step = products == 1 ? std::optional<int64_t>(0) : step_of(b, y, products);
+  if (!a_step || !b_step) return no("batch dimensions broadcast in part");
+  if (op.bias && (desc.inputs[2].shape.elements() != p.n || desc.inputs[2].shape.rank() == 0 || desc.inputs[2].shape.back() != p.n))
+    return no("cuBLASLt adds one bias for each column");
+  if (p.residual && desc.inputs.back().shape.elements() != y.elements()) return no("the residual broadcasts");
+  p.a = op.transpose_a ? Matrix{p.m, p.k, *a_step} : Matrix{p.k, p.m, *a_step};
+  p.b = op.transpose_b ? Matrix{p.k, p.n, *b_step} : Matrix{p.n, p.k, *b_step};
+  p.y = {p.n, p.m, products == 1 ? 0 : p.m * p.n};
+  return p;
+}
+
+Layout layout_of(const Matrix& matrix, cudaDataType_t type, int32_t products) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  if (cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(matrix.rows), static_cast<uint64_t>(matrix.columns), matrix.rows) !=
+      CUBLAS_STATUS_SUCCESS)
+    return nullptr;
+  Layout owned(layout);
+  cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &products, sizeof(products));
+  cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.step, sizeof(matrix.step));
+  return owned;
+}
+
+Operation operation_of(const Problem& p) {
+  cublasLtMatmulDesc_t operation = nullptr;
+  if (cublasLtMatmulDescCreate(&operation, p.compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS) return nullptr;
+  Operation owned(operation);
+  // The library's first operand is our b.
+  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof(first));
+  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second));
+  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &p.epilogue, sizeof(p.epilogue));
+  if (p.bias) {
+    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &p.type, sizeof(p.type));
+  }
+  return owned;
+}
+
+class LtKernel final : public Kernel {
+ public:
+  LtKernel(const Libraries& libraries, const Problem& problem, Operation operation, std::vector<cublasLtMatmulHeuristicResult_t> algorithms)
+      : libraries_(libraries),
+        problem_(problem),
+        operation_(std::move(operation)),
+        a_(layout_of(problem.a, problem.type, problem.products)),
+        b_(layout_of(problem.b, problem.type, problem.products)),
+        y_(layout_of(problem.y, problem.type, problem.products)),
+        algorithms_(std::move(algorithms)) {}
+
+  std::string_view name() const override { return "cublaslt"; }
+  size_t scratch_bytes() const override { return algorithms_[chosen_].workspaceSize; }
+
+  Fault run(Stream& stream, Inputs in, Outputs out) const override {
+    const void* const residual = problem_.residual ? in.back().data : out[0].data;
+    return multiply(algorithms_[chosen_], static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
+                    problem_.bias ? in[2].data : nullptr, residual, out[0].data, stream.scratch);
+  }
+
+  /// Times the algorithms on memory of its own. Leaves the library's first choice where there is none for that.
+  void choose() {
+    const auto bytes = [this](const Matrix& m) {
+      const int64_t elements = m.rows * m.columns + m.step * (problem_.products - 1);
+      return static_cast<size_t>(elements) * (problem_.type == CUDA_R_32F ? 4 : 2);
+    };
+    const std::array<size_t, 5> sizes{bytes(problem_.a), bytes(problem_.b), static_cast<size_t>(problem_.n) * 4, bytes(problem_.y),
+                                      kWorkspace};
+    std::array<void*, 5> memory{};
+    cudaStream_t stream = nullptr;
+    bool ready = cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0) == cudaSuccess;
+    for (size_t i = 0; ready && i < sizes.size(); ++i) {
+      ready = cudaMalloc(&memory[i], sizes[i]) == cudaSuccess && cudaMemsetAsync(memory[i], 0x3C, sizes[i], stream) == cudaSuccess;
+    }
+    if (ready) {
+      const int way = libraries_.tactics->choose(problem_.key(), static_cast<int>(algorithms_.size()),
+                                                 [&](int i) { return time(algorithms_[static_cast<size_t>(i)], stream, memory); });
+      chosen_ = static_cast<size_t>(std::max(way, 0));
+    }
+    cudaGetLastError();
+    for (void* each : memory) cudaFree(each);
+    if (stream) cudaStreamDestroy(stream);
+  }
+
+ private:
+  Fault multiply(const cublasLtMatmulHeuristicResult_t& algorithm, cudaStream_t stream, const void* a, const void* b, const void* bias,
+                 const void* residual, void* y, void* workspace) const {
+    const float alpha = problem_.alpha, beta = problem_.residual ? 1.f : 0.f;
+    // The pointer to the bias is part of the operation; a copy of it costs nothing and leaves the kernel free for several threads.
+    cublasLtMatmulDescOpaque_t operation = *operation_;
+    if (problem_.bias) {
+      if (Fault fault = fault_of(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias))))
+        return fault;
+    }
+    return fault_of(cublasLtMatmul(libraries_.blas, &operation, &alpha, b, b_.get(), a, a_.get(), &beta, residual, y_.get(), y, y_.get(),
+                                   &algorithm.algo, workspace, algorithm.workspaceSize, stream));
+  }
+
+  std::optional<double> time(const cublasLtMatmulHeuristicResult_t& algorithm, cudaStream_t stream,
+                             const std::array<void*, 5>& memory) const {
+    const auto run = [&] { return multiply(algorithm, stream, memory[0], memory[1], memory[2], memory[3], memory[3], memory[4]); };
+    cudaEvent_t begin = nullptr, end = nullptr;
+    float milliseconds = 0;
+    bool works = !run() && cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess &&
+                 cudaEventRecord(begin, stream) == cudaSuccess;
+    for (int i = 0; works && i < kRuns; ++i) works = !run();
+    works = works && cudaEventRecord(end, stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
+            cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess;
+    if (begin) cudaEventDestroy(begin);
+    if (end) cudaEventDestroy(end);
+    return works ? std::optional<double>(milliseconds / kRuns) : std::nullopt;
+  }
+
+  const Libraries& libraries_;
+  const Problem problem_;
+  const Operation operation_;
+  const Layout a_, b_, y_;
+  const std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;
+  size_t chosen_ = 0;
+};
+
+std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& libraries, const Problem& p, cublasLtMatmulDesc_t operation) {
+  cublasLtMatmulPreference_t raw = nullptr;
+  if (cublasLtMatmulPreferenceCreate(&raw) != CUBLAS_STATUS_SUCCESS) return {};
+  const Preference preference(raw);
+  cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof(kWorkspace));
+  const Layout a = layout_of(p.a, p.type, p.products), b = layout_of(p.b, p.type, p.products), y = layout_of(p.y, p.type, p.products);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(kCandidates);
+  int count = 0;
+  if (!a || !b || !y ||
+      cublasLtMatmulAlgoGetHeuristic(libraries.blas, operation, b.get(), a.get(), y.get(), y.get(), raw, kCandidates, found.data(),
+                                     &count) != CUBLAS_STATUS_SUCCESS)
+    count = 0;
+  found.resize(static_cast<size_t>(count));
+  std::erase_if(found, [](const auto& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDesc& desc, PrepareContext&, std::string& why) {
+  const auto problem = problem_of(desc, libraries.tf32, why);
+  if (!problem) return nullptr;
+  Operation operation = operation_of(*problem);
+  if (!operation) return refuse(why, "cuBLASLt: no memory for a description");
+  auto algorithms = algorithms_for(libraries, *problem, operation.get());
+  if (algorithms.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
+  auto kernel = std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms));
+  kernel->choose();
+  return kernel;
+}
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,266 @@
+// pointwise.cu: Unary, Binary, Select, Cast and StridedCopy: one element of the result per step of a thread, computed by kernels/functors.h.
+//
+// Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
+// little else. Any other shape goes through Space. The function is a parameter of the kernel, not of its type: the branch is the same for every thread
+// of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one generated kernel
+// (chain.cc).
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/space.h"
+#include "kernels/functors.h"
+#include "kernels/ref/visit.h"
+
+namespace serin::kernels::cuda {
+
+namespace {
+
+using ref::Element;
+using ref::refuse_dtype;
+using ref::visit_dtype;
+using ref::visit_size;
+
+constexpr int kThreads = 256;
+
+/// As many elements as a thread loads at once.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T values[kCount];
+};
+
+template <class T, class Out>
+inline constexpr int kPack = 16 / static_cast<int>(sizeof(T) > sizeof(Out) ? sizeof(T) : sizeof(Out));
+
+template <class T, int kCount>
+bool is_aligned(const T* p) {
+  return reinterpret_cast<uintptr_t>(p) % (sizeof(T) * kCount) == 0;
+}
+
+/// y[i] = f(x[i]).
+template <int kCount, class T, class Out, class F>
+__global__ void map_dense(F f, const T* x, Out* y, int64_t n) {
+  for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
+    if (i + kCount <= n) {
+      const auto in = *reinterpret_cast<const Pack<T, kCount>*>(x + i);
+      Pack<Out, kCount> out;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) out.values[k] = f(in.values[k]);
+      *reinterpret_cast<Pack<Out, kCount>*>(y + i) = out;
+    } else {
+      for (int64_t k = i; k < n; ++k) y[k] = f(x[k]);
+    }
+  }
+}
+
+/// y[i] = f(a[i], b[i]); an operand that is one number has step 0.
+template <int kCount, class T, class Out, class F>
+__global__ void map_dense2(F f, const T* a, int a_step, const T* b, int b_step, Out* y, int64_t n) {
+  for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
+    if (i + kCount <= n) {
+      Pack<T, kCount> left, right;
+      if (a_step)
+        left = *reinterpret_cast<const Pack<T, kCount>*>(a + i);
+      else
+        for (int k = 0; k < kCount; ++k) left.values[k] = *a;
+      if (b_step)
+        right = *reinterpret_cast<const Pack<T, kCount>*>(b + i);
+      else
+        for (int k = 0; k < kCount; ++k) right.values[k] = *b;
+      Pack<Out, kCount> out;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) out.values[k] = f(left.values[k], right.values[k]);
+      *reinterpret_cast<Pack<Out, kCount>*>(y + i) = out;
+    } else {
+      for (int64_t k = i; k < n; ++k) y[k] = f(a[k * a_step], b[k * b_step]);
+    }
+  }
+}
+
+/// y[i] = f(where element i lies in each operand).
+template <int kOperands, class Out, class F>
+__global__ void map_space(F f, Space<kOperands> space, Out* y) {
+  for (int64_t i = first_element(); i < space.elements; i += element_step()) {
+    int64_t at[kOperands];
+    space.locate(i, at);
+    y[i] = f(at);
+  }
+}
+
+template <int kOperands, class Out, class F>
+Fault run_space(const Stream& stream, const Space<kOperands>& space, F f, Out* y) {
+  return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, map_space<kOperands, Out, F>, f, space, y);
+}
+
+template <class T, class Out, class F>
+Fault run_dense(const Stream& stream, F f, const T* x, Out* y, int64_t n) {
+  constexpr int kCount = kPack<T, Out>;
+  if (is_aligned<T, kCount>(x) && is_aligned<Out, kCount>(y))
+    return launch(stream, {blocks_for(n, kThreads * kCount), kThreads}, map_dense<kCount, T, Out, F>, f, x, y, n);
+  return launch(stream, {blocks_for(n, kThreads), kThreads}, map_dense<1, T, Out, F>, f, x, y, n);
+}
+
+template <class T, class Out, class F>
+Fault run_dense2(const Stream& stream, F f, const T* a, int a_step, const T* b, int b_step, Out* y, int64_t n) {
+  constexpr int kCount = kPack<T, Out>;
+  const bool aligned = (!a_step || is_aligned<T, kCount>(a)) && (!b_step || is_aligned<T, kCount>(b)) && is_aligned<Out, kCount>(y);
+  if (aligned)
+    return launch(stream, {blocks_for(n, kThreads * kCount), kThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b, b_step, y, n);
+  return launch(stream, {blocks_for(n, kThreads), kThreads}, map_dense2<1, T, Out, F>, f, a, a_step, b, b_step, y, n);
+}
+
+template <class T>
+struct UnaryOf {
+  UnaryFn fn;
+  float alpha, beta;
+  __device__ T operator()(T x) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return fn == UnaryFn::kNot ? !x : x;
+    else
+      return cast<T>(unary(fn, load(x), alpha, beta));
+  }
+};
+
+template <class T>
+struct PredicateOf {
+  UnaryFn fn;
+  float alpha;
+  __device__ bool operator()(T x) const { return unary_predicate(fn, load(x), alpha); }
+};
+
+template <class T>
+struct BinaryOf {
+  BinaryFn fn;
+  __device__ T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return binary_predicate(fn, a, b);
+    else
+      return cast<T>(binary(fn, load(a), load(b)));
+  }
+};
+
+template <class T>
+struct CompareOf {
+  BinaryFn fn;
+  __device__ bool operator()(T a, T b) const { return binary_predicate(fn, load(a), load(b)); }
+};
+
+template <class T, class F>
+struct At2 {
+  F f;
+  const T *a, *b;
+  __device__ auto operator()(const int64_t (&at)[2]) const { return f(a[at[0]], b[at[1]]); }
+};
+
+template <class T, class Out, class F>
+std::unique_ptr<Kernel> map2(const OpDesc& desc, F f) {
+  const Shape& y = desc.outputs[0].shape;
+  const Space<2> space(y, {broadcast_strides(desc.inputs[0].shape, y), broadcast_strides(desc.inputs[1].shape, y)});
+  return make_kernel([space, f](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const T *a = in[0].as<const T>(), *b = in[1].as<const T>();
+    if (space.is_dense()) {
+      return run_dense2<T, Out>(stream, f, a, static_cast<int>(space.strides[0][0]), b, static_cast<int>(space.strides[1][0]),
+                                out[0].as<Out>(), space.elements);
+    }
+    return run_space(stream, space, At2<T, F>{f, a, b}, out[0].as<Out>());
+  });
+}
+
+template <class T>
+struct SelectAt {
+  const bool* condition;
+  const T *a, *b;
+  __device__ T operator()(const int64_t (&at)[3]) const { return condition[at[0]] ? a[at[1]] : b[at[2]]; }
+};
+
+template <class T>
+struct CopyAt {
+  const T* x;
+  __device__ T operator()(const int64_t (&at)[1]) const { return x[at[0]]; }
+};
+
+template <class From, class To>
+struct CastOf {
+  __device__ To operator()(From x) const { return cast<To>(x); }
+};
+
+}  // namespace
+
+Prepared prepare_unary(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Unary op = std::get<Unary>(desc.op);
+  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
+    if constexpr (std::is_void_v<T>) {
+      return refuse_dtype(why, desc.inputs[0].dtype);
+    } else {
+      if (is_predicate(op.fn) && op.fn != UnaryFn::kNot) {
+        return make_kernel([f = PredicateOf<T>{op.fn, op.alpha}](Stream& stream, Inputs in, Outputs out) -> Fault {
+          return run_dense(stream, f, in[0].as<const T>(), out[0].as<bool>(), in[0].elements());
+        });
+      }
+      if (!unary_accepts<T>(op.fn)) return refuse_dtype(why, desc.inputs[0].dtype);
+      return make_kernel([f = UnaryOf<T>{op.fn, op.alpha, op.beta}](Stream& stream, Inputs in, Outputs out) -> Fault {
+        return run_dense(stream, f, in[0].as<const T>(), out[0].as<T>(), in[0].elements());
+      });
+    }
+  });
+}
+
+Prepared prepare_binary(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const BinaryFn fn = std::get<Binary>(desc.op).fn;
+  return visit_dtype(desc.inputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
+    if constexpr (std::is_void_v<T>) {
+      return refuse_dtype(why, desc.inputs[0].dtype);
+    } else {
+      if (!binary_accepts<T>(fn)) return refuse_dtype(why, desc.inputs[0].dtype);
+      if (is_compare(fn)) return map2<T, bool>(desc, CompareOf<T>{fn});
+      return map2<T, T>(desc, BinaryOf<T>{fn});
+    }
+  });
+}
+
+Prepared prepare_select(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Shape& y = desc.outputs[0].shape;
+  const Space<3> space(y, {broadcast_strides(desc.inputs[0].shape, y), broadcast_strides(desc.inputs[1].shape, y),
+                           broadcast_strides(desc.inputs[2].shape, y)});
+  return visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
+    if constexpr (!std::is_integral_v<T>) {
+      return refuse_dtype(why, desc.outputs[0].dtype);
+    } else {
+      return make_kernel([space](Stream& stream, Inputs in, Outputs out) -> Fault {
+        return run_space(stream, space, SelectAt<T>{in[0].as<const bool>(), in[1].as<const T>(), in[2].as<const T>()}, out[0].as<T>());
+      });
+    }
+  });
+}
+
+Prepared prepare_cast(const OpDesc& desc, PrepareContext&, std::string& why) {
+  return visit_dtype(desc.inputs[0].dtype, [&]<class From>(Element<From>) -> Prepared {
+    return visit_dtype(desc.outputs[0].dtype, [&]<class To>(Element<To>) -> Prepared {
+      if constexpr (std::is_void_v<From> || std::is_void_v<To>) {
+        return refuse(why, "no kernel from " + std::string(dtype_name(desc.inputs[0].dtype)) + " to " +
+                               std::string(dtype_name(desc.outputs[0].dtype)));
+      } else {
+        return make_kernel([](Stream& stream, Inputs in, Outputs out) -> Fault {
+          return run_dense(stream, CastOf<From, To>{}, in[0].as<const From>(), out[0].as<To>(), in[0].elements());
+        });
+      }
+    });
+  });
+}
+
+Prepared prepare_strided_copy(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const auto& op = std::get<StridedCopy>(desc.op);
+  Strides strides{};
+  std::copy(op.strides.begin(), op.strides.end(), strides.begin());
+  const Space<1> space(desc.outputs[0].shape, {strides});
+  return visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
+    if constexpr (!std::is_integral_v<T>) {
+      return refuse_dtype(why, desc.outputs[0].dtype);
+    } else {
+      return make_kernel([space, offset = op.offset](Stream& stream, Inputs in, Outputs out) -> Fault {
+        return run_space(stream, space, CopyAt<T>{in[0].as<const T>() + offset}, out[0].as<T>());
+      });
+    }
+  });
+}
+
+}  // namespace serin::kernels::cuda

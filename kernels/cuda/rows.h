@@ -1,0 +1,59 @@
+// rows.h: every kernel family of the device, as the table in table.cc asks for them. Each answers a kernel, or null with the reason in `why`. Shapes are
+// fixed and no operand is a string: the table sees to it (table.cc).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+
+namespace serin::kernels::cuda {
+
+using Prepared = std::unique_ptr<Kernel>;
+
+// pointwise.cu
+Prepared prepare_unary(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_binary(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_select(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_cast(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_strided_copy(const OpDesc&, PrepareContext&, std::string& why);
+// chain.cu
+Prepared prepare_chain(const OpDesc&, PrepareContext&, std::string& why);
+// norm.cu
+Prepared prepare_softmax(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_layer_norm(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_rms_norm(const OpDesc&, PrepareContext&, std::string& why);
+// reduce.cu
+Prepared prepare_reduce(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_arg_max(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_cum_sum(const OpDesc&, PrepareContext&, std::string& why);
+// movement.cu
+Prepared prepare_concat(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_pad(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_gather(const OpDesc&, PrepareContext&, std::string& why);
+// matmul.cu, conv.cu
+Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
+// attention.cu
+Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
+// transfer.cc
+Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);
+// pool.cu
+Prepared prepare_pool(const OpDesc&, PrepareContext&, std::string& why);
+// movement.cu
+Prepared prepare_concat(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_pad(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_gather(const OpDesc&, PrepareContext&, std::string& why);
+// matmul.cu, conv.cu
+Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
+// attention.cu
+Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
+// transfer.cc
+Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);
+// pool.cu
+Prepared prepare_pool(const OpDesc&, PrepareContext&, std::string& why);
+
+}  // namespace serin::kernels::cuda

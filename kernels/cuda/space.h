@@ -1,0 +1,71 @@
+// space.h: from the number of an element to where it lies in each operand.
+//
+// A space is the collapsed shape of a result (kernels/indexing.h) with the strides of its operands, small enough to be a kernel's parameter. Division by a
+// dimension is a multiplication with its reciprocal (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994): a thread
+// would spend more on dividing than on its element.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "kernels/float16.h"
+#include "kernels/indexing.h"
+
+namespace serin::kernels::cuda {
+
+/// n / d and n % d for 32-bit n, d >= 1.
+struct Divisor {
+  uint32_t d = 1, multiplier = 0, shift = 0;
+
+  Divisor() = default;
+  explicit Divisor(uint32_t divisor) : d(divisor), shift(divisor > 1 ? 32 - std::countl_zero(divisor - 1) : 0) {
+    multiplier = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1);
+  }
+  SERIN_HD uint32_t divide(uint32_t n) const {
+    const uint64_t high = (static_cast<uint64_t>(n) * multiplier) >> 32;
+    return static_cast<uint32_t>((high + n) >> shift);
+  }
+};
+
+template <int kOperands>
+struct Space {
+  int rank = 0;
+  bool wide = false;  ///< more elements than 32 bits count: plain division
+  int64_t elements = 0;
+  Divisor divisors[Shape::kMaxRank];
+  int64_t dims[Shape::kMaxRank] = {};
+  int64_t strides[kOperands][Shape::kMaxRank] = {};
+
+  Space() = default;
+  Space(const Shape& shape, const std::array<Strides, kOperands>& operand_strides) {
+    const auto collapsed = collapse<kOperands>(shape, operand_strides);
+    rank = static_cast<int>(collapsed.shape.rank());
+    elements = shape.elements();
+    wide = elements > INT32_MAX;
+    for (int axis = 0; axis < rank; ++axis) {
+      dims[axis] = collapsed.shape[static_cast<size_t>(axis)];
+      if (!wide && dims[axis] > 0) divisors[axis] = Divisor(static_cast<uint32_t>(dims[axis]));
+      for (int k = 0; k < kOperands; ++k) strides[k][axis] = collapsed.strides[static_cast<size_t>(k)][static_cast<size_t>(axis)];
+    }
+  }
+  /// Every operand lies as the result does, or is one element.
+  bool is_dense() const {
+    if (rank > 1) return false;
+    for (int k = 0; k < kOperands; ++k) {
+      if (strides[k][0] != 1 && strides[k][0] != 0) return false;
+    }
+    return true;
+  }
+
+  SERIN_HD void locate(int64_t i, int64_t (&at)[kOperands]) const {
+    for (int k = 0; k < kOperands; ++k) at[k] = 0;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const int64_t next = wide ? i / dims[axis] : static_cast<int64_t>(divisors[axis].divide(static_cast<uint32_t>(i)));
+      const int64_t index = i - next * dims[axis];
+      for (int k = 0; k < kOperands; ++k) at[k] += index * strides[k][axis];
+      i = next;
+    }
+  }
+};
+
+}  // namespace serin::kernels::cuda

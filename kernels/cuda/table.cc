@@ -1,0 +1,59 @@
+// table.cc: which kernel runs an operator on a device. For each kind the rows are tried from left to right. There is no reference row: what all refuse
+// runs on the CPU, and the engine copies there and back (runtime/engine/placement.h). `serin inspect --explain` prints who refused and why.
+
+#include "kernels/cuda/table.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/rows.h"
+#include "kernels/make_kernel.h"
+
+namespace serin::kernels::cuda {
+
+namespace {
+
+using Rows = std::vector<KernelRow>;
+using Prepare = Prepared (*)(const OpDesc&, PrepareContext&, std::string& why);
+
+/// Sizes that only a run knows would have to come back to the host before the next kernel could start.
+bool is_fixed(const TensorDesc& tensor) { return !tensor.bounded && tensor.dtype != DType::kString; }
+
+KernelRow row(std::string name, Prepare prepare) {
+  return {std::move(name), [prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> Prepared {
+            if (!std::ranges::all_of(desc.inputs, is_fixed) || !std::ranges::all_of(desc.outputs, is_fixed))
+              return refuse(why, "its sizes depend on the data, or its elements are strings");
+            return prepare(desc, context, why);
+          }};
+}
+
+}  // namespace
+
+KernelTable make_table() {
+  KernelTable table;
+  const auto set = [&table](std::string_view kind, Rows rows) {
+    table[static_cast<size_t>(std::ranges::find(kOpNames, kind) - kOpNames.begin())] = std::move(rows);
+  };
+  set("Unary", {row("unary_cuda", prepare_unary)});
+  set("Binary", {row("binary_cuda", prepare_binary)});
+  set("Pointwise", {row("chain_cuda", prepare_chain)});
+  set("Select", {row("select_cuda", prepare_select)});
+  set("Cast", {row("cast_cuda", prepare_cast)});
+  set("StridedCopy", {row("strided_copy_cuda", prepare_strided_copy)});
+  set("Softmax", {row("softmax_cuda", prepare_softmax)});
+  set("LayerNorm", {row("layer_norm_cuda", prepare_layer_norm)});
+  set("Reduce", {row("reduce_cuda", prepare_reduce)});
+  set("ArgMax", {row("arg_max_cuda", prepare_arg_max)});
+  set("CumSum", {row("cum_sum_cuda", prepare_cum_sum)});
+  set("Concat", {row("concat_cuda", prepare_concat)});
+  set("Pad", {row("pad_cuda", prepare_pad)});
+  set("Gather", {row("gather_cuda", prepare_gather)});
+  set("Pool", {row("pool_cuda", prepare_pool)});
+  set("MatMul", {row("matmul_tiles_cuda", prepare_matmul)});
+  set("Conv", {row("conv_direct_cuda", prepare_conv)});
+  set("BatchNorm", {row("batch_norm_cuda", prepare_batch_norm)});
+  set("Transfer", {row("transfer_cuda", prepare_transfer)});
+  set("Generic", {row("rms_norm_cuda", prepare_rms_norm), row("attention_cuda", prepare_attention)});
+  return table;
+}
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,79 @@
+// device.h: the memory and the queues of one accelerator: as little of a driver as the engine needs.
+//
+//   Device& device = *backend.device();                     // null: the backend's kernels work on ordinary memory
+//   std::unique_ptr<Queue> queue = device.make_queue();
+//   kernel.run(Stream{.scratch = ..., .queue = queue->native()}, ...);   // enqueued, not done
+//   if (Fault fault = queue->finish()) ...                  // done, or the device is lost
+//
+// kernels/cuda/device.cc implements it on the CUDA runtime. Tests build the same file on an emulated runtime (tests/gpu/emulator), where everything can go
+// wrong that goes wrong on a device.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/backend.h"
+
+namespace serin::kernels {
+
+/// Thrown where only an exception gets through (packing of weights): what() names the device and what it said.
+class DeviceLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Work that was recorded once and can be enqueued again as one (a CUDA graph): the same kernels on the same addresses.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
+/// Runs what is enqueued in order. One thread at a time.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  virtual void* native() = 0;  ///< Stream::queue
+
+  /// Waits until everything is done. A fault means that the device is lost (Device::lost).
+  virtual Fault finish() = 0;
+  /// From here on nothing runs: what is enqueued is recorded.
+  virtual Fault begin_recording() = 0;
+  /// Null, with the reason in `fault`, where something was enqueued that cannot be recorded.
+  virtual std::unique_ptr<Recording> end_recording(Fault& fault) = 0;
+  virtual Fault replay(const Recording& recording) = 0;
+
+  virtual Fault copy(void* to, const void* from, size_t bytes) = 0;  ///< between any two memories
+  virtual Fault clear(void* to, size_t bytes) = 0;                   ///< of the device, to zero
+};
+
+/// Thread-safe.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  struct Info {
+    std::string name;          ///< "NVIDIA H200"
+    std::string id;            ///< "GPU-4f6c...": of this one, wherever it is plugged
+    std::string architecture;  ///< "sm_90"
+    size_t memory_bytes = 0;
+  };
+  virtual const Info& info() const = 0;
+  virtual size_t free_bytes() const = 0;
+
+  /// Null where there is not that much. Aligned to 256 bytes. Contents are anything.
+  virtual std::byte* allocate(size_t bytes) = 0;
+  virtual void release(std::byte* memory) = 0;
+  /// Of the host, where copies to and from the device do not wait for each other. The same.
+  virtual std::byte* allocate_pinned(size_t bytes) = 0;
+  virtual void release_pinned(std::byte* memory) = 0;
+
+  /// `priority` above 0: its work goes before that of other queues.
+  virtual std::unique_ptr<Queue> make_queue(int priority = 0) = 0;
+
+  /// Why no more work can be done until the process ends; nothing while all is well.
+  virtual Fault lost() const = 0;
+};
+
+}  // namespace serin::kernels
