@@ -114,6 +114,7 @@ class Assignment {
         if (buffer == kNever) {
           buffer = static_cast<int>(buffers.intervals.size());
           buffers.intervals.push_back({program_.tensor(holder).bytes(), first_[at(holder)], last_[at(holder)]});
+          buffers.memories.push_back(program_.tensor(holder).memory);
         }
         place = {Place::In::kArena, buffer, 0};
       }

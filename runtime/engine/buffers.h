@@ -16,7 +16,7 @@ namespace serin::engine {
 struct Place {
   enum class In : uint8_t {
     kNowhere,   ///< never read or written
-    kArena,     ///< index: of a buffer
+    kArena,     ///< index: of a buffer in the arena of the tensor's memory
     kInput,     ///< index: of the caller's tensor
     kOutput,    ///< the same
     kConstant,  ///< index: the tensor that has the constant
@@ -28,7 +28,8 @@ struct Place {
 
 struct Buffers {
   std::vector<Place> places;        ///< one for each tensor
-  std::vector<Interval> intervals;  ///< one for each buffer in the arena
+  std::vector<Interval> intervals;  ///< one for each buffer in an arena
+  std::vector<Memory> memories;     ///< in which of the two arenas each of them lies
 };
 
 Buffers assign_buffers(const Program& program);

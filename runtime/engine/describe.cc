@@ -8,9 +8,11 @@
 #include "runtime/engine/describe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string_view>
 
 #include "runtime/engine/cost.h"
@@ -35,7 +37,7 @@ StepInfo::Operand operand(const Plan& plan, TensorId id) {
   if (id == kNoTensor) return {"", "", "", "", "absent", 0, 0};
   const Tensor& tensor = plan.program.tensor(id);
   const Place& place = plan.places[static_cast<size_t>(id)];
-  std::string where(place_name(place.in));
+  std::string where(place.in == Place::In::kArena && tensor.memory == Memory::kDevice ? "device" : place_name(place.in));
   if (place.in == Place::In::kInput || place.in == Place::In::kOutput) where += " " + std::to_string(place.index);
   return {tensor.name,        std::string(dtype_name(tensor.dtype)),
           tensor.shape.str(), std::string(storage_name(tensor.storage)),
@@ -68,10 +70,11 @@ void append(std::string& text, const std::vector<StepInfo>& steps, const Describ
                         count(step.bytes, "B"));
     for (const StepInfo::Operand& out : step.outputs) {
       text += " " + out.dtype + out.shape + (out.storage == "fixed" ? "" : " " + out.storage) + " at " + out.place;
-      if (out.place == "arena" || out.offset != 0) text += "+" + std::to_string(out.offset);
+      if (out.place == "arena" || out.place == "device" || out.offset != 0) text += "+" + std::to_string(out.offset);
     }
     if (step.scratch_bytes != 0)
-      text += ", scratch " + std::to_string(step.scratch_bytes) + " at arena+" + std::to_string(step.scratch_offset);
+      text += ", scratch " + std::to_string(step.scratch_bytes) + (step.on_device ? " at device+" : " at arena+") +
+              std::to_string(step.scratch_offset);
     text += "  " + step.node + "\n";
     if (options.refusals) {
       for (const auto& [row, why] : step.refusals) text += fmt::format("{}    not {}: {}\n", indent, row, why);
@@ -81,6 +84,24 @@ void append(std::string& text, const std::vector<StepInfo>& steps, const Describ
       append(text, step.bodies[body], options, indent + "    ");
     }
   }
+}
+
+/// How much of the work is there, and what is not.
+std::string device_line(const Plan& plan) {
+  size_t there = 0, copies = 0;
+  std::set<std::string_view> here;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.program.steps[i];
+    const bool copy = step.op == graph::Op::kIdentity;  // placement.cc puts them in
+    if (copy)
+      ++copies;
+    else if (plan.steps[i].memory == Memory::kDevice)
+      ++there;
+    else
+      here.insert(graph::op_name(step.op));
+  }
+  return fmt::format("  device {} bytes; {} of {} steps run there, {} copy{}{}\n", plan.device_bytes, there, plan.steps.size() - copies,
+                     copies, here.empty() ? "" : "; on the CPU: ", fmt::join(here, ", "));
 }
 
 }  // namespace
@@ -101,6 +122,7 @@ std::vector<StepInfo> steps(const Plan& plan) {
     for (const TensorId id : step.outputs) info.outputs.push_back(operand(plan, id));
     info.scratch_offset = prepared.scratch_offset;
     info.scratch_bytes = prepared.scratch_bytes;
+    info.on_device = prepared.memory == Memory::kDevice;
     info.refusals = prepared.refusals;
     for (const auto& body : prepared.bodies) info.bodies.push_back(body ? steps(*body) : std::vector<StepInfo>());
     result.push_back(std::move(info));
@@ -114,6 +136,7 @@ std::string describe(const Plan& plan, const DescribeOptions& options) {
   const Cost sum = cost_of(plan);
   text += fmt::format("  in all {} and {} moved\n", count(sum.flops, "FLOP"), count(sum.bytes, "B"));
   text += "  arena " + std::to_string(plan.arena_bytes) + " bytes (no packing is smaller than " + std::to_string(plan.live_bytes) + ")\n";
+  if (plan.device_bytes > 0) text += device_line(plan);
   return text;
 }
 

@@ -20,13 +20,14 @@ std::string describe(const Plan& plan, const DescribeOptions& options = {});
 struct StepInfo {
   struct Operand {
     std::string name, dtype, shape, storage;
-    std::string place;  ///< "arena", "input", "output", "constant"
+    std::string place;  ///< "arena", "device" (its arena), "input", "output", "constant"
     size_t offset = 0, bytes = 0;
   };
   std::string node, op, kernel;
   int64_t flops = 0, bytes = 0;  ///< cost.h
   std::vector<Operand> inputs, outputs;
   size_t scratch_offset = 0, scratch_bytes = 0;
+  bool on_device = false;
   std::vector<std::pair<std::string, std::string>> refusals;
   std::vector<std::vector<StepInfo>> bodies;
 };

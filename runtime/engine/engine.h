@@ -42,6 +42,7 @@ struct LoadOptions {
   int threads = 1;  ///< cores for one executor
   std::set<std::string, std::less<>> disabled_passes;
   size_t max_arena_bytes = size_t{8} << 30;  ///< a bucket that needs more is refused before anything is allocated
+  const kernels::Backend* device = nullptr;  ///< what it has kernels for runs there, the rest on the CPU; outlives the model
   size_t max_plans = 16;                     ///< plans kept by executor(); exact keys, least recently used goes first
   /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
   std::function<void(const std::string&, const graph::Graph&)> after_pass;

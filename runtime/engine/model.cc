@@ -177,7 +177,11 @@ Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& binding
     const std::lock_guard lock(state_->mutex);
     plan = state_->cache.insert(bindings, std::move(made));
   }
-  auto memory = std::make_unique<Executor::State>(*plan, state_->options.threads);
+  std::unique_ptr<DeviceMemory> device;
+  if (plan->device_bytes > 0) {
+    SERIN_TRY(device, DeviceMemory::make(*state_->options.device->device(), *plan));
+  }
+  auto memory = std::make_unique<Executor::State>(*plan, state_->options.threads, std::move(device));
   return std::unique_ptr<Executor>(new Executor(std::move(plan), std::move(memory)));
 }
 

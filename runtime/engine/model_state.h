@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/device_weights.h"
 #include "runtime/engine/block.h"
 #include "runtime/engine/channel_blocks.h"
 #include "runtime/engine/engine.h"
@@ -19,7 +21,9 @@ namespace serin::engine {
 
 struct Model::State {
   State(graph::Graph the_graph, const kernels::Backend& the_backend, LoadOptions the_options)
-      : graph(std::move(the_graph)), backend(the_backend), options(std::move(the_options)), cache(options.max_plans) {}
+      : graph(std::move(the_graph)), backend(the_backend), options(std::move(the_options)), cache(options.max_plans) {
+    if (options.device) device_weights.emplace(*options.device->device());
+  }
 
   // Constant after construction.
   graph::Graph graph;
@@ -33,7 +37,9 @@ struct Model::State {
   std::shared_ptr<const Block> block;  // null where the model is planned
   std::string why_interpreted;
 
-  kernels::PackedWeights weights;  // its own synchronisation
+  // Their own synchronisation.
+  kernels::PackedWeights weights;
+  std::optional<kernels::DeviceWeights> device_weights;
 
   // Guarded by mutex.
   std::mutex mutex;
@@ -47,7 +53,8 @@ struct Model::State {
 
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
   Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
-    const bool plain = options.disabled_passes.contains(kChannelBlocksPass);
+    const bool on_device = options.device && !trial && !block;  // what is interpreted runs on the CPU
+    const bool plain = on_device || options.disabled_passes.contains(kChannelBlocksPass);
     return {backend,
             packed,
             folder,
@@ -55,7 +62,9 @@ struct Model::State {
             options.max_arena_bytes,
             trial,
             plain ? 0 : backend.channel_block(),
-            !options.disabled_passes.contains(kPointwiseChainsPass)};
+            !options.disabled_passes.contains(kPointwiseChainsPass),
+            on_device ? options.device : nullptr,
+            on_device ? &*device_weights : nullptr};
   }
 };
 

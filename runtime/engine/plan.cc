@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/device.h"
 #include "runtime/engine/bind_sizes.h"
 #include "runtime/engine/channel_blocks.h"
 #include "runtime/engine/pointwise_chains.h"
@@ -77,6 +78,7 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
   if (context.pointwise_chains && fuse_pointwise_chains(plan->program)) SERIN_CHECK(verify(plan->program));
   SERIN_CHECK(plan->prepare(context));
   SERIN_CHECK(plan->number_symbols());
+  if (context.device) SERIN_CHECK(plan->upload_constants(context));
   plan->keep_what_is_read_plain(context);
   plan->place(assign_buffers(plan->program));
   for (const TensorId id : plan->program.inputs) plan->inputs.push_back(info_of(plan->program.tensor(id), plan->program.tensor(id).name));
@@ -86,10 +88,11 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
 
 Status Plan::prepare(const Context& context) {
   steps.resize(program.steps.size());
-  reads_constant.assign(program.tensors.size(), false);
   std::vector<std::string> refused;
   Code code = Code::kUnsupported;
-  const std::vector<Status> statuses = prepare_steps(context);
+  std::vector<Status> statuses = prepare_steps(context);
+  if (context.device) SERIN_CHECK(place_on_device(context, statuses));
+  reads_constant.assign(program.tensors.size(), false);
   for (size_t i = 0; i < program.steps.size(); ++i) {
     note_constants_read(i);
     const Status& status = statuses[i];
@@ -111,11 +114,13 @@ std::vector<Status> Plan::prepare_steps(const Context& context) {
   const auto prepare = [&](int64_t i, int) {
     auto& status = statuses[static_cast<size_t>(i)];
     try {
-      status = prepare_step(static_cast<size_t>(i), context);
+      status = prepare_step(static_cast<size_t>(i), context, Where::kAny);
     } catch (const graph::LostConstant& lost) {
       status = lost.error();
     } catch (const std::bad_alloc&) {
       status = Error{Code::kTooLarge, "there is not enough memory for its kernel"};
+    } catch (const kernels::DeviceLost& lost) {
+      status = Error{Code::kUnavailable, lost.what()};
     }
   };
   std::optional<kernels::Workers> workers;
@@ -135,16 +140,18 @@ void Plan::note_constants_read(size_t i) {
   }
 }
 
-Status Plan::prepare_step(size_t i, const Context& context) {
+Status Plan::prepare_step(size_t i, const Context& context, Where where) {
   Step& step = program.steps[i];
   PreparedStep& prepared = steps[i];
   if (!step.bodies.empty()) {
+    Context on_host = context;  // which body runs is known here alone
+    on_host.device = nullptr;
     for (const std::shared_ptr<Program>& body : step.bodies) {
       if (!body) {
         prepared.bodies.push_back(nullptr);
         continue;
       }
-      SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(*body), context));
+      SERIN_TRY(std::unique_ptr<Plan> plan, make_from(std::move(*body), on_host));
       prepared.scratch_bytes = std::max(prepared.scratch_bytes, plan->arena_bytes);
       prepared.bodies.push_back(std::move(plan));
     }
@@ -167,9 +174,15 @@ Status Plan::prepare_step(size_t i, const Context& context) {
   for (const TensorId id : step.inputs) desc.inputs.push_back(describe(id));
   for (const TensorId id : step.outputs) desc.outputs.push_back(describe(id));
 
-  kernels::PrepareContext prepare_context{&context.weights, context.threads};
-  kernels::Prepared result = context.backend.prepare(desc, prepare_context);
-  for (kernels::Refusal& refusal : result.refusals) prepared.refusals.emplace_back(refusal.kernel, std::move(refusal.reason));
+  kernels::Prepared result;
+  const auto ask = [&](const kernels::Backend& backend, kernels::PackedWeights& weights, Memory memory) {
+    kernels::PrepareContext prepare_context{&weights, context.threads};
+    result = backend.prepare(desc, prepare_context);
+    for (kernels::Refusal& refusal : result.refusals) prepared.refusals.emplace_back(refusal.kernel, std::move(refusal.reason));
+    prepared.memory = memory;
+  };
+  if (where != Where::kHost && context.device) ask(*context.device, *context.device_weights, Memory::kDevice);
+  if (where != Where::kDevice && !result.kernel) ask(context.backend, context.weights, Memory::kHost);
   if (!result.kernel) {
     return Error{Code::kUnsupported, prepared.refusals.empty() ? "no kernel" : prepared.refusals.back().second};
   }
@@ -183,7 +196,7 @@ Status Plan::prepare_step(size_t i, const Context& context) {
 void Plan::keep_what_is_read_plain(const Context& context) {
   for (size_t i = 0; i < program.tensors.size(); ++i) {
     graph::ConstantPtr& constant = program.tensors[i].constant;
-    const bool kept = reads_constant[i] && !context.trial;
+    const bool kept = reads_constant[i] && !context.trial && program.tensors[i].memory == Memory::kHost;
     if (constant) constant = kept ? graph::in_memory(std::move(constant)) : without_data(*constant);
   }
 }
@@ -214,20 +227,35 @@ Status Plan::number_symbols() {
 
 void Plan::place(const Buffers& buffers) {
   std::vector<Interval> intervals = buffers.intervals;
+  std::vector<Memory> memories = buffers.memories;
   std::vector<size_t> scratch_steps;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].scratch_bytes == 0) continue;
     intervals.push_back({steps[i].scratch_bytes, static_cast<int>(i), static_cast<int>(i)});
+    memories.push_back(steps[i].memory);
     scratch_steps.push_back(i);
   }
-  const Packing packing = pack(intervals);
-  arena_bytes = packing.bytes;
-  live_bytes = engine::live_bytes(intervals);
+  std::vector<size_t> offsets(intervals.size());
+  const auto pack_memory = [&](Memory memory, size_t* least) {
+    std::vector<Interval> own;
+    std::vector<size_t> numbers;
+    for (size_t i = 0; i < intervals.size(); ++i) {
+      if (memories[i] != memory) continue;
+      own.push_back(intervals[i]);
+      numbers.push_back(i);
+    }
+    const Packing packing = pack(own);
+    for (size_t i = 0; i < own.size(); ++i) offsets[numbers[i]] = packing.offsets[i];
+    if (least) *least = engine::live_bytes(own);
+    return packing.bytes;
+  };
+  arena_bytes = pack_memory(Memory::kHost, &live_bytes);
+  device_bytes = pack_memory(Memory::kDevice, nullptr);
   places = buffers.places;
   for (Place& place : places) {
-    if (place.in == Place::In::kArena) place.offset += packing.offsets[static_cast<size_t>(place.index)];
+    if (place.in == Place::In::kArena) place.offset += offsets[static_cast<size_t>(place.index)];
   }
-  for (size_t i = 0; i < scratch_steps.size(); ++i) steps[scratch_steps[i]].scratch_offset = packing.offsets[buffers.intervals.size() + i];
+  for (size_t i = 0; i < scratch_steps.size(); ++i) steps[scratch_steps[i]].scratch_offset = offsets[buffers.intervals.size() + i];
 }
 
 }  // namespace serin::engine

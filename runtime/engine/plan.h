@@ -26,7 +26,8 @@ struct PreparedStep {
   std::unique_ptr<kernels::Kernel> kernel;
   std::string kernel_name;
   std::vector<std::pair<std::string, std::string>> refusals;  ///< rows that said no, and why
-  size_t scratch_offset = 0, scratch_bytes = 0;               ///< in the arena; for an If: the arena of the body that runs
+  Memory memory = Memory::kHost;                              ///< where it runs
+  size_t scratch_offset = 0, scratch_bytes = 0;               ///< in that arena; for an If: the arena of the body that runs
   std::vector<std::unique_ptr<const Plan>> bodies;            ///< then, else; null where it is never taken
   std::vector<DecidedSize> defines;                           ///< for each output
 };
@@ -39,9 +40,11 @@ class Plan {
     const Folder& folder;
     int threads = 1;
     size_t max_arena_bytes = SIZE_MAX;
-    bool trial = false;             ///< only to see whether it can be made: no constants are kept for runs
-    int64_t channel_block = 0;      ///< of the layout stage; 0: all tensors stay plain
-    bool pointwise_chains = false;  ///< whether steps on single elements become one
+    bool trial = false;                                ///< only to see whether it can be made: no constants are kept for runs
+    int64_t channel_block = 0;                         ///< of the layout stage; 0: all tensors stay plain
+    bool pointwise_chains = false;                     ///< whether steps on single elements become one
+    const kernels::Backend* device = nullptr;          ///< what it has kernels for runs there
+    kernels::PackedWeights* device_weights = nullptr;  ///< in its memory
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.
@@ -51,14 +54,20 @@ class Plan {
   std::vector<PreparedStep> steps;  ///< one for each of program.steps
   std::vector<Place> places;        ///< one for each tensor; arena places have their final offset
   size_t arena_bytes = 0;
-  size_t live_bytes = 0;  ///< lower bound of arena_bytes
+  size_t live_bytes = 0;    ///< lower bound of arena_bytes
+  size_t device_bytes = 0;  ///< of the arena in the device's memory; 0: nothing runs there
   std::vector<TensorInfo> inputs, outputs;
   std::vector<bool> reads_constant;  ///< by tensor: a kernel reads its plain form; the other constants have no data here
+  std::vector<std::shared_ptr<const kernels::PackedWeights::Buffer>> uploaded;  ///< by tensor: constants that the device reads plain
 
  private:
   Status prepare(const Context& context);
+  /// Where kernels may come from.
+  enum class Where : uint8_t { kAny, kHost, kDevice };
   std::vector<Status> prepare_steps(const Context& context);
-  Status prepare_step(size_t i, const Context& context);
+  Status prepare_step(size_t i, const Context& context, Where where);
+  Status place_on_device(const Context& context, std::vector<Status>& statuses);
+  Status upload_constants(const Context& context);
   void note_constants_read(size_t i);
   Status number_symbols();
   void keep_what_is_read_plain(const Context& context);

@@ -29,6 +29,9 @@ enum class Storage : uint8_t {
 };
 std::string_view storage_name(Storage storage);
 
+/// Which of the two a tensor lies in; a kernel of a device reads and writes the device's only, every other the host's.
+enum class Memory : uint8_t { kHost, kDevice };
+
 /// A dimension that the data decides: fixed + sum(factor * size of symbol). The symbols are numbered within a Program.
 struct BoundedDim {
   size_t axis = 0;
@@ -45,6 +48,7 @@ struct Tensor {
   graph::ConstantPtr constant = {};      ///< known at load
   TensorId base = kNoTensor;             ///< a view: the same bytes as that tensor, from `offset` bytes on
   size_t offset = 0;
+  Memory memory = Memory::kHost;  ///< that of its root
 
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtype_size(dtype); }
 };

@@ -10,13 +10,21 @@
 
 namespace serin::engine {
 
-Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers) : plan_(plan), sizes_(plan.program.symbols.size(), 0) {
+Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, const OnDevice& device)
+    : plan_(plan), sizes_(plan.program.symbols.size(), 0), device_(device) {
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.program.steps[i];
     const PreparedStep& prepared = plan.steps[i];
     Call call;
     call.kernel = prepared.kernel.get();
+    call.on_device = prepared.memory == Memory::kDevice;
     call.stream = {arena + prepared.scratch_offset, workers};
+    if (call.on_device) {
+      call.stream = {.scratch = device_.arena + prepared.scratch_offset,
+                     .queue = device_.queue->native(),
+                     .fault = device_.fault,
+                     .step = static_cast<int32_t>(i) + 1};
+    }
     for (size_t body = 0; body < prepared.bodies.size(); ++body) {
       if (prepared.bodies[body]) call.bodies[body] = std::make_unique<Runner>(*prepared.bodies[body], call.stream.scratch, workers);
     }
@@ -30,6 +38,7 @@ Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers) : 
     for (const DecidedSize& size : prepared.defines) call.decides_sizes |= size.symbol >= 0;
     calls_.push_back(std::move(call));
   }
+  find_segments();
 }
 
 void Runner::add_operand(TensorId id, std::byte* arena) {
@@ -41,10 +50,15 @@ void Runner::add_operand(TensorId id, std::byte* arena) {
   const Place& place = plan_.places[static_cast<size_t>(id)];
   TensorView view{tensor.dtype, tensor.shape, nullptr};
   switch (place.in) {
-    case Place::In::kArena: view.data = arena + place.offset; break;
+    case Place::In::kArena: view.data = (tensor.memory == Memory::kDevice ? device_.arena : arena) + place.offset; break;
     case Place::In::kInput: inputs_.push_back({operands_.size(), place.index, place.offset}); break;
     case Place::In::kOutput: outputs_.push_back({operands_.size(), place.index, place.offset}); break;
     case Place::In::kConstant: {
+      if (tensor.memory == Memory::kDevice) {
+        const auto& buffer = plan_.uploaded[static_cast<size_t>(place.index)];
+        if (buffer) view.data = buffer->data + place.offset;
+        break;
+      }
       const graph::Constant& constant = *plan_.program.tensor(place.index).constant;
       // Kernels write to outputs only, and a constant is never one.
       if (constant.resident) view.data = const_cast<std::byte*>(constant.resident.get()) + place.offset;
@@ -67,11 +81,20 @@ Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> out
   for (const External& at : outputs_) operands_[at.operand].data = outputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
 
   using Clock = std::chrono::steady_clock;
+  auto segment = segments_.begin();
   for (size_t i = 0; i < calls_.size(); ++i) {
+    if (segment != segments_.end() && segment->first == i && step_ns.empty()) {
+      SERIN_CHECK(run_segment(*segment));
+      i = segment++->last;
+      continue;
+    }
     const auto begin = step_ns.empty() ? Clock::time_point() : Clock::now();
     SERIN_CHECK(run_step(i));
-    if (!step_ns.empty()) step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
+    if (step_ns.empty()) continue;
+    SERIN_CHECK(finish_device());
+    step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
   }
+  SERIN_CHECK(finish_device());
 
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const BoundedDim& dim : plan_.program.tensor(plan_.program.outputs[i]).bounded) outputs[i].shape[dim.axis] = size_of(dim);
@@ -81,6 +104,10 @@ Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> out
 
 Status Runner::run_step(size_t step) {
   Call& call = calls_[step];
+  if (call.on_device)
+    pending_ = true;
+  else
+    SERIN_CHECK(finish_device());  // a copy may still read what this step overwrites, or write what it reads
   for (size_t r = call.first_resize; r < call.first_resize + call.resizes; ++r) {
     operands_[resizes_[r].operand].shape[resizes_[r].dim->axis] = size_of(*resizes_[r].dim);
   }
@@ -88,7 +115,8 @@ Status Runner::run_step(size_t step) {
   const std::span<TensorView> out(operands_.data() + call.first_input + call.inputs, call.outputs);
   if (call.kernel) {
     const kernels::Fault fault = call.kernel->run(call.stream, in, out);
-    if (fault) return Error{Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + *fault};
+    if (fault)
+      return Error{call.on_device ? Code::kUnavailable : Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + *fault};
   } else {
     const auto& body = call.bodies[*in[0].as<const bool>() ? 0 : 1];
     const Status status = body->run(in.subspan(1), out);

@@ -5,14 +5,23 @@
 #include <span>
 #include <vector>
 
+#include "kernels/device.h"
 #include "runtime/engine/plan.h"
 
 namespace serin::engine {
 
+/// Memory on a device, and the queue for its steps. `fault` and its copy in pinned memory of the host stand for what kernels find wrong.
+struct OnDevice {
+  std::byte* arena = nullptr;  ///< plan.device_bytes
+  kernels::Queue* queue = nullptr;
+  kernels::DeviceFault* fault = nullptr;
+  kernels::DeviceFault* fault_on_host = nullptr;
+};
+
 class Runner {
  public:
   /// All outlive it. `arena` has plan.arena_bytes, aligned to kArenaAlignment; no `workers`: one thread.
-  Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers);
+  Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, const OnDevice& device = {});
 
   /// Shapes and dtypes have been checked. Allocates nothing unless it fails. `step_ns`: Executor::run.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns = {});
@@ -36,10 +45,21 @@ class Runner {
     size_t first_input = 0, inputs = 0, outputs = 0;  ///< in operands_: inputs, then outputs
     size_t first_resize = 0, resizes = 0;             ///< in resizes_
     bool decides_sizes = false;
+    bool on_device = false;
+  };
+  /// Steps of the device that follow each other: enqueued one by one at first, then recorded, then replayed as one.
+  struct Segment {
+    size_t first = 0, last = 0;
+    int runs = 0;
+    std::unique_ptr<kernels::Recording> recording;
   };
 
   void add_operand(TensorId id, std::byte* arena);
+  void find_segments();
   Status run_step(size_t step);
+  Status run_segment(Segment& segment);
+  Status enqueue(const Segment& segment);
+  Status finish_device();
   void learn_sizes(size_t step);
   int64_t size_of(const BoundedDim& dim) const;
 
@@ -49,6 +69,9 @@ class Runner {
   std::vector<External> inputs_, outputs_;
   std::vector<Resize> resizes_;
   std::vector<int64_t> sizes_;  ///< of the symbols that the data decides
+  const OnDevice device_;
+  std::vector<Segment> segments_;
+  bool pending_ = false;  ///< the device may still be at work
 };
 
 }  // namespace serin::engine

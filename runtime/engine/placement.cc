@@ -1,0 +1,198 @@
+// placement.cc: one walk over the steps. What a step reads from the other memory is copied before it, what it writes for the other memory after it.
+//
+// A root tensor lies on the device if every step that writes it runs there and the caller does not own it. A mirror is a range of bytes of a root, copied to
+// the other memory; it is looked up by root, offset and length, because a view has the bytes of its root and often several shapes.
+
+#include "runtime/engine/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "kernels/indexing.h"
+
+namespace serin::engine {
+
+namespace {
+
+size_t at(TensorId id) { return static_cast<size_t>(id); }
+
+class Placer {
+ public:
+  Placer(Program& program, const std::vector<bool>& on_device) : program_(program), on_device_(on_device) {}
+
+  std::vector<int> run() {
+    find_memories();
+    std::vector<Step> steps = std::exchange(program_.steps, {});
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Memory memory = on_device_[i] ? Memory::kDevice : Memory::kHost;
+      for (TensorId& id : steps[i].inputs) {
+        if (id != kNoTensor) id = in_memory(id, memory);
+      }
+      std::vector<std::pair<TensorId, TensorId>> copies;  // results that are wanted in the other memory: from, to
+      for (TensorId& id : steps[i].outputs) {
+        if (program_.tensor(id).memory == memory) continue;
+        const TensorId own = mirror_of(id, memory);
+        copies.emplace_back(own, id);
+        id = own;
+      }
+      add(std::move(steps[i]), static_cast<int>(i));
+      for (const auto& [from, to] : copies) leave(from, to);
+    }
+    return std::move(origin_);
+  }
+
+ private:
+  using Range = std::tuple<TensorId, size_t, size_t>;  // root, first byte, bytes
+
+  void find_memories() {
+    std::vector<bool> by_device(program_.tensors.size(), false), by_host(program_.tensors.size(), false);
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      for (const TensorId id : program_.steps[i].outputs) (on_device_[i] ? by_device : by_host)[at(program_.root(id).first)] = true;
+    }
+    callers_.assign(program_.tensors.size(), false);
+    for (const TensorId id : program_.inputs) callers_[at(program_.root(id).first)] = true;
+    for (const TensorId id : program_.outputs) callers_[at(program_.root(id).first)] = true;
+    for (size_t i = 0; i < program_.tensors.size(); ++i) {
+      const size_t root = at(program_.root(static_cast<TensorId>(i)).first);
+      const bool on_device = by_device[root] && !by_host[root] && !callers_[root] && !program_.tensors[root].constant;
+      program_.tensors[i].memory = on_device ? Memory::kDevice : Memory::kHost;
+    }
+  }
+
+  void add(Step step, int origin) {
+    program_.steps.push_back(std::move(step));
+    origin_.push_back(origin);
+  }
+
+  TensorId new_tensor(Tensor tensor) {
+    program_.tensors.push_back(std::move(tensor));
+    callers_.push_back(false);
+    return static_cast<TensorId>(program_.tensors.size()) - 1;
+  }
+  /// A tensor of its own with the type and shape of `id`.
+  TensorId new_root(TensorId id, Memory memory) {
+    const Tensor& like = program_.tensor(id);
+    return new_tensor({.name = like.name, .dtype = like.dtype, .shape = like.shape, .memory = memory});
+  }
+
+  /// The same bytes as `id` in `memory`, without a step that fills them.
+  TensorId mirror_of(TensorId id, Memory memory) {
+    const auto [root, offset] = program_.root(id);
+    const auto [found, is_new] = mirrors_.try_emplace(Range{root, offset, program_.tensor(id).bytes()}, kNoTensor);
+    if (is_new) found->second = new_root(id, memory);
+    const TensorId mirror = found->second;
+    const Tensor& like = program_.tensor(id);
+    if (program_.tensor(mirror).shape == like.shape && program_.tensor(mirror).dtype == like.dtype) return mirror;
+    return new_tensor({.name = like.name, .dtype = like.dtype, .shape = like.shape, .base = mirror, .memory = memory});
+  }
+
+  /// `id` where a step of `memory` can read it.
+  TensorId in_memory(TensorId id, Memory memory) {
+    const auto [root, offset] = program_.root(id);
+    if (program_.tensor(root).memory == memory) return id;
+    const bool copied = mirrors_.contains({root, offset, program_.tensor(id).bytes()});
+    if (program_.tensor(root).constant) return copied ? mirror_of(id, memory) : constant_of(id, root, offset, memory);
+    const TensorId mirror = mirror_of(id, memory);
+    if (!copied) fetch(id, program_.root(mirror).first, memory);
+    return mirror;
+  }
+
+  /// The whole constant, of which `id` may be a part.
+  TensorId constant_of(TensorId id, TensorId root, size_t offset, Memory memory) {
+    const auto [found, is_new] = constants_.try_emplace(root, kNoTensor);
+    if (is_new) {
+      Tensor own = program_.tensor(root);
+      own.memory = memory;
+      found->second = new_tensor(std::move(own));
+    }
+    if (id == root) return found->second;
+    const Tensor& like = program_.tensor(id);
+    return new_tensor(
+        {.name = like.name, .dtype = like.dtype, .shape = like.shape, .base = found->second, .offset = offset, .memory = memory});
+  }
+
+  void transfer(TensorId from, TensorId to, Memory memory) {
+    add({.node = program_.tensor(from).name,
+         .op = graph::Op::kIdentity,
+         .kernel = kernels::Transfer{memory == Memory::kDevice},
+         .inputs = {from},
+         .outputs = {to}},
+        -1);
+  }
+  /// A strided copy is no kernel that works in place, so the two stay apart.
+  void copy_on_host(TensorId from, TensorId to) {
+    const Shape& shape = program_.tensor(from).shape;
+    const kernels::Strides strides = kernels::row_major_strides(shape);
+    add({.node = program_.tensor(from).name,
+         .op = graph::Op::kIdentity,
+         .kernel = kernels::StridedCopy{0, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(shape.rank())}},
+         .inputs = {from},
+         .outputs = {to}},
+        -1);
+  }
+
+  void fetch(TensorId id, TensorId to, Memory memory) {
+    TensorId from = id;
+    if (memory == Memory::kDevice && callers_[at(program_.root(id).first)]) {
+      from = new_root(id, Memory::kHost);
+      copy_on_host(id, from);
+    }
+    transfer(from, to, memory);
+  }
+
+  /// A step wrote `from` in its own memory; `to` lies in the other.
+  void leave(TensorId from, TensorId to) {
+    const Memory memory = program_.tensor(to).memory;
+    if (memory == Memory::kDevice || !callers_[at(program_.root(to).first)]) return transfer(from, to, memory);
+    const TensorId staged = new_root(to, Memory::kHost);
+    transfer(from, staged, memory);
+    copy_on_host(staged, to);
+  }
+
+  Program& program_;
+  const std::vector<bool>& on_device_;
+  std::vector<int> origin_;
+  std::vector<bool> callers_;               // by tensor: a root whose memory is the caller's
+  std::map<Range, TensorId> mirrors_;       // of ranges of roots, in the memory that the root is not in
+  std::map<TensorId, TensorId> constants_;  // by root
+};
+
+}  // namespace
+
+void keep_islands_on_host(const Program& program, std::vector<bool>& on_device) {
+  std::vector<std::vector<size_t>> readers(program.tensors.size()), writers(program.tensors.size());
+  std::vector<bool> is_input(program.tensors.size(), false);
+  for (const TensorId id : program.inputs) is_input[at(program.root(id).first)] = true;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    for (const TensorId id : program.steps[i].inputs) {
+      if (id != kNoTensor) readers[at(program.root(id).first)].push_back(i);
+    }
+    for (const TensorId id : program.steps[i].outputs) writers[at(program.root(id).first)].push_back(i);
+  }
+  const auto all_host = [&](const std::vector<size_t>& steps) {
+    return std::ranges::none_of(steps, [&](size_t i) { return on_device[i]; });
+  };
+  const auto made_by_host = [&](TensorId id) {
+    if (id == kNoTensor) return true;
+    const size_t root = at(program.root(id).first);
+    return program.tensors[root].constant || (!is_input[root] && all_host(writers[root]));
+  };
+  const auto read_by_host = [&](TensorId id) {
+    const auto& steps = readers[at(program.root(id).first)];
+    return !steps.empty() && all_host(steps);
+  };
+  for (bool changed = true; std::exchange(changed, false);) {
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      const Step& step = program.steps[i];
+      if (!on_device[i] || !std::ranges::all_of(step.inputs, made_by_host) || !std::ranges::all_of(step.outputs, read_by_host)) continue;
+      on_device[i] = false;
+      changed = true;
+    }
+  }
+}
+
+std::vector<int> place(Program& program, const std::vector<bool>& on_device) { return Placer(program, on_device).run(); }
+
+}  // namespace serin::engine

@@ -1,0 +1,64 @@
+// runner_device.cc: the steps of a device. The host runs ahead of them and waits only where it needs a result.
+//
+// What kernels cannot do on the way, ending a run because an index is out of range, is done when all is finished: the first step of a run clears the fault in
+// the device's memory, the last one copies it to the host.
+//
+// The first run enqueues step by step: libraries load their code then. The second records each segment, and from then on a segment is one call.
+
+#include <utility>
+
+#include "runtime/engine/runner.h"
+
+namespace serin::engine {
+
+namespace {
+
+Error lost(const std::string& fault) { return Error{Code::kUnavailable, "the device is lost: " + fault}; }
+
+}  // namespace
+
+void Runner::find_segments() {
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    if (!calls_[i].on_device) continue;
+    if (segments_.empty() || segments_.back().last + 1 != i) segments_.push_back({i, i});
+    segments_.back().last = i;
+  }
+}
+
+Status Runner::enqueue(const Segment& segment) {
+  if (&segment == &segments_.front()) {
+    if (kernels::Fault fault = device_.queue->clear(device_.fault, sizeof(kernels::DeviceFault))) return lost(*fault);
+  }
+  for (size_t i = segment.first; i <= segment.last; ++i) SERIN_CHECK(run_step(i));
+  if (&segment == &segments_.back()) {
+    if (kernels::Fault fault = device_.queue->copy(device_.fault_on_host, device_.fault, sizeof(kernels::DeviceFault))) return lost(*fault);
+  }
+  return {};
+}
+
+Status Runner::run_segment(Segment& segment) {
+  pending_ = true;
+  if (segment.recording) {
+    const kernels::Fault fault = device_.queue->replay(*segment.recording);
+    return fault ? Status(lost(*fault)) : Status();
+  }
+  if (++segment.runs != 2) return enqueue(segment);  // what could not be recorded stays as it is
+
+  if (kernels::Fault fault = device_.queue->begin_recording()) return lost(*fault);
+  const Status enqueued = enqueue(segment);
+  kernels::Fault refused;
+  segment.recording = device_.queue->end_recording(refused);
+  SERIN_CHECK(enqueued);
+  return segment.recording ? run_segment(segment) : enqueue(segment);
+}
+
+Status Runner::finish_device() {
+  if (!std::exchange(pending_, false)) return {};
+  if (kernels::Fault fault = device_.queue->finish()) return lost(*fault);
+  const kernels::DeviceFault found = std::exchange(*device_.fault_on_host, {});
+  if (found.step == 0) return {};
+  const auto step = static_cast<size_t>(found.step) - 1;
+  return Error{Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + calls_[step].kernel->explain(found.detail)};
+}
+
+}  // namespace serin::engine
