@@ -14,6 +14,7 @@
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/pass.h"
 #include "tests/conformance/values.h"
+#include "tests/gpu/emulated_device.h"
 
 namespace serin::conformance {
 namespace {
@@ -27,8 +28,10 @@ std::set<std::string, std::less<>> every_pass() {
   return names;
 }
 
-std::optional<std::string> run_on(const graph::Graph& graph, const kernels::Backend& backend, bool passes, const TestData& data) {
+std::optional<std::string> run_on(const graph::Graph& graph, const kernels::Backend& backend, const kernels::Backend* device, bool passes,
+                                  const TestData& data) {
   engine::LoadOptions options;
+  options.device = device;
   if (!passes) options.disabled_passes = every_pass();
   auto model = engine::Model::from_graph(graph, backend, std::move(options));
   if (!model) return model.error().message;
@@ -52,7 +55,7 @@ std::string read_all(int fd) {
 
 Runner::Runner() {
   const auto add = [&](const std::string& name, const kernels::CpuOptions& options) {
-    engines_.push_back({name, kernels::make_cpu_backend(options)});
+    engines_.push_back({name, kernels::make_cpu_backend(options), nullptr});
   };
   add("ref", {.onednn_path = "none", .reference_only = true});
   for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
@@ -65,9 +68,10 @@ Runner::Runner() {
   std::string note;
   auto onednn = kernels::make_cpu_backend({.onednn_path = SERIN_ONEDNN_PLUGIN}, &note);
   if (note.find("no oneDNN") == std::string::npos)
-    engines_.push_back({std::string(kernels::isa_name(kernels::best_isa())) + "+onednn", std::move(onednn)});
+    engines_.push_back({std::string(kernels::isa_name(kernels::best_isa())) + "+onednn", std::move(onednn), nullptr});
   else
     missing_ += (missing_.empty() ? "" : ", ") + std::string("oneDNN");
+  engines_.push_back({"cuda emulated", kernels::make_cpu_backend({.onednn_path = "none"}), test::emulated_device()});
 }
 
 std::string Runner::describe() const {
@@ -83,7 +87,7 @@ std::optional<std::string> Runner::run_here(const Case& test) const {
   if (!data) return data.error().message;
   for (const Engine& engine : engines_)
     for (const bool passes : {false, true})
-      if (auto error = run_on(*graph, *engine.backend, passes, *data))
+      if (auto error = run_on(*graph, *engine.backend, engine.device.get(), passes, *data))
         return fmt::format("{}{}: {}", engine.name, passes ? " with passes" : "", *error);
   return std::nullopt;
 }

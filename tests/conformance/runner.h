@@ -1,4 +1,5 @@
-// runner.h: one case under every configuration: graph passes on and off, the reference kernels, each instruction set, with and without oneDNN.
+// runner.h: one case under every configuration: graph passes on and off, the reference kernels, each instruction set, with and without oneDNN,
+// and the kernels of a device, emulated.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ class Runner {
   /// The same in this process, for a debugger.
   std::optional<std::string> run_here(const Case& test) const;
 
-  /// "ref, scalar, avx2, avx512, avx512+onednn; not here: ...".
+  /// "ref, scalar, avx2, avx512, avx512+onednn, cuda emulated; not here: ...".
   std::string describe() const;
 
  private:
@@ -29,6 +30,7 @@ class Runner {
   struct Engine {
     std::string name;
     std::unique_ptr<kernels::Backend> backend;
+    std::unique_ptr<kernels::Backend> device;  ///< null: all on `backend`
   };
   std::vector<Engine> engines_;
   std::string missing_;

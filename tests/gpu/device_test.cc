@@ -1,0 +1,201 @@
+// Models whose steps run on the emulated device: they answer as on the CPU, in the first run, the one that records and those that replay; and what goes wrong
+// on a device ends in an error that names it.
+
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+
+#include "runtime/engine/plan.h"
+#include "tests/engine/support.h"
+#include "tests/gpu/emulated_device.h"
+
+namespace serin::engine {
+namespace {
+
+using test::random_tensor;
+using test::Tensor;
+using testing::HasSubstr;
+
+const kernels::Backend& emulated() {
+  static const auto backend = serin::test::emulated_device();
+  return *backend;
+}
+
+std::shared_ptr<Model> on_device(std::string_view text) { return test::model_of(text, test::best(), {.device = &emulated()}); }
+
+std::string placed(const Plan& plan) {
+  std::string text;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (!text.empty()) text += ' ';
+    text += plan.program.steps[i].node + (plan.steps[i].memory == Memory::kDevice ? "*" : "");
+  }
+  return text;
+}
+
+/// Runs on the CPU and several times on the device.
+void expect_same(std::string_view text, const std::vector<Tensor>& inputs, const graph::Bindings& bindings = {}) {
+  const auto cpu = test::model_of(text), device = on_device(text);
+  ASSERT_TRUE(cpu && device);
+  auto expected = cpu->executor(bindings), actual = device->executor(bindings);
+  ASSERT_TRUE(expected && actual) << (actual ? "" : actual.error().message);
+  EXPECT_GT((*actual)->plan().device_bytes, 0u);
+  const std::vector<Tensor> wanted = test::run(**expected, inputs);
+  for (int run = 0; run < 4; ++run) {
+    const std::vector<Tensor> got = test::run(**actual, inputs);
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) test::expect_near(got[i].view(), wanted[i].view(), "run " + std::to_string(run));
+  }
+}
+
+constexpr const char* kNet = R"(
+  x: f32[2,3,12,12]
+  a = Conv(x, w[8,3,3,3], pads=[1,1,1,1])
+  b = Relu(a)
+  c = MaxPool(b, kernel_shape=[2,2], strides=[2,2])
+  d = Conv(c, v[8,8,1,1])
+  e = Add(d, c)
+  f = GlobalAveragePool(e)
+  g = Flatten(f)
+  h = MatMul(g, u[8,5])
+  i = Softmax(h)
+  return i
+)";
+
+TEST(OnDevice, AConvolutionNetRunsWhole) {
+  expect_same(kNet, {random_tensor({2, 3, 12, 12}, 1)});
+  const auto model = on_device(kNet);
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const Plan& plan = (*executor)->plan();
+  for (size_t i = 1; i + 1 < plan.steps.size(); ++i) EXPECT_EQ(plan.steps[i].memory, Memory::kDevice) << placed(plan);
+}
+
+TEST(OnDevice, ReplaysWhatItRecorded) {
+  const auto model = on_device(kNet);
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const Tensor x = random_tensor({2, 3, 12, 12}, 1);
+  const uint64_t before = emulator::launches, replayed = emulator::replays;
+  static_cast<void>(test::run(**executor, {x}));
+  const uint64_t first = emulator::launches - before;
+  static_cast<void>(test::run(**executor, {x}));
+  static_cast<void>(test::run(**executor, {random_tensor({2, 3, 12, 12}, 2)}));
+  EXPECT_EQ(emulator::launches - before, 3 * first);
+  EXPECT_EQ(emulator::replays - replayed, 2u);
+}
+
+TEST(OnDevice, WhatTheDeviceLacksRunsBetween) {
+  expect_same(R"(
+    x: f32[4,6]
+    a = Relu(x)
+    b = Sinh(a)
+    c = Mul(b, a)
+    d = Tanh(x)
+    return c, d
+  )",
+              {random_tensor({4, 6}, 1)});
+}
+
+TEST(OnDevice, BodiesOfIfRunOnTheHost) {
+  Tensor flag(DType::kBool, {});
+  *flag.view().as<bool>() = true;
+  expect_same(R"(
+    flag: bool[]
+    x: f32[4]
+    z = Neg(x)
+    y = If(flag, x, z)
+      then:
+        x: f32[4]
+        z: f32[4]
+        a = Mul(x, 10.0)
+        b = Add(a, z)
+        return b
+      else:
+        x: f32[4]
+        z: f32[4]
+        return x
+    out = Tanh(y)
+    return out
+  )",
+              {flag, random_tensor({4}, 1)});
+}
+
+TEST(OnDevice, SeveralSizesShareTheWeights) {
+  const char* const text = R"(
+    x: f32[batch,6]
+    a = MatMul(x, w[6,9])
+    b = Gelu(a)
+    return b
+  )";
+  for (const int64_t batch : {1, 5}) expect_same(text, {random_tensor({batch, 6}, 1)}, {{"batch", batch}});
+  const auto model = on_device(text);
+  const size_t before = emulator::allocated_bytes;
+  auto one = model->executor({{"batch", 1}});
+  const size_t with_one = emulator::allocated_bytes - before;
+  auto five = model->executor({{"batch", 5}});
+  EXPECT_EQ(emulator::allocated_bytes - before - with_one, (*five)->plan().device_bytes + 256) << "only the arena is new";
+}
+
+TEST(OnDevice, NamesTheNodeOfAnIndexThatIsOutOfRange) {
+  const auto model = on_device(R"(
+    x: f32[9,3]
+    i: i64[2]
+    g = Gather(x, i)
+    y = Relu(g)
+    return y
+  )");
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const Tensor x = random_tensor({9, 3}, 1), bad({2}, std::vector<int64_t>{3, 12}), good({2}, std::vector<int64_t>{3, -1});
+  for (int run = 0; run < 4; ++run) {
+    std::vector<Tensor> outputs = test::make_outputs(**executor);
+    std::vector<TensorView> out = test::views(outputs);
+    const Status status = (*executor)->run(test::views({x, bad}), out);
+    ASSERT_FALSE(status);
+    EXPECT_THAT(status.error().message, HasSubstr("node 'g' (Gather): index 12 is out of range for axis 0 of size 9"));
+    EXPECT_EQ(status.error().code, Code::kInvalidArgument);
+    EXPECT_EQ(test::run(**executor, {x, good})[0].values<float>().size(), 6u);
+  }
+}
+
+TEST(OnDevice, RefusesWhatItHasNoMemoryFor) {
+  const auto model = on_device(kNet);
+  emulator::faults.memory_bytes = emulator::allocated_bytes + 1000;
+  const auto refused = model->executor({});
+  emulator::faults.memory_bytes = size_t{1} << 40;
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("which has 1000 free of"));
+  EXPECT_TRUE(model->executor({}));
+}
+
+TEST(OnDevice, GivesItsMemoryBack) {
+  const size_t before = emulator::allocated_bytes;
+  {
+    const auto model = on_device(kNet);
+    auto executor = model->executor({});
+    EXPECT_GT(emulator::allocated_bytes, before);
+  }
+  EXPECT_EQ(emulator::allocated_bytes, before);
+}
+
+TEST(OnDeviceDeath, ALostDeviceFailsEveryRun) {  // in a process of its own: a device stays lost
+  EXPECT_EXIT(
+      {
+        const auto model = on_device(kNet);
+        auto executor = model->executor({});
+        const Tensor x = random_tensor({2, 3, 12, 12}, 1);
+        static_cast<void>(test::run(**executor, {x}));
+        emulator::faults.sticky = cudaErrorIllegalAddress;
+        std::vector<Tensor> outputs = test::make_outputs(**executor);
+        std::vector<TensorView> out = test::views(outputs);
+        const Status first = (*executor)->run(test::views({x}), out);
+        emulator::faults.sticky = cudaSuccess;  // the driver would go on failing; ours must remember by itself
+        const auto next = model->executor({});
+        const bool good = !first && first.error().code == Code::kUnavailable && !next && next.error().code == Code::kUnavailable;
+        std::fprintf(stderr, "%s / %s", first.error().message.c_str(), next ? "" : next.error().message.c_str());
+        std::exit(good ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "cudaErrorIllegalAddress.*cudaErrorIllegalAddress");
+}
+
+}  // namespace
+}  // namespace serin::engine

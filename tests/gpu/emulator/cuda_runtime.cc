@@ -1,0 +1,354 @@
+// cuda_runtime.cc: fibers for the threads of a block (cuda_runtime.h says why).
+
+#include "cuda_runtime.h"
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+
+namespace emulator {
+
+dim3 thread_index, block_index, block_dim, grid_dim;
+unsigned order = 1;
+uint64_t launches = 0, replays = 0;
+Faults faults;
+size_t allocated_bytes = 0;
+
+namespace {
+
+namespace context = boost::context;
+
+constexpr size_t kStack = 64 << 10;
+constexpr size_t kGuard = 64;
+constexpr std::byte kPoison{0xFF};  // NaN in every type that has one
+
+struct Thread {
+  context::fiber fiber;
+  dim3 index;
+  bool waits = false, done = false;
+  const char* file = nullptr;  // of the barrier it waits at
+  int line = 0;
+};
+
+struct Warp {
+  int alive = 0, arrived = 0;
+  unsigned generation = 0, votes = 0, last_votes = 0;
+  alignas(16) std::byte slots[2][32][16];
+  bool present[2][32] = {};
+};
+
+struct Block {
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  int alive = 0, arrived = 0;
+  std::vector<std::byte> shared;
+  size_t running = 0;
+  context::fiber scheduler;
+
+  Warp& warp() { return warps[running / 32]; }
+};
+
+Block* block = nullptr;
+std::mutex one_launch;
+
+void yield() {
+  const size_t self = block->running;
+  block->scheduler = std::move(block->scheduler).resume();
+  block->running = self;
+  thread_index = block->threads[self].index;
+}
+
+void wait_here(const char* file, int line) {
+  Thread& self = block->threads[block->running];
+  self.waits = true, self.file = file, self.line = line;
+  while (self.waits) yield();
+}
+
+void release(size_t first, size_t last) {
+  for (size_t i = first; i < last && i < block->threads.size(); ++i) block->threads[i].waits = false;
+}
+
+void complete_block_barrier() {
+  const Thread* at = nullptr;
+  for (const Thread& thread : block->threads) {
+    if (thread.done || !thread.waits) continue;
+    if (at && (at->file != thread.file || at->line != thread.line)) fail("threads of one block wait at different barriers");
+    at = &thread;
+  }
+  block->arrived = 0;
+  release(0, block->threads.size());
+}
+
+void complete_warp(Warp& warp, size_t index) {
+  warp.arrived = 0;
+  ++warp.generation;
+  warp.last_votes = std::exchange(warp.votes, 0);
+  release(index * 32, index * 32 + 32);
+}
+
+void finish_thread() {
+  block->threads[block->running].done = true;
+  Warp& warp = block->warp();
+  --warp.alive, --block->alive;
+  if (warp.alive > 0 && warp.arrived == warp.alive) complete_warp(warp, block->running / 32);
+  if (block->alive > 0 && block->arrived == block->alive) complete_block_barrier();
+}
+
+void run_block(dim3 size, size_t shared_bytes, const std::function<void()>& body, std::mt19937& random) {
+  static context::pooled_fixedsize_stack stacks(kStack);
+  Block here;
+  block = &here;
+  const size_t count = size_t{size.x} * size.y * size.z;
+  here.threads.resize(count);
+  here.warps.resize((count + 31) / 32);
+  here.alive = static_cast<int>(count);
+  here.shared.assign(shared_bytes + kGuard, kPoison);
+  std::vector<size_t> turns(count);
+  for (size_t i = 0; i < count; ++i) {
+    turns[i] = i;
+    ++here.warps[i / 32].alive;
+    Thread& thread = here.threads[i];
+    thread.index = dim3(static_cast<unsigned>(i % size.x), static_cast<unsigned>(i / size.x % size.y),
+                        static_cast<unsigned>(i / (size_t{size.x} * size.y)));
+    thread.fiber = context::fiber(std::allocator_arg, stacks, [&](context::fiber&& scheduler) {
+      here.scheduler = std::move(scheduler);
+      body();
+      finish_thread();
+      return std::move(here.scheduler);
+    });
+  }
+  if (order != 0) std::shuffle(turns.begin(), turns.end(), random);
+  while (here.alive > 0) {
+    bool moved = false;
+    for (const size_t i : turns) {
+      Thread& thread = here.threads[i];
+      if (thread.done || thread.waits) continue;
+      here.running = i;
+      thread_index = thread.index;
+      thread.fiber = std::move(thread.fiber).resume();
+      moved = true;
+    }
+    if (!moved) fail("the threads of a block wait for each other");
+  }
+  for (size_t i = 0; i < kGuard; ++i) {
+    if (here.shared[shared_bytes + i] != kPoison) fail("a block wrote past its shared memory");
+  }
+  block = nullptr;
+}
+
+}  // namespace
+
+void fail(const char* what) {
+  std::fprintf(stderr, "emulated device: %s (block %u,%u,%u)\n", what, block_index.x, block_index.y, block_index.z);
+  std::abort();
+}
+
+void* shared_memory() { return block->shared.data(); }
+int lane() { return static_cast<int>(block->running % 32); }
+
+void block_barrier(const char* file, int line) {
+  if (++block->arrived == block->alive) {
+    block->threads[block->running].waits = true;
+    block->threads[block->running].file = file, block->threads[block->running].line = line;
+    complete_block_barrier();
+  } else {
+    wait_here(file, line);
+  }
+}
+
+void exchange(unsigned mask, const void* value, size_t bytes, int from, void* result) {
+  Warp& warp = block->warp();
+  const unsigned side = warp.generation % 2;
+  const int self = lane();
+  if (!(mask >> self & 1u)) fail("a lane takes part in an exchange that its mask leaves out");
+  std::memcpy(warp.slots[side][self], value, bytes);
+  warp.present[side][self] = true;
+  if (++warp.arrived == warp.alive)
+    complete_warp(warp, block->running / 32);
+  else
+    wait_here("warp", 0);
+  const bool there = from >= 0 && from < 32 && warp.present[side][from];
+  std::memcpy(result, there ? static_cast<const void*>(warp.slots[side][from]) : value, bytes);
+}
+
+unsigned ballot(unsigned mask, bool predicate) {
+  Warp& warp = block->warp();
+  if (!(mask >> lane() & 1u)) fail("a lane takes part in a vote that its mask leaves out");
+  if (predicate) warp.votes |= 1u << lane();
+  if (++warp.arrived == warp.alive)
+    complete_warp(warp, block->running / 32);
+  else
+    wait_here("warp", 0);
+  return warp.last_votes;
+}
+
+void run(dim3 grid, dim3 size, size_t shared_bytes, const std::function<void()>& thread) {
+  if (size_t{size.x} * size.y * size.z > 1024) fail("a block of more than 1024 threads");
+  if (grid.y > 65535 || grid.z > 65535) fail("a grid of more than 65535 blocks along y or z");
+  const std::lock_guard lock(one_launch);
+  static std::mt19937 random;
+  grid_dim = grid, block_dim = size;
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        block_index = dim3(x, y, z);
+        run_block(size, shared_bytes, thread, random);
+      }
+    }
+  }
+}
+
+cudaError_t submit(Stream* stream, Work work) {
+  if (faults.sticky != cudaSuccess) return faults.sticky;
+  if (stream && stream->capturing)
+    stream->recorded.work.push_back(std::move(work));
+  else
+    work();
+  return cudaSuccess;
+}
+
+}  // namespace emulator
+
+namespace {
+
+using emulator::faults;
+
+std::mutex memory_mutex;
+std::map<void*, size_t> device_memory;  // guarded by memory_mutex
+
+/// Whether all of it lies in one piece of the device's memory.
+bool on_device(const void* pointer, size_t bytes) {
+  const std::lock_guard lock(memory_mutex);
+  auto next = device_memory.upper_bound(const_cast<void*>(pointer));
+  if (next == device_memory.begin()) return false;
+  const auto& [start, size] = *--next;
+  const auto offset = static_cast<size_t>(static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(start));
+  return offset + bytes <= size;
+}
+
+}  // namespace
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+  }
+  return "cudaErrorUnknown";
+}
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+cudaError_t cudaGetLastError() { return faults.sticky; }
+cudaError_t cudaPeekAtLastError() { return faults.sticky; }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) { return device == 0 ? faults.sticky : cudaErrorInvalidValue; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "emulated");
+  properties->totalGlobalMem = faults.memory_bytes;
+  properties->sharedMemPerBlockOptin = 227 << 10;
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  properties->l2CacheSize = 1 << 20;
+  return faults.sticky;
+}
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const std::lock_guard lock(memory_mutex);
+  *total = faults.memory_bytes;
+  *free = faults.memory_bytes - std::min(faults.memory_bytes, emulator::allocated_bytes);
+  return faults.sticky;
+}
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  const std::lock_guard lock(memory_mutex);
+  if (faults.sticky != cudaSuccess) return faults.sticky;
+  if (emulator::allocated_bytes + bytes > faults.memory_bytes) return cudaErrorMemoryAllocation;
+  *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*pointer, 0xFF, bytes);
+  device_memory[*pointer] = bytes;
+  emulator::allocated_bytes += bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* pointer) {
+  if (!pointer) return cudaSuccess;
+  const std::lock_guard lock(memory_mutex);
+  const auto at = device_memory.find(pointer);
+  if (at == device_memory.end()) emulator::fail("memory is freed that was not allocated");
+  emulator::allocated_bytes -= at->second;
+  device_memory.erase(at);
+  std::free(pointer);
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return faults.sticky;
+}
+cudaError_t cudaFreeHost(void* pointer) {
+  std::free(pointer);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind == cudaMemcpyHostToDevice && (!on_device(to, bytes) || on_device(from, bytes)))
+    emulator::fail("a copy to the device goes elsewhere");
+  if (kind == cudaMemcpyDeviceToHost && (on_device(to, bytes) || !on_device(from, bytes)))
+    emulator::fail("a copy from the device comes from elsewhere");
+  return emulator::submit(stream, [=] { std::memcpy(to, from, bytes); });
+}
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return emulator::submit(stream, [=] { std::memset(to, value, bytes); });
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0, *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  *stream = new emulator::Stream;
+  return faults.sticky;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return stream && stream->capturing ? cudaErrorStreamCaptureUnsupported : faults.sticky;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  stream->capturing = true;
+  stream->recorded.work.clear();
+  return faults.sticky;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  stream->capturing = false;
+  *graph = new emulator::Graph(std::move(stream->recorded));
+  return faults.sticky;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  *executable = new emulator::Graph(*graph);
+  return faults.sticky;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  if (faults.sticky != cudaSuccess) return faults.sticky;
+  ++emulator::replays;
+  for (const emulator::Work& work : executable->work) work();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;
+  return cudaSuccess;
+}

@@ -1,0 +1,222 @@
+// cuda_runtime.h: as much of the CUDA runtime as kernels/cuda/ uses, on this machine's processor.
+//
+// The kernels' sources are compiled twice: by nvcc, and by g++ with this folder in front of the include path. Each thread of a block is a fiber; a barrier or a
+// warp's exchange is where a fiber waits. So index arithmetic, barriers, shuffles, tails and guards are run and compared with kernels/ref on machines
+// without a GPU. What it cannot show: speed, and races between instructions; those between barriers it looks for by running the threads of a block in
+// a different order every time (`emulator::order`).
+//
+// It is stricter than a device: a block whose threads wait at different barriers, or a write past dynamic shared memory, ends the program with the reason.
+// Memory is ordinary memory, streams are run at once, a captured graph is a list of closures.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
+};
+using uint3 = dim3;
+
+// ---- the running thread ----
+
+namespace emulator {
+
+extern dim3 thread_index, block_index, block_dim, grid_dim;
+
+/// In what order the threads of a block take turns: every launch draws anew. 0: as they are numbered, always.
+extern unsigned order;
+
+/// How many launches and replays of graphs so far; for tests.
+extern uint64_t launches, replays;
+
+void* shared_memory();
+[[noreturn]] void fail(const char* what);
+void block_barrier(const char* file, int line);
+/// All lanes of the warp that `mask` names meet; answers what lane `from` brought, or the own value where there is no such thread.
+void exchange(unsigned mask, const void* value, size_t bytes, int from, void* result);
+unsigned ballot(unsigned mask, bool predicate);
+int lane();
+
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
+
+template <class T>
+T shuffle(unsigned mask, T value, int from) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
+  T result;
+  exchange(mask, &value, sizeof(T), from, &result);
+  return result;
+}
+
+}  // namespace emulator
+
+inline const dim3 &threadIdx = emulator::thread_index, &blockIdx = emulator::block_index, &blockDim = emulator::block_dim,
+                  &gridDim = emulator::grid_dim;
+constexpr int warpSize = 32;
+
+#define __syncthreads() ::emulator::block_barrier(__FILE__, __LINE__)
+inline void __syncwarp(unsigned mask = ~0u) { static_cast<void>(::emulator::ballot(mask, false)); }
+template <class T>
+T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
+  return emulator::shuffle(mask, value, (emulator::lane() & ~(width - 1)) | (lane & (width - 1)));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
+  const int from = emulator::lane() ^ lanes;
+  return emulator::shuffle(mask, value, (from & ~(width - 1)) == (emulator::lane() & ~(width - 1)) ? from : emulator::lane());
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+  const int in_group = emulator::lane() & (width - 1);
+  return emulator::shuffle(mask, value, in_group < static_cast<int>(delta) ? emulator::lane() : emulator::lane() - static_cast<int>(delta));
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+  const int in_group = emulator::lane() & (width - 1);
+  return emulator::shuffle(mask, value,
+                           in_group + static_cast<int>(delta) >= width ? emulator::lane() : emulator::lane() + static_cast<int>(delta));
+}
+inline unsigned __ballot_sync(unsigned mask, bool predicate) { return emulator::ballot(mask, predicate); }
+inline bool __any_sync(unsigned mask, bool predicate) { return emulator::ballot(mask, predicate) != 0; }
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __ffs(unsigned x) { return x ? std::countr_zero(x) + 1 : 0; }
+
+// ---- arithmetic ----
+
+inline float __expf(float x) { return std::exp(x); }
+inline float __logf(float x) { return std::log(x); }
+inline float __fdividef(float a, float b) { return a / b; }
+inline float rsqrtf(float x) { return 1.f / std::sqrt(x); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32); }
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
+template <class T>
+T atomicAdd(T* at, T value) {
+  return std::exchange(*at, static_cast<T>(*at + value));
+}
+template <class T>
+T atomicMin(T* at, T value) {
+  return std::exchange(*at, std::min(*at, value));
+}
+template <class T>
+T atomicMax(T* at, T value) {
+  return std::exchange(*at, std::max(*at, value));
+}
+
+// ---- the host's side ----
+
+enum cudaError_t : int {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorNoDevice = 100,
+};
+const char* cudaGetErrorString(cudaError_t error);
+const char* cudaGetErrorName(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+
+enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaHostAllocDefault = 0;
+constexpr unsigned cudaEventDisableTiming = 2;
+constexpr int cudaDevAttrMultiProcessorCount = 16;
+
+namespace emulator {
+using Work = std::function<void()>;
+struct Graph {
+  std::vector<Work> work;
+};
+struct Stream {
+  bool capturing = false;
+  Graph recorded;
+};
+struct Event {};
+/// What the next allocations and launches answer, for tests of what goes wrong.
+struct Faults {
+  size_t memory_bytes = size_t{1} << 40;  ///< of the device
+  cudaError_t sticky = cudaSuccess;       ///< from now on, everything
+};
+extern Faults faults;
+extern size_t allocated_bytes;
+cudaError_t submit(Stream* stream, Work work);
+}  // namespace emulator
+
+using cudaStream_t = emulator::Stream*;
+using cudaGraph_t = emulator::Graph*;
+using cudaGraphExec_t = emulator::Graph*;
+using cudaEvent_t = emulator::Event*;
+
+struct cudaDeviceProp {
+  char name[256];
+  struct {
+    char bytes[16];
+  } uuid;
+  size_t totalGlobalMem;
+  size_t sharedMemPerBlockOptin;
+  int major, minor, multiProcessorCount, l2CacheSize;
+};
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+cudaError_t cudaMalloc(void** pointer, size_t bytes);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  void* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
+template <class... Expected, class... Actual>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...), Actual&&... arguments) {
+  return emulator::submit(config->stream, [kernel, c = *config, ... values = Expected(arguments)] {
+    ++emulator::launches;
+    emulator::run(c.gridDim, c.blockDim, c.dynamicSmemBytes, [&] { kernel(values...); });
+  });
+}
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+template <class F>
+cudaError_t cudaFuncSetAttribute(F*, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
