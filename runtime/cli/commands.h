@@ -14,7 +14,9 @@ enum ExitCode : int { kYes = 0, kNo = 1, kUsage = 2, kCannotRun = 3, kRolledBack
 
 struct EngineFlags {
   int threads = 1;
-  std::string isa;  ///< empty: the best there is
+  std::string isa;             ///< empty: the best there is
+  std::string device = "cpu";  ///< or cuda, or auto
+  std::string cuda_plugin;     ///< libserin_cuda.so; empty: beside the program, where there is a driver
   std::string precision = "fp32";
   std::string samples;  ///< a folder of inputs that `--precision auto` decides on; empty: made-up ones
   std::vector<std::string> disabled_passes;

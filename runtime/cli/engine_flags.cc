@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cuda/loader.h"
 #include "runtime/engine/optimize.h"
 #include "runtime/samples/precision.h"
 
@@ -50,8 +51,17 @@ Result<Engine> make_engine(const EngineFlags& flags) {
   cpu.bf16 = flags.precision == "bf16";
   if (cpu.bf16 && !(kernels::multiplies_bf16() && cpu.isa == kernels::Isa::kAvx512))
     return usage("precision 'bf16': this machine, or the instruction set that was asked for, does not multiply bf16");
+  if (flags.device != "cpu" && flags.device != "cuda" && flags.device != "auto")
+    return usage("--device must be cpu, cuda or auto, not '" + flags.device + "'");
   Engine engine;
   engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
+  if (flags.device != "cpu") {
+    std::string note;
+    engine.device = kernels::make_cuda_backend({.device = {}, .plugin_path = flags.cuda_plugin}, &note);
+    if (!engine.device && flags.device == "cuda") return usage("--device cuda: " + note);
+    engine.note += engine.device ? ", cuda: " + note : ", no cuda: " + note;
+    engine.options.device = engine.device.get();
+  }
   engine.options.threads = flags.threads;
   engine.options.disabled_passes.insert(flags.disabled_passes.begin(), flags.disabled_passes.end());
   return engine;

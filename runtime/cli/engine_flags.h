@@ -13,7 +13,8 @@ namespace serin::cli {
 
 struct Engine {
   std::unique_ptr<kernels::Backend> backend;
-  std::string note;  ///< what was loaded: "cpu avx512, oneDNN 3.2.0"
+  std::unique_ptr<kernels::Backend> device;  ///< null: everything runs on the CPU
+  std::string note;                          ///< what was loaded: "cpu avx512, oneDNN 3.2.0"
   engine::LoadOptions options;
 };
 

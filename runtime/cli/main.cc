@@ -60,6 +60,8 @@ void add_serve(CLI::App& app, int& exit_code) {
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--threads", flags.threads, "threads for computing")->capture_default_str()->check(CLI::Range(1, 1024));
   command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
+  command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda where there is one")->capture_default_str();
+  command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
   command.add_option("--precision", flags.precision, "auto, fp32 or bf16: how products with weights are computed")->capture_default_str();
   command.add_option("--samples", flags.samples,
