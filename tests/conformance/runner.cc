@@ -14,7 +14,7 @@
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/pass.h"
 #include "tests/conformance/values.h"
-#include "tests/gpu/emulated_device.h"
+#include "tests/gpu/device_under_test.h"
 
 namespace serin::conformance {
 namespace {
@@ -54,6 +54,13 @@ std::string read_all(int fd) {
 }  // namespace
 
 Runner::Runner() {
+  if (test::emulated()) add_processor();  // else that was tested where this was built
+  auto device = test::open_device();
+  const std::string name = device->name();
+  engines_.push_back({name, kernels::make_cpu_backend({.onednn_path = "none"}), std::move(device)});
+}
+
+void Runner::add_processor() {
   const auto add = [&](const std::string& name, const kernels::CpuOptions& options) {
     engines_.push_back({name, kernels::make_cpu_backend(options), nullptr});
   };
@@ -71,7 +78,6 @@ Runner::Runner() {
     engines_.push_back({std::string(kernels::isa_name(kernels::best_isa())) + "+onednn", std::move(onednn), nullptr});
   else
     missing_ += (missing_.empty() ? "" : ", ") + std::string("oneDNN");
-  engines_.push_back({"cuda emulated", kernels::make_cpu_backend({.onednn_path = "none"}), test::emulated_device()});
 }
 
 std::string Runner::describe() const {
@@ -102,6 +108,7 @@ std::string Runner::run_caught(const Case& test) const {
 }
 
 std::optional<std::string> Runner::run(const Case& test) const {
+  if (!test::emulated()) return run_here(test);  // a child cannot use the device that its parent has opened
   int ends[2];
   if (::pipe(ends) != 0) return fmt::format("pipe: {}", std::strerror(errno));
   const pid_t child = ::fork();

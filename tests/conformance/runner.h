@@ -1,5 +1,5 @@
 // runner.h: one case under every configuration: graph passes on and off, the reference kernels, each instruction set, with and without oneDNN,
-// and the kernels of a device, emulated.
+// and the kernels of a device: emulated, or, with SERIN_CUDA_PLUGIN in the environment, of a real one alone.
 #pragma once
 
 #include <memory>
@@ -25,6 +25,7 @@ class Runner {
   std::string describe() const;
 
  private:
+  void add_processor();
   std::string run_caught(const Case& test) const;
 
   struct Engine {

@@ -21,9 +21,10 @@ namespace fs = std::filesystem;
 
 constexpr cli::Tolerance kTolerance{.rtol = 1e-3, .atol = 1e-7, .absolute_atol = true};
 
-/// <root>/lib/python3.x/site-packages/onnx/backend/test/data, whichever Python made the environment.
+/// <root>/lib/python3.x/site-packages/onnx/backend/test/data, whichever Python made the environment; or <root> itself.
 fs::path data_folder(const fs::path& root) {
   std::error_code ignored;
+  if (fs::is_directory(root / kSets[0], ignored)) return root;
   for (fs::directory_iterator entry(root / "lib", ignored), end; entry != end; entry.increment(ignored)) {
     const fs::path data = entry->path() / "site-packages/onnx/backend/test/data";
     if (fs::is_directory(data, ignored)) return data;

@@ -20,7 +20,7 @@ struct Case {
 
 inline constexpr const char* kSets[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
 
-/// The cases of all sets, in order of set and name. kNotFound where the wheel is not installed.
+/// The cases of all sets, in order of set and name. `root`: a Python environment with the onnx wheel, or a folder that holds the sets.
 Result<std::vector<Case>> find_suite(const std::string& root);
 
 struct TestData {

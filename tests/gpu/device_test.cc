@@ -6,7 +6,7 @@
 
 #include "runtime/engine/plan.h"
 #include "tests/engine/support.h"
-#include "tests/gpu/emulated_device.h"
+#include "tests/gpu/device_under_test.h"
 
 namespace serin::engine {
 namespace {
@@ -15,12 +15,16 @@ using test::random_tensor;
 using test::Tensor;
 using testing::HasSubstr;
 
-const kernels::Backend& emulated() {
-  static const auto backend = serin::test::emulated_device();
+const kernels::Backend& device_backend() {
+  static const auto backend = serin::test::open_device();
   return *backend;
 }
 
-std::shared_ptr<Model> on_device(std::string_view text) { return test::model_of(text, test::best(), {.device = &emulated()}); }
+/// What counts launches and makes faults is the emulated <cuda_runtime.h>.
+#define SERIN_NEEDS_EMULATION() \
+  if (!serin::test::emulated()) GTEST_SKIP() << "only on the emulated device"
+
+std::shared_ptr<Model> on_device(std::string_view text) { return test::model_of(text, test::best(), {.device = &device_backend()}); }
 
 std::string placed(const Plan& plan) {
   std::string text;
@@ -70,6 +74,7 @@ TEST(OnDevice, AConvolutionNetRunsWhole) {
 }
 
 TEST(OnDevice, ReplaysWhatItRecorded) {
+  SERIN_NEEDS_EMULATION();
   const auto model = on_device(kNet);
   auto executor = model->executor({});
   ASSERT_TRUE(executor);
@@ -127,6 +132,7 @@ TEST(OnDevice, SeveralSizesShareTheWeights) {
     return b
   )";
   for (const int64_t batch : {1, 5}) expect_same(text, {random_tensor({batch, 6}, 1)}, {{"batch", batch}});
+  SERIN_NEEDS_EMULATION();
   const auto model = on_device(text);
   const size_t before = emulator::allocated_bytes;
   auto one = model->executor({{"batch", 1}});
@@ -158,6 +164,7 @@ TEST(OnDevice, NamesTheNodeOfAnIndexThatIsOutOfRange) {
 }
 
 TEST(OnDevice, RefusesWhatItHasNoMemoryFor) {
+  SERIN_NEEDS_EMULATION();
   const auto model = on_device(kNet);
   emulator::faults.memory_bytes = emulator::allocated_bytes + 1000;
   const auto refused = model->executor({});
@@ -168,6 +175,7 @@ TEST(OnDevice, RefusesWhatItHasNoMemoryFor) {
 }
 
 TEST(OnDevice, GivesItsMemoryBack) {
+  SERIN_NEEDS_EMULATION();
   const size_t before = emulator::allocated_bytes;
   {
     const auto model = on_device(kNet);
@@ -178,6 +186,7 @@ TEST(OnDevice, GivesItsMemoryBack) {
 }
 
 TEST(OnDeviceDeath, ALostDeviceFailsEveryRun) {  // in a process of its own: a device stays lost
+  SERIN_NEEDS_EMULATION();
   EXPECT_EXIT(
       {
         const auto model = on_device(kNet);

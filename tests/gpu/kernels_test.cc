@@ -1,28 +1,31 @@
-// Every kernel of kernels/cuda on the emulated device (tests/gpu/emulator), compared with the reference: on a machine without a GPU this is what proves them.
-// Threads of a block run in another order in every launch, so what depends on the order shows.
+// Every kernel of kernels/cuda compared with the reference: on the emulated device (tests/gpu/emulator), where the threads of a block run in another order in
+// every launch, so that what depends on the order shows; and by tests/gpu/run on a real one, with the rows of NVIDIA's libraries.
 
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/space.h"
-#include "kernels/cuda/table.h"
+#include "kernels/device_weights.h"
 #include "kernels/indexing.h"
+#include "tests/gpu/device_under_test.h"
+#include "tests/gpu/on_device.h"
 #include "tests/kernels/harness.h"
 
 namespace serin::kernels::test {
 namespace {
 
-const Backend& emulated() {
-  static const Backend backend("cuda emulated", cuda::make_table());
-  return backend;
+const Backend& device_backend() {
+  static const auto backend = serin::test::open_device();
+  return *backend;
 }
 
 /// The device's rows have no reference at their end: each must agree, and at least one must accept.
 void expect_agrees(const Case& c, Tolerance tolerance = {}) {
   const std::vector<Tensor> expected = run_reference(c);
-  const auto& rows = emulated().table()[c.op.index()];
+  Device& device = *device_backend().device();
+  const auto& rows = device_backend().table()[c.op.index()];
   int accepted = 0;
   for (const KernelRow& row : rows) {
-    PackedWeights weights;
+    DeviceWeights weights(device);
     PrepareContext context{&weights};
     std::string why;
     const auto kernel = row.prepare(c.describe(), context, why);
@@ -31,7 +34,7 @@ void expect_agrees(const Case& c, Tolerance tolerance = {}) {
       continue;
     }
     ++accepted;
-    const std::vector<Tensor> actual = run_kernel(*kernel, c);
+    const std::vector<Tensor> actual = run_on_device(device, *kernel, c);
     for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, row.name + ": " + c.str());
   }
   EXPECT_GT(accepted, 0) << "no row takes " << c.str();
@@ -44,7 +47,7 @@ bool is_float(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
-TEST(Emulated, DividesByMultiplication) {
+TEST(DeviceKernels, DividesByMultiplication) {
   for (const uint32_t d : {1u, 2u, 3u, 5u, 7u, 10u, 64u, 641u, 65535u, 65536u, 1000003u, 0x7FFFFFFFu}) {
     const cuda::Divisor divisor(d);
     for (const uint32_t n : {0u, 1u, d - 1, d, d + 1, 2 * d - 1, 12345678u, 0x7FFFFFFEu, 0x7FFFFFFFu})
@@ -52,7 +55,7 @@ TEST(Emulated, DividesByMultiplication) {
   }
 }
 
-TEST(Emulated, UnaryOfEveryFunctionAndType) {
+TEST(DeviceKernels, UnaryOfEveryFunctionAndType) {
   for (int fn = 0; fn <= static_cast<int>(UnaryFn::kIsInf); ++fn) {
     const auto f = static_cast<UnaryFn>(fn);
     for (const DType dtype : kAll) {
@@ -69,7 +72,7 @@ TEST(Emulated, UnaryOfEveryFunctionAndType) {
   }
 }
 
-TEST(Emulated, BinaryBroadcasts) {
+TEST(DeviceKernels, BinaryBroadcasts) {
   const std::pair<Shape, Shape> shapes[] = {{{4, 33}, {4, 33}}, {{4, 33}, {33}},     {{4, 1}, {1, 33}},         {{}, {4, 33}},
                                             {{4, 33}, {}},      {{2, 3, 5}, {3, 1}}, {{2, 1, 3, 1}, {5, 1, 4}}, {{0, 4}, {4}}};
   for (const auto& [a, b] : shapes) {
@@ -88,7 +91,7 @@ TEST(Emulated, BinaryBroadcasts) {
   }
 }
 
-TEST(Emulated, BinaryOfEveryFunctionAndType) {
+TEST(DeviceKernels, BinaryOfEveryFunctionAndType) {
   for (int i = 0; i <= static_cast<int>(BinaryFn::kXor); ++i) {
     const auto fn = static_cast<BinaryFn>(i);
     for (const DType dtype : kAll) {
@@ -102,7 +105,7 @@ TEST(Emulated, BinaryOfEveryFunctionAndType) {
   }
 }
 
-TEST(Emulated, SelectsAndCastsAndCopies) {
+TEST(DeviceKernels, SelectsAndCastsAndCopies) {
   expect_agrees({.op = Select{},
                  .inputs = {random_integers(DType::kBool, {5, 1}, 1), random_tensor({5, 9}, 2), random_tensor({}, 3)},
                  .outputs = {{DType::kFloat32, {5, 9}}}});
@@ -113,7 +116,7 @@ TEST(Emulated, SelectsAndCastsAndCopies) {
   expect_agrees({.op = StridedCopy{3, {0, 2}}, .inputs = {random_integers(DType::kInt8, {40}, 1)}, .outputs = {{DType::kInt8, {4, 17}}}});
 }
 
-TEST(Emulated, SoftmaxOfShortLongAndStridedRows) {
+TEST(DeviceKernels, SoftmaxOfShortLongAndStridedRows) {
   for (const bool log : {false, true}) {
     for (const Shape& shape : {Shape{7, 5}, Shape{3, 1024}, Shape{2, 2500}, Shape{1, 1}, Shape{9, 33}})
       expect_agrees({.op = Softmax{-1, log}, .inputs = {random_tensor(shape, 1, 3.f)}, .outputs = {{DType::kFloat32, shape}}},
@@ -128,7 +131,7 @@ TEST(Emulated, SoftmaxOfShortLongAndStridedRows) {
                 {1e-12});
 }
 
-TEST(Emulated, NormsOfShortAndLongRows) {
+TEST(DeviceKernels, NormsOfShortAndLongRows) {
   for (const int64_t n : {1, 31, 768, 1500}) {
     const Tensor x = random_tensor({5, n}, 1, 2.f), scale = random_tensor({n}, 2), bias = random_tensor({n}, 3);
     const Output y{DType::kFloat32, {5, n}};
@@ -140,7 +143,7 @@ TEST(Emulated, NormsOfShortAndLongRows) {
   }
 }
 
-TEST(Emulated, ReducesOverAnyAxes) {
+TEST(DeviceKernels, ReducesOverAnyAxes) {
   const std::vector<std::vector<int64_t>> axes = {{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}, {}};
   for (const auto& each : axes) {
     for (int fn = 0; fn <= static_cast<int>(ReduceFn::kSumSquare); ++fn) {
@@ -158,7 +161,7 @@ TEST(Emulated, ReducesOverAnyAxes) {
                    .outputs = {{DType::kFloat32, {3, 1}}}});
 }
 
-TEST(Emulated, FindsTheLargestAndSumsAlongAxes) {
+TEST(DeviceKernels, FindsTheLargestAndSumsAlongAxes) {
   for (const int64_t axis : {0, 1, 2}) {
     for (const bool min : {false, true}) {
       for (const bool last : {false, true}) {
@@ -174,7 +177,7 @@ TEST(Emulated, FindsTheLargestAndSumsAlongAxes) {
   }
 }
 
-TEST(Emulated, MovesElements) {
+TEST(DeviceKernels, MovesElements) {
   expect_agrees({.op = Concat{1},
                  .inputs = {random_tensor({3, 2, 5}, 1), random_tensor({3, 0, 5}, 2), random_tensor({3, 7, 5}, 3)},
                  .outputs = {{DType::kFloat32, {3, 9, 5}}}});
@@ -195,27 +198,22 @@ TEST(Emulated, MovesElements) {
   }
 }
 
-TEST(Emulated, SaysWhichIndexIsOutOfRange) {
+TEST(DeviceKernels, SaysWhichIndexIsOutOfRange) {
   const Case c{.op = Gather{0},
                .inputs = {random_tensor({9, 3}, 1), Tensor({2}, std::vector<int64_t>{3, 12})},
                .outputs = {{DType::kFloat32, {2, 3}}}};
-  PackedWeights weights;
+  Device& device = *device_backend().device();
+  DeviceWeights weights(device);
   PrepareContext context{&weights};
-  const Prepared prepared = emulated().prepare(c.describe(), context);
+  const Prepared prepared = device_backend().prepare(c.describe(), context);
   ASSERT_TRUE(prepared.kernel);
   DeviceFault fault;
-  Stream stream;
-  stream.fault = &fault;
-  stream.step = 7;
-  Tensor y(DType::kFloat32, {2, 3});
-  const TensorView in[] = {c.inputs[0].view(), c.inputs[1].view()};
-  TensorView out[] = {y.view()};
-  EXPECT_FALSE(prepared.kernel->run(stream, in, out));
+  run_on_device(device, *prepared.kernel, c, &fault);
   EXPECT_EQ(fault.step, 7);
   EXPECT_EQ(prepared.kernel->explain(fault.detail), "index 12 is out of range for axis 0 of size 9");
 }
 
-TEST(Emulated, PoolsWindows) {
+TEST(DeviceKernels, PoolsWindows) {
   for (const bool average : {false, true}) {
     for (const bool count : {false, true}) {
       expect_agrees({.op = Pool{average, count, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}},
@@ -233,7 +231,7 @@ TEST(Emulated, PoolsWindows) {
   }
 }
 
-TEST(Emulated, MultipliesMatrices) {
+TEST(DeviceKernels, MultipliesMatrices) {
   struct Sizes {
     Shape a, b, y;
     bool transpose_a, transpose_b;
@@ -266,7 +264,7 @@ Case attention(int64_t batch, int64_t q_heads, int64_t kv_heads, int64_t q_len, 
 }
 void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
 
-TEST(Emulated, Attends) {
+TEST(DeviceKernels, Attends) {
   constexpr Tolerance kTolerance{1e-4, 1e-5};
   expect_agrees(attention(2, 4, 2, 33, 150, 40, 24), kTolerance);
   expect_agrees(attention(1, 1, 1, 7, 1, 1, 1), kTolerance);
@@ -290,7 +288,7 @@ TEST(Emulated, Attends) {
   expect_agrees(past, kTolerance);
 }
 
-TEST(Emulated, ConvolvesDirectly) {
+TEST(DeviceKernels, ConvolvesDirectly) {
   struct Sizes {
     Shape x, weight, y;
     std::vector<int64_t> strides, dilations, pads;

@@ -1,0 +1,99 @@
+// on_device.cc: all that a kernel touches lies in one region of the device's memory, sentinels between. The host keeps a copy of the region; what the kernel
+// may write is taken out of the comparison afterwards, all else must be the same byte for byte: inputs, too.
+
+#include "tests/gpu/on_device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace serin::kernels::test {
+
+namespace {
+
+constexpr std::byte kSentinel{0xA5};
+constexpr size_t kAlign = 256;  // as Device::allocate does
+
+struct Region {
+  std::vector<std::byte> bytes;
+  std::vector<size_t> inputs, outputs;  // where each begins
+  size_t scratch = 0, fault = 0;
+};
+
+size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.shape().elements()) * dtype_size(tensor.dtype()); }
+
+/// Room for `bytes` behind a sentinel; where it begins.
+size_t add(Region& region, size_t bytes, const void* data = nullptr) {
+  const size_t begin = region.bytes.size() + kAlign;
+  region.bytes.resize(begin + (bytes + kAlign - 1) / kAlign * kAlign, kSentinel);
+  if (data && bytes) std::memcpy(region.bytes.data() + begin, data, bytes);
+  return begin;
+}
+
+Region lay_out(const Kernel& kernel, const Case& c, const std::vector<Tensor>& outputs) {
+  Region region;
+  for (const Tensor& input : c.inputs) region.inputs.push_back(add(region, bytes_of(input), input.view().data));
+  for (const Tensor& output : outputs) region.outputs.push_back(add(region, bytes_of(output)));
+  region.scratch = add(region, kernel.scratch_bytes());
+  const DeviceFault none;
+  region.fault = add(region, sizeof none, &none);
+  add(region, 0);
+  return region;
+}
+
+/// `after`: the region as the kernel left it.
+Fault run_in(std::byte* memory, Queue& queue, const Region& region, const Kernel& kernel, std::vector<TensorView>& in,
+             std::vector<TensorView>& out, std::vector<std::byte>& after) {
+  for (size_t i = 0; i < in.size(); ++i) in[i].data = kernel.packed_inputs() >> i & 1u ? nullptr : memory + region.inputs[i];
+  for (size_t i = 0; i < out.size(); ++i) out[i].data = memory + region.outputs[i];
+  Stream stream{.scratch = memory + region.scratch,
+                .queue = queue.native(),
+                .fault = reinterpret_cast<DeviceFault*>(memory + region.fault),
+                .step = 7};
+  Fault fault = queue.copy(memory, region.bytes.data(), region.bytes.size());
+  if (!fault) fault = kernel.run(stream, in, out);
+  if (!fault) fault = queue.copy(after.data(), memory, after.size());
+  Fault finished = queue.finish();
+  return fault ? fault : finished;
+}
+
+}  // namespace
+
+std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault) {
+  std::vector<Tensor> outputs;
+  for (const Output& output : c.outputs) outputs.emplace_back(output.dtype, output.shape);
+  std::vector<TensorView> in, out;
+  for (const Tensor& input : c.inputs) in.push_back(input.view());
+  for (const Tensor& output : outputs) out.push_back(output.view());
+
+  Region region = lay_out(kernel, c, outputs);
+  std::vector<std::byte> after(region.bytes.size());
+  std::byte* const memory = device.allocate(region.bytes.size());
+  const std::unique_ptr<Queue> queue = device.make_queue();
+  Fault failure = memory && queue ? run_in(memory, *queue, region, kernel, in, out, after) : device.lost().value_or("no memory");
+  if (memory) device.release(memory);
+  if (failure) {
+    ADD_FAILURE() << c.str() << ": " << *failure;
+    return outputs;
+  }
+
+  const auto take = [&](void* to, size_t at, size_t bytes) {
+    if (bytes) std::memcpy(to, after.data() + at, bytes);
+    std::memcpy(region.bytes.data() + at, after.data() + at, bytes);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    take(outputs[i].view().data, region.outputs[i], bytes_of(outputs[i]));
+    outputs[i].set_shape(out[i].shape);
+  }
+  DeviceFault found;
+  take(&found, region.fault, sizeof found);
+  std::memcpy(region.bytes.data() + region.scratch, after.data() + region.scratch, kernel.scratch_bytes());
+  EXPECT_TRUE(region.bytes == after) << c.str() << ": wrote where it must not";
+  if (fault)
+    *fault = found;
+  else
+    EXPECT_EQ(found.step, 0) << c.str() << ": " << kernel.explain(found.detail);
+  return outputs;
+}
+
+}  // namespace serin::kernels::test

@@ -1,0 +1,15 @@
+// on_device.h: harness.h's run_kernel for kernels of a device.
+#pragma once
+
+#include <vector>
+
+#include "kernels/device.h"
+#include "tests/kernels/harness.h"
+
+namespace serin::kernels::test {
+
+/// Runs a kernel in the memory of `device`, where nothing may change but the outputs and the kernel's scratch. `fault` receives what the kernel finds wrong
+/// with its operands; without it, that fails the test.
+std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault = nullptr);
+
+}  // namespace serin::kernels::test
