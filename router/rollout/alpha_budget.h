@@ -13,7 +13,7 @@ inline constexpr double kRejectedShare = 0.05;
 inline constexpr double kDeadlineShare = 0.05;
 inline constexpr double kLatencyShare = 0.05;  ///< each of the four quantiles
 inline constexpr size_t kLatencyGuards = 4;
-inline constexpr double kOutputShare = 0.15;  ///< label and score predicates on unpaired answers: reserved, not spent yet
+inline constexpr double kOutputShare = 0.15;  ///< form, labels and scores of unpaired answers: divided in output_guards.cc
 inline constexpr double kShadowShare = 0.10;
 inline constexpr double kThresholdShare = 0.15;  ///< split evenly among the thresholds that the user sets
 

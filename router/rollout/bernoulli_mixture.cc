@@ -1,6 +1,7 @@
 #include "router/rollout/bernoulli_mixture.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "router/rollout/change_point.h"
 
@@ -23,16 +24,21 @@ BernoulliMixture::BernoulliMixture(double p0, double cap) : cap_(cap) {
 
 void BernoulliMixture::observe(bool bad) {
   double started = 0;
-  if (answers_ % kAnswersPerStart == 0) started = std::min(unused_mass_, change_point_mass(answers_ / kAnswersPerStart));
-  ++answers_;
-  unused_mass_ -= started;
+  if (state_.count % kAnswersPerStart == 0) started = std::min(state_.unused_mass, change_point_mass(state_.count / kAnswersPerStart));
+  ++state_.count;
+  state_.unused_mass -= started;
   const auto& ratio = bad ? bad_ratio_ : good_ratio_;
   double sum = 0;
   for (size_t j = 0; j < kRates; ++j) {
-    mixture_[j] = std::min(cap_, (mixture_[j] + started) * ratio[j]);
-    sum += mixture_[j];
+    state_.mixture[j] = std::min(cap_, (state_.mixture[j] + started) * ratio[j]);
+    sum += state_.mixture[j];
   }
-  e_ = sum / kRates + unused_mass_;
+  e_ = sum / kRates + state_.unused_mass;
+}
+
+void BernoulliMixture::restore(const MixtureState& state) {
+  state_ = state;
+  e_ = std::accumulate(state.mixture.begin(), state.mixture.end(), 0.0) / kRates + state.unused_mass;
 }
 
 }  // namespace serin::rollout

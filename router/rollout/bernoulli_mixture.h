@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "router/rollout/mixture_state.h"
+
 namespace serin::rollout {
 
 class BernoulliMixture {
@@ -21,7 +23,9 @@ class BernoulliMixture {
 
   void observe(bool bad);
   double e() const { return e_; }
-  uint64_t answers() const { return answers_; }
+  uint64_t answers() const { return state_.count; }
+  const MixtureState& state() const { return state_; }
+  void restore(const MixtureState& state);
 
  private:
   static constexpr size_t kRates = 8;
@@ -29,10 +33,8 @@ class BernoulliMixture {
 
   double cap_;
   std::array<double, kRates> bad_ratio_{}, good_ratio_{};
-  std::array<double, kRates> mixture_{};
-  double unused_mass_ = 1;
+  MixtureState state_;
   double e_ = 1;
-  uint64_t answers_ = 0;
 };
 
 }  // namespace serin::rollout

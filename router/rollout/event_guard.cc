@@ -40,14 +40,21 @@ size_t strongest_suffix(const std::vector<DecidingEvent>& events, double tolerat
 
 }  // namespace
 
-EventGuard::EventGuard(std::string name, double tolerated_ratio, double trip_value)
-    : name_(std::move(name)), tolerated_ratio_(tolerated_ratio), trip_value_(trip_value), process_(tolerated_ratio) {}
+void observe(EventProcess& process, const DecidingEvent& event, bool mirrored) {
+  if (event.units == 0) return;  // compared with nobody
+  if (!mirrored) return process.observe(event.arm, event.share, event.units);
+  process.observe(event.arm == Arm::kCanary ? Arm::kStable : Arm::kCanary, 1 - event.share, event.units);
+}
+
+EventGuard::EventGuard(std::string name, double tolerated_ratio, double trip_value, bool mirrored)
+    : name_(std::move(name)), tolerated_ratio_(tolerated_ratio), trip_value_(trip_value), mirrored_(mirrored), process_(tolerated_ratio) {}
 
 bool EventGuard::observe(Arm arm, const Unit& unit, std::chrono::milliseconds at) {
-  Event& event = record_[process_.events() % kRecord];
-  process_.observe(arm, unit.share, unit.count);
+  const DecidingEvent event{.at = at, .arm = arm, .share = unit.share, .units = unit.count};
+  tape_.add(process_.state(), event);
+  rollout::observe(process_, event, mirrored_);
+  tape_.set_bits(std::log2(process_.e()));
   ++counts_[static_cast<size_t>(arm)];
-  event = {at, arm, unit, process_.e()};
   return tripped();
 }
 
@@ -65,14 +72,14 @@ Evidence EventGuard::evidence() const {
           .canary_events = counts_[1]};
 }
 
-std::vector<DecidingEvent> EventGuard::events() const {
-  std::vector<DecidingEvent> events;
-  const uint64_t end = process_.events();
-  for (uint64_t i = end > kRecord ? end - kRecord : 0; i < end; ++i) {
-    const Event& event = record_[i % kRecord];
-    events.push_back({event.at, event.arm, event.unit.share, std::log2(event.e), event.unit.count});
-  }
-  return events;
+VerdictRecord EventGuard::record() const {
+  return {.guard = name_,
+          .question = VerdictRecord::Question::kWorse,
+          .trip_value = trip_value_,
+          .tolerated_ratio = tolerated_ratio_,
+          .mirrored = mirrored_,
+          .worse = tape_.begin(process_.state()),
+          .events = events()};
 }
 
 Verdict EventGuard::verdict(std::string_view where) const {

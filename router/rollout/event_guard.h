@@ -11,6 +11,8 @@
 #include "router/rollout/event_process.h"
 #include "router/rollout/representative.h"
 #include "router/rollout/rollout.h"
+#include "router/rollout/tape.h"
+#include "router/rollout/verdict_record.h"
 
 namespace serin::rollout {
 
@@ -20,9 +22,13 @@ struct Verdict {
   std::string reason;  ///< "err: 6 of the last 9 bad answers were the canary's at 5 % of traffic; e-value 2^12.3 over 2^11.7"
 };
 
+/// One event into a process: the same for a guard at work and for its record.
+void observe(EventProcess& process, const DecidingEvent& event, bool mirrored);
+
 class EventGuard {
  public:
-  EventGuard(std::string name, double tolerated_ratio, double trip_value);
+  /// mirrored: asks of stable what the others ask of the canary: whether something comes from the canary too rarely.
+  EventGuard(std::string name, double tolerated_ratio, double trip_value, bool mirrored = false);
 
   /// One bad event. Returns whether the evidence has reached the trip value.
   bool observe(Arm arm, const Unit& unit, std::chrono::milliseconds at);
@@ -32,25 +38,19 @@ class EventGuard {
   const std::string& name() const { return name_; }
   bool tripped() const { return process_.e() >= trip_value_; }
   Evidence evidence() const;
-  std::vector<DecidingEvent> events() const;  ///< the latest, oldest first
+  std::vector<DecidingEvent> events() const { return tape_.events(); }  ///< the latest, oldest first
+  VerdictRecord record() const;
   /// where: "at 5 % of traffic" or "in shadow pairs"
   Verdict verdict(std::string_view where) const;
 
  private:
-  static constexpr size_t kRecord = 64;
-
   std::string name_;
   double tolerated_ratio_;
   double trip_value_;
+  bool mirrored_;
   EventProcess process_;
   std::array<uint64_t, 2> counts_{};
-  struct Event {
-    std::chrono::milliseconds at{0};
-    Arm arm = Arm::kStable;
-    Unit unit;
-    double e = 0;
-  };
-  std::array<Event, kRecord> record_{};  // ring
+  Tape<MixtureState> tape_;
 };
 
 }  // namespace serin::rollout

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "router/rollout/change_point.h"
 
@@ -40,16 +41,21 @@ void EventProcess::prepare(double share) {
 
 void EventProcess::observe(Arm arm, double share, double units) {
   prepare(std::clamp(share, 0.0, 1.0));
-  const double started = change_point_mass(events_++);
-  unused_mass_ = std::max(0.0, unused_mass_ - started);
+  const double started = change_point_mass(state_.count++);
+  state_.unused_mass = std::max(0.0, state_.unused_mass - started);
   const auto& ratio = arm == Arm::kCanary ? canary_ratio_ : stable_ratio_;
   double sum = 0;
   for (size_t j = 0; j < kRatios; ++j) {
     const double factor = units == 1 ? ratio[j] : std::pow(ratio[j], units);
-    mixture_[j] = std::min(kLargest, (mixture_[j] + started) * factor);
-    sum += mixture_[j];
+    state_.mixture[j] = std::min(kLargest, (state_.mixture[j] + started) * factor);
+    sum += state_.mixture[j];
   }
-  e_ = sum / kRatios + unused_mass_;
+  e_ = sum / kRatios + state_.unused_mass;
+}
+
+void EventProcess::restore(const MixtureState& state) {
+  state_ = state;
+  e_ = std::accumulate(state.mixture.begin(), state.mixture.end(), 0.0) / kRatios + state.unused_mass;
 }
 
 }  // namespace serin::rollout

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "router/rollout/mixture_state.h"
 #include "router/rollout/observation.h"
 
 namespace serin::rollout {
@@ -24,7 +25,9 @@ class EventProcess {
   /// One bad event; share is the canary's share of the units that could have had it, 0..1; units is how many of them this event stands for.
   void observe(Arm arm, double share, double units = 1);
   double e() const { return e_; }
-  uint64_t events() const { return events_; }
+  uint64_t events() const { return state_.count; }
+  const MixtureState& state() const { return state_; }
+  void restore(const MixtureState& state);
 
   static constexpr size_t kRatios = 8;  ///< alternatives: 2, 4 ... 256 times the tolerated ratio
 
@@ -34,10 +37,8 @@ class EventProcess {
   double tolerated_ratio_;
   double prepared_share_ = -1;  // the likelihood ratios below belong to it; they are the same for thousands of events
   std::array<double, kRatios> canary_ratio_{}, stable_ratio_{};
-  std::array<double, kRatios> mixture_{};
-  double unused_mass_ = 1;  // of the change-point prior
+  MixtureState state_;
   double e_ = 1;
-  uint64_t events_ = 0;
 };
 
 }  // namespace serin::rollout

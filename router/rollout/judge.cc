@@ -17,12 +17,15 @@
 namespace serin::rollout {
 namespace {
 
-bool is_failure(Outcome outcome) { return outcome == Outcome::kError || outcome == Outcome::kRejected || outcome == Outcome::kDeadline; }
-
 std::string at_share(double share) { return fmt::format("at {:.3g} % of traffic", 100 * share); }
 
 EventGuard make_guard(const Guard& guard, const char* name, double share) {
   return EventGuard(name, guard.tolerate_ratio, trip_value(guard.false_rollback, share));
+}
+
+/// Keys are a gate behind this one.
+Guard::Unit unit_of(const Spec& spec) {
+  return spec.guard.unit == Guard::Unit::kRequest && !spec.sticky.on() ? Guard::Unit::kRequest : Guard::Unit::kBatch;
 }
 
 size_t count_thresholds(const Guard& guard) { return guard.latency_max.size() + (guard.errors_max ? 1 : 0); }
@@ -33,13 +36,15 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
     : certify_(spec.certify),
       compare_outputs_(spec.guard.compare != Guard::Compare::kOff),
       alpha_(spec.guard.false_rollback),
-      units_(spec.guard.unit),
-      pair_units_(spec.guard.unit),
+      dry_run_(spec.dry_run),
+      units_(unit_of(spec)),
+      pair_units_(unit_of(spec)),
       err_(make_guard(spec.guard, "err", kErrorShare)),
       rej_(make_guard(spec.guard, "rej", kRejectedShare)),
       dl_(make_guard(spec.guard, "dl", kDeadlineShare)),
       latency_(spec.guard, baseline),
-      shadow_(spec.guard.max_disagreement),
+      output_(spec.guard),
+      shadow_({.name = "shadow", .p0 = spec.guard.max_disagreement, .trip_value = trip_value(alpha_, kShadowShare), .ask_stable = false}),
       errors_certificate_(0, 0.5),
       latency_certificate_(0, 0.5),
       agreement_certificate_(spec.guard.max_disagreement, spec.certify.confidence),
@@ -52,8 +57,10 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
                                            .p0 = p0,
                                            .trip_value = trip_value(alpha_, kThresholdShare / static_cast<double>(count)),
                                            .ask_stable = guard.when_stable_breaches_too == Guard::Breach::kHold}),
-                           latency});
+                           latency,
+                           {}});
   };
+  for (const PrometheusGuard& asked : guard.prometheus) samples_.emplace_back(asked);
   if (guard.errors_max) add("errors", fmt::format("errors above {:.4g} %", 100 * *guard.errors_max), *guard.errors_max, {});
   for (const LatencyThreshold& threshold : guard.latency_max) {
     const std::string word = quantile_word(threshold.quantile);
@@ -75,14 +82,18 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
   const bool canary = observation.arm == Arm::kCanary;
   (canary ? canary_answers_ : stable_answers_) += 1;
   step_canary_answers_ += canary;
+  if (!observation.drawn) return judge_cohort(observation, at);
   if (!canary && observation.outcome == Outcome::kOk) latency_.fill_baseline(observation.latency);
 
   const auto unit = units_.weigh(observation);
   if (!unit || observation.outcome == Outcome::kNeutral) return std::nullopt;
-  if (unit->representative) certify(observation);
-  if (auto verdict = judge_failure(observation, *unit, at)) return verdict;
+  const auto counted = failures_.pass(observation, *unit, is_failure(observation.outcome));
+  if (counted && counted->representative) certify(observation);
+  if (counted)
+    if (auto verdict = judge_failure(observation, *counted, at)) return verdict;
   if (auto verdict = judge_latency(observation, *unit, at)) return verdict;
-  return thresholds_.empty() ? std::nullopt : judge_thresholds(observation, *unit);
+  if (auto verdict = judge_output(observation, *unit, at)) return verdict;
+  return judge_thresholds(observation, *unit, at);
 }
 
 EventGuard* Judge::guard_of(Outcome outcome) {
@@ -96,32 +107,58 @@ EventGuard* Judge::guard_of(Outcome outcome) {
   return nullptr;
 }
 
+/// NaN is found only where bodies are looked at: its share is that of the looks.
 std::optional<Verdict> Judge::judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   EventGuard* guard = guard_of(observation.outcome);
-  if (guard == nullptr || !guard->observe(observation.arm, unit, at)) return std::nullopt;
-  return conclude(*guard, at_share(unit.share));
+  if (guard == nullptr) return std::nullopt;
+  const bool by_look = observation.output && !observation.output->finite;
+  const Unit weighed = by_look ? unit.weighed(observation.output->weight_ppm) : unit;
+  if (!guard->observe(observation.arm, weighed, at)) return std::nullopt;
+  return conclude(guard->verdict(at_share(weighed.share)), at);
 }
 
 std::optional<Verdict> Judge::judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   if (observation.outcome != Outcome::kOk) return std::nullopt;
-  const EventGuard* guard = latency_.observe(observation.arm, observation.latency, unit, at);
-  if (guard == nullptr) return std::nullopt;
-  return conclude(*guard, at_share(unit.share));
+  const EventGuard* guard = latency_.observe(observation, unit, at);
+  return guard == nullptr ? std::nullopt : conclude(guard->verdict(at_share(unit.share)), at);
 }
 
-std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, const Unit& unit) {
-  if (observation.outcome == Outcome::kRejected) return std::nullopt;  // a refused client is neither slow nor an error of the server
+std::optional<Verdict> Judge::judge_output(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
+  if (observation.outcome != Outcome::kOk || !observation.output) return std::nullopt;
+  auto verdict = output_.observe(observation, unit, at);
+  return verdict ? conclude(*std::move(verdict), at) : std::nullopt;
+}
+
+/// Nothing where the answer says nothing about this limit: a refused client is neither slow nor an error of the server.
+std::optional<bool> Judge::is_bad(const UserThreshold& threshold, const Observation& observation) {
+  if (observation.outcome == Outcome::kRejected || observation.outcome == Outcome::kNeutral) return std::nullopt;
   const bool failed = observation.outcome == Outcome::kError || observation.outcome == Outcome::kDeadline;
-  const bool timed = observation.outcome != Outcome::kError;
+  if (threshold.latency_limit.count() == 0) return failed;
+  if (observation.outcome == Outcome::kError) return std::nullopt;
+  return failed || observation.latency > threshold.latency_limit;
+}
+
+std::optional<Verdict> Judge::judge_thresholds(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   for (UserThreshold& threshold : thresholds_) {
-    const bool on_errors = threshold.latency_limit.count() == 0;
-    if (!on_errors && !timed) continue;
-    const bool bad = on_errors ? failed : failed || observation.latency > threshold.latency_limit;
-    if (!threshold.guard.observe(observation.arm, bad, unit, observation.weight_ppm >= kAll)) continue;
-    decided_by_ = threshold.guard.name();
-    return threshold.guard.verdict();
+    const auto bad = is_bad(threshold, observation);
+    if (!bad) continue;
+    const auto counted = threshold.gate.pass(observation, unit, *bad);
+    if (!counted || !threshold.guard.observe(observation.arm, *bad, *counted, observation.weight_ppm >= kAll, at)) continue;
+    if (auto verdict = conclude(threshold.guard.verdict(), at)) return verdict;
   }
   return std::nullopt;
+}
+
+/// Who was not drawn cannot be compared: a cohort may be ill for reasons of its own.
+std::optional<Verdict> Judge::judge_cohort(const Observation& observation, std::chrono::milliseconds at) {
+  for (UserThreshold& threshold : thresholds_)
+    if (const auto bad = is_bad(threshold, observation)) threshold.guard.observe_cohort(*bad, at);
+  return std::nullopt;
+}
+
+std::optional<Verdict> Judge::observe_sample(size_t guard, std::optional<double> value, std::chrono::milliseconds at) {
+  if (guard >= samples_.size() || !samples_[guard].observe(value, at)) return std::nullopt;
+  return conclude(samples_[guard].verdict(), at);
 }
 
 void Judge::certify(const Observation& observation) {
@@ -155,27 +192,44 @@ const EventGuard* Judge::judge_pair(const ShadowPair& pair, std::chrono::millise
 std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milliseconds at) {
   ++shadow_answers_;
   ++step_shadow_answers_;
-  if (const EventGuard* tripped = judge_pair(pair, at)) return conclude(*tripped, "in shadow pairs");
+  if (const EventGuard* tripped = judge_pair(pair, at))
+    if (auto verdict = conclude(tripped->verdict("in shadow pairs"), at)) return verdict;
   if (!compare_outputs_) {
     agreement_certificate_.observe(is_failure(pair.canary) && !is_failure(pair.stable));
     return std::nullopt;
   }
   if (!pair.comparable) return std::nullopt;
-  ++shadow_compared_;
-  shadow_mismatches_ += pair.mismatch;
+  remember_difference(pair);
   agreement_certificate_.observe(pair.mismatch);
-  shadow_.observe(pair.mismatch);
-  const double trip = trip_value(alpha_, kShadowShare);
-  if (shadow_.e() < trip) return std::nullopt;
-  decided_by_ = "shadow";
-  return Verdict{"shadow",
-                 fmt::format("shadow: {} of {} answers differ from stable's, more than {:.4g} % allowed; e-value 2^{:.1f} over 2^{:.1f}",
-                             shadow_mismatches_, shadow_compared_, 100 * max_disagreement_, std::log2(shadow_.e()), std::log2(trip))};
+  if (!shadow_.observe(Arm::kCanary, pair.mismatch, Unit(0.5), /*alone=*/true, at)) return std::nullopt;
+  const Evidence evidence = shadow_.evidence();
+  return conclude(
+      {"shadow",
+       fmt::format("shadow: {} of {} answers differ from stable's, more than {:.4g} % allowed; e-value 2^{:.1f} over 2^{:.1f}",
+                   differences_.mismatches, differences_.compared, 100 * max_disagreement_, evidence.bits, evidence.bits_to_trip)},
+      at);
 }
 
-Verdict Judge::conclude(const EventGuard& guard, std::string_view where) {
-  decided_by_ = guard.name();
-  return guard.verdict(where);
+void Judge::remember_difference(const ShadowPair& pair) {
+  ++differences_.compared;
+  differences_.mismatches += pair.mismatch;
+  if (!pair.difference) return;
+  const Difference& difference = *pair.difference;
+  ++measured_;
+  differences_.labels += difference.label;
+  differences_.largest_absolute = std::max(differences_.largest_absolute, difference.absolute);
+  differences_.largest_relative = std::max(differences_.largest_relative, difference.relative);
+  differences_.mean_score += (difference.score - differences_.mean_score) / static_cast<double>(measured_);
+}
+
+/// A verdict of a guard that only rehearses is written down, once, and is none.
+std::optional<Verdict> Judge::conclude(Verdict verdict, std::chrono::milliseconds at) {
+  if (is_dry(verdict.cause)) {
+    dry_verdicts_.try_emplace(verdict.cause, DryRunVerdict{at, verdict.cause, verdict.reason});
+    return std::nullopt;
+  }
+  decided_by_ = verdict.cause;
+  return verdict;
 }
 
 bool Judge::certified() const {
@@ -183,50 +237,14 @@ bool Judge::certified() const {
   return errors_certificate_.certified() && latency_certificate_.certified();
 }
 
-std::string Judge::held() const {
+std::string Judge::held(std::chrono::milliseconds at) const {
   for (const UserThreshold& threshold : thresholds_)
-    if (threshold.guard.holding())
+    if (threshold.guard.holding() && !is_dry(threshold.guard.name()))
       return fmt::format("held: {} is breached, but the canary is not shown to be worse than stable", threshold.guard.name());
+  for (const SampleGuard& guard : samples_)
+    if (!is_dry(guard.name()))
+      if (std::string why = guard.held(at); !why.empty()) return why;
   return "";
-}
-
-const EventGuard& Judge::leading_guard() const {
-  std::vector<const EventGuard*> guards{&err_, &rej_, &dl_};
-  for (const EventGuard& guard : latency_.guards()) guards.push_back(&guard);
-  for (const EventGuard* guard : guards)
-    if (guard->name() == decided_by_) return *guard;
-  const auto missing = [](const EventGuard* guard) {
-    const Evidence evidence = guard->evidence();
-    return evidence.bits_to_trip - evidence.bits;
-  };
-  return **std::ranges::min_element(guards, {}, missing);
-}
-
-void Judge::fill(Report& report) const {
-  report.stable_answers = stable_answers_;
-  report.canary_answers = canary_answers_;
-  report.shadow_answers = shadow_answers_;
-  report.step_canary_answers = step_canary_answers_;
-  for (const EventGuard* guard : {&err_, &rej_, &dl_}) report.evidence.push_back(guard->evidence());
-  for (const EventGuard& guard : latency_.guards()) report.evidence.push_back(guard.evidence());
-  if (compare_outputs_)
-    report.evidence.push_back({.guard = "shadow",
-                               .bits = std::log2(shadow_.e()),
-                               .bits_to_trip = std::log2(trip_value(alpha_, kShadowShare)),
-                               .canary_events = shadow_mismatches_});
-  for (const UserThreshold& threshold : thresholds_) report.evidence.push_back(threshold.guard.evidence());
-  if (shadow_step_) {
-    report.certificates.push_back({"shadow", agreement_certificate_.progress()});
-  } else {
-    report.certificates.push_back({fmt::format("errors +{:.3g} %", 100 * errors_certificate_.margin()), errors_certificate_.progress()});
-    report.certificates.push_back({fmt::format("latency +{:.3g} %", 100 * latency_certificate_.margin()), latency_certificate_.progress()});
-  }
-  const EventGuard& leading = leading_guard();
-  report.leading_guard = decided_by_.empty() ? leading.name() : decided_by_;
-  if (report.leading_guard == leading.name()) report.events = leading.events();
-  report.note = held();
-  if (report.note.empty() && latency_.baseline_missing() > 0)
-    report.note = fmt::format("latency is not judged yet: {} more of stable's answers needed", latency_.baseline_missing());
 }
 
 }  // namespace serin::rollout

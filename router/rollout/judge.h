@@ -3,14 +3,18 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "router/rollout/certificate.h"
 #include "router/rollout/event_guard.h"
+#include "router/rollout/key_gate.h"
 #include "router/rollout/latency_guards.h"
+#include "router/rollout/output_guards.h"
 #include "router/rollout/representative.h"
+#include "router/rollout/sample_guard.h"
 #include "router/rollout/spec.h"
 #include "router/rollout/threshold_guard.h"
 
@@ -26,39 +30,54 @@ class Judge {
   /// One answer, `at` after the start of the rollout. A verdict means: roll back.
   std::optional<Verdict> observe(const Observation& observation, std::chrono::milliseconds at);
   std::optional<Verdict> observe(const ShadowPair& pair, std::chrono::milliseconds at);
+  /// What a query of the user's answered; `guard` is its place in the specification.
+  std::optional<Verdict> observe_sample(size_t guard, std::optional<double> value, std::chrono::milliseconds at);
 
   bool certified() const;
   /// Why the steps hold though nothing is wrong with the canary alone; empty: they do not.
-  std::string held() const;
+  std::string held(std::chrono::milliseconds at) const;
   /// Whether the canary has answered anything in this step.
   bool has_step_answers() const { return (shadow_step_ ? step_shadow_answers_ : step_canary_answers_) > 0; }
   /// Everything of the report but the state.
-  void fill(Report& report) const;
+  void fill(Report& report, std::chrono::milliseconds at) const;
+  /// The guard that decided; before that, the one nearest to it.
+  VerdictRecord record() const;
 
  private:
   std::optional<Verdict> judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_output(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_thresholds(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_cohort(const Observation& observation, std::chrono::milliseconds at);
   const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
-  std::optional<Verdict> judge_thresholds(const Observation& observation, const Unit& unit);
+  void remember_difference(const ShadowPair& pair);
   void certify(const Observation& observation);
   EventGuard* guard_of(Outcome outcome);
-  Verdict conclude(const EventGuard& guard, std::string_view where);
-  const EventGuard& leading_guard() const;
+  std::optional<Verdict> conclude(Verdict verdict, std::chrono::milliseconds at);
+  bool is_dry(const std::string& guard) const;
+  std::vector<Evidence> evidence() const;
+  std::vector<const EventGuard*> comparisons() const;
 
   struct UserThreshold {
     ThresholdGuard guard;
     std::chrono::nanoseconds latency_limit{0};  // 0: on errors
+    KeyGate gate;
   };
+  static std::optional<bool> is_bad(const UserThreshold& threshold, const Observation& observation);
 
   Certify certify_;
   bool compare_outputs_;
   double alpha_;
+  std::vector<std::string> dry_run_;
 
   Units units_, pair_units_;
+  KeyGate failures_;
   EventGuard err_, rej_, dl_;
   LatencyGuards latency_;
-  BernoulliMixture shadow_;
+  OutputGuards output_;
+  ThresholdGuard shadow_;
   std::vector<UserThreshold> thresholds_;
+  std::vector<SampleGuard> samples_;
 
   StableRate stable_failures_;
   bool shadow_step_ = false;
@@ -66,9 +85,11 @@ class Judge {
   AgreementCertificate agreement_certificate_;
 
   uint64_t stable_answers_ = 0, canary_answers_ = 0, shadow_answers_ = 0, step_canary_answers_ = 0, step_shadow_answers_ = 0;
-  uint64_t shadow_mismatches_ = 0, shadow_compared_ = 0;
+  ShadowSummary differences_;
+  uint64_t measured_ = 0;  // pairs whose differences are known
   double max_disagreement_;
-  std::string decided_by_;  // the guard of the verdict
+  std::string decided_by_;                             // the guard of the verdict
+  std::map<std::string, DryRunVerdict> dry_verdicts_;  // by guard
 };
 
 }  // namespace serin::rollout

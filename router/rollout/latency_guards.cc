@@ -46,16 +46,19 @@ void LatencyGuards::freeze() {
   taus_ = {with_allowance(baseline_.quantile(0.5)), with_allowance(baseline_.quantile(0.9)), with_allowance(p99), with_allowance(2 * p99)};
 }
 
-const EventGuard* LatencyGuards::observe(Arm arm, std::chrono::nanoseconds latency, const Unit& unit, std::chrono::milliseconds at) {
+const EventGuard* LatencyGuards::observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   if (!ready()) return nullptr;
-  if (arm == Arm::kCanary && skip_ > 0) {
+  const bool canary = observation.arm == Arm::kCanary;
+  if (canary && skip_ > 0) {
     --skip_;
     return nullptr;
   }
   const EventGuard* tripped = nullptr;
-  for (size_t k = 0; k < taus_.size(); ++k) {  // the taus rise: the first that is not exceeded ends it
-    if (latency <= (arm == Arm::kCanary ? taus_[k].canary : taus_[k].stable)) break;
-    if (guards_[k].observe(arm, unit, at) && tripped == nullptr) tripped = &guards_[k];
+  for (size_t k = 0; k < taus_.size(); ++k) {
+    const bool slow = observation.latency > (canary ? taus_[k].canary : taus_[k].stable);
+    if (!slow && !observation.key) break;  // the taus rise
+    const auto counted = gates_[k].pass(observation, unit, slow);
+    if (slow && counted && guards_[k].observe(observation.arm, *counted, at) && tripped == nullptr) tripped = &guards_[k];
   }
   return tripped;
 }

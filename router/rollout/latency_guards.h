@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "router/rollout/event_guard.h"
+#include "router/rollout/key_gate.h"
 #include "router/rollout/spec.h"
 
 namespace serin::rollout {
@@ -18,7 +19,7 @@ class LatencyGuards {
   /// A good answer of stable while the baseline is still too small: fills it, whether or not the answer is a unit of its own.
   void fill_baseline(std::chrono::nanoseconds latency);
   /// One unit's good answer. Returns the guard that tripped.
-  const EventGuard* observe(Arm arm, std::chrono::nanoseconds latency, const Unit& unit, std::chrono::milliseconds at);
+  const EventGuard* observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   /// Whether this canary answer took longer than stable's p99, slack and floor granted; nothing while latency is not judged.
   std::optional<bool> exceeds_p99(std::chrono::nanoseconds latency) const;
 
@@ -41,6 +42,7 @@ class LatencyGuards {
   Baseline baseline_;
   std::vector<Tau> taus_;  // one for each guard; empty until the baseline suffices
   std::array<EventGuard, 4> guards_;
+  std::array<KeyGate, 4> gates_;
 };
 
 }  // namespace serin::rollout

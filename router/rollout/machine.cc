@@ -46,7 +46,7 @@ bool Rollout::Machine::step_done(Time now) const {
 }
 
 bool Rollout::Machine::advance_if_done(Time now) {
-  if (state.phase != Phase::kProgressing || hold || !step_done(now) || !judge.held().empty()) return false;
+  if (state.phase != Phase::kProgressing || hold || !step_done(now) || !judge.held(age(now)).empty()) return false;
   enter_step(state.step + 1, now);
   return true;
 }
@@ -77,7 +77,8 @@ bool Rollout::Machine::continue_promotion(Time now) {
     step_since = now;
     return true;
   }
-  if (state.phase == Phase::kBaking && (now - step_since < spec.bake || !judge.has_step_answers() || !judge.held().empty())) return false;
+  if (state.phase == Phase::kBaking && (now - step_since < spec.bake || !judge.has_step_answers() || !judge.held(age(now)).empty()))
+    return false;
   finish(now);
   return true;
 }
@@ -105,9 +106,10 @@ bool Rollout::Machine::watch_silence(Time now) {
   }
   if (state.weight_ppm == 0 || !silence.silent(now)) return false;
   ++holds;
+  silences.push_back({.at = age(now), .arm = Arm::kCanary, .share = silence.seconds(now), .bits = static_cast<double>(holds)});
   const std::string silence_text =
       fmt::format("the canary gave no answer for {} while stable did", config::print_duration(2 * silence.deadline()));
-  if (holds == kMostHolds) return roll_back({"hang", fmt::format("hang: {}, {} times", silence_text, kMostHolds)});
+  if (holds == kMostHolds) return roll_back({std::string(kHang), fmt::format("hang: {}, {} times", silence_text, kMostHolds)});
   hold = Hold{state.weight_ppm, now + std::max<std::chrono::nanoseconds>(kShortestHold, 5 * silence.deadline())};
   state.weight_ppm = 0;
   state.reason = fmt::format("held at 0: {} (time {} of {})", silence_text, holds, kMostHolds);
@@ -117,7 +119,7 @@ bool Rollout::Machine::watch_silence(Time now) {
 bool Rollout::Machine::give_up_waiting(Time now) {
   if (step().is_pause() || now - step_since < step().duration + spec.certify.max_step_duration) return false;
   state.phase = Phase::kInconclusive;
-  std::string why = judge.held();
+  std::string why = judge.held(age(now));
   if (why.empty()) why = judge.has_step_answers() ? "not certified" : "insufficient data: no answer of the canary";
   state.reason = fmt::format("step {} of {}: {} within {}; the weight is held, resume to go on waiting", state.step + 1, spec.steps.size(),
                              why, config::print_duration(spec.certify.max_step_duration));
@@ -141,6 +143,16 @@ void Rollout::Machine::follow_manual_weight(Time now) {
   if (weight == 0) return;  // nothing could be certified at 0: the step sets its own
   state.weight_ppm = weight;
   judge.begin_step(weight, /*shadow_step=*/false);
+}
+
+VerdictRecord Rollout::Machine::explain() const {
+  if (state.cause == kHang)
+    return {.guard = std::string(kHang),
+            .question = VerdictRecord::Question::kSilence,
+            .trip_value = static_cast<double>(holds),
+            .events = silences};
+  if (state.phase == Phase::kSucceeded || state.cause == kAborted) return {};
+  return judge.record();
 }
 
 Status Rollout::Machine::refuse(std::string_view command) const {

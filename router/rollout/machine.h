@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "router/rollout/judge.h"
 #include "router/rollout/rollout.h"
@@ -23,7 +24,8 @@
 
 namespace serin::rollout {
 
-inline constexpr std::string_view kByHand = "by hand";  ///< cause while Promoting: a person's promotion does not bake
+inline constexpr std::string_view kHang = "hang", kAborted = "abort";  ///< causes that no guard of the judge has
+inline constexpr std::string_view kByHand = "by hand";                 ///< cause while Promoting: a person's promotion does not bake
 
 struct Rollout::Machine {
   Machine(Spec given, const Baseline& baseline, Time now);
@@ -45,6 +47,7 @@ struct Rollout::Machine {
   bool give_up_waiting(Time now);
   bool continue_promotion(Time now);
   void follow_manual_weight(Time now);
+  VerdictRecord explain() const;
   Status refuse(std::string_view command) const;
 
   Spec spec;
@@ -52,7 +55,8 @@ struct Rollout::Machine {
   Judge judge;
   Time started, step_since;
   Time paused_since;
-  bool manual_weight = false;  // set_weight() was used and resume() has not followed yet
+  std::chrono::milliseconds last_age{0};  // at the latest tick: what a report calls now
+  bool manual_weight = false;             // set_weight() was used and resume() has not followed yet
 
   struct Hold {
     uint32_t weight_ppm;  // what it was, and will be again
@@ -61,6 +65,7 @@ struct Rollout::Machine {
   SilenceWatch silence;
   std::optional<Hold> hold;  // the canary is silent and gets no traffic for a while
   int holds = 0;
+  std::vector<DecidingEvent> silences;  // that led to holds
 };
 
 }  // namespace serin::rollout

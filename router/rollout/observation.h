@@ -23,16 +23,34 @@ enum class Outcome : uint8_t {
   kNeutral,   ///< 401, 403, 429, 499, 3xx: says nothing about the version
 };
 
-/// One attempt that took part in the random draw. Retries, hedges, forced versions and fallbacks never become observations.
+inline bool is_failure(Outcome outcome) {
+  return outcome == Outcome::kError || outcome == Outcome::kRejected || outcome == Outcome::kDeadline;
+}
+
+/// What the body of a good answer says, where it was looked at: every answer of the canary, a random part of stable's (draw.h).
+struct Output {
+  uint32_t weight_ppm = 0;        ///< the canary's share of the answers that are looked at
+  bool finite = true;             ///< false: NaN or an infinity; the outcome is then kError
+  uint64_t form = 0;              ///< digest of names, datatypes, ranks and last dimensions; 0: not readable
+  std::optional<uint32_t> label;  ///< of a random row: the place of its highest score
+  double score = 0;               ///< that score; meaningful where there is a label
+};
+
+/// One attempt on a version. Retries, the stable half of a hedge, forced versions and fallbacks (a dead canary, the exposure cap) never become
+/// observations; nor does anything while one of the arms could not have been drawn. A hedged canary attempt is not cut short: it is observed
+/// when it answers or when its deadline passes, whoever answered the client.
 struct Observation {
   Arm arm = Arm::kStable;
   uint64_t epoch = 0;       ///< of the rollout when it was drawn; others are ignored
-  uint32_t weight_ppm = 0;  ///< the canary's weight when it was drawn
+  uint32_t weight_ppm = 0;  ///< the canary's share when it was drawn (Draw::weight_ppm)
   Outcome outcome = Outcome::kOk;
   std::chrono::nanoseconds latency{0};  ///< time to the whole answer; meaningful for kOk only
   std::optional<BatchId> batch;         ///< absent: unknown backend, reset, refused connect, deadline
   uint32_t endpoint = 0;                ///< index within the service: the unit where there is no batch
   bool answered = true;                 ///< false: reset or refused connect. Such failures are counted by episode, not by request
+  bool drawn = true;             ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
+  std::optional<uint64_t> key;   ///< Draw::key where requests stick: then the key is the unit
+  std::optional<Output> output;  ///< where the body was looked at
 };
 
 /// A failure without an answer: nothing came back that could name its batch.
@@ -40,12 +58,21 @@ inline bool is_silent_failure(const Observation& observation) {
   return !observation.batch && (!observation.answered || observation.outcome == Outcome::kDeadline);
 }
 
+/// How far two answers to one request lie apart, for people; ShadowPair::mismatch is what is judged.
+struct Difference {
+  bool label = false;   ///< another label in the row that was compared
+  double absolute = 0;  ///< largest |canary - stable|
+  double relative = 0;  ///< largest |canary - stable| / |stable|, where stable's is not 0
+  double score = 0;     ///< canary's highest score minus stable's, in that row
+};
+
 /// A stable request that was mirrored to the canary, both answers in hand.
 struct ShadowPair {
   uint64_t epoch = 0;
   Outcome stable = Outcome::kOk, canary = Outcome::kOk;
-  bool comparable = false;  ///< both are kOk and both had the named output
-  bool mismatch = false;    ///< other label, or values out of tolerance
+  bool comparable = false;  ///< both are kOk and stable's could be read
+  bool mismatch = false;    ///< by what is compared: another label, values out of tolerance, other bytes where the protocol is not known
+  std::optional<Difference> difference;  ///< where both had the named output in the same shape
 
   // The units of the two answers, as in Observation: a batch that fails is one piece of news here, too.
   std::optional<BatchId> stable_batch, canary_batch;

@@ -36,18 +36,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "router/rollout/hash.h"
+
 namespace serin::rollout {
 namespace {
 
 constexpr uint32_t kMostEndpoints = 4096;
-
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input moves every bit of the output.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 uint32_t batch_size(const BatchId& batch) { return std::max<uint32_t>(batch.n, 1); }
 uint64_t inverse(uint32_t n) { return (uint64_t{1} << 32) / n; }
@@ -55,6 +49,24 @@ uint64_t inverse(uint32_t n) { return (uint64_t{1} << 32) / n; }
 }  // namespace
 
 bool is_representative(const BatchId& batch) { return mix(batch.boot_seq) % batch_size(batch) == batch.i; }
+
+void Unit::update_share() {
+  if (ratio != 1) share = std::max(weight, weight * ratio / (weight * ratio + (1 - weight)));  // 1: no rounding either
+}
+
+Unit Unit::weighed(uint32_t weight_ppm) const {
+  Unit unit = *this;
+  unit.weight = unit.share = static_cast<double>(weight_ppm) / kAll;
+  unit.update_share();
+  return unit;
+}
+
+Unit Unit::scaled(double factor) const {
+  Unit unit = *this;
+  unit.ratio *= factor;
+  unit.update_share();
+  return unit;
+}
 
 Units::Units(Guard::Unit unit) : unit_(unit) {}
 
@@ -71,12 +83,12 @@ std::optional<Unit> Units::weigh(const Observation& observation) {
   if (!observation.batch) return drawn;
   const bool representative = is_representative(*observation.batch);
   const bool refused_alone = observation.outcome == Outcome::kRejected && observation.batch->n <= 1;
-  const double share = refused_alone ? drawn : std::max(drawn, batch_share(drawn));
+  const double batches = refused_alone ? 1 : ratio();
   const bool every_answer = observation.arm == Arm::kStable && larger_than_usual(*observation.batch);
   const double count = every_answer ? usual_part() : 1;
   remember(observation.arm, *observation.batch, representative);
   if (!representative && !every_answer) return std::nullopt;
-  return Unit(share, count, representative);
+  return Unit(drawn, count, representative).scaled(batches);
 }
 
 bool Units::larger_than_usual(const BatchId& batch) const {
@@ -90,14 +102,14 @@ double Units::usual_part() const {
   return static_cast<double>(stable.batches) / static_cast<double>(inverse(1) * stable.answers);
 }
 
-double Units::batch_share(double drawn) const {
+/// Of the two arms' means of 1/n.
+double Units::ratio() const {
   const ArmSums& stable = sums_[0];
   const ArmSums& canary = sums_[1];
-  if (stable.answers == 0) return drawn;  // taken to batch like the canary
+  if (stable.answers == 0) return 1;  // taken to batch like the canary
   const double a_stable = static_cast<double>(stable.batches) / static_cast<double>(stable.answers);
   const double a_canary = static_cast<double>(canary.batches + inverse(1)) / static_cast<double>(canary.answers + 1);
-  if (a_canary == a_stable) return drawn;  // all alone: no rounding either
-  return drawn * a_canary / (drawn * a_canary + (1 - drawn) * a_stable);
+  return a_canary / a_stable;
 }
 
 void Units::remember(Arm arm, const BatchId& batch, bool representative) {

@@ -3,7 +3,7 @@
 // Failures come in batches: eight answers of one bad batch are one piece of news, not eight. So the unit of evidence is the batch, and one
 // answer stands for it: the one at place hash(batch) mod n. Stateless, the same in every router, exact for failures that hit a whole batch
 // and for failures that hit single requests alike. Only of a batch in which stable has gathered more than it usually does, every answer counts
-// for a part: representative.cc says why.
+// for a part: representative.cc says why. Where requests stick to an arm by a key, key_gate.h comes on top.
 //
 //   Units units(Guard::Unit::kBatch);
 //   if (const auto unit = units.weigh(observation)) process.observe(observation.arm, unit->share, unit->count);
@@ -25,12 +25,23 @@ bool is_representative(const BatchId& batch);
 /// What one answer weighs if it is bad. A share alone is one whole unit.
 struct Unit {
   Unit(double canary_share = 0, double units = 1, bool stands_for_batch = true)
-      : share(canary_share), count(units), representative(stands_for_batch) {}
+      : weight(canary_share), share(canary_share), count(units), representative(stands_for_batch) {}
   bool operator==(const Unit&) const = default;
+  /// The same among answers where the canary has another weight: those whose bodies are looked at.
+  Unit weighed(uint32_t weight_ppm) const;
+  /// The same where `factor` times as many of the canary's answers as of stable's can still be units.
+  Unit scaled(double factor) const;
+  /// Without the floor that keeps `share` on the safe side.
+  double unbiased_share() const { return weight * ratio / (weight * ratio + (1 - weight)); }
 
+  double weight;        ///< the canary's share of the requests, at the draw
   double share;         ///< the canary's share of such units, as known before this answer
   double count;         ///< how many units it is, a fraction or one
   bool representative;  ///< of its batch: the one answer that is counted where answers are counted, good or bad
+  double ratio = 1;     ///< units in an answer of the canary's over units in one of stable's
+
+ private:
+  void update_share();
 };
 
 class Units {
@@ -48,7 +59,7 @@ class Units {
   };
 
   Endpoint& endpoint_of(const Observation& observation);
-  double batch_share(double drawn) const;
+  double ratio() const;
   bool larger_than_usual(const BatchId& batch) const;
   double usual_part() const;
   void remember(Arm arm, const BatchId& batch, bool representative);

@@ -50,9 +50,11 @@ const Spec& Rollout::spec() const { return machine_->spec; }
 Report Rollout::report() const {
   Report report;
   report.state = machine_->state;
-  machine_->judge.fill(report);
+  machine_->judge.fill(report, machine_->last_age);
   return report;
 }
+
+VerdictRecord Rollout::explain() const { return machine_->explain(); }
 
 bool Rollout::observe(const Observation& observation, Time now) {
   Machine& machine = *machine_;
@@ -69,9 +71,17 @@ bool Rollout::observe(const ShadowPair& pair, Time now) {
   return machine.advance_if_done(now);
 }
 
+bool Rollout::observe_sample(size_t guard, std::optional<double> value, Time now) {
+  Machine& machine = *machine_;
+  if (is_over(machine.state.phase)) return false;
+  if (auto verdict = machine.judge.observe_sample(guard, value, machine.age(now))) return machine.roll_back(*std::move(verdict));
+  return false;
+}
+
 bool Rollout::tick(Time now) {
   Machine& machine = *machine_;
   if (is_over(machine.state.phase)) return false;
+  machine.last_age = machine.age(now);
   if (machine.watch_silence(now)) return true;
   if (machine.hold) return false;
   switch (machine.state.phase) {
@@ -127,7 +137,7 @@ Status Rollout::abort(std::string reason, Time) {
   Machine& machine = *machine_;
   if (machine.state.phase == Phase::kRolledBack) return {};
   if (machine.state.phase == Phase::kSucceeded) return machine.refuse("abort");
-  machine.roll_back({"abort", reason.empty() ? "aborted by hand" : std::move(reason)});
+  machine.roll_back({std::string(kAborted), reason.empty() ? "aborted by hand" : std::move(reason)});
   return {};
 }
 

@@ -50,6 +50,7 @@ struct Evidence {
   double bits = 0;          ///< log2 of the e-value
   double bits_to_trip = 0;  ///< log2 of the threshold
   uint64_t stable_events = 0, canary_events = 0;
+  bool dry_run = false;  ///< it only says what it would have done
 };
 
 struct Certificate {
@@ -57,13 +58,29 @@ struct Certificate {
   double progress = 0;  ///< 0..1; 1: certified
 };
 
-/// One bad event that moved a guard: the replayable record behind a verdict.
+/// One event that moved a guard: what a verdict is made of (verdict_record.h).
 struct DecidingEvent {
   std::chrono::milliseconds at{0};  ///< since the rollout started
   Arm arm = Arm::kStable;
-  double share = 0;  ///< the canary's share of such answers when it was drawn: what chance alone explains
-  double bits = 0;   ///< log2 of the guard's e-value after it
-  double units = 1;  ///< how many pieces of evidence it counted for: the exponent of its likelihood ratio
+  double share = 0;          ///< the canary's share of such answers when it was drawn: what chance alone explains. Of a sample: its value
+  double bits = 0;           ///< log2 of the guard's e-value after it
+  double units = 1;          ///< how many pieces of evidence it counted for: the exponent of its likelihood ratio
+  bool bad = true;           ///< false: an answer within a limit of the user's
+  uint64_t good_before = 0;  ///< canary answers within that limit since the event before
+  bool alone = false;        ///< stable got no traffic: the limit decides by itself
+};
+
+/// A guard under `dryRun` that would have rolled back.
+struct DryRunVerdict {
+  std::chrono::milliseconds at{0};
+  std::string guard, reason;
+};
+
+/// What the answers to mirrored requests said, beside those of stable.
+struct ShadowSummary {
+  uint64_t compared = 0, mismatches = 0, labels = 0;  ///< labels: pairs whose label differs, whatever is compared
+  double largest_absolute = 0, largest_relative = 0;  ///< over all elements
+  double mean_score = 0;                              ///< canary's highest score minus stable's
 };
 
 struct Report {
@@ -73,13 +90,17 @@ struct Report {
   std::vector<Evidence> evidence;
   std::vector<Certificate> certificates;  ///< of the current step
   std::string leading_guard;              ///< the one that decided; before a verdict, the one nearest to it
-  std::vector<DecidingEvent> events;      ///< its latest bad events, oldest first, at most 64
-  std::string note;                       ///< what holds the steps beside the certificates, for people; may be empty
+  std::vector<DecidingEvent> events;      ///< its latest events, oldest first, at most 128
+  std::vector<DryRunVerdict> dry_run;     ///< the first of each guard
+  ShadowSummary shadow;
+  std::string note;  ///< what holds the steps beside the certificates, for people; may be empty
 };
 
 /// Stable's latencies before the canary got any traffic; taus are taken from it. Fewer than the specification's `latency.baseline` samples:
 /// latency is not judged until enough of stable's answers have been seen during the rollout.
 using Baseline = LatencyHistogram;
+
+struct VerdictRecord;  // verdict_record.h
 
 class Rollout {
  public:
@@ -93,10 +114,14 @@ class Rollout {
   const State& state() const;
   const Spec& spec() const;
   Report report() const;
+  /// The guard that decided, or the one nearest to it, with all that it takes to decide again.
+  VerdictRecord explain() const;
 
   // Each returns true where the state changed.
   bool observe(const Observation& observation, Time now);
   bool observe(const ShadowPair& pair, Time now);
+  /// What a Prometheus query answered; nothing: it could not be asked, had no fresh answer or NaN. `guard` is an index into the specification's.
+  bool observe_sample(size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);  ///< timers: step duration, bake; call a few times a second
 
   // Commands. kFailedPrecondition naming the phase where the phase does not allow it.

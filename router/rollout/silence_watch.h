@@ -17,6 +17,7 @@ class SilenceWatch {
 
   void observe(const Observation& observation, Time now);
   bool silent(Time now) const { return since_ && stable_answered_ && now - *since_ >= 2 * deadline_; }
+  double seconds(Time now) const { return since_ ? std::chrono::duration<double>(now - *since_).count() : 0; }
   /// Forgets the silence so far; the next one is measured from its own first failure.
   void restart();
 

@@ -2,7 +2,8 @@
 //
 // The words are those that release engineers know from Argo and Flagger. Nonsense is refused here, with the line and what is allowed, so
 // that the state machine may trust its specification: weights rise, shadow steps come first, a promotion is last, the versions differ.
-// What Serin means to support later (sticky cohorts, hedges, webhooks ...) is refused by name rather than as an unknown key.
+// What Serin means to support later (webhooks, replicas ...) is refused by name rather than as an unknown key. Who goes to the canary is read in
+// spec_traffic.cc, the steps in spec_steps.cc.
 
 #include "router/rollout/spec.h"
 
@@ -55,7 +56,7 @@ Status read_latency(const Node& node, Guard& guard) {
 }
 
 Status read_output(const Node& node, Guard& guard) {
-  SERIN_CHECK(node.allow_only({"compare", "output", "maxDisagreement", "rtol", "atol", "shadow"}));
+  SERIN_CHECK(node.allow_only({"compare", "output", "maxDisagreement", "rtol", "atol", "shadow", "drift"}));
   if (const auto compare = node.find("compare")) {
     SERIN_TRY(const std::string word, compare->one_of({"label", "values", "off"}));
     guard.compare = word == "label" ? Guard::Compare::kLabel : word == "values" ? Guard::Compare::kValues : Guard::Compare::kOff;
@@ -67,6 +68,48 @@ Status read_output(const Node& node, Guard& guard) {
   SERIN_TRY(guard.atol, node.number("atol", 0, 1e9, guard.atol));
   if (const auto shadow = node.find("shadow")) {
     SERIN_TRY(guard.shadow_ppm, weight_of(*shadow));
+  }
+  const auto drift = node.find("drift");
+  const bool off = drift && drift->is_scalar() && *drift->text() == "off";
+  SERIN_TRY(guard.drift, off ? Result<double>(0.0) : node.number("drift", 1.1, 1000, guard.drift));
+  return {};
+}
+
+Result<PrometheusGuard> read_prometheus_guard(const Node& node) {
+  SERIN_CHECK(node.allow_only({"name", "address", "query", "max", "interval", "breaches"}));
+  PrometheusGuard guard;
+  SERIN_TRY(const Node name, node.at("name"));
+  SERIN_TRY(guard.name, name.text());
+  if (guard.name.empty() || guard.name.size() > 64 || guard.name.find_first_of(" \t\n\":,") != std::string::npos)
+    return name.error("must be a name of 1 to 64 characters without spaces, quotes, colons and commas");
+  SERIN_TRY(const Node address, node.at("address"));
+  SERIN_TRY(guard.address, address.text());
+  if (!guard.address.starts_with("http://")) return address.error("must be http://HOST:PORT");
+  SERIN_TRY(const Node query, node.at("query"));
+  SERIN_TRY(guard.query, query.text());
+  if (guard.query.empty() || guard.query.size() > 4096) return query.error("must be PromQL of 1 to 4096 characters");
+  SERIN_TRY(const Node max, node.at("max"));
+  SERIN_TRY(guard.max, max.number(-1e300, 1e300));
+  if (const auto interval = node.find("interval")) {
+    SERIN_TRY(guard.interval, positive_duration(*interval));
+    if (guard.interval < std::chrono::milliseconds(100)) return interval->error("must be at least 100ms");
+  }
+  SERIN_TRY(guard.breaches, node.integer("breaches", 1, 1000, guard.breaches));
+  return guard;
+}
+
+/// A list of {name, address, query, max}; one alone needs no list.
+Status read_prometheus(const Node& node, Guard& guard) {
+  constexpr size_t kMost = 16;
+  const auto entries = node.is_map() ? std::vector<Node>{node} : node.items();
+  if (entries.empty() || entries.size() > kMost)
+    return node.error(fmt::format("must be a list of 1 to {} entries such as {{name, address, query, max}}", kMost));
+  guard.prometheus.clear();
+  for (const Node& entry : entries) {
+    SERIN_TRY(PrometheusGuard read, read_prometheus_guard(entry));
+    for (const PrometheusGuard& other : guard.prometheus)
+      if (other.name == read.name) return entry.error(fmt::format("name '{}' given twice", read.name));
+    guard.prometheus.push_back(std::move(read));
   }
   return {};
 }
@@ -105,60 +148,50 @@ Status read_certify(const Node& node, Certify& certify) {
 }
 
 Status read_shield(const Node& node, Shield& shield) {
-  SERIN_CHECK(refuse_unsupported(node, {"hedge"}));
-  SERIN_CHECK(node.allow_only({"retryStable", "budget"}));
+  SERIN_CHECK(node.allow_only({"retryStable", "budget", "hedge"}));
   SERIN_TRY(shield.retry_stable, node.boolean("retryStable", shield.retry_stable));
   SERIN_TRY(shield.budget, node.fraction("budget", shield.budget));
+  const auto hedge = node.find("hedge");
+  if (!hedge) return {};
+  SERIN_TRY(const std::string word, hedge->one_of({"off", "p90", "p95", "p99"}));
+  shield.hedge = word == "off" ? std::nullopt : std::optional(word == "p90" ? 0.90 : word == "p95" ? 0.95 : 0.99);
   return {};
 }
 
-/// stable: 3 or {version: 3}
-Result<std::string> read_version(const Node& node) {
-  if (node.is_scalar()) return node.text();
-  SERIN_CHECK(refuse_unsupported(node, {"baseline", "sticky"}));
-  SERIN_CHECK(node.allow_only({"version"}));
-  SERIN_TRY(const Node version, node.at("version"));
-  return version.text();
-}
-
-Status read_versions(const Node& document, Spec& spec) {
-  SERIN_TRY(const Node service, document.at("service"));
-  SERIN_TRY(spec.service, service.text());
-  if (spec.service.empty()) return service.error("must not be empty");
-  SERIN_TRY(const Node canary, document.at("canary"));
-  SERIN_TRY(spec.canary, read_version(canary));
-  if (spec.canary.empty()) return canary.error("must not be empty");
-  if (const auto stable = document.find("stable")) {
-    SERIN_TRY(spec.stable, read_version(*stable));
+Status read_dry_run(const Node& list, Spec& spec) {
+  if (!list.is_list()) return list.error("must be a list such as [output, latency]");
+  for (const Node& item : list.items()) {
+    SERIN_TRY(const std::string word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "thresholds", "prometheus"}));
+    if (std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
   }
-  if (spec.canary == spec.stable)
-    return canary.error(fmt::format("canary and stable are both version '{}'; they must differ", spec.canary));
   return {};
 }
 
 }  // namespace
 
 Result<Spec> parse_spec(const Node& document) {
-  SERIN_CHECK(refuse_unsupported(document, {"dryRun", "webhooks", "prometheus", "replicas", "analysis"}));
-  SERIN_CHECK(document.allow_only({"kind", "service", "stable", "canary", "steps", "guard", "certify", "shield"}));
+  SERIN_CHECK(refuse_unsupported(document, {"webhooks", "replicas", "analysis"}));
+  SERIN_CHECK(document.allow_only({"kind", "service", "stable", "canary", "steps", "guard", "certify", "shield", "dryRun"}));
   if (const auto kind = document.find("kind")) {
     SERIN_CHECK(kind->one_of({"Rollout"}));
   }
   Spec spec;
-  SERIN_CHECK(read_versions(document, spec));
+  SERIN_CHECK(read_traffic(document, spec));
   if (const auto steps = document.find("steps")) SERIN_CHECK(read_steps(*steps, spec));
   if (spec.steps.empty()) spec.steps = default_steps();
   if (const auto guard = document.find("guard")) {
     SERIN_TRY(spec.guard, parse_guard(*guard));
+    if (spec.guard.unit == Guard::Unit::kKey && !spec.sticky.on())
+      return guard->error("unit: key needs canary: {sticky: {header: NAME}} or {sticky: {cookie: NAME}}");
   }
   if (const auto certify = document.find("certify")) SERIN_CHECK(read_certify(*certify, spec.certify));
   if (const auto shield = document.find("shield")) SERIN_CHECK(read_shield(*shield, spec.shield));
+  if (const auto dry_run = document.find("dryRun")) SERIN_CHECK(read_dry_run(*dry_run, spec));
   return spec;
 }
 
 Result<Guard> parse_guard(const Node& node, Guard guard) {
-  SERIN_CHECK(refuse_unsupported(node, {"prometheus"}));
-  SERIN_CHECK(node.allow_only({"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit"}));
+  SERIN_CHECK(node.allow_only({"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus"}));
   if (const auto alpha = node.find("falseRollback")) {
     SERIN_TRY(guard.false_rollback, alpha->fraction());
     if (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5)
@@ -173,9 +206,9 @@ Result<Guard> parse_guard(const Node& node, Guard guard) {
   }
   if (const auto unit = node.find("unit")) {
     SERIN_TRY(const std::string word, unit->one_of({"batch", "request", "key"}));
-    if (word == "key") return unit->error("'key' is not supported yet; allowed: batch, request");
-    guard.unit = word == "batch" ? Guard::Unit::kBatch : Guard::Unit::kRequest;
+    guard.unit = word == "batch" ? Guard::Unit::kBatch : word == "key" ? Guard::Unit::kKey : Guard::Unit::kRequest;
   }
+  if (const auto prometheus = node.find("prometheus")) SERIN_CHECK(read_prometheus(*prometheus, guard));
   return guard;
 }
 

@@ -29,6 +29,16 @@ struct LatencyThreshold {
   std::chrono::nanoseconds limit{0};
 };
 
+/// A question of the user's own, asked of a Prometheus server. Outside of falseRollback: what it answers is taken at its word.
+struct PrometheusGuard {
+  std::string name;
+  std::string address;  ///< http://host:9090
+  std::string query;    ///< PromQL whose answer is one number
+  double max = 0;       ///< above it, `breaches` times in a row: rolled back
+  std::chrono::nanoseconds interval{std::chrono::seconds(15)};
+  int breaches = 3;
+};
+
 struct Guard {
   double false_rollback = 0.001;              ///< alpha: the chance of ever rolling back a healthy canary
   std::optional<double> errors_max;           ///< errors: {max: 1%}: a threshold of the user's
@@ -44,8 +54,10 @@ struct Guard {
   double max_disagreement = 0.10;
   double rtol = 1e-3, atol = 1e-5;  ///< where compare is kValues
   uint32_t shadow_ppm = 0;          ///< output: {shadow: 10%}: also mirrored during weight steps
+  double drift = 4;  ///< how many times as often, or as rarely, as stable's a label or an extreme score may come; 0: not judged
   enum class Breach : uint8_t { kHold, kRollback } when_stable_breaches_too = Breach::kHold;
-  enum class Unit : uint8_t { kBatch, kRequest } unit = Unit::kBatch;
+  enum class Unit : uint8_t { kBatch, kRequest, kKey } unit = Unit::kBatch;  ///< always the key where the rollout is sticky
+  std::vector<PrometheusGuard> prometheus;
 };
 
 struct Certify {
@@ -58,13 +70,33 @@ struct Certify {
 struct Shield {
   bool retry_stable = true;
   double budget = 0.20;  ///< of the requests in flight, plus 3
+  /// hedge: p95: stable is asked as well once the canary took longer than this quantile of stable's (and 1.5 times its median); nothing: off.
+  std::optional<double> hedge = 0.95;
+};
+
+/// sticky: {header: x-user} or {cookie: session}: the same key stays on the same arm for as long as the weight allows.
+struct Sticky {
+  std::string header, cookie;
+  std::string salt;  ///< drawn at the start where the user gives none: nobody can make up a key that lands on the canary
+  bool on() const { return !header.empty() || !cookie.empty(); }
+};
+
+/// cohort: {header: x-cohort, values: [beta]}: these requests go to the canary whenever it has a weight. Not random: compared with nobody,
+/// counted against the user's thresholds alone.
+struct Cohort {
+  std::string header;
+  std::vector<std::string> values;
 };
 
 struct Spec {
   std::string service, stable, canary;  ///< stable empty: whatever is stable now
-  std::vector<Step> steps;              ///< weights rise; shadow steps come before them; never empty after parse_spec
-  std::chrono::nanoseconds bake{0};     ///< after 100 %: how long the old version stays judged against
-  uint32_t bake_control_ppm = 0;        ///< of traffic kept on the old version while baking
+  std::string baseline;  ///< a version that runs stable's model on replicas like the canary's; empty: compared with stable itself
+  Sticky sticky;
+  Cohort cohort;
+  std::vector<std::string> dry_run;  ///< guards that only say what they would have done: "output", "latency" ...
+  std::vector<Step> steps;           ///< weights rise; shadow steps come before them; never empty after parse_spec
+  std::chrono::nanoseconds bake{0};  ///< after 100 %: how long the old version stays judged against
+  uint32_t bake_control_ppm = 0;     ///< of traffic kept on the old version while baking
   Guard guard;
   Certify certify;
   Shield shield;
@@ -74,6 +106,8 @@ struct Spec {
 Result<Spec> parse_spec(const config::Node& document);
 /// What is asked of a rollout that names no steps: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
 std::vector<Step> default_steps();
+/// `steps: blue-green`: shadow 10 % until certified, a manual gate, then 100 %.
+std::vector<Step> blue_green_steps();
 /// Defaults of a service in router.yaml: `guard:` alone.
 Result<Guard> parse_guard(const config::Node& node, Guard defaults = {});
 /// The specification as YAML that parse_spec reads back to the same.

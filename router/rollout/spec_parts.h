@@ -20,6 +20,10 @@ std::string quantile_word(double quantile);
 /// 50000 -> "5", 2500 -> "0.25": percent without the sign, as parse_weight reads it.
 std::string print_weight(uint32_t ppm);
 
+/// service, stable, canary with its baseline, sticky and cohort.
+Status read_traffic(const config::Node& document, Spec& spec);
+/// A header or cookie of that name could stand in a request.
+bool is_token(std::string_view name);
 /// `steps:` into spec.steps, and a promotion into spec.bake.
 Status read_steps(const config::Node& list, Spec& spec);
 Result<uint32_t> weight_of(const config::Node& node);

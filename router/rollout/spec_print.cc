@@ -23,6 +23,23 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
+std::string print_list(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + quoted(text);
+  return "[" + out + "]";
+}
+
+std::string print_canary(const Spec& spec) {
+  std::string text = "version: " + quoted(spec.canary);
+  if (!spec.baseline.empty()) text += ", baseline: " + quoted(spec.baseline);
+  if (spec.sticky.on())
+    text += fmt::format(", sticky: {{{}: {}, salt: {}}}", spec.sticky.cookie.empty() ? "header" : "cookie",
+                        quoted(spec.sticky.cookie.empty() ? spec.sticky.header : spec.sticky.cookie), quoted(spec.sticky.salt));
+  if (!spec.cohort.header.empty())
+    text += fmt::format(", cohort: {{header: {}, values: {}}}", quoted(spec.cohort.header), print_list(spec.cohort.values));
+  return text;
+}
+
 std::string print_step(const Step& step) {
   const std::string until =
       step.until == Step::Until::kDuration ? fmt::format("{{duration: {}}}", config::print_duration(step.duration)) : "certified";
@@ -51,23 +68,39 @@ std::string print_latency(const Guard& guard) {
 
 std::string print_output(const Guard& guard) {
   const char* compare = guard.compare == Guard::Compare::kLabel ? "label" : guard.compare == Guard::Compare::kValues ? "values" : "off";
-  return fmt::format("compare: {}, output: {}, maxDisagreement: {}, rtol: {}, atol: {}, shadow: {}", compare, quoted(guard.output),
-                     guard.max_disagreement, guard.rtol, guard.atol, print_weight(guard.shadow_ppm));
+  const std::string drift = guard.drift == 0 ? "off" : fmt::format("{}", guard.drift);
+  return fmt::format("compare: \"{}\", output: {}, maxDisagreement: {}, rtol: {}, atol: {}, shadow: {}, drift: \"{}\"", compare,
+                     quoted(guard.output), guard.max_disagreement, guard.rtol, guard.atol, print_weight(guard.shadow_ppm), drift);
 }
+
+std::string print_prometheus(const std::vector<PrometheusGuard>& guards) {
+  std::string text = guards.empty() ? "" : "  prometheus:\n";
+  for (const PrometheusGuard& guard : guards)
+    text += fmt::format("    - {{name: {}, address: {}, query: {}, max: {}, interval: {}, breaches: {}}}\n", quoted(guard.name),
+                        quoted(guard.address), quoted(guard.query), guard.max, config::print_duration(guard.interval), guard.breaches);
+  return text;
+}
+
+std::string print_unit(Guard::Unit unit) { return unit == Guard::Unit::kBatch ? "batch" : unit == Guard::Unit::kKey ? "key" : "request"; }
 
 std::string print_guard(const Guard& guard) {
   const std::string max = guard.errors_max ? fmt::format("max: {}, ", *guard.errors_max) : "";
   return fmt::format(
-      "guard:\n"
-      "  falseRollback: {}\n"
-      "  errors: {{{}tolerateRatio: {}}}\n"
-      "  latency: {{{}}}\n"
-      "  output: {{{}}}\n"
-      "  whenStableBreachesToo: {}\n"
-      "  unit: {}\n",
-      guard.false_rollback, max, guard.tolerate_ratio, print_latency(guard), print_output(guard),
-      guard.when_stable_breaches_too == Guard::Breach::kHold ? "hold" : "rollback",
-      guard.unit == Guard::Unit::kBatch ? "batch" : "request");
+             "guard:\n"
+             "  falseRollback: {}\n"
+             "  errors: {{{}tolerateRatio: {}}}\n"
+             "  latency: {{{}}}\n"
+             "  output: {{{}}}\n"
+             "  whenStableBreachesToo: {}\n"
+             "  unit: {}\n",
+             guard.false_rollback, max, guard.tolerate_ratio, print_latency(guard), print_output(guard),
+             guard.when_stable_breaches_too == Guard::Breach::kHold ? "hold" : "rollback", print_unit(guard.unit)) +
+         print_prometheus(guard.prometheus);
+}
+
+std::string print_shield(const Shield& shield) {
+  const std::string hedge = shield.hedge ? fmt::format("p{:.0f}", 100 * *shield.hedge) : "\"off\"";
+  return fmt::format("shield: {{retryStable: {}, budget: {}, hedge: {}}}\n", shield.retry_stable, shield.budget, hedge);
 }
 
 std::string print_certify(const Certify& certify) {
@@ -94,9 +127,9 @@ std::string print_weight(uint32_t ppm) {
 std::string print_spec(const Spec& spec) {
   std::string text = fmt::format("kind: Rollout\nservice: {}\n", quoted(spec.service));
   if (!spec.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", quoted(spec.stable));
-  text += fmt::format("canary: {{version: {}}}\n", quoted(spec.canary));
-  text += print_steps(spec) + print_guard(spec.guard) + print_certify(spec.certify);
-  return text + fmt::format("shield: {{retryStable: {}, budget: {}}}\n", spec.shield.retry_stable, spec.shield.budget);
+  text += fmt::format("canary: {{{}}}\n", print_canary(spec));
+  text += print_steps(spec) + print_guard(spec.guard) + print_certify(spec.certify) + print_shield(spec.shield);
+  return spec.dry_run.empty() ? text : text + fmt::format("dryRun: {}\n", print_list(spec.dry_run));
 }
 
 }  // namespace serin::rollout

@@ -119,7 +119,12 @@ Result<std::chrono::nanoseconds> positive_duration(const Node& node) {
 }
 
 Status read_steps(const Node& list, Spec& spec) {
-  if (!list.is_list()) return list.error("must be a list such as [5, 25, 50, 100] or [{setWeight: 5, until: certified}, {pause: {}}]");
+  if (list.is_scalar() && *list.text() == "blue-green") {
+    spec.steps = blue_green_steps();
+    return {};
+  }
+  if (!list.is_list())
+    return list.error("must be a list such as [5, 25, 50, 100] or [{setWeight: 5, until: certified}, {pause: {}}], or blue-green");
   const auto entries = list.items();
   if (entries.size() > kMostSteps) return list.error(fmt::format("at most {} steps", kMostSteps));
   uint32_t weight = 0;
@@ -145,6 +150,11 @@ std::vector<Step> default_steps() {
   std::vector<Step> steps{Step{.shadow_ppm = 10 * kPpmPerPercent}};
   for (uint32_t percent : {1, 5, 20, 50, 100}) steps.push_back(Step{.weight_ppm = percent * kPpmPerPercent});
   return steps;
+}
+
+/// Green is checked on copies of requests, then a person switches everything at once.
+std::vector<Step> blue_green_steps() {
+  return {Step{.shadow_ppm = 10 * kPpmPerPercent}, Step{.until = Step::Until::kManual}, Step{.weight_ppm = kAll}};
 }
 
 Result<uint32_t> parse_weight(std::string_view text) {

@@ -24,25 +24,60 @@ constexpr double kCap = 16;  // times the trip value
 
 }  // namespace
 
-ThresholdGuard::ThresholdGuard(Limit limit) : limit_(std::move(limit)), above_limit_(limit_.p0, kCap * limit_.trip_value) {}
+ThresholdGuard::ThresholdGuard(Limit limit)
+    : limit_(std::move(limit)), now_{BernoulliMixture(limit_.p0, kCap * limit_.trip_value), EventProcess()}, before_good_(now_) {}
 
-bool ThresholdGuard::observe(Arm arm, bool bad, const Unit& unit, bool alone) {
-  if (bad) worse_than_stable_.observe(arm, unit.share, unit.count);
+bool ThresholdGuard::observe(Arm arm, bool bad, const Unit& unit, bool alone, std::chrono::milliseconds at) {
   if (arm == Arm::kStable) {
     stable_units_ += unit.representative;
     stable_bad_ += bad && unit.representative;
+    if (bad) tell(arm, bad, &unit, alone, at);
     return false;
   }
   ++canary_units_;
   canary_bad_ += bad;
-  above_limit_.observe(bad);
-  if (above_limit_.e() < limit_.trip_value) return false;
-  return !limit_.ask_stable || alone || worse_than_stable_.e() >= limit_.trip_value;
+  tell(arm, bad, &unit, alone, at);
+  if (!holding()) return false;
+  return !limit_.ask_stable || alone || now_.worse.e() >= limit_.trip_value;
+}
+
+void ThresholdGuard::observe_cohort(bool bad, std::chrono::milliseconds at) {
+  ++canary_units_;
+  canary_bad_ += bad;
+  tell(Arm::kCanary, bad, nullptr, false, at);
+}
+
+/// Good answers are only counted on the tape: a million of them come between two bad ones.
+void ThresholdGuard::tell(Arm arm, bool bad, const Unit* unit, bool alone, std::chrono::milliseconds at) {
+  if (!bad) {
+    if (good_since_++ == 0) before_good_ = now_;
+    return now_.above.observe(false);
+  }
+  DecidingEvent event{.at = at, .arm = arm, .good_before = good_since_, .alone = alone || !limit_.ask_stable};
+  event.share = unit != nullptr ? unit->share : 0;
+  event.units = unit != nullptr ? unit->count : 0;
+  tape_.add(good_since_ > 0 ? before_good_ : now_, event);
+  good_since_ = 0;
+  rollout::observe(now_.worse, event, /*mirrored=*/false);
+  if (arm == Arm::kCanary) now_.above.observe(true);
+  tape_.set_bits(std::log2(now_.above.e()));
+}
+
+VerdictRecord ThresholdGuard::record() const {
+  const Processes& begin = tape_.begin(now_);
+  return {.guard = limit_.name,
+          .question = VerdictRecord::Question::kAboveAndWorse,
+          .trip_value = limit_.trip_value,
+          .p0 = limit_.p0,
+          .cap = kCap * limit_.trip_value,
+          .worse = begin.worse.state(),
+          .above = begin.above.state(),
+          .events = tape_.events()};
 }
 
 Evidence ThresholdGuard::evidence() const {
   return {.guard = limit_.name,
-          .bits = std::log2(above_limit_.e()),
+          .bits = std::log2(now_.above.e()),
           .bits_to_trip = std::log2(limit_.trip_value),
           .stable_events = stable_bad_,
           .canary_events = canary_bad_};
@@ -51,7 +86,7 @@ Evidence ThresholdGuard::evidence() const {
 Verdict ThresholdGuard::verdict() const {
   return {limit_.name, fmt::format("{}: {} in {} of the canary's {} answers, and in {} of stable's {}; e-value 2^{:.1f} over 2^{:.1f}",
                                    limit_.name, limit_.text, canary_bad_, canary_units_, stable_bad_, stable_units_,
-                                   std::log2(above_limit_.e()), std::log2(limit_.trip_value))};
+                                   std::log2(now_.above.e()), std::log2(limit_.trip_value))};
 }
 
 }  // namespace serin::rollout

@@ -2,6 +2,7 @@
 // Above the limit is not enough where stable may be above it as well: an outage of both must not be called the canary's fault.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -24,18 +25,29 @@ class ThresholdGuard {
   explicit ThresholdGuard(Limit limit);
 
   /// One answer; alone says that stable gets no traffic. Returns whether to roll back.
-  bool observe(Arm arm, bool bad, const Unit& unit, bool alone);
+  bool observe(Arm arm, bool bad, const Unit& unit, bool alone, std::chrono::milliseconds at = {});
+  /// An answer to a request that was not drawn: above the limit or not, but compared with nobody. Never rolls back; may hold the steps.
+  void observe_cohort(bool bad, std::chrono::milliseconds at);
 
   const std::string& name() const { return limit_.name; }
   /// The canary is shown to be above the limit, but not to be worse than stable: the steps hold.
-  bool holding() const { return above_limit_.e() >= limit_.trip_value; }
+  bool holding() const { return now_.above.e() >= limit_.trip_value; }
   Evidence evidence() const;
   Verdict verdict() const;
+  VerdictRecord record() const;
 
  private:
+  struct Processes {
+    BernoulliMixture above;
+    EventProcess worse;
+  };
+  void tell(Arm arm, bool bad, const Unit* unit, bool alone, std::chrono::milliseconds at);
+
   Limit limit_;
-  BernoulliMixture above_limit_;
-  EventProcess worse_than_stable_;
+  Processes now_;
+  Tape<Processes> tape_;
+  Processes before_good_;  // before the good answers that came since the last event
+  uint64_t good_since_ = 0;
   uint64_t stable_bad_ = 0, stable_units_ = 0, canary_bad_ = 0, canary_units_ = 0;
 };
 

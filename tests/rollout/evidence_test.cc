@@ -127,7 +127,8 @@ TEST(EventGuard, RecordsItsLatestEvents) {
   for (int i = 0; i < 100; ++i) guard.observe(Arm::kStable, 0.05, std::chrono::milliseconds(i));
   while (!guard.observe(Arm::kCanary, 0.05, std::chrono::milliseconds(200))) continue;
   const auto events = guard.events();
-  ASSERT_EQ(events.size(), 64u);
+  ASSERT_GE(events.size(), 64u);
+  ASSERT_LE(events.size(), 128u);
   EXPECT_EQ(events.front().arm, Arm::kStable);
   EXPECT_EQ(events.back().at, std::chrono::milliseconds(200));
   EXPECT_GE(events.back().bits, guard.evidence().bits_to_trip);

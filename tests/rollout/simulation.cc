@@ -158,7 +158,8 @@ std::chrono::nanoseconds Simulation::latency(Arm arm) {
 }
 
 Spec spec_of(const std::string& lines) {
-  const std::string text = "service: s\nstable: {version: 1}\ncanary: {version: 2}\n" + lines;
+  const std::string canary = lines.find("canary:") == std::string::npos ? "canary: {version: 2}\n" : "";
+  const std::string text = "service: s\nstable: {version: 1}\n" + canary + lines;
   return parse_spec(config::Node::parse(text, "spec").value()).value();
 }
 

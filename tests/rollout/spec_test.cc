@@ -109,7 +109,8 @@ TEST(Spec, PrintsWhatItReadsBack) {
   for (const std::string line :
        {"", "steps: [0.25, 12.5, 100]", "steps: [{setWeight: 5}, {pause: {}}, {pause: {duration: 1m}}, {promote: {bake: 1h}}]",
         "guard: {errors: {max: 1%}, latency: {p99.9: 50ms, deadline: 1s}, output: {compare: \"off\"}}", "certify: {margin: 2%}",
-        "guard: {output: {output: 'a \"b\": c'}}"}) {
+        "guard: {output: {output: 'a \"b\": c', drift: off}}", "dryRun: [output]", "shield: {hedge: \"off\"}",
+        "guard: {prometheus: {name: q, address: 'http://p:9090', query: 'rate(x{a=\"b\\\\n\"}[1m]) > 0', max: 1e-3, interval: 1m}}"}) {
     const auto spec = parse_with(line);
     ASSERT_TRUE(spec) << spec.error().message;
     const std::string printed = print_spec(*spec);
@@ -128,12 +129,85 @@ TEST(Spec, NamesTheUnknownKeyItsLineAndWhatIsAllowed) {
 }
 
 TEST(Spec, SaysWhatIsNotSupportedYet) {
-  for (const std::string line : {"dryRun: [output]", "webhooks: [{type: event}]", "guard: {prometheus: {}}", "shield: {hedge: p95}",
-                                 "guard: {unit: key}", "steps: [{analysis: {}}]"})
+  for (const std::string line : {"webhooks: [{type: event}]", "replicas: {max: 3}", "steps: [{analysis: {}}]"})
     EXPECT_THAT(complaint(line), HasSubstr("not supported yet")) << line;
-  const auto sticky = parse("service: digits\ncanary: {version: 7, sticky: {header: x-user}}\n");
-  ASSERT_FALSE(sticky);
-  EXPECT_THAT(sticky.error().message, AllOf(HasSubstr("canary.sticky"), HasSubstr("not supported yet")));
+}
+
+TEST(Spec, ReadsWhoGoesToTheCanary) {
+  const auto spec = parse(R"(
+service: digits
+canary:
+  version: 7
+  baseline: 6-fresh
+  sticky: {header: X-User, salt: spring, bothArms: true}
+  cohort: {header: X-Cohort, values: [beta, staff]}
+guard: {unit: key}
+)");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->baseline, "6-fresh");
+  EXPECT_EQ(spec->sticky.header, "x-user");
+  EXPECT_EQ(spec->sticky.salt, "spring");
+  EXPECT_EQ(spec->cohort.header, "x-cohort");
+  EXPECT_EQ(spec->cohort.values, (std::vector<std::string>{"beta", "staff"}));
+  EXPECT_EQ(spec->guard.unit, Guard::Unit::kKey);
+}
+
+TEST(Spec, RefusesCohortsAndKeysThatCannotBe) {
+  for (const auto& [canary, words] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"{version: 7, sticky: {}}", "must name a header or a cookie"},
+           {"{version: 7, sticky: {header: a, cookie: b}}", "must name a header or a cookie"},
+           {"{version: 7, sticky: {header: 'a b'}}", "name of a header"},
+           {"{version: 7, sticky: {header: a, bothArms: false}}", "leave it out"},
+           {"{version: 7, cohort: {header: a, values: []}}", "must be a list"},
+           {"{version: 7, cohort: {values: [b]}}", "header"},
+           {"{version: 7, baseline: 7}", "is the canary itself"},
+           {"{version: 7, baseline: auto}", "must name a version"}}) {
+    const auto spec = parse(std::string("service: digits\ncanary: ") + canary);
+    ASSERT_FALSE(spec) << canary;
+    EXPECT_THAT(spec.error().message, HasSubstr(words)) << canary;
+  }
+  EXPECT_THAT(complaint("guard: {unit: key}"), HasSubstr("unit: key needs canary: {sticky"));
+}
+
+TEST(Spec, ReadsQueriesOfPrometheus) {
+  const auto spec = parse_with(R"(
+guard:
+  prometheus:
+    - {name: queue, address: "http://prometheus:9090", query: 'max(queue_length{app="digits"})', max: 100, interval: 5s, breaches: 2}
+    - {name: gpu, address: "http://prometheus:9090", query: up, max: -0.5}
+)");
+  ASSERT_TRUE(spec) << spec.error().message;
+  ASSERT_EQ(spec->guard.prometheus.size(), 2u);
+  EXPECT_EQ(spec->guard.prometheus[0].query, R"(max(queue_length{app="digits"}))");
+  EXPECT_EQ(spec->guard.prometheus[0].breaches, 2);
+  EXPECT_EQ(spec->guard.prometheus[1].max, -0.5);
+  for (const auto& [guard, words] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"[]", "1 to 16"},
+           {"[{name: a, query: up, max: 1}]", "address"},
+           {"[{name: a, address: 'https://p', query: up, max: 1}]", "http://HOST:PORT"},
+           {"[{name: 'a b', address: 'http://p', query: up, max: 1}]", "name of 1 to 64"},
+           {"[{name: a, address: 'http://p', query: '', max: 1}]", "PromQL"},
+           {"[{name: a, address: 'http://p', query: up, max: .nan}]", "max"},
+           {"[{name: a, address: 'http://p', query: up, max: 1, interval: 1ms}]", "at least 100ms"},
+           {"[{name: a, address: 'http://p', query: up, max: 1}, {name: a, address: 'http://p', query: up, max: 2}]", "given twice"}})
+    EXPECT_THAT(complaint(std::string("guard: {prometheus: ") + guard + "}"), HasSubstr(words)) << guard;
+}
+
+TEST(Spec, KnowsBlueGreen) {
+  const auto spec = parse_with("steps: blue-green");
+  ASSERT_TRUE(spec) << spec.error().message;
+  ASSERT_EQ(spec->steps.size(), 3u);
+  EXPECT_TRUE(spec->steps[0].is_shadow());
+  EXPECT_TRUE(spec->steps[1].is_pause());
+  EXPECT_EQ(spec->steps[1].until, Step::Until::kManual);
+  EXPECT_EQ(spec->steps[2].weight_ppm, kAll);
+  EXPECT_THAT(complaint("steps: green-blue"), HasSubstr("or blue-green"));
+}
+
+TEST(Spec, NamesTheGuardsThatOnlyRehearse) {
+  EXPECT_EQ(parse_with("dryRun: [output, latency, output]").value().dry_run, (std::vector<std::string>{"output", "latency"}));
+  EXPECT_THAT(complaint("dryRun: [everything]"), HasSubstr("must be one of err, rej"));
+  EXPECT_THAT(complaint("dryRun: output"), HasSubstr("must be a list"));
 }
 
 // Bad input R1 (tests/README.md)

@@ -1,0 +1,24 @@
+// hash.h: two hashes that must be the same in every router and after every restart. Not for tables that an attacker fills.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace serin::rollout {
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input moves every bit of the output.
+inline uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+/// FNV-1a, finished by mix().
+inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) {
+  uint64_t hash = 0xcbf29ce484222325 ^ seed;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return mix(hash);
+}
+
+}  // namespace serin::rollout

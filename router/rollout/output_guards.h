@@ -1,0 +1,61 @@
+// output_guards.h: does the canary answer what stable answers, request for request unpaired? Other outputs, other labels, other scores.
+//
+//   form              answers whose names, datatypes, ranks or last dimensions stable never had
+//   label c, often    the canary says c more than `drift` times as often as stable;   rarely: less than a `drift`th as often
+//   score high, low   its scores lie beyond stable's p95 or p5 more than `drift` times as often as stable's
+//
+// The yardstick is what stable said first, frozen, so that both arms are measured by the same.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "router/rollout/event_guard.h"
+#include "router/rollout/key_gate.h"
+#include "router/rollout/spec.h"
+
+namespace serin::rollout {
+
+class OutputGuards {
+ public:
+  explicit OutputGuards(const Guard& guard);
+
+  /// One answer whose body was looked at, good or bad. Returns the verdict of the guard that tripped.
+  std::optional<Verdict> observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
+
+  /// Answers of stable that must be looked at before anything is judged.
+  uint64_t missing() const { return judged() ? 0 : kLearnt - learnt_.size(); }
+  /// form, score_high, score_low and the label that is nearest to its trip: what a person can read.
+  std::vector<Evidence> evidence() const;
+  /// All of them, for explain.
+  std::vector<const EventGuard*> guards() const;
+
+ private:
+  static constexpr size_t kLearnt = 500;
+  struct LabelGuards {
+    uint32_t label;
+    EventGuard often, rarely;
+  };
+  bool judged() const { return !wanted_ || learnt_.size() >= kLearnt; }
+  void learn(const Output& output);
+  void freeze();
+  void freeze_labels();
+  void freeze_scores();
+  bool is_known(uint64_t form) const;
+  std::optional<Verdict> tripped(const EventGuard& guard, const std::string& what) const;
+
+  const bool wanted_;
+  const double drift_, alpha_;
+  std::vector<Output> learnt_;   // of stable; what is needed of it is kept in the guards once it is frozen
+  std::vector<uint64_t> forms_;  // sorted
+  double low_ = 0, high_ = 0;    // stable's p5 and p95
+  EventGuard form_;
+  std::optional<EventGuard> score_high_, score_low_;
+  std::vector<LabelGuards> labels_;
+  KeyGate gate_;  // a key's first answer is its only one: users keep their taste
+};
+
+}  // namespace serin::rollout

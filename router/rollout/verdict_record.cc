@@ -1,0 +1,140 @@
+// verdict_record.cc: replaying is feeding the same classes again: there is no second implementation of the mathematics to disagree with.
+
+#include "router/rollout/verdict_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "router/rollout/bernoulli_mixture.h"
+#include "router/rollout/event_guard.h"
+
+namespace serin::rollout {
+namespace {
+
+using Question = VerdictRecord::Question;
+
+constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "samples"};
+
+/// Silences and samples are counted; there is no evidence to add up.
+Replay count(const VerdictRecord& record) {
+  Replay again;
+  double reached = 0;
+  for (size_t i = 0; i < record.events.size(); ++i) {
+    const bool counts = record.question == Question::kSilence || record.events[i].share > record.p0;
+    reached = counts ? reached + 1 : 0;
+    again.bits.push_back(reached);
+    if (reached < record.trip_value || again.rolled_back) continue;
+    again.rolled_back = true;
+    again.decided_by = i;
+  }
+  return again;
+}
+
+std::string print_state(const MixtureState& state) {
+  return fmt::format(R"({{"mixture":[{}],"unused_mass":{},"count":{}}})", fmt::join(state.mixture, ","), state.unused_mass, state.count);
+}
+
+std::string print_event(const DecidingEvent& event) {
+  return fmt::format(R"({{"at_ms":{},"arm":"{}","bad":{},"share":{},"units":{},"good_before":{},"alone":{},"bits":{}}})", event.at.count(),
+                     event.arm == Arm::kCanary ? "canary" : "stable", event.bad, event.share, event.units, event.good_before, event.alone,
+                     event.bits);
+}
+
+constexpr double kLargest = 1e308;
+constexpr int64_t kLargestCount = int64_t{1} << 62;
+
+Result<MixtureState> parse_state(const config::Node& owner, std::string_view key) {
+  SERIN_TRY(const config::Node node, owner.at(key));
+  MixtureState state;
+  SERIN_TRY(const config::Node mixture, node.at("mixture"));
+  const auto items = mixture.items();
+  if (items.size() != state.mixture.size()) return mixture.error(fmt::format("must be {} numbers", state.mixture.size()));
+  for (size_t i = 0; i < items.size(); ++i) {
+    SERIN_TRY(state.mixture[i], items[i].number(0, kLargest));
+  }
+  SERIN_TRY(state.unused_mass, node.number("unused_mass", 0, 1, 1));
+  SERIN_TRY(const int64_t count, node.integer("count", 0, kLargestCount, 0));
+  state.count = static_cast<uint64_t>(count);
+  return state;
+}
+
+Result<DecidingEvent> parse_event(const config::Node& node) {
+  DecidingEvent event;
+  SERIN_TRY(const int64_t at, node.integer("at_ms", 0, kLargestCount, 0));
+  event.at = std::chrono::milliseconds(at);
+  SERIN_TRY(const config::Node arm, node.at("arm"));
+  SERIN_TRY(const std::string word, arm.one_of({"stable", "canary"}));
+  event.arm = word == "canary" ? Arm::kCanary : Arm::kStable;
+  SERIN_TRY(event.bad, node.boolean("bad", true));
+  SERIN_TRY(event.share, node.number("share", -kLargest, kLargest, 0));
+  SERIN_TRY(event.units, node.number("units", 0, kLargest, 1));
+  SERIN_TRY(const int64_t good, node.integer("good_before", 0, kLargestCount, 0));
+  event.good_before = static_cast<uint64_t>(good);
+  SERIN_TRY(event.alone, node.boolean("alone", false));
+  SERIN_TRY(event.bits, node.number("bits", -kLargest, kLargest, 0));
+  return event;
+}
+
+}  // namespace
+
+std::string_view question_word(Question question) { return kWords[static_cast<size_t>(question)]; }
+
+Replay replay(const VerdictRecord& record) {
+  if (record.question == Question::kSilence || record.question == Question::kSamples) return count(record);
+  EventProcess worse(record.tolerated_ratio);
+  worse.restore(record.worse);
+  BernoulliMixture above(record.p0 > 0 ? record.p0 : 0.5, record.cap > 0 ? record.cap : kLargest);
+  above.restore(record.above);
+  Replay again;
+  for (size_t i = 0; i < record.events.size(); ++i) {
+    const DecidingEvent& event = record.events[i];
+    if (event.bad) observe(worse, event, record.mirrored);
+    for (uint64_t good = 0; good < event.good_before; ++good) above.observe(false);
+    if (event.arm == Arm::kCanary) above.observe(event.bad);
+    const bool is_above = above.e() >= record.trip_value, is_worse = worse.e() >= record.trip_value;
+    const bool decided = record.question == Question::kWorse   ? is_worse
+                         : record.question == Question::kAbove ? is_above
+                                                               : is_above && (is_worse || event.alone);
+    again.bits.push_back(std::log2(record.question == Question::kWorse ? worse.e() : above.e()));
+    if (!decided || again.rolled_back) continue;
+    again.rolled_back = true;
+    again.decided_by = i;
+  }
+  return again;
+}
+
+std::string print_record(const VerdictRecord& record) {
+  std::string events;
+  for (const DecidingEvent& event : record.events) events += (events.empty() ? "" : ",") + print_event(event);
+  return fmt::format(
+      R"({{"guard":"{}","question":"{}","trip_value":{},"tolerated_ratio":{},"mirrored":{},"p0":{},"cap":{},"worse":{},"above":{},"events":[{}]}})",
+      record.guard, question_word(record.question), record.trip_value, record.tolerated_ratio, record.mirrored, record.p0, record.cap,
+      print_state(record.worse), print_state(record.above), events);
+}
+
+Result<VerdictRecord> parse_record(const config::Node& node) {
+  VerdictRecord record;
+  SERIN_TRY(record.guard, node.text("guard", ""));
+  SERIN_TRY(const std::string word, node.text("question", std::string(kWords[0])));
+  const auto* found = std::ranges::find(kWords, word);
+  if (found == std::end(kWords)) return node.error(fmt::format("no question '{}'; there are {}", word, fmt::join(kWords, ", ")));
+  record.question = static_cast<Question>(found - std::begin(kWords));
+  SERIN_TRY(record.trip_value, node.number("trip_value", 0, kLargest, 0));
+  SERIN_TRY(record.tolerated_ratio, node.number("tolerated_ratio", 1, kLargest, 1));
+  SERIN_TRY(record.mirrored, node.boolean("mirrored", false));
+  SERIN_TRY(record.p0, node.number("p0", -kLargest, kLargest, 0));
+  SERIN_TRY(record.cap, node.number("cap", 0, kLargest, 0));
+  SERIN_TRY(record.worse, parse_state(node, "worse"));
+  SERIN_TRY(record.above, parse_state(node, "above"));
+  SERIN_TRY(const config::Node events, node.at("events"));
+  for (const config::Node& item : events.items()) {
+    SERIN_TRY(const DecidingEvent event, parse_event(item));
+    record.events.push_back(event);
+  }
+  return record;
+}
+
+}  // namespace serin::rollout
