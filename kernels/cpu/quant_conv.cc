@@ -19,6 +19,7 @@ namespace serin::kernels::cpu {
 namespace {
 
 constexpr int64_t kRowsOfBlock = 384;
+constexpr int64_t kRowsOfTile = 6;  // of a tile of sums in registers
 
 /// One or two spatial axes as two.
 struct Geometry {
@@ -224,13 +225,30 @@ class QuantConvKernel final : public Kernel {
       std::memcpy(padded + (h + g_.top) * row + g_.left * g_.c, x + h * g_.w * g_.c, static_cast<size_t>(g_.w * g_.c));
   }
 
+  struct TaskSize {
+    int64_t rows, panels;
+  };
+
+  /// Equal shares for all workers. Cut into rows first: the weight is then read from the common cache by all. Few rows do not divide well; the panels
+  /// are divided then, and each worker reads the part of the weight that is its own.
+  static TaskSize task_size(int64_t pixels, int64_t panels, int64_t workers) {
+    const auto parts = [](int64_t whole, int64_t part) { return (whole + part - 1) / part; };
+    const int64_t tiles = parts(pixels, kRowsOfTile);
+    const int64_t rounds = parts(pixels, kRowsOfBlock * workers);
+    const int64_t tiles_each = parts(tiles, rounds * workers), panels_each = parts(panels, workers);
+    const bool divides_rows = tiles_each * rounds * panels <= parts(tiles, rounds) * rounds * panels_each;
+    if (divides_rows) return {tiles_each * kRowsOfTile, panels};
+    return {parts(tiles, rounds) * kRowsOfTile, panels_each};
+  }
+
   void multiply(const Stream& stream, const uint8_t* base, const uint8_t* padding, const uint8_t* residual, uint8_t* y) const {
     const int64_t pixels = g_.pixels(), filters = g_.m / g_.group, c = g_.c / g_.group;
-    const int64_t workers = stream.workers ? stream.workers->count() : 1;
-    const int64_t blocks = std::max((pixels + kRowsOfBlock - 1) / kRowsOfBlock, std::min<int64_t>(workers, (pixels + 23) / 24));
-    const int64_t rows = ((pixels + blocks - 1) / blocks + 5) / 6 * 6;
-    parallel_for(stream, (pixels + rows - 1) / rows, [&](int64_t task, int) {
-      const int64_t first = task * rows;
+    const int64_t panels = depthwise_ ? 1 : (filters + quant_.panel_width - 1) / quant_.panel_width;
+    const auto [rows, width] = task_size(pixels, panels, stream.workers ? stream.workers->count() : 1);
+    const int64_t across = (panels + width - 1) / width;
+    parallel_for(stream, (pixels + rows - 1) / rows * across, [&](int64_t task, int) {
+      const int64_t first = task / across * rows, first_filter = task % across * width * quant_.panel_width;
+      const int64_t last_filter = std::min(filters, first_filter + width * quant_.panel_width);
       QuantGemm gemm{.base = base,
                      .offsets = offsets_.data() + first,
                      .offset_step = pixels,
@@ -252,14 +270,14 @@ class QuantConvKernel final : public Kernel {
         const PackedWeight& weight = weights_[static_cast<size_t>(group)];
         gemm.base = base + group * c;
         gemm.taps = weight.taps, gemm.steps = weight.steps;
-        for (int64_t j = 0; j < filters; j += quant_.panel_width) {
+        for (int64_t j = first_filter; j < last_filter; j += quant_.panel_width) {
           const int64_t column = group * filters + j;
           gemm.n = std::min(quant_.panel_width, filters - j);
           gemm.panel = weight.panel(j, quant_.panel_width);
           gemm.columns = {finish_.bias.data() + column, finish_.scale.data() + column};
           gemm.y = y + first * g_.m + column;
           const int64_t next = j + quant_.panel_width;
-          gemm.next = next < filters ? weight.panel(next, quant_.panel_width) : nullptr;
+          gemm.next = next < last_filter ? weight.panel(next, quant_.panel_width) : nullptr;
           gemm.next_bytes = gemm.next ? weight.bytes(next, quant_.panel_width) : 0;
           store(gemm, residual ? residual + first * g_.m + column : nullptr);
         }

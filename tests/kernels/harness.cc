@@ -148,7 +148,7 @@ void expect_near(const Tensor& actual, const Tensor& expected, Tolerance toleran
   }
 }
 
-std::vector<Tensor> run_kernel(const Kernel& kernel, const Case& c) {
+std::vector<Tensor> run_kernel(const Kernel& kernel, const Case& c, Workers* workers) {
   std::vector<Tensor> outputs = make_outputs(c);
   std::vector<TensorView> in = views(c.inputs), out = views(outputs);
   for (size_t i = 0; i < in.size(); ++i) {
@@ -159,7 +159,7 @@ std::vector<Tensor> run_kernel(const Kernel& kernel, const Case& c) {
   std::vector<std::byte> memory(kernel.scratch_bytes() + 3 * kAlign, kSentinel);
   std::byte* scratch = memory.data() + kAlign;
   scratch += (kAlign - reinterpret_cast<uintptr_t>(scratch) % kAlign) % kAlign;
-  Stream stream{scratch};
+  Stream stream{scratch, workers};
   if (Fault fault = kernel.run(stream, in, out)) ADD_FAILURE() << c.str() << ": " << *fault;
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(scratch[kernel.scratch_bytes() + i], kSentinel) << c.str() << ": wrote past its scratch";
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -191,6 +191,16 @@ std::string reference_fault(const Case& c) {
   return prepared.kernel->run(stream, in, out).value_or("");
 }
 
+namespace {
+
+/// Three do not divide what two, four and eight do.
+Workers& three_workers() {
+  static Workers workers(3);
+  return workers;
+}
+
+}  // namespace
+
 std::vector<std::string> expect_rows_match_reference(const Backend& backend, const Case& c, Tolerance tolerance, bool may_refuse) {
   const std::vector<Tensor> expected = run_reference(c);
   const auto& rows = backend.table()[c.op.index()];
@@ -198,17 +208,20 @@ std::vector<std::string> expect_rows_match_reference(const Backend& backend, con
   std::string reasons;
   for (size_t row = 0; row + 1 < rows.size(); ++row) {
     PackedWeights weights;
-    PrepareContext context{&weights};
     std::string why;
-    const std::unique_ptr<Kernel> kernel = rows[row].prepare(c.describe(), context, why);
-    if (!kernel) {
-      EXPECT_FALSE(why.empty()) << rows[row].name << " refused " << c.str() << " without a reason";
-      reasons += "; " + rows[row].name + ": " + why;
-      continue;
+    for (Workers* workers : {static_cast<Workers*>(nullptr), &three_workers()}) {
+      PrepareContext context{&weights, workers ? workers->count() : 1};
+      const std::unique_ptr<Kernel> kernel = rows[row].prepare(c.describe(), context, why);
+      if (!kernel) {
+        EXPECT_FALSE(why.empty()) << rows[row].name << " refused " << c.str() << " without a reason";
+        reasons += "; " + rows[row].name + ": " + why;
+        break;
+      }
+      if (!workers) accepted.push_back(rows[row].name);
+      const std::vector<Tensor> actual = run_kernel(*kernel, c, workers);
+      const std::string what = rows[row].name + (workers ? " on three threads: " : ": ") + c.str();
+      for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, what);
     }
-    accepted.push_back(rows[row].name);
-    const std::vector<Tensor> actual = run_kernel(*kernel, c);
-    for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, rows[row].name + ": " + c.str());
   }
   EXPECT_TRUE(!accepted.empty() || may_refuse) << c.str() << reasons;
   return accepted;

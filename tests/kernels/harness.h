@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/parallel.h"
 #include "kernels/functors.h"
 
 namespace serin::kernels::test {
@@ -86,13 +87,13 @@ struct Tolerance {
 void expect_near(const Tensor& actual, const Tensor& expected, Tolerance tolerance, const std::string& what);
 
 /// Runs a kernel on the case's inputs (a packed one comes without data); fails the test on a fault or a broken sentinel.
-std::vector<Tensor> run_kernel(const Kernel& kernel, const Case& c);
+std::vector<Tensor> run_kernel(const Kernel& kernel, const Case& c, Workers* workers = nullptr);
 /// The result of the reference kernel.
 std::vector<Tensor> run_reference(const Case& c);
 /// What the reference kernel says when it cannot; empty where it can.
 std::string reference_fault(const Case& c);
 
-/// Every row but the last that accepts the case must agree with the reference. At least one must accept, unless `may_refuse`.
+/// Every row but the last that accepts the case must agree with the reference, on one thread and on three. At least one must accept, unless `may_refuse`.
 /// Answers the names of the rows that did.
 std::vector<std::string> expect_rows_match_reference(const Backend& backend, const Case& c, Tolerance tolerance = {},
                                                      bool may_refuse = false);
