@@ -25,28 +25,6 @@ void to_bool(const void* from, void* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] != S{0} ? 1 : 0;
 }
 
-/// Saturated as a float, truncated to 32 bits (NaN to 0) and cut off: a piece at a time that stays in the first cache.
-template <class D>
-Prepared to_narrow(const Simd& simd) {
-  constexpr float kLow = std::numeric_limits<D>::min(), kHigh = std::numeric_limits<D>::max();
-  const UnaryLoop clip = simd.unary(UnaryFn::kClip);
-  const CastLoop truncate = simd.cast(DType::kFloat32, DType::kInt32);
-  return make_kernel([clip, truncate](Stream& stream, Inputs in, Outputs out) -> Fault {
-    parallel_ranges(stream, in[0].elements(), kElements, [&](int64_t begin, int64_t end) {
-      constexpr int64_t kPiece = 1024;
-      float clipped[kPiece];
-      int32_t whole[kPiece];
-      for (int64_t first = begin; first < end; first += kPiece) {
-        const int64_t count = std::min(kPiece, end - first);
-        clip(in[0].as<const float>() + first, clipped, count, kLow, kHigh);
-        truncate(clipped, whole, count);
-        convert<int32_t, D>(whole, out[0].as<D>() + first, count);
-      }
-    });
-    return kOk;
-  });
-}
-
 /// A piece whose elements all fit takes the instruction, which knows nothing of saturation.
 void to_i64(const void* from, void* to, int64_t n) {
   constexpr int64_t kPiece = 256;
@@ -98,24 +76,12 @@ CastLoop plain_loop(DType from, DType to) {
   }
 }
 
-Prepared narrow_from_f32(const Simd& simd, DType to) {
-  switch (to) {
-    case DType::kInt8: return to_narrow<int8_t>(simd);
-    case DType::kUInt8: return to_narrow<uint8_t>(simd);
-    case DType::kInt16: return to_narrow<int16_t>(simd);
-    case DType::kUInt16: return to_narrow<uint16_t>(simd);
-    default: return nullptr;
-  }
-}
-
 }  // namespace
 
 Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() != 1) return refuse(why, "expects one input");
+  if (std::get<Cast>(desc.op).saturate) return refuse(why, "the loops do not saturate");
   const DType from = desc.inputs[0].dtype, to = desc.outputs[0].dtype;
-  if (from == DType::kFloat32) {
-    if (Prepared narrow = narrow_from_f32(simd, to)) return narrow;
-  }
   const CastLoop vectors = simd.cast(from, to), loop = vectors ? vectors : plain_loop(from, to);
   if (!loop) return refuse(why, "no loop for this pair of dtypes");
   return make_kernel([loop, x_size = dtype_size(from), y_size = dtype_size(to)](Stream& stream, Inputs in, Outputs out) -> Fault {

@@ -8,6 +8,7 @@ namespace serin::kernels::cpu {
 
 /// Resize of the last two axes, or of one of them.
 Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared grid_sample(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool over three spatial axes.
 Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

@@ -94,6 +94,41 @@ TEST_P(Images, ConvTransposeOfEveryWindow) {
   }
 }
 
+/// Points on the edges, far outside, at NaN, and everywhere in between.
+Tensor grid(const Shape& shape) {
+  Tensor points = random_tensor(shape, 5, 0.8f);
+  const float rare[] = {-1, 1, 0, 1.5f, -3, 1e30f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
+  for (size_t i = 0; i < std::size(rare) && static_cast<int64_t>(7 * i) < shape.elements(); ++i) points.view().as<float>()[7 * i] = rare[i];
+  return points;
+}
+
+TEST_P(Images, GridSampleInEveryMode) {
+  for (const std::string mode : {"nearest", "linear", "cubic"}) {
+    for (const std::string padding : {"zeros", "border", "reflection"}) {
+      for (const int64_t align : {0, 1}) {
+        Generic op{"GridSample", {}};
+        op.attributes.set("mode", mode);
+        op.attributes.set("padding_mode", padding);
+        op.attributes.set("align_corners", align);
+        SCOPED_TRACE(mode + " " + padding);
+        const auto match = [&](const Shape& x, const Shape& points, const Shape& y) {
+          expect_match({.op = op, .inputs = {random_tensor(x, 1), grid(points)}, .outputs = {{kF32, y}}}, {1e-5, 1e-6});
+        };
+        match({2, 3, 9, 7}, {2, 17, 18, 2}, {2, 3, 17, 18});  // more points than a tile
+        match({1, 2, 1, 1}, {1, 3, 5, 2}, {1, 2, 3, 5});
+        match({2, 3, 4, 5, 6}, {2, 3, 4, 7, 3}, {2, 3, 3, 4, 7});
+        match({1, 2, 4, 4}, {1, 0, 5, 2}, {1, 2, 0, 5});
+      }
+    }
+  }
+}
+
+TEST_P(Images, GridSampleLooksAtNothingOutside) {
+  Tensor x({1, 1, 2, 2}, std::vector<float>{std::numeric_limits<float>::quiet_NaN(), 1, 2, 3});
+  const Tensor points({1, 1, 2, 2}, std::vector<float>{5, 5, 0.5f, 2.f});  // nothing; the lower right alone
+  expect_match({.op = Generic{"GridSample", {}}, .inputs = {x, points}, .outputs = {{kF32, {1, 1, 1, 2}}}});
+}
+
 TEST_P(Images, PadInEveryMode) {
   for (const Pad::Mode mode : {Pad::Mode::kConstant, Pad::Mode::kReflect, Pad::Mode::kEdge, Pad::Mode::kWrap}) {
     expect_match({.op = Pad{{1, 0, 3}, {0, 2, 2}, mode}, .inputs = {random_tensor({2, 3, 7}, 1)}, .outputs = {{kF32, {3, 5, 12}}}});

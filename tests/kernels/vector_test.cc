@@ -236,6 +236,10 @@ TEST_P(Vector, Cast) {
       const Case c{.op = Cast{}, .inputs = {special_values({n})}, .outputs = {{other, {n}}}};
       expect_rows_match_reference(backend(GetParam()), c, {0, 0}, from_ref);
     }
+    for (const DType other : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16}) {
+      expect_match({.op = Cast{}, .inputs = {special_values({n})}, .outputs = {{other, {n}}}}, {0, 0});
+      expect_match({.op = Cast{}, .inputs = {random_tensor({n}, 1, 200.f)}, .outputs = {{other, {n}}}}, {0, 0});
+    }
   }
   Tensor every_half(DType::kFloat16, {65536});
   for (uint32_t i = 0; i < 65536; ++i) every_half.view().as<uint16_t>()[i] = static_cast<uint16_t>(i);

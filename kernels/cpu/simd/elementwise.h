@@ -315,6 +315,14 @@ void store_f32(void* p, typename V::F x) {
   V::store(static_cast<float*>(p), x);
 }
 
+/// Truncated to an integer of 8 or 16 bits: what does not fit becomes the end of its range, NaN 0.
+template <class V, class T>
+void store_saturated(void* p, typename V::F x) {
+  constexpr float kSpan = static_cast<float>((1 << 8 * sizeof(T)) - 1), kLow = static_cast<T>(-1) < T{0} ? -(kSpan + 1) / 2 : 0.f;
+  const auto number = V::blend(V::is_nan(x), V::set(0.f), x);
+  V::template store_narrow<T>(p, clip<V>(number, V::set(kLow), V::set(kLow + kSpan)));
+}
+
 template <class V>
 void to_bool_loop(const void* x, void* y, int64_t n) {
   const float* from = static_cast<const float*>(x);
@@ -343,6 +351,10 @@ CastLoop cast_loop_of(DType from, DType to) {
   if (from == DType::kFloat32) {
     if (to == DType::kBFloat16) return &cast_loop<V, float, uint16_t, load_f32<V>, V::store_bf16>;
     if (to == DType::kInt32) return &cast_loop<V, float, int32_t, load_f32<V>, V::store_i32>;
+    if (to == DType::kInt8) return &cast_loop<V, float, int8_t, load_f32<V>, store_saturated<V, int8_t>>;
+    if (to == DType::kUInt8) return &cast_loop<V, float, uint8_t, load_f32<V>, store_saturated<V, uint8_t>>;
+    if (to == DType::kInt16) return &cast_loop<V, float, int16_t, load_f32<V>, store_saturated<V, int16_t>>;
+    if (to == DType::kUInt16) return &cast_loop<V, float, uint16_t, load_f32<V>, store_saturated<V, uint16_t>>;
     if (to == DType::kBool) return &to_bool_loop<V>;
     if constexpr (requires { &V::store_i64; }) {  // needs an instruction
       if (to == DType::kInt64) return &cast_loop<V, float, int64_t, load_f32<V>, V::store_i64>;

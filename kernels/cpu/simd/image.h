@@ -8,6 +8,8 @@ namespace serin::kernels::cpu {
 struct ImageLoops {
   /// y[i] = sum over k < count of weight[k * n + i] * x[index[k * n + i]].
   void (*resample_row)(const float* x, const int32_t* index, const float* weight, int64_t count, float* y, int64_t n);
+  /// y[i] = sum over k < count of weight[k * row + i] * x[index[k * row + i]], without those whose weight is 0. Indices and weights are read in whole vectors.
+  void (*gather)(const float* x, const int32_t* index, const float* weight, int64_t row, int64_t count, float* y, int64_t n);
   /// y[i] = sum over k < count of weight[k] * rows[k][i].
   void (*mix_rows)(const float* const* rows, const float* weight, int64_t count, float* y, int64_t n);
   /// y[i] += x[i].

@@ -23,6 +23,20 @@ void resample_row(const float* x, const int32_t* index, const float* weight, int
 }
 
 template <class V>
+void gather(const float* x, const int32_t* index, const float* weight, int64_t row, int64_t count, float* y, int64_t n) {
+  const auto zero = V::set(0.f);
+  for (int64_t i = 0; i < n; i += V::kWidth) {
+    auto sum = zero;
+    for (int64_t at = i; at < count * row; at += row) {
+      const auto factor = V::load(weight + at);
+      const auto seen = V::blend(V::equal(factor, zero), zero, V::gather(x, index + at));  // what is not seen may be NaN
+      sum = V::fma(factor, seen, sum);
+    }
+    n - i < V::kWidth ? V::store_n(y + i, sum, static_cast<int>(n - i)) : V::store(y + i, sum);
+  }
+}
+
+template <class V>
 void mix_rows(const float* const* rows, const float* weight, int64_t count, float* y, int64_t n) {
   int64_t i = 0;
   for (; i + V::kWidth <= n; i += V::kWidth) {
@@ -159,6 +173,7 @@ void transpose(const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int
 template <class V>
 constexpr ImageLoops image_loops() {
   return {.resample_row = &resample_row<V>,
+          .gather = &gather<V>,
           .mix_rows = &mix_rows<V>,
           .add = &add<V>,
           .interleave = &interleave<V>,

@@ -34,6 +34,9 @@ struct VecAvx2 {
     const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));  // low 0 2, high 0 2, low 4 6, high 4 6
     return _mm256_blendv_ps(set(fill), _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8)), _mm256_castsi256_ps(mask_of(lanes)));
   }
+  static F gather(const float* p, const int32_t* index) {
+    return _mm256_i32gather_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), 4);
+  }
   static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
     const __m256i index = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(static_cast<int>(stride)));
     return _mm256_mask_i32gather_ps(set(fill), p, index, _mm256_castsi256_ps(mask_of(lanes)), 4);
@@ -106,6 +109,18 @@ struct VecAvx2 {
     const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(x, set(0x1p31f), _CMP_GE_OQ));
     const __m256i saturated = _mm256_xor_si256(_mm256_cvttps_epi32(x), above);
     _mm256_storeu_si256(static_cast<__m256i*>(p), _mm256_andnot_si256(_mm256_castps_si256(is_nan(x)), saturated));
+  }
+  template <class T>
+  static void store_narrow(void* p, F x) {  // the low bytes of each half side by side, then of both
+    const __m256i whole = _mm256_cvttps_epi32(x);
+    const __m128i low = _mm256_castsi256_si128(whole), high = _mm256_extracti128_si256(whole, 1);
+    if constexpr (sizeof(T) == 1) {
+      const __m128i bytes = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+      _mm_storel_epi64(static_cast<__m128i*>(p), _mm_unpacklo_epi32(_mm_shuffle_epi8(low, bytes), _mm_shuffle_epi8(high, bytes)));
+    } else {
+      const __m128i words = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
+      _mm_storeu_si128(static_cast<__m128i*>(p), _mm_unpacklo_epi64(_mm_shuffle_epi8(low, words), _mm_shuffle_epi8(high, words)));
+    }
   }
 
  private:

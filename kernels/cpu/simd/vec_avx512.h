@@ -28,6 +28,7 @@ struct VecAvx512 {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_mask_blend_ps(static_cast<M>(lanes), set(fill), _mm512_permutex2var_ps(low, even, high));
   }
+  static F gather(const float* p, const int32_t* index) { return _mm512_i32gather_ps(_mm512_loadu_si512(index), p, 4); }
   static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
     const __m512i index = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                                              _mm512_set1_epi32(static_cast<int>(stride)));
@@ -94,6 +95,14 @@ struct VecAvx512 {
     const __m512i truncated = _mm512_maskz_cvttps_epi32(static_cast<M>(~is_nan(x)), x);
     const M above = _mm512_cmp_ps_mask(x, set(0x1p31f), _CMP_GE_OQ);
     _mm512_storeu_si512(p, _mm512_mask_mov_epi32(truncated, above, _mm512_set1_epi32(INT32_MAX)));
+  }
+  template <class T>
+  static void store_narrow(void* p, F x) {
+    const __m512i whole = _mm512_cvttps_epi32(x);
+    if constexpr (sizeof(T) == 1)
+      _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(whole));
+    else
+      _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(whole));
   }
 
   static void store_i64(void* p, F x) {

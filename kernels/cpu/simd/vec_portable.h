@@ -35,6 +35,10 @@ struct VecPortable {
   static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
     return each([=](int i) { return lanes >> i & 1u ? p[i * stride] : fill; });
   }
+  /// p[index[i]].
+  static F gather(const float* p, const int32_t* index) {
+    return each([=](int i) { return p[index[i]]; });
+  }
   /// Element i ^ kStep at i.
   template <int kStep>
   static F swap(F x) {
@@ -119,6 +123,11 @@ struct VecPortable {
       const float v = x[i];
       put(p, i, v != v ? 0 : v >= 0x1p31f ? INT32_MAX : v <= -0x1p31f ? INT32_MIN : static_cast<int32_t>(v));
     }
+  }
+  /// Truncated to integers of 8 or 16 bits that hold them.
+  template <class T>
+  static void store_narrow(void* p, F x) {
+    for (int i = 0; i < kWidth; ++i) put(p, i, static_cast<T>(x[i]));
   }
 
  private:
