@@ -11,8 +11,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <random>
 #include <thread>
 
+#include "router/prometheus.h"
 #include "router/restore.h"
 #include "router/service_control.h"
 #include "router/store/lock_file.h"
@@ -64,16 +66,19 @@ struct Controller::State {
   std::string damage;
   std::shared_ptr<metrics::Gauge> corrupt, failing;
 
+  std::random_device entropy;
   std::mutex mutex;
   std::condition_variable wake;
   bool work = false, ending = false;  // guarded by mutex
   std::thread thread;
+  std::unique_ptr<PrometheusWatch> prometheus;
 
   explicit State(const RouterConfig& given) : config(given) {}
 
   Status open(metrics::Registry& metrics);
   void run();
   void save_all();
+  std::vector<PrometheusWatch::Question> questions() const;
   void notify();
   Result<ServiceControl*> find(const std::string& service) const;
   template <class Command>
@@ -109,7 +114,7 @@ Status Controller::State::open(metrics::Registry& metrics) {
   }
   SERIN_TRY(page, store::WeightsPage::create(page_path, slots));
   for (size_t i = 0; i < config.services.size(); ++i)
-    services.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *page, i, metrics));
+    services.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *page, i, metrics, now()));
   return {};
 }
 
@@ -128,22 +133,23 @@ void Controller::State::run() {
   save_all();
 }
 
-/// Again until nothing is left: what came while the disk was busy, or what a promotion brought, waits for no tick.
 void Controller::State::save_all() {
-  for (const auto& service : services) {
-    while (const auto unsaved = service->unsaved(now())) {
-      const Status status = store->save(unsaved->what);
-      if (!status) {
-        if (failing->value() == 0)
-          log::error("store {}: {}; weights only fall until it can be written", config.store, status.error().message);
-        failing->set(1);
-        service->save_failed(*unsaved, status.error());
-        break;  // the next tick tries again
-      }
-      failing->set(0);
-      service->saved(*unsaved);
-    }
+  std::optional<Error> error;
+  for (const auto& service : services)
+    if (const Status status = service->save(*store, now()); !status) error = status.error();  // the next tick tries again
+  if (error && failing->value() == 0) log::error("store {}: {}; weights only fall until it can be written", config.store, error->message);
+  failing->set(error ? 1 : 0);
+}
+
+/// The queries of the rollouts under way.
+std::vector<PrometheusWatch::Question> Controller::State::questions() const {
+  std::vector<PrometheusWatch::Question> open;
+  for (size_t service = 0; service < services.size(); ++service) {
+    const auto [rollout, spec] = services[service]->running_spec();
+    for (size_t guard = 0; spec && guard < spec->guard.prometheus.size(); ++guard)
+      open.push_back({rollout, service, guard, spec->guard.prometheus[guard]});
   }
+  return open;
 }
 
 void Controller::State::notify() {
@@ -174,10 +180,16 @@ Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config,
   auto state = std::make_unique<State>(config);
   SERIN_CHECK(state->open(metrics));
   state->thread = std::thread([raw = state.get()] { raw->run(); });
+  state->prometheus = std::make_unique<PrometheusWatch>(
+      [raw = state.get()] { return raw->questions(); },
+      [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
+        if (raw->services[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->notify();
+      });
   return std::unique_ptr<Controller>(new Controller(std::move(state)));
 }
 
 Controller::~Controller() {
+  state_->prometheus.reset();
   {
     const std::lock_guard guard(state_->mutex);
     state_->ending = true;
@@ -197,9 +209,11 @@ void Controller::observe(size_t service, rollout::ShadowPair pair) {
 }
 
 std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services[service]->spec(); }
+Pace Controller::pace(size_t service) const { return state_->services[service]->pace(); }
 
 Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& request) {
   const std::string service = spec.service;
+  if (spec.sticky.on() && spec.sticky.salt.empty()) spec.sticky.salt = fmt::format("{:08x}{:08x}", state_->entropy(), state_->entropy());
   return state_->command(service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); });
 }
 Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
@@ -216,6 +230,24 @@ Result<ServiceStatus> Controller::promote(const std::string& service, const Requ
 }
 Result<ServiceStatus> Controller::abort(const std::string& service, const Request& request) {
   return state_->command(service, [&](ServiceControl& control) { return control.abort(request, now()); });
+}
+
+Result<ServiceStatus> Controller::undo(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.undo(request, now()); });
+}
+Result<ServiceStatus> Controller::retry(const std::string& service, const Request& request) {
+  SERIN_TRY(const ServiceControl* control, state_->find(service));
+  SERIN_TRY(rollout::Spec spec, control->last_spec());
+  return start(std::move(spec), request);
+}
+
+Result<std::string> Controller::explain(const std::string& name) const {
+  for (const auto& service : state_->services)
+    if (auto verdict = service->explain(name, now())) return *std::move(verdict);
+  SERIN_TRY(auto stored, state_->store->verdict(name));
+  if (!stored)
+    return Error{Code::kNotFound, fmt::format("no rollout '{}', or it ended more than {} rollouts ago", name, store::kVerdictLimit)};
+  return std::move(stored->json);
 }
 
 Result<ServiceStatus> Controller::status(const std::string& service) const {

@@ -35,6 +35,12 @@ struct ServiceStatus {
   double rollout_seconds = 0;              ///< from its start to now, or to its verdict
 };
 
+/// How fast stable is: what hedging and the exposure cap go by. 0: not known yet.
+struct Pace {
+  std::chrono::nanoseconds hedge_after{0};  ///< max(the specification's quantile of stable, 1.5 times its median); 0 where hedging is off
+  std::chrono::nanoseconds p99{0};
+};
+
 class Controller {
  public:
   /// Opens the store (kAlreadyExists: locked by another router, named by pid where known; a damaged one is set aside and said so) and continues
@@ -50,6 +56,7 @@ class Controller {
   /// Guard and shield of the running rollout, for the data path (compare mode, output name, deadline, shield budget); the service's defaults
   /// where none runs. Never null. Changes with the epoch.
   std::shared_ptr<const rollout::Spec> spec(size_t service) const;
+  Pace pace(size_t service) const;  ///< two atomic loads; renewed every second
 
   // Commands. They wait until what they did is on disk (a rise is applied after that): not for the threads of the data path. kUnavailable where
   // the store cannot be written: weights then only fall. `if_match`: the epoch the caller saw; kConflict where it moved on. kNotFound names the service. `actor` goes to the audit log.
@@ -65,9 +72,15 @@ class Controller {
   Result<ServiceStatus> resume(const std::string& service, const Request& request);
   Result<ServiceStatus> promote(const std::string& service, const Request& request);
   Result<ServiceStatus> abort(const std::string& service, const Request& request);
+  /// After a promotion: all traffic back to the version that was stable before.
+  Result<ServiceStatus> undo(const std::string& service, const Request& request);
+  /// The last rollout once more, as it was asked for.
+  Result<ServiceStatus> retry(const std::string& service, const Request& request);
   Result<ServiceStatus> status(const std::string& service) const;
   std::vector<ServiceStatus> status() const;
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) const;
+  /// Why a rollout was decided as it was, as JSON; `name` is its id or a service, whose current or last one is meant.
+  Result<std::string> explain(const std::string& name) const;
   /// The data path tells how many healthy endpoints each version has, so that start() can refuse a canary that is down.
   void set_healthy_endpoints(size_t service, size_t version, size_t healthy);
   std::optional<size_t> healthy_endpoints(size_t service, size_t version) const;  ///< nothing: not reported yet

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "router/split.h"
+#include "router/verdict_json.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -71,7 +72,7 @@ int64_t wall_milliseconds() {
 }
 
 ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot,
-                               metrics::Registry& metrics)
+                               metrics::Registry& metrics, Time now)
     : config_(config),
       page_(page),
       slot_(slot),
@@ -85,7 +86,6 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
   auto stored = last_ ? stored_spec(*last_) : Result<rollout::Spec>(Error{});
   if (stored) steps_ = stored->steps.size();
   if (stored && !rollout::is_over(last_->report.state.phase)) {
-    const Time now = Time::clock::now();
     spec = *std::move(stored);
     rollout_ = rollout::Rollout::resume(spec, last_->report.state, {}, now);
     const double wall_seconds = static_cast<double>(wall_milliseconds() - last_->started_wall_ms) / 1000;
@@ -106,15 +106,19 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
                                     {{"service", config.name}, {"phase", std::string(rollout::phase_name(phase))}}));
 }
 
+std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {
+  const std::lock_guard lock(mutex_);
+  if (!rollout_) return {};
+  return {rollout_->state().id, spec_.get()};
+}
+
 bool ServiceControl::observe(rollout::Observation observation, Time now) {
   const std::lock_guard lock(mutex_);
   const uint64_t epoch = rollout_ ? rollout_->state().epoch : epoch_;
   if ((observation.epoch & Split::kEpochMask) != (epoch & Split::kEpochMask)) return false;
   observation.epoch = epoch;
-  if (!rollout_) {
-    if (observation.arm == rollout::Arm::kStable && observation.outcome == rollout::Outcome::kOk) latencies_.record(observation.latency);
-    return false;
-  }
+  if (observation.arm == rollout::Arm::kStable && observation.outcome == rollout::Outcome::kOk) latencies_.record(observation.latency);
+  if (!rollout_) return false;
   const Phase before = rollout_->state().phase;
   if (!rollout_->observe(observation, now)) return false;
   changed(before, {}, "router", {}, now);
@@ -131,8 +135,30 @@ bool ServiceControl::observe(rollout::ShadowPair pair, Time now) {
   return true;
 }
 
+bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now) {
+  const std::lock_guard lock(mutex_);
+  if (!rollout_ || rollout_->state().id != id) return false;
+  const Phase before = rollout_->state().phase;
+  if (!rollout_->observe_sample(guard, value, now)) return false;
+  changed(before, {}, "router", {}, now);
+  return true;
+}
+
+/// Renewed every second: a quantile walks through thousands of buckets.
+void ServiceControl::set_pace(Time now) {
+  if (now < next_pace_) return;
+  next_pace_ = now + std::chrono::seconds(1);
+  constexpr uint64_t kEnough = 100;
+  const LatencyHistogram known = latencies_.snapshot();
+  const auto hedge = spec_.get()->shield.hedge;
+  const bool enough = known.count() >= kEnough;
+  p99_ = enough ? known.quantile(0.99) : std::chrono::nanoseconds(0);
+  hedge_after_ = enough && hedge ? std::max(known.quantile(*hedge), known.quantile(0.5) * 3 / 2) : std::chrono::nanoseconds(0);
+}
+
 bool ServiceControl::tick(Time now) {
   const std::lock_guard lock(mutex_);
+  set_pace(now);
   if (!rollout_) return false;
   // A promotion ends when its weight is in force, not when it is wanted.
   if (rollout_->state().phase == Phase::kPromoting && split() != target()) return false;
@@ -142,131 +168,22 @@ bool ServiceControl::tick(Time now) {
   return true;
 }
 
-Status ServiceControl::check_epoch(const Request& request) const {
-  if (!request.if_match || *request.if_match == epoch_) return {};
-  return Error{Code::kConflict,
-               fmt::format("service '{}' is at epoch {}, not {}: somebody changed it first", config_.name, epoch_, *request.if_match)};
-}
-
-/// Nothing that may bring traffic to a canary is begun while it could not be written down.
-Status ServiceControl::check_store() const {
-  if (!store_error_) return {};
-  return Error{Code::kUnavailable, fmt::format("the store cannot be written ({}); until it can, weights only fall", store_error_->message)};
-}
-
-Result<rollout::Rollout*> ServiceControl::running(std::string_view command) {
-  if (rollout_) return &*rollout_;
-  if (!last_) return Error{Code::kFailedPrecondition, fmt::format("service '{}' never had a rollout: cannot {}", config_.name, command)};
-  const rollout::State& state = last_->report.state;
-  return Error{Code::kFailedPrecondition,
-               fmt::format("rollout '{}' is {}: cannot {}", state.id, rollout::phase_name(state.phase), command)};
-}
-
-Status ServiceControl::check_canary(const rollout::Spec& spec) const {
-  const auto invalid = [](std::string message) { return Error{Code::kInvalidArgument, std::move(message)}; };
-  for (const std::string& version : {spec.canary, spec.stable})
-    if (version_index(config_, version) == Split::kNoCanary) {
-      std::string names;
-      for (const VersionConfig& known : config_.versions) names += (names.empty() ? "" : ", ") + known.name;
-      return invalid(fmt::format("service '{}' has no version '{}'; it has {}", config_.name, version, names));
-    }
-  if (spec.canary == spec.stable) return invalid(fmt::format("version '{}' is already stable; canary and stable must differ", spec.canary));
-  const size_t index = version_index(config_, spec.canary);
-  if (healthy_[index] == size_t{0})
-    return invalid(fmt::format("no endpoint of version '{}' of service '{}' is healthy (of {})", spec.canary, config_.name,
-                               config_.versions[index].endpoints.size()));
-  if (spec.stable == stable_) return {};
-  return Error{Code::kFailedPrecondition,
-               fmt::format("stable of service '{}' is version '{}', not '{}'", config_.name, stable_, spec.stable)};
-}
-
-Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
-  SERIN_CHECK(check_epoch(request));
-  if (rollout_) {
-    const rollout::State& state = rollout_->state();
-    return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' of service '{}' is {}: end it before another starts", state.id,
-                                                        config_.name, rollout::phase_name(state.phase))};
-  }
-  if (spec.stable.empty()) spec.stable = stable_;
-  SERIN_CHECK(check_canary(spec));
-  SERIN_CHECK(check_store());
-  spec_.publish(std::make_shared<const rollout::Spec>(spec));
-  ++epoch_;
-  last_ = store::RolloutRecord{.spec = rollout::print_spec(spec), .started_wall_ms = wall_milliseconds()};
-  started_ = now;
-  steps_ = spec.steps.size();
-  rollout_ = rollout::Rollout::start(std::move(spec), fmt::format("{}-{}", config_.name, epoch_), epoch_, latencies_.snapshot(), now);
-  evidence_.clear();
-  return changed(rollout_->state().phase, "started", request.actor, request.reason, now);
-}
-
-Result<ServiceControl::Done> ServiceControl::set_weight(uint32_t weight_ppm, const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
-  SERIN_CHECK(check_epoch(request));
-  SERIN_TRY(rollout::Rollout * rollout, running("set the weight"));
-  if (weight_ppm > rollout->state().weight_ppm) SERIN_CHECK(check_store());
-  const Phase before = rollout->state().phase;
-  SERIN_CHECK(rollout->set_weight(weight_ppm, now));
-  return command_done(before, "weight", request, now);
-}
-
-Result<ServiceControl::Done> ServiceControl::pause(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
-  SERIN_CHECK(check_epoch(request));
-  SERIN_TRY(rollout::Rollout * rollout, running("pause"));
-  const Phase before = rollout->state().phase;
-  SERIN_CHECK(rollout->pause(now));
-  if (before == Phase::kPaused) return unchanged();
-  return command_done(before, "paused", request, now);
-}
-
-Result<ServiceControl::Done> ServiceControl::resume(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
-  SERIN_CHECK(check_epoch(request));
-  SERIN_TRY(rollout::Rollout * rollout, running("resume"));
-  SERIN_CHECK(check_store());
-  const Phase before = rollout->state().phase;
-  SERIN_CHECK(rollout->resume(now));
-  return command_done(before, "resumed", request, now);
-}
-
-Result<ServiceControl::Done> ServiceControl::promote(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
-  SERIN_CHECK(check_epoch(request));
-  SERIN_TRY(rollout::Rollout * rollout, running("promote"));
-  SERIN_CHECK(check_store());
-  const Phase before = rollout->state().phase;
-  SERIN_CHECK(rollout->promote(now));
-  return command_done(before, "promoting", request, now);
-}
-
-Result<ServiceControl::Done> ServiceControl::abort(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
-  SERIN_CHECK(check_epoch(request));
-  if (!rollout_ && last_ && last_->report.state.phase == Phase::kRolledBack) return unchanged();
-  SERIN_TRY(rollout::Rollout * rollout, running("abort"));
-  const Phase before = rollout->state().phase;
-  SERIN_CHECK(rollout->abort(request.reason, now));
-  return command_done(before, "rolled_back", request, now);
-}
-
-ServiceControl::Done ServiceControl::command_done(rollout::Phase before, std::string_view event, const Request& request, Time now) {
-  epoch_ = std::max(epoch_ + 1, rollout_->state().epoch);
-  return changed(before, event, request.actor, request.reason, now);
-}
-
 ServiceControl::Done ServiceControl::unchanged() const { return {.change = change_, .applied = split() == target()}; }
 
 ServiceControl::Done ServiceControl::changed(rollout::Phase before, std::string_view event, std::string actor,
                                              const std::string& given_reason, Time now) {
   const rollout::State after = rollout_->state();
   if (rollout::is_over(after.phase)) finish(now);
+  return written_down(after, event.empty() ? event_of(before, after.phase) : event, std::move(actor), given_reason);
+}
+
+ServiceControl::Done ServiceControl::written_down(const rollout::State& after, std::string_view event, std::string actor,
+                                                  const std::string& given_reason) {
   apply(without_rises(split(), target()));
   const store::HistoryEntry entry{.wall_ms = wall_milliseconds(),
                                   .service = config_.name,
                                   .rollout = after.id,
-                                  .event = std::string(event.empty() ? event_of(before, after.phase) : event),
+                                  .event = std::string(event),
                                   .actor = std::move(actor),
                                   .detail = detail_of(after, given_reason),
                                   .weight_ppm = after.weight_ppm};
@@ -279,15 +196,24 @@ ServiceControl::Done ServiceControl::changed(rollout::Phase before, std::string_
 void ServiceControl::finish(Time now) {
   last_ = record(now);
   const rollout::State& state = last_->report.state;
-  const bool promoted = state.phase == Phase::kSucceeded;
+  const rollout::VerdictRecord why = rollout_->explain();
   rollout_.reset();
-  if (promoted) {
+  if (state.phase == Phase::kSucceeded) {
     stable_ = state.canary;
     latencies_.clear();  // they were another version's
   }
   epoch_ = std::max(epoch_, state.epoch) + 1;
   spec_.publish(std::make_shared<const rollout::Spec>(rollout::Spec{.service = config_.name, .stable = stable_, .guard = config_.guard}));
-  const std::string outcome(promoted ? "promoted" : "rolled_back");
+  conclude(why);
+}
+
+/// Counts the verdict on last_ and keeps why.
+void ServiceControl::conclude(const rollout::VerdictRecord& why) {
+  const rollout::State& state = last_->report.state;
+  verdict_ = verdict_json(*last_, why, wall_milliseconds());
+  if (unsaved_verdicts_.size() < store::kVerdictLimit)
+    unsaved_verdicts_.push_back({.id = state.id, .wall_ms = wall_milliseconds(), .json = verdict_});
+  const std::string outcome(state.phase == Phase::kSucceeded ? "promoted" : "rolled_back");
   auto& counter = verdicts_[{outcome, state.cause}];
   if (!counter)
     counter = metrics_.counter("serin_rollout_verdicts_total", "Rollouts that have ended.",
@@ -319,10 +245,22 @@ store::RolloutRecord ServiceControl::record(Time now) const {
   return record;
 }
 
+Status ServiceControl::save(store::Store& store, Time now) {
+  while (const auto unsaved_now = unsaved(now)) {
+    if (Status status = store.save(unsaved_now->what); !status) {
+      save_failed(*unsaved_now, status.error());
+      return status;
+    }
+    saved(*unsaved_now);
+  }
+  return {};
+}
+
 std::optional<ServiceControl::Unsaved> ServiceControl::unsaved(Time now) const {
   const std::lock_guard lock(mutex_);
   if (change_ == saved_change_) return std::nullopt;
-  store::Change change{.record = {.service = config_.name, .stable = stable_, .epoch = epoch_}, .history = unsaved_history_};
+  store::Change change{
+      .record = {.service = config_.name, .stable = stable_, .epoch = epoch_}, .history = unsaved_history_, .verdicts = unsaved_verdicts_};
   if (last_) change.record.rollout = record(now);
   return Unsaved{.change = change_, .what = std::move(change)};
 }
@@ -331,6 +269,7 @@ void ServiceControl::saved(const Unsaved& unsaved) {
   const std::lock_guard lock(mutex_);
   const auto written = static_cast<std::ptrdiff_t>(unsaved.what.history.size());
   unsaved_history_.erase(unsaved_history_.begin(), unsaved_history_.begin() + written);
+  unsaved_verdicts_.erase(unsaved_verdicts_.begin(), unsaved_verdicts_.begin() + static_cast<std::ptrdiff_t>(unsaved.what.verdicts.size()));
   saved_change_ = unsaved.change;
   store_error_.reset();
   if (saved_change_ == change_) apply(target());  // else something newer must be written first
@@ -361,6 +300,15 @@ ServiceStatus ServiceControl::status(Time now) const {
   status.rollout_steps = steps_;
   status.rollout_seconds = current.seconds;
   return status;
+}
+
+std::optional<std::string> ServiceControl::explain(const std::string& id, Time now) const {
+  const std::lock_guard lock(mutex_);
+  if (!last_) return std::nullopt;
+  const store::RolloutRecord current = record(now);
+  if (id != config_.name && id != current.report.state.id) return std::nullopt;
+  if (rollout_) return verdict_json(current, rollout_->explain(), wall_milliseconds());
+  return verdict_.empty() ? verdict_json(current, {}, 0) : verdict_;
 }
 
 void ServiceControl::set_healthy_endpoints(size_t version, size_t healthy) {

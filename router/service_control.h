@@ -5,6 +5,7 @@
 // weight rise.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -39,15 +40,21 @@ class ServiceControl {
   using Time = rollout::Time;
 
   /// `slot` of `page` holds split_of(config, restored) already. All referred to must outlive this.
-  ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot, metrics::Registry& metrics);
+  ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot, metrics::Registry& metrics,
+                 Time now);
 
   const ServiceConfig& config() const { return config_; }
   Split split() const { return Split::unpack(word_.load(std::memory_order_acquire)); }
   std::shared_ptr<const rollout::Spec> spec() const { return spec_.get(); }
+  /// Of the rollout under way, with its id; nothing where there is none.
+  std::pair<std::string, std::shared_ptr<const rollout::Spec>> running_spec() const;
+  Pace pace() const { return {hedge_after_.load(std::memory_order_relaxed), p99_.load(std::memory_order_relaxed)}; }
 
   // True: something changed and waits to be saved.
   bool observe(rollout::Observation observation, Time now);
   bool observe(rollout::ShadowPair pair, Time now);
+  /// An answer to the specification's query `guard`; nothing: none that is fresh. Of another rollout than `id` it says nothing.
+  bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);
 
   /// What a command has done: the number to wait for, and whether traffic follows it already (then the disk is not the caller's concern).
@@ -61,9 +68,23 @@ class ServiceControl {
   Result<Done> resume(const Request& request, Time now);
   Result<Done> promote(const Request& request, Time now);
   Result<Done> abort(const Request& request, Time now);
+  Result<Done> undo(const Request& request, Time now);
+  /// What the last rollout was asked for, to start it again; refuses while one runs.
+  Result<rollout::Spec> last_spec() const;
   /// Until the change is on disk, or could not be written.
   Status wait_until_saved(uint64_t change);
 
+  /// Writes all that is unsaved, what comes meanwhile included; what was written takes effect.
+  Status save(store::Store& store, Time now);
+
+  ServiceStatus status(Time now) const;
+  /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current or the last one.
+  std::optional<std::string> explain(const std::string& id, Time now) const;
+  void set_healthy_endpoints(size_t version, size_t healthy);
+  std::optional<size_t> healthy_endpoints(size_t version) const;
+  void update_metrics();
+
+ private:
   struct Unsaved {
     uint64_t change = 0;
     store::Change what;
@@ -72,23 +93,20 @@ class ServiceControl {
   void saved(const Unsaved& unsaved);
   void save_failed(const Unsaved& unsaved, const Error& error);
 
-  ServiceStatus status(Time now) const;
-  void set_healthy_endpoints(size_t version, size_t healthy);
-  std::optional<size_t> healthy_endpoints(size_t version) const;
-  void update_metrics();
-
- private:
   // All of these require mutex_.
   Status check_epoch(const Request& request) const;
   Status check_store() const;
   Result<rollout::Rollout*> running(std::string_view command);
   Status check_canary(const rollout::Spec& spec) const;
   Done changed(rollout::Phase before, std::string_view event, std::string actor, const std::string& given_reason, Time now);
+  Done written_down(const rollout::State& after, std::string_view event, std::string actor, const std::string& given_reason);
+  void conclude(const rollout::VerdictRecord& why);
   Done command_done(rollout::Phase before, std::string_view event, const Request& request, Time now);
   Done unchanged() const;
   void finish(Time now);
   Split target() const;
   void apply(const Split& split);
+  void set_pace(Time now);
   double seconds(Time now) const;
   store::RolloutRecord record(Time now) const;
 
@@ -98,6 +116,7 @@ class ServiceControl {
   const std::atomic<uint64_t>& word_;
   metrics::Registry& metrics_;
   Published<rollout::Spec> spec_;
+  std::atomic<std::chrono::nanoseconds> hedge_after_{std::chrono::nanoseconds(0)}, p99_{std::chrono::nanoseconds(0)};
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable saved_;
@@ -112,6 +131,9 @@ class ServiceControl {
   uint64_t change_ = 0, saved_change_ = 0, failed_change_ = 0;
   std::optional<Error> store_error_;  // of the last attempt
   std::vector<store::HistoryEntry> unsaved_history_;
+  std::vector<store::VerdictEntry> unsaved_verdicts_;
+  std::string verdict_;  // of last_, as JSON; empty: an earlier run's
+  Time next_pace_{};
 
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped
   std::vector<std::shared_ptr<metrics::Gauge>> phases_;

@@ -18,8 +18,8 @@ namespace {
 using net::Request;
 using net::Response;
 
-constexpr std::string_view kRollouts = "/v1/rollouts";
-constexpr std::array<std::string_view, 5> kVerbs = {"pause", "resume", "promote", "abort", "set-weight"};
+constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/";
+constexpr std::array<std::string_view, 7> kVerbs = {"pause", "resume", "promote", "abort", "undo", "retry", "set-weight"};
 constexpr size_t kHistoryDefault = 100;
 
 int status_of(Code code) {
@@ -143,6 +143,11 @@ Response AdminApi::route(const Request& request) {
       return history(rest.substr(0, slash), request);
     return status_response(200, controller_.status(rest));
   }
+  if (path.starts_with(kVerdicts)) {
+    if (!is_read(request)) return method_not_allowed("GET, HEAD");
+    const auto verdict = controller_.explain(path.substr(kVerdicts.size()));
+    return verdict ? json_response(200, *verdict) : error_response(verdict.error());
+  }
   const bool known = path == "/v1/services" || path == "/metrics" || path == "/health/live" || path == "/health/ready";
   if (!known) return net::json_error(404, "not found: '" + path + "'; see /v1/rollouts, /v1/services, /metrics, /health/ready");
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
@@ -222,6 +227,8 @@ Result<ServiceStatus> AdminApi::run_command(const std::string& service, const st
   if (verb == "pause") return controller_.pause(service, command);
   if (verb == "resume") return controller_.resume(service, command);
   if (verb == "promote") return controller_.promote(service, command);
+  if (verb == "undo") return controller_.undo(service, command);
+  if (verb == "retry") return controller_.retry(service, command);
   return controller_.abort(service, command);
 }
 

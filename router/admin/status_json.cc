@@ -31,9 +31,9 @@ std::string list_json(const List& list, const Print& print) {
 }
 
 std::string evidence_json(const rollout::Evidence& evidence) {
-  return fmt::format(R"({{"guard":{},"bits":{:.4g},"bits_to_trip":{:.4g},"stable_events":{},"canary_events":{}}})",
+  return fmt::format(R"({{"guard":{},"bits":{:.4g},"bits_to_trip":{:.4g},"stable_events":{},"canary_events":{},"dry_run":{}}})",
                      json_quote(evidence.guard), finite(evidence.bits), finite(evidence.bits_to_trip), evidence.stable_events,
-                     evidence.canary_events);
+                     evidence.canary_events, evidence.dry_run);
 }
 
 std::string certificate_json(const rollout::Certificate& certificate) {
@@ -46,17 +46,28 @@ std::string event_json(const rollout::DecidingEvent& event) {
                      finite(event.bits));
 }
 
+std::string dry_run_json(const rollout::DryRunVerdict& verdict) {
+  return fmt::format(R"({{"at_ms":{},"guard":{},"reason":{}}})", verdict.at.count(), json_quote(verdict.guard), json_quote(verdict.reason));
+}
+
+std::string shadow_json(const rollout::ShadowSummary& shadow) {
+  return fmt::format(
+      R"({{"compared":{},"mismatches":{},"labels":{},"largest_absolute":{:.6g},"largest_relative":{:.6g},"mean_score":{:.6g}}})",
+      shadow.compared, shadow.mismatches, shadow.labels, finite(shadow.largest_absolute), finite(shadow.largest_relative),
+      finite(shadow.mean_score));
+}
+
 std::string rollout_json(const rollout::Report& report, size_t steps, double seconds) {
   const rollout::State& s = report.state;
   return fmt::format(
       R"({{"id":{},"stable":{},"canary":{},"phase":"{}","step":{},"steps":{},"weight":{},"weight_ppm":{},"shadow_ppm":{},"cause":{},"reason":{},)"
       R"("note":{},"seconds":{:.3f},"answers":{{"stable":{},"canary":{},"shadow":{},"step_canary":{}}},"evidence":{},"certificates":{},)"
-      R"("leading_guard":{},"events":{}}})",
+      R"("leading_guard":{},"events":{},"dry_run":{},"shadow":{}}})",
       json_quote(s.id), json_quote(s.stable), json_quote(s.canary), rollout::phase_name(s.phase), s.step, steps, percent(s.weight_ppm),
       s.weight_ppm, s.shadow_ppm, json_quote(s.cause), json_quote(s.reason), json_quote(report.note), finite(seconds),
       report.stable_answers, report.canary_answers, report.shadow_answers, report.step_canary_answers,
       list_json(report.evidence, evidence_json), list_json(report.certificates, certificate_json), json_quote(report.leading_guard),
-      list_json(report.events, event_json));
+      list_json(report.events, event_json), list_json(report.dry_run, dry_run_json), shadow_json(report.shadow));
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ class SqliteStore final : public Store {
   Result<std::vector<ServiceRecord>> load() override;
   Status save(const Change& change) override;
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) override;
+  Result<std::optional<VerdictEntry>> verdict(const std::string& id) override;
 
  private:
   Result<std::optional<RolloutRecord>> load_rollout(const std::string& service);
@@ -55,6 +56,7 @@ class SqliteStore final : public Store {
   Status save_evidence(const std::string& service, const rollout::Report& report);
   Status append(const std::vector<HistoryEntry>& entries);
   Status forget_old_history(const std::string& service);
+  Status save_verdicts(const std::string& service, const std::vector<VerdictEntry>& verdicts);
 
   std::mutex mutex_;
   Database database_;  // guarded by mutex_
@@ -135,6 +137,7 @@ Status SqliteStore::save(const Change& change) {
   if (record.rollout) SERIN_CHECK(save_rollout(*record.rollout));
   SERIN_CHECK(append(change.history));
   SERIN_CHECK(forget_old_history(record.service));
+  if (!change.verdicts.empty()) SERIN_CHECK(save_verdicts(record.service, change.verdicts));
   return transaction.commit();
 }
 
@@ -207,6 +210,33 @@ Status SqliteStore::forget_old_history(const std::string& service) {
   clear.bind(1, service);
   clear.bind(2, signed_of(kHistoryLimit));
   return clear.run();
+}
+
+Status SqliteStore::save_verdicts(const std::string& service, const std::vector<VerdictEntry>& verdicts) {
+  SERIN_TRY(Statement insert, database_.prepare("INSERT OR REPLACE INTO verdicts (id, service, wall_ms, json) VALUES (?, ?, ?, ?)"));
+  for (const VerdictEntry& verdict : verdicts) {
+    insert.bind(1, verdict.id);
+    insert.bind(2, service);
+    insert.bind(3, verdict.wall_ms);
+    insert.bind(4, verdict.json);
+    SERIN_CHECK(insert.run());
+    insert.reset();
+  }
+  SERIN_TRY(Statement clear,
+            database_.prepare("DELETE FROM verdicts WHERE service = ?1 AND rowid NOT IN "
+                              "(SELECT rowid FROM verdicts WHERE service = ?1 ORDER BY wall_ms DESC, rowid DESC LIMIT ?2)"));
+  clear.bind(1, service);
+  clear.bind(2, signed_of(kVerdictLimit));
+  return clear.run();
+}
+
+Result<std::optional<VerdictEntry>> SqliteStore::verdict(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Statement select, database_.prepare("SELECT id, wall_ms, json FROM verdicts WHERE id = ?"));
+  select.bind(1, id);
+  SERIN_TRY(const bool row, select.step());
+  if (!row) return std::optional<VerdictEntry>();
+  return std::optional(VerdictEntry{.id = select.text(0), .wall_ms = select.integer(1), .json = select.text(2)});
 }
 
 Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& service, size_t limit) {

@@ -38,12 +38,21 @@ struct ServiceRecord {
   std::optional<RolloutRecord> rollout;  ///< the current or the last one
 };
 
+/// Why a rollout ended, as JSON that replays (rollout/verdict_record.h).
+struct VerdictEntry {
+  std::string id;  ///< of the rollout: "digits-7"
+  int64_t wall_ms = 0;
+  std::string json;
+};
+
 struct Change {
-  ServiceRecord record;               ///< replaces what was there
-  std::vector<HistoryEntry> history;  ///< appended
+  ServiceRecord record;                ///< replaces what was there
+  std::vector<HistoryEntry> history;   ///< appended
+  std::vector<VerdictEntry> verdicts;  ///< appended; one of the same rollout is replaced
 };
 
 inline constexpr size_t kHistoryLimit = 10'000;  ///< entries kept for each service; the oldest go first
+inline constexpr size_t kVerdictLimit = 100;     ///< the same for verdicts
 
 class Store {
  public:
@@ -52,6 +61,8 @@ class Store {
   virtual Status save(const Change& change) = 0;
   /// The latest `limit` entries, oldest first.
   virtual Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) = 0;
+  /// Nothing where no rollout of that id has ended, or it is too long ago.
+  virtual Result<std::optional<VerdictEntry>> verdict(const std::string& id) = 0;
 };
 
 }  // namespace serin::store

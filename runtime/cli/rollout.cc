@@ -223,12 +223,21 @@ int history(const Admin& admin, const RolloutOptions& options) {
   return kYes;
 }
 
+int explain(const Admin& admin, const RolloutOptions& options) {
+  const std::string body = admin.get("/v1/verdicts/" + escaped(options.service));
+  bool agrees = true;
+  const std::string lines = explain_verdict(body, agrees);
+  std::fputs(options.json ? body.c_str() : lines.c_str(), stdout);
+  return agrees ? kYes : kNo;
+}
+
 int dispatch(const RolloutOptions& options) {
   const Admin admin(options.admin);
   if (options.action == "start") return start(admin, options);
   if (options.action == "status") return status(admin, options);
   if (options.action == "watch") return follow(admin, options, /*say_changes=*/true, /*until_inconclusive=*/false);
   if (options.action == "history") return history(admin, options);
+  if (options.action == "explain") return explain(admin, options);
   return command(admin, options);
 }
 

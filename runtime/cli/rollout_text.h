@@ -14,5 +14,7 @@ std::string print_status_line(const boost::json::value& status);
 std::string watch_key(const boost::json::value& status);
 /// The audit log, one line an entry, oldest first.
 std::string print_history(const boost::json::value& history);
+/// Why a rollout was decided as it was, decided once more from its record. `agrees`: both came to the same.
+std::string explain_verdict(const std::string& body, bool& agrees);
 
 }  // namespace serin::cli

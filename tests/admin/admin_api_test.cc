@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "router/rollout/verdict_record.h"
 #include "runtime/base/config.h"
 #include "runtime/net/client.h"
 #include "runtime/net/server.h"
@@ -175,10 +176,76 @@ TEST_F(AdminApiTest, R5NonsenseInTheDocumentIs400WithItsLine) {
   EXPECT_EQ(call("POST", "/v1/rollouts", "").status, 400);
 }
 
+TEST_F(AdminApiTest, UndoGivesAllTrafficBackToWhatWasStable) {
+  start();
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:undo").status, 409) << "nothing was promoted yet";
+  ASSERT_EQ(call("POST", "/v1/rollouts/digits:promote").status, 200);
+  ASSERT_TRUE(eventually([&] { return controller_->split(0).stable == 1; }));
+  const auto before = controller_->status("digits")->epoch;
+  const auto undone = call("POST", "/v1/rollouts/digits:undo", R"({"reason": "customers complain"})", {{"x-serin-actor", "ann"}});
+  ASSERT_EQ(undone.status, 200) << undone.body;
+  EXPECT_EQ(field(undone, {"stable"}), "1");
+  EXPECT_EQ(field(undone, {"rollout", "phase"}), "RolledBack");
+  EXPECT_EQ(field(undone, {"rollout", "cause"}), "undo");
+  EXPECT_EQ(controller_->split(0), (Split{.stable = 0, .epoch = controller_->split(0).epoch}));
+  EXPECT_GT(controller_->status("digits")->epoch, before) << "answers of the undone version are no evidence any more";
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:undo").status, 409) << "once";
+  const auto last = json(call("GET", "/v1/rollouts/digits/history")).at("history")->items().back();
+  EXPECT_EQ(*last.at("event")->text(), "undone");
+  EXPECT_EQ(*last.at("actor")->text(), "ann");
+  EXPECT_THAT(*last.at("detail")->text(), HasSubstr("customers complain"));
+  EXPECT_EQ(start("2").status, 201) << "and the next rollout may begin";
+}
+
+TEST_F(AdminApiTest, UndoneStaysUndoneAfterARestart) {
+  start();
+  call("POST", "/v1/rollouts/digits:promote");
+  ASSERT_TRUE(eventually([&] { return controller_->split(0).stable == 1; }));
+  ASSERT_EQ(call("POST", "/v1/rollouts/digits:undo").status, 200);
+  controller_.reset();
+  const auto again = open_controller(config_, metrics_);
+  EXPECT_EQ(again->split(0).stable, 0U);
+  EXPECT_EQ(again->status("digits")->rollout->state.cause, "undo");
+}
+
+TEST_F(AdminApiTest, RetryStartsTheSameOnceMore) {
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:retry").status, 409);
+  ASSERT_EQ(call("POST", "/v1/rollouts", "{service: digits, canary: 2, steps: [7, 70], guard: {errors: {max: 2%}}}").status, 201);
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:retry").status, 409) << "one is under way";
+  call("POST", "/v1/rollouts/digits:abort");
+  const auto again = call("POST", "/v1/rollouts/digits:retry");
+  ASSERT_EQ(again.status, 200) << again.body;
+  EXPECT_EQ(field(again, {"rollout", "weight"}), "7");
+  EXPECT_EQ(controller_->spec(0)->guard.errors_max, 0.02);
+}
+
+TEST_F(AdminApiTest, AVerdictIsExplainedByItsIdAndReplays) {
+  start();
+  EXPECT_EQ(call("GET", "/v1/verdicts/nope-1").status, 404);
+  EXPECT_EQ(call("POST", "/v1/verdicts/digits").headers.get("allow"), "GET, HEAD");
+  for (uint64_t i = 0; controller_->split(0).canary != Split::kNoCanary && i < 1000; ++i)
+    controller_->observe(0, answer(controller_->split(0), i % 10 == 0 ? rollout::Arm::kCanary : rollout::Arm::kStable,
+                                   i % 10 == 0 ? rollout::Outcome::kError : rollout::Outcome::kOk, i));
+  const auto explained = call("GET", "/v1/verdicts/digits");
+  ASSERT_EQ(explained.status, 200);
+  EXPECT_EQ(field(explained, {"id"}), "digits-1");
+  EXPECT_EQ(field(explained, {"cause"}), "err");
+  const auto record = rollout::parse_record(*json(explained).at("record"));
+  ASSERT_TRUE(record) << record.error().message;
+  const rollout::Replay again = rollout::replay(*record);
+  EXPECT_TRUE(again.rolled_back);
+  EXPECT_EQ(again.decided_by, record->events.size() - 1) << "by the last event and no earlier one";
+
+  ASSERT_TRUE(eventually([&] { return controller_->history("digits", 10)->back().event == "rolled_back"; }));
+  start("3");
+  EXPECT_EQ(field(call("GET", "/v1/verdicts/digits-1"), {"cause"}), "err") << "out of the store, once another rollout is under way";
+  EXPECT_EQ(field(call("GET", "/v1/verdicts/digits"), {"phase"}), "Progressing");
+}
+
 TEST_F(AdminApiTest, UnknownPathsAndMethods) {
   EXPECT_EQ(call("GET", "/").status, 404);
   EXPECT_EQ(call("GET", "/v1/rollouts/resnet").status, 404);
-  EXPECT_EQ(call("POST", "/v1/rollouts/digits:undo").status, 404);
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:redo").status, 404);
   EXPECT_EQ(call("POST", "/v1/rollouts/resnet:pause").status, 404);
   EXPECT_EQ(call("GET", "//v1/rollouts").status, 404);
   const auto wrong = call("DELETE", "/v1/rollouts");

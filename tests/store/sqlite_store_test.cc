@@ -219,8 +219,33 @@ TEST(SqliteStore, S1ANewerSchemaIsRefusedAndStays) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kUnsupported);
   EXPECT_THAT(opened.error().message, HasSubstr("newer serin (schema 99"));
-  run_sql(path, "PRAGMA user_version = 1");
+  run_sql(path, "PRAGMA user_version = 2");
   EXPECT_THAT(*open(path)->load(), SizeIs(1)) << "nothing was lost";
+}
+
+TEST(SqliteStore, S1AnOlderSchemaIsBroughtUpToDate) {
+  const TemporaryFolder folder;
+  const std::string path = stored(folder);
+  run_sql(path, "DROP TABLE verdicts; PRAGMA user_version = 1");
+  const auto store = open(path);
+  EXPECT_THAT(*store->load(), SizeIs(1));
+  ASSERT_TRUE(store->save({.record = example(), .verdicts = {{.id = "digits-7", .json = "{}"}}}));
+  EXPECT_EQ(store->verdict("digits-7").value()->json, "{}");
+}
+
+TEST(SqliteStore, KeepsTheLatestVerdicts) {
+  const TemporaryFolder folder;
+  const auto store = open(folder.file("router.db"));
+  const int count = static_cast<int>(kVerdictLimit) + 20;
+  for (int i = 0; i < count; ++i)
+    ASSERT_TRUE(
+        store->save({.record = example(),
+                     .verdicts = {{.id = "digits-" + std::to_string(i), .wall_ms = i, .json = "{\"n\": " + std::to_string(i) + "}"}}}));
+  EXPECT_FALSE(*store->verdict("digits-19"));
+  EXPECT_EQ(store->verdict("digits-20").value()->json, "{\"n\": 20}");
+  EXPECT_EQ(store->verdict("digits-" + std::to_string(count - 1)).value()->wall_ms, count - 1);
+  ASSERT_TRUE(store->save({.record = example(), .verdicts = {{.id = "digits-50", .wall_ms = 9999, .json = "undone"}}}));
+  EXPECT_EQ(store->verdict("digits-50").value()->json, "undone");
 }
 
 TEST(SqliteStore, S1AnotherProgramsDatabaseIsRefusedAndStays) {

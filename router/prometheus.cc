@@ -1,0 +1,120 @@
+// prometheus.cc: one instant query after the other. `lookback_delta` asks for samples that are no older than two intervals, so that a target that is
+// gone is absent at once and not after Prometheus' five minutes; a server that does not know the parameter ignores it.
+
+#include "router/prometheus.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "runtime/base/config.h"
+#include "runtime/base/log.h"
+#include "runtime/net/client.h"
+
+namespace serin::router {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::seconds kLongestWait{2};
+
+std::string form_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+/// [<time>, "<value>"]
+Result<double> read_sample(const config::Node& sample) {
+  const auto parts = sample.items();
+  if (parts.size() != 2) return Error{Code::kCorrupt, "the answer has no value"};
+  SERIN_TRY(const std::string text, parts[1].text());
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number = failure == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  return number ? Result<double>(value) : Error{Code::kOutOfRange, fmt::format("the answer is {}", text.substr(0, 40))};
+}
+
+Result<double> query(const rollout::PrometheusGuard& asked) {
+  const auto url = net::parse_url(asked.address);
+  if (!url) return Error{Code::kInvalidArgument, fmt::format("address {} is not http://HOST:PORT", asked.address)};
+  const double seconds = std::chrono::duration<double>(asked.interval).count();
+  net::Outgoing request{.method = "POST", .target = (url->path == "/" ? "" : url->path) + "/api/v1/query"};
+  request.headers.set("Content-Type", "application/x-www-form-urlencoded");
+  request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", form_encoded(asked.query), 2 * seconds));
+  const auto wait = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval);
+  SERIN_TRY(const net::Response response, net::fetch({url->host, url->port}, std::move(request), wait));
+  if (response.status / 100 == 2 || response.status / 100 == 4) return read_query_answer(response.body);
+  return Error{Code::kUnavailable, fmt::format("the server answers {}", response.status)};
+}
+
+}  // namespace
+
+Result<double> read_query_answer(std::string_view body) {
+  SERIN_TRY(const config::Node root, config::Node::parse(body, "answer"));
+  SERIN_TRY(const std::string status, root.text("status", ""));
+  if (status != "success") {
+    SERIN_TRY(const std::string why, root.text("error", "no answer of Prometheus"));
+    return Error{Code::kUnavailable, why.substr(0, 200)};
+  }
+  SERIN_TRY(const config::Node data, root.at("data"));
+  SERIN_TRY(const std::string type, data.text("resultType", ""));
+  SERIN_TRY(const config::Node result, data.at("result"));
+  if (type == "scalar") return read_sample(result);
+  const auto series = result.items();
+  if (type != "vector" || series.size() != 1)
+    return Error{Code::kNotFound, fmt::format("the answer is a {} of {} series where one number is needed", type, series.size())};
+  SERIN_TRY(const config::Node value, series[0].at("value"));
+  return read_sample(value);
+}
+
+PrometheusWatch::PrometheusWatch(Questions questions, Answer answer)
+    : questions_(std::move(questions)), answer_(std::move(answer)), thread_([this] { run(); }) {}
+
+PrometheusWatch::~PrometheusWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
+
+void PrometheusWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kLook, [this] { return ending_; })) {
+    lock.unlock();
+    ask_what_is_due();
+    lock.lock();
+  }
+}
+
+void PrometheusWatch::ask_what_is_due() {
+  const auto questions = questions_();
+  if (questions.empty()) {
+    due_.clear();
+    complaints_.clear();
+  }
+  for (const Question& question : questions) {
+    const Time now = Time::clock::now();
+    Time& due = due_[{question.rollout, question.guard}];
+    if (now < due) continue;
+    due = now + std::chrono::duration_cast<Time::duration>(question.asked.interval);
+    ask(question);
+  }
+}
+
+void PrometheusWatch::ask(const Question& question) {
+  const Result<double> value = query(question.asked);
+  std::string& complaint = complaints_[{question.rollout, question.guard}];
+  const std::string now = value ? "" : value.error().message;
+  if (!now.empty() && now != complaint)
+    log::warning("rollout '{}': query '{}' of {}: {}; its steps hold", question.rollout, question.asked.name, question.asked.address, now);
+  complaint = now;
+  answer_(question, value ? std::optional(*value) : std::nullopt);
+}
+
+}  // namespace serin::router

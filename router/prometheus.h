@@ -1,0 +1,56 @@
+// prometheus.h: asks the queries of running rollouts, each at its interval, on a thread of its own: a server that hangs must hold no verdict up.
+//
+//   PrometheusWatch watch([&] { return open_questions(); }, [&](const Question& q, std::optional<double> value) { tell(q, value); });
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "router/rollout/spec.h"
+#include "runtime/base/result.h"
+
+namespace serin::router {
+
+/// The one number in an answer of /api/v1/query. Errors say what it was instead: no series, several, NaN, a refusal of the server's.
+Result<double> read_query_answer(std::string_view body);
+
+class PrometheusWatch {
+ public:
+  struct Question {
+    std::string rollout;  ///< its id
+    size_t service = 0;   ///< index in the configuration
+    size_t guard = 0;     ///< index in the specification
+    rollout::PrometheusGuard asked;
+  };
+  /// Both are called on the watch's thread. The answer is nothing where there is no fresh number.
+  using Questions = std::function<std::vector<Question>()>;
+  using Answer = std::function<void(const Question&, std::optional<double>)>;
+
+  PrometheusWatch(Questions questions, Answer answer);
+  ~PrometheusWatch();
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  void run();
+  void ask_what_is_due();
+  void ask(const Question& question);
+
+  const Questions questions_;
+  const Answer answer_;
+  std::map<std::pair<std::string, size_t>, Time> due_;                // by rollout and guard
+  std::map<std::pair<std::string, size_t>, std::string> complaints_;  // said once, until another or none
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ending_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace serin::router

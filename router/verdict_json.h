@@ -1,0 +1,15 @@
+// verdict_json.h: a verdict as it is kept and shown: what was asked, what was decided, and the record that replays to it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "router/rollout/verdict_record.h"
+#include "router/store/store.h"
+
+namespace serin::router {
+
+/// One line. `record` without a guard: nobody judged.
+std::string verdict_json(const store::RolloutRecord& rollout, const rollout::VerdictRecord& record, int64_t wall_ms);
+
+}  // namespace serin::router
