@@ -15,7 +15,7 @@ Prepared Backend::prepare(const OpDesc& desc, PrepareContext& context) const {
       prepared.name = prepared.kernel->name().empty() ? std::string_view(row.name) : prepared.kernel->name();
       break;
     }
-    prepared.refusals.push_back({row.name, std::move(why)});
+    if (!why.empty()) prepared.refusals.push_back({row.name, std::move(why)});  // no reason: the row is for another operator
   }
   return prepared;
 }

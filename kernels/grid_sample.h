@@ -45,17 +45,13 @@ struct GridTaps {
 
 class GridAxis {
  public:
-  GridAxis(const GridRule& rule, int64_t size);
+  GridAxis(const GridRule& rule, int64_t size) : rule_(rule), size_(size) {}
   /// Of `size` elements those that a coordinate (-1 to 1 over the axis) sees.
   GridTaps at(double normalised) const;
 
  private:
-  double coordinate(double normalised) const;
-  double weight(double part, int64_t i) const;
-
   GridRule rule_;
   int64_t size_;
-  double low_, high_;  ///< where mirrors stand
 };
 
 }  // namespace serin::kernels

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/functors.h"
+#include "kernels/sampling.h"
 
 namespace serin::kernels {
 
@@ -79,13 +80,6 @@ double round_nearest(Nearest how, double x, bool shrinks) {
 }
 
 double triangle(double x) { return std::max(0.0, 1 - std::fabs(x)); }
-
-/// R. Keys, Cubic Convolution Interpolation for Digital Image Processing (1981).
-double keys(double x, double a) {
-  x = std::fabs(x);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
-}
 
 /// The kernel around a coordinate, stretched by 1 / shrink, as taps from floor(coordinate) + first on.
 struct Footprint {

@@ -1,14 +1,31 @@
 // block.h: a value from every thread of a block, combined into one that all of them get.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/cuda/launch.h"
 
 namespace serin::kernels::cuda {
 
+/// What the lane whose number differs in the bits `lanes` holds. Structs of whole words, too.
+template <class T>
+__device__ T from_lane_xor(T value, int lanes) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return __shfl_xor_sync(0xFFFFFFFFu, value, lanes);
+  } else {
+    static_assert(sizeof(T) % sizeof(uint32_t) == 0);
+    uint32_t words[sizeof(T) / sizeof(uint32_t)];
+    memcpy(words, &value, sizeof(T));
+    for (uint32_t& word : words) word = __shfl_xor_sync(0xFFFFFFFFu, word, lanes);
+    memcpy(&value, words, sizeof(T));
+    return value;
+  }
+}
+
 /// Of a warp: f must not care about the order.
 template <class T, class F>
 __device__ T combine_warp(T value, F f) {
-  for (int lanes = 16; lanes > 0; lanes /= 2) value = f(value, __shfl_xor_sync(0xFFFFFFFFu, value, lanes));
+  for (int lanes = 16; lanes > 0; lanes /= 2) value = f(value, from_lane_xor(value, lanes));
   return value;
 }
 

@@ -1,60 +1,38 @@
-// movement.cu: Concat, Pad, Gather: elements that are moved and never looked at, so only their size counts.
-//
-// An index out of range cannot end a run at once: the kernel writes it to the stream's fault and reads element 0 instead; the engine looks at the fault
-// when the run is over (kernels/backend.h, Stream::fault).
+// movement.cu: Concat, Pad, OneHot, ReverseSequence, Trilu: a thread for each element of the result, which comes from one place or from none.
 
-#include "kernels/cuda/launch.h"
+#include "kernels/padding.h"
+
+#include "kernels/cuda/index.h"
+#include "kernels/cuda/moved.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
-#include "kernels/ref/visit.h"
+#include "kernels/functors.h"
 
 namespace serin::kernels::cuda {
 
 namespace {
 
+using ref::AxisView;
 using ref::Element;
-using ref::visit_size;
 
 constexpr int kThreads = 256;
 
-/// Only strings have no size of their own, and none come here.
-template <class F>
-Prepared for_sizes(DType dtype, std::string& why, F&& make) {
-  return visit_size(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (std::is_integral_v<T>)
-      return make(element);
-    else
-      return ref::refuse_dtype(why, dtype);
-  });
-}
-
 /// Rows of `run` elements, side by side in x, `pitch` apart in y.
 template <class T>
-__global__ void copy_runs(const T* x, T* y, int64_t run, int64_t pitch, int64_t elements) {
-  for (int64_t i = first_element(); i < elements; i += element_step()) y[i / run * pitch + i % run] = x[i];
-}
-
-/// kernels/ref/movement.cc has the same for the host: negative pads crop first, then what is left is padded.
-struct PaddedAxis {
-  int64_t begin = 0, crop = 0, size = 0;
-
-  __device__ int64_t source(int64_t i, Pad::Mode mode) const {
-    i -= begin;
-    if (i >= 0 && i < size) return i + crop;
-    if (mode == Pad::Mode::kConstant) return -1;
-    if (mode == Pad::Mode::kEdge || size == 1) return (i < 0 ? 0 : size - 1) + crop;
-    const int64_t period = mode == Pad::Mode::kWrap ? size : 2 * (size - 1);
-    const int64_t folded = (i % period + period) % period;
-    return (folded < size ? folded : period - folded) + crop;
+__global__ void copy_runs(const T* x, T* y, Division run, int64_t pitch, int64_t elements) {
+  for (int64_t i = first_element(); i < elements; i += element_step()) {
+    const int64_t row = run.quotient(i);
+    y[row * pitch + i - row * run.d] = x[i];
   }
-};
+}
 
 struct PaddedSpace {
   int rank = 0;
   int64_t elements = 0;
   Pad::Mode mode = Pad::Mode::kConstant;
   PaddedAxis axes[Shape::kMaxRank];
-  int64_t dims[Shape::kMaxRank] = {}, strides[Shape::kMaxRank] = {};
+  Division dims[Shape::kMaxRank];
+  int64_t strides[Shape::kMaxRank] = {};
 };
 
 template <class T>
@@ -63,56 +41,56 @@ __global__ void pad_elements(PaddedSpace space, const T* x, const T* value, T* y
     int64_t rest = i, offset = 0;
     bool inside = true;
     for (int axis = space.rank - 1; axis >= 0; --axis) {
-      const int64_t source = space.axes[axis].source(rest % space.dims[axis], space.mode);
+      const int64_t next = space.dims[axis].quotient(rest);
+      const int64_t source = space.axes[axis].source(rest - next * space.dims[axis].d, space.mode);
       inside = inside && source >= 0;
       offset += source * space.strides[axis];
-      rest /= space.dims[axis];
+      rest = next;
     }
     y[i] = inside ? x[offset] : value ? *value : T{};
   }
 }
 
+/// y [outer, depth, inner]: values[1] where the index is this one, values[0] elsewhere. Indices outside of [-depth, depth) switch nothing on.
 template <class T, class I>
-__global__ void gather_runs(const T* x, const I* indices, T* y, int64_t count, int64_t size, int64_t inner, int64_t elements,
-                            DeviceFault* fault, int step) {
+__global__ void switch_on(AxisView axis, Division inner, Division depth, int64_t elements, const I* indices, const T* values, T* y) {
   for (int64_t i = first_element(); i < elements; i += element_step()) {
-    const int64_t row = i / inner, o = row / count, given = indices[row % count];
-    int64_t index = given < 0 ? given + size : given;
-    if (index < 0 || index >= size) {
-      if (fault) *fault = {given, step};
-      index = 0;
-    }
-    y[i] = size == 0 ? T{} : x[(o * size + index) * inner + i % inner];
+    const int64_t row = inner.quotient(i), outer = depth.quotient(row), at = row - outer * axis.size;
+    const auto index = cast<int64_t>(indices[outer * axis.inner + i - row * axis.inner]);
+    y[i] = values[index == at || index + axis.size == at ? 1 : 0];
   }
 }
 
-class GatherKernel final : public Kernel {
- public:
-  using Run = Fault (*)(const GatherKernel&, const Stream&, Inputs, Outputs);
-  GatherKernel(Run typed, int64_t axis, const Shape& x, const Shape& indices)
-      : outer_(product(x, 0, static_cast<size_t>(axis))),
-        size_(x[static_cast<size_t>(axis)]),
-        inner_(product(x, static_cast<size_t>(axis) + 1, x.rank())),
-        count_(indices.elements()),
-        axis_(axis),
-        run_(typed) {}
-
-  Fault run(Stream& stream, Inputs in, Outputs out) const override { return run_(*this, stream, in, out); }
-  std::string explain(int64_t index) const override {
-    return "index " + std::to_string(index) + " is out of range for axis " + std::to_string(axis_) + " of size " + std::to_string(size_);
-  }
-
-  template <class T, class I>
-  static Fault run_as(const GatherKernel& self, const Stream& stream, Inputs in, Outputs out) {
-    const int64_t elements = self.outer_ * self.count_ * self.inner_;
-    return launch(stream, {blocks_for(elements, kThreads), kThreads}, gather_runs<T, I>, in[0].as<const T>(), in[1].as<const I>(),
-                  out[0].as<T>(), self.count_, self.size_, self.inner_, elements, stream.fault, stream.step);
-  }
-
- private:
-  const int64_t outer_, size_, inner_, count_, axis_;
-  const Run run_;
+/// The first `lengths[b]` steps of sequence b in reverse. Strides of the two axes; steps and sequences.
+struct Reversal {
+  Division step_stride, batch_stride, steps, batch;
+  int64_t elements;
 };
+
+template <class T>
+__global__ void reverse_steps(Reversal r, const T* x, const int64_t* lengths, T* y, IndexFaults faults) {
+  for (int64_t i = first_element(); i < r.elements; i += element_step()) {
+    const int64_t b = r.batch.remainder(r.batch_stride.quotient(i)), step = r.steps.remainder(r.step_stride.quotient(i));
+    const int64_t length = lengths[b];
+    if (length < 0 || length > r.steps.d) {
+      faults.report(length, 0);
+      continue;
+    }
+    const int64_t source = step < length ? length - 1 - step : step;
+    y[i] = x[i + (source - step) * r.step_stride.d];
+  }
+}
+
+/// `k`: the diagonal, in the device's memory; null: 0.
+template <class T>
+__global__ void keep_triangle(bool upper, Division rows, Division columns, int64_t elements, const T* x, const int64_t* k, T* y) {
+  const int64_t limit = rows.d + columns.d + 1, given = k ? *k : 0;
+  const int64_t diagonal = given < -limit ? -limit : given > limit ? limit : given;
+  for (int64_t i = first_element(); i < elements; i += element_step()) {
+    const int64_t line = columns.quotient(i), column = i - line * columns.d, distance = column - rows.remainder(line) - diagonal;
+    y[i] = (upper ? distance >= 0 : distance <= 0) ? x[i] : T{};
+  }
+}
 
 }  // namespace
 
@@ -124,10 +102,13 @@ Prepared prepare_concat(const OpDesc& desc, PrepareContext&, std::string& why) {
     return make_kernel([axis, inner, pitch](Stream& stream, Inputs in, Outputs out) -> Fault {
       T* y = out[0].as<T>();
       for (const TensorView& x : in) {
-        const int64_t run = x.shape[axis] * inner;
-        if (Fault fault =
-                launch(stream, {blocks_for(x.elements(), kThreads), kThreads}, copy_runs<T>, x.as<const T>(), y, run, pitch, x.elements()))
-          return fault;
+        const int64_t run = x.shape[axis] * inner, rows = run == 0 ? 0 : x.elements() / run;
+        const Fault fault = in_pieces<T>({run, pitch}, {x.data, y}, [&]<class U>(Element<U>, int64_t of_piece) {
+          const int64_t elements = rows * run / of_piece;
+          return launch(stream, {blocks_for(elements, kThreads), kThreads}, copy_runs<U>, x.as<const U>(), reinterpret_cast<U*>(y),
+                        Division(run / of_piece, elements), pitch / of_piece, elements);
+        });
+        if (fault) return fault;
         y += run;
       }
       return kOk;
@@ -145,13 +126,10 @@ Prepared prepare_pad(const OpDesc& desc, PrepareContext&, std::string& why) {
   space.mode = op.mode;
   const Strides strides = row_major_strides(x);
   for (size_t axis = 0; axis < y.rank(); ++axis) {
-    PaddedAxis& padded = space.axes[axis];
-    padded.begin = std::max<int64_t>(op.begin[axis], 0);
-    padded.crop = std::max<int64_t>(-op.begin[axis], 0);
-    padded.size = x[axis] - padded.crop - std::max<int64_t>(-op.end[axis], 0);
-    if (op.mode != Pad::Mode::kConstant && padded.size <= 0 && space.elements != 0)
+    space.axes[axis] = PaddedAxis(op.begin[axis], op.end[axis], x[axis]);
+    if (op.mode != Pad::Mode::kConstant && space.axes[axis].size <= 0 && space.elements != 0)
       return refuse(why, "axis " + std::to_string(axis) + " has no elements to repeat");
-    space.dims[axis] = y[axis];
+    space.dims[axis] = Division(y[axis], space.elements);
     space.strides[axis] = strides[axis];
   }
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
@@ -163,13 +141,57 @@ Prepared prepare_pad(const OpDesc& desc, PrepareContext&, std::string& why) {
   });
 }
 
-Prepared prepare_gather(const OpDesc& desc, PrepareContext&, std::string& why) {
-  const Gather op = std::get<Gather>(desc.op);
-  const DType index = desc.inputs[1].dtype;
-  if (index != DType::kInt32 && index != DType::kInt64) return refuse(why, "indices must be i32 or i64");
+Prepared prepare_one_hot(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Shape& y = desc.outputs[0].shape;
+  const int64_t axis = ref::resolve_axis(std::get<Generic>(desc.op).attributes.integer("axis", -1), y.rank());
+  if (axis < 0 || desc.inputs[2].shape.elements() != 2) return refuse(why, "axis out of range, or values are not two");
+  const AxisView view(y, static_cast<size_t>(axis));
+  const int64_t elements = y.elements();
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    const GatherKernel::Run run = index == DType::kInt32 ? GatherKernel::run_as<T, int32_t> : GatherKernel::run_as<T, int64_t>;
-    return std::make_unique<GatherKernel>(run, op.axis, desc.inputs[0].shape, desc.inputs[1].shape);
+    return ref::for_numbers(desc.inputs[0].dtype, why, [&]<class I>(Element<I>) -> Prepared {
+      return make_kernel(
+          [=](Stream& stream, Inputs in, Outputs out) -> Fault {
+            return launch(stream, {blocks_for(elements, kThreads), kThreads}, switch_on<T, I>, view, Division(view.inner, elements),
+                          Division(view.size, elements), elements, in[0].as<const I>(), in[2].as<const T>(), out[0].as<T>());
+          },
+          {.packed_inputs = 0b010});
+    });
+  });
+}
+
+Prepared prepare_reverse_sequence(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Shape& x = desc.inputs[0].shape;
+  const auto& attributes = std::get<Generic>(desc.op).attributes;
+  const int64_t batch = ref::resolve_axis(attributes.integer("batch_axis", 1), x.rank());
+  const int64_t time = ref::resolve_axis(attributes.integer("time_axis", 0), x.rank());
+  if (batch < 0 || time < 0 || batch == time) return refuse(why, "batch_axis and time_axis do not fit");
+  const auto b = static_cast<size_t>(batch), t = static_cast<size_t>(time);
+  if (desc.inputs[1].dtype != DType::kInt64 || desc.inputs[1].shape.elements() != x[b])
+    return refuse(why, "there must be one length (i64) for each of the batch");
+  const Strides strides = row_major_strides(x);
+  const int64_t n = x.elements();
+  const Reversal reversal{Division(strides[t], n), Division(strides[b], n), Division(x[t], n), Division(x[b], n), n};
+  return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_indexed(Shape{x[t]}, make_kernel([reversal](Stream& stream, Inputs in, Outputs out) -> Fault {
+                          return launch(stream, {blocks_for(reversal.elements, kThreads), kThreads}, reverse_steps<T>, reversal,
+                                        in[0].as<const T>(), in[1].as<const int64_t>(), out[0].as<T>(), IndexFaults(stream));
+                        }));
+  });
+}
+
+Prepared prepare_trilu(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Shape& x = desc.inputs[0].shape;
+  if (x.rank() < 2) return refuse(why, "the input must have rank 2 or more");
+  const bool diagonal = desc.inputs.size() > 1 && desc.inputs[1].dtype != DType::kUndefined;
+  if (diagonal && (desc.inputs[1].dtype != DType::kInt64 || desc.inputs[1].shape.elements() != 1)) return refuse(why, "k must be one i64");
+  const bool upper = std::get<Generic>(desc.op).attributes.integer("upper", 1) != 0;
+  const int64_t elements = x.elements();
+  const Division rows(x[x.rank() - 2], elements), columns(x.back(), elements);
+  return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
+      return launch(stream, {blocks_for(elements, kThreads), kThreads}, keep_triangle<T>, upper, rows, columns, elements,
+                    in[0].as<const T>(), diagonal ? in[1].as<const int64_t>() : nullptr, out[0].as<T>());
+    });
   });
 }
 

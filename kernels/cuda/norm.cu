@@ -163,7 +163,6 @@ Prepared prepare_layer_norm(const OpDesc& desc, PrepareContext&, std::string& wh
 
 Prepared prepare_rms_norm(const OpDesc& desc, PrepareContext&, std::string& why) {
   const auto& op = std::get<Generic>(desc.op);
-  if (op.name != "RMSNormalization") return refuse(why, "another operator");
   return prepare_norm(desc, op.attributes.integer("axis", -1), static_cast<float>(op.attributes.number("epsilon", 1e-5)), false, why);
 }
 

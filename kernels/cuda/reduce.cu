@@ -1,15 +1,16 @@
-// reduce.cu: Reduce over any axes, ArgMax, CumSum.
+// reduce.cu: Reduce over any axes, ArgMax.
 //
 // The kept axes number the results, the reduced ones the terms of each: two spaces over the same memory. Where the last axis is reduced a warp takes a
-// result and its lanes neighbouring terms; where it is kept, the lanes take neighbouring results, and the warps of a block share the terms of each. In
-// both cases a warp reads runs of memory. What nothing reduces to, NaN and wrapping are those of kernels/ref/reduce.cc.
+// result and its lanes neighbouring terms, or a block where the terms are many; where it is kept, the lanes take neighbouring results, and the warps of a
+// block share the terms of each. In all cases a warp reads runs of memory. Where that leaves most of a device idle (few results of many terms) the terms are
+// cut into parts: one launch reduces the parts, another what came of them. What an element does to a result is a Reducer's: Folded or Best.
 
-#include <limits>
+#include "kernels/reduction.h"
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
-#include "kernels/functors.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {
@@ -17,202 +18,178 @@ namespace serin::kernels::cuda {
 namespace {
 
 using ref::Element;
-using ref::visit_dtype;
 
-/// Floats are summed in float (double in double), integers in 64 bits: they wrap.
 template <class T>
-using sum_t = std::conditional_t<kIsFloatKind<T>, compute_t<T>, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
-
-template <class S>
-__device__ S neutral(ReduceFn fn) {
-  using Limits = std::numeric_limits<S>;
-  switch (fn) {
-    case ReduceFn::kProd: return S(1);
-    case ReduceFn::kMax: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case ReduceFn::kMin: return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    default: return S(0);
-  }
-}
-
-/// One term as it is combined: |x|, x * x, or x.
-template <class S>
-__device__ S term(ReduceFn fn, S x) {
-  if (fn == ReduceFn::kL1) return unary(UnaryFn::kAbs, x, 0.f, 0.f);
-  if (fn == ReduceFn::kL2 || fn == ReduceFn::kSumSquare) return binary(BinaryFn::kMul, x, x);
-  return x;
-}
-
-template <class S>
-struct Combine {
+struct Folded {
+  using Out = T;
+  using State = sum_t<T>;
   ReduceFn fn;
-  __device__ S operator()(S a, S b) const {
-    switch (fn) {
-      case ReduceFn::kMax: return maximum(a, b);
-      case ReduceFn::kMin: return minimum(a, b);
-      case ReduceFn::kProd: return binary(BinaryFn::kMul, a, b);
-      default: return binary(BinaryFn::kAdd, a, b);
-    }
-  }
+
+  __device__ State none() const { return neutral<State>(fn); }
+  __device__ State one(T x, int64_t) const { return reduced_term(fn, static_cast<State>(load(x))); }
+  __device__ State operator()(State a, State b) const { return combined(fn, a, b); }
+  __device__ Out finish(State state, int64_t count) const { return reduced<T>(fn, state, count); }
 };
 
 template <class T>
-__device__ T finish(ReduceFn fn, sum_t<T> sum, int64_t count) {
-  using S = sum_t<T>;
-  if constexpr (std::is_integral_v<T>) {
-    if (count == 0 && fn == ReduceFn::kMax) return std::numeric_limits<T>::lowest();
-    if (count == 0 && fn == ReduceFn::kMin) return std::numeric_limits<T>::max();
+struct Best {
+  using Out = int64_t;
+  struct State {
+    int64_t at;  ///< -1: nothing yet
+    compute_t<T> value;
+  };
+  bool min, last;
+
+  __device__ State none() const { return {-1, {}}; }
+  __device__ State one(T x, int64_t i) const { return {i, load(x)}; }
+  __device__ State operator()(State a, State b) const {
+    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
+    return is_better(b.value, b.at, a.value, a.at, min, last) ? b : a;
   }
-  if (fn == ReduceFn::kMean) return cast<T>(divide(sum, static_cast<S>(count)));
-  if (fn == ReduceFn::kL2) return cast<T>(cast<S>(std::sqrt(static_cast<double>(sum))));
-  return cast<T>(sum);
-}
+  __device__ Out finish(State state, int64_t) const { return state.at; }
+};
 
-constexpr int kRows = 4;  // warps of a block
+/// The terms of each result and how they are cut: part p has those from p * per_part on. Partial results go to `partial` [results, parts], if there is one.
+template <class R>
+struct Call {
+  Space<1> kept, reduced;
+  int64_t parts = 1, per_part = 0;
+  typename R::State* partial = nullptr;
+  typename R::Out* y = nullptr;
 
-/// A warp for each result.
-template <class T>
-__global__ void reduce_last(ReduceFn fn, const T* x, T* y, Space<1> kept, Space<1> reduced) {
-  using S = sum_t<T>;
-  const Combine<S> combine{fn};
-  const int64_t result = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.y;
-  if (result >= kept.elements) return;
+  __device__ int64_t first() const { return static_cast<int64_t>(blockIdx.y) * per_part; }
+  __device__ int64_t end() const { return reduced.elements < first() + per_part ? reduced.elements : first() + per_part; }
+  __device__ void store(const R& reducer, int64_t result, typename R::State state) const {
+    if (partial)
+      partial[result * parts + blockIdx.y] = state;
+    else
+      y[result] = reducer.finish(state, reduced.elements);
+  }
+};
+
+constexpr int kShortRows = 4;       // warps, and so results, of a block where a warp takes a result
+constexpr int kLongWarps = 8;       // warps of a block that takes one result
+constexpr int64_t kWarpRow = 2048;  // terms from which a result takes a block
+constexpr int kSharers = 8;         // warps that share the terms of 32 results
+
+/// kWarps = 1: a warp for each result; else a block.
+template <int kWarps, class T, class R>
+__global__ void reduce_rows(R reducer, const T* x, Call<R> call) {
+  const int64_t result = kWarps == 1 ? static_cast<int64_t>(blockIdx.x) * kShortRows + threadIdx.y : static_cast<int64_t>(blockIdx.x);
+  if (result >= call.kept.elements) return;  // a whole warp, or a whole block
   int64_t start[1], at[1];
-  kept.locate(result, start);
-  S sum = neutral<S>(fn);
-  for (int64_t i = threadIdx.x; i < reduced.elements; i += 32) {
-    reduced.locate(i, at);
-    sum = combine(sum, term(fn, static_cast<S>(load(x[start[0] + at[0]]))));
+  call.kept.locate(result, start);
+  auto state = reducer.none();
+  for (int64_t i = call.first() + threadIdx.x; i < call.end(); i += 32 * kWarps) {
+    call.reduced.locate(i, at);
+    state = reducer(state, reducer.one(x[start[0] + at[0]], i));
   }
-  sum = combine_warp(sum, combine);
-  if (threadIdx.x == 0) y[result] = finish<T>(fn, sum, reduced.elements);
+  state = combine_block<kWarps>(state, reducer, shared_memory<typename R::State>());
+  if (threadIdx.x == 0) call.store(reducer, result, state);
 }
 
-constexpr int kSharers = 8;  // warps that share the terms of 32 results
-
-template <class T>
-__global__ void reduce_first(ReduceFn fn, const T* x, T* y, Space<1> kept, Space<1> reduced) {
-  using S = sum_t<T>;
-  S* const parts = shared_memory<S>();  // [kSharers, 32]
-  const Combine<S> combine{fn};
+template <class T, class R>
+__global__ void reduce_columns(R reducer, const T* x, Call<R> call) {
+  auto* const others = shared_memory<typename R::State>();  // [kSharers, 32]
   const int64_t result = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
-  S sum = neutral<S>(fn);
-  if (result < kept.elements) {
+  auto state = reducer.none();
+  if (result < call.kept.elements) {
     int64_t start[1], at[1];
-    kept.locate(result, start);
-    for (int64_t i = threadIdx.y; i < reduced.elements; i += kSharers) {
-      reduced.locate(i, at);
-      sum = combine(sum, term(fn, static_cast<S>(load(x[start[0] + at[0]]))));
+    call.kept.locate(result, start);
+    for (int64_t i = call.first() + threadIdx.y; i < call.end(); i += kSharers) {
+      call.reduced.locate(i, at);
+      state = reducer(state, reducer.one(x[start[0] + at[0]], i));
     }
   }
-  parts[threadIdx.y * 32 + threadIdx.x] = sum;
+  others[threadIdx.y * 32 + threadIdx.x] = state;
   __syncthreads();
-  if (threadIdx.y != 0 || result >= kept.elements) return;
-  for (int i = 1; i < kSharers; ++i) sum = combine(sum, parts[i * 32 + static_cast<int>(threadIdx.x)]);
-  y[result] = finish<T>(fn, sum, reduced.elements);
+  if (threadIdx.y != 0 || result >= call.kept.elements) return;
+  for (int i = 1; i < kSharers; ++i) state = reducer(state, others[i * 32 + static_cast<int>(threadIdx.x)]);
+  call.store(reducer, result, state);
 }
 
-/// An axis and what lies before and after it.
-struct Line {
-  int64_t outer, size, inner;
-  Line(const Shape& shape, int64_t axis)
-      : outer(product(shape, 0, static_cast<size_t>(axis))),
-        size(shape[static_cast<size_t>(axis)]),
-        inner(product(shape, static_cast<size_t>(axis) + 1, shape.rank())) {}
-  int64_t lines() const { return outer * inner; }
+/// A warp for each result, over what its parts came to.
+template <class R>
+__global__ void reduce_parts(R reducer, Call<R> call) {
+  const int64_t result = static_cast<int64_t>(blockIdx.x) * kShortRows + threadIdx.y;
+  if (result >= call.kept.elements) return;
+  auto state = reducer.none();
+  for (int64_t part = threadIdx.x; part < call.parts; part += 32) state = reducer(state, call.partial[result * call.parts + part]);
+  state = combine_warp(state, reducer);
+  if (threadIdx.x == 0) call.y[result] = reducer.finish(state, call.reduced.elements);
+}
+
+/// How a reduction is launched; the same for every run.
+struct Plan {
+  Space<1> kept, reduced;
+  bool last = false;  ///< the last axis of more than one element is reduced
+  int64_t parts = 1;
+
+  Plan(const Shape& x, const std::vector<int64_t>& axes) {
+    Shape kept_shape = x, reduced_shape = x;
+    for (size_t axis = 0; axis < x.rank(); ++axis) {
+      const bool is_reduced = std::ranges::find(axes, static_cast<int64_t>(axis)) != axes.end();
+      (is_reduced ? kept_shape : reduced_shape)[axis] = 1;
+      if (x[axis] != 1) last = is_reduced;
+    }
+    kept = Space<1>(kept_shape, {row_major_strides(x)});
+    reduced = Space<1>(reduced_shape, {row_major_strides(x)});
+    constexpr int64_t kEnoughBlocks = 512, kFewTerms = 2048;  // blocks that keep a device busy; terms that are worth a part
+    const int64_t blocks = ceil_div(kept.elements, !last ? 32 : is_long() ? 1 : kShortRows);
+    if (blocks > 0) parts = std::clamp<int64_t>(std::min(kEnoughBlocks / blocks, reduced.elements / kFewTerms), 1, 1024);
+  }
+  bool is_long() const { return reduced.elements >= kWarpRow; }
+
+  template <class R>
+  size_t scratch_bytes() const {
+    return parts == 1 ? 0 : static_cast<size_t>(kept.elements * parts) * sizeof(typename R::State);
+  }
+
+  template <class T, class R>
+  Fault run(const Stream& stream, R reducer, const T* x, typename R::Out* y) const {
+    using State = typename R::State;
+    Call<R> call{kept, reduced, parts, ceil_div(reduced.elements, parts), nullptr, y};
+    if (parts > 1) call.partial = reinterpret_cast<State*>(stream.scratch);
+    const auto many = static_cast<unsigned>(parts);
+    const dim3 warps(32, kShortRows);
+    Fault fault;
+    if (!last)
+      fault = launch(stream, {dim3(blocks_for(kept.elements, 32), many), dim3(32, kSharers), kSharers * 32 * sizeof(State)},
+                     reduce_columns<T, R>, reducer, x, call);
+    else if (is_long())
+      fault = launch(stream, {dim3(blocks_for(kept.elements, 1), many), 32 * kLongWarps, kLongWarps * sizeof(State)},
+                     reduce_rows<kLongWarps, T, R>, reducer, x, call);
+    else
+      fault = launch(stream, {dim3(blocks_for(kept.elements, kShortRows), many), warps}, reduce_rows<1, T, R>, reducer, x, call);
+    if (fault || parts == 1) return fault;
+    return launch(stream, {blocks_for(kept.elements, kShortRows), warps}, reduce_parts<R>, reducer, call);
+  }
 };
 
-/// NaN wins, the first of them; then the better number; then the first, or the last, of equals.
-template <class C>
-__device__ bool is_better(C x, int64_t i, C best, int64_t at, bool min, bool last) {
-  const bool x_nan = x != x, best_nan = best != best;
-  if (x_nan || best_nan) return x_nan == best_nan ? (last ? i > at : i < at) : x_nan;
-  if (x == best) return last ? i > at : i < at;
-  return min ? x < best : x > best;
-}
-
-/// A warp for each line: neighbouring elements where the axis is the last, else each lane walks.
-template <class T>
-__global__ void arg_max_lines(const T* x, int64_t* y, int64_t lines, int64_t size, int64_t inner, bool min, bool last) {
-  using C = compute_t<T>;
-  const int64_t line = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.y;
-  if (line >= lines) return;
-  x += line / inner * size * inner + line % inner;
-  int64_t at = threadIdx.x < size ? threadIdx.x : 0;
-  C best = load(x[at * inner]);
-  for (int64_t i = at + 32; i < size; i += 32) {
-    const C value = load(x[i * inner]);
-    if (is_better(value, i, best, at, min, last)) best = value, at = i;
-  }
-  for (int lanes = 16; lanes > 0; lanes /= 2) {
-    const C value = __shfl_xor_sync(0xFFFFFFFFu, best, lanes);
-    const int64_t i = __shfl_xor_sync(0xFFFFFFFFu, at, lanes);
-    if (is_better(value, i, best, at, min, last)) best = value, at = i;
-  }
-  if (threadIdx.x == 0) y[line] = at;
-}
-
-/// A thread for each line: sums along an axis are rare, and long lines rarer.
-template <class T>
-__global__ void cum_sum_lines(const T* x, T* y, int64_t lines, int64_t size, int64_t inner, bool exclusive, bool reverse) {
-  using S = sum_t<T>;
-  for (int64_t line = first_element(); line < lines; line += element_step()) {
-    const int64_t start = line / inner * size * inner + line % inner;
-    S sum = 0;
-    for (int64_t step = 0; step < size; ++step) {
-      const int64_t at = start + (reverse ? size - 1 - step : step) * inner;
-      const S next = binary(BinaryFn::kAdd, sum, static_cast<S>(load(x[at])));
-      y[at] = cast<T>(exclusive ? sum : next);
-      sum = next;
-    }
-  }
+template <class T, class R>
+Prepared make_reduction(const Plan& plan, const R& reducer) {
+  return make_kernel([plan, reducer](Stream& stream, Inputs in,
+                                     Outputs out) { return plan.run(stream, reducer, in[0].as<const T>(), out[0].as<typename R::Out>()); },
+                     {.scratch_bytes = plan.scratch_bytes<R>()});
 }
 
 }  // namespace
 
 Prepared prepare_reduce(const OpDesc& desc, PrepareContext&, std::string& why) {
   const auto& op = std::get<Reduce>(desc.op);
-  const Shape& x = desc.inputs[0].shape;
-  Shape kept = x, reduced = x;
-  bool last = false;  // of the axes of more than one element
-  for (size_t axis = 0; axis < x.rank(); ++axis) {
-    const bool is_reduced = std::ranges::find(op.axes, static_cast<int64_t>(axis)) != op.axes.end();
-    (is_reduced ? kept : reduced)[axis] = 1;
-    if (x[axis] != 1) last = is_reduced;
-  }
-  const Space<1> kept_space(kept, {row_major_strides(x)}), reduced_space(reduced, {row_major_strides(x)});
-  return ref::for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([fn = op.fn, kept_space, reduced_space, last](Stream& stream, Inputs in, Outputs out) -> Fault {
-      if (last) {
-        return launch(stream, {blocks_for(kept_space.elements, kRows), dim3(32, kRows)}, reduce_last<T>, fn, in[0].as<const T>(),
-                      out[0].as<T>(), kept_space, reduced_space);
-      }
-      return launch(stream, {blocks_for(kept_space.elements, 32), dim3(32, kSharers), kSharers * 32 * sizeof(sum_t<T>)}, reduce_first<T>,
-                    fn, in[0].as<const T>(), out[0].as<T>(), kept_space, reduced_space);
-    });
-  });
+  const Plan plan(desc.inputs[0].shape, op.axes);
+  const bool of_bools = desc.inputs[0].dtype == DType::kBool && (op.fn == ReduceFn::kMax || op.fn == ReduceFn::kMin);
+  if (of_bools) return make_reduction<bool>(plan, Folded<bool>{op.fn});
+  return ref::for_numbers(desc.inputs[0].dtype, why,
+                          [&]<class T>(Element<T>) -> Prepared { return make_reduction<T>(plan, Folded<T>{op.fn}); });
 }
 
 Prepared prepare_arg_max(const OpDesc& desc, PrepareContext&, std::string& why) {
   const ArgMax op = std::get<ArgMax>(desc.op);
-  const Line line(desc.inputs[0].shape, op.axis);
-  if (line.size == 0) return refuse(why, "the axis has no elements");
-  return ref::for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([op, line](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(line.lines(), kRows), dim3(32, kRows)}, arg_max_lines<T>, in[0].as<const T>(), out[0].as<int64_t>(),
-                    line.lines(), line.size, line.inner, op.min, op.last);
-    });
-  });
-}
-
-Prepared prepare_cum_sum(const OpDesc& desc, PrepareContext&, std::string& why) {
-  const CumSum op = std::get<CumSum>(desc.op);
-  const Line line(desc.inputs[0].shape, op.axis);
-  return ref::for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([op, line](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(line.lines(), 128), 128}, cum_sum_lines<T>, in[0].as<const T>(), out[0].as<T>(), line.lines(),
-                    line.size, line.inner, op.exclusive, op.reverse);
-    });
-  });
+  if (desc.inputs[0].shape[static_cast<size_t>(op.axis)] == 0) return refuse(why, "the axis has no elements");
+  const Plan plan(desc.inputs[0].shape, {op.axis});
+  return ref::for_numbers(desc.inputs[0].dtype, why,
+                          [&]<class T>(Element<T>) -> Prepared { return make_reduction<T>(plan, Best<T>{op.min, op.last}); });
 }
 
 }  // namespace serin::kernels::cuda

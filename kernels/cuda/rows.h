@@ -26,34 +26,39 @@ Prepared prepare_rms_norm(const OpDesc&, PrepareContext&, std::string& why);
 // reduce.cu
 Prepared prepare_reduce(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_arg_max(const OpDesc&, PrepareContext&, std::string& why);
+// cum_sum.cu
 Prepared prepare_cum_sum(const OpDesc&, PrepareContext&, std::string& why);
 // movement.cu
 Prepared prepare_concat(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_pad(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_one_hot(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_reverse_sequence(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_trilu(const OpDesc&, PrepareContext&, std::string& why);
+// gather.cu
 Prepared prepare_gather(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_gather_elements(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_gather_nd(const OpDesc&, PrepareContext&, std::string& why);
+// scatter.cu
+Prepared prepare_scatter_elements(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_scatter_nd(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_tensor_scatter(const OpDesc&, PrepareContext&, std::string& why);
+// top_k.cu
+Prepared prepare_top_k(const OpDesc&, PrepareContext&, std::string& why);
 // matmul.cu, conv.cu
 Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
+// group_norm.cu
+Prepared prepare_group_norm(const OpDesc&, PrepareContext&, std::string& why);
 // attention.cu
 Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
 // transfer.cc
 Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);
 // pool.cu
 Prepared prepare_pool(const OpDesc&, PrepareContext&, std::string& why);
-// movement.cu
-Prepared prepare_concat(const OpDesc&, PrepareContext&, std::string& why);
-Prepared prepare_pad(const OpDesc&, PrepareContext&, std::string& why);
-Prepared prepare_gather(const OpDesc&, PrepareContext&, std::string& why);
-// matmul.cu, conv.cu
-Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);
-Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
-Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
-// attention.cu
-Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
-// transfer.cc
-Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);
-// pool.cu
-Prepared prepare_pool(const OpDesc&, PrepareContext&, std::string& why);
+// resize.cu, sampling.cu
+Prepared prepare_resize(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_grid_sample(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_roi_align(const OpDesc&, PrepareContext&, std::string& why);
 
 }  // namespace serin::kernels::cuda

@@ -5,6 +5,7 @@
 // would spend more on dividing than on its element.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -25,6 +26,21 @@ struct Divisor {
     const uint64_t high = (static_cast<uint64_t>(n) * multiplier) >> 32;
     return static_cast<uint32_t>((high + n) >> shift);
   }
+};
+
+/// i / d and i % d for i >= 0: by multiplication where i is known to stay below 2^31.
+struct Division {
+  int64_t d = 1;
+  bool wide = false;
+  Divisor fast;
+
+  Division() = default;
+  /// For all i < `limit`.
+  Division(int64_t divisor, int64_t limit) : d(std::max<int64_t>(divisor, 1)), wide(limit > INT32_MAX || d > INT32_MAX) {
+    if (!wide) fast = Divisor(static_cast<uint32_t>(d));
+  }
+  SERIN_HD int64_t quotient(int64_t i) const { return wide ? i / d : static_cast<int64_t>(fast.divide(static_cast<uint32_t>(i))); }
+  SERIN_HD int64_t remainder(int64_t i) const { return i - quotient(i) * d; }
 };
 
 template <int kOperands>
@@ -58,6 +74,10 @@ struct Space {
   }
 
   SERIN_HD void locate(int64_t i, int64_t (&at)[kOperands]) const {
+    if (rank == 1) {
+      for (int k = 0; k < kOperands; ++k) at[k] = i * strides[k][0];
+      return;
+    }
     for (int k = 0; k < kOperands; ++k) at[k] = 0;
     for (int axis = rank - 1; axis >= 0; --axis) {
       const int64_t next = wide ? i / dims[axis] : static_cast<int64_t>(divisors[axis].divide(static_cast<uint32_t>(i)));

@@ -26,6 +26,13 @@ KernelRow row(std::string name, Prepare prepare) {
           }};
 }
 
+/// A row for the operator of that name alone. To others it gives no reason: it is nothing that a reader of `--explain` could want to know.
+KernelRow named(std::string_view op, KernelRow row) {
+  return {row.name, [op, prepare = row.prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> Prepared {
+            return std::get<Generic>(desc.op).name == op ? prepare(desc, context, why) : nullptr;
+          }};
+}
+
 }  // namespace
 
 KernelTable make_table() {
@@ -52,7 +59,24 @@ KernelTable make_table() {
   set("Conv", {row("conv_direct_cuda", prepare_conv)});
   set("BatchNorm", {row("batch_norm_cuda", prepare_batch_norm)});
   set("Transfer", {row("transfer_cuda", prepare_transfer)});
-  set("Generic", {row("rms_norm_cuda", prepare_rms_norm), row("attention_cuda", prepare_attention)});
+  set("Generic", {
+                     named("Attention", row("attention_cuda", prepare_attention)),
+                     named("GatherElements", row("gather_elements_cuda", prepare_gather_elements)),
+                     named("GatherND", row("gather_nd_cuda", prepare_gather_nd)),
+                     named("GridSample", row("grid_sample_cuda", prepare_grid_sample)),
+                     named("GroupNormalization", row("group_norm_cuda", prepare_group_norm)),
+                     named("InstanceNormalization", row("instance_norm_cuda", prepare_group_norm)),
+                     named("OneHot", row("one_hot_cuda", prepare_one_hot)),
+                     named("RMSNormalization", row("rms_norm_cuda", prepare_rms_norm)),
+                     named("Resize", row("resize_cuda", prepare_resize)),
+                     named("ReverseSequence", row("reverse_sequence_cuda", prepare_reverse_sequence)),
+                     named("RoiAlign", row("roi_align_cuda", prepare_roi_align)),
+                     named("ScatterElements", row("scatter_elements_cuda", prepare_scatter_elements)),
+                     named("ScatterND", row("scatter_nd_cuda", prepare_scatter_nd)),
+                     named("TensorScatter", row("tensor_scatter_cuda", prepare_tensor_scatter)),
+                     named("TopK", row("top_k_cuda", prepare_top_k)),
+                     named("Trilu", row("trilu_cuda", prepare_trilu)),
+                 });
   return table;
 }
 

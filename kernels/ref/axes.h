@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/float16.h"
 #include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 
@@ -14,7 +15,7 @@ struct AxisView {
   int64_t outer, size, inner;
   AxisView(const Shape& shape, size_t axis)
       : outer(product(shape, 0, axis)), size(shape[axis]), inner(product(shape, axis + 1, shape.rank())) {}
-  int64_t at(int64_t o, int64_t i, int64_t j) const { return (o * size + i) * inner + j; }
+  SERIN_HD int64_t at(int64_t o, int64_t i, int64_t j) const { return (o * size + i) * inner + j; }
 };
 
 /// An axis attribute as an index; -1 where it is out of range.

@@ -5,6 +5,7 @@
 
 #include "kernels/ref/axes.h"
 #include "kernels/ref/image.h"
+#include "kernels/sampling.h"
 
 namespace serin::kernels::ref {
 
@@ -16,11 +17,7 @@ struct AlignRule {
   bool maximum, half_pixel;
 };
 
-/// A sample between elements `low` and `high` of an axis, `part` of the way from one to the other.
-struct Sample {
-  int64_t low, high;
-  double part;
-};
+using Sample = AlignedSample<double>;
 
 /// The samples of each bin along one axis of a box. Those outside of the image weigh nothing, so that only their number is kept.
 struct BinSamples {
@@ -28,21 +25,13 @@ struct BinSamples {
   int64_t per_bin = 0;  ///< with those outside
 
   Fault find(const AlignRule& rule, double begin, double end, int64_t size, int64_t count) {
-    constexpr double kMost = 1 << 20;  // a box of a million elements to a bin is a broken one
-    const double length = rule.half_pixel ? end - begin : std::max(end - begin, 1.0);
-    const double bin = length / static_cast<double>(count);
-    const double samples = rule.sampling_ratio > 0 ? static_cast<double>(rule.sampling_ratio) : std::ceil(bin);
-    if (!(samples <= kMost)) return "a box from " + std::to_string(begin) + " to " + std::to_string(end) + " is too large";
-    per_bin = std::max<int64_t>(0, static_cast<int64_t>(samples));
+    const AlignedAxis<double> axis(begin, end, count, rule.sampling_ratio, rule.half_pixel);
+    if (axis.per_bin < 0) return "a box from " + std::to_string(begin) + " to " + std::to_string(end) + " is too large";
+    per_bin = axis.per_bin;
     bins.assign(static_cast<size_t>(count), {});
     for (int64_t b = 0; b < count; ++b) {
       for (int64_t i = 0; i < per_bin; ++i) {
-        const double at = begin + static_cast<double>(b) * bin + (static_cast<double>(i) + 0.5) * bin / static_cast<double>(per_bin);
-        if (!(at >= -1 && at <= static_cast<double>(size))) continue;
-        const double inside = std::max(at, 0.0);
-        const int64_t low = std::min(static_cast<int64_t>(inside), size - 1);
-        const bool last = low == size - 1;
-        bins[static_cast<size_t>(b)].push_back({low, last ? low : low + 1, last ? 0 : inside - static_cast<double>(low)});
+        if (Sample sample{}; axis.sample(b, i, size, sample)) bins[static_cast<size_t>(b)].push_back(sample);
       }
     }
     return kOk;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/narrow.h"
+#include "kernels/quantise.h"
 #include "kernels/ref/generic.h"
 
 namespace serin::kernels::ref {
@@ -108,28 +109,8 @@ class Granularity {
   int64_t block_ = 0;
 };
 
-struct IntegerRange {
-  double low, high;
-};
-/// Of the types that QuantizeLinear makes; nothing for others.
-constexpr std::optional<IntegerRange> quantized_range(DType dtype) {
-  switch (dtype) {
-    case DType::kInt8: return IntegerRange{-128, 127};
-    case DType::kUInt8: return IntegerRange{0, 255};
-    case DType::kInt16: return IntegerRange{-32768, 32767};
-    case DType::kUInt16: return IntegerRange{0, 65535};
-    case DType::kInt4: return IntegerRange{-8, 7};
-    case DType::kUInt4: return IntegerRange{0, 15};
-    case DType::kInt2: return IntegerRange{-2, 1};
-    case DType::kUInt2: return IntegerRange{0, 3};
-    default: return std::nullopt;
-  }
-}
-
-/// round(x) + zero point, kept within [low, high]; halves go to even, NaN counts as 0.
 inline double quantized(double x, double zero_point, IntegerRange range) {
-  const double q = (std::isnan(x) ? 0.0 : std::nearbyint(x)) + zero_point;
-  return q < range.low ? range.low : q > range.high ? range.high : q;
+  return kernels::quantized(x, zero_point, range.low, range.high);
 }
 
 /// A quantised type with its scale and zero point: what real numbers become.
@@ -148,14 +129,9 @@ inline void apply_activation(const Attributes& attributes, std::string_view key,
   if (attributes.text(key, "") == "Relu") quantiser.relu();
 }
 
-struct DynamicScale {
-  float scale;
-  uint8_t zero;
-};
 /// quant_linear.cc: x as u8, with the scale and zero point that let it reach from the least to the largest element, 0 included.
 DynamicScale dynamically_quantised(std::span<const float> x, uint8_t* y);
 
-inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 inline int32_t byte_of(const TensorView& tensor, int64_t i) {
   return tensor.dtype == DType::kInt8 ? tensor.as<const int8_t>()[i] : tensor.as<const uint8_t>()[i];
 }

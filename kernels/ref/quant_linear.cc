@@ -111,11 +111,9 @@ DynamicScale dynamically_quantised(std::span<const float> x, uint8_t* y) {
     low = std::min(low, each);
     high = std::max(high, each);
   }
-  float scale = (high - low) / 255.f;
-  if (scale == 0) scale = 1;  // all zeros: any scale will do
-  const auto zero = static_cast<uint8_t>(quantized(-low / scale, 0, {0, 255}));
-  for (size_t i = 0; i < x.size(); ++i) y[i] = static_cast<uint8_t>(quantized(x[i] / scale, zero, {0, 255}));
-  return {scale, zero};
+  const DynamicScale scale = DynamicScale::of(low, high);
+  for (size_t i = 0; i < x.size(); ++i) y[i] = scale.quantise(x[i]);
+  return scale;
 }
 
 /// y = u8, and the scale and zero point that let it reach from the least to the largest element, 0 included.

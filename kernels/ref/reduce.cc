@@ -1,60 +1,16 @@
-// reduce.cc: Reduce over any axes, and the two that work along one axis: ArgMax and CumSum.
-//
-// A reduction over no elements gives its neutral element: 0, 1, -Inf (the lowest integer) for Max, +Inf for Min; a Mean of nothing is NaN
-// (0 for integers). NaN in Max and Min propagates, and ArgMax takes the first NaN for the largest, as NumPy does.
+// reduce.cc: Reduce over any axes, and the two that work along one axis: ArgMax and CumSum. kernels/reduction.h says what they compute.
 
-#include <limits>
+#include "kernels/reduction.h"
+
+#include <algorithm>
 
 #include "kernels/indexing.h"
+#include "kernels/ref/axes.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::ref {
 
 namespace {
-
-/// The value of a reduction over nothing.
-template <class S>
-S neutral(ReduceFn fn) {
-  using Limits = std::numeric_limits<S>;
-  switch (fn) {
-    case ReduceFn::kProd: return S(1);
-    case ReduceFn::kMax: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case ReduceFn::kMin: return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    default: return S(0);
-  }
-}
-
-template <class S>
-S accumulate(ReduceFn fn, S sum, S x) {
-  switch (fn) {
-    case ReduceFn::kSum:
-    case ReduceFn::kMean: return kernels::binary(BinaryFn::kAdd, sum, x);
-    case ReduceFn::kMax: return maximum(x, sum);
-    case ReduceFn::kMin: return minimum(x, sum);
-    case ReduceFn::kProd: return kernels::binary(BinaryFn::kMul, sum, x);
-    case ReduceFn::kL1: return kernels::binary(BinaryFn::kAdd, sum, kernels::unary(UnaryFn::kAbs, x, 0.f, 0.f));
-    case ReduceFn::kL2:
-    case ReduceFn::kSumSquare: return kernels::binary(BinaryFn::kAdd, sum, kernels::binary(BinaryFn::kMul, x, x));
-  }
-  return sum;
-}
-
-template <class S>
-S finish(ReduceFn fn, S sum, int64_t count) {
-  if (fn == ReduceFn::kMean) return divide(sum, static_cast<S>(count));
-  if (fn == ReduceFn::kL2) return kernels::cast<S>(std::sqrt(static_cast<double>(sum)));
-  return sum;
-}
-
-/// Max and Min of an empty set must be the element type's own extreme, not that of the wider sum.
-template <class T>
-T narrow_extreme(ReduceFn fn, sum_t<T> x, int64_t count) {
-  if constexpr (std::is_integral_v<T>) {
-    if (count == 0 && fn == ReduceFn::kMax) return std::numeric_limits<T>::lowest();
-    if (count == 0 && fn == ReduceFn::kMin) return std::numeric_limits<T>::max();
-  }
-  return narrow<T>(x);
-}
 
 template <class T>
 Fault run_reduce(const Reduce& op, Inputs in, Outputs out) {
@@ -69,36 +25,25 @@ Fault run_reduce(const Reduce& op, Inputs in, Outputs out) {
   for_each<1>(kept, {strides}, [&](int64_t i, const auto& start) {
     sum_t<T> sum = neutral<sum_t<T>>(op.fn);
     const T* first = in[0].as<const T>() + start[0];
-    for_each<1>(reduced, {strides}, [&](int64_t, const auto& at) { sum = accumulate(op.fn, sum, widen(first[at[0]])); });
-    out[0].as<T>()[i] = narrow_extreme<T>(op.fn, finish(op.fn, sum, count), count);
+    for_each<1>(reduced, {strides}, [&](int64_t, const auto& at) {
+      const sum_t<T> term = reduced_term(op.fn, widen(first[at[0]]));
+      sum = combined(op.fn, term, sum);
+    });
+    out[0].as<T>()[i] = kernels::reduced<T>(op.fn, sum, count);
   });
   return kOk;
 }
 
-/// An axis and what lies before and after it: element (o, i, j) of the input is at (o * size + i) * inner + j.
-struct Axis {
-  int64_t outer, size, inner;
-  Axis(const Shape& shape, int64_t axis)
-      : outer(product(shape, 0, static_cast<size_t>(axis))),
-        size(shape[static_cast<size_t>(axis)]),
-        inner(product(shape, static_cast<size_t>(axis) + 1, shape.rank())) {}
-};
-
 template <class T>
 Fault run_arg_max(const ArgMax& op, Inputs in, Outputs out) {
-  const Axis axis(in[0].shape, op.axis);
+  const AxisView axis(in[0].shape, static_cast<size_t>(op.axis));
   if (axis.size == 0 && axis.outer * axis.inner != 0) return "ArgMax over axis " + std::to_string(op.axis) + " of size 0";
-  const auto better = [&op](auto x, auto best) {
-    if (x != x || best != best) return best == best || (op.last && x != x);
-    if (op.last && x == best) return true;
-    return op.min ? x < best : x > best;
-  };
   for (int64_t o = 0; o < axis.outer; ++o) {
     for (int64_t j = 0; j < axis.inner; ++j) {
-      const T* x = in[0].as<const T>() + o * axis.size * axis.inner + j;
+      const T* x = in[0].as<const T>() + axis.at(o, 0, j);
       int64_t best = 0;
       for (int64_t i = 1; i < axis.size; ++i) {
-        if (better(load(x[i * axis.inner]), load(x[best * axis.inner]))) best = i;
+        if (is_better(load(x[i * axis.inner]), i, load(x[best * axis.inner]), best, op.min, op.last)) best = i;
       }
       out[0].as<int64_t>()[o * axis.inner + j] = best;
     }
@@ -108,13 +53,13 @@ Fault run_arg_max(const ArgMax& op, Inputs in, Outputs out) {
 
 template <class T>
 Fault run_cum_sum(const CumSum& op, Inputs in, Outputs out) {
-  const Axis axis(in[0].shape, op.axis);
+  const AxisView axis(in[0].shape, static_cast<size_t>(op.axis));
   for (int64_t o = 0; o < axis.outer; ++o) {
     for (int64_t j = 0; j < axis.inner; ++j) {
       sum_t<T> sum = 0;
       for (int64_t step = 0; step < axis.size; ++step) {
         const int64_t i = op.reverse ? axis.size - 1 - step : step;
-        const int64_t at = (o * axis.size + i) * axis.inner + j;
+        const int64_t at = axis.at(o, i, j);
         const sum_t<T> next = kernels::binary(BinaryFn::kAdd, sum, widen(in[0].as<const T>()[at]));
         out[0].as<T>()[at] = narrow<T>(op.exclusive ? sum : next);
         sum = next;

@@ -1,9 +1,8 @@
 // selection_scatter.cc: ScatterElements, ScatterND and TensorScatter: a copy of the data, into which updates are written in the order of their indices.
 // Where several updates meet, a reduction joins them; without one the last wins.
 
-#include <optional>
+#include "kernels/scatter.h"
 
-#include "kernels/functors.h"
 #include "kernels/ref/axes.h"
 #include "kernels/ref/selection.h"
 
@@ -11,27 +10,12 @@ namespace serin::kernels::ref {
 
 namespace {
 
-/// How an update joins what is there: nothing means that it takes its place.
-using Join = std::optional<BinaryFn>;
-
-bool find_join(const std::string& name, Join& join) {
-  join = name == "add"   ? Join(BinaryFn::kAdd)
-         : name == "mul" ? Join(BinaryFn::kMul)
-         : name == "max" ? Join(BinaryFn::kMax)
-         : name == "min" ? Join(BinaryFn::kMin)
-                         : Join();
-  return join || name == "none";
-}
-
 template <class T>
 void put(const Join& join, T& at, const T& update) {
-  if constexpr (std::is_same_v<T, bool>) {
-    at = !join ? update : *join == BinaryFn::kAdd || *join == BinaryFn::kMax ? at || update : at && update;
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  if constexpr (std::is_same_v<T, std::string>)
     at = update;
-  } else {
-    at = join ? kernels::cast<T>(kernels::binary(*join, load(at), load(update))) : update;
-  }
+  else
+    at = join ? joined(*join, at, update) : update;
 }
 
 template <class T>

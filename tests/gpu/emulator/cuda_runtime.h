@@ -120,6 +120,17 @@ template <class T>
 T atomicMax(T* at, T value) {
   return std::exchange(*at, std::max(*at, value));
 }
+template <class T>
+T atomicCAS(T* at, T expected, T value) {
+  const T before = *at;
+  if (before == expected) *at = value;
+  return before;
+}
+/// sum + the products of the four signed bytes of a and b.
+inline int __dp4a(int a, int b, int sum) {
+  for (int shift = 0; shift < 32; shift += 8) sum += static_cast<int8_t>(a >> shift) * static_cast<int8_t>(b >> shift);
+  return sum;
+}
 
 // ---- the host's side ----
 

@@ -1,0 +1,68 @@
+// index.h: indices that come as operands. One that is out of range cannot end a run at once, because the host has gone on: the kernel writes it to the stream's
+// fault and goes on with another; the engine looks at the fault when the run is over (kernels/backend.h, Stream::fault).
+//
+//   const int64_t row = places.resolve(indices[i], size, axis);      // in a kernel; -1 where there is no such element
+//   return make_indexed(x.shape, make_kernel(...));                  // says "index 12 is out of range for axis 0 of size 10"
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/make_kernel.h"
+#include "kernels/ref/axes.h"
+#include "kernels/ref/visit.h"
+
+namespace serin::kernels::cuda {
+
+/// Where a kernel reports an index. A fault's detail is the index, cut to 59 bits, and its axis.
+struct IndexFaults {
+  DeviceFault* fault = nullptr;
+  int32_t step = 0;
+
+  explicit IndexFaults(const Stream& stream) : fault(stream.fault), step(stream.step) {}
+
+  __device__ void report(int64_t index, int axis) const {
+    constexpr int64_t kMost = int64_t{1} << 58;
+    if (fault) *fault = {(index < -kMost ? -kMost : index > kMost ? kMost : index) * 16 + axis, step};
+  }
+  /// An index counted from the end where negative; -1 and a report where it is out of range.
+  __device__ int64_t resolve(int64_t index, int64_t size, int axis) const {
+    const int64_t place = index < 0 ? index + size : index;
+    if (place >= 0 && place < size) return place;
+    report(index, axis);
+    return -1;
+  }
+};
+
+/// `kernel` reports indices along the axes of `x`.
+inline std::unique_ptr<Kernel> make_indexed(const Shape& x, std::unique_ptr<Kernel> kernel) {
+  class IndexedKernel final : public Kernel {
+   public:
+    IndexedKernel(const Shape& shape, std::unique_ptr<Kernel> kernel) : shape_(shape), kernel_(std::move(kernel)) {}
+    Fault run(Stream& stream, Inputs in, Outputs out) const override { return kernel_->run(stream, in, out); }
+    size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+    uint32_t packed_inputs() const override { return kernel_->packed_inputs(); }
+    std::string explain(int64_t detail) const override {
+      const auto axis = static_cast<size_t>(detail & 15);
+      return *ref::out_of_range(detail >> 4, axis, shape_[axis]);
+    }
+
+   private:
+    const Shape shape_;
+    const std::unique_ptr<Kernel> kernel_;
+  };
+  if (!kernel) return nullptr;
+  return std::make_unique<IndexedKernel>(x, std::move(kernel));
+}
+
+/// Indices of either type: make(Element<int32_t>{}) or make(Element<int64_t>{}).
+template <class F>
+std::unique_ptr<Kernel> for_indices(DType dtype, std::string& why, F&& make) {
+  if (dtype == DType::kInt32) return make(ref::Element<int32_t>{});
+  if (dtype == DType::kInt64) return make(ref::Element<int64_t>{});
+  return refuse(why, "indices must be i32 or i64");
+}
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,5 @@
+# What both builds of the kernels compile: by nvcc for devices (nvidia/), by the host's compiler on an emulated device (tests/gpu).
+set(SERIN_CUDA_KERNELS
+    attention.cu chain.cu conv.cu cum_sum.cu gather.cu group_norm.cu matmul.cu movement.cu norm.cu pointwise.cu pool.cu reduce.cu resize.cu
+    sampling.cu scatter.cu top_k.cu)
+list(TRANSFORM SERIN_CUDA_KERNELS PREPEND ${CMAKE_SOURCE_DIR}/kernels/cuda/)

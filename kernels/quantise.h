@@ -1,0 +1,53 @@
+// quantise.h: from numbers to quantised ones and back, one element at a time: one source for all backends. A quantised q stands for (q - zero point) * scale.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "kernels/float16.h"
+#include "kernels/tensor.h"
+
+namespace serin::kernels {
+
+struct IntegerRange {
+  double low, high;
+};
+/// Of the types that QuantizeLinear makes; nothing for others.
+constexpr std::optional<IntegerRange> quantized_range(DType dtype) {
+  switch (dtype) {
+    case DType::kInt8: return IntegerRange{-128, 127};
+    case DType::kUInt8: return IntegerRange{0, 255};
+    case DType::kInt16: return IntegerRange{-32768, 32767};
+    case DType::kUInt16: return IntegerRange{0, 65535};
+    case DType::kInt4: return IntegerRange{-8, 7};
+    case DType::kUInt4: return IntegerRange{0, 15};
+    case DType::kInt2: return IntegerRange{-2, 1};
+    case DType::kUInt2: return IntegerRange{0, 3};
+    default: return std::nullopt;
+  }
+}
+
+inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
+
+/// round(x) + zero point, kept within [low, high]; halves go to even, NaN counts as 0.
+template <class C>
+SERIN_HD inline C quantized(C x, C zero_point, C low, C high) {
+  const C q = (x != x ? C(0) : std::nearbyint(x)) + zero_point;
+  return q < low ? low : q > high ? high : q;
+}
+
+/// The scale of DynamicQuantizeLinear, and its zero point, for elements from `low` (0 or less) to `high` (0 or more): all of them fit u8, and 0 is exact.
+struct DynamicScale {
+  float scale;
+  uint8_t zero;
+
+  SERIN_HD static DynamicScale of(float low, float high) {
+    float scale = (high - low) / 255.f;
+    if (scale == 0) scale = 1;  // all zeros: any scale will do
+    return {scale, static_cast<uint8_t>(quantized(-low / scale, 0.f, 0.f, 255.f))};
+  }
+  SERIN_HD uint8_t quantise(float x) const { return static_cast<uint8_t>(quantized(x / scale, static_cast<float>(zero), 0.f, 255.f)); }
+};
+
+}  // namespace serin::kernels
