@@ -43,16 +43,15 @@ def stop(number, _):
 
 
 def run_all(parts):
-    from runners import build, run_part, summary  # reads SERIN_LONG
+    from runners import build, build_cuda, run_part, summary  # reads SERIN_LONG
 
+    everything = []
     targets = sorted({target for part in parts for target in part.targets})
-    if targets:
-        say("build ...")
-        started = time.monotonic()
-        if problem := build(["all"] if "all" in targets else targets):
-            print(problem)
-            return [Case("build", "build", FAILED)]
-        say(f"build    done in {time.monotonic() - started:.1f} s")
+    if targets and timed_build("build", lambda: build(["all"] if "all" in targets else targets)):
+        return [Case("build", "build", FAILED)]
+    if any(part.needs_cuda for part in parts) and timed_build("cuda", build_cuda):
+        everything.append(Case("cuda", "build", FAILED))
+        parts = [part for part in parts if not part.needs_cuda]
 
     def timed(part):
         started = time.monotonic()
@@ -62,7 +61,6 @@ def run_all(parts):
             cases[0].seconds = seconds
         return part, cases, seconds, summary(part)
 
-    everything = []
     together = [part for part in parts if part.kind == "cpp"]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for future in as_completed([pool.submit(timed, part) for part in together]):
@@ -71,6 +69,15 @@ def run_all(parts):
         if part not in together:
             everything += show(*timed(part))
     return everything
+
+
+def timed_build(name, run):
+    """None, or why it failed, which has been shown then."""
+    say(f"{name:8} building ...")
+    started = time.monotonic()
+    problem = run()
+    say(problem or f"{name:8} built in {time.monotonic() - started:.1f} s")
+    return problem
 
 
 def show(part, cases, seconds, summary):

@@ -14,6 +14,7 @@ TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
 NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
+ALSO_NEEDED = {"gpu": ["gpu_test", "conformance_test", "serin_cuda_emulated_plugin"]}  # by Python tests, beside the program
 
 
 @dataclass
@@ -30,7 +31,12 @@ class Part:
             return [self.program]
         if self.kind == "checks":
             return ["all"] if self.name in NEED_EVERYTHING else []
-        return [] if self.name in NEED_NOTHING else ["serin"]
+        return [] if self.name in NEED_NOTHING else ["serin", *ALSO_NEEDED.get(self.name, [])]
+
+    @property
+    def needs_cuda(self):
+        """Whether it looks at the plugin that nvcc builds."""
+        return self.name == "cuda"
 
     def test_names(self):
         """Names in the source, as `Suite.Name` or `test_name`."""

@@ -7,6 +7,7 @@ from process import describe, run
 from results import FAILED, PASSED, Case, clip, from_gtest_log, from_junit, gtest_detail
 
 BUILD = ROOT / "build"
+CUDA_BUILD = ROOT / "build-cuda"  # of its own: with the CUDA language on, CMake takes other ways
 LOGS = BUILD / "test-results"
 LONG = os.environ.get("SERIN_LONG") == "1"
 PART_LIMIT_S = 7200 if LONG else 1800
@@ -27,14 +28,23 @@ def summary(part):
 
 def build(targets):
     """None, or why it failed."""
-    # The preset's settings, spelled out: CMake takes the default preset's folder from the caller's directory otherwise.
-    configure = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=ON"]
-    for name, command in ("configure", configure), ("build", ["ninja", "-C", BUILD, *targets]):
-        log = LOGS / f"{name}.log"
+    return _build(BUILD, ["-DBUILD_TESTING=ON"], targets)
+
+
+def build_cuda():
+    """The same of the plugin, for one architecture."""
+    return _build(CUDA_BUILD, ["-DBUILD_TESTING=OFF", "-DSERIN_CUDA=ON", "-DSERIN_CUDA_ARCHITECTURES=90a"], ["serin_cuda"])
+
+
+def _build(folder, options, targets):
+    # A preset's settings, spelled out: CMake takes the default preset's folder from the caller's directory otherwise.
+    configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options]
+    for name, command in ("configure", configure), ("build", ["ninja", "-C", folder, *targets]):
+        log = LOGS / f"{folder.name}-{name}.log"
         if (status := run(command, log, 7200, ROOT)) != 0:
             text = log.read_text(errors="replace")
             at = text.find("FAILED: ")
-            return f"{name}: {describe(status)}\n{clip(text[at:] if at >= 0 else text)}"
+            return f"{name} in {folder.name}: {describe(status)}\n{clip(text[at:] if at >= 0 else text)}"
     return None
 
 

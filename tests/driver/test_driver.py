@@ -5,10 +5,11 @@ import time
 
 import pytest
 
+import main
 import process
 import runners
-from parts import Part, select
-from results import FAILED, PASSED, SKIPPED, from_gtest_log, from_junit
+from parts import Part, all_parts, select
+from results import FAILED, PASSED, SKIPPED, Case, from_gtest_log, from_junit
 
 REPORT = """<testsuites><testsuite name="Graph">
 <testcase name="Adds" status="run" result="completed" time="0.25" classname="Graph"/>
@@ -120,6 +121,33 @@ def test_failed_and_skipped_tests_are_found_in_the_output_of_a_crashed_run():
     assert sorted((case.name, case.status) for case in cases) == [("A.b", FAILED), ("A.c", SKIPPED)]
     assert unfinished == "A.d"
     assert next(case for case in cases if case.status == FAILED).detail == "x.cc:1: bad"
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """What was built, in order, and what goes wrong there; every part passes."""
+    made = []
+    problem = {"all": None, "cuda": None}
+    monkeypatch.setattr(runners, "build", lambda targets: made.append(targets) or problem["all"])
+    monkeypatch.setattr(runners, "build_cuda", lambda: made.append("cuda") or problem["cuda"])
+    monkeypatch.setattr(runners, "run_part", lambda part: [Case(part.name, part.name, PASSED)])
+    monkeypatch.setattr(runners, "summary", lambda part: [])
+    return made, problem
+
+
+def test_the_plugin_is_built_where_a_part_looks_at_it(builds):
+    assert statuses(main.run_all([Part("graph", "cpp", "graph_test")])) == [PASSED]
+    assert builds[0] == [["graph_test"]]
+    assert [part.name for part in all_parts() if part.needs_cuda] == ["cuda"]
+    main.run_all([Part("cuda", "pytest")])
+    assert builds[0][1:] == [["serin"], "cuda"]
+
+
+def test_a_plugin_that_does_not_build_fails_alone(builds, capsys):
+    builds[1]["cuda"] = "nvcc is not there"
+    cases = main.run_all([Part("graph", "cpp", "graph_test"), Part("cuda", "pytest")])
+    assert [(case.name, case.status) for case in cases] == [("build", FAILED), ("graph", PASSED)]
+    assert "nvcc is not there" in capsys.readouterr().out
 
 
 PARTS = [Part("graph", "cpp", "graph_test"), Part("e2e", "pytest"), Part("format", "checks"), Part("layering", "checks")]

@@ -1,8 +1,4 @@
-"""Whole models: Serin's CPU backend answers as ONNX Runtime does. README.md tells what the models are; tests/models.txt lists them.
-
-ONNX Runtime runs without rewriting the graph: that is the nearest to what the file says. Every model is run at the listed sizes and, where
-it has a symbolic batch, at a batch of 2.
-"""
+"""Whole models: Serin's CPU backend answers as ONNX Runtime does. README.md tells what the models are; tests/models.txt lists them."""
 
 import fnmatch
 import functools
@@ -17,26 +13,14 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-import listing
+import checking
 import weights
-from materialise import CACHE, materialise
+from checking import AGREE, DIFFER, ENTRIES, INERT, REFUSED, SERIN, prepared
+from materialise import CACHE
 
-SERIN = pathlib.Path(os.environ.get("SERIN", weights.ROOT / "build/serin"))
 LONG = os.environ.get("SERIN_LONG") == "1"
 SAMPLED = 2  # weights that are zeroed in the normal run
-AGREE, DIFFER, CANNOT = 0, 1, 3  # exit codes of serin check
 SPREAD = (0.05, 50)
-QUANTISED_ATOL = 0.01  # a step or so of what an s8 tensor can tell apart
-ENTRIES = listing.entries()
-
-
-def table(file):
-    """{first column: second} of a file beside this one."""
-    lines = (pathlib.Path(__file__).parent / file).read_text().splitlines()
-    return {key.strip(): value.strip() for key, value in (line.split("|", 1) for line in lines if line and not line.startswith("#"))}
-
-
-REFUSED, INERT = table("refused.txt"), table("inert.txt")
 
 
 def in_long_run(entry):
@@ -46,52 +30,8 @@ def in_long_run(entry):
 each_model = pytest.mark.parametrize("name", [pytest.param(name, marks=in_long_run(entry)) for name, entry in ENTRIES.items()])
 
 
-def batches(entry):
-    return [{}, {"batch": 2}] if entry.dims.get("batch", 2) != 2 else [{}]
-
-
-@functools.cache
-def prepared(name):
-    """The model's file, with data sets of seeded inputs and ONNX Runtime's outputs beside it; and its first outputs."""
-    path, entry = materialise(name), ENTRIES[name]
-    session = listing.reference(path, optimised=False)
-    names, first = [output.name for output in session.get_outputs()], None
-    for number, dims in enumerate(batches(entry)):
-        folder = path.parent / f"test_data_set_{number}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        inputs = listing.make_inputs(entry, session, dims)
-        outputs = session.run(None, inputs)
-        listing.write_data_set(folder, inputs.values(), outputs)
-        first = first if first is not None else dict(zip(names, outputs))
-    return path, first
-
-
 def check(name, model, folder, *flags):
-    return subprocess.run(
-        [SERIN, "check", model, folder, "--rtol", str(weights.RTOL), "--atol", str(tolerance(name)), *flags],
-        capture_output=True,
-        text=True,
-        timeout=170 if not LONG else 1100,
-        check=False,
-    )
-
-
-@functools.cache
-def tolerance(name):
-    """The share of the largest element that an error may have, beside its share of the element itself."""
-    if not ENTRIES[name].quantised:
-        return weights.ATOL
-    path, expected = prepared(name)
-    differ = [QUANTISED_ATOL]
-    for optimised in (True, False):
-        session = listing.reference(path, optimised)
-        inputs = listing.make_inputs(ENTRIES[name], session)
-        for factor in (1, np.float32(1 + 1e-6)):
-            nudged = {key: value * factor if value.dtype == np.float32 else value for key, value in inputs.items()}
-            answers = zip(session.run(None, nudged), expected.values())
-            differ += [2 * np.abs(a - b).max() / np.abs(b).max() for a, b in answers if np.issubdtype(b.dtype, np.floating)]
-    return max(differ)
+    return checking.check(name, model, folder, *flags, timeout=170 if not LONG else 1100)
 
 
 @functools.cache

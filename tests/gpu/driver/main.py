@@ -1,0 +1,124 @@
+"""tests/gpu/run: chooses units of work, runs what is not known yet, keeps what comes out, prints the table."""
+
+import argparse
+import fnmatch
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[1:1] = [str(ROOT / "tests/driver"), str(ROOT / "tests/models")]
+
+import machine  # noqa: E402
+import parts  # noqa: E402
+from ledger import Ledger, digest  # noqa: E402
+from process import kill_all  # noqa: E402
+from report import counted, table  # noqa: E402
+from results import FAILED, Case  # noqa: E402
+
+PASSED, WRONG, USAGE, NO_DEVICE, UNFINISHED = 0, 1, 2, 3, 4  # exit codes
+SUITE = ("suite.tar.xz", ROOT / ".deps/venv")
+
+
+def flags():
+    parser = argparse.ArgumentParser(prog="tests/gpu/run", description=__doc__)
+    parser.add_argument("names", nargs="*", default=["*"], metavar="NAME", help=f"parts ({', '.join(parts.PARTS)}) or units of them, e.g. 'models/bert*'")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing new after that long; called again, it goes on")
+    parser.add_argument("--again", action="store_true", help="run also what is known already")
+    parser.add_argument("--requests", type=int, default=10000, help="through serin serve")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build-device/gpu", help="folder with serin and the test programs (tests/gpu/pack)")
+    parser.add_argument("--plugin", type=Path, help="libserin_cuda.so; default: the one among the programs")
+    parser.add_argument("--results", type=Path, default=ROOT / "build-device/results")
+    return parser.parse_args()
+
+
+def setting_of(options):
+    programs = options.programs
+    return parts.Setting(
+        serin=machine.find(programs, "serin"),
+        gpu_test=machine.find(programs, "gpu_test"),
+        conformance_test=machine.find(programs, "conformance_test"),
+        plugin=options.plugin.resolve() if options.plugin else machine.find(programs, "libserin_cuda.so"),
+        suite=machine.find(programs, *SUITE),
+        folder=options.results.resolve(),
+        requests=options.requests,
+        environment=machine.environment(ROOT),
+    )
+
+
+def run_unit(run):
+    """What went wrong around the tests is a failure, too."""
+    try:
+        return run()
+    except (OSError, RuntimeError, subprocess.SubprocessError, ValueError) as error:
+        return [Case("", type(error).__name__, FAILED, detail=str(error))], {}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def main():
+    options = flags()
+    end = time.monotonic() + 60 * options.minutes
+    try:
+        setting = setting_of(options)
+    except FileNotFoundError as error:
+        say(f"tests/gpu/run: {error}")
+        return USAGE
+    os.environ.update(setting.environment)
+    device, why = machine.opened(setting.serin, ROOT / "models/digits/1/model.onnx", setting.device_flags)
+    if not device:
+        say(f"tests/gpu/run: all skipped, there is no device to run on: {why}")
+        return NO_DEVICE
+
+    ledger = Ledger(setting.folder / "results.jsonl", digest([setting.serin, setting.plugin, setting.gpu_test, setting.conformance_test]))
+    heading = f"{machine.describe()}; {device}; programs {ledger.of}"
+    say(f"{heading}; results in {setting.folder}")
+    chosen = choose(options.names, setting)
+    if not chosen:
+        say(f"tests/gpu/run: nothing is named {', '.join(options.names)}; parts: {', '.join(parts.PARTS)}")
+        return USAGE
+    for unit, run in [each for units in chosen.values() for each in units.items()]:
+        if (options.again or not ledger.has(unit)) and time.monotonic() < end:
+            run_and_keep(unit, run, ledger)
+
+    say(f"\n{heading}\n\n{table(chosen, ledger)}\n")
+    units = [unit for units in chosen.values() for unit in units]
+    failed = [f"{unit}: {name}" for unit in units if ledger.has(unit) for name in ledger.known[unit]["failed"]]
+    say("\n".join(["failed:", *failed]) if failed else "nothing failed")
+    return WRONG if failed else PASSED if all(ledger.has(unit) for unit in units) else UNFINISHED
+
+
+def choose(names, setting):
+    """{part: {unit: run}} of what the names ask for."""
+    chosen = {}
+    for part in parts.PARTS:
+        if any(fnmatch.fnmatchcase(part, name.split("/")[0]) for name in names):  # else its units need not be found
+            units = parts.units(part, setting)
+            chosen[part] = {unit: run for unit, run in units.items() if any(fnmatch.fnmatchcase(each, name) for name in names for each in (unit, part))}
+    return {part: units for part, units in chosen.items() if units}
+
+
+def run_and_keep(unit, run, ledger):
+    started = time.monotonic()
+    cases, notes = run_unit(run)
+    record = ledger.add(unit, seconds=round(time.monotonic() - started, 1), notes=notes, **counted(cases))
+    skipped = sum(record["skipped"].values())
+    say(f"{unit:28} {record['passed']} passed, {len(record['failed'])} failed, {skipped} skipped {record['seconds']:7.1f} s")
+    for name, detail in record["failed"].items():
+        say(f"\nFAILED {unit}: {name}\n{detail}\n")
+
+
+def stop(number, _):
+    kill_all()
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    for number in signal.SIGINT, signal.SIGTERM:
+        signal.signal(number, stop)
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What there is to run, cut into units that take about a minute or less on a device. A unit answers its cases and {what was counted: how many}."""
+
+import functools
+import importlib.util
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import gtests
+import machine
+from results import SKIPPED, Case
+
+ROOT = Path(__file__).resolve().parents[3]
+UNIT_LIMIT_S = 600
+TESTS_OF_A_UNIT = {"kernels": 25, "onnx": 100, "memcheck": 4, "racecheck": 4}
+
+
+@dataclass
+class Setting:
+    """The programs, where results go, and what the programs must be run with."""
+
+    serin: Path
+    gpu_test: Path
+    conformance_test: Path
+    plugin: Path
+    suite: Path  # the ONNX backend tests: a folder, a tar file of it, or the Python environment with the onnx wheel
+    folder: Path
+    requests: int
+    environment: dict
+
+    @property
+    def device_flags(self):
+        return ("--device", "cuda", "--cuda-plugin", str(self.plugin))
+
+    def log(self, unit):
+        return self.folder / "logs" / f"{unit.replace('/', '-')}.log"
+
+
+def units(part, setting):
+    """{unit: run}, in the order in which they are to be run."""
+    if part == "kernels":
+        return gtest_units(setting, part, [setting.gpu_test])
+    if part == "onnx":
+        return gtest_units(setting, part, [setting.conformance_test, "--suite", unpacked(setting), "--expected", ROOT / "tests/conformance/expected.txt"])
+    if part in ("models", "serve"):
+        return model_units(part, setting)
+    sanitizer = machine.sanitizer()
+    if not sanitizer:
+        return skipped(part, "there is no compute-sanitizer on this machine")
+    return gtest_units(setting, part, [setting.gpu_test], [sanitizer, "--tool", part, "--error-exitcode", "9"])
+
+
+PARTS = ("kernels", "onnx", "models", "serve", "memcheck", "racecheck")
+
+
+def skipped(part, reason):
+    return {f"{part}/all": lambda: ([Case("", part, SKIPPED, detail=reason)], {})}
+
+
+def gtest_units(setting, part, command, under=()):
+    environment = {**setting.environment, "SERIN_CUDA_PLUGIN": str(setting.plugin)}
+    names, size = gtests.names_of(command, environment), TESTS_OF_A_UNIT[part]
+
+    def run(unit, chosen):
+        return gtests.run_tests([*under, *command], chosen, setting.log(unit), UNIT_LIMIT_S, ROOT, environment), {}
+
+    found = {}
+    for i in range(0, len(names), size):
+        unit = f"{part}/{i // size + 1}"
+        found[unit] = functools.partial(run, unit, names[i : i + size])
+    return found
+
+
+def unpacked(setting):
+    if setting.suite.is_dir():
+        return setting.suite
+    folder = setting.folder / "suite"
+    if not (folder / ".whole").exists():
+        with tarfile.open(setting.suite) as tar:
+            tar.extractall(folder, filter="data")
+        (folder / ".whole").touch()
+    return folder
+
+
+def model_units(part, setting):
+    missing = [name for name in ("numpy", "onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if missing:
+        return skipped(part, f"this python3 lacks {', '.join(missing)}")
+    import whole_models  # needs them
+
+    return whole_models.units(setting) if part == "models" else whole_models.serving_units(setting)

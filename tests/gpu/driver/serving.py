@@ -1,0 +1,102 @@
+"""Requests of several models and batch sizes at once through `serin serve --device cuda`: none may fail, and the answers are those of the CPU."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import time
+import urllib.request
+
+import numpy as np
+
+from results import FAILED, PASSED, Case, clip
+
+BATCHES = (1, 3, 8)
+CLIENTS = 4  # for each model and batch
+SECONDS = 3  # of one round
+READY_S, REQUEST_S = 300, 60
+COMPARED = 16  # requests of each model whose answers are compared
+RTOL, ATOL = 1e-3, 1e-4  # of the element, of the largest: batches are put together anew on every run
+
+
+def mixed_requests(setting, unit, sources):
+    """sources: {model: (model.onnx, .npz with rows of its inputs)}."""
+    folder = setting.folder / "serve" / unit.replace("/", "-")
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, (path, _) in sources.items():
+        (folder / "models" / name / "1").mkdir(parents=True)
+        shutil.copy(path, folder / "models" / name / "1/model.onnx")
+    with server(setting.serin, folder, "cuda", setting.device_flags) as device, server(setting.serin, folder, "cpu") as cpu:
+        answered, cases = load(setting, device, sources)
+        for name, (_, data) in sources.items():
+            cases.append(compared(name, np.load(data), device, cpu))
+    return cases, {"requests answered": answered}
+
+
+@contextlib.contextmanager
+def server(serin, folder, name, flags=()):
+    """Serves folder/models: its URL, once every model is loaded."""
+    ready, log = folder / f"{name}.ready", folder / f"{name}.log"
+    command = [serin, "serve", "--models", folder / "models", "--port", "0", "--metrics-port", "0", "--drain-seconds", "0", *flags]
+    with log.open("wb") as out:
+        process = subprocess.Popen([*command, "--ready-file", ready], stdout=out, stderr=out)
+    try:
+        end = time.monotonic() + READY_S
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"serin serve {name} is not ready: {clip(log.read_text(errors='replace'))}")
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{json.loads(ready.read_text())['http']}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def load(setting, url, sources):
+    """How many requests were answered, and a case for each stream of them. Rounds of all streams at once, until there are as many as asked for."""
+    answered, failed = 0, {}
+    streams = [(name, data, batch) for name, (_, data) in sources.items() for batch in BATCHES]
+    while answered < setting.requests and not failed:
+        running = [
+            subprocess.Popen(
+                [setting.serin, "load", url, "--model", name, "--data", data, "--batch", str(batch), "--concurrency", str(CLIENTS),
+                 "--seconds", str(SECONDS), "--timeout", str(REQUEST_S), "--json"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+            for name, data, batch in streams
+        ]
+        for (name, _, batch), process in zip(streams, running):
+            said, complaint = process.communicate()
+            counts = json.loads(said) if process.returncode == 0 else {"ok": 0, "errors": 1, "errors_by": complaint.strip()}
+            answered += counts["ok"]
+            if counts["errors"] or not counts["ok"]:
+                failed[name, batch] = f"{counts['errors']} errors: {counts['errors_by']}; {counts['ok']} answers"
+    return answered, [
+        Case("", f"{name} batch {batch}", FAILED if (name, batch) in failed else PASSED, detail=failed.get((name, batch), ""))
+        for name, _, batch in streams
+    ]
+
+
+def compared(name, rows, device, cpu):
+    metadata = json.loads(ask(f"{device}/v2/models/{name}"))
+    worst = 0.0
+    for i in range(COMPARED):
+        inputs = []
+        for tensor in metadata["inputs"]:
+            value = rows[tensor["name"]]
+            row = value[i % len(value)][None]
+            shape = [1, *tensor["shape"][1:]] if min(tensor["shape"][1:], default=1) > 0 else row.shape  # 64 pixels as [64] or as [8, 8]
+            inputs.append({"name": tensor["name"], "datatype": tensor["datatype"], "shape": shape, "data": row.ravel().tolist()})
+        body = json.dumps({"inputs": inputs})
+        answers = [json.loads(ask(f"{url}/v2/models/{name}/infer", body))["outputs"] for url in (device, cpu)]
+        for ours, theirs in zip(*answers, strict=True):
+            a, b = np.asarray(ours["data"], np.float64), np.asarray(theirs["data"], np.float64)
+            worst = max(worst, float((np.abs(a - b) / (RTOL * np.abs(b) + ATOL * np.abs(b).max() + 1e-30)).max()))
+    if worst <= 1:
+        return Case("", f"{name} answers as the CPU does", PASSED)
+    return Case("", f"{name} answers as the CPU does", FAILED, detail=f"an error of {worst:.1f} times what is allowed")
+
+
+def ask(url, body=None):
+    with urllib.request.urlopen(url, data=body.encode() if body else None, timeout=REQUEST_S) as response:
+        return response.read()

@@ -1,0 +1,131 @@
+"""tests/gpu/run itself, on the emulated device: what it runs there is the real thing in small, so that it works where there is a device. And with
+stand-ins for the programs: a crash, a lost unit, a failure must show."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+EMULATED = BUILD / "tests/libserin_cuda_emulated.so"
+
+
+class Runs:
+    """Calls of tests/gpu/run that share a folder of results."""
+
+    def __init__(self, folder):
+        self.results = folder / "results"
+
+    def __call__(self, *arguments, programs=BUILD, plugin=EMULATED):
+        command = [ROOT / "tests/gpu/run", "--programs", programs, "--plugin", plugin, "--results", self.results, *arguments]
+        done = subprocess.run(
+            [str(part) for part in command], capture_output=True, text=True, check=False, env={**os.environ, "PYTHON": sys.executable}
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def records(self):
+        return [json.loads(line) for line in (self.results / "results.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Runs(tmp_path)
+
+
+def test_proves_kernels_and_backend_tests_and_models(run):
+    status, said = run("kernels", "onnx/1", "models/perceptron", "models/bert_tiny")
+    assert status == 0, said
+    assert "nothing failed" in said and "| onnx | 100 | 0 | 0 |" in said
+    records = {record["key"]: record for record in run.records()}
+    assert sum(record["passed"] for key, record in records.items() if key.startswith("kernels/")) >= 20
+    assert records["models/perceptron"]["notes"]["steps on the device"] > 0
+
+
+def test_goes_on_where_it_was(run):
+    assert run("kernels/1", "onnx/1", "--minutes", 0)[0] == 4
+    status, said = run("onnx/1")
+    assert status == 0
+    status, said = run("kernels/1", "onnx/1", "--minutes", 0)
+    assert status == 4 and "**1 of 1 units are still to be run**" in said
+    run("onnx/1")
+    assert [record["key"] for record in run.records()] == ["onnx/1"]
+    run("onnx/1", "--again")
+    assert [record["key"] for record in run.records()] == ["onnx/1", "onnx/1"]
+
+
+def test_without_a_device_all_is_skipped(run):
+    status, said = run("onnx", plugin=run.results / "libserin_cuda.so")
+    assert status == 3
+    assert "all skipped, there is no device" in said and "libserin_cuda.so" in said
+
+
+def test_names_what_is_missing_or_unknown(run, tmp_path):
+    status, said = run(programs=tmp_path)
+    assert status == 2 and "holds no serin; tests/gpu/pack makes it" in said
+    status, said = run("kernel")
+    assert status == 2 and "nothing is named kernel" in said
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """Makes programs of which gpu_test is a few lines of Python: it knows tests A.a, A.b and A.c; `chosen` are those it was asked to run."""
+    folder = tmp_path / "programs"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "serin").symlink_to(BUILD / "serin")
+    (folder / "tests/conformance_test").symlink_to(BUILD / "tests/conformance_test")
+
+    def write(*lines):
+        path = folder / "tests/gpu_test"
+        head = f"""#!{sys.executable}
+import os, sys
+if "--gtest_list_tests" in sys.argv:
+    print("A.\\n  a\\n  b\\n  c"); sys.exit(0)
+flags = dict(argument[2:].split("=", 1) for argument in sys.argv[1:])
+chosen = flags["gtest_filter"].split(":")
+def report(**tests):
+    cases = "".join(f'<testcase name="{{name}}" classname="A" time="0">{{what}}</testcase>' for name, what in tests.items())
+    open(flags["gtest_output"][4:], "w").write(f"<testsuites><testsuite>{{cases}}</testsuite></testsuites>")
+"""
+        path.write_text(head + "\n".join(lines))
+        path.chmod(0o755)
+        return folder
+
+    return write
+
+
+def test_what_crashes_fails_and_the_others_run(run, stand_in):
+    programs = stand_in(
+        "if 'A.b' in chosen: print('[ RUN      ] A.a\\n[       OK ] A.a (0 ms)\\n[ RUN      ] A.b', flush=True); os.abort()",
+        "report(**{name[2:]: '' for name in chosen})",
+    )
+    status, said = run("kernels", programs=programs)
+    assert status == 1
+    record = run.records()[0]
+    assert record["passed"] == 2 and list(record["failed"]) == ["A.b"]
+    assert "SIGABRT" in record["failed"]["A.b"] and "kernels/1: A.b" in said
+
+
+def test_a_failure_is_shown_with_what_was_said(run, stand_in):
+    programs = stand_in("report(a='', b='<failure>1 is not 2</failure>', c='')", "sys.exit(1)")
+    status, said = run("kernels", programs=programs)
+    assert status == 1
+    assert "FAILED kernels/1: A.b\n1 is not 2" in said
+    assert run("kernels", programs=programs)[0] == 1, "what failed once is not forgotten"
+
+
+def test_a_program_that_fails_behind_its_tests_fails(run, stand_in):
+    """As one does in which compute-sanitizer found something."""
+    programs = stand_in("report(a='', b='', c='')", "print('========= Invalid __global__ write of size 4 bytes')", "sys.exit(9)")
+    status, said = run("kernels", programs=programs)
+    assert status == 1
+    assert "Invalid __global__ write" in said
+
+
+def test_results_of_other_programs_do_not_count(run, stand_in):
+    assert run("kernels", programs=stand_in("report(a='', b='', c='')"))[0] == 0
+    assert run("kernels", programs=stand_in("report(a='', b='', c='')", "# newer"))[0] == 0
+    assert len(run.records()) == 2
