@@ -46,25 +46,6 @@ def chosen(options):
     return [item for item in work.WORK if not options.names or any(name.lower() in item.name.lower() for name in options.names)]
 
 
-def in_turn(starters, rounds):
-    """{name: median ms} of engines measured alternately; one that cannot run gets None, and why is the second result."""
-    running, why = {}, {}
-    try:
-        for name, start in starters.items():
-            try:
-                running[name] = start()
-            except engines.CannotRun as error:
-                why[name] = f"{name} cannot: {error}"
-        times = {name: [] for name in running}
-        for _ in range(rounds):
-            for name, engine in running.items():
-                times[name].append(engine.measure())
-    finally:
-        for engine in running.values():
-            engine.__exit__()
-    return {name: statistics.median(times[name]) if name in times else None for name in starters}, "; ".join(why.values())
-
-
 def threads_text(count):
     return f"{count} thread{'s' * (count > 1)}"
 
@@ -83,7 +64,7 @@ def fp32(out, options, peak):
     for item in chosen(options):
         for batch in item.batches[:1] if options.quick else item.batches:
             for threads in options.threads:
-                times, why = in_turn(starters(work.job(item, batch, threads), options.seconds), options.rounds)
+                times, why = engines.in_turn(starters(work.job(item, batch, threads), options.seconds), options.rounds)
                 ours = times.pop("serin")
                 share = ""
                 if peak and ours and item.kind != "digits":
@@ -105,7 +86,7 @@ def faster_types(out, options, item, precision, model=None, label=""):
     for threads in options.threads:
         job = work.job(item, 1, threads, precision, model)
         names = {name: title for name, title in engines.PEERS.items() if precision in BY_PEER[name]}
-        times, why = in_turn(starters(job, options.seconds, names), options.rounds)
+        times, why = engines.in_turn(starters(job, options.seconds, names), options.rounds)
         ours, errors = times.pop("serin"), {}
         for name, title in names.items():
             if times[title] is not None:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,26 @@ class Engine:
         self.errors.close()
 
 
-def serin(job, seconds):
+def in_turn(starters, rounds):
+    """{name: median ms} of engines measured alternately; one that cannot run gets None, and why is the second result."""
+    running, why = {}, {}
+    try:
+        for name, start in starters.items():
+            try:
+                running[name] = start()
+            except CannotRun as error:
+                why[name] = f"{name} cannot: {error}"
+        times = {name: [] for name in running}
+        for _ in range(rounds):
+            for name, engine in running.items():
+                times[name].append(engine.measure())
+    finally:
+        for engine in running.values():
+            engine.__exit__()
+    return {name: statistics.median(times[name]) if name in times else None for name in starters}, "; ".join(why.values())
+
+
+def serin(job, seconds, flags=()):
     sizes = [part for name, size in job.dims.items() if name != "batch" for part in ("--dim", f"{name}={size}")]
     precision = [] if job.precision == "fp32" else ["--precision", job.precision]
     return Engine(
@@ -77,6 +97,7 @@ def serin(job, seconds):
             "--on-request",
             *sizes,
             *precision,
+            *flags,
         ]
     )
 
@@ -121,9 +142,9 @@ def data_set(job, expected):
         yield folder
 
 
-def serin_check(job, folder):
+def serin_check(job, folder, flags=()):
     """One whole process that loads, answers once and compares: what it prints."""
-    command = [SERIN, "check", job.model, folder, "--json", "--threads", str(job.threads)]
+    command = [SERIN, "check", job.model, folder, "--json", "--threads", str(job.threads), *flags]
     if job.precision != "fp32":
         command += ["--precision", job.precision]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -132,7 +153,7 @@ def serin_check(job, folder):
     return json.loads(done.stdout)
 
 
-def serin_error(job, expected):
+def serin_error(job, expected, flags=()):
     """Serin's relative L2 error of the first output."""
     with data_set(job, expected) as folder:
-        return serin_check(job, folder)["data_sets"][0]["outputs"][0]["relative_l2_error"]
+        return serin_check(job, folder, flags)["data_sets"][0]["outputs"][0]["relative_l2_error"]

@@ -75,7 +75,11 @@ class Table:
             print(f"\nGeometric mean over {name}: {statistics.geometric_mean(ratios):.3f} ({len(ratios)} rows)")
 
     def save(self, path, machine):
-        path.write_text(json.dumps({"machine": machine, "rows": [row.json() for row in self.rows]}, indent=1) + "\n")
+        save(path, machine, self.rows)
+
+
+def save(path, machine, rows):
+    path.write_text(json.dumps({"machine": machine, "rows": [row.json() for row in rows]}, indent=1) + "\n")
 
 
 def machine():

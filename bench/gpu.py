@@ -1,0 +1,145 @@
+"""Serin on a GPU beside PyTorch and ONNX Runtime: see bench/gpu --help."""
+
+import argparse
+import dataclasses
+import fnmatch
+import importlib.util
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[1:1] = [str(ROOT / "tests/gpu/driver"), str(ROOT / "tests/driver"), str(ROOT / "tests/models")]
+
+import machine  # noqa: E402
+import table  # noqa: E402
+from ledger import Ledger, digest  # noqa: E402
+
+NEEDED = ("numpy", "onnx", "onnxruntime")
+DONE, USAGE, NO_DEVICE, UNFINISHED = 0, 2, 3, 4  # exit codes
+EPILOGUE = """
+What was measured is kept in the results file with its date: a second call measures what is missing, and prints all. A ratio above 1 means that
+Serin is ahead of the best peer; in the roofline it is the share of what the card gives at most. Bars of the issue: every row of speed at least
+1.0 and 1.3 in the geometric mean, batch 1 at least 1.25; batching at least 10.
+"""
+
+
+def flags():
+    parser = argparse.ArgumentParser(prog="bench/gpu", description=__doc__, epilog=EPILOGUE, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="+", default=["*"], metavar="PATTERN", help="only rows that match, e.g. 'speed/ResNet-50/*' roofline")
+    parser.add_argument("--list", action="store_true", help="name the rows and when they were measured")
+    parser.add_argument("--again", action="store_true", help="measure also what is known")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing new after that long")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of one measurement")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build-device/bench.jsonl")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build-device/gpu", help="folder with serin (tests/gpu/pack)")
+    parser.add_argument("--plugin", type=pathlib.Path, help="libserin_cuda.so; default: the one among the programs")
+    return parser.parse_args()
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def matching(keys, patterns):
+    return [key for key in keys if any(fnmatch.fnmatchcase(key, each) or fnmatch.fnmatchcase(key.split("/")[0], each) for each in patterns)]
+
+
+def measure(key, how, ledger):
+    """Keeps the rows, or one without a figure that says why there is none."""
+    import engines
+
+    try:
+        rows = how()
+    except (engines.CannotRun, OSError, ValueError, KeyError) as error:
+        rows = [table.Row(key, "", None, {}, note=f"not measured: {error}")]
+    ledger.add(key, rows=[dataclasses.asdict(row) for row in rows])
+
+
+def known_rows(keys, ledger):
+    """Rows in the order of the keys, each with its date."""
+    for key in keys:
+        if key in ledger.known:
+            record = ledger.known[key]
+            dated = record["date"] if ledger.has(key) else f"{record['date']}, other programs"
+            for fields in record["rows"]:
+                row = table.Row(**fields)
+                row.note = "; ".join(filter(None, [row.note, dated]))
+                yield row
+
+
+def print_tables(keys, sections, ledger, heading):
+    """Everything known of the keys; the rows."""
+    everything = []
+    for section, peers in sections.items():
+        rows = list(known_rows([key for key in keys if key.split("/")[0] == section], ledger))
+        if rows:
+            say(f"\n## {section}\n")
+            out = table.Table(peers, heading)
+            for row in rows:
+                out.add(row)
+            everything += rows
+            if section == "speed":
+                print_bars(rows)
+    return everything
+
+
+def print_bars(rows):
+    ratios = [row.ratio for row in rows if row.ratio]
+    if ratios:
+        first = [row.ratio for row in rows if row.ratio and row.work.endswith("batch 1")]
+        say(f"\n{len(ratios)} rows with a peer: geometric mean {statistics.geometric_mean(ratios):.3f} (bar 1.3), least {min(ratios):.2f} (bar 1.0)")
+        say(f"batch 1: least {min(first):.2f} (bar 1.25)" if first else "batch 1: no row")
+
+
+def main():
+    options = flags()
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        say(f"bench/gpu: this python3 lacks {', '.join(missing)}; PYTHON names another")
+        return USAGE
+    try:
+        serin = machine.find(options.programs, "serin")
+        plugin = options.plugin.resolve() if options.plugin else machine.find(options.programs, "libserin_cuda.so")
+    except FileNotFoundError as error:
+        say(f"bench/gpu: {error}")
+        return USAGE
+    os.environ.update(machine.environment(ROOT), SERIN=str(serin))  # before engines reads it
+    device_flags = ("--device", "cuda", "--cuda-plugin", str(plugin))
+    device, why = machine.opened(serin, ROOT / "models/digits/1/model.onnx", device_flags)
+    if not device and not options.list:
+        say(f"bench/gpu: nothing is measured, there is no device to measure on: {why}")
+        return NO_DEVICE
+
+    import gpu_rows
+
+    rows = gpu_rows.all_rows()
+    keys = matching(rows, options.rows)
+    if not keys:
+        say(f"bench/gpu: no row matches {' '.join(options.rows)}; --list names them")
+        return USAGE
+    ledger = Ledger(options.results, digest([serin, plugin] if device else [serin]))
+    if options.list:
+        for key in keys:
+            say(f"{ledger.known[key]['date'] if key in ledger.known else 'to be done':12}{key}")
+        return DONE
+    setting = gpu_rows.Setting(serin, device_flags, options.seconds, options.rounds)
+    end = time.monotonic() + 60 * options.minutes
+    for key in keys:
+        if (options.again or not ledger.has(key)) and time.monotonic() < end:
+            say(f"{key} ...")
+            measure(key, lambda key=key: rows[key](setting), ledger)
+
+    heading = f"{machine.describe()}; {device}; {table.machine()}"
+    printed = print_tables(keys, gpu_rows.SECTIONS, ledger, heading)
+    if options.json:
+        table.save(options.json, heading, printed)
+    return DONE if all(ledger.has(key) for key in keys) else UNFINISHED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""What bench/gpu can measure, row by row. A key such as `speed/ResNet-50/fp16/8` names one; measuring it answers rows of the table of its section.
+
+speed     one run after the other, inputs and outputs in the host's memory: milliseconds, beside the peers
+roofline  each kernel's arithmetic or bytes a second, whichever is nearer to what the card gives at most
+batching  requests a second through `serin serve` from 64 clients, beside one client
+memory    bytes on the device as planned, beside what the device says
+"""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import engines
+import serving
+import table
+import work
+
+HERE = pathlib.Path(__file__).resolve().parent
+PEERS = {"torch-reduce-overhead": "torch reduce-overhead", "torch-max-autotune": "torch max-autotune", "onnxruntime": "ONNX Runtime CUDA"}
+SECTIONS = {"speed": list(PEERS.values()), "roofline": ["the card"], "batching": ["one client"], "memory": ["the device"]}
+BATCHES = (1, 8, 32, 128)
+PRECISIONS = ("fp16", "fp32")
+# Autotuning takes minutes a row: of four.
+AUTOTUNED = {("ResNet-50", "fp16", 1), ("ResNet-50", "fp16", 32), ("ViT-B/16", "fp16", 8), ("BERT-base seq 128", "fp16", 8)}
+ROOFLINE_BATCH = 32
+CLIENTS, ROUND_S = 64, 10
+LEAST_SHARE = 0.01  # of the time: kernels below it are left out of the roofline
+MODELS = [item for item in work.WORK if item.name in ("ResNet-50", "MobileNetV3-L", "ViT-B/16", "BERT-base seq 128", "MiniLM seq 128")]
+
+
+@dataclasses.dataclass
+class Setting:
+    """How Serin is run, and for how long anything is measured."""
+
+    serin: pathlib.Path
+    device_flags: tuple
+    seconds: float = 0.5
+    rounds: int = 7
+
+    @functools.cached_property
+    def peaks(self):
+        """What the card gives at most, as torch measures it."""
+        done = subprocess.run([sys.executable, "-B", HERE / "gpu_worker.py", "peaks"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise engines.CannotRun((done.stderr.strip().splitlines() or ["no answer"])[-1][:160])
+        return json.loads(done.stdout)
+
+
+def all_rows():
+    """{key: measure(setting)}."""
+    found = {}
+    for item in MODELS:
+        for precision in PRECISIONS:
+            for batch in BATCHES:
+                found[f"speed/{item.name}/{precision}/{batch}"] = functools.partial(speed, item, precision, batch)
+    for item in MODELS:
+        for precision in PRECISIONS:
+            found[f"roofline/{item.name}/{precision}"] = functools.partial(roofline, item, precision, ROOFLINE_BATCH)
+    resnet = MODELS[0]
+    found[f"batching/{resnet.name}/fp16"] = functools.partial(batching, resnet, "fp16")
+    for item in MODELS:
+        found[f"memory/{item.name}/fp16"] = functools.partial(memory, item, "fp16", 8)
+    return found
+
+
+def peer(engine, item, job, seconds):
+    command = [sys.executable, "-B", HERE / "gpu_worker.py", engine, job.model, job.inputs, "--name", item.model]
+    return engines.Engine([*command, "--precision", job.precision, "--seconds", seconds])
+
+
+def speed(item, precision, batch, setting):
+    job = work.job(item, batch, 1, precision)
+    starters = {"serin": lambda: engines.serin(job, setting.seconds, setting.device_flags)}
+    for engine, title in PEERS.items():
+        if engine != "torch-max-autotune" or (item.name, precision, batch) in AUTOTUNED:
+            starters[title] = functools.partial(peer, engine, item, job, setting.seconds)
+    times, why = engines.in_turn(starters, setting.rounds)
+    ours, errors = times.pop("serin"), {}
+    if ours and batch == 1 and precision != "fp32":
+        exact = engines.peer_outputs("onnxruntime", work.job(item, batch))
+        errors["Serin"] = engines.serin_error(job, exact, setting.device_flags)
+    note = "; ".join(filter(None, [f"{batch * 1e3 / ours:.0f} items/s" if ours else "", why]))
+    return [table.Row(f"{item.name}, batch {batch}", f"{precision} ms", ours, times, note=note, errors=errors)]
+
+
+def profile(item, precision, batch, setting):
+    """The steps of a run, as `serin bench --profile` times them: the device is waited for after each."""
+    sizes = [part for name, size in item.sizes for part in ("--dim", f"{name}={size}")]
+    command = [setting.serin, "bench", item.path, "--batch", batch, "--precision", precision, "--seconds", setting.seconds, "--profile", "--json"]
+    done = subprocess.run([str(part) for part in [*command, *sizes, *setting.device_flags]], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise engines.CannotRun(done.stderr.strip()[-160:])
+    return json.loads(done.stdout)["profile"]
+
+
+def by_kernel(steps):
+    """{"Conv cudnn": {ms, flops, bytes, steps}}, the slowest first."""
+    sums = {}
+    for step in steps:
+        total = sums.setdefault(f"{step['op']} {step['kernel']}", {"ms": 0.0, "flops": 0, "bytes": 0, "steps": 0})
+        for field in ("ms", "flops", "bytes"):
+            total[field] += step[field]
+        total["steps"] += 1
+    return dict(sorted(sums.items(), key=lambda pair: -pair[1]["ms"]))
+
+
+def roofline(item, precision, batch, setting):
+    peaks, kernels, rows = setting.peaks, by_kernel(profile(item, precision, batch, setting)), []
+    whole = sum(total["ms"] for total in kernels.values())
+    for name, total in kernels.items():
+        if total["ms"] < LEAST_SHARE * whole:
+            continue
+        reached = {"TFLOP/s": (total["flops"] / total["ms"] / 1e9, peaks[f"{precision}_tflops"]), "GB/s": (total["bytes"] / total["ms"] / 1e6, peaks["copy_gbps"])}
+        metric = max(reached, key=lambda name: reached[name][0] / reached[name][1])
+        ours, peak = reached[metric]
+        note = f"{total['ms'] / whole:.0%} of the time, {total['steps']} steps"
+        rows.append(table.Row(f"{item.name}, batch {batch}: {name}", f"{precision} {metric}", ours, {"the card": peak}, less_is_better=False, note=note))
+    return rows
+
+
+def batching(item, precision, setting):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        version = folder / "models" / item.model / "1"
+        version.mkdir(parents=True)
+        shutil.copy(item.path, version / "model.onnx")
+        (version.parent / "serin.yaml").write_text(f"max_batch: {CLIENTS}\nprecision: {precision}\n")
+        with serving.server(setting.serin, folder, "serve", setting.device_flags) as url:
+            many, one = (load(setting, url, item, clients) for clients in (CLIENTS, 1))
+    row = table.Row(f"{item.name}, {CLIENTS} clients through serve", f"{precision} requests/s", many, {"one client": one}, less_is_better=False)
+    return [row]
+
+
+def load(setting, url, item, clients):
+    command = [setting.serin, "load", url, "--model", item.model, "--concurrency", str(clients), "--seconds", str(ROUND_S), "--timeout", "60", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    counts = json.loads(done.stdout) if done.returncode == 0 else {"errors": 1}
+    if counts["errors"]:
+        raise engines.CannotRun(f"{counts}{done.stderr}"[-160:])
+    return counts["ok_per_s"]
+
+
+def memory(item, precision, batch, setting):
+    """What the plan says that the process holds on the device, and what the driver says, without the context of a process that computes nothing."""
+    job = work.job(item, batch, 1, precision)
+    digits = next(each for each in work.WORK if each.kind == "digits")
+    with engines.serin(work.job(digits, 1), 0.001, setting.device_flags) as small, engines.serin(job, 0.001, setting.device_flags) as large:
+        context = device_bytes(small.child.pid) - planned(small)
+        measured = device_bytes(large.child.pid) - context
+        row = table.Row(f"{item.name}, batch {batch}", f"{precision} MB on the device", planned(large) / 1e6, {"the device": measured / 1e6})
+    row.note = f"context {context / 1e6:.0f} MB, {planned(large) / (measured + context) - measured / (measured + context):+.1%} of what the device reports"
+    return [row]
+
+
+def planned(engine):
+    held = engine.ready["device_bytes"]
+    return held["weights"] + held["arena"]
+
+
+def device_bytes(pid):
+    """What nvidia-smi says that a process holds."""
+    asked = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
+    for line in subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines():
+        process, mebibytes = line.split(",")
+        if int(process) == pid:
+            return int(mebibytes) * 2**20
+    raise engines.CannotRun("nvidia-smi does not name the process")
+
