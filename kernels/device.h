@@ -11,18 +11,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "kernels/backend.h"
 
 namespace serin::kernels {
-
-/// Thrown where only an exception gets through (packing of weights): what() names the device and what it said.
-class DeviceLost : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Work that was recorded once and can be enqueued again as one (a CUDA graph): the same kernels on the same addresses.
 class Recording {
@@ -56,11 +49,15 @@ class Device {
   struct Info {
     std::string name;          ///< "NVIDIA H200"
     std::string id;            ///< "GPU-4f6c...": of this one, wherever it is plugged
+    std::string pci_bus_id;    ///< "0000:1b:00.0": where; the same for all who share it (MIG)
     std::string architecture;  ///< "sm_90"
     size_t memory_bytes = 0;
   };
   virtual const Info& info() const = 0;
   virtual size_t free_bytes() const = 0;
+
+  /// What the calling thread enqueues from here on goes to this device: before kernels are prepared or run. Costs nothing where it is so already.
+  virtual void make_current() const = 0;
 
   /// Null where there is not that much. Aligned to 256 bytes. Contents are anything.
   virtual std::byte* allocate(size_t bytes) = 0;
@@ -69,7 +66,7 @@ class Device {
   virtual std::byte* allocate_pinned(size_t bytes) = 0;
   virtual void release_pinned(std::byte* memory) = 0;
 
-  /// `priority` above 0: its work goes before that of other queues.
+  /// Work of a queue with `priority` above 0 goes before that of others, below 0 after it.
   virtual std::unique_ptr<Queue> make_queue(int priority = 0) = 0;
 
   /// Why no more work can be done until the process ends; nothing while all is well.

@@ -67,11 +67,14 @@ class CudaDevice final : public Device {
   }
   void release_pinned(std::byte* memory) override { cudaFreeHost(memory); }
 
+  void make_current() const override { use(); }
+
   std::unique_ptr<Queue> make_queue(int priority) override {
     int least = 0, greatest = 0;
     cudaStream_t stream = nullptr;
-    const bool made = use() && checked(cudaDeviceGetStreamPriorityRange(&least, &greatest)) &&
-                      checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority > 0 ? greatest : least));
+    bool made = use() && checked(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    const int wanted = priority > 0 ? greatest : priority < 0 ? least : (least + greatest) / 2;
+    made = made && checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, wanted));
     return made ? std::make_unique<CudaQueue>(*this, stream) : nullptr;
   }
 
@@ -144,6 +147,11 @@ std::string id_of(const cudaDeviceProp& properties) {
 
 }  // namespace
 
+int visible_devices() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 std::unique_ptr<Device> open_device(int index, std::string& why) {
   int count = 0;
   cudaDeviceProp properties{};
@@ -154,8 +162,10 @@ std::unique_ptr<Device> open_device(int index, std::string& why) {
   }
   if (Fault fault = fault_of(cudaSetDevice(index))) return why = *fault, nullptr;
   if (Fault fault = fault_of(cudaGetDeviceProperties(&properties, index))) return why = *fault, nullptr;
-  Device::Info info{properties.name, id_of(properties), "sm_" + std::to_string(properties.major) + std::to_string(properties.minor),
-                    properties.totalGlobalMem};
+  char pci_bus_id[32] = "";  // absent in some containers: then only what NVML says of it is missing
+  if (cudaDeviceGetPCIBusId(pci_bus_id, sizeof(pci_bus_id), index) != cudaSuccess) cudaGetLastError();
+  Device::Info info{properties.name, id_of(properties), pci_bus_id,
+                    "sm_" + std::to_string(properties.major) + std::to_string(properties.minor), properties.totalGlobalMem};
   return std::make_unique<CudaDevice>(index, std::move(info));
 }
 

@@ -37,18 +37,49 @@ void* open_plugin(const std::string& path, std::string& why) {
   return nullptr;
 }
 
+/// Null, with the reason in `why`.
+cuda::PluginEntry find_entry(const std::string& path, std::string& why) {
+  void* const library = open_plugin(path, why);
+  if (!library) return nullptr;
+  const auto entry = reinterpret_cast<cuda::PluginEntry>(dlsym(library, cuda::kPluginEntry));
+  if (!entry) why = dlerror();
+  return entry;
+}
+
+/// Without a device the note says why.
+cuda::Opened open(cuda::PluginEntry entry, const cuda::Options& options) {
+  cuda::Opened opened;
+  if (!entry(cuda::kPluginVersion, options, &opened)) opened.note = "the plugin is of another build";
+  return opened;
+}
+
+std::unique_ptr<Backend> backend_of(cuda::Opened opened) {
+  if (!opened.device) return nullptr;
+  return std::make_unique<Backend>("cuda " + opened.device->info().architecture, std::move(opened.table), std::move(opened.device));
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note) {
-  void* const library = open_plugin(options.plugin_path, *note);
-  if (!library) return nullptr;
-  const auto entry = reinterpret_cast<cuda::PluginEntry>(dlsym(library, cuda::kPluginEntry));
-  if (!entry) return *note = dlerror(), nullptr;
-  cuda::Opened opened;
-  if (!entry(cuda::kPluginVersion, options.device, &opened)) return *note = "the plugin is of another build", nullptr;
+  const cuda::PluginEntry entry = find_entry(options.plugin_path, *note);
+  if (!entry) return nullptr;
+  cuda::Opened opened = open(entry, options.device);
   *note = opened.note;
-  if (!opened.device) return nullptr;
-  return std::make_unique<Backend>("cuda " + opened.device->info().architecture, std::move(opened.table), std::move(opened.device));
+  return backend_of(std::move(opened));
+}
+
+std::vector<std::unique_ptr<Backend>> make_cuda_backends(CudaOptions options, std::string* note) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  const cuda::PluginEntry entry = find_entry(options.plugin_path, *note);
+  if (!entry) return backends;
+  int visible = 1;  // until the first one says how many there are
+  for (options.device.device = 0; options.device.device < visible; ++options.device.device) {
+    cuda::Opened opened = open(entry, options.device);
+    visible = opened.visible;
+    *note += (note->empty() ? "" : "; ") + opened.note;
+    if (auto backend = backend_of(std::move(opened))) backends.push_back(std::move(backend));
+  }
+  return backends;
 }
 
 }  // namespace serin::kernels

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/plugin.h"
 
@@ -15,5 +16,8 @@ struct CudaOptions {
 
 /// Null where there is no driver, no plugin or no such device: `note` says which, else what was opened.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note);
+
+/// Every device that the driver shows and that opens, in its order; `options.device.device` says nothing here. Empty: `note` says why.
+std::vector<std::unique_ptr<Backend>> make_cuda_backends(CudaOptions options, std::string* note);
 
 }  // namespace serin::kernels

@@ -10,18 +10,18 @@
 
 namespace serin::kernels::cuda {
 
-inline constexpr uint32_t kPluginVersion = 1;
+inline constexpr uint32_t kPluginVersion = 3;
 inline constexpr const char* kPluginEntry = "serin_cuda_plugin";
 
 struct Options {
   int device = 0;            ///< as the driver counts those that it shows
-  bool tf32 = false;         ///< products of f32 may round their operands to ten bits
   std::string tactics_path;  ///< where measured choices are kept; empty: nowhere
 };
 
 struct Opened {
   std::shared_ptr<Device> device;  ///< null: nothing was opened
   KernelTable table;
+  int visible = 0;   ///< devices that the driver shows, this one included
   std::string note;  ///< "NVIDIA H200 sm_90, cuBLASLt 13.1.0, cuDNN 9.19.0", or why not
 };
 

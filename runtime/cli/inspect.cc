@@ -9,6 +9,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
 #include "runtime/engine/describe.h"
+#include "runtime/engine/plan.h"
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/left_over.h"
 
@@ -86,6 +87,26 @@ json::array steps(const std::vector<engine::StepInfo>& list) {
   return result;
 }
 
+/// What runs on a device, what does not and why, and what is copied between the two.
+json::object device_report(const engine::Plan& plan) {
+  json::array on_host, copies;
+  int64_t there = 0, all = 0;
+  for (const engine::StepInfo& step : engine::steps(plan)) {
+    const bool placed = step.op == "Identity";  // by the engine: it optimises the model's own away
+    if (placed && step.on_device) {
+      const engine::StepInfo::Operand& to = step.outputs.front();
+      copies.push_back({{"tensor", to.name}, {"to", to.place == "device" ? "device" : "host"}, {"bytes", to.bytes}});
+    }
+    if (placed) continue;
+    ++all;
+    there += step.on_device;
+    if (!step.on_device)
+      on_host.push_back({{"node", step.node}, {"op", step.op}, {"why", step.refusals.empty() ? "" : step.refusals.front().second}});
+  }
+  return {
+      {"bytes", plan.device_bytes}, {"steps", all}, {"steps_there", there}, {"on_host", std::move(on_host)}, {"copies", std::move(copies)}};
+}
+
 json::array left_over(const graph::Graph& graph) {
   json::array result;
   for (const graph::LeftOver& node : graph::left_over_quantisation(graph))
@@ -118,6 +139,16 @@ void print_text(const json::object& report) {
   if (!report.at("left_over").get_array().empty()) std::cout << "\nstill between floats and bytes\n";
   for (const json::value& node : report.at("left_over").get_array())
     std::cout << "  " << text(node.at("node")) << " (" << text(node.at("op")) << "): " << text(node.at("why")) << "\n";
+  if (report.contains("device")) {
+    const json::value& device = report.at("device");
+    std::cout << "\non the device: " << text(device.at("steps_there")) << " of " << text(device.at("steps")) << " steps, "
+              << text(device.at("bytes")) << " bytes\n";
+    for (const json::value& copy : device.at("copies").get_array())
+      std::cout << "  copied to the " << text(copy.at("to")) << ": " << text(copy.at("tensor")) << ", " << text(copy.at("bytes"))
+                << " bytes\n";
+    for (const json::value& node : device.at("on_host").get_array())
+      std::cout << "  on the host: " << text(node.at("node")) << " (" << text(node.at("op")) << "): " << text(node.at("why")) << "\n";
+  }
   const json::value& batchable = report.at("batchable");
   std::cout << "\nbatchable: "
             << (batchable.as_bool() ? "yes, along '" + text(report.at("batch_symbol")) + "'" : "no: " + text(report.at("why_not"))) << "\n";
@@ -167,16 +198,16 @@ int run_inspect(const InspectOptions& options) {
       report["why_interpreted"] = (*model)->why_interpreted();
       report["stages"] = (*model)->describe_stages();
     }
-    if (options.explain && (*model)->planned()) {
+    if ((options.explain || engine->device) && (*model)->planned()) {
       const auto executor = plan(**model, options.engine);
-      if (executor) {
+      if (executor && engine->device) report["device"] = device_report((*executor)->plan());
+      if (executor && options.explain) {
         report["backend"] = engine->note;
         report["arena_bytes"] = (*executor)->arena_bytes();
         report["plan"] = steps(engine::steps((*executor)->plan()));
         plan_text = engine->note + "\n" + engine::describe((*executor)->plan(), {.refusals = true});
-      } else {
-        planned = executor.error();
       }
+      if (!executor) planned = executor.error();
     }
   }
   if (options.json) {

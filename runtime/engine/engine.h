@@ -42,13 +42,21 @@ struct LoadOptions {
   int threads = 1;  ///< cores for one executor
   std::set<std::string, std::less<>> disabled_passes;
   size_t max_arena_bytes = size_t{8} << 30;  ///< a bucket that needs more is refused before anything is allocated
-  const kernels::Backend* device = nullptr;  ///< what it has kernels for runs there, the rest on the CPU; outlives the model
+  const kernels::Backend* device = nullptr;  ///< what it has kernels for runs there, the rest on the CPU; outlives the model and its executors
+  size_t device_limit = SIZE_MAX;            ///< bytes of the device that the model may hold
+  int device_priority = 0;                   ///< of its work there: above 0 it goes before that of other models, below 0 after it
   size_t max_plans = 16;                     ///< plans kept by executor(); exact keys, least recently used goes first
   /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
   std::function<void(const std::string&, const graph::Graph&)> after_pass;
 };
 
 class Plan;
+class DeviceArena;  // device_arena.h
+
+/// What a model holds, or wants, for runs on a device: weights and arenas in its memory, staging in pinned memory of the host.
+struct DeviceBytes {
+  size_t weights = 0, arena = 0, staging = 0;
+};
 
 /// Runs one batch at a time; not thread-safe. Holds its plan and the model's weights alive.
 class Executor {
@@ -102,7 +110,15 @@ class Model {
   /// A fresh executor (own arena) for exactly these dimensions; every symbol of the inputs must be bound. Plans are cached and shared.
   /// kUnsupported where the model is interpreted.
   /// Thread-safe. The thread that calls it must be the thread that runs it (libraries fix their thread count there).
-  Result<std::unique_ptr<Executor>> executor(const graph::Bindings& bindings);
+  /// Where it runs on a device, it works in `device_arena`, if that holds it, else in one of its own. kTooLarge: the device has no room for it;
+  /// kUnavailable: the device is lost.
+  Result<std::unique_ptr<Executor>> executor(const graph::Bindings& bindings, std::shared_ptr<DeviceArena> device_arena = nullptr);
+
+  /// Memory for `count` executors at the same time, each for any of these sizes, and for the weights: all of it or, before anything is taken, kTooLarge:
+  /// "needs 7340032 bytes (weights 6291456, arena 1048576, staging 65536 on the host); NVIDIA H200 has 1000 free of 150000000000". Empty where nothing of
+  /// it runs on a device.
+  Result<std::vector<std::shared_ptr<DeviceArena>>> device_arenas(std::span<const graph::Bindings> sizes, size_t count);
+  DeviceBytes device_bytes() const;  ///< held now
 
   size_t weight_bytes() const;  ///< constants kept plus packed forms
   struct CacheCounters {
@@ -115,7 +131,7 @@ class Model {
   explicit Model(std::unique_ptr<State> state);
   Status try_smallest();
   Status check_bindings(const graph::Bindings& bindings) const;
-  Result<std::shared_ptr<const Plan>> make_plan(const graph::Bindings& bindings);
+  Result<std::shared_ptr<const Plan>> plan_for(const graph::Bindings& bindings);
   Status interpret(const Error& why);
   Result<std::vector<Value>> run_planned(std::span<const Value> inputs);
   Result<std::vector<Value>> run_interpreted(std::span<const Value> inputs, const std::atomic<bool>* cancelled);

@@ -144,10 +144,6 @@ Status Model::try_smallest() {
   return first;
 }
 
-Result<std::shared_ptr<const Plan>> Model::make_plan(const graph::Bindings& bindings) {
-  return Plan::make(state_->graph, bindings, state_->plan_context());
-}
-
 Status Model::check_bindings(const graph::Bindings& bindings) const {
   std::string known;
   for (const std::string& symbol : state_->symbols) known.append(known.empty() ? "" : ", ").append(symbol);
@@ -164,24 +160,28 @@ Status Model::check_bindings(const graph::Bindings& bindings) const {
   return {};
 }
 
-Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& bindings) {
+Result<std::shared_ptr<const Plan>> Model::plan_for(const graph::Bindings& bindings) {
   if (!planned()) return Error{Code::kUnsupported, "the model has no plan of its own: " + state_->why_interpreted};
   SERIN_CHECK(check_bindings(bindings));
-  std::shared_ptr<const Plan> plan;
   {
     const std::lock_guard lock(state_->mutex);
-    plan = state_->cache.find(bindings);
+    if (auto plan = state_->cache.find(bindings)) return plan;
   }
-  if (!plan) {
-    SERIN_TRY(std::shared_ptr<const Plan> made, make_plan(bindings));  // outside the lock: it may take a while
-    const std::lock_guard lock(state_->mutex);
-    plan = state_->cache.insert(bindings, std::move(made));
-  }
-  std::unique_ptr<DeviceMemory> device;
+  SERIN_TRY(auto made, Plan::make(state_->graph, bindings, state_->plan_context()));  // outside the lock: it may take a while
+  const std::lock_guard lock(state_->mutex);
+  return state_->cache.insert(bindings, std::move(made));
+}
+
+Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& bindings, std::shared_ptr<DeviceArena> device_arena) {
+  SERIN_TRY(std::shared_ptr<const Plan> plan, plan_for(bindings));
+  if (plan->device_bytes == 0) device_arena = nullptr;
   if (plan->device_bytes > 0) {
-    SERIN_TRY(device, DeviceMemory::make(*state_->options.device->device(), *plan));
+    const auto size = DeviceArena::Size::of(*plan);
+    const bool held = device_arena && device_arena->holds(size);
+    SERIN_TRY(const auto made, state_->make_device_arenas(size, held ? 0 : 1));
+    if (!held) device_arena = made.front();
   }
-  auto memory = std::make_unique<Executor::State>(*plan, state_->options.threads, std::move(device));
+  auto memory = std::make_unique<Executor::State>(*plan, state_->options.threads, std::move(device_arena));
   return std::unique_ptr<Executor>(new Executor(std::move(plan), std::move(memory)));
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/device_weights.h"
 #include "runtime/engine/block.h"
 #include "runtime/engine/channel_blocks.h"
+#include "runtime/engine/device_arena.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/fold.h"
 #include "runtime/engine/interpreter.h"
@@ -40,6 +41,9 @@ struct Model::State {
   // Their own synchronisation.
   kernels::PackedWeights weights;
   std::optional<kernels::DeviceWeights> device_weights;
+  const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();
+
+  std::mutex device_mutex;  // who asks whether there is room takes it before the next one asks
 
   // Guarded by mutex.
   std::mutex mutex;
@@ -50,6 +54,10 @@ struct Model::State {
     std::unique_ptr<Executor> executor;
   };
   std::vector<IdleExecutor> idle_executors;
+
+  /// Uploads what is missing of the weights and makes `count` arenas, if there is room for both.
+  Result<std::vector<std::shared_ptr<DeviceArena>>> make_device_arenas(const DeviceArena::Size& size, size_t count);
+  Status check_room(const DeviceArena::Size& size, size_t count) const;
 
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
   Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {

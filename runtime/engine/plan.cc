@@ -78,7 +78,7 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
   if (context.pointwise_chains && fuse_pointwise_chains(plan->program)) SERIN_CHECK(verify(plan->program));
   SERIN_CHECK(plan->prepare(context));
   SERIN_CHECK(plan->number_symbols());
-  if (context.device) SERIN_CHECK(plan->upload_constants(context));
+  if (context.device) plan->ask_for_constants(context);
   plan->keep_what_is_read_plain(context);
   plan->place(assign_buffers(plan->program));
   for (const TensorId id : plan->program.inputs) plan->inputs.push_back(info_of(plan->program.tensor(id), plan->program.tensor(id).name));
@@ -119,8 +119,6 @@ std::vector<Status> Plan::prepare_steps(const Context& context) {
       status = lost.error();
     } catch (const std::bad_alloc&) {
       status = Error{Code::kTooLarge, "there is not enough memory for its kernel"};
-    } catch (const kernels::DeviceLost& lost) {
-      status = Error{Code::kUnavailable, lost.what()};
     }
   };
   std::optional<kernels::Workers> workers;
@@ -176,8 +174,11 @@ Status Plan::prepare_step(size_t i, const Context& context, Where where) {
 
   kernels::Prepared result;
   const auto ask = [&](const kernels::Backend& backend, kernels::PackedWeights& weights, Memory memory) {
+    if (backend.device()) backend.device()->make_current();
     kernels::PrepareContext prepare_context{&weights, context.threads};
     result = backend.prepare(desc, prepare_context);
+    if (memory == Memory::kDevice && !result.kernel && result.refusals.empty())
+      prepared.refusals.emplace_back("device", "has no kernel for it");
     for (kernels::Refusal& refusal : result.refusals) prepared.refusals.emplace_back(refusal.kernel, std::move(refusal.reason));
     prepared.memory = memory;
   };

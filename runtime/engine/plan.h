@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/device_weights.h"
 #include "runtime/engine/buffers.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/fold.h"
@@ -25,7 +26,7 @@ struct DecidedSize {
 struct PreparedStep {
   std::unique_ptr<kernels::Kernel> kernel;
   std::string kernel_name;
-  std::vector<std::pair<std::string, std::string>> refusals;  ///< rows that said no, and why
+  std::vector<std::pair<std::string, std::string>> refusals;  ///< rows that said no, and why; those of a device first
   Memory memory = Memory::kHost;                              ///< where it runs
   size_t scratch_offset = 0, scratch_bytes = 0;               ///< in that arena; for an If: the arena of the body that runs
   std::vector<std::unique_ptr<const Plan>> bodies;            ///< then, else; null where it is never taken
@@ -44,7 +45,7 @@ class Plan {
     int64_t channel_block = 0;                         ///< of the layout stage; 0: all tensors stay plain
     bool pointwise_chains = false;                     ///< whether steps on single elements become one
     const kernels::Backend* device = nullptr;          ///< what it has kernels for runs there
-    kernels::PackedWeights* device_weights = nullptr;  ///< in its memory
+    kernels::DeviceWeights* device_weights = nullptr;  ///< in its memory
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.
@@ -58,7 +59,7 @@ class Plan {
   size_t device_bytes = 0;  ///< of the arena in the device's memory; 0: nothing runs there
   std::vector<TensorInfo> inputs, outputs;
   std::vector<bool> reads_constant;  ///< by tensor: a kernel reads its plain form; the other constants have no data here
-  std::vector<std::shared_ptr<const kernels::PackedWeights::Buffer>> uploaded;  ///< by tensor: constants that the device reads plain
+  std::vector<std::shared_ptr<const kernels::PackedWeights::Buffer>> device_constants;  ///< by tensor: those that it reads plain
 
  private:
   Status prepare(const Context& context);
@@ -67,7 +68,7 @@ class Plan {
   std::vector<Status> prepare_steps(const Context& context);
   Status prepare_step(size_t i, const Context& context, Where where);
   Status place_on_device(const Context& context, std::vector<Status>& statuses);
-  Status upload_constants(const Context& context);
+  void ask_for_constants(const Context& context);
   void note_constants_read(size_t i);
   Status number_symbols();
   void keep_what_is_read_plain(const Context& context);

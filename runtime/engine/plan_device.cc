@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
-#include "kernels/device_weights.h"
 #include "runtime/engine/placement.h"
 #include "runtime/engine/plan.h"
 #include "runtime/engine/verify_program.h"
@@ -21,6 +19,7 @@ Status Plan::place_on_device(const Context& context, std::vector<Status>& status
     if (on_device[i] == wanted[i]) continue;
     steps[i] = {};
     statuses[i] = prepare_step(i, context, Where::kHost);
+    steps[i].refusals.insert(steps[i].refusals.begin(), {"device", "what it reads and who reads it are on the host"});
   }
   if (std::ranges::find(on_device, true) == on_device.end()) return {};
 
@@ -41,25 +40,17 @@ Status Plan::place_on_device(const Context& context, std::vector<Status>& status
   return {};
 }
 
-/// One copy for all plans of the model.
-Status Plan::upload_constants(const Context& context) try {
-  uploaded.resize(program.tensors.size());
+/// One copy for all plans of the model. What is asked for is uploaded before the first executor is made (model_device.cc).
+void Plan::ask_for_constants(const Context& context) {
+  device_constants.resize(program.tensors.size());
   for (size_t i = 0; i < program.tensors.size(); ++i) {
-    const Tensor& tensor = program.tensors[i];
-    if (!tensor.constant || tensor.memory == Memory::kHost || !reads_constant[i] || tensor.constant->bytes() == 0) continue;
-    const size_t bytes = tensor.constant->bytes();
-    uploaded[i] = context.device_weights->get(tensor.constant->id, "plain", bytes, [&](std::byte* to) {
-      const auto data = tensor.constant->data();
-      std::memcpy(to, data.get(), bytes);
+    const graph::ConstantPtr& constant = program.tensors[i].constant;
+    if (!constant || program.tensors[i].memory == Memory::kHost || !reads_constant[i] || constant->bytes() == 0) continue;
+    device_constants[i] = context.device_weights->get_plain(constant->id, constant->bytes(), [constant](std::byte* to) {
+      const auto data = constant->data();
+      std::memcpy(to, data.get(), constant->bytes());
     });
   }
-  return {};
-} catch (const kernels::DeviceLost& lost) {
-  return Error{Code::kUnavailable, lost.what()};
-} catch (const std::bad_alloc&) {
-  const kernels::Device& device = *context.device->device();
-  return Error{Code::kTooLarge, "the weights do not fit " + device.info().name + ", which has " + std::to_string(device.free_bytes()) +
-                                    " bytes free of " + std::to_string(device.info().memory_bytes)};
 }
 
 }  // namespace serin::engine

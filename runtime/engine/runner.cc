@@ -55,7 +55,7 @@ void Runner::add_operand(TensorId id, std::byte* arena) {
     case Place::In::kOutput: outputs_.push_back({operands_.size(), place.index, place.offset}); break;
     case Place::In::kConstant: {
       if (tensor.memory == Memory::kDevice) {
-        const auto& buffer = plan_.uploaded[static_cast<size_t>(place.index)];
+        const auto& buffer = plan_.device_constants[static_cast<size_t>(place.index)];
         if (buffer) view.data = buffer->data + place.offset;
         break;
       }
@@ -79,7 +79,18 @@ int64_t Runner::size_of(const BoundedDim& dim) const {
 Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns) {
   for (const External& at : inputs_) operands_[at.operand].data = inputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
   for (const External& at : outputs_) operands_[at.operand].data = outputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
+  if (device_.device) device_.device->make_current();
+  if (Status ran = run_steps(step_ns); !ran) {
+    static_cast<void>(finish_device());  // a run that failed leaves nothing under way; it is here, too, that a lost device is noticed
+    return ran;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const BoundedDim& dim : plan_.program.tensor(plan_.program.outputs[i]).bounded) outputs[i].shape[dim.axis] = size_of(dim);
+  }
+  return {};
+}
 
+Status Runner::run_steps(std::span<int64_t> step_ns) {
   using Clock = std::chrono::steady_clock;
   auto segment = segments_.begin();
   for (size_t i = 0; i < calls_.size(); ++i) {
@@ -94,12 +105,7 @@ Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> out
     SERIN_CHECK(finish_device());
     step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
   }
-  SERIN_CHECK(finish_device());
-
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    for (const BoundedDim& dim : plan_.program.tensor(plan_.program.outputs[i]).bounded) outputs[i].shape[dim.axis] = size_of(dim);
-  }
-  return {};
+  return finish_device();
 }
 
 Status Runner::run_step(size_t step) {

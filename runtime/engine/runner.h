@@ -12,6 +12,7 @@ namespace serin::engine {
 
 /// Memory on a device, and the queue for its steps. `fault` and its copy in pinned memory of the host stand for what kernels find wrong.
 struct OnDevice {
+  kernels::Device* device = nullptr;
   std::byte* arena = nullptr;  ///< plan.device_bytes
   kernels::Queue* queue = nullptr;
   kernels::DeviceFault* fault = nullptr;
@@ -56,6 +57,7 @@ class Runner {
 
   void add_operand(TensorId id, std::byte* arena);
   void find_segments();
+  Status run_steps(std::span<int64_t> step_ns);
   Status run_step(size_t step);
   Status run_segment(Segment& segment);
   Status enqueue(const Segment& segment);

@@ -1,4 +1,4 @@
-// Models whose steps run on the emulated device: they answer as on the CPU, in the first run, the one that records and those that replay; and what goes wrong
+// Models whose steps run on a device, the emulated one unless tests/gpu/run brings another: they answer as on the CPU, in the first run, the one that records and those that replay; and what goes wrong
 // on a device ends in an error that names it.
 
 #include <cuda_runtime.h>
@@ -134,11 +134,11 @@ TEST(OnDevice, SeveralSizesShareTheWeights) {
   for (const int64_t batch : {1, 5}) expect_same(text, {random_tensor({batch, 6}, 1)}, {{"batch", batch}});
   SERIN_NEEDS_EMULATION();
   const auto model = on_device(text);
-  const size_t before = emulator::allocated_bytes;
+  const size_t before = emulator::devices[0].allocated_bytes;
   auto one = model->executor({{"batch", 1}});
-  const size_t with_one = emulator::allocated_bytes - before;
+  const size_t with_one = emulator::devices[0].allocated_bytes - before;
   auto five = model->executor({{"batch", 5}});
-  EXPECT_EQ(emulator::allocated_bytes - before - with_one, (*five)->plan().device_bytes + 256) << "only the arena is new";
+  EXPECT_EQ(emulator::devices[0].allocated_bytes - before - with_one, (*five)->plan().device_bytes + 256) << "only the arena is new";
 }
 
 TEST(OnDevice, NamesTheNodeOfAnIndexThatIsOutOfRange) {
@@ -166,23 +166,23 @@ TEST(OnDevice, NamesTheNodeOfAnIndexThatIsOutOfRange) {
 TEST(OnDevice, RefusesWhatItHasNoMemoryFor) {
   SERIN_NEEDS_EMULATION();
   const auto model = on_device(kNet);
-  emulator::faults.memory_bytes = emulator::allocated_bytes + 1000;
+  emulator::devices[0].memory_bytes = emulator::devices[0].allocated_bytes + 1000;
   const auto refused = model->executor({});
-  emulator::faults.memory_bytes = size_t{1} << 40;
+  emulator::devices[0].memory_bytes = size_t{1} << 40;
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("which has 1000 free of"));
+  EXPECT_THAT(refused.error().message, HasSubstr("emulated has 1000 free of"));
   EXPECT_TRUE(model->executor({}));
 }
 
 TEST(OnDevice, GivesItsMemoryBack) {
   SERIN_NEEDS_EMULATION();
-  const size_t before = emulator::allocated_bytes;
+  const size_t before = emulator::devices[0].allocated_bytes;
   {
     const auto model = on_device(kNet);
     auto executor = model->executor({});
-    EXPECT_GT(emulator::allocated_bytes, before);
+    EXPECT_GT(emulator::devices[0].allocated_bytes, before);
   }
-  EXPECT_EQ(emulator::allocated_bytes, before);
+  EXPECT_EQ(emulator::devices[0].allocated_bytes, before);
 }
 
 TEST(OnDeviceDeath, ALostDeviceFailsEveryRun) {  // in a process of its own: a device stays lost
@@ -193,11 +193,11 @@ TEST(OnDeviceDeath, ALostDeviceFailsEveryRun) {  // in a process of its own: a d
         auto executor = model->executor({});
         const Tensor x = random_tensor({2, 3, 12, 12}, 1);
         static_cast<void>(test::run(**executor, {x}));
-        emulator::faults.sticky = cudaErrorIllegalAddress;
+        emulator::devices[0].sticky = cudaErrorIllegalAddress;
         std::vector<Tensor> outputs = test::make_outputs(**executor);
         std::vector<TensorView> out = test::views(outputs);
         const Status first = (*executor)->run(test::views({x}), out);
-        emulator::faults.sticky = cudaSuccess;  // the driver would go on failing; ours must remember by itself
+        emulator::devices[0].sticky = cudaSuccess;  // the driver would go on failing; ours must remember by itself
         const auto next = model->executor({});
         const bool good = !first && first.error().code == Code::kUnavailable && !next && next.error().code == Code::kUnavailable;
         std::fprintf(stderr, "%s / %s", first.error().message.c_str(), next ? "" : next.error().message.c_str());

@@ -35,6 +35,7 @@ void expect_agrees(const Case& c, Tolerance tolerance = {}) {
       continue;
     }
     ++accepted;
+    ASSERT_FALSE(weights.upload());
     const std::vector<Tensor> actual = run_on_device(device, *kernel, c);
     for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, row.name + ": " + c.str());
   }

@@ -4,10 +4,12 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/nvidia/conv_dnn.h"
+#include "kernels/cuda/fastest.h"
+#include "kernels/cuda/nvidia/dnn.h"
 #include "kernels/cuda/nvidia/library.h"
 #include "kernels/cuda/nvidia/matmul_lt.h"
 #include "kernels/cuda/table.h"
@@ -18,11 +20,9 @@ namespace {
 
 /// What the rows of the libraries hold; it lives as long as the last of them.
 struct Shared {
-  Shared(std::string tactics_path, std::string scope, std::string* note) : tactics(std::move(tactics_path), std::move(scope), note) {}
   ~Shared() {
     if (libraries.blas) cublasLtDestroy(libraries.blas);
   }
-  Tactics tactics;
   Libraries libraries;
   std::shared_ptr<Dnn> dnn;
 };
@@ -32,32 +32,52 @@ std::string blas_version() {
   return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
 }
 
+using DnnPrepare = std::unique_ptr<Kernel> (*)(const std::shared_ptr<Dnn>&, const Libraries&, const OpDesc&, PrepareContext&, std::string&);
+
+KernelRow dnn_row(std::string name, const std::shared_ptr<Shared>& shared, DnnPrepare prepare) {
+  return {std::move(name), [shared, prepare](const OpDesc& desc, PrepareContext& context, std::string& why) {
+            return prepare(shared->dnn, shared->libraries, desc, context, why);
+          }};
+}
+
+/// For the operator of that name alone.
+KernelRow named(std::string_view op, KernelRow row) {
+  return {row.name, [op, prepare = row.prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
+            return std::get<Generic>(desc.op).name == op ? prepare(desc, context, why) : nullptr;
+          }};
+}
+
+/// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
 void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared) {
-  const auto first = [&table](std::string_view kind, KernelRow row) {
-    auto& rows = table[static_cast<size_t>(std::find(kOpNames.begin(), kOpNames.end(), kind) - kOpNames.begin())];
-    rows.insert(rows.begin(), std::move(row));
+  const auto rows_of = [&table](std::string_view kind) -> std::vector<KernelRow>& {
+    return table[static_cast<size_t>(std::ranges::find(kOpNames, kind) - kOpNames.begin())];
+  };
+  const auto contend = [&](std::vector<KernelRow>& rows, KernelRow library, std::string_view own) {
+    const auto at = std::ranges::find(rows, own, &KernelRow::name);
+    *at = fastest_of({std::move(library), *at}, shared->libraries.tactics);
+    std::rotate(rows.begin(), at, at + 1);
   };
   if (shared->libraries.blas) {
-    first("MatMul", {"cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
-                       return prepare_matmul_lt(shared->libraries, desc, context, why);
-                     }});
+    auto& rows = rows_of("MatMul");
+    rows.insert(rows.begin(), {"cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
+                                 return prepare_matmul_lt(shared->libraries, desc, context, why);
+                               }});
   }
   if (shared->dnn) {
-    first("Conv", {"cudnn", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
-                     return prepare_conv_dnn(shared->dnn, shared->libraries, desc, context, why);
-                   }});
+    contend(rows_of("Conv"), dnn_row("cudnn", shared, prepare_conv_dnn), "conv_depthwise_cuda");
+    contend(rows_of("Generic"), named("Attention", dnn_row("cudnn_sdpa", shared, prepare_attention_dnn)), "attention_tiles_cuda");
   }
 }
 
 void open(const Options& options, Opened& opened) {
+  opened.visible = visible_devices();
   opened.device = open_device(options.device, opened.note);
   if (!opened.device) return;
   const Device::Info& info = opened.device->info();
   opened.note = info.name + " " + info.architecture + ", " + blas_version() + ", " + dnn_version();
   std::string complaint;
-  auto shared = std::make_shared<Shared>(options.tactics_path, opened.note, &complaint);
-  shared->libraries.tactics = &shared->tactics;
-  shared->libraries.tf32 = options.tf32;
+  auto shared = std::make_shared<Shared>();
+  shared->libraries.tactics = std::make_shared<Tactics>(options.tactics_path, opened.note, &complaint);
   if (Fault fault = fault_of(cublasLtCreate(&shared->libraries.blas))) complaint += "; " + *fault;
   std::string why;
   shared->dnn = open_dnn(why);

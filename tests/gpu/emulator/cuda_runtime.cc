@@ -6,6 +6,7 @@
 #include <boost/context/pooled_fixedsize_stack.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -15,8 +16,8 @@ namespace emulator {
 dim3 thread_index, block_index, block_dim, grid_dim;
 unsigned order = 1;
 uint64_t launches = 0, replays = 0;
-Faults faults;
-size_t allocated_bytes = 0;
+Device devices[kMostDevices];
+int device_count = 1;
 
 namespace {
 
@@ -202,8 +203,39 @@ void run(dim3 grid, dim3 size, size_t shared_bytes, const std::function<void()>&
   }
 }
 
+namespace {
+
+thread_local int current = 0;
+
+/// Before main, so that the environment counts from the first call on.
+const char* const fault_file = [] {
+  const char* const count = std::getenv("SERIN_EMULATED_DEVICES");
+  const char* const memory = std::getenv("SERIN_EMULATED_MEMORY");
+  if (count) device_count = std::clamp(std::atoi(count), 0, kMostDevices);
+  for (Device& device : devices) {
+    if (memory) device.memory_bytes = std::strtoull(memory, nullptr, 10);
+  }
+  return std::getenv("SERIN_EMULATED_FAULT");
+}();
+
+cudaError_t sticky(int index = current) {
+  if (std::ifstream file; fault_file && (file.open(fault_file), file)) {
+    int device = 0, error = 0;
+    if (file >> device >> error && device >= 0 && device < device_count) devices[device].sticky = static_cast<cudaError_t>(error);
+  }
+  return devices[index].sticky;
+}
+
+/// A device refuses what is enqueued while another one is current.
+void check_current(const Stream* stream) {
+  if (stream && stream->device != current) fail("work is enqueued on a stream of a device that is not current");
+}
+
+}  // namespace
+
 cudaError_t submit(Stream* stream, Work work) {
-  if (faults.sticky != cudaSuccess) return faults.sticky;
+  check_current(stream);
+  if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
   if (stream && stream->capturing)
     stream->recorded.work.push_back(std::move(work));
   else
@@ -215,19 +247,23 @@ cudaError_t submit(Stream* stream, Work work) {
 
 namespace {
 
-using emulator::faults;
+using emulator::current, emulator::devices, emulator::sticky;
 
+struct Piece {
+  size_t bytes;
+  int device;
+};
 std::mutex memory_mutex;
-std::map<void*, size_t> device_memory;  // guarded by memory_mutex
+std::map<void*, Piece> device_memory;  // guarded by memory_mutex
 
-/// Whether all of it lies in one piece of the device's memory.
-bool on_device(const void* pointer, size_t bytes) {
+/// The device in whose memory all of it lies; -1: of none.
+int device_of(const void* pointer, size_t bytes) {
   const std::lock_guard lock(memory_mutex);
   auto next = device_memory.upper_bound(const_cast<void*>(pointer));
-  if (next == device_memory.begin()) return false;
-  const auto& [start, size] = *--next;
+  if (next == device_memory.begin()) return -1;
+  const auto& [start, piece] = *--next;
   const auto offset = static_cast<size_t>(static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(start));
-  return offset + bytes <= size;
+  return offset + bytes <= piece.bytes ? piece.device : -1;
 }
 
 }  // namespace
@@ -238,44 +274,64 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
   }
   return "cudaErrorUnknown";
 }
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
-cudaError_t cudaGetLastError() { return faults.sticky; }
-cudaError_t cudaPeekAtLastError() { return faults.sticky; }
+cudaError_t cudaGetLastError() { return sticky(); }
+cudaError_t cudaPeekAtLastError() { return sticky(); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  *count = emulator::device_count;
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? faults.sticky : cudaErrorInvalidValue; }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= emulator::device_count) return cudaErrorInvalidDevice;
+  current = device;
+  return sticky();
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current;
+  return sticky();
+}
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  std::snprintf(id, static_cast<size_t>(bytes), "0000:%02x:00.0", 0x10 + device);
+  return sticky(device);
+}
+cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int device) {
+  cudaDeviceProp properties;
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? properties.major : properties.multiProcessorCount;
+  return error;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
+  properties->uuid.bytes[15] = static_cast<char>(device);
   std::strcpy(properties->name, "emulated");
-  properties->totalGlobalMem = faults.memory_bytes;
+  properties->totalGlobalMem = devices[device].memory_bytes;
   properties->sharedMemPerBlockOptin = 227 << 10;
   properties->major = 9;
   properties->multiProcessorCount = 4;
   properties->l2CacheSize = 1 << 20;
-  return faults.sticky;
+  return sticky(device);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  const std::lock_guard lock(memory_mutex);
-  *total = faults.memory_bytes;
-  *free = faults.memory_bytes - std::min(faults.memory_bytes, emulator::allocated_bytes);
-  return faults.sticky;
+  const size_t bytes = *total = devices[current].memory_bytes;
+  *free = bytes - std::min<size_t>(bytes, devices[current].allocated_bytes);
+  return sticky();
 }
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   const std::lock_guard lock(memory_mutex);
-  if (faults.sticky != cudaSuccess) return faults.sticky;
-  if (emulator::allocated_bytes + bytes > faults.memory_bytes) return cudaErrorMemoryAllocation;
+  if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
+  if (devices[current].allocated_bytes + bytes > devices[current].memory_bytes) return cudaErrorMemoryAllocation;
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*pointer, 0xFF, bytes);
-  device_memory[*pointer] = bytes;
-  emulator::allocated_bytes += bytes;
+  device_memory[*pointer] = {bytes, current};
+  devices[current].allocated_bytes += bytes;
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* pointer) {
@@ -283,23 +339,23 @@ cudaError_t cudaFree(void* pointer) {
   const std::lock_guard lock(memory_mutex);
   const auto at = device_memory.find(pointer);
   if (at == device_memory.end()) emulator::fail("memory is freed that was not allocated");
-  emulator::allocated_bytes -= at->second;
+  devices[at->second.device].allocated_bytes -= at->second.bytes;
   device_memory.erase(at);
   std::free(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return faults.sticky;
+  return sticky();
 }
 cudaError_t cudaFreeHost(void* pointer) {
   std::free(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (kind == cudaMemcpyHostToDevice && (!on_device(to, bytes) || on_device(from, bytes)))
+  if (kind == cudaMemcpyHostToDevice && (device_of(to, bytes) != current || device_of(from, bytes) >= 0))
     emulator::fail("a copy to the device goes elsewhere");
-  if (kind == cudaMemcpyDeviceToHost && (on_device(to, bytes) || !on_device(from, bytes)))
+  if (kind == cudaMemcpyDeviceToHost && (device_of(to, bytes) >= 0 || device_of(from, bytes) != current))
     emulator::fail("a copy from the device comes from elsewhere");
   return emulator::submit(stream, [=] { std::memcpy(to, from, bytes); });
 }
@@ -313,33 +369,51 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0, *greatest = -5;
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  *stream = new emulator::Stream;
-  return faults.sticky;
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
+  *stream = new emulator::Stream{.device = current, .priority = priority};
+  return sticky();
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return stream && stream->capturing ? cudaErrorStreamCaptureUnsupported : faults.sticky;
+  return stream && stream->capturing ? cudaErrorStreamCaptureUnsupported : sticky(stream ? stream->device : current);
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new emulator::Event;
+  return sticky();
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  event->when = std::chrono::steady_clock::now();
+  return sticky();
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return sticky(); }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(end->when - begin->when).count();
+  return sticky();
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   stream->capturing = true;
   stream->recorded.work.clear();
-  return faults.sticky;
+  return sticky(stream->device);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   stream->capturing = false;
   *graph = new emulator::Graph(std::move(stream->recorded));
-  return faults.sticky;
+  return sticky(stream->device);
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   *executable = new emulator::Graph(*graph);
-  return faults.sticky;
+  return sticky();
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
-  if (faults.sticky != cudaSuccess) return faults.sticky;
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  emulator::check_current(stream);
+  if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
   ++emulator::replays;
   for (const emulator::Work& work : executable->work) work();
   return cudaSuccess;

@@ -7,10 +7,15 @@
 //
 // It is stricter than a device: a block whose threads wait at different barriers, or a write past dynamic shared memory, ends the program with the reason.
 // Memory is ordinary memory, streams are run at once, a captured graph is a list of closures.
+//
+// There may be several devices. In a program of its own the environment says how many and what goes wrong: SERIN_EMULATED_DEVICES (1), SERIN_EMULATED_MEMORY
+// (bytes of each) and SERIN_EMULATED_FAULT, a file that may appear at any time: "1 700" in it means that all of device 1 fails with cudaErrorIllegalAddress.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -138,9 +143,11 @@ enum cudaError_t : int {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
-  cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorIllegalAddress = 700,
   cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorECCUncorrectable = 214,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorStreamCaptureUnsupported = 900,
 };
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);
@@ -152,7 +159,7 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeT
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaEventDisableTiming = 2;
-constexpr int cudaDevAttrMultiProcessorCount = 16;
+constexpr int cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75;
 
 namespace emulator {
 using Work = std::function<void()>;
@@ -160,17 +167,20 @@ struct Graph {
   std::vector<Work> work;
 };
 struct Stream {
+  int device = 0, priority = 0;
   bool capturing = false;
   Graph recorded;
 };
-struct Event {};
-/// What the next allocations and launches answer, for tests of what goes wrong.
-struct Faults {
-  size_t memory_bytes = size_t{1} << 40;  ///< of the device
-  cudaError_t sticky = cudaSuccess;       ///< from now on, everything
+struct Event {
+  std::chrono::steady_clock::time_point when;
 };
-extern Faults faults;
-extern size_t allocated_bytes;
+struct Device {
+  std::atomic<size_t> memory_bytes = size_t{1} << 40, allocated_bytes = 0;
+  std::atomic<cudaError_t> sticky = cudaSuccess;  ///< what everything answers from now on
+};
+constexpr int kMostDevices = 8;
+extern Device devices[kMostDevices];
+extern int device_count;
 cudaError_t submit(Stream* stream, Work work);
 }  // namespace emulator
 
@@ -191,7 +201,10 @@ struct cudaDeviceProp {
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMalloc(void** pointer, size_t bytes);
 cudaError_t cudaFree(void* pointer);
@@ -204,6 +217,11 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);

@@ -9,6 +9,7 @@
 extern "C" __attribute__((visibility("default"))) bool serin_cuda_plugin(uint32_t version, const serin::kernels::cuda::Options& options,
                                                                          serin::kernels::cuda::Opened* opened) {
   if (version != serin::kernels::cuda::kPluginVersion) return false;
+  opened->visible = serin::kernels::cuda::visible_devices();
   opened->device = serin::kernels::cuda::open_device(options.device, opened->note);
   if (!opened->device) return true;
   opened->table = serin::kernels::cuda::make_table();
