@@ -4,7 +4,6 @@
 # The wheels are no toolkit as nvcc expects it: it looks for its parts beside bin/.. and in lib64, and the libraries lack the names that a linker
 # looks for. A folder of links mends that. CMake 3.25 knows neither CUDA 13 nor C++20 for nvcc, so both are said by hand.
 set(SERIN_CUDA_WHEELS "${CMAKE_SOURCE_DIR}/.deps/cuda" CACHE PATH "Folder of the nvidia wheels; empty: an installed toolkit")
-set(SERIN_CUDA_ARCHITECTURES "90a" CACHE STRING "Compute capabilities that code is made for: 75;80;86;89;90a;100; `ptx` adds PTX of the last for newer ones")
 
 if(SERIN_CUDA_WHEELS)
   set(cu "${SERIN_CUDA_WHEELS}/nvidia/cu13")
@@ -55,7 +54,9 @@ endforeach()
 find_path(SERIN_cudnn_frontend_INCLUDE cudnn_frontend.h HINTS ${hints} PATH_SUFFIXES include REQUIRED)
 
 # The options of a .cu: one machine code for each architecture, PTX where it is asked for.
-set(SERIN_CUDA_OPTIONS --expt-relaxed-constexpr -lineinfo --diag-suppress=186)  # 186: unsigned numbers compared with 0, in templates for all
+# Compressed for size, seven architectures take less than one does otherwise. Lines of the source, which profilers show, double it again.
+set(SERIN_CUDA_OPTIONS --expt-relaxed-constexpr --compress-mode=size --diag-suppress=186)  # 186: unsigned numbers compared with 0, in templates for all
+list(APPEND SERIN_CUDA_OPTIONS $<$<CONFIG:RelWithDebInfo>:-lineinfo>)
 foreach(architecture IN LISTS SERIN_CUDA_ARCHITECTURES)
   if(architecture STREQUAL ptx)
     list(APPEND SERIN_CUDA_OPTIONS "-gencode=arch=compute_${last},code=compute_${last}")

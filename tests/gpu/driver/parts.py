@@ -11,7 +11,8 @@ import machine
 from results import SKIPPED, Case
 
 ROOT = Path(__file__).resolve().parents[3]
-UNIT_LIMIT_S = 600
+PARTS = ("kernels", "onnx", "models", "serve", "memcheck", "racecheck")
+UNIT_LIMIT_S = 300
 TESTS_OF_A_UNIT = {"kernels": 25, "onnx": 100, "memcheck": 4, "racecheck": 4}
 
 
@@ -48,9 +49,6 @@ def units(part, setting):
     if not sanitizer:
         return skipped(part, "there is no compute-sanitizer on this machine")
     return gtest_units(setting, part, [setting.gpu_test], [sanitizer, "--tool", part, "--error-exitcode", "9"])
-
-
-PARTS = ("kernels", "onnx", "models", "serve", "memcheck", "racecheck")
 
 
 def skipped(part, reason):
