@@ -39,7 +39,8 @@ typename V::F of_angle(typename V::F x, typename V::F y, Scalar scalar) {
 template <class V>
 typename V::F power(typename V::F a, typename V::F b) {
   const auto zero = V::set(0.f), one = V::set(1.f), infinity = V::set(__builtin_inff()), size = V::abs(a);
-  if constexpr (!V::kFused) return redo<V>(V::less(zero, one), a, a, b, __builtin_powf);
+  const auto scalar_power = [](float base, float exponent) { return __builtin_powf(base, exponent); };
+  if constexpr (!V::kFused) return redo<V>(V::less(zero, one), a, a, b, scalar_power);
   const auto is_zero = V::equal(a, zero);
   const auto ordinary = V::blend(V::less_equal(V::set(0x1p-126f), size), zero, V::blend(is_zero, zero, one));
   const auto bad_b = V::blend(V::less(V::abs(b), V::set(1e30f)), ordinary, one);
@@ -51,7 +52,7 @@ typename V::F power(typename V::F a, typename V::F b) {
   const auto signed_ = V::blend(V::equal(V::floor(half), half), magnitude, V::copysign(magnitude, a));  // an odd power keeps the sign
   const auto negative = V::blend(V::less(a, zero), V::set(__builtin_nanf("")), magnitude);              // another has no real value
   const auto value = V::blend(V::equal(whole, b), signed_, negative);
-  return redo<V>(V::less(zero, bad), value, a, b, __builtin_powf);
+  return redo<V>(V::less(zero, bad), value, a, b, scalar_power);
 }
 
 template <class V>
@@ -80,11 +81,11 @@ typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F be
   else if constexpr (kFn == UnaryFn::kErf)
     return math::erf<V>(x);
   else if constexpr (kFn == UnaryFn::kSin)
-    return of_angle<V>(x, math::sin<V>(x), __builtin_sinf);
+    return of_angle<V>(x, math::sin<V>(x), [](float angle) { return __builtin_sinf(angle); });
   else if constexpr (kFn == UnaryFn::kCos)
-    return of_angle<V>(x, math::cos<V>(x), __builtin_cosf);
+    return of_angle<V>(x, math::cos<V>(x), [](float angle) { return __builtin_cosf(angle); });
   else if constexpr (kFn == UnaryFn::kTan)
-    return of_angle<V>(x, math::tan<V>(x), __builtin_tanf);
+    return of_angle<V>(x, math::tan<V>(x), [](float angle) { return __builtin_tanf(angle); });
   else if constexpr (kFn == UnaryFn::kAsin)
     return math::asin<V>(x);
   else if constexpr (kFn == UnaryFn::kAcos)
