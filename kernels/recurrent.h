@@ -25,7 +25,7 @@ struct RecurrentActivation {
   double alpha = 0, beta = 0;
 
   template <class C>
-  C operator()(C x) const {
+  SERIN_HD C operator()(C x) const {
     const C a = static_cast<C>(alpha), b = static_cast<C>(beta);
     switch (kind) {
       case Fn::kAffine: return a * x + b;
@@ -37,6 +37,30 @@ struct RecurrentActivation {
     return kernels::unary(unary, x, static_cast<float>(alpha), static_cast<float>(beta));
   }
 };
+
+/// What precedes an activation is clipped, where `limit` is above 0.
+template <class C>
+SERIN_HD inline C clipped(C x, C limit) {
+  return limit > 0 && x > limit ? limit : limit > 0 && x < -limit ? -limit : x;
+}
+
+/// A unit of an LSTM: gates are i, o, f, c; peepholes those of i, o, f (null: none); f its three activations. From c to the next c and h.
+template <class C>
+SERIN_HD inline void lstm_unit(const C (&gates)[4], const C* peepholes, const RecurrentActivation* f, C clip, bool input_forget, C& c,
+                               C& h) {
+  const auto gate = [&](int i, int peephole, C state) {
+    return clipped(peepholes ? gates[i] + peepholes[peephole] * state : gates[i], clip);
+  };
+  const C forget = f[0](gate(2, 2, c)), input = input_forget ? C(1) - forget : f[0](gate(0, 0, c));
+  c = forget * c + input * f[1](clipped(gates[3], clip));
+  h = f[0](gate(1, 1, c)) * f[2](clipped(c, clip));
+}
+
+/// A unit of a GRU: from h to the next h.
+template <class C>
+SERIN_HD inline C gru_unit(C z, C candidate, C h) {
+  return (C(1) - z) * candidate + z * h;
+}
 
 /// One RNN, GRU or LSTM as it was described; everything that can be wrong about it has been refused.
 struct Recurrent {

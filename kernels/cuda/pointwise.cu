@@ -144,6 +144,12 @@ struct CompareOf {
   __device__ bool operator()(T a, T b) const { return binary_predicate(fn, load(a), load(b)); }
 };
 
+/// x, or x times its slope below zero.
+template <class T>
+struct PReluOf {
+  __device__ T operator()(T x, T slope) const { return load(x) < 0 ? cast<T>(binary(BinaryFn::kMul, load(x), load(slope))) : x; }
+};
+
 template <class T, class F>
 struct At2 {
   F f;
@@ -215,6 +221,11 @@ Prepared prepare_binary(const OpDesc& desc, PrepareContext&, std::string& why) {
       return map2<T, T>(desc, BinaryOf<T>{fn});
     }
   });
+}
+
+Prepared prepare_prelu(const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (!ref::one_dtype(desc) || !broadcasts_to(desc.inputs[1].shape, desc.outputs[0].shape)) return refuse(why, "the slope does not fit the input");
+  return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared { return map2<T, T>(desc, PReluOf<T>{}); });
 }
 
 Prepared prepare_select(const OpDesc& desc, PrepareContext&, std::string& why) {

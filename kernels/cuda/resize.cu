@@ -4,8 +4,10 @@
 
 #include "kernels/resample.h"
 
+#include <array>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/moved.h"
@@ -106,8 +108,15 @@ std::optional<TensorView> operand_of(const OpDesc& desc, size_t i, bool& known) 
 }
 
 struct Tables {
-  Resampled resampled;
-  std::shared_ptr<const PackedWeights::Buffer> memory;  ///< of the taps
+  Resampled rule;                                       ///< without its tables
+  std::vector<std::pair<int, size_t>> starts;           ///< of the axes that change, in `memory`
+  std::shared_ptr<const PackedWeights::Buffer> memory;  ///< of the taps; lies somewhere from the first run on
+
+  Resampled resampled() const {
+    Resampled r = rule;
+    for (const auto& [slot, start] : starts) r.table[slot] = reinterpret_cast<const Tap*>(memory->data) + start;
+    return r;
+  }
 };
 
 std::optional<Tables> tables_of(const OpDesc& desc, const ResampleRule& rule, PrepareContext& context, std::string& why) {
@@ -120,18 +129,17 @@ std::optional<Tables> tables_of(const OpDesc& desc, const ResampleRule& rule, Pr
   if (!axes) return std::nullopt;
 
   Tables tables;
-  Resampled& r = tables.resampled;
+  Resampled& r = tables.rule;
   r.elements = y.elements();
   Strides strides = row_major_strides(x);
   std::vector<Tap> taps;
-  std::vector<std::pair<int, size_t>> starts;  // of the changing axes in `taps`
   for (size_t axis = x.rank(); axis-- > 0;) {
     if ((*axes)[axis].is_identity(rule)) continue;
-    const int slot = kAxes - 1 - static_cast<int>(starts.size());
+    const int slot = kAxes - 1 - static_cast<int>(tables.starts.size());
     if (slot < 0) return why = "more than three axes change", std::nullopt;
     if (x[axis] > INT32_MAX) return why = "an axis is too long", std::nullopt;
     const ResampleTaps along = resample_taps(rule, (*axes)[axis]);
-    starts.emplace_back(slot, taps.size());
+    tables.starts.emplace_back(slot, taps.size());
     for (size_t i = 0; i < along.index.size(); ++i) {
       const bool outside = !along.outside.empty() && along.outside[i / static_cast<size_t>(along.count)];
       taps.push_back(
@@ -146,7 +154,6 @@ std::optional<Tables> tables_of(const OpDesc& desc, const ResampleRule& rule, Pr
   const size_t bytes = taps.size() * sizeof(Tap);
   if (bytes == 0) return tables;
   tables.memory = context.weights->get(0, "resize", bytes, [&](std::byte* to) { std::memcpy(to, taps.data(), bytes); });
-  for (const auto& [slot, start] : starts) r.table[slot] = reinterpret_cast<const Tap*>(tables.memory->data) + start;
   return tables;
 }
 
@@ -163,7 +170,7 @@ Prepared prepare_resize(const OpDesc& desc, PrepareContext& context, std::string
     return for_sizes(dtype, why, [&]<class T>(Element<T>) -> Prepared {
       return make_kernel(
           [tables = *tables](Stream& stream, Inputs in, Outputs out) -> Fault {
-            return launch(stream, {blocks_for(tables.resampled.elements, kThreads), kThreads}, take_nearest<T>, tables.resampled,
+            return launch(stream, {blocks_for(tables.rule.elements, kThreads), kThreads}, take_nearest<T>, tables.resampled(),
                           in[0].as<const T>(), T{}, out[0].as<T>());
           },
           traits);
@@ -172,7 +179,7 @@ Prepared prepare_resize(const OpDesc& desc, PrepareContext& context, std::string
   return ref::for_numbers(dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel(
         [tables = *tables, extrapolation = static_cast<float>(rule->extrapolation)](Stream& stream, Inputs in, Outputs out) -> Fault {
-          return launch(stream, {blocks_for(tables.resampled.elements, kThreads), kThreads}, sum_taps<T>, tables.resampled,
+          return launch(stream, {blocks_for(tables.rule.elements, kThreads), kThreads}, sum_taps<T>, tables.resampled(),
                         in[0].as<const T>(), extrapolation, out[0].as<T>());
         },
         traits);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/products.h"
 
 namespace serin::kernels::cuda {
 
@@ -15,6 +16,7 @@ using Prepared = std::unique_ptr<Kernel>;
 Prepared prepare_unary(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_binary(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_select(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_prelu(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_cast(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_strided_copy(const OpDesc&, PrepareContext&, std::string& why);
 // chain.cu
@@ -56,6 +58,27 @@ Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);
 // pool.cu
 Prepared prepare_pool(const OpDesc&, PrepareContext&, std::string& why);
+// conv_transpose.cu, nbits.cu
+Prepared prepare_conv_transpose(const Products&, const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_matmul_nbits(const Products&, const OpDesc&, PrepareContext&, std::string& why);
+// rotary_embedding.cu
+Prepared prepare_rotary_embedding(const OpDesc&, PrepareContext&, std::string& why);
+// recurrent.cu
+Prepared prepare_recurrent(const Products&, const OpDesc&, PrepareContext&, std::string& why);
+// quant_rows.cu
+Prepared prepare_quantise_linear(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_dequantise_linear(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_dynamic_quantise_linear(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_quantised_binary(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_quantised_lookup(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_quantised_global_average_pool(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_quantised_max_pool(const OpDesc&, PrepareContext&, std::string& why);
+// quant_matmul.cu, quant_conv.cu
+Prepared prepare_matmul_integer(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_quantised_matmul(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_dynamic_quantise_matmul(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_conv_integer(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_qlinear_conv(const OpDesc&, PrepareContext&, std::string& why);
 // resize.cu, sampling.cu
 Prepared prepare_resize(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_grid_sample(const OpDesc&, PrepareContext&, std::string& why);

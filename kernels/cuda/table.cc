@@ -13,12 +13,12 @@ namespace serin::kernels::cuda {
 namespace {
 
 using Rows = std::vector<KernelRow>;
-using Prepare = Prepared (*)(const OpDesc&, PrepareContext&, std::string& why);
 
 /// Sizes that only a run knows would have to come back to the host before the next kernel could start.
 bool is_fixed(const TensorDesc& tensor) { return !tensor.bounded && tensor.dtype != DType::kString; }
 
-KernelRow row(std::string name, Prepare prepare) {
+template <class F>
+KernelRow row(std::string name, F prepare) {
   return {std::move(name), [prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> Prepared {
             if (!std::ranges::all_of(desc.inputs, is_fixed) || !std::ranges::all_of(desc.outputs, is_fixed))
               return refuse(why, "its sizes depend on the data, or its elements are strings");
@@ -35,7 +35,11 @@ KernelRow named(std::string_view op, KernelRow row) {
 
 }  // namespace
 
-KernelTable make_table() {
+KernelTable make_table(std::vector<KernelRow> products) {
+  products.push_back(row("matmul_tiles_cuda", prepare_matmul));
+  const auto with_products = [all = std::make_shared<const Products>(products)](auto prepare) {
+    return [all, prepare](const OpDesc& desc, PrepareContext& context, std::string& why) { return prepare(*all, desc, context, why); };
+  };
   KernelTable table;
   const auto set = [&table](std::string_view kind, Rows rows) {
     table[static_cast<size_t>(std::ranges::find(kOpNames, kind) - kOpNames.begin())] = std::move(rows);
@@ -55,22 +59,42 @@ KernelTable make_table() {
   set("Pad", {row("pad_cuda", prepare_pad)});
   set("Gather", {row("gather_cuda", prepare_gather)});
   set("Pool", {row("pool_cuda", prepare_pool)});
-  set("MatMul", {row("matmul_tiles_cuda", prepare_matmul)});
+  set("MatMul", std::move(products));
   set("Conv", {row("conv_direct_cuda", prepare_conv)});
   set("BatchNorm", {row("batch_norm_cuda", prepare_batch_norm)});
   set("Transfer", {row("transfer_cuda", prepare_transfer)});
   set("Generic", {
                      named("Attention", row("attention_cuda", prepare_attention)),
+                     named("ConvInteger", row("conv_integer_cuda", prepare_conv_integer)),
+                     named("ConvTranspose", row("conv_transpose_cuda", with_products(prepare_conv_transpose))),
+                     named("DequantizeLinear", row("dequantise_cuda", prepare_dequantise_linear)),
+                     named("DynamicQuantizeLinear", row("dynamic_quantise_cuda", prepare_dynamic_quantise_linear)),
+                     named("DynamicQuantizeMatMul", row("dynamic_quantise_matmul_cuda", prepare_dynamic_quantise_matmul)),
+                     named("GRU", row("gru_cuda", with_products(prepare_recurrent))),
                      named("GatherElements", row("gather_elements_cuda", prepare_gather_elements)),
                      named("GatherND", row("gather_nd_cuda", prepare_gather_nd)),
                      named("GridSample", row("grid_sample_cuda", prepare_grid_sample)),
                      named("GroupNormalization", row("group_norm_cuda", prepare_group_norm)),
                      named("InstanceNormalization", row("instance_norm_cuda", prepare_group_norm)),
+                     named("LSTM", row("lstm_cuda", with_products(prepare_recurrent))),
+                     named("MatMulInteger", row("matmul_integer_cuda", prepare_matmul_integer)),
+                     named("MatMulNBits", row("matmul_nbits_cuda", with_products(prepare_matmul_nbits))),
                      named("OneHot", row("one_hot_cuda", prepare_one_hot)),
+                     named("PRelu", row("prelu_cuda", prepare_prelu)),
+                     named("QLinearConv", row("qlinear_conv_cuda", prepare_qlinear_conv)),
+                     named("QLinearMatMul", row("qlinear_matmul_cuda", prepare_quantised_matmul)),
+                     named("QuantizeLinear", row("quantise_cuda", prepare_quantise_linear)),
+                     named("QuantizedBinary", row("quantised_binary_cuda", prepare_quantised_binary)),
+                     named("QuantizedGlobalAveragePool", row("quantised_average_cuda", prepare_quantised_global_average_pool)),
+                     named("QuantizedLookup", row("quantised_lookup_cuda", prepare_quantised_lookup)),
+                     named("QuantizedMatMul", row("quantised_matmul_cuda", prepare_quantised_matmul)),
+                     named("QuantizedMaxPool", row("quantised_max_pool_cuda", prepare_quantised_max_pool)),
                      named("RMSNormalization", row("rms_norm_cuda", prepare_rms_norm)),
+                     named("RNN", row("rnn_cuda", with_products(prepare_recurrent))),
                      named("Resize", row("resize_cuda", prepare_resize)),
                      named("ReverseSequence", row("reverse_sequence_cuda", prepare_reverse_sequence)),
                      named("RoiAlign", row("roi_align_cuda", prepare_roi_align)),
+                     named("RotaryEmbedding", row("rotary_embedding_cuda", prepare_rotary_embedding)),
                      named("ScatterElements", row("scatter_elements_cuda", prepare_scatter_elements)),
                      named("ScatterND", row("scatter_nd_cuda", prepare_scatter_nd)),
                      named("TensorScatter", row("tensor_scatter_cuda", prepare_tensor_scatter)),

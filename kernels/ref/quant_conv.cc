@@ -130,12 +130,11 @@ Prepared qlinear_conv(const GenericDesc& desc, std::string& why) {
     const auto x_scale = static_cast<float>(Elements(in[1])[0]);
     Quantiser y = Quantiser::of(first, in[6], &in[7]);
     apply_activation(attributes, "activation", y);
-    Quantiser sum_of = y, again = y;
-    if (sums) sum_of = again = Quantiser::of(out[0].dtype, in[12], &in[13]);
+    Quantiser sum_of = sums ? Quantiser::of(out[0].dtype, in[12], &in[13]) : y;
     apply_activation(attributes, "sum_activation", sum_of);
     const bool twice = attributes.has("again_scale");
-    again.scale = static_cast<float>(attributes.number("again_scale", 1));
-    again.zero = static_cast<double>(attributes.integer("again_zero", 0));
+    Quantiser again{static_cast<float>(attributes.number("again_scale", 1)), static_cast<double>(attributes.integer("again_zero", 0)),
+                    *quantized_range(out[0].dtype)};
     apply_activation(attributes, "again_activation", again);
     const TensorView* residual = operand(in, 9);
     const float residual_scale = residual ? static_cast<float>(Elements(in[10])[0]) / sum_of.scale : 0;

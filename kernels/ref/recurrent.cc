@@ -48,7 +48,6 @@ struct Weights {
     return sum;
   }
   double gate(int64_t g, int64_t unit, const T* x, Row h) const { return from_x(g, unit, x) + from_h(g, unit, h); }
-  double peephole(int64_t which, int64_t unit, double c) const { return p ? widen(p[which * op.hidden + unit]) * c : 0; }
 };
 
 /// What a sequence is computed in: rows of `hidden` numbers that lie in scratch.
@@ -62,11 +61,9 @@ struct Rows {
   }
 };
 
-double clipped(const Recurrent& op, double x) { return op.clip > 0 ? std::clamp(x, -op.clip, op.clip) : x; }
-
 template <class T>
 void rnn_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, const Rows& at) {
-  for (size_t j = 0; j < at.h.size(); ++j) at.next[j] = f[0](clipped(m.op, m.gate(0, static_cast<int64_t>(j), x, at.h)));
+  for (size_t j = 0; j < at.h.size(); ++j) at.next[j] = f[0](clipped(m.gate(0, static_cast<int64_t>(j), x, at.h), m.op.clip));
 }
 
 template <class T>
@@ -74,29 +71,25 @@ void gru_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, con
   const auto& [h, c, next, z, r, gated] = at;
   for (size_t j = 0; j < h.size(); ++j) {
     const auto unit = static_cast<int64_t>(j);
-    z[j] = f[0](clipped(m.op, m.gate(0, unit, x, h)));
-    r[j] = f[0](clipped(m.op, m.gate(1, unit, x, h)));
+    z[j] = f[0](clipped(m.gate(0, unit, x, h), m.op.clip));
+    r[j] = f[0](clipped(m.gate(1, unit, x, h), m.op.clip));
     gated[j] = r[j] * h[j];
   }
   for (size_t j = 0; j < h.size(); ++j) {
     const auto unit = static_cast<int64_t>(j);
     const double from_h = m.op.linear_before_reset ? r[j] * m.from_h(2, unit, h) : m.from_h(2, unit, gated);
-    const double candidate = f[1](clipped(m.op, m.from_x(2, unit, x) + from_h));
-    next[j] = (1 - z[j]) * candidate + z[j] * h[j];
+    next[j] = gru_unit(z[j], f[1](clipped(m.from_x(2, unit, x) + from_h, m.op.clip)), h[j]);
   }
 }
 
 template <class T>
 void lstm_step(const Weights<T>& m, const RecurrentActivation* f, const T* x, const Rows& at) {
-  const Row h = at.h, c = at.c;
-  for (size_t j = 0; j < h.size(); ++j) {
+  for (size_t j = 0; j < at.h.size(); ++j) {
     const auto unit = static_cast<int64_t>(j);
-    const double forget = f[0](clipped(m.op, m.gate(2, unit, x, h) + m.peephole(2, unit, c[j])));
-    const double input = m.op.input_forget ? 1 - forget : f[0](clipped(m.op, m.gate(0, unit, x, h) + m.peephole(0, unit, c[j])));
-    const double cell = forget * c[j] + input * f[1](clipped(m.op, m.gate(3, unit, x, h)));
-    const double output = f[0](clipped(m.op, m.gate(1, unit, x, h) + m.peephole(1, unit, cell)));
-    c[j] = cell;
-    at.next[j] = output * f[2](clipped(m.op, cell));
+    double gates[4], peepholes[3] = {};
+    for (int g = 0; g < 4; ++g) gates[g] = m.gate(g, unit, x, at.h);
+    for (int g = 0; m.p && g < 3; ++g) peepholes[g] = widen(m.p[g * m.op.hidden + unit]);
+    lstm_unit(gates, m.p ? peepholes : nullptr, f, m.op.clip, m.op.input_forget, at.c[j], at.next[j]);
   }
 }
 

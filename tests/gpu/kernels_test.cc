@@ -13,35 +13,6 @@
 namespace serin::kernels::test {
 namespace {
 
-const Backend& device_backend() {
-  static const auto backend = serin::test::open_device();
-  return *backend;
-}
-
-/// The device's rows have no reference at their end: each must agree, and at least one must accept.
-void expect_agrees(const Case& c, Tolerance tolerance = {}) {
-  const std::vector<Tensor> expected = run_reference(c);
-  Device& device = *device_backend().device();
-  const auto& rows = device_backend().table()[c.op.index()];
-  int accepted = 0;
-  for (const KernelRow& row : rows) {
-    DeviceWeights weights(device);
-    PrepareContext context{&weights};
-    std::string why;
-    const auto kernel = row.prepare(c.describe(), context, why);
-    if (!kernel) {
-      const bool may_be_for_another = std::holds_alternative<Generic>(c.op);
-      EXPECT_TRUE(!why.empty() || may_be_for_another) << row.name << " refused " << c.str() << " without a reason";
-      continue;
-    }
-    ++accepted;
-    ASSERT_FALSE(weights.upload());
-    const std::vector<Tensor> actual = run_on_device(device, *kernel, c);
-    for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, row.name + ": " + c.str());
-  }
-  EXPECT_GT(accepted, 0) << "no row takes " << c.str();
-}
-
 constexpr DType kAll[] = {DType::kBool,     DType::kInt8,    DType::kInt16,  DType::kInt32,  DType::kInt64,
                           DType::kUInt8,    DType::kUInt16,  DType::kUInt32, DType::kUInt64, DType::kFloat16,
                           DType::kBFloat16, DType::kFloat32, DType::kFloat64};

@@ -7,6 +7,9 @@
 
 #include <cstring>
 
+#include "kernels/device_weights.h"
+#include "tests/gpu/device_under_test.h"
+
 namespace serin::kernels::test {
 
 namespace {
@@ -66,6 +69,7 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Ca
   for (const Tensor& input : c.inputs) in.push_back(input.view());
   for (const Tensor& output : outputs) out.push_back(output.view());
 
+  device.make_current();
   Region region = lay_out(kernel, c, outputs);
   std::vector<std::byte> after(region.bytes.size());
   std::byte* const memory = device.allocate(region.bytes.size());
@@ -94,6 +98,34 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Ca
   else
     EXPECT_EQ(found.step, 0) << c.str() << ": " << kernel.explain(found.detail);
   return outputs;
+}
+
+const Backend& device_backend() {
+  static const auto backend = serin::test::open_device();
+  return *backend;
+}
+
+void expect_agrees(const Case& c, Tolerance tolerance) {
+  const std::vector<Tensor> expected = run_reference(c);
+  Device& device = *device_backend().device();
+  const auto& rows = device_backend().table()[c.op.index()];
+  int accepted = 0;
+  for (const KernelRow& row : rows) {
+    DeviceWeights weights(device);
+    PrepareContext context{&weights};
+    std::string why;
+    const auto kernel = row.prepare(c.describe(), context, why);
+    if (!kernel) {
+      const bool may_be_for_another = std::holds_alternative<Generic>(c.op);
+      EXPECT_TRUE(!why.empty() || may_be_for_another) << row.name << " refused " << c.str() << " without a reason";
+      continue;
+    }
+    ++accepted;
+    ASSERT_FALSE(weights.upload());
+    const std::vector<Tensor> actual = run_on_device(device, *kernel, c);
+    for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, row.name + ": " + c.str());
+  }
+  EXPECT_GT(accepted, 0) << "no row takes " << c.str();
 }
 
 }  // namespace serin::kernels::test

@@ -12,4 +12,10 @@ namespace serin::kernels::test {
 /// with its operands; without it, that fails the test.
 std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault = nullptr);
 
+/// The backend that is tested; lives as long as the program.
+const Backend& device_backend();
+
+/// The device's rows have no reference at their end: each must agree with the reference, and at least one must accept.
+void expect_agrees(const Case& c, Tolerance tolerance = {});
+
 }  // namespace serin::kernels::test

@@ -5,39 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/harness.h"
+#include "tests/kernels/recurrent_cases.h"
 
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
 constexpr Tolerance kTolerance{1e-5, 5e-6};
-
-struct Sizes {
-  int64_t steps, batch, input, hidden, directions;
-};
-
-/// With every optional operand that `name` has.
-Case recurrent(const std::string& name, const Sizes& s, bool batch_first = false) {
-  const int64_t gates = name == "LSTM" ? 4 : name == "GRU" ? 3 : 1, rows = gates * s.hidden, d = s.directions;
-  const Shape state = batch_first ? Shape{s.batch, d, s.hidden} : Shape{d, s.batch, s.hidden};
-  Generic op{.name = name, .attributes = {}};
-  if (d == 2) op.attributes.set("direction", std::string("bidirectional"));
-  if (batch_first) op.attributes.set("layout", int64_t{1});
-  Tensor lengths = random_integers(DType::kInt32, {s.batch}, 5, 0, static_cast<int>(s.steps));
-  Case c{.op = op,
-         .inputs = {random_tensor(batch_first ? Shape{s.batch, s.steps, s.input} : Shape{s.steps, s.batch, s.input}, 1),
-                    random_tensor({d, rows, s.input}, 2, 0.3f), random_tensor({d, rows, s.hidden}, 3, 0.3f),
-                    random_tensor({d, 2 * rows}, 4, 0.3f), lengths, random_tensor(state, 6)},
-         .outputs = {{kF32, batch_first ? Shape{s.batch, s.steps, d, s.hidden} : Shape{s.steps, d, s.batch, s.hidden}}, {kF32, state}},
-         .constants = 0b110};
-  if (name != "LSTM") return c;
-  c.inputs.push_back(random_tensor(state, 7));
-  c.inputs.push_back(random_tensor({d, 3 * s.hidden}, 8, 0.3f));
-  c.outputs.push_back({kF32, state});
-  return c;
-}
-
-void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
 
 class Recurrences : public testing::TestWithParam<Isa> {
  protected:

@@ -40,6 +40,7 @@ struct Warp {
   unsigned generation = 0, votes = 0, last_votes = 0;
   alignas(16) std::byte slots[2][32][16];
   bool present[2][32] = {};
+  void* brought[32] = {};
 };
 
 struct Block {
@@ -185,6 +186,18 @@ unsigned ballot(unsigned mask, bool predicate) {
   else
     wait_here("warp", 0);
   return warp.last_votes;
+}
+
+void together(void* mine, void (*work)(void* const* lanes)) {
+  Warp& warp = block->warp();
+  if (warp.alive != 32) fail("an instruction of a whole warp meets a part of one");
+  warp.brought[lane()] = mine;
+  if (++warp.arrived == warp.alive) {
+    work(warp.brought);
+    complete_warp(warp, block->running / 32);
+  } else {
+    wait_here("warp", 0);
+  }
 }
 
 void run(dim3 grid, dim3 size, size_t shared_bytes, const std::function<void()>& thread) {

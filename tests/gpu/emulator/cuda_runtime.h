@@ -58,6 +58,8 @@ void block_barrier(const char* file, int line);
 void exchange(unsigned mask, const void* value, size_t bytes, int from, void* result);
 unsigned ballot(unsigned mask, bool predicate);
 int lane();
+/// All 32 lanes meet; the last to come calls `work` with what each brought, while the others wait.
+void together(void* mine, void (*work)(void* const* lanes));
 
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
 

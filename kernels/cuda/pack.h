@@ -1,0 +1,31 @@
+// pack.h: as many elements as a thread loads at once.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/float16.h"
+
+namespace serin::kernels::cuda {
+
+/// A load or store of 16 bytes; a larger pack is several.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Pack {
+  T values[kCount];
+};
+
+template <class T, int kCount>
+SERIN_HD bool is_aligned(const T* p) {
+  return reinterpret_cast<uintptr_t>(p) % alignof(Pack<T, kCount>) == 0;
+}
+
+template <int kCount, class T>
+__device__ Pack<T, kCount> load_pack(const T* p) {
+  return *reinterpret_cast<const Pack<T, kCount>*>(p);
+}
+template <int kCount, class T>
+__device__ void store_pack(T* p, const Pack<T, kCount>& pack) {
+  *reinterpret_cast<Pack<T, kCount>*>(p) = pack;
+}
+
+}  // namespace serin::kernels::cuda

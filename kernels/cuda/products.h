@@ -1,0 +1,54 @@
+// products.h: a matrix product inside of another kernel: by whichever row of MatMul takes it, a library's or our own.
+//
+//   auto product = products.prepare(MatMul{...}, dtype, a_shape, b_shape, y_shape, context, why);
+//   product->run(stream, a, b, y, scratch)
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace serin::kernels::cuda {
+
+class Product {
+ public:
+  explicit Product(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  size_t scratch_bytes() const { return kernel_->scratch_bytes(); }
+  Fault run(const Stream& stream, const TensorView& a, const TensorView& b, TensorView y, std::byte* scratch) const {
+    Stream own = stream;
+    own.scratch = scratch;
+    const std::array<TensorView, 2> in{a, b};
+    return kernel_->run(own, in, {&y, 1});
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+};
+
+class Products {
+ public:
+  explicit Products(std::vector<KernelRow> rows) : rows_(std::move(rows)) {}
+  /// Nothing, with the last row's reason in `why`, where no row takes it.
+  std::optional<Product> prepare(const MatMul& op, DType dtype, const Shape& a, const Shape& b, const Shape& y, PrepareContext& context,
+                                 std::string& why) const {
+    const auto tensor = [dtype](const Shape& shape) {
+      TensorDesc desc;
+      desc.dtype = dtype, desc.shape = shape;
+      return desc;
+    };
+    const OpDesc desc{op, {tensor(a), tensor(b)}, {tensor(y)}};
+    for (const KernelRow& row : rows_) {
+      if (auto kernel = row.prepare(desc, context, why)) return Product(std::move(kernel));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<KernelRow> rows_;
+};
+
+}  // namespace serin::kernels::cuda
