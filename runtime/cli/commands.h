@@ -63,6 +63,8 @@ struct ServeOptions {
   double drain_seconds = 5;
   std::string ready_file, log_format = "text", log_level = "info", isa;
   std::string precision = "fp32";  ///< of models whose serin.yaml does not say
+  std::string device = "cpu";      ///< the same
+  std::string cuda_plugin;         ///< libserin_cuda.so; empty: beside the program, where there is a driver
 };
 int run_serve(const ServeOptions& options);
 

@@ -80,7 +80,7 @@ Result<samples::PrecisionDecision> decide(EngineFlags flags, const std::string& 
   const graph::Bindings sizes(flags.dims.begin(), flags.dims.end());
   SERIN_TRY(const samples::Samples inputs, flags.samples.empty() ? samples::made_up_samples(*exact_model, sizes, batch)
                                                                  : samples::stored_samples(flags.samples, *exact_model));
-  return samples::decide_precision(*exact_model, *fast_model, inputs);
+  return samples::decide_precision(*exact_model, *fast_model, "bf16", inputs);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string&
   if (flags.precision != "auto") return flags;
   SERIN_TRY(const samples::PrecisionDecision decision, decide(flags, model, batch));
   fmt::print(stderr, "precision: {}\n", decision.why);
-  flags.precision = decision.bf16 ? "bf16" : "fp32";
+  flags.precision = decision.fast ? "bf16" : "fp32";
   return flags;
 }
 

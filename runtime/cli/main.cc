@@ -51,8 +51,15 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
   command->add_option("--isa", options->isa, "scalar, avx2 or avx512; default: the best there is");
-  command->add_option("--precision", options->precision, "auto, fp32 or bf16, for models whose serin.yaml does not say")
+  command
+      ->add_option("--precision", options->precision,
+                   "auto, fp32 or bf16; tf32 or fp16 on a device: for models whose serin.yaml does not say")
       ->capture_default_str();
+  command
+      ->add_option("--device", options->device,
+                   "cpu, cuda, cuda:N, or auto (cuda where there is one), for models whose serin.yaml does not say")
+      ->capture_default_str();
+  command->add_option("--cuda-plugin", options->cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
   command->callback([options, &exit_code] { exit_code = run_serve(*options); });
 }
 

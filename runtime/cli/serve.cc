@@ -60,21 +60,31 @@ int run_serve(const ServeOptions& options) {
 
   std::string note;
   const auto precision = serving::parse_precision(options.precision);
-  if (!precision) return usage({Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32 or bf16", options.precision)});
+  if (!precision)
+    return usage({Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16 or bf16", options.precision)});
+  const auto device = engine::parse_device(options.device);
+  if (!device) return usage({Code::kInvalidArgument, fmt::format("--device {}: must be cpu, cuda, cuda:N or auto", options.device)});
   const auto backend = kernels::make_cpu_backend(*cpu, &note);
   const auto bf16_backend = make_bf16_backend(*cpu);
-  if (*precision == serving::Precision::kBf16 && !bf16_backend)
+  const bool on_cpu = device->kind == engine::DeviceChoice::Kind::kCpu;
+  if (on_cpu && *precision == serving::Precision::kBf16 && !bf16_backend)
     return usage({Code::kInvalidArgument, "--precision bf16: this machine, or the instruction set, does not multiply bf16"});
   const int cores = options.threads > 0 ? options.threads : serving::granted_cores();
   log::info("serin {}: {}; {} compute threads", SERIN_VERSION, note, cores);
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   metrics::Registry registry;
+  engine::Devices devices(options.cuda_plugin, registry);
+  if (const auto found = devices.choose(*device); !found)
+    return usage(found.error().in("--device " + options.device));
+  else if (!on_cpu)
+    log::info("device {}: {}", options.device, found->why);
   net::Loops loops(static_cast<size_t>(options.io_threads));
   serving::Host host{.backend = *backend,
                      .bf16_backend = bf16_backend.get(),
+                     .devices = &devices,
                      .metrics = registry,
-                     .defaults = {.precision = *precision},
+                     .defaults = {.precision = *precision, .device = *device},
                      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
                      .pool = serving::ComputePool(cores)};
   auto repository =
@@ -108,7 +118,7 @@ int run_serve(const ServeOptions& options) {
   wait_for_end_signal(options.drain_seconds);
   const bool drained = (*http)->drain(std::chrono::seconds(30));
   log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
-  return kYes;
+  return (*repository)->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
 }
 
 }  // namespace serin::cli

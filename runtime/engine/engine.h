@@ -119,6 +119,8 @@ class Model {
   /// it runs on a device.
   Result<std::vector<std::shared_ptr<DeviceArena>>> device_arenas(std::span<const graph::Bindings> sizes, size_t count);
   DeviceBytes device_bytes() const;  ///< held now
+  /// kUnavailable where it was loaded for a device that is lost: nothing of it runs there until the process has ended.
+  Status usable() const;
 
   size_t weight_bytes() const;  ///< constants kept plus packed forms
   struct CacheCounters {

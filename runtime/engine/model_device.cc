@@ -9,10 +9,16 @@
 
 namespace serin::engine {
 
+Status Model::State::check_device() const {
+  if (!options.device) return {};
+  const kernels::Device& device = *options.device->device();
+  const kernels::Fault fault = device.lost();
+  return fault ? Status(Error{Code::kUnavailable, fmt::format("{} is lost: {}", device.info().name, *fault)}) : Status();
+}
+
 Status Model::State::check_room(const DeviceArena::Size& size, size_t count) const {
   const kernels::Device& device = *options.device->device();
   const auto& [name, id, pci_bus_id, architecture, total] = device.info();
-  if (kernels::Fault fault = device.lost()) return Error{Code::kUnavailable, fmt::format("{} is lost: {}", name, *fault)};
   const DeviceBytes wanted{device_weights->wanted(), size.device * count, size.host * count};
   const size_t bytes = wanted.weights + wanted.arena;
   const auto refuse = [&](const std::string& there) {
@@ -30,6 +36,7 @@ Status Model::State::check_room(const DeviceArena::Size& size, size_t count) con
 Result<std::vector<std::shared_ptr<DeviceArena>>> Model::State::make_device_arenas(const DeviceArena::Size& size, size_t count) try {
   kernels::Device& device = *options.device->device();
   const std::lock_guard lock(device_mutex);
+  SERIN_CHECK(check_device());
   SERIN_CHECK(check_room(size, count));
   if (kernels::Fault fault = device_weights->upload())
     return Error{device.lost() ? Code::kUnavailable : Code::kTooLarge, device.info().name + ": " + *fault};
@@ -54,6 +61,8 @@ Result<std::vector<std::shared_ptr<DeviceArena>>> Model::device_arenas(std::span
   if (largest.device == 0) return std::vector<std::shared_ptr<DeviceArena>>();
   return state_->make_device_arenas(largest, count);
 }
+
+Status Model::usable() const { return state_->check_device(); }
 
 DeviceBytes Model::device_bytes() const {
   if (!state_->device_weights) return {};

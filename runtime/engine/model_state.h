@@ -57,6 +57,7 @@ struct Model::State {
 
   /// Uploads what is missing of the weights and makes `count` arenas, if there is room for both.
   Result<std::vector<std::shared_ptr<DeviceArena>>> make_device_arenas(const DeviceArena::Size& size, size_t count);
+  Status check_device() const;
   Status check_room(const DeviceArena::Size& size, size_t count) const;
 
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }

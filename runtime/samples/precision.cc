@@ -86,10 +86,10 @@ Result<Samples> made_up_samples(const engine::Model& model, graph::Bindings size
   return samples;
 }
 
-Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, const Samples& samples) {
+Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, std::string_view name, const Samples& samples) {
   SERIN_TRY(const Trial wanted, run_all(exact, samples));
   const auto tried = run_all(fast, samples);
-  if (!tried) return PrecisionDecision{false, "fp32: bf16 cannot run: " + tried.error().message};
+  if (!tried) return PrecisionDecision{false, fmt::format("fp32: {} cannot run: {}", name, tried.error().message)};
   double error = 0;
   for (size_t i = 0; i < wanted.outputs.size(); ++i) {
     const double of_sample = relative_error(tried->outputs[i], wanted.outputs[i]);
@@ -98,8 +98,8 @@ Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& 
   const bool keep = error <= kAllowedError && tried->milliseconds < wanted.milliseconds;
   const double runs = static_cast<double>(samples.inputs.size());
   return PrecisionDecision{
-      keep, fmt::format("{}: bf16 differs by {:.2g} (allowed: {:.2g}; relative L2, the worst of {} {}) and takes {:.4g} ms, fp32 {:.4g} ms",
-                        keep ? "bf16" : "fp32", error, kAllowedError, samples.inputs.size(), samples.source, tried->milliseconds / runs,
+      keep, fmt::format("{}: {} differs by {:.2g} (allowed: {:.2g}; relative L2, the worst of {} {}) and takes {:.4g} ms, fp32 {:.4g} ms",
+                        keep ? name : "fp32", name, error, kAllowedError, samples.inputs.size(), samples.source, tried->milliseconds / runs,
                         wanted.milliseconds / runs)};
 }
 

@@ -1,7 +1,7 @@
 // precision.h: `precision: auto`, decided on samples of what a model will be asked.
 //
 //   SERIN_TRY(const Samples samples, folder.empty() ? made_up_samples(*exact, {}, 1) : stored_samples(folder, *exact));
-//   SERIN_TRY(const PrecisionDecision decision, decide_precision(*exact, *fast, samples));   // fast: the same file on a backend with bf16
+//   SERIN_TRY(const PrecisionDecision decision, decide_precision(*exact, *fast, "bf16", samples));   // fast: the same file on a backend with bf16
 #pragma once
 
 #include <string>
@@ -23,12 +23,13 @@ Result<Samples> stored_samples(const std::string& folder, const engine::Model& m
 Result<Samples> made_up_samples(const engine::Model& model, graph::Bindings sizes, int64_t batch);
 
 struct PrecisionDecision {
-  bool bf16 = false;
+  bool fast = false;
   std::string why;  ///< in words, with numbers
 };
 
-/// Runs both on every sample and keeps bf16 where it is faster and its outputs stay within kAllowedError. An error where fp32 cannot run them.
-Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, const Samples& samples);
+/// Runs both on every sample and keeps the fast one, whose precision is called `name`, where it is faster and its outputs stay within kAllowedError. An error
+/// where fp32 cannot run them.
+Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, std::string_view name, const Samples& samples);
 
 /// Largest relative L2 error of any output. bf16 keeps 8 bits of significand: rounding alone costs 2^-9 to a product, and a network of a dozen layers
 /// answers within half a percent.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace serin::serving {
@@ -20,37 +21,68 @@ bool same_beyond_rows(const Job& a, const Job& b) {
   return true;
 }
 
-void answer_expired(std::span<const JobPtr> jobs) {
+void refuse(std::span<const JobPtr> jobs, const Error& why) {
   for (const JobPtr& job : jobs) {
     if (job->abandoned) continue;
     Answer answer;
-    answer.outputs = Error{Code::kDeadlineExceeded, "the deadline passed while the request was queued"};
+    answer.outputs = why;
     job->done(std::move(answer));
   }
 }
 
 }  // namespace
 
-Batcher::Batcher(Options options, ComputePool& pool, Run run) : options_(options), pool_(pool), run_(std::move(run)) {
-  for (size_t i = options_.instances; i-- > 0;) free_.push_back(i);
+Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
+    : options_(options), pool_(pool), run_(std::move(run)), usable_(std::move(usable)), working_(options.instances) {
+  for (size_t i = 0; i < options_.instances; ++i) free_.push_back(i);
 }
 
 Status Batcher::submit(JobPtr job) {
   size_t instance = 0;
   {
     const std::lock_guard lock(mutex_);
+    if (!ended_) return ended_;
     if (queue_.size() >= options_.queue_limit) {
       std::erase_if(queue_, [](const JobPtr& queued) { return queued->abandoned.load(); });  // the dead must not keep the living out
       if (queue_.size() >= options_.queue_limit)
         return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", queue_.size())};
     }
     queue_.push_back(std::move(job));
-    if (free_.empty()) return {};
-    instance = free_.back();
-    free_.pop_back();
+    const auto free = take_free();
+    if (!free) return {};
+    instance = *free;
   }
-  pool_.submit([self = shared_from_this(), instance] { self->work(instance); });
+  start(instance);
   return {};
+}
+
+std::optional<size_t> Batcher::take_free() {
+  if (free_.empty()) return std::nullopt;
+  const auto at = options_.by_turns ? free_.begin() : free_.end() - 1;
+  const size_t instance = *at;
+  free_.erase(at);
+  return instance;
+}
+
+void Batcher::start(size_t instance) {
+  pool_.submit([self = shared_from_this(), instance] { self->work(instance); });
+}
+
+/// One instance less. What it would have taken is for another that has nothing to do; those that are busy look at the queue by themselves.
+void Batcher::retire(const Error& why) {
+  std::deque<JobPtr> stranded;
+  std::optional<size_t> next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--working_ == 0) {
+      ended_ = why;
+      stranded = std::exchange(queue_, {});
+    } else if (!queue_.empty()) {
+      next = take_free();
+    }
+  }
+  if (next) start(*next);
+  refuse(std::vector(stranded.begin(), stranded.end()), why);
 }
 
 std::vector<JobPtr> Batcher::take(std::vector<JobPtr>& expired) {
@@ -89,12 +121,13 @@ std::vector<JobPtr> Batcher::take(std::vector<JobPtr>& expired) {
 }
 
 void Batcher::work(size_t instance) {
+  if (const Status usable = usable_(instance); !usable) return retire(usable.error());
   std::vector<JobPtr> expired, batch;
   {
     const std::lock_guard lock(mutex_);
     batch = take(expired);
   }
-  answer_expired(expired);
+  refuse(expired, {Code::kDeadlineExceeded, "the deadline passed while the request was queued"});
   if (!batch.empty()) run_(instance, batch);
   batch.clear();
 
@@ -105,8 +138,7 @@ void Batcher::work(size_t instance) {
       return;
     }
   }
-  // Back to the end of the pool's queue rather than a loop here: other models' instances get their turn.
-  pool_.submit([self = shared_from_this(), instance] { self->work(instance); });
+  start(instance);  // to the end of the pool's queue rather than a loop here: other models' instances get their turn
 }
 
 size_t Batcher::queued() const {
@@ -116,7 +148,7 @@ size_t Batcher::queued() const {
 
 bool Batcher::idle() const {
   const std::lock_guard lock(mutex_);
-  return queue_.empty() && free_.size() == options_.instances;
+  return queue_.empty() && free_.size() == working_;
 }
 
 void Batcher::learn(int64_t bucket_rows, std::chrono::nanoseconds took) {
@@ -127,7 +159,7 @@ void Batcher::learn(int64_t bucket_rows, std::chrono::nanoseconds took) {
 
 int64_t Batcher::retry_after_seconds() const {
   const std::lock_guard lock(mutex_);
-  const double seconds = ns_per_row_ * static_cast<double>(queue_.size()) / static_cast<double>(options_.instances) / 1e9;
+  const double seconds = ns_per_row_ * static_cast<double>(queue_.size()) / static_cast<double>(std::max<size_t>(working_, 1)) / 1e9;
   return std::clamp<int64_t>(static_cast<int64_t>(seconds + 1), 1, 60);
 }
 

@@ -3,6 +3,9 @@
 //   auto batcher = std::make_shared<Batcher>(options, pool, [](size_t instance, std::span<const JobPtr> batch) { ... run, answer ... });
 //   Status status = batcher->submit(job);      // kOverloaded: the queue is full
 //
+// An instance that can run no more (its device is lost) is retired before it takes another batch; what is queued is for the others. Once none is left, the
+// queue and all who come later are answered with the reason.
+//
 // Thread-safe. Pool tasks keep the batcher alive, so it may be let go at any time: what is queued is still run.
 #pragma once
 
@@ -10,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,14 +32,17 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
     size_t instances = 1;
     int64_t max_batch = 1;     ///< rows; 1: every job runs alone
     size_t queue_limit = 256;  ///< jobs waiting
+    bool by_turns = false;     ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
   };
   /// Runs and answers one batch on one instance; all its jobs agree in every dimension but the first. Called from compute threads, never twice
   /// at the same time for one instance.
   using Run = std::function<void(size_t instance, std::span<const JobPtr> batch)>;
+  /// Whether an instance can run a batch; asked before each.
+  using Usable = std::function<Status(size_t instance)>;
 
-  Batcher(Options options, ComputePool& pool, Run run);
+  Batcher(Options options, ComputePool& pool, Run run, Usable usable = [](size_t) { return Status(); });
 
-  /// kOverloaded where the queue is full.
+  /// kOverloaded where the queue is full; what the last instance said where none is left.
   Status submit(JobPtr job);
   size_t queued() const;
   /// Nothing queued and nothing running.
@@ -47,15 +54,21 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
 
  private:
   void work(size_t instance);
+  void start(size_t instance);
+  void retire(const Error& why);
+  std::optional<size_t> take_free();                       // requires mutex_
   std::vector<JobPtr> take(std::vector<JobPtr>& expired);  // requires mutex_
 
   const Options options_;
   ComputePool& pool_;
   const Run run_;
+  const Usable usable_;
 
   mutable std::mutex mutex_;
   std::deque<JobPtr> queue_;  // guarded by mutex_, as all below
-  std::vector<size_t> free_;  // instances with nothing to do
+  std::deque<size_t> free_;   // instances with nothing to do; who ended last is last
+  size_t working_ = 0;        // instances that are not retired
+  Status ended_;              // why none is left
   BatchCurve curve_;
   double ns_per_row_ = 0;
 };

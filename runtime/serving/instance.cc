@@ -70,14 +70,15 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
     slot->last_used = ++uses_;
     return slot.get();
   }
-  SERIN_TRY(auto executor, model_->executor(bindings));
+  while (slots_.size() >= options_.most_sizes)  // first: on a device the new one may need its memory
+    slots_.erase(std::ranges::min_element(slots_, {}, [](const auto& held) { return held->last_used; }));
+  SERIN_TRY(auto executor, model_->executor(bindings, options_.arena));
   auto slot = std::make_unique<Slot>();
   slot->bindings = bindings;
   slot->executor = std::move(executor);
   slot->last_used = ++uses_;
   for (const engine::TensorInfo& info : slot->executor->inputs())
     slot->staging.emplace_back(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
-  if (slots_.size() >= kMostSlots) slots_.erase(std::ranges::min_element(slots_, {}, [](const auto& held) { return held->last_used; }));
   slots_.push_back(std::move(slot));
   return slots_.back().get();
 }
@@ -92,7 +93,7 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
   const bool batchable = model_->batchable().yes;
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
-  result.bucket_rows = batchable ? std::min(BatchCurve::rows_of(BatchCurve::bucket_of(rows)), std::max(max_batch_, rows)) : rows;
+  result.bucket_rows = batchable ? std::min(BatchCurve::rows_of(BatchCurve::bucket_of(rows)), std::max(options_.max_batch, rows)) : rows;
 
   auto bindings = engine::bindings_for(model_->inputs(), jobs.front()->inputs);
   if (!bindings) return fail(bindings.error());

@@ -1,6 +1,7 @@
 // instance.h: one running copy of a model: executors for the batch sizes it has met, and the staging memory in front of them.
 //
-// Used by one compute thread at a time; the batcher sees to that. Weights and plans belong to the engine's Model and are shared.
+// Used by one compute thread at a time; the batcher sees to that. Weights and plans belong to the engine's Model and are shared. On a device its executors,
+// which take turns, share one arena, and each of them is one recorded graph.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,13 @@ namespace serin::serving {
 
 class Instance {
  public:
-  Instance(std::shared_ptr<engine::Model> model, int64_t max_batch) : model_(std::move(model)), max_batch_(max_batch) {}
+  struct Options {
+    int64_t max_batch = 1;
+    size_t most_sizes = 16;  ///< that executors are kept for; the least recently used goes
+    bool on_device = false;
+    std::shared_ptr<engine::DeviceArena> arena = nullptr;  ///< there, for sizes that were named; null: each size takes its own
+  };
+  Instance(std::shared_ptr<engine::Model> model, Options options) : model_(std::move(model)), options_(std::move(options)) {}
 
   struct RunResult {
     Status status;                 ///< of the whole batch
@@ -25,7 +32,10 @@ class Instance {
   /// Jobs agree in every dimension but the first; together at most max_batch rows. Batches run in the next power of two of rows.
   RunResult run(std::span<const std::shared_ptr<Job>> jobs);
 
-  size_t arena_bytes() const;  ///< of all executors held
+  size_t arena_bytes() const;  ///< of all executors held, on the host
+  bool on_device() const { return options_.on_device; }
+  /// kUnavailable where its device is lost: nothing can run here until the process has ended.
+  Status usable() const { return model_->usable(); }
 
  private:
   struct Slot;
@@ -38,10 +48,9 @@ class Instance {
     std::vector<AlignedBuffer> staging;  // one per input, sized for the bucket
     uint64_t last_used = 0;
   };
-  static constexpr size_t kMostSlots = 16;
 
-  std::shared_ptr<engine::Model> model_;
-  int64_t max_batch_;
+  const std::shared_ptr<engine::Model> model_;
+  const Options options_;
   std::vector<std::unique_ptr<Slot>> slots_;
   uint64_t uses_ = 0;
 };

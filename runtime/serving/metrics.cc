@@ -42,6 +42,7 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels);
   arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arenas after warm-up", labels);
   weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels);
+  device_bytes = registry.gauge("serin_model_device_bytes", "Memory of devices, of weights and arenas together", labels);
 }
 
 void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole) {

@@ -20,7 +20,7 @@ struct ModelMetrics {
   std::shared_ptr<metrics::Counter> success, inferences, executions, failure_rejected, failure_canceled, failure_backend, failure_other;
   std::shared_ptr<metrics::Counter> request_us, queue_us, input_us, infer_us;
   std::shared_ptr<metrics::Histogram> request_histogram_us, queue_histogram_us, infer_histogram_us;
-  std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes;
+  std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes, device_bytes;
 };
 
 }  // namespace serin::serving

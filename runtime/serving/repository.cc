@@ -68,6 +68,16 @@ std::shared_ptr<Version> ModelEntry::latest() const {
   return nullptr;
 }
 
+Status Catalogue::usable() const {
+  for (const auto& [name, model] : models) {
+    for (const auto& [number, entry] : model.versions) {
+      if (!entry.version) continue;
+      if (const Status usable = entry.version->usable(); !usable) return usable.error().in(entry.version->signature().model);
+    }
+  }
+  return {};
+}
+
 Repository::Repository(std::string folder, std::chrono::milliseconds poll, Host& host)
     : folder_(std::move(folder)), poll_(poll), host_(host) {}
 
@@ -144,10 +154,21 @@ void Repository::scan(bool wait_for_quiet) {
     Known& known = known_[key];
     const bool quiet = !wait_for_quiet || known.seen == fingerprint;  // the same in two scans: nobody is writing it
     known.seen = fingerprint;
-    if (known.loaded == fingerprint || !quiet) continue;
+    const bool changed = known.loaded != fingerprint;
+    const bool moves = !changed && !known.moved && has_lost_its_devices(key);
+    if ((!changed && !moves) || !quiet) continue;
     known.loaded = fingerprint;
+    known.moved = moves;
     load_version(key);
   }
+}
+
+bool Repository::has_lost_its_devices(const Key& key) const {
+  const auto now = catalogue_.get();
+  const auto model = now->models.find(key.first);
+  if (model == now->models.end()) return false;
+  const auto entry = model->second.versions.find(key.second);
+  return entry != model->second.versions.end() && entry->second.version && !entry->second.version->usable();
 }
 
 void Repository::load_version(const Key& key) {
@@ -173,7 +194,8 @@ void Repository::load_version(const Key& key) {
     const std::string& message = loaded.error().message;
     entry.reason = for_clients(message, fmt::format("model '{}' version {}: ", model, version), folder_ + "/");
     if (!entry.version) entry.state = VersionState::kFailed;
-    log::error("{}{}", message, entry.version ? " (what was loaded before goes on serving)" : "");
+    const bool serves_on = entry.version && entry.version->usable();
+    log::error("{}{}", message, serves_on ? " (what was loaded before goes on serving)" : "");
   }
   update(key, std::move(entry));
 }

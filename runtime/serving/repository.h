@@ -4,7 +4,8 @@
 //   models/digits/1/model.onnx          version 1
 //
 // Scanned about twice a second. A version that appears or changes is loaded and warmed aside, then swapped in whole; one that disappears leaves
-// when its last request is answered. A broken one is FAILED with its reason; whatever served under that number before goes on serving.
+// when its last request is answered. A broken one is FAILED with its reason; whatever served under that number before goes on serving. One that has lost all of
+// its devices is loaded once more: there may be others.
 #pragma once
 
 #include <chrono>
@@ -39,6 +40,8 @@ struct ModelEntry {
 /// What the repository holds right now. Immutable; a new one is published for every change.
 struct Catalogue {
   std::map<std::string, ModelEntry, std::less<>> models;
+  /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
+  Status usable() const;
 };
 
 class Repository {
@@ -60,6 +63,7 @@ class Repository {
   struct Known {
     Fingerprint loaded;  ///< of what was loaded, or tried
     Fingerprint seen;    ///< of the last scan: files still being written differ from scan to scan
+    bool moved = false;  ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
   };
   using Key = std::pair<std::string, uint64_t>;
 
@@ -68,6 +72,7 @@ class Repository {
   void scan(bool wait_for_quiet);
   std::optional<std::map<Key, Fingerprint>> list() const;  ///< nothing where the folder cannot be listed
   void load_version(const Key& key);
+  bool has_lost_its_devices(const Key& key) const;
   void update(const Key& key, VersionEntry entry);
   void remove(const Key& key);
 

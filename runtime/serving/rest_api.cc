@@ -46,6 +46,13 @@ net::Response json(std::string body, int status = 200) {
   return response;
 }
 
+/// A probe's no.
+net::Response refused(std::string body, const Error& why) {
+  net::Response response = json(std::move(body), 503);
+  response.headers.set("x-serin-reason", why.message);
+  return response;
+}
+
 net::Response wrong_verb(std::string_view allowed) {
   net::Response response = net::json_error(405, fmt::format("this path takes {} only", allowed));
   response.headers.set("Allow", allowed);
@@ -187,8 +194,9 @@ void RestApi::handle(net::Request request, net::Responder responder) {
   if (!get) return reply(wrong_verb("GET"));
   if (path == "/v2") return reply(server_metadata());
   if (path == "/v2/models") return reply(list_models());
-  if (path == "/v2/health/live") return reply(json(R"({"live":true})"));
-  return reply(ready_ ? json(R"({"ready":true})") : json(R"({"ready":false})", 503));
+  const Status usable = catalogue().usable();
+  if (path == "/v2/health/live") return reply(usable ? json(R"({"live":true})") : refused(R"({"live":false})", usable.error()));
+  return reply(ready_ && usable ? json(R"({"ready":true})") : json(R"({"ready":false})", 503));
 }
 
 void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
@@ -271,10 +279,9 @@ net::Response RestApi::metadata(const Route& route) {
 net::Response RestApi::model_ready(const Route& route) {
   const auto version = route.find(catalogue());
   if (!version && version.error().code == Code::kNotFound) return error_response(version.error());
-  net::Response response =
-      json(fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), version.has_value()), version ? 200 : 503);
-  if (!version) response.headers.set("x-serin-reason", version.error().message);
-  return response;
+  const Status usable = version ? (*version)->usable() : Status(version.error());
+  std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
+  return usable ? json(std::move(body)) : refused(std::move(body), usable.error());
 }
 
 net::Response RestApi::server_metadata() const {

@@ -2,6 +2,7 @@
 
 #include "runtime/serving/settings.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "runtime/base/config.h"
@@ -9,20 +10,41 @@
 namespace serin::serving {
 
 std::optional<Precision> parse_precision(std::string_view word) {
-  if (word == "fp32") return Precision::kFp32;
-  if (word == "bf16") return Precision::kBf16;
-  if (word == "auto") return Precision::kAuto;
-  return std::nullopt;
+  const auto name = std::ranges::find(kPrecisionNames, word);
+  if (name == kPrecisionNames.end()) return std::nullopt;
+  return static_cast<Precision>(name - kPrecisionNames.begin());
 }
+
+namespace {
+
+/// {seq: [32, 64]}
+Result<std::map<std::string, std::vector<int64_t>>> read_buckets(const config::Node& node) {
+  if (!node.is_map()) return node.error("must be a map from dimensions to lists of sizes: {seq: [32, 64, 128]}");
+  std::map<std::string, std::vector<int64_t>> buckets;
+  for (const std::string& dimension : node.keys()) {
+    SERIN_TRY(const config::Node list, node.at(dimension));
+    if (!list.is_list() || list.items().empty() || list.items().size() > 16) return list.error("must be a list of 1 to 16 sizes");
+    std::vector<int64_t>& sizes = buckets[dimension];
+    for (const config::Node& item : list.items()) {
+      SERIN_TRY(const int64_t size, item.integer(1, 1'000'000));
+      if (!sizes.empty() && size <= sizes.back()) return item.error("sizes must rise");
+      sizes.push_back(size);
+    }
+  }
+  return buckets;
+}
+
+}  // namespace
 
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults) {
   auto document = config::Node::load(path);
   if (!document && document.error().code == Code::kNotFound) return defaults;
   if (!document) return document.error();
   const config::Node& root = *document;
-  for (const char* key : {"slo", "labels", "buckets", "max_queue_delay"})
+  for (const char* key : {"slo", "labels", "max_queue_delay"})
     if (root.has(key)) return root.at(key)->error("not supported yet");
-  SERIN_CHECK(root.allow_only({"max_batch", "instances", "threads", "precision", "samples", "queue_limit", "warmup"}));
+  SERIN_CHECK(root.allow_only({"max_batch", "buckets", "instances", "threads", "device", "gpu_mem_limit", "priority", "precision",
+                               "samples", "queue_limit", "warmup"}));
 
   ModelSettings settings = defaults;
   SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, 4096, settings.max_batch));
@@ -35,8 +57,22 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   SERIN_TRY(const int64_t queue_limit, root.integer("queue_limit", 1, 1'000'000, static_cast<int64_t>(settings.queue_limit)));
   settings.queue_limit = static_cast<size_t>(queue_limit);
   SERIN_TRY(settings.warmup, root.boolean("warmup", settings.warmup));
+  if (const auto device = root.find("device")) {
+    SERIN_TRY(const std::string word, device->text());
+    const auto parsed = engine::parse_device(word);
+    if (!parsed) return device->error("must be cpu, cuda, cuda:N or auto, not '" + word + "'");
+    settings.device = *parsed;
+  }
+  SERIN_TRY(settings.gpu_mem_limit, root.integer("gpu_mem_limit", 1, INT64_MAX, settings.gpu_mem_limit));
+  if (const auto priority = root.find("priority")) {
+    SERIN_TRY(const std::string word, priority->one_of({"min", "default", "max"}));
+    settings.priority = word == "min" ? -1 : word == "max" ? 1 : 0;
+  }
+  if (const auto buckets = root.find("buckets")) {
+    SERIN_TRY(settings.buckets, read_buckets(*buckets));
+  }
   if (const auto precision = root.find("precision")) {
-    SERIN_TRY(const std::string word, precision->one_of({"auto", "fp32", "bf16"}));
+    SERIN_TRY(const std::string word, precision->one_of({"auto", "fp32", "tf32", "fp16", "bf16"}));
     settings.precision = *parse_precision(word);
   }
   if (const auto samples = root.find("samples")) {

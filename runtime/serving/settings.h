@@ -1,27 +1,37 @@
 // settings.h: models/<name>/serin.yaml, all of it optional.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/engine/devices.h"
 
 namespace serin::serving {
 
-enum class Precision : uint8_t { kFp32, kBf16, kAuto };
-/// "auto", "fp32" or "bf16".
+/// kTf32 and kFp16 are for devices only.
+enum class Precision : uint8_t { kFp32, kTf32, kFp16, kBf16, kAuto };
+inline constexpr std::array<std::string_view, 5> kPrecisionNames = {"fp32", "tf32", "fp16", "bf16", "auto"};
 std::optional<Precision> parse_precision(std::string_view word);
+inline std::string print_precision(Precision precision) { return std::string(kPrecisionNames[static_cast<size_t>(precision)]); }
 
 struct ModelSettings {
   int64_t max_batch = 32;        ///< rows in one run; 1 where the model is not batchable
-  std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread
+  std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread, two for each device
   int threads = 1;               ///< cores for one run
   size_t queue_limit = 256;      ///< requests waiting; over it 429
   bool warmup = true;            ///< run batch 1 before the version is ready
   Precision precision = Precision::kFp32;
-  std::string samples;  ///< a folder of inputs that `precision: auto` decides on; empty: made-up ones
+  engine::DeviceChoice device;
+  int64_t gpu_mem_limit = INT64_MAX;                    ///< bytes that a version may hold of each device
+  int priority = 0;                                     ///< of its work on a device: 1 before that of other models, -1 after it
+  std::map<std::string, std::vector<int64_t>> buckets;  ///< sizes of dimensions to be ready for, rising: {seq: [32, 64, 128]}
+  std::string samples;                                  ///< a folder of inputs that `precision: auto` decides on; empty: made-up ones
 };
 
 /// `defaults` where there is no such file. Errors name file, line and what is allowed.

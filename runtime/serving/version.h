@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace serin::serving {
 struct Host {
   const kernels::Backend& backend;
   const kernels::Backend* bf16_backend = nullptr;  ///< null where the machine does not multiply bf16
+  engine::Devices* devices = nullptr;              ///< null: there is the CPU only
   metrics::Registry& metrics;
   ModelSettings defaults{};  ///< of models whose serin.yaml does not say
   uint64_t boot = 0;         ///< random: names this start of the process in x-serin-batch
@@ -39,7 +41,7 @@ class Version : public std::enable_shared_from_this<Version> {
   const std::string& version() const { return version_; }
   const protocol::Signature& signature() const { return signature_; }
   int64_t max_batch() const { return max_batch_; }
-  /// For the model's metadata: "precision" and, where it was measured, "precision_why".
+  /// For the model's metadata: "device" and "precision", each with the reason beside it where there is one ("device_why").
   const protocol::Parameters& parameters() const { return parameters_; }
   ModelMetrics& metrics() const { return *metrics_; }
   Host& host() const { return host_; }
@@ -48,21 +50,32 @@ class Version : public std::enable_shared_from_this<Version> {
   Status submit(JobPtr job);
   int64_t retry_after_seconds() const { return batcher_->retry_after_seconds(); }
   bool idle() const { return batcher_->idle(); }
+  /// kUnavailable where every instance has lost its device: this version answers nothing any more.
+  Status usable() const;
 
  private:
   Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
   Status prepare(const std::string& path, const ModelSettings& settings);
-  Status load_engine(const std::string& path, const ModelSettings& settings);
+  Result<std::shared_ptr<engine::Model>> load_engine(const std::string& path, const ModelSettings& settings,
+                                                     const kernels::Backend* device) const;
+  Status settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings);
+  Status read_signature(const ModelSettings& settings);
+  Status place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices);
+  Status place_on_cpu(const std::string& path, ModelSettings settings);
+  void add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options);
+  Status check_instance(size_t instance) const;
   Status warm_up();
   void run_batch(size_t instance, std::span<const JobPtr> batch);
   void run_alone(size_t instance, const JobPtr& job);
 
   const std::string model_, version_;
   Host& host_;
-  std::shared_ptr<engine::Model> engine_;
+  std::shared_ptr<engine::Model> engine_;  // of the first instance; those on other devices have others
   protocol::Parameters parameters_;
   protocol::Signature signature_;
   int64_t max_batch_ = 1;
+  std::vector<graph::Bindings> sizes_;                // to be ready for; none where a dimension is open that nobody gave sizes
+  size_t device_bytes_ = 0;                           // of all devices together, as loaded
   std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to
   std::shared_ptr<void> threads_;                     // one for each instance, in the host's pool
   std::shared_ptr<Batcher> batcher_;

@@ -167,9 +167,10 @@ def repository(tmp_path):
     return make
 
 
-def serin(*arguments, timeout=60, stdin=None):
+def serin(*arguments, timeout=60, stdin=None, env=None):
     """Runs a command that ends by itself."""
-    return subprocess.run([SERIN, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False, input=stdin)
+    return subprocess.run([SERIN, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False, input=stdin,
+                          env={**os.environ, **(env or {})})
 
 
 def infer_body(rows, name="pixels", **extra):

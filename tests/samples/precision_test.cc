@@ -47,20 +47,20 @@ TEST_F(Precision, MadeUpSamplesHaveTheSizesGivenAndSomeForTheRest) {
 
 TEST_F(Precision, AnErrorAboveTheAllowedOneKeepsFp32) {
   const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), off = parsed("x: f32[n,4]\ny = Mul(x, 1.02)\nreturn y");
-  const auto decision = decide_precision(*exact, *off, *made_up_samples(*exact, {}, 1));
+  const auto decision = decide_precision(*exact, *off, "bf16", *made_up_samples(*exact, {}, 1));
   ASSERT_TRUE(decision) << decision.error().message;
-  EXPECT_FALSE(decision->bf16);
+  EXPECT_FALSE(decision->fast);
   EXPECT_THAT(decision->why, HasSubstr("fp32: bf16 differs by 0.02 (allowed: 0.01; relative L2, the worst of 3 made-up inputs)"));
 }
 
 TEST_F(Precision, ANotANumberIsTheWorstError) {
   const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), broken = parsed("x: f32[n,4]\ny = Log(x)\nreturn y");
-  EXPECT_FALSE(decide_precision(*exact, *broken, *made_up_samples(*exact, {}, 1))->bf16);
+  EXPECT_FALSE(decide_precision(*exact, *broken, "bf16", *made_up_samples(*exact, {}, 1))->fast);
 }
 
 TEST_F(Precision, SamplesThatDoNotFitAreAnError) {
   const auto model = digits("1"), other = parsed("x: f32[n,4]\ny = Relu(x)\nreturn y");
-  const auto decision = decide_precision(*model, *model, *made_up_samples(*other, {}, 1));
+  const auto decision = decide_precision(*model, *model, "bf16", *made_up_samples(*other, {}, 1));
   ASSERT_FALSE(decision);
   EXPECT_THAT(decision.error().message, HasSubstr("pixels"));
 }

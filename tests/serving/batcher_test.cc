@@ -6,11 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <set>
+
+#include "tests/base/eventually.h"
 
 namespace serin::serving {
 namespace {
 
 using namespace std::chrono_literals;
+using test::eventually;
 using testing::ElementsAre;
 
 class Gate {
@@ -43,15 +47,21 @@ class BatcherTest : public testing::Test {
   void make(Batcher::Options options, int threads = 2) {
     pool_ = std::make_unique<ComputePool>(threads);
     threads_ = pool_->lease(threads);
-    batcher_ = std::make_shared<Batcher>(options, *pool_, [this](size_t, std::span<const JobPtr> batch) {
+    const auto run = [this](size_t instance, std::span<const JobPtr> batch) {
       gate_.pass();
       {
         const std::lock_guard lock(mutex_);
+        ran_.push_back(instance);
         batches_.emplace_back();
         for (const JobPtr& job : batch) batches_.back().push_back(job->rows);
       }
       for (const JobPtr& job : batch) job->done(Answer{Outputs{}, {}, {}});
-    });
+    };
+    const auto usable = [this](size_t instance) {
+      const std::lock_guard lock(mutex_);
+      return lost_.contains(instance) ? Status(Error{Code::kUnavailable, "device is lost"}) : Status();
+    };
+    batcher_ = std::make_shared<Batcher>(options, *pool_, run, usable);
     for (int64_t rows = 1; rows <= options.max_batch; rows *= 2)
       for (int i = 0; i < 2; ++i) batcher_->learn(rows, 1ms);  // a flat curve: every row more is free
   }
@@ -80,6 +90,8 @@ class BatcherTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable answered_;
   std::vector<std::vector<int64_t>> batches_;
+  std::vector<size_t> ran_;  // the instances that ran them
+  std::set<size_t> lost_;
   size_t good_ = 0;
   std::vector<Code> bad_;
   std::shared_ptr<Batcher> batcher_;
@@ -170,6 +182,45 @@ TEST_F(BatcherTest, RealRequestsGoBeforeShadowOnes) {
   gate_.open();
   await_answers(3);
   EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(2)));
+}
+
+TEST_F(BatcherTest, TakingTurnsUsesAllInstancesAlike) {
+  make({.instances = 2, .max_batch = 1, .by_turns = true});
+  gate_.open();
+  for (size_t i = 1; i <= 6; ++i) {
+    ASSERT_TRUE(batcher_->submit(job()));
+    await_answers(i);
+    while (!batcher_->idle()) std::this_thread::yield();
+  }
+  EXPECT_THAT(ran_, ElementsAre(0, 1, 0, 1, 0, 1));
+}
+
+TEST_F(BatcherTest, F8_AnInstanceThatIsLostLeavesItsWorkToTheOthers) {
+  make({.instances = 3, .max_batch = 1, .by_turns = true});
+  gate_.open();
+  lost_ = {0, 2};
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(batcher_->submit(job()));
+  await_answers(6);
+  EXPECT_EQ(good_, 6u);
+  EXPECT_THAT(ran_, testing::Each(1u));
+}
+
+TEST_F(BatcherTest, F8_OnceNoInstanceIsLeftAllAreRefused) {
+  make({.instances = 2, .max_batch = 1});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(2);
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = {0, 1};
+  }
+  gate_.open();
+  await_answers(5);
+  EXPECT_EQ(good_, 2u) << "what was running";
+  EXPECT_THAT(bad_, ElementsAre(Code::kUnavailable, Code::kUnavailable, Code::kUnavailable));
+  const auto refused = batcher_->submit(job());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "device is lost");
+  EXPECT_TRUE(eventually([&] { return batcher_->idle(); }));
 }
 
 TEST_F(BatcherTest, WhatIsQueuedIsRunAfterTheBatcherIsLetGo) {

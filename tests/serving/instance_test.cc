@@ -36,7 +36,7 @@ std::shared_ptr<Job> job_of(const std::vector<float>& x) {
 TEST(Instance, ResultsHaveTheSizesThatTheRunGaveThem) {
   const auto model = model_of("x: f32[n]\nr = Reshape(x, i64{-1,1})\np = NonZero(r)\nt = Transpose(p)\nreturn t\n");
   ASSERT_FALSE(model->planned());
-  Instance instance(model, 1);
+  Instance instance(model, {});
   for (const auto& [x, rows] : {std::pair(std::vector<float>{0, 1, 2}, int64_t{2}), {{0, 0}, 0}, {{5, 0, 5, 5}, 3}}) {
     const std::shared_ptr<Job> jobs[] = {job_of(x)};
     const auto ran = instance.run(jobs);
@@ -48,7 +48,7 @@ TEST(Instance, ResultsHaveTheSizesThatTheRunGaveThem) {
 
 TEST(Instance, AResultThatIsAViewOfTheRequestKeepsIt) {
   const auto model = model_of("x: f32[n]\ns: i64[r]\ny = Reshape(x, s)\nreturn y\n");
-  Instance instance(model, 1);
+  Instance instance(model, {});
   auto job = job_of({1, 2, 3, 4});
   std::vector<int64_t> target = {2, 2};
   job->inputs.push_back({DType::kInt64, Shape{2}, target.data()});
@@ -64,7 +64,7 @@ TEST(Instance, AResultThatIsAViewOfTheRequestKeepsIt) {
 
 TEST(Instance, StringsGoInAndOut) {
   const auto model = model_of("x: str[a,b]\nt = Transpose(x)\nreturn t\n");
-  Instance instance(model, 1);
+  Instance instance(model, {});
   auto job = std::make_shared<Job>();
   job->texts = {{"a", "b", "c", "a string that is too long to be held in place"}};
   job->inputs.push_back({DType::kString, Shape{2, 2}, job->texts[0].data()});
@@ -77,7 +77,7 @@ TEST(Instance, StringsGoInAndOut) {
 
 TEST(Instance, WhatTheRunRefusesIsTheClients) {
   const auto model = model_of("x: f32[n]\ns: i64[r]\ny = Reshape(x, s)\nreturn y\n");
-  Instance instance(model, 1);
+  Instance instance(model, {});
   auto job = job_of({1, 2, 3});
   std::vector<int64_t> target = {2, 2};
   job->inputs.push_back({DType::kInt64, Shape{2}, target.data()});

@@ -37,8 +37,12 @@ TEST(ModelSettings, ReadsWhatIsThere) {
 }
 
 TEST(ModelSettings, C4_NonsenseIsRefusedWithItsPlace) {
-  for (const char* text : {"max_batch: 0", "max_batch: -1", "max_batch: 2147483648", "instances: 0", "instances: 10000", "queue_limit: 0",
-                           "threads: 0", "precision: int3", "samples: inputs", "{precision: fp32, samples: inputs}"}) {
+  for (const char* text :
+       {"max_batch: 0",       "max_batch: -1",   "max_batch: 2147483648", "instances: 0",       "instances: 10000",
+        "queue_limit: 0",     "threads: 0",      "precision: int3",       "samples: inputs",    "{precision: fp32, samples: inputs}",
+        "device: gpu",        "device: 'cuda:'", "device: 'cuda:-1'",     "gpu_mem_limit: 0",   "gpu_mem_limit: lots",
+        "priority: high",     "buckets: 32",     "buckets: {seq: 32}",    "buckets: {seq: []}", "buckets: {seq: [64, 32]}",
+        "buckets: {seq: [0]}"}) {
     const auto settings = read(text);
     ASSERT_FALSE(settings) << text;
     EXPECT_NE(settings.error().message.find(".yaml:1:"), std::string::npos) << settings.error().message;
@@ -56,8 +60,22 @@ TEST(ModelSettings, SamplesLieBesideTheFile) {
   EXPECT_EQ(std::filesystem::path(settings->samples), std::filesystem::path(testing::TempDir()) / "calibration");
 }
 
+TEST(ModelSettings, SaysWhereAModelRuns) {
+  const auto settings = read("device: 'cuda:1'\ngpu_mem_limit: 8589934592\npriority: max\nbuckets: {seq: [32, 128]}\n");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->device.kind, engine::DeviceChoice::Kind::kCuda);
+  EXPECT_EQ(settings->device.index, 1);
+  EXPECT_EQ(settings->gpu_mem_limit, int64_t{8} << 30);
+  EXPECT_EQ(settings->priority, 1);
+  EXPECT_EQ(settings->buckets.at("seq"), (std::vector<int64_t>{32, 128}));
+  for (const char* device : {"cpu", "cuda", "cuda:0", "cuda:12", "auto"})
+    EXPECT_EQ(engine::print_device(*engine::parse_device(device)), device);
+  for (const char* device : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:99999999999"})
+    EXPECT_FALSE(engine::parse_device(device)) << device;
+}
+
 TEST(ModelSettings, WhatIsNotThereYetSaysSo) {
-  for (const char* text : {"slo: 50ms", "max_queue_delay: 1ms", "buckets: {seq: [32]}", "labels: {stable: 1}"}) {
+  for (const char* text : {"slo: 50ms", "max_queue_delay: 1ms", "labels: {stable: 1}"}) {
     const auto settings = read(text);
     ASSERT_FALSE(settings) << text;
     EXPECT_NE(settings.error().message.find("not supported yet"), std::string::npos) << settings.error().message;

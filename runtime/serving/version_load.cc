@@ -1,0 +1,301 @@
+// version_load.cc: load aside, warm, and only then serve. On which devices, in which precision and for which sizes is settled here.
+//
+// Instances are spread over the devices, each of which holds the weights once. All that a device will be asked for is planned before anything of it is taken,
+// so that a model which does not fit is refused and disturbs nobody.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "runtime/samples/precision.h"
+#include "runtime/serving/batch_curve.h"
+#include "runtime/serving/version.h"
+
+namespace serin::serving {
+namespace {
+
+constexpr size_t kInstancesOfADevice = 2;  // while one computes, the other's rows are gathered, copied and handed out
+constexpr size_t kMostSizes = 256;
+
+std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
+  std::vector<protocol::TensorSpec> specs;
+  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape, info.ranked});
+  return specs;
+}
+
+Status check_tensors(std::span<const engine::TensorInfo> infos) {
+  for (const engine::TensorInfo& info : infos) {
+    if (info.kind == graph::ValueKind::kTensor) continue;
+    return Error{Code::kUnsupported, fmt::format("'{}' is a sequence or an optional, which the protocol has no word for", info.name)};
+  }
+  return {};
+}
+
+Status check_servable(const protocol::Signature& signature) {
+  for (const auto* list : {&signature.inputs, &signature.outputs})
+    for (const protocol::TensorSpec& spec : *list)
+      if (protocol::oip_datatype(spec.dtype).empty() || spec.dtype == DType::kFloat16 || spec.dtype == DType::kBFloat16)
+        return Error{Code::kUnsupported,
+                     fmt::format("tensor '{}' is {}, which cannot be served yet", spec.name, protocol::oip_datatype(spec.dtype))};
+  return {};
+}
+
+Status check_buckets(const engine::Model& model, const ModelSettings& settings) {
+  const std::vector<std::string> symbols = model.symbols();
+  for (const auto& [dimension, sizes] : settings.buckets) {
+    if (dimension == model.batchable().symbol)
+      return Error{Code::kInvalidArgument, fmt::format("buckets: '{}' is the batch, whose sizes follow from max_batch", dimension)};
+    if (std::ranges::find(symbols, dimension) == symbols.end())
+      return Error{Code::kInvalidArgument,
+                   fmt::format("buckets: no input has a dimension '{}'; open are: {}", dimension, fmt::join(symbols, ", "))};
+  }
+  return {};
+}
+
+/// A symbol that is on the first axis wherever it occurs: a batch in all but proof.
+bool only_counts_rows(const engine::Model& model, const std::string& symbol) {
+  for (const engine::TensorInfo& info : model.inputs()) {
+    for (size_t axis = 1; axis < info.dims.size(); ++axis) {
+      const auto symbols = info.dims[axis].symbols();
+      if (std::ranges::find(symbols, symbol) != symbols.end()) return false;
+    }
+  }
+  return true;
+}
+
+/// Every batch that the curve counts, with every size of the other dimensions. None where one of them is open and nobody gave it sizes.
+std::vector<graph::Bindings> sizes_to_be_ready_for(const engine::Model& model, const ModelSettings& settings, int64_t max_batch) {
+  std::vector<graph::Bindings> sizes(1);
+  for (const std::string& symbol : model.symbols()) {
+    std::vector<int64_t> values;
+    if (model.batchable().yes && symbol == model.batchable().symbol) {
+      for (int64_t rows = 1; rows < max_batch; rows *= 2) values.push_back(rows);
+      values.push_back(max_batch);
+    } else if (const auto named = settings.buckets.find(symbol); named != settings.buckets.end()) {
+      values = named->second;
+    } else if (only_counts_rows(model, symbol)) {
+      values.push_back(1);
+    }
+    std::vector<graph::Bindings> longer;
+    for (const graph::Bindings& each : sizes) {
+      for (const int64_t value : values) {
+        longer.push_back(each);
+        longer.back()[symbol] = value;
+      }
+    }
+    sizes = std::move(longer);
+  }
+  return sizes;
+}
+
+/// Zeros for every input. Null where one of them has no size, or is text.
+JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
+  auto job = std::make_shared<Job>();
+  std::vector<size_t> offsets;
+  size_t bytes = 0;
+  for (const engine::TensorInfo& info : model.inputs()) {
+    const auto shape = graph::known_shape(graph::bind(info.dims, sizes));
+    if (!info.ranked || !shape || info.dtype == DType::kString) return nullptr;
+    offsets.push_back(bytes);
+    job->inputs.push_back({info.dtype, *shape, nullptr});
+    bytes += AlignedBuffer::rounded_up(job->inputs.back().bytes());
+  }
+  job->memory = AlignedBuffer(bytes);
+  if (bytes > 0) std::memset(job->memory.data(), 0, bytes);
+  for (size_t i = 0; i < offsets.size(); ++i) job->inputs[i].data = job->memory.data() + offsets[i];
+  if (model.batchable().yes && !job->inputs.empty()) job->rows = job->inputs.front().shape[0];
+  return job;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Version>> Version::load(const std::string& model, const std::string& version, const std::string& path,
+                                               const ModelSettings& settings, Host& host) {
+  const auto started = Clock::now();
+  std::shared_ptr<Version> loaded(new Version(model, version, host));
+  if (auto prepared = loaded->prepare(path, settings); !prepared)
+    return prepared.error().in(fmt::format("model '{}' version {}", model, version));
+  loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
+  return loaded;
+}
+
+Result<std::shared_ptr<engine::Model>> Version::load_engine(const std::string& path, const ModelSettings& settings,
+                                                            const kernels::Backend* device) const {
+  engine::LoadOptions options;
+  options.threads = settings.threads;
+  options.max_plans = std::max(options.max_plans, sizes_.size());
+  if (device) {
+    options.device = device;
+    if (settings.precision != Precision::kFp32)
+      return Error{Code::kUnsupported, fmt::format("precision {}: a device computes in fp32 as yet", print_precision(settings.precision))};
+    options.device_limit = static_cast<size_t>(settings.gpu_mem_limit);
+    options.device_priority = settings.priority;
+    return engine::Model::load(path, host_.backend, options);
+  }
+  if (settings.precision == Precision::kFp32) return engine::Model::load(path, host_.backend, options);
+  if (settings.precision != Precision::kBf16)
+    return Error{Code::kUnsupported, fmt::format("precision {}: only a device computes in it", print_precision(settings.precision))};
+  if (!host_.bf16_backend)
+    return Error{Code::kUnsupported, "precision bf16: this machine, or the instruction set that was asked for, does not multiply bf16"};
+  return engine::Model::load(path, *host_.bf16_backend, options);
+}
+
+/// `auto` loads the model twice, which takes the memory of both until it is decided. What is served is loaded afresh: trying leaves things behind.
+Status Version::settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) {
+  parameters_.clear();
+  if (settings.precision == Precision::kAuto) {
+    const Precision fast = device ? Precision::kFp16 : Precision::kBf16;
+    settings.precision = Precision::kFp32;
+    samples::PrecisionDecision decision{false, "fp32: this machine, or the instruction set that was asked for, does not multiply bf16"};
+    if (device || host_.bf16_backend) {
+      SERIN_TRY(const auto exact, load_engine(path, settings, device));
+      settings.precision = fast;
+      SERIN_TRY(const auto rounded, load_engine(path, settings, device));
+      SERIN_TRY(const samples::Samples inputs,
+                settings.samples.empty() ? samples::made_up_samples(*exact, {}, 1) : samples::stored_samples(settings.samples, *exact));
+      SERIN_TRY(decision, samples::decide_precision(*exact, *rounded, print_precision(fast), inputs));
+      if (!decision.fast) settings.precision = Precision::kFp32;
+    }
+    parameters_ = {{"precision_why", decision.why}};
+    log::info("model '{}' version {}: precision: {}", model_, version_, decision.why);
+  }
+  parameters_.emplace_back("precision", print_precision(settings.precision));
+  return {};
+}
+
+Status Version::read_signature(const ModelSettings& settings) {
+  signature_ = {fmt::format("model '{}' version {}", model_, version_), specs_of(engine_->inputs()), specs_of(engine_->outputs())};
+  SERIN_CHECK(check_tensors(engine_->inputs()));
+  SERIN_CHECK(check_tensors(engine_->outputs()));
+  SERIN_CHECK(check_servable(signature_));
+  SERIN_CHECK(check_buckets(*engine_, settings));
+  max_batch_ = engine_->batchable().yes ? settings.max_batch : 1;
+  sizes_ = sizes_to_be_ready_for(*engine_, settings, max_batch_);
+  if (sizes_.size() <= kMostSizes) return {};
+  return Error{Code::kInvalidArgument, fmt::format("buckets: {} combinations of sizes; at most {}", sizes_.size(), kMostSizes)};
+}
+
+void Version::add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options) {
+  options.max_batch = max_batch_;
+  options.most_sizes = std::max(options.most_sizes, sizes_.size());
+  instances_.push_back(std::make_unique<Instance>(std::move(engine), std::move(options)));
+}
+
+Status Version::place_on_cpu(const std::string& path, ModelSettings settings) {
+  SERIN_CHECK(settle_precision(path, nullptr, settings));
+  SERIN_TRY(engine_, load_engine(path, settings, nullptr));
+  SERIN_CHECK(read_signature(settings));
+  std::erase_if(sizes_, [&](const graph::Bindings& sizes) {  // larger batches are planned when they are first worth taking
+    const auto rows = sizes.find(engine_->batchable().symbol);
+    return rows != sizes.end() && rows->second != 1;
+  });
+  const int count = settings.instances.value_or(std::max(1, host_.pool.cores() / settings.threads));
+  for (int i = 0; i < count; ++i) add_instance(engine_, {});
+  return {};
+}
+
+/// Leaves no instance where nothing of the model runs on a device.
+Status Version::place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices) {
+  SERIN_CHECK(settle_precision(path, devices.front(), settings));
+  const size_t count = settings.instances ? static_cast<size_t>(*settings.instances) : kInstancesOfADevice * devices.size();
+  devices = devices.first(std::min(devices.size(), count));
+  struct Replica {
+    std::shared_ptr<engine::Model> engine;
+    std::vector<std::shared_ptr<engine::DeviceArena>> arenas;  // one for each instance there
+  };
+  std::vector<Replica> replicas;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    SERIN_TRY(const auto engine, load_engine(path, settings, devices[i]));
+    if (i == 0) {
+      engine_ = engine;
+      SERIN_CHECK(read_signature(settings));
+    }
+    if (!engine->planned()) return {};
+    const size_t own = count / devices.size() + (i < count % devices.size() ? 1 : 0);
+    std::vector<std::shared_ptr<engine::DeviceArena>> arenas(own);
+    if (!sizes_.empty()) {
+      SERIN_TRY(arenas, engine->device_arenas(sizes_, own));
+      if (arenas.empty()) return {};
+    }
+    const engine::DeviceBytes held = engine->device_bytes();
+    device_bytes_ += held.weights + held.arena;
+    log::info("model '{}' version {}: {} instances on {}; weights {}, arenas {} bytes", model_, version_, own, engine::name_of(*devices[i]),
+              held.weights, held.arena);
+    replicas.push_back({engine, std::move(arenas)});
+  }
+  for (size_t i = 0; i < count; ++i) {  // by turns, so that whoever takes the first few has several devices
+    Replica& replica = replicas[i % devices.size()];
+    add_instance(replica.engine, {.on_device = true, .arena = std::move(replica.arenas[i / devices.size()])});
+  }
+  return {};
+}
+
+/// Asked before each batch, until the answer is no.
+Status Version::check_instance(size_t instance) const {
+  const Status usable = instances_[instance]->usable();
+  if (!usable) log::error("model '{}' version {}: instance {} is retired: {}", model_, version_, instance, usable.error().message);
+  return usable;
+}
+
+Status Version::prepare(const std::string& path, const ModelSettings& settings) {
+  engine::Devices::Choice choice;
+  if (host_.devices) {
+    SERIN_TRY(choice, host_.devices->choose(settings.device));
+  }
+  if (!choice.backends.empty()) {
+    SERIN_CHECK(place_on_devices(path, settings, choice.backends));
+    if (instances_.empty()) choice.why = engine_->planned() ? "nothing of it runs on a device" : engine_->why_interpreted();
+  }
+  const bool on_cpu = instances_.empty();
+  if (on_cpu) SERIN_CHECK(place_on_cpu(path, settings));
+  parameters_.emplace_back("device", on_cpu ? "cpu" : "cuda");
+  if (!choice.why.empty()) parameters_.emplace_back("device_why", choice.why);
+  if (on_cpu && settings.device.kind != engine::DeviceChoice::Kind::kCpu)
+    log::info("model '{}' version {}: runs on the CPU: {}", model_, version_, choice.why);
+  if (!engine_->batchable().yes && settings.max_batch > 1)
+    log::info("model '{}' version {}: requests are run one by one: {}", model_, version_, engine_->batchable().why_not);
+
+  threads_ = host_.pool.lease(static_cast<int>(instances_.size()));
+  metrics_ = std::make_unique<ModelMetrics>(host_.metrics, model_, version_);
+  // The batcher must not own the version that owns it; a pool task holds both for as long as a batch runs.
+  const auto run = [weak = weak_from_this()](size_t instance, std::span<const JobPtr> batch) {
+    if (const auto self = weak.lock()) self->run_batch(instance, batch);
+  };
+  const auto usable = [weak = weak_from_this()](size_t instance) {
+    const auto self = weak.lock();
+    return self ? self->check_instance(instance) : Status();
+  };
+  const Batcher::Options options{instances_.size(), max_batch_, settings.queue_limit, /*by_turns=*/!on_cpu};
+  batcher_ = std::make_shared<Batcher>(options, host_.pool, run, usable);
+  if (settings.warmup) SERIN_CHECK(warm_up());
+  metrics_->weight_bytes->set(static_cast<double>(engine_->weight_bytes()));
+  metrics_->arena_bytes->set(static_cast<double>(instances_.front()->arena_bytes()));
+  metrics_->device_bytes->set(static_cast<double>(device_bytes_));
+  return {};
+}
+
+/// Every instance runs every size on zeros: plans are made, weights packed, on a device graphs are recorded, and the curve has its first points before a client
+/// waits.
+Status Version::warm_up() {
+  constexpr int kFirst = 1, kRecorded = 2;  // runs that pay for what is made lazily: those after them are what a client will see
+  const bool on_device = instances_.front()->on_device();
+  for (const auto& instance : instances_) {
+    for (const graph::Bindings& sizes : sizes_) {
+      const JobPtr jobs[] = {zeros(*engine_, sizes)};
+      if (!jobs[0]) return {};
+      const int runs = on_device ? kRecorded + 2 : kFirst + 1;
+      for (int run = 1; run <= runs; ++run) {
+        const Instance::RunResult ran = instance->run(jobs);
+        if (!ran.status && !engine_->planned()) return {};  // zeros may be an input that it refuses, and rightly so
+        if (!ran.status) return ran.status.error().in("warm-up");
+        if (run > (on_device ? kRecorded : kFirst)) batcher_->learn(ran.bucket_rows, ran.infer);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,331 @@
+"""`serin serve` on devices: emulated ones (tests/gpu/emulator), which can be as many, as small and as broken as a test wants."""
+
+import concurrent.futures
+import json
+import re
+import shutil
+import threading
+
+import numpy as np
+import onnx
+import pytest
+
+from conftest import MODELS, SERIN, call, infer_body, serin, wait_until
+
+PLUGIN = SERIN.parent / "tests" / "libserin_cuda_emulated.so"
+FAKE_NVML = SERIN.parent / "tests" / "fake_nvml"
+DIGITS = MODELS / "digits/1/model.onnx"
+ON_CUDA = ["--device", "cuda", "--cuda-plugin", PLUGIN]
+ILLEGAL_ADDRESS, UNCORRECTABLE = 700, 214  # cudaError_t
+ZEROS = infer_body([[0.0] * 64])
+ROWS = np.load(MODELS / "digits/eval.npz")["pixels"][:24]
+
+
+@pytest.fixture
+def emulated(tmp_path):
+    """The environment of so many devices, and fail(i, error): from now on everything on device i fails with that error."""
+    class Emulated:
+        def __init__(self, devices=1, memory=None):
+            self.file = tmp_path / "fault"
+            self.env = {"SERIN_EMULATED_DEVICES": str(devices), "SERIN_EMULATED_FAULT": str(self.file)}
+            if memory is not None:
+                self.env["SERIN_EMULATED_MEMORY"] = str(memory)
+
+        def fail(self, device, error=ILLEGAL_ADDRESS):
+            staged = self.file.with_suffix(".new")
+            staged.write_text(f"{device} {error}\n")
+            staged.rename(self.file)  # never seen half written
+    return Emulated
+
+
+def digits(repository, settings="max_batch: 4\n", versions=(1,)):
+    models = repository({f"digits/{number}": DIGITS for number in versions})
+    (models / "digits/serin.yaml").write_text(settings)
+    return models
+
+
+def ask(runtime, rows, model="digits"):
+    return call(f"{runtime.url}/v2/models/{model}/infer", infer_body(np.asarray(rows).tolist()))
+
+
+def scores(answer):
+    output = answer.json["outputs"][0]
+    return np.array(output["data"], np.float32).reshape(output["shape"])
+
+
+def parameters(runtime, model="digits"):
+    return call(f"{runtime.url}/v2/models/{model}").json["parameters"]
+
+
+class Load:
+    """Clients that ask without a pause until the end; every answer's status, in the order in which they came."""
+
+    def __init__(self, runtime, clients=4):
+        self.statuses, self.errors, self.stop = [], [], threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(runtime,)) for _ in range(clients)]
+
+    def run(self, runtime):
+        while not self.stop.is_set():
+            answer = ask(runtime, ROWS[:1])
+            self.statuses.append(answer.status)
+            if answer.status != 200:
+                self.errors.append(answer.error)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        wait_until(lambda: len(self.statuses) > 20, 20, "traffic")
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(30)
+            assert not thread.is_alive(), "a request hangs"
+
+    def wait_for(self, more):
+        count = len(self.statuses)
+        wait_until(lambda: len(self.statuses) >= count + more, 30, f"{more} more answers")
+
+
+# --- which device -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cuda", "auto"])
+def test_the_same_repository_on_a_device(serve, repository, emulated, device):
+    models = digits(repository)
+    there = serve(models, "--device", device, "--cuda-plugin", PLUGIN, env=emulated().env)
+    here = serve(models)
+    for rows in (1, 2, 3, 4):
+        np.testing.assert_allclose(scores(ask(there, ROWS[:rows])), scores(ask(here, ROWS[:rows])), rtol=1e-4, atol=1e-6)
+    assert parameters(there)["device"] == "cuda" and "emulated (GPU-" in parameters(there)["device_why"]
+    assert parameters(here)["device"] == "cpu"
+    assert f"device {device}: emulated" in there.log
+
+
+def test_auto_without_a_device_is_the_cpu_and_says_why(serve, repository):
+    runtime = serve(digits(repository), "--device", "auto", "--cuda-plugin", "/nowhere/libserin_cuda.so")
+    assert parameters(runtime)["device"] == "cpu"
+    assert "/nowhere/libserin_cuda.so" in parameters(runtime)["device_why"]
+    assert "auto: no cuda: /nowhere/libserin_cuda.so" in runtime.log
+    assert ask(runtime, ROWS[:1]).status == 200
+
+
+@pytest.mark.parametrize("arguments, named", [
+    (["--device", "cuda", "--cuda-plugin", "/nowhere/x.so"], "/nowhere/x.so"), (["--device", "cuda:7", "--cuda-plugin", PLUGIN], "cuda:7"),
+    (["--device", "gpu"], "cuda"), (["--device", "cuda:-1"], "cuda:-1"),
+])
+def test_c6_a_device_that_is_not_there_is_named(arguments, named):
+    done = serin("serve", "--models", MODELS, "--port", 0, "--metrics-port", 0, *arguments)
+    assert done.returncode == 2 and named in done.stderr.splitlines()[-1]
+
+
+def test_c6_a_model_whose_device_is_not_there_fails_alone(serve, repository, emulated):
+    models = repository({"digits/1": DIGITS, "other/1": DIGITS, "third/1": DIGITS})
+    (models / "other/serin.yaml").write_text("device: cuda:2\n")
+    (models / "third/serin.yaml").write_text("device: cuda:1\n")
+    runtime = serve(models, "--cuda-plugin", PLUGIN, env=emulated(devices=2).env)
+    broken = ask(runtime, ROWS[:1], "other")
+    assert broken.status == 503 and "device cuda:2: the driver shows 2" in broken.error
+    assert ask(runtime, ROWS[:1], "digits").status == 200 and parameters(runtime, "digits")["device"] == "cpu"
+    assert ask(runtime, ROWS[:1], "third").status == 200 and parameters(runtime, "third")["device_why"].endswith("000001)")
+
+
+def test_no_driver_is_loaded_for_models_of_the_cpu(serve, repository, emulated):
+    runtime = serve(digits(repository), "--cuda-plugin", PLUGIN, env=emulated().env)
+    with open(f"/proc/{runtime.process.pid}/maps", encoding="utf-8") as maps:
+        assert PLUGIN.name not in maps.read()
+
+
+def test_a_model_that_no_device_runs_any_of_is_served_by_the_cpu(serve, repository, emulated, tmp_path):
+    """How often the loop turns is data, so the whole is interpreted."""
+    x, n = onnx.helper.make_tensor_value_info("x", 1, [2]), onnx.helper.make_tensor_value_info("n", 7, [])
+    body = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["c"], ["d"]), onnx.helper.make_node("Add", ["v", "v"], ["w"])], "body",
+                                  [onnx.helper.make_tensor_value_info("i", 7, []), onnx.helper.make_tensor_value_info("c", 9, []),
+                                   onnx.helper.make_tensor_value_info("v", 1, [2])],
+                                  [onnx.helper.make_tensor_value_info("d", 9, []), onnx.helper.make_tensor_value_info("w", 1, [2])])
+    loop = onnx.helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)
+    graph = onnx.helper.make_graph([loop], "g", [n, x], [onnx.helper.make_tensor_value_info("y", 1, [2])])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "loop.onnx")
+    runtime = serve(repository({"loop/1": tmp_path / "loop.onnx"}), *ON_CUDA, env=emulated().env)
+    assert parameters(runtime, "loop")["device"] == "cpu" and parameters(runtime, "loop")["device_why"]
+    answer = call(runtime.url + "/v2/models/loop/infer", {"inputs": [{"name": "n", "datatype": "INT64", "shape": [], "data": [3]},
+                                                                     {"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]})
+    assert answer.json["outputs"][0]["data"] == [8, 16]
+
+
+# --- batches ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_waits_rides_together_from_the_first_request_on(serve, repository, emulated):
+    """Every batch size is recorded and measured before a client comes: the queue that forms behind one instance is taken at once."""
+    runtime = serve(digits(repository, "max_batch: 8\ninstances: 1\n"), *ON_CUDA, env=emulated().env)
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda row: ask(runtime, [row]), ROWS))
+    assert {answer.status for answer in answers} == {200}
+    together = np.concatenate([scores(answer) for answer in answers])
+    np.testing.assert_allclose(together, scores_on_cpu(serve, repository_of(runtime)), rtol=1e-4, atol=1e-6)
+    assert runtime.metric("nv_inference_count") == 24
+    assert runtime.metric("nv_inference_exec_count") < 24
+
+
+def repository_of(runtime):
+    return runtime.process.args[runtime.process.args.index("--models") + 1]
+
+
+def scores_on_cpu(serve, models):
+    runtime = serve(models)
+    return np.concatenate([scores(ask(runtime, ROWS[i:i + 4])) for i in range(0, len(ROWS), 4)])
+
+
+# --- memory -------------------------------------------------------------------------------------------------------------------------
+
+
+NEEDS = re.compile(r"needs (\d+) bytes \(weights (\d+), arena (\d+), staging (\d+) on the host\); emulated has (\d+) free of (\d+)")
+
+
+def test_m13_what_does_not_fit_is_refused_with_the_numbers_and_disturbs_nobody(serve, repository, emulated):
+    probe = serve(digits(repository), *ON_CUDA, env=emulated().env)
+    needed = int(probe.metric("serin_model_device_bytes"))
+    models = probe.log_file.parent / "models"
+    shutil.copytree(models / "digits", models / "second")
+    memory = needed + needed // 2
+    runtime = serve(models, *ON_CUDA, env=emulated(memory=memory).env)
+    assert ask(runtime, ROWS[:1], "digits").status == 200
+    refused = ask(runtime, ROWS[:1], "second")
+    assert refused.status == 503
+    total, weights, arena, staging, free, capacity = map(int, NEEDS.search(refused.error).groups())
+    assert total == weights + arena == needed and staging > 0
+    assert (free, capacity) == (memory - needed, memory), "planned is allocated, to the byte"
+    assert "model 'second' version 1" in runtime.log
+
+    exact = serve(models, *ON_CUDA, env=emulated(memory=2 * needed).env)
+    assert ask(exact, ROWS[:1], "digits").status == ask(exact, ROWS[:1], "second").status == 200
+
+
+def test_m16_loads_that_come_and_go_while_memory_is_short(serve, repository, emulated):
+    probe = serve(digits(repository), *ON_CUDA, env=emulated().env)
+    needed = int(probe.metric("serin_model_device_bytes"))
+    models = probe.log_file.parent / "models"
+    runtime = serve(models, *ON_CUDA, env=emulated(memory=2 * needed).env)
+    others = ("a", "b", "c")
+
+    def states():
+        answers = [call(f"{runtime.url}/v2/models/{name}/ready") for name in others]
+        return ["ready" if answer.status == 200 else "refused" if "needs" in answer.headers.get("x-serin-reason", "") else "" for answer in answers]
+
+    with Load(runtime, clients=2) as load:
+        for _ in range(4):
+            for name in others:  # there is room for one of them
+                shutil.copytree(models / "digits", models / name)
+            wait_until(lambda: all(states()), 20, "all tried")
+            assert sorted(states()) == ["ready", "refused", "refused"]
+            for name in others:
+                shutil.rmtree(models / name)
+            wait_until(lambda: not any(states()), 20, "all gone")
+    assert set(load.statuses) == {200}, load.errors[:3]
+
+
+def test_a_model_keeps_to_its_limit(serve, repository, emulated):
+    runtime = serve(digits(repository, "max_batch: 4\ngpu_mem_limit: 12000\n"), *ON_CUDA, env=emulated().env)
+    refused = ask(runtime, ROWS[:1])
+    assert refused.status == 503 and re.search(r"needs \d+ bytes \(.*\); it may hold 12000 of emulated and holds 0", refused.error)
+
+
+# --- faults -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ILLEGAL_ADDRESS, UNCORRECTABLE])
+def test_f8_a_lost_device_answers_503_and_ends_liveness(serve, repository, emulated, error):
+    machine = emulated()
+    models = digits(repository)
+    shutil.copytree(models / "digits", models / "other")
+    (models / "other/serin.yaml").write_text("device: cpu\n")
+    runtime = serve(models, *ON_CUDA, env=machine.env)
+    assert call(runtime.url + "/v2/health/live").json == {"live": True}
+    with Load(runtime) as load:
+        machine.fail(0, error)
+        wait_until(lambda: 503 in load.statuses, 20, "the first 503")
+        first = load.statuses.index(503)
+        load.wait_for(40)
+    assert set(load.statuses[:first]) == {200}
+    assert set(load.statuses[first + len(load.threads):]) == {503}  # but for answers that were on their way
+    assert all("lost" in text and "cudaError" in text for text in load.errors)
+
+    live = call(runtime.url + "/v2/health/live")
+    assert live.status == 503 and live.json == {"live": False}
+    assert "model 'digits' version 1" in live.headers["x-serin-reason"] and "lost" in live.headers["x-serin-reason"]
+    assert call(runtime.url + "/v2/health/ready").status == 503
+    assert call(runtime.url + "/v2/models/digits/ready").status == 503
+    assert call(runtime.url + "/v2/models/other/ready").status == 200
+    assert ask(runtime, ROWS[:1], "other").status == 200, "what needs no device goes on until the supervisor comes"
+    assert runtime.metric("serin_device_lost") == 1
+    assert runtime.end() == 1  # M16: not 0
+
+
+def test_f8_in_flight_requests_of_a_lost_device_are_not_tried_elsewhere_and_the_others_go_on(serve, repository, emulated):
+    machine = emulated(devices=2)
+    runtime = serve(digits(repository), *ON_CUDA, env=machine.env)
+    with Load(runtime) as load:
+        machine.fail(1)
+        wait_until(lambda: 503 in load.statuses, 20, "the first 503")
+        load.wait_for(100)
+    lost = load.statuses.count(503)
+    assert 1 <= lost <= 2, "one batch of at most four for each of the two instances there"
+    assert set(load.statuses[-50:]) == {200}
+    assert call(runtime.url + "/v2/health/live").status == call(runtime.url + "/v2/health/ready").status == 200
+    assert runtime.metric("serin_device_lost") == 1
+    machine.fail(0)
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 503, 20, "the other one lost")
+    assert call(runtime.url + "/v2/health/live").status == 503
+    assert runtime.end() == 1
+
+
+def test_f8_a_model_that_has_lost_its_only_device_is_loaded_on_another_once(serve, repository, emulated):
+    machine = emulated(devices=2)
+    runtime = serve(digits(repository, "max_batch: 2\ninstances: 1\n"), *ON_CUDA, env=machine.env)
+    machine.fail(0)
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 503, 20, "the device lost")
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 200, 20, "the model on the other device")
+    assert parameters(runtime)["device_why"].endswith("000001)") and call(runtime.url + "/v2/health/live").status == 200
+    machine.fail(1)
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 503, 20, "that one lost, too")
+    assert call(runtime.url + "/v2/health/live").status == 503
+    assert runtime.end() == 1
+
+
+def test_f8_a_device_that_is_lost_before_the_start_is_named(repository, emulated):
+    machine = emulated()
+    machine.fail(0)
+    done = serin("serve", "--models", digits(repository), "--port", 0, "--metrics-port", 0, *ON_CUDA, env=machine.env)
+    assert done.returncode == 2 and "cudaErrorIllegalAddress" in done.stderr
+
+
+# --- metrics ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_driver_says_of_devices_has_the_names_that_dashboards_know(serve, repository, emulated):
+    runtime = serve(digits(repository), *ON_CUDA, env={**emulated(devices=2).env, "LD_LIBRARY_PATH": str(FAKE_NVML)})
+    first, second = (f"GPU-00000000-0000-0000-0000-00000000000{i}" for i in (0, 1))
+    expected = {"nv_gpu_utilization": (0.37, 0), "nv_gpu_memory_total_bytes": (150754820096,) * 2, "nv_gpu_memory_used_bytes": (1000, 1001),
+                "nv_gpu_temperature_celsius": (41, 42), "nv_gpu_power_usage": (123.456, None)}
+    for name, values in expected.items():
+        for uuid, value in zip((first, second), values):
+            assert (f'{name}{{gpu_uuid="{uuid}"}}' in runtime.metrics()) == (value is not None), name
+            if value is not None:
+                assert runtime.metric(name, gpu_uuid=uuid) == pytest.approx(value), name
+
+
+def test_without_the_drivers_library_there_are_no_such_metrics_and_one_line_says_so(serve, repository, emulated):
+    runtime = serve(digits(repository), *ON_CUDA, env=emulated().env)
+    assert "nv_gpu_" not in runtime.metrics()
+    assert runtime.log.count("no nv_gpu_* metrics: libnvidia-ml.so.1") == 1
+
+
+def test_inspect_says_what_runs_on_the_host_and_what_is_copied(emulated):
+    done = serin("inspect", DIGITS, *ON_CUDA, env=emulated().env)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"on the device: \d+ of \d+ steps, \d+ bytes", done.stdout)
+    report = json.loads(serin("inspect", DIGITS, "--json", *ON_CUDA, env=emulated().env).stdout)["device"]
+    assert report["steps_there"] == report["steps"] and report["on_host"] == []
+    assert [(copy["tensor"], copy["to"], copy["bytes"]) for copy in report["copies"]] == [("pixels", "device", 256), ("scores", "host", 40)]
