@@ -48,7 +48,8 @@ bool check_past(const AttentionOp& op, const Shape& past, int64_t batch, int64_t
 bool check_mask(const AttentionOp& op, std::span<const TensorDesc> in, int64_t batch, int64_t q_len, int64_t total, std::string& why) {
   const TensorDesc& mask = in[Operands::kMask];
   if (mask.dtype == DType::kUndefined) return true;
-  if (mask.dtype != DType::kBool && mask.dtype != in[Operands::kQ].dtype) return fail(why, "the mask is neither bool nor of q's type");
+  if (mask.dtype != DType::kBool && mask.dtype != in[Operands::kQ].dtype && mask.dtype != DType::kFloat32)
+    return fail(why, "the mask is neither bool nor f32 nor of q's type");
   const Shape& shape = mask.shape;
   const int64_t wanted[] = {batch, op.q_heads, q_len};
   bool fits = shape.rank() >= 1 && shape.rank() <= 4 && shape.back() <= total;

@@ -3,7 +3,7 @@
 //   q 4-D [batch, q_heads, q_len, head]   or 3-D [batch, q_len, q_heads * head] (with the head counts as attributes)
 //   k     [batch, kv_heads, kv_len, head] or     [batch, kv_len, kv_heads * head]; v likewise with v_head. Query head h reads kv head
 //         h / (q_heads / kv_heads)
-//   mask  broadcasts to [batch, q_heads, q_len, total]: bool (false: not looked at) or added; shorter than total: nothing beyond its end is looked at
+//   mask  broadcasts to [batch, q_heads, q_len, total]: bool (false: not looked at) or added, of q's type or f32; shorter than total: nothing beyond its end is looked at
 //   past_key, past_value  [batch, kv_heads, past, head]: stand before k and v; total = past + kv_len
 //   nonpad [batch]: how many keys of each sample count
 //

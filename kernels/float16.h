@@ -1,7 +1,7 @@
 // float16.h: the two 16-bit floating point types, as storage only: arithmetic happens in float.
 //
-// Conversions are done on the bits, so that they give the same result on every machine and need no instruction set: to 16 bits they round
-// to nearest, ties to even, keep NaN a NaN, and overflow to infinity. From double (and so from integers) they go through a float that was
+// Conversions are done on the bits, so that they give the same result on every machine and need no instruction set (a device has one, with the same
+// results but for the bits of a NaN): to 16 bits they round to nearest, ties to even, keep NaN a NaN, and overflow to infinity. From double (and so from integers) they go through a float that was
 // rounded to odd: two roundings to nearest would be wrong in the rare case that the first lands on a tie of the second.
 #pragma once
 
@@ -27,6 +27,11 @@ struct BFloat16 {
 SERIN_HD inline float to_float(BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 
 SERIN_HD inline float to_float(Half x) {
+#if defined(__CUDA_ARCH__)
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+  return value;
+#else
   const uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000u) << 16;
   const uint32_t magnitude = x.bits & 0x7fffu;
   if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);  // Inf, NaN
@@ -35,15 +40,27 @@ SERIN_HD inline float to_float(Half x) {
     return sign ? -value : value;
   }
   return std::bit_cast<float>(sign | ((magnitude << 13) + (112u << 23)));
+#endif
 }
 
 SERIN_HD inline BFloat16 to_bfloat16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  BFloat16 value;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
+  return value;
+#else
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>(bits >> 16 | 0x40u)};
   return {static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+#endif
 }
 
 SERIN_HD inline Half to_half(float x) {
+#if defined(__CUDA_ARCH__)
+  Half value;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
+  return value;
+#else
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -55,6 +72,7 @@ SERIN_HD inline Half to_half(float x) {
   }
   const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
   return {static_cast<uint16_t>(sign | ((rounded - (112u << 23)) >> 13))};
+#endif
 }
 
 /// The float next to `x` toward zero with its last bit set, unless `x` is a float: rounding it once more gives what rounding `x` once

@@ -71,6 +71,22 @@ SERIN_HD inline D cast(S x) {
     return static_cast<D>(x);
 }
 
+/// cast, but what is finite stays finite: at the ends of a floating point D.
+template <class D, class S>
+SERIN_HD inline D saturate(S x) {
+  if constexpr (kIsHalfKind<S>) {
+    return saturate<D>(to_float(x));
+  } else if constexpr (kIsHalfKind<D> && !std::is_same_v<S, bool>) {
+    constexpr float kLargest = std::is_same_v<D, Half> ? 65504.f : 0x1.FEp127f;
+    const auto limit = static_cast<std::conditional_t<std::is_same_v<S, float>, float, double>>(kLargest);
+    const auto value = static_cast<decltype(limit)>(x);
+    if (value - value != 0) return cast<D>(x);  // Inf, NaN
+    return cast<D>(value > limit ? limit : value < -limit ? -limit : value);
+  } else {
+    return cast<D>(x);
+  }
+}
+
 // ---- y = f(x) ----
 
 /// 0.5 x (1 + erf(x / sqrt 2)), through erfc: 1 + erf cancels for negative x.

@@ -105,14 +105,17 @@ struct Binary {
   BinaryFn fn = BinaryFn::kAdd;
 };  // a, b -> y
 struct Select {};  // condition (bool), a, b -> y (Where)
-struct Cast {};    // x -> y; the dtypes are in the descriptions
+struct Cast {
+  bool saturate = false;  ///< to a float type: what is finite stays finite, at the type's largest number
+};                        // x -> y; the dtypes are in the descriptions
 /// x [n, c, spatial...], weight [o, c/group, kernel...], bias [o]? , residual? -> y. Pads are explicit: begin then end, one each per
-/// spatial axis.
+/// spatial axis. Channels last: x and y [n, spatial..., c], weight [o, kernel..., c/group].
 struct Conv {
   std::vector<int64_t> strides, dilations, pads;
   int64_t group = 1;
   bool bias = false;
   Epilogue epilogue;
+  bool channels_last = false;
 };
 /// a [..., m, k], b [..., k, n] (after the transposes), bias broadcast to y?, residual? -> y = act(alpha * a b + bias + residual). Batch
 /// dims broadcast.
@@ -122,11 +125,12 @@ struct MatMul {
   bool bias = false;
   Epilogue epilogue;
 };
-/// x [n, c, spatial...] -> y. `average` false: maximum.
+/// x [n, c, spatial...] -> y; channels last: [n, spatial..., c]. `average` false: maximum.
 struct Pool {
   bool average = false;
   bool count_include_pad = false;
   std::vector<int64_t> kernel, strides, dilations, pads;
+  bool channels_last = false;
 };
 struct Reduce {
   ReduceFn fn = ReduceFn::kSum;
@@ -143,7 +147,7 @@ struct LayerNorm {
 };  // x, scale, bias? -> y, over all axes from `axis` on
 struct BatchNorm {
   float epsilon = 1e-5f;
-};  // x [n, c, ...], scale, bias, mean, var -> y
+};  // x [n, c, ...], scale, bias, mean, var -> y; those of a 16-bit x may be f32
 /// y[i0, i1, ...] = x[offset + sum(i * stride)]: transpose, slice, expand, in elements of the input. Rank of y = strides.size().
 struct StridedCopy {
   int64_t offset = 0;
@@ -188,8 +192,9 @@ struct Transfer {
 /// tensors of rank 5.
 struct ChannelBlocks {};
 
-/// A small program of functions of single elements, in one loop: inputs that broadcast to y -> y (f32). Operand i of a step is input i, or from inputs on
-/// the result of step i - inputs; the last result is y. Values are f32, and bool where a compare made them or a Select reads them.
+/// A small program of functions of single elements, in one loop: inputs that broadcast to y -> y. Operand i of a step is input i, or from inputs on
+/// the result of step i - inputs; the last result is y. Values are f32, and bool where a compare made them or a Select reads them; inputs and y may be
+/// 16-bit floats, each for itself.
 struct Pointwise {
   static constexpr size_t kMaxInputs = 8, kMaxSteps = 32;
   struct Step {

@@ -27,6 +27,9 @@ std::optional<Signature> signature_of(const Pointwise::Step& step) {
   return Signature{{kBool, kF32, kF32}, kF32};
 }
 
+/// What is computed as f32.
+bool computes_as_f32(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
 }  // namespace
 
 size_t operand_count(const Pointwise::Step& step) { return step.function.index() + 1; }
@@ -39,12 +42,12 @@ std::optional<std::vector<DType>> pointwise_types(const OpDesc& desc, std::strin
   const std::vector<Pointwise::Step>& steps = std::get<Pointwise>(desc.op).steps;
   if (desc.inputs.empty() || desc.inputs.size() > Pointwise::kMaxInputs || steps.empty() || steps.size() > Pointwise::kMaxSteps)
     return refused("too few or too many inputs or steps");
-  if (desc.outputs.size() != 1 || desc.outputs[0].dtype != DType::kFloat32) return refused("f32 only");
+  if (desc.outputs.size() != 1 || !computes_as_f32(desc.outputs[0].dtype)) return refused("f32 and 16-bit floats only");
 
   std::vector<DType> types;
   for (const TensorDesc& input : desc.inputs) {
     if (!broadcasts_to(input.shape, desc.outputs[0].shape)) return refused("an input does not broadcast to the result");
-    types.push_back(input.dtype);
+    types.push_back(computes_as_f32(input.dtype) ? DType::kFloat32 : input.dtype);
   }
   for (const Pointwise::Step& step : steps) {
     const auto signature = signature_of(step);
@@ -56,7 +59,7 @@ std::optional<std::vector<DType>> pointwise_types(const OpDesc& desc, std::strin
     }
     types.push_back(signature->result);
   }
-  if (types.back() != DType::kFloat32) return refused("f32 only");
+  if (types.back() != DType::kFloat32) return refused("the last result is no float");
   return types;
 }
 

@@ -9,8 +9,8 @@
 
 namespace serin::kernels {
 
-/// The dtype of each value, inputs first, then the results of the steps: f32, or bool for conditions. Nothing, with the reason in `why`, where a step reads
-/// what is not there yet or of another type, an input does not broadcast to y, or the last result is not y's f32.
+/// What each value is computed as, inputs first, then the results of the steps: f32 (16-bit floats, too), or bool for conditions. Nothing, with the reason
+/// in `why`, where a step reads what is not there yet or of another type, an input does not broadcast to y, or the last result is no float.
 std::optional<std::vector<DType>> pointwise_types(const OpDesc& desc, std::string& why);
 
 /// How many operands a step reads.

@@ -231,6 +231,8 @@ class PointwiseKernel final : public Kernel {
 Prepared pointwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
   if (is_bounded(desc)) return refuse(why, "shapes that the data decides");
   if (!pointwise_types(desc, why)) return nullptr;
+  const auto is_half = [](const TensorDesc& tensor) { return dtype_size(tensor.dtype) == 2; };
+  if (is_half(desc.outputs[0]) || std::ranges::any_of(desc.inputs, is_half)) return refuse(why, "no loops for 16-bit floats");
   auto kernel = std::make_unique<PointwiseKernel>(simd, desc, std::max(1, context.threads));
   if (!kernel->compile(simd, std::get<Pointwise>(desc.op).steps)) return refuse(why, "no vector code for one of the functions");
   return kernel;

@@ -9,6 +9,7 @@
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/simd/blocked.h"
 #include "kernels/cpu/simd/dense_bf16.h"
+#include "kernels/make_kernel.h"
 #include "kernels/ref/ref.h"
 
 namespace serin::kernels {
@@ -104,6 +105,22 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   };
 }
 
+/// Tensors with channels last are made for devices (runtime/engine/channels_last.h); here only the reference reads them.
+void leave_channels_last_to_ref(KernelTable& table) {
+  const auto guard = [&table](const auto& kind) {
+    using Kind = std::decay_t<decltype(kind)>;
+    Rows& rows = table[Op(kind).index()];
+    for (auto row = rows.begin(); row + 1 < rows.end(); ++row) {
+      row->prepare = [prepare = row->prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
+        if (std::get<Kind>(desc.op).channels_last) return refuse(why, "channels last");
+        return prepare(desc, context, why);
+      };
+    }
+  };
+  guard(Conv{});
+  guard(Pool{});
+}
+
 /// The last row of each kind alone.
 KernelTable reference_table() {
   KernelTable table = cpu_table(Isa::kScalar, {});
@@ -133,6 +150,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, std::string
     prefer(Conv{}, "conv_bf16_blocked", cpu::conv_blocked_bf16);
     prefer(Generic{}, "attention_bf16", cpu::attention_bf16);
   }
+  leave_channels_last_to_ref(table);
   return std::make_unique<Backend>(name, std::move(table), simd_for(options.isa).blocked->width, ref::knows_generic);
 }
 

@@ -1,4 +1,4 @@
-// attention.cu: Attention without tensor cores, for f32 (and the other floats where the faster ones refuse): 16 queries of one head by 64 keys at a time, the
+// attention.cu: Attention without tensor cores, for f32, and for 16-bit floats where attention_tiles.cu refuses: 16 queries of one head by 64 keys at a time, the
 // softmax carried from block to block, so that scores are never written out (Dao et al., "FlashAttention", 2022).
 //
 //   m' = max(m, max of the block's scores);  y = y exp(m - m') + sum exp(s - m') v;  l likewise;  at the end y / l
@@ -6,57 +6,24 @@
 // A block of 256 threads: for the scores thread t has query t / 16 and keys t % 16, + 16, + 32, + 48; for y the same query and every sixteenth element of
 // its head. Keys and values pass through shared memory in the type that is computed in.
 
-#include "kernels/attention.h"
-
-#include <limits>
-
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/attention_call.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/functors.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {
 
 namespace {
 
-using Operands = AttentionOperands;
 using ref::Element;
 
 constexpr int kQueries = 16, kKeys = 64, kThreads = 256;
 constexpr int kMaxHead = 256;
 constexpr int kColumns = kMaxHead / 16;  // of y, for each thread
 
-template <class T>
-struct Call {
-  const T *q, *k, *v, *past_k, *past_v;
-  const void* mask;
-  const int64_t* nonpad;
-  T* y;
-  bool mask_is_bool, causal, masked_to_zero;
-  int64_t batch, q_heads, kv_heads, q_len, past, total, head, v_head;
-  HeadStrides q_at, k_at, v_at, y_at, past_k_at, past_v_at;
-  MaskStrides mask_at;
-  float scale, softcap;
-};
-
-template <class T>
-__device__ compute_t<T> masked(const Call<T>& c, int64_t b, int64_t h, int64_t i, int64_t j, compute_t<T> score) {
-  using C = compute_t<T>;
-  constexpr C kMinusInfinity = -std::numeric_limits<C>::infinity();
-  if (c.softcap > 0) score = static_cast<C>(c.softcap) * std::tanh(score / static_cast<C>(c.softcap));
-  if (c.causal && j > i + c.past) return kMinusInfinity;
-  if (c.nonpad && j >= c.nonpad[b]) return kMinusInfinity;
-  if (!c.mask) return score;
-  if (j >= c.mask_at.columns) return kMinusInfinity;
-  const int64_t at = b * c.mask_at.b + h * c.mask_at.h + i * c.mask_at.q + j;
-  if (c.mask_is_bool) return static_cast<const bool*>(c.mask)[at] ? score : kMinusInfinity;
-  return score + load(static_cast<const T*>(c.mask)[at]);
-}
-
 /// Rows [first, first + kKeys) of past and new keys (or values) of one head, as the type that is computed in; zeros beyond the end.
 template <class T>
 __device__ void load_rows(compute_t<T>* to, const T* past, const HeadStrides& past_at, const T* fresh, const HeadStrides& at,
-                          const Call<T>& c, int64_t b, int64_t h, int64_t first, int64_t width) {
+                          const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first, int64_t width) {
   for (int64_t e = threadIdx.x; e < kKeys * width; e += kThreads) {
     const int64_t j = first + e / width, i = e % width;
     compute_t<T> value = 0;
@@ -69,7 +36,7 @@ __device__ void load_rows(compute_t<T>* to, const T* past, const HeadStrides& pa
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) attend(Call<T> c) {
+__global__ void __launch_bounds__(kThreads) attend(AttentionCall<T> c) {
   using C = compute_t<T>;
   constexpr C kMinusInfinity = -std::numeric_limits<C>::infinity();
   const int64_t width = c.head > c.v_head ? c.head : c.v_head;
@@ -127,49 +94,22 @@ __global__ void __launch_bounds__(kThreads) attend(Call<T> c) {
     target[column * 16 + lane] = cast<T>(sum == C(0) && c.masked_to_zero ? C(0) : y[column] / sum);
 }
 
-const TensorView* operand(Inputs in, size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? &in[i] : nullptr; }
-
-template <class T>
-const T* data(Inputs in, size_t i, int64_t offset = 0) {
-  const TensorView* const view = operand(in, i);
-  return view ? view->as<const T>() + offset : nullptr;
-}
-
 template <class T>
 Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
-  const AttentionRun sizes(op, in);
-  Call<T> c{};
-  c.q = data<T>(in, Operands::kQ, sizes.q_offset);
-  c.k = data<T>(in, Operands::kK, sizes.k_offset), c.v = data<T>(in, Operands::kV, sizes.v_offset);
-  c.past_k = data<T>(in, Operands::kPastKey), c.past_v = data<T>(in, Operands::kPastValue);
-  c.nonpad = data<int64_t>(in, Operands::kNonpad);
-  if (const TensorView* mask = operand(in, Operands::kMask)) {
-    c.mask = mask->data;
-    c.mask_is_bool = mask->dtype == DType::kBool;
-    c.mask_at = MaskStrides(mask->shape, op, sizes);
-  }
-  c.y = out[Operands::kY].as<T>();
-  c.causal = op.causal, c.masked_to_zero = op.masked_to_zero;
-  c.batch = sizes.batch, c.q_heads = op.q_heads, c.kv_heads = op.kv_heads;
-  c.q_len = sizes.q_len, c.past = sizes.past, c.total = sizes.total, c.head = op.head, c.v_head = op.v_head;
-  c.q_at = sizes.q, c.k_at = sizes.k, c.v_at = sizes.v, c.y_at = sizes.y, c.past_k_at = sizes.past_k, c.past_v_at = sizes.past_v;
-  c.scale = static_cast<float>(op.scale), c.softcap = static_cast<float>(op.softcap);
+  const auto c = attention_call<T>(op, in, out);
   const int64_t width = std::max(op.head, op.v_head);
   const auto shared = static_cast<size_t>(kQueries * (op.head + 1) + kKeys * (width + 1) + kQueries * kKeys) * sizeof(compute_t<T>);
   cudaFuncSetAttribute(attend<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  const Grid grid{dim3(blocks_for(sizes.q_len, kQueries), static_cast<unsigned>(sizes.batch * op.q_heads)), dim3(kThreads), shared};
+  const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads), shared};
   return launch(stream, grid, attend<T>, c);
 }
 
 }  // namespace
 
 Prepared prepare_attention(const OpDesc& desc, PrepareContext&, std::string& why) {
-  const auto& generic = std::get<Generic>(desc.op);
-  const auto op = attention_of(generic.attributes, desc.inputs, desc.outputs, why);
+  const auto op = plain_attention_of(desc, why);
   if (!op) return nullptr;
-  if (desc.outputs.size() > 1) return refuse(why, "it shows present keys or scores");
   if (op->head > kMaxHead || op->v_head > kMaxHead) return refuse(why, "heads of more than 256 elements");
-  if (AttentionRun(*op, desc.inputs).batch * op->q_heads > 65535) return refuse(why, "more than 65,535 heads in one batch");
   return ref::for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     if (std::is_same_v<T, double>) return refuse(why, "no kernel for f64");  // its tiles do not fit shared memory
     return make_kernel([op = *op](Stream& stream, Inputs in, Outputs out) -> Fault { return run<T>(op, stream, in, out); });

@@ -1,6 +1,8 @@
 // conv.cu: Conv of any type, stride, dilation and group over one to three axes, directly: a thread for each result. What cuDNN does not take, and what the
 // emulated device runs. BatchNorm, too: what is left of it where it could not be folded into a convolution.
 
+#include <algorithm>
+
 #include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/rows.h"
@@ -15,9 +17,12 @@ using ref::Element;
 constexpr int kThreads = 128;
 constexpr int kAxes = 3;
 
-/// Fewer axes have leading ones of size 1.
+/// Fewer axes have leading ones of size 1. Steps: from one channel of x to the next, from one pixel to the next; of a weight from one channel or cell to the
+/// next.
 struct Geometry {
+  bool channels_last = false;
   int64_t results = 0, channels = 0, filters = 0, group_channels = 0, group_filters = 0;
+  int64_t x_channel = 1, x_pixel = 1, w_channel = 1, w_cell = 1;
   int64_t x[kAxes] = {1, 1, 1}, y[kAxes] = {1, 1, 1}, kernel[kAxes] = {1, 1, 1}, stride[kAxes] = {1, 1, 1}, dilation[kAxes] = {1, 1, 1},
           begin[kAxes] = {0, 0, 0};
 };
@@ -25,15 +30,15 @@ struct Geometry {
 template <class T>
 __global__ void convolve(Geometry g, const T* x, const T* weight, T* y, Finish<T> finish) {
   using S = sum_t<T>;
-  const int64_t x_plane = g.x[0] * g.x[1] * g.x[2], cells = g.kernel[0] * g.kernel[1] * g.kernel[2];
+  const int64_t x_pixels = g.x[0] * g.x[1] * g.x[2], cells = g.kernel[0] * g.kernel[1] * g.kernel[2];
   for (int64_t i = first_element(); i < g.results; i += element_step()) {
-    int64_t rest = i, at[kAxes];
+    int64_t rest = g.channels_last ? i / g.filters : i, at[kAxes];
     for (int axis = kAxes - 1; axis >= 0; --axis) {
       at[axis] = rest % g.y[axis] * g.stride[axis] - g.begin[axis];
       rest /= g.y[axis];
     }
-    const int64_t filter = rest % g.filters, image = rest / g.filters;
-    const T* const planes = x + (image * g.channels + filter / g.group_filters * g.group_channels) * x_plane;
+    const int64_t filter = g.channels_last ? i % g.filters : rest % g.filters, image = g.channels_last ? rest : rest / g.filters;
+    const T* const first = x + image * g.channels * x_pixels + filter / g.group_filters * g.group_channels * g.x_channel;
     const T* const weights = weight + filter * g.group_channels * cells;
     S sum = 0;
     for (int64_t a = 0; a < g.kernel[0]; ++a) {
@@ -47,8 +52,8 @@ __global__ void convolve(Geometry g, const T* x, const T* weight, T* y, Finish<T
           if (v < 0 || v >= g.x[2]) continue;
           const int64_t offset = (d * g.x[1] + h) * g.x[2] + v, cell = (a * g.kernel[1] + b) * g.kernel[2] + c;
           for (int64_t channel = 0; channel < g.group_channels; ++channel)
-            sum = multiply_add(static_cast<S>(load(planes[channel * x_plane + offset])),
-                               static_cast<S>(load(weights[channel * cells + cell])), sum);
+            sum = multiply_add(static_cast<S>(load(first[channel * g.x_channel + offset * g.x_pixel])),
+                               static_cast<S>(load(weights[channel * g.w_channel + cell * g.w_cell])), sum);
         }
       }
     }
@@ -56,8 +61,9 @@ __global__ void convolve(Geometry g, const T* x, const T* weight, T* y, Finish<T
   }
 }
 
-template <class T>
-__global__ void normalise_channels(const T* x, const T* scale, const T* bias, const T* mean, const T* variance, float epsilon, T* y,
+/// P: the type of the statistics, T or f32.
+template <class T, class P>
+__global__ void normalise_channels(const T* x, const P* scale, const P* bias, const P* mean, const P* variance, float epsilon, T* y,
                                    int64_t channels, int64_t spatial, int64_t elements) {
   using C = compute_t<T>;
   for (int64_t i = first_element(); i < elements; i += element_step()) {
@@ -67,10 +73,10 @@ __global__ void normalise_channels(const T* x, const T* scale, const T* bias, co
   }
 }
 
-/// [n, 1, 1] for two spatial axes: a bias of n filters as it broadcasts.
-Shape along_channels(int64_t n, size_t axes) {
+/// [n, 1, 1] for two spatial axes: a bias of n filters as it broadcasts; [n] where channels are last.
+Shape along_channels(int64_t n, size_t axes, bool channels_last) {
   Shape shape{n};
-  for (size_t axis = 0; axis < axes; ++axis) shape.push_back(1);
+  for (size_t axis = 0; axis < axes && !channels_last; ++axis) shape.push_back(1);
   return shape;
 }
 
@@ -79,19 +85,23 @@ Shape along_channels(int64_t n, size_t axes) {
 Prepared prepare_conv(const OpDesc& desc, PrepareContext&, std::string& why) {
   const auto& op = std::get<Conv>(desc.op);
   const Shape &x = desc.inputs[0].shape, &weight = desc.inputs[1].shape, &y = desc.outputs[0].shape;
-  const size_t axes = op.strides.size();
+  const size_t axes = op.strides.size(), first = op.channels_last ? 1 : 2;  // spatial axis
   if (!ref::one_dtype(desc)) return refuse(why, "inputs differ in dtype");
   if (axes > kAxes || x.rank() != axes + 2 || weight.rank() != axes + 2) return refuse(why, "only one to three spatial axes");
   Geometry g;
+  g.channels_last = op.channels_last;
   g.results = y.elements();
-  g.channels = x[1], g.filters = y[1];
-  g.group_channels = weight[1], g.group_filters = y[1] / op.group;
+  g.channels = op.channels_last ? x.back() : x[1], g.filters = weight[0];
+  g.group_channels = op.channels_last ? weight.back() : weight[1], g.group_filters = weight[0] / op.group;
   for (size_t axis = 0; axis < axes; ++axis) {
     const size_t at = kAxes - axes + axis;
-    g.x[at] = x[axis + 2], g.y[at] = y[axis + 2], g.kernel[at] = weight[axis + 2];
+    g.x[at] = x[axis + first], g.y[at] = y[axis + first], g.kernel[at] = weight[axis + first];
     g.stride[at] = op.strides[axis], g.dilation[at] = op.dilations[axis], g.begin[at] = op.pads[axis];
   }
-  const FinishPlan finish(op.epilogue, op.bias, along_channels(y[1], axes), op.epilogue.residual ? desc.inputs.back().shape : Shape{}, y);
+  g.x_channel = op.channels_last ? 1 : product(x, 2, x.rank()), g.x_pixel = op.channels_last ? g.channels : 1;
+  g.w_channel = op.channels_last ? 1 : product(weight, 2, weight.rank()), g.w_cell = op.channels_last ? g.group_channels : 1;
+  const FinishPlan finish(op.epilogue, op.bias, along_channels(g.filters, axes, op.channels_last),
+                          op.epilogue.residual ? desc.inputs.back().shape : Shape{}, y);
   return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([g, finish](Stream& stream, Inputs in, Outputs out) -> Fault {
       return launch(stream, {blocks_for(g.results, kThreads), kThreads}, convolve<T>, g, in[0].as<const T>(), in[1].as<const T>(),
@@ -102,15 +112,25 @@ Prepared prepare_conv(const OpDesc& desc, PrepareContext&, std::string& why) {
 
 Prepared prepare_batch_norm(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Shape& x = desc.inputs[0].shape;
-  if (!ref::one_dtype(desc)) return refuse(why, "inputs differ in dtype");
+  const DType statistics = desc.inputs[1].dtype;
+  const auto has_type = [&](const TensorDesc& tensor) { return tensor.dtype == statistics; };
+  const bool one_type = desc.inputs[0].dtype == desc.outputs[0].dtype && std::all_of(desc.inputs.begin() + 1, desc.inputs.end(), has_type);
+  if (!one_type) return refuse(why, "inputs differ in dtype");
   if (x.rank() < 2) return refuse(why, "input must have rank 2 or more");
   const int64_t channels = x[1], spatial = product(x, 2, x.rank()), elements = x.elements();
   const float epsilon = std::get<BatchNorm>(desc.op).epsilon;
-  return ref::for_floats(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+  const auto kernel = [=]<class T, class P>(Element<T>, Element<P>) {
     return make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(elements, kThreads), kThreads}, normalise_channels<T>, in[0].as<const T>(), in[1].as<const T>(),
-                    in[2].as<const T>(), in[3].as<const T>(), in[4].as<const T>(), epsilon, out[0].as<T>(), channels, spatial, elements);
+      return launch(stream, {blocks_for(elements, kThreads), kThreads}, normalise_channels<T, P>, in[0].as<const T>(), in[1].as<const P>(),
+                    in[2].as<const P>(), in[3].as<const P>(), in[4].as<const P>(), epsilon, out[0].as<T>(), channels, spatial, elements);
     });
+  };
+  return ref::for_floats(desc.outputs[0].dtype, why, [&]<class T>(Element<T> type) -> Prepared {
+    if (statistics == desc.outputs[0].dtype) return kernel(type, type);
+    if constexpr (kIsHalfKind<T>) {
+      if (statistics == DType::kFloat32) return kernel(type, Element<float>{});
+    }
+    return refuse(why, "statistics are neither of the input's type nor f32");
   });
 }
 

@@ -17,7 +17,7 @@ constexpr int kTile = 64, kDepth = 16, kPart = 4, kThreads = 256;
 constexpr int kPitch = kTile + 1;  // so that a column of a tile lies in different banks
 
 /// a [m, k] and b [k, n] of each product; strides are in elements.
-struct Product {
+struct Matrices {
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column;
   int64_t products;
@@ -26,7 +26,7 @@ struct Product {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) multiply_tiles(Product p, const T* a, const T* b, T* y, Finish<T> finish) {
+__global__ void __launch_bounds__(kThreads) multiply_tiles(Matrices p, const T* a, const T* b, T* y, Finish<T> finish) {
   using S = sum_t<T>;
   S* const tile_a = shared_memory<S>();        // [kDepth, kPitch]: transposed, rows of a side by side
   S* const tile_b = tile_a + kDepth * kPitch;  // [kDepth, kPitch]
@@ -90,7 +90,7 @@ Prepared prepare_matmul(const OpDesc& desc, PrepareContext&, std::string& why) {
   Shape products = y;
   products[y.rank() - 1] = products[y.rank() - 2] = 1;
   const int64_t k = op.transpose_a ? a[a.rank() - 2] : a.back();
-  const Product product{.m = y[y.rank() - 2],
+  const Matrices product{.m = y[y.rank() - 2],
                         .n = y.back(),
                         .k = k,
                         .a_row = op.transpose_a ? 1 : a.back(),

@@ -2,10 +2,10 @@
 //
 // Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
 // little else. Any other shape goes through Space. The function is a parameter of the kernel, not of its type: the branch is the same for every thread
-// of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one generated kernel
-// (chain.cc).
+// of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one kernel (chain.cu).
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
 #include "kernels/functors.h"
@@ -22,19 +22,8 @@ using ref::visit_size;
 
 constexpr int kThreads = 256;
 
-/// As many elements as a thread loads at once.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Pack {
-  T values[kCount];
-};
-
 template <class T, class Out>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T) > sizeof(Out) ? sizeof(T) : sizeof(Out));
-
-template <class T, int kCount>
-bool is_aligned(const T* p) {
-  return reinterpret_cast<uintptr_t>(p) % (sizeof(T) * kCount) == 0;
-}
 
 /// y[i] = f(x[i]).
 template <int kCount, class T, class Out, class F>
@@ -186,7 +175,8 @@ struct CopyAt {
 
 template <class From, class To>
 struct CastOf {
-  __device__ To operator()(From x) const { return cast<To>(x); }
+  bool saturates;
+  __device__ To operator()(From x) const { return saturates ? saturate<To>(x) : cast<To>(x); }
 };
 
 }  // namespace
@@ -250,8 +240,8 @@ Prepared prepare_cast(const OpDesc& desc, PrepareContext&, std::string& why) {
         return refuse(why, "no kernel from " + std::string(dtype_name(desc.inputs[0].dtype)) + " to " +
                                std::string(dtype_name(desc.outputs[0].dtype)));
       } else {
-        return make_kernel([](Stream& stream, Inputs in, Outputs out) -> Fault {
-          return run_dense(stream, CastOf<From, To>{}, in[0].as<const From>(), out[0].as<To>(), in[0].elements());
+        return make_kernel([saturates = std::get<Cast>(desc.op).saturate](Stream& stream, Inputs in, Outputs out) -> Fault {
+          return run_dense(stream, CastOf<From, To>{saturates}, in[0].as<const From>(), out[0].as<To>(), in[0].elements());
         });
       }
     });

@@ -19,6 +19,7 @@ constexpr int kAxes = 3;
 
 /// Fewer axes have leading ones of size 1.
 struct Windows {
+  bool channels_last = false;
   int64_t channels = 1, results = 0;
   int64_t x[kAxes] = {1, 1, 1}, y[kAxes] = {1, 1, 1}, kernel[kAxes] = {1, 1, 1}, stride[kAxes] = {1, 1, 1}, dilation[kAxes] = {1, 1, 1},
           begin[kAxes] = {0, 0, 0}, end[kAxes] = {0, 0, 0};
@@ -36,14 +37,14 @@ __device__ compute_t<T> lowest() {
 
 template <class T>
 __global__ void pool_windows(Windows w, const T* x, T* y) {
-  const int64_t x_plane = w.x[0] * w.x[1] * w.x[2];
+  const int64_t x_pixels = w.x[0] * w.x[1] * w.x[2], pixel = w.channels_last ? w.channels : 1;
   for (int64_t i = first_element(); i < w.results; i += element_step()) {
-    int64_t rest = i, at[kAxes];
+    int64_t rest = w.channels_last ? i / w.channels : i, at[kAxes];
     for (int axis = kAxes - 1; axis >= 0; --axis) {
       at[axis] = rest % w.y[axis] * w.stride[axis] - w.begin[axis];
       rest /= w.y[axis];
     }
-    const T* const plane = x + rest * x_plane;
+    const T* const image = x + rest * x_pixels * pixel + (w.channels_last ? i % w.channels : 0);
     compute_t<T> best = lowest<T>();
     sum_t<T> sum = 0;
     int64_t inside = 0, counted = 0;
@@ -55,7 +56,7 @@ __global__ void pool_windows(Windows w, const T* x, T* y) {
           const int64_t v = at[2] + c * w.dilation[2];
           counted += d < w.x[0] + w.end[0] && h < w.x[1] + w.end[1] && v < w.x[2] + w.end[2];
           if (d < 0 || d >= w.x[0] || h < 0 || h >= w.x[1] || v < 0 || v >= w.x[2]) continue;
-          const compute_t<T> value = load(plane[(d * w.x[1] + h) * w.x[2] + v]);
+          const compute_t<T> value = load(image[((d * w.x[1] + h) * w.x[2] + v) * pixel]);
           best = maximum(value, best);
           sum = binary(BinaryFn::kAdd, sum, static_cast<sum_t<T>>(value));
           ++inside;
@@ -73,15 +74,17 @@ __global__ void pool_windows(Windows w, const T* x, T* y) {
 Prepared prepare_pool(const OpDesc& desc, PrepareContext&, std::string& why) {
   const auto& op = std::get<Pool>(desc.op);
   const Shape &x = desc.inputs[0].shape, &y = desc.outputs[0].shape;
-  const size_t axes = op.kernel.size();
+  const size_t axes = op.kernel.size(), first = op.channels_last ? 1 : 2;  // spatial axis
   if (axes > kAxes || x.rank() != axes + 2) return refuse(why, "only one to three spatial axes");
   Windows windows;
+  windows.channels_last = op.channels_last;
+  windows.channels = op.channels_last ? x.back() : x[1];
   windows.average = op.average;
   windows.count_include_pad = op.count_include_pad;
   windows.results = y.elements();
   for (size_t axis = 0; axis < axes; ++axis) {
     const size_t at = kAxes - axes + axis;
-    windows.x[at] = x[axis + 2], windows.y[at] = y[axis + 2];
+    windows.x[at] = x[axis + first], windows.y[at] = y[axis + first];
     windows.kernel[at] = op.kernel[axis], windows.stride[at] = op.strides[axis], windows.dilation[at] = op.dilations[axis];
     windows.begin[at] = op.pads[axis], windows.end[at] = op.pads[axis + axes];
   }

@@ -46,13 +46,17 @@ Prepared prepare_scatter_nd(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_tensor_scatter(const OpDesc&, PrepareContext&, std::string& why);
 // top_k.cu
 Prepared prepare_top_k(const OpDesc&, PrepareContext&, std::string& why);
-// matmul.cu, conv.cu
+// transpose.cu
+Prepared prepare_transpose(const OpDesc&, PrepareContext&, std::string& why);
+// matmul.cu, conv_depthwise.cu, conv.cu
 Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_conv_depthwise(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
 // group_norm.cu
 Prepared prepare_group_norm(const OpDesc&, PrepareContext&, std::string& why);
-// attention.cu
+// attention_tiles.cu, attention.cu
+Prepared prepare_attention_tiles(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
 // transfer.cc
 Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);

@@ -49,7 +49,7 @@ KernelTable make_table(std::vector<KernelRow> products) {
   set("Pointwise", {row("chain_cuda", prepare_chain)});
   set("Select", {row("select_cuda", prepare_select)});
   set("Cast", {row("cast_cuda", prepare_cast)});
-  set("StridedCopy", {row("strided_copy_cuda", prepare_strided_copy)});
+  set("StridedCopy", {row("transpose_cuda", prepare_transpose), row("strided_copy_cuda", prepare_strided_copy)});
   set("Softmax", {row("softmax_cuda", prepare_softmax)});
   set("LayerNorm", {row("layer_norm_cuda", prepare_layer_norm)});
   set("Reduce", {row("reduce_cuda", prepare_reduce)});
@@ -60,10 +60,11 @@ KernelTable make_table(std::vector<KernelRow> products) {
   set("Gather", {row("gather_cuda", prepare_gather)});
   set("Pool", {row("pool_cuda", prepare_pool)});
   set("MatMul", std::move(products));
-  set("Conv", {row("conv_direct_cuda", prepare_conv)});
+  set("Conv", {row("conv_depthwise_cuda", prepare_conv_depthwise), row("conv_direct_cuda", prepare_conv)});
   set("BatchNorm", {row("batch_norm_cuda", prepare_batch_norm)});
   set("Transfer", {row("transfer_cuda", prepare_transfer)});
   set("Generic", {
+                     named("Attention", row("attention_tiles_cuda", prepare_attention_tiles)),
                      named("Attention", row("attention_cuda", prepare_attention)),
                      named("ConvInteger", row("conv_integer_cuda", prepare_conv_integer)),
                      named("ConvTranspose", row("conv_transpose_cuda", with_products(prepare_conv_transpose))),

@@ -45,6 +45,7 @@ class Mask {
     if (j >= strides_.columns) return kMinusInfinity;
     const int64_t at = b * strides_.b + h * strides_.h + i * strides_.q + j;
     if (mask_->dtype == DType::kBool) return mask_->as<const bool>()[at] ? 0 : kMinusInfinity;
+    if (mask_->dtype == DType::kFloat32) return widen(mask_->as<const float>()[at]);
     return widen(mask_->as<const T>()[at]);
   }
 

@@ -190,11 +190,11 @@ Prepared to_narrow(DType from, DType to, const Conversion& how, std::string& why
   });
 }
 
-template <class S, class D>
+template <class S, class D, bool kSaturate>
 Fault convert(Stream&, Inputs in, Outputs out) {
   const auto x = in[0].span<const S>();
   const auto y = out[0].span<D>();
-  for (size_t i = 0; i < x.size(); ++i) y[i] = kernels::cast<D>(x[i]);
+  for (size_t i = 0; i < x.size(); ++i) y[i] = kSaturate ? saturate<D>(x[i]) : kernels::cast<D>(x[i]);
   return kOk;
 }
 
@@ -209,7 +209,7 @@ Prepared cast(const OpDesc& desc, PrepareContext&, std::string& why) {
       if constexpr (std::is_void_v<S> || std::is_void_v<D>) {
         return refuse(why, "no cast from " + std::string(dtype_name(from)) + " to " + std::string(dtype_name(to)));
       } else {
-        return make_kernel(convert<S, D>);
+        return std::get<Cast>(desc.op).saturate ? make_kernel(convert<S, D, true>) : make_kernel(convert<S, D, false>);
       }
     });
   });

@@ -62,7 +62,10 @@ template <class T>
 Fault run_batch_norm(const BatchNorm& op, Inputs in, Outputs out) {
   const Shape& shape = in[0].shape;  // [n, c, ...]
   const int64_t spatial = product(shape, 2, shape.rank());
-  const auto parameter = [&in](size_t input, int64_t channel) { return widen(in[input].as<const T>()[channel]); };
+  const bool of_f32 = in[1].dtype == DType::kFloat32;
+  const auto parameter = [&in, of_f32](size_t input, int64_t channel) {
+    return of_f32 ? widen(in[input].as<const float>()[channel]) : widen(in[input].as<const T>()[channel]);
+  };
   for (int64_t i = 0; i < in[0].elements(); ++i) {
     const int64_t c = i / spatial % shape[1];
     const double normal = (widen(in[0].as<const T>()[i]) - parameter(3, c)) / std::sqrt(parameter(4, c) + static_cast<double>(op.epsilon));
@@ -121,7 +124,11 @@ Prepared batch_norm(const OpDesc& desc, PrepareContext&, std::string& why) {
   for (size_t i = 1; i < 5; ++i) {
     if (desc.inputs[i].shape.elements() != shape[1]) return refuse(why, "parameters must have one value for each channel");
   }
-  return for_floats(desc, why, [op]<class T>(Element<T>) -> Prepared {
+  if (desc.inputs[0].dtype != desc.outputs[0].dtype) return refuse(why, "input and output differ in dtype");
+  const bool of_f32 =
+      std::all_of(desc.inputs.begin() + 1, desc.inputs.end(), [](const auto& input) { return input.dtype == DType::kFloat32; });
+  if (!of_f32 && !one_dtype(desc)) return refuse(why, "parameters are neither f32 nor of the input's type");
+  return ref::for_floats(desc.outputs[0].dtype, why, [op]<class T>(Element<T>) -> Prepared {
     return make_kernel([op](Stream&, Inputs in, Outputs out) -> Fault { return run_batch_norm<T>(op, in, out); });
   });
 }

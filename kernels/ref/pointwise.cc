@@ -23,6 +23,23 @@ float compute(const Pointwise::Step& step, const Values& values) {
   return kernels::binary(binary->fn, operand(0), operand(1));
 }
 
+float element(const TensorView& x, int64_t i) {
+  switch (x.dtype) {
+    case DType::kBool: return x.as<const bool>()[i] ? 1.f : 0.f;
+    case DType::kFloat16: return to_float(x.as<const Half>()[i]);
+    case DType::kBFloat16: return to_float(x.as<const BFloat16>()[i]);
+    default: return x.as<const float>()[i];
+  }
+}
+
+void store(const TensorView& y, int64_t i, float value) {
+  switch (y.dtype) {
+    case DType::kFloat16: y.as<Half>()[i] = to_half(value); return;
+    case DType::kBFloat16: y.as<BFloat16>()[i] = to_bfloat16(value); return;
+    default: y.as<float>()[i] = value; return;
+  }
+}
+
 }  // namespace
 
 Prepared pointwise(const OpDesc& desc, PrepareContext&, std::string& why) {
@@ -33,10 +50,9 @@ Prepared pointwise(const OpDesc& desc, PrepareContext&, std::string& why) {
     Values values{};
     for_each<Pointwise::kMaxInputs>(out[0].shape, strides, [&](int64_t i, const auto& at) {
       size_t next = 0;
-      for (size_t k = 0; k < in.size(); ++k)
-        values[next++] = in[k].dtype == DType::kBool ? static_cast<float>(in[k].as<const bool>()[at[k]]) : in[k].as<const float>()[at[k]];
+      for (size_t k = 0; k < in.size(); ++k) values[next++] = element(in[k], at[k]);
       for (const Pointwise::Step& step : steps) values[next++] = compute(step, values);
-      out[0].as<float>()[i] = values[next - 1];
+      store(out[0], i, values[next - 1]);
     });
     return kOk;
   });

@@ -9,6 +9,14 @@
 
 namespace serin::kernels::ref {
 
+/// [n, spatial..., c] as [n, c, spatial...] where channels come `last`; requires two axes or more.
+inline Shape channels_first(const Shape& shape, bool last) {
+  if (!last) return shape;
+  Shape first{shape[0], shape.back()};
+  for (size_t axis = 1; axis + 1 < shape.rank(); ++axis) first.push_back(shape[axis]);
+  return first;
+}
+
 struct Windows {
   std::vector<int64_t> kernel, strides, dilations, pads;  ///< pads: begins, then ends
 

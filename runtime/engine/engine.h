@@ -38,11 +38,20 @@ struct TensorInfo {
   bool ranked = true;  ///< false: not even the number of dimensions is known before a run
 };
 
+/// What a device computes floats of f32 with; on the CPU the backend says (kernels::CpuOptions::bf16).
+enum class Precision : uint8_t {
+  kFp32,  ///< nothing is rounded but each result
+  kTf32,  ///< operands of products to ten bits of fraction
+  kFp16,  ///< weights, and what passes between steps, are 16 bits; sums are f32, and so are the model's inputs and outputs
+  kBf16,
+};
+
 struct LoadOptions {
   int threads = 1;  ///< cores for one executor
   std::set<std::string, std::less<>> disabled_passes;
   size_t max_arena_bytes = size_t{8} << 30;  ///< a bucket that needs more is refused before anything is allocated
   const kernels::Backend* device = nullptr;  ///< what it has kernels for runs there, the rest on the CPU; outlives the model and its executors
+  Precision precision = Precision::kFp32;    ///< of what runs on the device
   size_t device_limit = SIZE_MAX;            ///< bytes of the device that the model may hold
   int device_priority = 0;                   ///< of its work there: above 0 it goes before that of other models, below 0 after it
   size_t max_plans = 16;                     ///< plans kept by executor(); exact keys, least recently used goes first

@@ -11,6 +11,7 @@
 #include "kernels/device_weights.h"
 #include "runtime/engine/block.h"
 #include "runtime/engine/channel_blocks.h"
+#include "runtime/engine/channels_last.h"
 #include "runtime/engine/device_arena.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/fold.h"
@@ -40,6 +41,7 @@ struct Model::State {
 
   // Their own synchronisation.
   kernels::PackedWeights weights;
+  ConstantForms forms;
   std::optional<kernels::DeviceWeights> device_weights;
   const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();
 
@@ -73,7 +75,10 @@ struct Model::State {
             plain ? 0 : backend.channel_block(),
             !options.disabled_passes.contains(kPointwiseChainsPass),
             on_device ? options.device : nullptr,
-            on_device ? &*device_weights : nullptr};
+            on_device ? &*device_weights : nullptr,
+            &forms,
+            options.precision,
+            options.precision != Precision::kFp32 && !options.disabled_passes.contains(kChannelsLastPass)};
   }
 };
 

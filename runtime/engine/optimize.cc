@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/engine/channel_blocks.h"
+#include "runtime/engine/channels_last.h"
 #include "runtime/engine/pointwise_chains.h"
 #include "runtime/graph/passes/pass.h"
 
@@ -15,6 +16,7 @@ std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const auto& pass : graph::all_passes({})) names.emplace_back(pass->name());
   names.emplace_back(kChannelBlocksPass);
+  names.emplace_back(kChannelsLastPass);
   names.emplace_back(kPointwiseChainsPass);
   return names;
 }
@@ -23,7 +25,7 @@ Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& op
   graph::PassOptions passes;
   passes.evaluate = [&folder](const graph::Graph& g, graph::NodeId node) { return folder.evaluate(g, node); };
   passes.disabled = options.disabled_passes;
-  for (const std::string_view ours : {kChannelBlocksPass, kPointwiseChainsPass}) {
+  for (const std::string_view ours : {kChannelBlocksPass, kChannelsLastPass, kPointwiseChainsPass}) {
     if (const auto disabled = passes.disabled.find(ours); disabled != passes.disabled.end()) passes.disabled.erase(disabled);
   }
   passes.after_pass = options.after_pass;

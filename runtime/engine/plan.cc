@@ -56,6 +56,21 @@ kernels::ConstantData to_fetch(graph::ConstantPtr constant, size_t offset) {
 
 }  // namespace
 
+kernels::TensorDesc describe(const Program& program, TensorId id) {
+  if (id == kNoTensor) return {};
+  const Tensor& tensor = program.tensor(id);
+  const auto [root, offset] = program.root(id);
+  kernels::TensorDesc described;
+  described.dtype = tensor.dtype;
+  described.shape = tensor.shape;
+  described.bounded = tensor.storage != Storage::kFixed;
+  if (const graph::ConstantPtr& constant = program.tensor(root).constant; constant && constant->bytes() != 0) {
+    described.constant = to_fetch(constant, offset);
+    if (offset == 0 && tensor.bytes() == constant->bytes()) described.constant_id = constant->id;
+  }
+  return described;
+}
+
 Result<std::shared_ptr<const Plan>> Plan::make(const graph::Graph& graph, const graph::Bindings& bindings, const Context& context) try {
   SERIN_TRY(const graph::Graph bound, bind_sizes(graph, bindings, context.folder));
   SERIN_TRY(Program program, lower(bound, context.folder));
@@ -75,7 +90,8 @@ Result<std::unique_ptr<Plan>> Plan::make_from(Program program, const Context& co
   plan->program = std::move(program);
   std::erase_if(plan->program.steps, [&](const Step& step) { return computes_nothing(plan->program, step); });
   if (assign_channel_blocks(plan->program, context.channel_block)) SERIN_CHECK(verify(plan->program));
-  if (context.pointwise_chains && fuse_pointwise_chains(plan->program)) SERIN_CHECK(verify(plan->program));
+  if (context.device) SERIN_CHECK(plan->suit_device(context));
+  if (context.pointwise_chains && fuse_pointwise_chains(plan->program, context.device != nullptr)) SERIN_CHECK(verify(plan->program));
   SERIN_CHECK(plan->prepare(context));
   SERIN_CHECK(plan->number_symbols());
   if (context.device) plan->ask_for_constants(context);
@@ -158,24 +174,13 @@ Status Plan::prepare_step(size_t i, const Context& context, Where where) {
   }
 
   kernels::OpDesc desc{step.kernel, {}, {}};
-  const auto describe = [&](TensorId id) {
-    if (id == kNoTensor) return kernels::TensorDesc{};
-    const Tensor& tensor = program.tensor(id);
-    const auto [root, offset] = program.root(id);
-    kernels::TensorDesc described{.dtype = tensor.dtype, .shape = tensor.shape, .bounded = tensor.storage != Storage::kFixed};
-    if (const graph::ConstantPtr& constant = program.tensor(root).constant; constant && constant->bytes() != 0) {
-      described.constant = to_fetch(constant, offset);
-      if (offset == 0 && tensor.bytes() == constant->bytes()) described.constant_id = constant->id;
-    }
-    return described;
-  };
-  for (const TensorId id : step.inputs) desc.inputs.push_back(describe(id));
-  for (const TensorId id : step.outputs) desc.outputs.push_back(describe(id));
+  for (const TensorId id : step.inputs) desc.inputs.push_back(describe(program, id));
+  for (const TensorId id : step.outputs) desc.outputs.push_back(describe(program, id));
 
   kernels::Prepared result;
   const auto ask = [&](const kernels::Backend& backend, kernels::PackedWeights& weights, Memory memory) {
     if (backend.device()) backend.device()->make_current();
-    kernels::PrepareContext prepare_context{&weights, context.threads};
+    kernels::PrepareContext prepare_context{&weights, context.threads, context.precision == Precision::kTf32};
     result = backend.prepare(desc, prepare_context);
     if (memory == Memory::kDevice && !result.kernel && result.refusals.empty())
       prepared.refusals.emplace_back("device", "has no kernel for it");

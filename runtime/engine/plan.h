@@ -10,6 +10,7 @@
 #include "kernels/backend.h"
 #include "kernels/device_weights.h"
 #include "runtime/engine/buffers.h"
+#include "runtime/engine/constant_forms.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/fold.h"
 #include "runtime/engine/program.h"
@@ -33,6 +34,9 @@ struct PreparedStep {
   std::vector<DecidedSize> defines;                           ///< for each output
 };
 
+/// An operand as a kernel is told of it.
+kernels::TensorDesc describe(const Program& program, TensorId id);
+
 class Plan {
  public:
   struct Context {
@@ -46,6 +50,9 @@ class Plan {
     bool pointwise_chains = false;                     ///< whether steps on single elements become one
     const kernels::Backend* device = nullptr;          ///< what it has kernels for runs there
     kernels::DeviceWeights* device_weights = nullptr;  ///< in its memory
+    ConstantForms* forms = nullptr;                    ///< of constants that it reads
+    Precision precision = Precision::kFp32;            ///< of what runs there
+    bool channels_last = false;                        ///< whether convolutions there want them so
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.
@@ -67,6 +74,7 @@ class Plan {
   enum class Where : uint8_t { kAny, kHost, kDevice };
   std::vector<Status> prepare_steps(const Context& context);
   Status prepare_step(size_t i, const Context& context, Where where);
+  Status suit_device(const Context& context);
   Status place_on_device(const Context& context, std::vector<Status>& statuses);
   void ask_for_constants(const Context& context);
   void note_constants_read(size_t i);

@@ -1,14 +1,31 @@
-// plan_device.cc: the part of planning that only a device needs: which steps stay there, the copies, and the constants that lie in its memory.
+// plan_device.cc: the part of planning that only a device needs: types and layouts that suit it, which steps stay there, the copies, and the constants that lie in its memory.
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "runtime/engine/channels_last.h"
+#include "runtime/engine/narrow_floats.h"
 #include "runtime/engine/placement.h"
 #include "runtime/engine/plan.h"
 #include "runtime/engine/verify_program.h"
 
 namespace serin::engine {
+
+/// Types and layouts that its kernels are fast with.
+Status Plan::suit_device(const Context& context) {
+  context.device->device()->make_current();
+  const bool narrow = context.precision == Precision::kFp16 || context.precision == Precision::kBf16;
+  const auto takes = [&context](const kernels::OpDesc& desc) {
+    kernels::PackedWeights weights;
+    kernels::PrepareContext prepare_context{&weights, context.threads};
+    return context.device->prepare(desc, prepare_context).kernel != nullptr;
+  };
+  bool changed =
+      narrow && narrow_floats(program, context.precision == Precision::kFp16 ? DType::kFloat16 : DType::kBFloat16, *context.forms, takes);
+  changed = (context.channels_last && put_channels_last(program, *context.forms)) || changed;
+  return changed ? verify(program) : Status();
+}
 
 Status Plan::place_on_device(const Context& context, std::vector<Status>& statuses) {
   std::vector<bool> on_device;

@@ -27,7 +27,7 @@ using kernels::UnaryFn;
 
 using Function = decltype(Pointwise::Step::function);
 
-/// Elements of a result from which on its tensors leave the caches between two steps. Below, steps by themselves are as fast or faster: measured.
+/// Elements of a result from which on its tensors leave the CPU's caches between two steps. Below, steps by themselves are as fast or faster: measured.
 constexpr int64_t kWorthFusing = 1 << 16;
 
 /// What the vector kernel has loops for.
@@ -47,7 +47,8 @@ std::optional<Function> function_of(const kernels::Op& kernel) {
 
 class Chains {
  public:
-  explicit Chains(Program& program) : program_(program), readers_(program.tensors.size()), producer_(program.tensors.size(), kNone) {
+  Chains(Program& program, bool for_device)
+      : program_(program), for_device_(for_device), readers_(program.tensors.size()), producer_(program.tensors.size(), kNone) {
     for (size_t i = 0; i < steps().size(); ++i) {
       for (const TensorId id : steps()[i].inputs) {
         if (id != kNoTensor) readers_[at(id)].push_back(i);
@@ -67,7 +68,7 @@ class Chains {
   bool run() {
     bool changed = false;
     for (size_t last = steps().size(); last-- > 0;) {
-      if (taken_[last] || !fits(steps()[last]) || tensor(steps()[last].outputs[0]).dtype != DType::kFloat32) continue;
+      if (taken_[last] || !fits(steps()[last]) || tensor(steps()[last].outputs[0]).dtype == DType::kBool) continue;
       std::vector<size_t> members = grow(last);
       if (members.size() < 2) continue;
       std::ranges::sort(members);
@@ -91,19 +92,22 @@ class Chains {
   std::vector<Step>& steps() { return program_.steps; }
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
 
-  bool is_plain(TensorId id, DType dtype) const {
-    return id != kNoTensor && tensor(id).storage == Storage::kFixed && tensor(id).dtype == dtype;
+  bool is_plain(TensorId id, bool is_bool) const {
+    if (id == kNoTensor || tensor(id).storage != Storage::kFixed) return false;
+    const DType dtype = tensor(id).dtype;
+    if (is_bool) return dtype == DType::kBool;
+    return dtype == DType::kFloat32 || (for_device_ && (dtype == DType::kFloat16 || dtype == DType::kBFloat16));
   }
   /// A function of floats; conditions are bool.
   bool fits(const Step& step) const {
     if (!step.bodies.empty() || step.outputs.size() != 1 || !function_of(step.kernel)) return false;
     const auto* binary = std::get_if<kernels::Binary>(&step.kernel);
     const bool compares = binary && binary->fn >= BinaryFn::kEqual && binary->fn <= BinaryFn::kGreaterOrEqual;
-    if (!is_plain(step.outputs[0], compares ? DType::kBool : DType::kFloat32)) return false;
-    if (tensor(step.outputs[0]).shape.elements() < kWorthFusing) return false;
+    if (!is_plain(step.outputs[0], compares)) return false;
+    if (!for_device_ && tensor(step.outputs[0]).shape.elements() < kWorthFusing) return false;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const bool condition = i == 0 && std::holds_alternative<kernels::Select>(step.kernel);
-      if (!is_plain(step.inputs[i], condition ? DType::kBool : DType::kFloat32)) return false;
+      if (!is_plain(step.inputs[i], condition)) return false;
     }
     return true;
   }
@@ -165,6 +169,7 @@ class Chains {
   }
 
   Program& program_;
+  const bool for_device_;
   std::vector<std::vector<size_t>> readers_;  // by tensor: steps
   std::vector<size_t> producer_;              // by tensor: the step
   std::vector<bool> shared_;                  // by tensor: an output, or shown by a view
@@ -174,6 +179,6 @@ class Chains {
 
 }  // namespace
 
-bool fuse_pointwise_chains(Program& program) { return Chains(program).run(); }
+bool fuse_pointwise_chains(Program& program, bool for_device) { return Chains(program, for_device).run(); }
 
 }  // namespace serin::engine

@@ -13,8 +13,7 @@ namespace serin::kernels::cuda {
 
 struct Libraries {
   cublasLtHandle_t blas = nullptr;  ///< thread-safe
-  Tactics* tactics = nullptr;       ///< outlives the kernels
-  bool tf32 = false;                ///< products of f32 may round their operands to ten bits
+  std::shared_ptr<Tactics> tactics;
 };
 
 inline Fault fault_of(cublasStatus_t status) {

@@ -1,7 +1,8 @@
 // matmul_lt.cc: MatMul by cuBLASLt: f32, f16 and bf16, on tensor cores where the type allows it, with bias, residual, ReLU and tanh-GELU in the same kernel.
 //
 // Row-major a [m, k] times b [k, n] is, read column by column, b' a'. So cuBLASLt is asked for y' = b' a', and nothing is copied or turned. f32 stays f32
-// unless the backend was asked for tf32. A residual is the library's C; what its epilogue lacks is refused, and the engine's own kernel does it.
+// unless tf32 was asked for. A residual is the library's C. An activation that its epilogue lacks (the GELU of erf) is a pass of our own over y, which is still
+// far less than a product without tensor cores.
 //
 // The library ranks its algorithms for a shape; the first few are timed when the kernel is prepared, and the fastest stays (tactics.h).
 
@@ -12,6 +13,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/stopwatch.h"
 #include "kernels/indexing.h"
 
 namespace serin::kernels::cuda {
@@ -20,7 +23,6 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kCandidates = 8;
-constexpr int kRuns = 5;
 
 template <class T, cublasStatus_t (*kDestroy)(T)>
 struct Destroy {
@@ -64,6 +66,7 @@ struct Problem {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   float alpha = 1.f;
   bool bias = false, residual = false;
+  bool activated = true;  ///< by the library
 
   std::string key() const {
     std::string text = "matmul";
@@ -98,13 +101,14 @@ std::optional<Problem> problem_of(const OpDesc& desc, bool tf32, std::string& wh
   }
   if (a.rank() < 2 || b.rank() < 2) return no("operands must have rank 2 or more");
   const auto epilogue = epilogue_of(op.epilogue.activation, op.bias);
-  if (!epilogue) return no("cuBLASLt has no such activation");
   Problem p;
   p.type = *type;
   p.compute = *type == CUDA_R_32F && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   p.m = y[y.rank() - 2], p.n = y.back(), p.k = op.transpose_a ? a[a.rank() - 2] : a.back();
   p.transpose_a = op.transpose_a, p.transpose_b = op.transpose_b;
-  p.epilogue = *epilogue, p.alpha = op.alpha, p.bias = op.bias, p.residual = op.epilogue.residual;
+  p.activated = epilogue.has_value();
+  p.epilogue = epilogue.value_or(*epilogue_of(UnaryFn::kIdentity, op.bias)), p.alpha = op.alpha, p.bias = op.bias,
+  p.residual = op.epilogue.residual;
   if (y.elements() == 0 || p.k == 0) return no("nothing is multiplied");
   int64_t products = y.elements() / (p.m * p.n);
   if (products > 1 && b.rank() == 2 && !op.transpose_a && static_cast<int64_t>(a.elements()) == products * p.m * p.k) {
@@ -153,22 +157,26 @@ Operation operation_of(const Problem& p) {
 
 class LtKernel final : public Kernel {
  public:
-  LtKernel(const Libraries& libraries, const Problem& problem, Operation operation, std::vector<cublasLtMatmulHeuristicResult_t> algorithms)
+  /// `after`: what is done to y then; null: nothing.
+  LtKernel(const Libraries& libraries, const Problem& problem, Operation operation, std::vector<cublasLtMatmulHeuristicResult_t> algorithms,
+           std::unique_ptr<Kernel> after)
       : libraries_(libraries),
         problem_(problem),
         operation_(std::move(operation)),
         a_(layout_of(problem.a, problem.type, problem.products)),
         b_(layout_of(problem.b, problem.type, problem.products)),
         y_(layout_of(problem.y, problem.type, problem.products)),
-        algorithms_(std::move(algorithms)) {}
+        algorithms_(std::move(algorithms)),
+        after_(std::move(after)) {}
 
-  std::string_view name() const override { return "cublaslt"; }
+  std::string_view name() const override { return after_ ? "cublaslt+unary_cuda" : "cublaslt"; }
   size_t scratch_bytes() const override { return algorithms_[chosen_].workspaceSize; }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const void* const residual = problem_.residual ? in.back().data : out[0].data;
-    return multiply(algorithms_[chosen_], static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
-                    problem_.bias ? in[2].data : nullptr, residual, out[0].data, stream.scratch);
+    Fault fault = multiply(algorithms_[chosen_], static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
+                           problem_.bias ? in[2].data : nullptr, residual, out[0].data, stream.scratch);
+    return fault || !after_ ? fault : after_->run(stream, out, out);
   }
 
   /// Times the algorithms on memory of its own. Leaves the library's first choice where there is none for that.
@@ -211,17 +219,7 @@ class LtKernel final : public Kernel {
 
   std::optional<double> time(const cublasLtMatmulHeuristicResult_t& algorithm, cudaStream_t stream,
                              const std::array<void*, 5>& memory) const {
-    const auto run = [&] { return multiply(algorithm, stream, memory[0], memory[1], memory[2], memory[3], memory[3], memory[4]); };
-    cudaEvent_t begin = nullptr, end = nullptr;
-    float milliseconds = 0;
-    bool works = !run() && cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess &&
-                 cudaEventRecord(begin, stream) == cudaSuccess;
-    for (int i = 0; works && i < kRuns; ++i) works = !run();
-    works = works && cudaEventRecord(end, stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
-            cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess;
-    if (begin) cudaEventDestroy(begin);
-    if (end) cudaEventDestroy(end);
-    return works ? std::optional<double>(milliseconds / kRuns) : std::nullopt;
+    return time_on(stream, [&] { return !multiply(algorithm, stream, memory[0], memory[1], memory[2], memory[3], memory[3], memory[4]); });
   }
 
   const Libraries& libraries_;
@@ -229,6 +227,7 @@ class LtKernel final : public Kernel {
   const Operation operation_;
   const Layout a_, b_, y_;
   const std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;
+  const std::unique_ptr<Kernel> after_;
   size_t chosen_ = 0;
 };
 
@@ -251,14 +250,20 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& lib
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDesc& desc, PrepareContext&, std::string& why) {
-  const auto problem = problem_of(desc, libraries.tf32, why);
+std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const auto problem = problem_of(desc, context.tf32, why);
   if (!problem) return nullptr;
+  std::unique_ptr<Kernel> after;
+  if (!problem->activated) {
+    const Epilogue& epilogue = std::get<MatMul>(desc.op).epilogue;
+    after = prepare_unary({Unary{epilogue.activation, epilogue.alpha, epilogue.beta}, {desc.outputs[0]}, {desc.outputs[0]}}, context, why);
+    if (!after) return nullptr;
+  }
   Operation operation = operation_of(*problem);
   if (!operation) return refuse(why, "cuBLASLt: no memory for a description");
   auto algorithms = algorithms_for(libraries, *problem, operation.get());
   if (algorithms.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
-  auto kernel = std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms));
+  auto kernel = std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms), std::move(after));
   kernel->choose();
   return kernel;
 }

@@ -47,6 +47,13 @@ KernelRow named(std::string_view op, KernelRow row) {
           }};
 }
 
+std::vector<KernelRow> product_rows(const std::shared_ptr<Shared>& shared) {
+  if (!shared->libraries.blas) return {};
+  return {{"cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
+             return prepare_matmul_lt(shared->libraries, desc, context, why);
+           }}};
+}
+
 /// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
 void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared) {
   const auto rows_of = [&table](std::string_view kind) -> std::vector<KernelRow>& {
@@ -57,12 +64,6 @@ void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared)
     *at = fastest_of({std::move(library), *at}, shared->libraries.tactics);
     std::rotate(rows.begin(), at, at + 1);
   };
-  if (shared->libraries.blas) {
-    auto& rows = rows_of("MatMul");
-    rows.insert(rows.begin(), {"cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
-                                 return prepare_matmul_lt(shared->libraries, desc, context, why);
-                               }});
-  }
   if (shared->dnn) {
     contend(rows_of("Conv"), dnn_row("cudnn", shared, prepare_conv_dnn), "conv_depthwise_cuda");
     contend(rows_of("Generic"), named("Attention", dnn_row("cudnn_sdpa", shared, prepare_attention_dnn)), "attention_tiles_cuda");
@@ -82,7 +83,7 @@ void open(const Options& options, Opened& opened) {
   std::string why;
   shared->dnn = open_dnn(why);
   if (!shared->dnn) complaint += "; " + why;
-  opened.table = make_table();
+  opened.table = make_table(product_rows(shared));
   add_library_rows(opened.table, shared);
   if (!complaint.empty()) opened.note += " (" + complaint + ")";
 }

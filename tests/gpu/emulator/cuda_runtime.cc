@@ -33,6 +33,7 @@ struct Thread {
   bool waits = false, done = false;
   const char* file = nullptr;  // of the barrier it waits at
   int line = 0;
+  std::vector<PendingCopy> copies;
 };
 
 struct Warp {
@@ -93,6 +94,7 @@ void complete_warp(Warp& warp, size_t index) {
 }
 
 void finish_thread() {
+  if (!block->threads[block->running].copies.empty()) fail("a thread ends before its copies to shared memory have arrived");
   block->threads[block->running].done = true;
   Warp& warp = block->warp();
   --warp.alive, --block->alive;
@@ -109,6 +111,7 @@ void run_block(dim3 size, size_t shared_bytes, const std::function<void()>& body
   here.warps.resize((count + 31) / 32);
   here.alive = static_cast<int>(count);
   here.shared.assign(shared_bytes + kGuard, kPoison);
+  if (reinterpret_cast<uintptr_t>(here.shared.data()) % 16 != 0) fail("shared memory is not aligned");
   std::vector<size_t> turns(count);
   for (size_t i = 0; i < count; ++i) {
     turns[i] = i;
@@ -199,6 +202,12 @@ void together(void* mine, void (*work)(void* const* lanes)) {
     wait_here("warp", 0);
   }
 }
+
+void check_shared(const void* at, size_t bytes) {
+  const auto first = static_cast<const std::byte*>(at) - block->shared.data();
+  if (first < 0 || static_cast<size_t>(first) + bytes > block->shared.size() - kGuard) fail("an address is not in the block's shared memory");
+}
+std::vector<PendingCopy>& pending_copies() { return block->threads[block->running].copies; }
 
 void run(dim3 grid, dim3 size, size_t shared_bytes, const std::function<void()>& thread) {
   if (size_t{size.x} * size.y * size.z > 1024) fail("a block of more than 1024 threads");

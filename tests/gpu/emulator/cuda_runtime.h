@@ -61,6 +61,16 @@ int lane();
 /// All 32 lanes meet; the last to come calls `work` with what each brought, while the others wait.
 void together(void* mine, void (*work)(void* const* lanes));
 
+/// Ends the program if that is not in the block's shared memory.
+void check_shared(const void* at, size_t bytes);
+/// A copy to shared memory that its thread has not waited for; `groups`: groups closed since it was begun.
+struct PendingCopy {
+  void* to;
+  const void* from;
+  int groups;
+};
+std::vector<PendingCopy>& pending_copies();
+
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
 
 template <class T>

@@ -1,0 +1,283 @@
+// attention_tiles.cu: Attention of 16-bit floats on tensor cores, scores never written out (Dao, "FlashAttention-2", 2023).
+//
+// A block has 64 queries of one head, each of its four warps 16 of them, which stay in registers. Keys and values come 64 at a time through shared memory,
+// the next ones on their way while these are multiplied. The scores of a warp, rounded to 16 bits, are the left operand of the second product where they
+// lie (tensor_core.h); largest score and sum of a query lie with the four lanes that have its scores. Exponentials are powers of two, their factor in the
+// scale.
+//
+// Heads are padded to 64 or 128 elements with zeros, of which products are left out 16 at a time.
+
+#include "kernels/cuda/attention_call.h"
+#include "kernels/cuda/pack.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/tensor_core.h"
+#include "kernels/ref/visit.h"
+
+namespace serin::kernels::cuda {
+
+namespace {
+
+using ref::Element;
+
+constexpr int kWarps = 4, kThreads = 32 * kWarps;
+constexpr int kQueries = 16 * kWarps, kKeys = 64;
+constexpr int kScoreTiles = kKeys / 8;
+constexpr float kLog2E = 1.4426950408889634f;
+
+/// Rows in shared memory end with 16 bytes of nothing, so that the eight rows of a matrix lie in different banks.
+template <int kHead>
+constexpr int kPitch = kHead + 8;
+template <int kHead>
+constexpr int kTile = kKeys * kPitch<kHead>;  // elements of 64 queries, keys or values
+
+/// How operands may be read: 16 bytes at a time, or element by element; results by pairs.
+struct Access {
+  bool vectors, pairs;
+};
+
+/// Eight elements of a row, or of nothing.
+template <class T>
+__device__ void fetch(T* to, const T* row, int64_t first, int64_t width, bool vectors) {
+  const bool there = row && first < width;
+  if (vectors) return begin_copy(to, there ? row + first : static_cast<const void*>(to), there);
+  for (int i = 0; i < 8; ++i) to[i] = there && first + i < width ? row[first + i] : T{};
+}
+
+/// Rows [first, first + 64) of past and new keys (or values) of one head.
+template <int kHead, class T>
+__device__ void fetch_rows(T* to, const T* past, const HeadStrides& past_at, const T* fresh, const HeadStrides& at,
+                           const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first, int64_t width, bool vectors) {
+  for (int e = static_cast<int>(threadIdx.x); e < kKeys * kHead / 8; e += kThreads) {
+    const int row = e / (kHead / 8), column = e % (kHead / 8) * 8;
+    const int64_t j = first + row;
+    const T* from = nullptr;
+    if (j < c.past)
+      from = past + b * past_at.b + h * past_at.h + j * past_at.r;
+    else if (j < c.total)
+      from = fresh + b * at.b + h * at.h + (j - c.past) * at.r;
+    fetch(to + row * kPitch<kHead> + column, from, column, width, vectors);
+  }
+}
+
+/// Of two queries of a lane.
+struct Rows {
+  float max[2], sum[2];
+};
+
+template <int kHead, class T>
+__device__ void multiply_keys(float (&s)[kScoreTiles][4], const uint32_t (&q)[kHead / 16][4], const T* keys, int64_t head) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
+#pragma unroll
+  for (int p = 0; p < kHead / 16; ++p) {
+    if (p * 16 >= head) break;
+#pragma unroll
+    for (int j = 0; j < kScoreTiles; j += 2) {
+      uint32_t r[4];
+      load_matrices<false>(r, keys + ((j + matrix / 2) * 8 + lane % 8) * kPitch<kHead> + p * 16 + matrix % 2 * 8);
+      multiply_tile<T>(s[j], q[p], {r[0], r[1]});
+      multiply_tile<T>(s[j + 1], q[p], {r[2], r[3]});
+    }
+  }
+}
+
+template <int kHead, class T>
+__device__ void multiply_values(float (&y)[kHead / 8][4], const float (&s)[kScoreTiles][4], const T* values, int64_t head) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
+#pragma unroll
+  for (int p = 0; p < kKeys / 16; ++p) {
+    const float(&low)[4] = s[2 * p], (&high)[4] = s[2 * p + 1];
+    const uint32_t weights[4] = {pack_pair<T>(low[0], low[1]), pack_pair<T>(low[2], low[3]), pack_pair<T>(high[0], high[1]),
+                                 pack_pair<T>(high[2], high[3])};
+#pragma unroll
+    for (int n = 0; n < kHead / 8; n += 2) {
+      if (n * 8 >= head) break;
+      uint32_t r[4];
+      load_matrices<true>(r, values + (p * 16 + matrix % 2 * 8 + lane % 8) * kPitch<kHead> + (n + matrix / 2) * 8);
+      multiply_tile<T>(y[n], weights, {r[0], r[1]});
+      multiply_tile<T>(y[n + 1], weights, {r[2], r[3]});
+    }
+  }
+}
+
+/// Sums to scores: scaled, masked, in powers of two.
+template <class T>
+__device__ void finish_scores(float (&s)[kScoreTiles][4], const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first_query,
+                              int64_t first_key) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool plain = !c.mask && !c.causal && !c.nonpad && c.softcap <= 0 && first_key + kKeys <= c.total;
+#pragma unroll
+  for (int j = 0; j < kScoreTiles; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float score = s[j][e] * c.scale;
+      if (plain) {
+        s[j][e] = score * kLog2E;
+        continue;
+      }
+      const int64_t query = first_query + lane / 4 + e / 2 * 8, key = first_key + j * 8 + lane % 4 * 2 + e % 2;
+      s[j][e] = key < c.total ? masked(c, b, h, query < c.q_len ? query : 0, key, score) * kLog2E : -std::numeric_limits<float>::infinity();
+    }
+  }
+}
+
+/// Scores to their exponentials; answers by how much what was summed before shrinks.
+__device__ inline void update(Rows& rows, float (&s)[kScoreTiles][4], float (&carried)[2]) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float max = rows.max[r];
+#pragma unroll
+    for (int j = 0; j < kScoreTiles; ++j) max = maximum(s[j][2 * r], maximum(s[j][2 * r + 1], max));
+    for (int lanes = 2; lanes > 0; lanes /= 2) max = maximum(__shfl_xor_sync(0xFFFFFFFFu, max, lanes), max);
+    // Nothing may be looked at so far: there is nothing to carry over, and -Inf - -Inf would be NaN.
+    carried[r] = rows.max[r] == kMinusInfinity ? 0.f : exp2f(rows.max[r] - max);
+    float sum = 0.f;
+#pragma unroll
+    for (int j = 0; j < kScoreTiles; ++j) {
+#pragma unroll
+      for (int e = 2 * r; e < 2 * r + 2; ++e) {
+        s[j][e] = s[j][e] == kMinusInfinity ? 0.f : exp2f(s[j][e] - max);
+        sum += s[j][e];
+      }
+    }
+    rows.sum[r] = rows.sum[r] * carried[r] + sum;
+    rows.max[r] = max;
+  }
+}
+
+template <class T>
+__device__ int64_t keys_in_sight(const AttentionCall<T>& c, int64_t b, int64_t last_query) {
+  int64_t keys = c.total;
+  if (c.nonpad && c.nonpad[b] < keys) keys = c.nonpad[b];
+  if (c.mask && c.mask_at.columns < keys) keys = c.mask_at.columns;
+  if (c.causal && last_query + c.past + 1 < keys) keys = last_query + c.past + 1;
+  return keys;
+}
+
+template <int kHead, class T>
+__global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Access access) {
+  T* const queries = shared_memory<T>();     // [kQueries, kPitch]
+  T* const stages = queries + kTile<kHead>;  // [2][keys, values][kKeys, kPitch]
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int64_t h = blockIdx.y % c.q_heads, b = blockIdx.y / c.q_heads, kv = h / (c.q_heads / c.kv_heads);
+  const int64_t block_query = static_cast<int64_t>(blockIdx.x) * kQueries, first_query = block_query + warp * 16;
+  const int64_t keys = keys_in_sight(c, b, block_query + kQueries - 1);
+  const auto fetch_stage = [&](int64_t first) {
+    T* const stage = stages + first / kKeys % 2 * 2 * kTile<kHead>;
+    fetch_rows<kHead>(stage, c.past_k, c.past_k_at, c.k, c.k_at, c, b, kv, first, c.head, access.vectors);
+    fetch_rows<kHead>(stage + kTile<kHead>, c.past_v, c.past_v_at, c.v, c.v_at, c, b, kv, first, c.v_head, access.vectors);
+  };
+
+  for (int e = thread; e < kQueries * kHead / 8; e += kThreads) {
+    const int row = e / (kHead / 8), column = e % (kHead / 8) * 8;
+    const int64_t i = block_query + row;
+    const T* const from = i < c.q_len ? c.q + b * c.q_at.b + h * c.q_at.h + i * c.q_at.r : nullptr;
+    fetch(queries + row * kPitch<kHead> + column, from, column, c.head, access.vectors);
+  }
+  if (keys > 0) fetch_stage(0);
+  close_group();
+
+  uint32_t q[kHead / 16][4];
+  float y[kHead / 8][4] = {};
+  Rows rows{{-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}, {0.f, 0.f}};
+  for (int64_t first = 0; first < keys; first += kKeys) {
+    if (first + kKeys < keys) {
+      fetch_stage(first + kKeys);
+      close_group();
+      wait_copies<1>();
+    } else {
+      wait_copies<0>();
+    }
+    __syncthreads();
+    const T* const stage = stages + first / kKeys % 2 * 2 * kTile<kHead>;
+    if (first == 0) {
+      const T* const row = queries + (warp * 16 + lane % 8 + lane / 8 % 2 * 8) * kPitch<kHead> + lane / 16 * 8;
+#pragma unroll
+      for (int p = 0; p < kHead / 16; ++p) load_matrices<false>(q[p], row + p * 16);
+    }
+    float s[kScoreTiles][4] = {}, carried[2];
+    multiply_keys<kHead>(s, q, stage, c.head);
+    finish_scores(s, c, b, h, first_query, first);
+    update(rows, s, carried);
+#pragma unroll
+    for (int n = 0; n < kHead / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) y[n][e] *= carried[e / 2];
+    }
+    multiply_values<kHead>(y, s, stage + kTile<kHead>, c.v_head);
+    __syncthreads();  // the stage is free
+  }
+  wait_copies<0>();
+
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    for (int lanes = 2; lanes > 0; lanes /= 2) rows.sum[r] += __shfl_xor_sync(0xFFFFFFFFu, rows.sum[r], lanes);
+    const int64_t i = first_query + lane / 4 + r * 8;
+    if (i >= c.q_len) continue;
+    // A query that may look at nothing: zeros, or NaN.
+    const float scale = rows.sum[r] == 0.f && c.masked_to_zero ? 0.f : 1.f / rows.sum[r];
+    T* const target = c.y + b * c.y_at.b + h * c.y_at.h + i * c.y_at.r;
+#pragma unroll
+    for (int n = 0; n < kHead / 8; ++n) {
+      const int column = n * 8 + lane % 4 * 2;
+      const Pack<T, 2> pair{cast<T>(y[n][2 * r] * scale), cast<T>(y[n][2 * r + 1] * scale)};
+      if (access.pairs && column < c.v_head) {
+        store_pack(target + column, pair);
+      } else {
+        if (column < c.v_head) target[column] = pair.values[0];
+        if (column + 1 < c.v_head) target[column + 1] = pair.values[1];
+      }
+    }
+  }
+}
+
+/// All of `count` addresses and steps are multiples of `elements`.
+template <class T>
+bool multiples(std::initializer_list<const T*> addresses, std::initializer_list<HeadStrides> strides, int64_t elements) {
+  for (const T* const address : addresses) {
+    if (reinterpret_cast<uintptr_t>(address) % (static_cast<size_t>(elements) * sizeof(T)) != 0) return false;
+  }
+  for (const HeadStrides& each : strides) {
+    if (each.b % elements != 0 || each.h % elements != 0 || each.r % elements != 0) return false;
+  }
+  return true;
+}
+
+template <int kHead, class T>
+Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
+  const auto c = attention_call<T>(op, in, out);
+  Access access;
+  access.vectors = c.head % 8 == 0 && c.v_head % 8 == 0 && multiples<T>({c.q, c.k, c.v, c.past_k, c.past_v}, {c.q_at, c.k_at, c.v_at}, 8) &&
+                   (!c.past_k || multiples<T>({}, {c.past_k_at, c.past_v_at}, 8));
+  access.pairs = c.v_head % 2 == 0 && multiples<T>({c.y}, {c.y_at}, 2);
+  constexpr size_t kShared = 5 * kTile<kHead> * sizeof(T);
+  if (Fault fault =
+          fault_of(cudaFuncSetAttribute(attend_tiles<kHead, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared))))
+    return fault;
+  const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads), kShared};
+  return launch(stream, grid, attend_tiles<kHead, T>, c, access);
+}
+
+}  // namespace
+
+Prepared prepare_attention_tiles(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const auto op = plain_attention_of(desc, why);
+  if (!op) return nullptr;
+  const int64_t width = std::max(op->head, op->v_head);
+  if (width > 128) return refuse(why, "heads of more than 128 elements");
+  int device = 0, major = 0;
+  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      major < 8)
+    return refuse(why, "the device is older than sm_80");
+  return ref::for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    if constexpr (!kIsHalfKind<T>) {
+      return refuse(why, "only 16-bit floats");
+    } else {
+      return make_kernel([op = *op, width](Stream& stream, Inputs in, Outputs out) -> Fault {
+        return width <= 64 ? run<64, T>(op, stream, in, out) : run<128, T>(op, stream, in, out);
+      });
+    }
+  });
+}
+
+}  // namespace serin::kernels::cuda

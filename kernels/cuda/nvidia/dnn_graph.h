@@ -1,0 +1,49 @@
+// dnn_graph.h: one graph of cuDNN's as a kernel: compiled or refused as a whole, its plans timed, the fastest kept and remembered (kernels/cuda/tactics.h).
+//
+//   auto graph = std::make_unique<DnnGraph>();
+//   auto x = graph->operand(0, dims, strides);                     // the kernel's input 0
+//   DnnGraph::answer(graph->graph().conv_fprop(x, ...), dims, strides, type);
+//   return prepare_dnn(dnn, std::move(graph), *libraries.tactics, desc, why);
+//
+// Only for the files that build graphs: cudnn-frontend takes most of a minute to compile.
+#pragma once
+
+#include <cudnn_frontend.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/nvidia/dnn.h"
+#include "kernels/cuda/nvidia/library.h"
+
+namespace serin::kernels::cuda {
+
+namespace fe = cudnn_frontend;
+
+class DnnGraph {
+ public:
+  using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+  /// What lies at the kernel's input `i`.
+  TensorPtr operand(int64_t i, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides);
+  /// The graph's result.
+  static void answer(const TensorPtr& y, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, fe::DataType_t type);
+  fe::graph::Graph& graph() { return graph_; }
+  const std::vector<int64_t>& inputs() const { return inputs_; }
+
+  std::string key;  ///< of the choice among its plans
+
+ private:
+  fe::graph::Graph graph_;
+  std::vector<int64_t> inputs_;
+};
+
+/// f32, f16 and bf16.
+std::optional<fe::DataType_t> dnn_type(DType dtype);
+
+/// Null, with the reason in `why`, where the library has no plan for the graph.
+std::unique_ptr<Kernel> prepare_dnn(const std::shared_ptr<Dnn>& dnn, std::unique_ptr<DnnGraph> graph, Tactics& tactics, const OpDesc& desc,
+                                    std::string& why);
+
+}  // namespace serin::kernels::cuda

@@ -1,0 +1,65 @@
+// Several rows as one: the one that takes the shortest runs, what was measured is remembered, and where there is no choice nothing is measured.
+
+#include "kernels/cuda/fastest.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "kernels/make_kernel.h"
+#include "tests/gpu/on_device.h"
+
+namespace serin::kernels::cuda {
+namespace {
+
+struct Fastest : testing::Test {
+  /// A row whose kernel takes a while on the host; it counts its runs.
+  KernelRow row(std::string name, int milliseconds, int& runs, bool accepts = true) {
+    return {std::move(name), [milliseconds, &runs, accepts](const OpDesc&, PrepareContext&, std::string& why) -> std::unique_ptr<Kernel> {
+              if (!accepts) return refuse(why, "not today");
+              return make_kernel([milliseconds, &runs](Stream&, Inputs in, Outputs out) -> Fault {
+                if (!in[0].data || !out[0].data) return "no memory";
+                ++runs;
+                std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+                return kOk;
+              });
+            }};
+  }
+  std::unique_ptr<Kernel> prepare(const KernelRow& row, std::string& why) {
+    test::device_backend().device()->make_current();
+    const kernels::test::Case c{.op = Unary{UnaryFn::kRelu}, .inputs = {test::random_tensor({4}, 1)}, .outputs = {{DType::kFloat32, {4}}}};
+    PackedWeights weights;
+    PrepareContext context{&weights};
+    return row.prepare(c.describe(), context, why);
+  }
+  const std::shared_ptr<Tactics> tactics = std::make_shared<Tactics>("", "a device");
+  std::string why;
+  int slow = 0, quick = 0, other = 0;
+};
+
+TEST_F(Fastest, RunsTheFasterOfTwoAndRemembersIt) {
+  const KernelRow either = fastest_of({row("slow", 20, slow), row("quick", 0, quick)}, tactics);
+  EXPECT_EQ(either.name, "slow or quick");
+  EXPECT_EQ(prepare(either, why)->name(), "quick");
+  EXPECT_GT(slow, 1);
+  slow = quick = 0;
+  EXPECT_EQ(prepare(either, why)->name(), "quick");
+  EXPECT_EQ(slow + quick, 0) << "measured again";
+}
+
+TEST_F(Fastest, MeasuresNothingWhereOneAccepts) {
+  const KernelRow either = fastest_of({row("refuses", 0, other, false), row("slow", 20, slow)}, tactics);
+  EXPECT_EQ(prepare(either, why)->name(), "slow");
+  EXPECT_EQ(slow + other, 0);
+  EXPECT_EQ(tactics->measured(), 0u);
+}
+
+TEST_F(Fastest, SaysWhyNoneAccepts) {
+  const KernelRow either = fastest_of({row("one", 0, other, false), row("two", 0, other, false)}, tactics);
+  EXPECT_FALSE(prepare(either, why));
+  EXPECT_EQ(why, "one: not today; two: not today");
+}
+
+}  // namespace
+}  // namespace serin::kernels::cuda

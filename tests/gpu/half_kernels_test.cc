@@ -1,0 +1,231 @@
+// The kernels that a region of 16-bit floats with its channels last passes through: each with those types and in that layout, compared with the reference.
+//
+// Kernel and reference round once, from f32 and from double: results are neighbours at most, one part in 2^10 (f16) or 2^7 (bf16) of each other. What rounds
+// in between, the weights of attention, may be off by as much of the largest element.
+
+#include <gtest/gtest.h>
+
+#include "tests/gpu/on_device.h"
+
+namespace serin::kernels::test {
+namespace {
+
+constexpr DType kHalves[] = {DType::kFloat16, DType::kBFloat16};
+constexpr DType kFloats[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+
+double spacing(DType dtype) { return dtype == DType::kFloat16 ? 0x1p-10 : dtype == DType::kBFloat16 ? 0x1p-7 : 1e-5; }
+Tolerance rounding(DType dtype) { return {spacing(dtype), spacing(dtype) / 64}; }
+
+/// Normally distributed, rounded to `dtype`.
+Tensor random_of(DType dtype, const Shape& shape, uint32_t seed, float scale = 1.f) {
+  const Tensor wide = random_tensor(shape, seed, scale);
+  if (dtype == DType::kFloat32) return wide;
+  Tensor result(dtype, shape);
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const float value = wide.view().as<const float>()[i];
+    if (dtype == DType::kFloat16)
+      result.view().as<Half>()[i] = to_half(value);
+    else
+      result.view().as<BFloat16>()[i] = to_bfloat16(value);
+  }
+  return result;
+}
+
+struct Window {
+  Shape x, weight, y;  ///< channels last
+  std::vector<int64_t> strides, dilations, pads;
+  int64_t group;
+};
+
+TEST(HalfKernels, ConvolvesWithChannelsLast) {
+  const Window windows[] = {{{2, 9, 8, 3}, {5, 3, 3, 3}, {2, 5, 4, 5}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 1},
+                            {{1, 7, 7, 4}, {6, 3, 1, 2}, {1, 3, 7, 6}, {1, 1}, {2, 1}, {0, 0, 0, 0}, 2},
+                            {{2, 6, 5, 16}, {24, 1, 1, 16}, {2, 6, 5, 24}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1}};
+  for (const Window& w : windows) {
+    for (const DType dtype : kFloats) {
+      for (const bool residual : {false, true}) {
+        const Conv op{w.strides, w.dilations, w.pads, w.group, true, {UnaryFn::kSilu, 0.f, 0.f, residual}, true};
+        Case c{.op = op,
+               .inputs = {random_of(dtype, w.x, 1), random_of(dtype, w.weight, 2), random_of(dtype, {w.weight[0]}, 3)},
+               .outputs = {{dtype, w.y}}};
+        if (residual) c.inputs.push_back(random_of(dtype, w.y, 4));
+        expect_agrees(c, rounding(dtype));
+      }
+    }
+  }
+}
+
+TEST(HalfKernels, ConvolvesEachChannelByItself) {
+  const Window windows[] = {{{2, 9, 11, 16}, {16, 3, 3, 1}, {2, 9, 11, 16}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 16},
+                            {{1, 12, 9, 264}, {264, 5, 5, 1}, {1, 6, 5, 264}, {2, 2}, {1, 1}, {2, 2, 2, 2}, 264},
+                            {{1, 5, 6, 7}, {7, 2, 3, 1}, {1, 4, 5, 7}, {1, 1}, {1, 1}, {0, 0, 0, 1}, 7},
+                            {{3, 4, 4, 40}, {40, 3, 3, 1}, {3, 4, 2, 40}, {1, 3}, {1, 1}, {1, 1, 1, 1}, 40}};
+  for (const Window& w : windows) {
+    for (const DType dtype : kFloats) {
+      for (const bool residual : {false, true}) {
+        const Conv op{w.strides, w.dilations, w.pads, w.group, residual, {UnaryFn::kClip, 0.f, 6.f, residual}, true};
+        Case c{.op = op, .inputs = {random_of(dtype, w.x, 1), random_of(dtype, w.weight, 2)}, .outputs = {{dtype, w.y}}};
+        if (residual) c.inputs.push_back(random_of(dtype, {w.weight[0]}, 3));
+        if (residual) c.inputs.push_back(random_of(dtype, w.y, 4));
+        expect_agrees(c, rounding(dtype));
+      }
+    }
+  }
+}
+
+TEST(HalfKernels, PoolsWithChannelsLast) {
+  for (const DType dtype : kFloats) {
+    for (const bool average : {false, true}) {
+      for (const bool count : {false, true}) {
+        const Pool op{average, count, {3, 2}, {2, 1}, {1, 2}, {1, 0, 1, 2}, true};
+        expect_agrees({.op = op, .inputs = {random_of(dtype, {2, 9, 8, 5}, 1)}, .outputs = {{dtype, {2, 5, 8, 5}}}}, rounding(dtype));
+      }
+    }
+  }
+}
+
+TEST(HalfKernels, NormalisesByStatisticsOfF32) {
+  for (const DType dtype : kHalves) {
+    for (const DType statistics : {dtype, DType::kFloat32}) {
+      const Tensor variance = random_integers(statistics, {7}, 5, 1, 4);
+      expect_agrees({.op = BatchNorm{1e-3f},
+                     .inputs = {random_of(dtype, {30, 7}, 1), random_of(statistics, {7}, 2), random_of(statistics, {7}, 3),
+                                random_of(statistics, {7}, 4), variance},
+                     .outputs = {{dtype, {30, 7}}}},
+                    rounding(dtype));
+    }
+  }
+}
+
+TEST(HalfKernels, RunsChainsOfMixedTypes) {
+  const auto step = [](auto function, int32_t a, int32_t b = 0, int32_t c = 0) { return Pointwise::Step{function, {a, b, c}}; };
+  // t = x * s; u = t + b; v = silu(u); w = v < t; y = w ? u : v: results that are read at once, later, and twice.
+  const Pointwise op{{step(Binary{BinaryFn::kMul}, 0, 1), step(Binary{BinaryFn::kAdd}, 3, 2), step(Unary{UnaryFn::kSilu}, 4),
+                      step(Binary{BinaryFn::kLess}, 5, 3), step(Select{}, 6, 4, 5)}};
+  for (const DType dtype : kHalves) {
+    for (const DType y : {dtype, DType::kFloat32}) {
+      for (const int64_t channels : {24, 13}) {  // eight at a time, and one by one
+        const Shape image{2, 3, 5, channels};
+        expect_agrees(
+            {.op = op,
+             .inputs = {random_of(dtype, image, 1), random_of(dtype, {channels}, 2), random_of(DType::kFloat32, {2, 1, 1, channels}, 3)},
+             .outputs = {{y, image}}},
+            rounding(dtype));
+      }
+    }
+  }
+}
+
+TEST(HalfKernels, KeepsWhatIsFiniteFinite) {
+  const float largest = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  const Tensor x({7}, std::vector<float>{largest, -largest, infinity, -infinity, 70000.f, std::nanf(""), 1.5f});
+  for (const DType dtype : kHalves) {
+    for (const bool saturate : {false, true}) expect_agrees({.op = Cast{saturate}, .inputs = {x}, .outputs = {{dtype, {7}}}});
+  }
+}
+
+TEST(HalfKernels, TurnsTiles) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInt8}) {
+    for (const Shape& x : {Shape{3, 40, 70}, Shape{1, 33, 5}, Shape{2, 1, 64}, Shape{70, 2, 3}}) {
+      const StridedCopy op{0, {x[1] * x[2], 1, x[2]}};
+      expect_agrees({.op = op, .inputs = {random_integers(dtype, x, 1)}, .outputs = {{dtype, {x[0], x[2], x[1]}}}});
+    }
+  }
+}
+
+TEST(HalfKernels, RowsOfEveryKind) {
+  for (const DType dtype : kHalves) {
+    for (const int64_t n : {31, 768, 1500}) {
+      const Tensor x = random_of(dtype, {5, n}, 1, 2.f), scale = random_of(dtype, {n}, 2), bias = random_of(dtype, {n}, 3);
+      const Output y{dtype, {5, n}};
+      expect_agrees({.op = LayerNorm{-1, 1e-5f, true}, .inputs = {x, scale, bias}, .outputs = {y}}, rounding(dtype));
+      expect_agrees({.op = Softmax{-1}, .inputs = {x}, .outputs = {y}}, rounding(dtype));
+      expect_agrees({.op = Reduce{ReduceFn::kMean, {1}}, .inputs = {x}, .outputs = {{dtype, {5, 1}}}}, rounding(dtype));
+    }
+    expect_agrees(
+        {.op = MatMul{false, true, 1.f, true, {UnaryFn::kGelu, 0.f, 0.f, true}},
+         .inputs = {random_of(dtype, {33, 40}, 1), random_of(dtype, {70, 40}, 2), random_of(dtype, {70}, 3), random_of(dtype, {33, 70}, 4)},
+         .outputs = {{dtype, {33, 70}}}},
+        rounding(dtype));
+  }
+}
+
+// ---- attention ----
+
+struct Heads {
+  int64_t batch, q_heads, kv_heads, q_len, kv_len, head, v_head;
+};
+
+Case attention(DType dtype, const Heads& n) {
+  return {
+      .op = Generic{"Attention", {}},
+      .inputs = {random_of(dtype, {n.batch, n.q_heads, n.q_len, n.head}, 1), random_of(dtype, {n.batch, n.kv_heads, n.kv_len, n.head}, 2),
+                 random_of(dtype, {n.batch, n.kv_heads, n.kv_len, n.v_head}, 3)},
+      .outputs = {{dtype, {n.batch, n.q_heads, n.q_len, n.v_head}}}};
+}
+void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
+/// Weights are rounded to the type, and so is y: of values about 1.
+Tolerance attended(DType dtype) { return {spacing(dtype), spacing(dtype)}; }
+
+TEST(HalfAttention, OfEverySize) {
+  const Heads sizes[] = {{1, 1, 1, 1, 1, 8, 8},       {2, 4, 2, 33, 150, 40, 24},  {1, 2, 2, 64, 64, 64, 64},
+                         {1, 1, 1, 130, 65, 128, 72}, {1, 2, 1, 70, 129, 96, 128}, {1, 2, 2, 5, 7, 13, 9}};
+  for (const DType dtype : kHalves) {
+    for (const Heads& n : sizes) expect_agrees(attention(dtype, n), attended(dtype));
+  }
+}
+
+TEST(HalfAttention, WithMasks) {
+  for (const DType dtype : kHalves) {
+    for (const DType mask : {dtype, DType::kFloat32, DType::kBool}) {
+      for (const Shape& shape : {Shape{33, 70}, Shape{2, 1, 1, 70}, Shape{2, 4, 33, 70}, Shape{4, 1, 65}}) {
+        Case c = attention(dtype, {2, 4, 2, 33, 70, 16, 16});
+        c.inputs.push_back(mask == DType::kBool ? random_integers(mask, shape, 5) : random_of(mask, shape, 4, 3.f));
+        set(c, "masked_to_zero", int64_t{1});
+        set(c, "softcap", 2.0);
+        expect_agrees(c, attended(dtype));
+      }
+    }
+  }
+}
+
+TEST(HalfAttention, CausalAfterAPast) {
+  for (const DType dtype : kHalves) {
+    Case c = attention(dtype, {2, 4, 2, 3, 3, 16, 8});
+    c.inputs.push_back(Tensor(DType::kUndefined, {}));
+    c.inputs.push_back(random_of(dtype, {2, 2, 80, 16}, 6));
+    c.inputs.push_back(random_of(dtype, {2, 2, 80, 8}, 7));
+    set(c, "is_causal", int64_t{1});
+    set(c, "scale", 1.5);
+    expect_agrees(c, attended(dtype));
+    Case long_one = attention(dtype, {1, 1, 1, 200, 200, 32, 32});
+    set(long_one, "is_causal", int64_t{1});
+    expect_agrees(long_one, attended(dtype));
+  }
+}
+
+TEST(HalfAttention, OfPaddedSamples) {
+  for (const DType dtype : kHalves) {
+    Case c = attention(dtype, {2, 1, 1, 9, 100, 16, 16});
+    for (int i = 0; i < 3; ++i) c.inputs.push_back(Tensor(DType::kUndefined, {}));
+    c.inputs.push_back(Tensor({2}, std::vector<int64_t>{70, 3}));
+    expect_agrees(c, attended(dtype));
+  }
+}
+
+/// q, k and v cut out of one product, as view_attention_operands() has them.
+TEST(HalfAttention, OfOperandsWithinOneTensor) {
+  for (const DType dtype : kHalves) {
+    const int64_t batch = 2, rows = 21, heads = 3, width = 16, all = 3 * heads * width;
+    const Tensor qkv = random_of(dtype, {batch, rows, all}, 1);
+    Case c{.op = Generic{"Attention", {}}, .inputs = {qkv, qkv, qkv}, .outputs = {{dtype, {batch, rows, heads, width}}}};
+    const char* const views[] = {"q_view", "k_view", "v_view"};
+    for (int64_t i = 0; i < 3; ++i)
+      set(c, views[i], std::vector<int64_t>{batch, heads, rows, width, i * heads * width, rows * all, width, all});
+    set(c, "heads_inside", int64_t{1});
+    expect_agrees(c, attended(dtype));
+  }
+}
+
+}  // namespace
+}  // namespace serin::kernels::test
