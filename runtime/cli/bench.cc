@@ -173,6 +173,10 @@ int run_bench(const BenchOptions& given) {
     result["backend"] = engine->note;
     if (executor) result["arena_bytes"] = executor->arena_bytes();
     result["weight_bytes"] = (*model)->weight_bytes();
+    if (engine->device) {
+      const engine::DeviceBytes held = (*model)->device_bytes();
+      result["device_bytes"] = {{"weights", held.weights}, {"arena", held.arena}, {"staging", held.staging}};
+    }
     result["load_ms"] = load_ms;
     std::string table;
     if (options.profile) {

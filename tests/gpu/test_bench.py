@@ -122,3 +122,14 @@ def test_steps_of_a_kernel_are_added():
         "Relu unary": {"ms": 5.0, "flops": 1, "bytes": 8, "steps": 1},
         "Conv cudnn": {"ms": 3.0, "flops": 9, "bytes": 5, "steps": 2},
     }
+
+
+def test_serin_says_what_it_holds_on_the_device(setting):
+    """What the rows of memory compare with the driver's word."""
+    held = []
+    for batch in (1, 32):
+        with gpu_rows.engines.serin(work.job(DIGITS, batch), 0.001, setting.device_flags) as engine:
+            held.append(engine.ready["device_bytes"])
+            assert gpu_rows.planned(engine) == held[-1]["weights"] + held[-1]["arena"]
+    assert 0 < held[0]["weights"] == held[1]["weights"]
+    assert 0 < held[0]["arena"] < held[1]["arena"]

@@ -5,8 +5,10 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
+import onnx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +70,19 @@ def test_names_what_is_missing_or_unknown(run, tmp_path):
     assert status == 2 and "holds no serin; tests/gpu/pack makes it" in said
     status, said = run("kernel")
     assert status == 2 and "nothing is named kernel" in said
+
+
+def test_unpacks_the_suite_that_was_carried(run, tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "bin").symlink_to(BUILD)
+    (programs / "tests").symlink_to(BUILD / "tests")
+    data = Path(onnx.__file__).parent / "backend/test/data"
+    with tarfile.open(programs / "suite.tar.xz", "w:xz") as tar:
+        for case in "node/test_abs", "simple/test_shrink", "pytorch-converted/test_Linear", "pytorch-operator/test_operator_exp":
+            tar.add(data / case, case)
+    status, said = run("onnx", programs=programs)
+    assert status == 0 and "| onnx | 7 | 0 | 0 |" in said, said  # three are of the program itself
 
 
 @pytest.fixture

@@ -75,7 +75,8 @@ def unpacked(setting):
     folder = setting.folder / "suite"
     if not (folder / ".whole").exists():
         with tarfile.open(setting.suite) as tar:
-            tar.extractall(folder, filter="data")
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # newer Pythons warn without it
+            tar.extractall(folder)
         (folder / ".whole").touch()
     return folder
 
