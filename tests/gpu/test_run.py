@@ -72,6 +72,14 @@ def test_names_what_is_missing_or_unknown(run, tmp_path):
     assert status == 2 and "nothing is named kernel" in said
 
 
+def test_serves_several_models_at_once(run):
+    status, said = run("serve/digits", "--requests", 200)
+    assert status == 0, said
+    record = run.records()[0]
+    assert record["notes"]["requests answered"] >= 200
+    assert record["passed"] == 2 * 3 + 2, "each model at each batch, and its answers beside the CPU's"
+
+
 def test_unpacks_the_suite_that_was_carried(run, tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
