@@ -131,14 +131,27 @@ Result<Health> read_health(const Node& node) {
   return health;
 }
 
+Result<Ejection> read_ejection(const Node& node) {
+  SERIN_CHECK(node.allow_only({"failures", "time"}));
+  Ejection ejection;
+  SERIN_TRY(ejection.failures, node.integer("failures", 0, 1000, ejection.failures));
+  SERIN_TRY(ejection.time, read_milliseconds(node, "time", ejection.time));
+  return ejection;
+}
+
 Result<VersionConfig> read_version(const Node& node) {
-  SERIN_CHECK(node.allow_only({"name", "endpoints", "health"}));
+  SERIN_CHECK(node.allow_only({"name", "endpoints", "health", "ejection", "max_in_flight", "slow_start"}));
   VersionConfig version;
   SERIN_TRY(version.name, read_name(node));
   SERIN_TRY(version.endpoints, read_endpoints(node));
   if (const auto health = node.find("health")) {
     SERIN_TRY(version.health, read_health(*health));
   }
+  if (const auto ejection = node.find("ejection")) {
+    SERIN_TRY(version.ejection, read_ejection(*ejection));
+  }
+  SERIN_TRY(version.max_in_flight, node.integer("max_in_flight", 1, 1'000'000, version.max_in_flight));
+  SERIN_TRY(version.slow_start, read_milliseconds(node, "slow_start", version.slow_start, milliseconds(0)));
   return version;
 }
 
@@ -197,6 +210,10 @@ Status read_services(const Node& root, RouterConfig& config) {
 
 Result<RouterConfig> load_config(const std::string& path) {
   SERIN_TRY(const Node root, Node::load(path));
+  return read_config(root);
+}
+
+Result<RouterConfig> read_config(const Node& root) {
   SERIN_CHECK(refuse_unsupported(root, {"tls", "webhooks", "replicas"}));
   SERIN_CHECK(root.allow_only({"listen", "admin", "store", "io_threads", "limits", "services"}));
   RouterConfig config;

@@ -45,10 +45,20 @@ struct Health {
   int healthy = 1;    ///< successes in a row until it is back
 };
 
+/// An endpoint that fails so often in a row is left out for a while: twice as long the second time, and so on.
+struct Ejection {
+  int failures = 5;  ///< 0: never
+  std::chrono::milliseconds time{5000};
+  int longest = 12;  ///< times `time`
+};
+
 struct VersionConfig {
   std::string name;
   std::vector<Endpoint> endpoints;
   Health health;
+  Ejection ejection;
+  int64_t max_in_flight = 1024;             ///< of one endpoint; where all have as many, requests are refused
+  std::chrono::milliseconds slow_start{0};  ///< over which an endpoint that has become healthy gets its full share
 };
 
 struct ServiceConfig {
@@ -58,6 +68,7 @@ struct ServiceConfig {
   std::vector<VersionConfig> versions;  ///< at most 63
   rollout::Guard guard;
   std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, where the client gives no smaller one
+  double retry_budget = 0.20;                         ///< of the requests under way, plus 3: most that are tried a second time
 };
 
 struct RouterConfig {
@@ -70,5 +81,6 @@ struct RouterConfig {
 
 /// Errors name file, line, column and what is allowed; the file itself missing is kNotFound.
 Result<RouterConfig> load_config(const std::string& path);
+Result<RouterConfig> read_config(const config::Node& root);
 
 }  // namespace serin::router

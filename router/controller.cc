@@ -1,7 +1,4 @@
-// controller.cc: opens what the last run left, and the one thread that lets time pass and writes to disk.
-//
-// Order at the start: lock, database, what each service goes on with (restore.h), that to the database, and only then a new page of weights.
-// Killed in between, the next start finds the old page and decides the same again.
+// controller.cc: the lock, the store, the services (services.h), and the one thread that lets time pass and writes to disk.
 
 #include "router/controller.h"
 
@@ -15,11 +12,10 @@
 #include <thread>
 
 #include "router/prometheus.h"
-#include "router/restore.h"
 #include "router/service_control.h"
+#include "router/services.h"
 #include "router/store/lock_file.h"
 #include "router/store/sqlite_store.h"
-#include "router/store/weights_page.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -30,43 +26,17 @@ constexpr std::chrono::milliseconds kTick{100};
 
 Time now() { return Time::clock::now(); }
 
-/// Writes what the restart decided; nothing where nothing changed.
-Status save_restored(store::Store& store, const ServiceConfig& config, const Restored& restored, bool known) {
-  if (known && restored.events.empty()) return {};
-  store::Change change{.record = {.service = config.name, .stable = restored.stable, .epoch = restored.epoch, .rollout = restored.rollout}};
-  const rollout::State state = restored.rollout ? restored.rollout->report.state : rollout::State{};
-  for (const Restored::Event& event : restored.events) {
-    log::warning("service '{}': {}: {}", config.name, event.event, event.detail);
-    change.history.push_back({.wall_ms = wall_milliseconds(),
-                              .service = config.name,
-                              .rollout = state.id,
-                              .event = event.event,
-                              .actor = "restart",
-                              .detail = event.detail,
-                              .weight_ppm = state.weight_ppm});
-  }
-  return store.save(change);
-}
-
-void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRecord>& records) {
-  for (const store::ServiceRecord& record : records)
-    if (std::ranges::find(config.services, record.service, &ServiceConfig::name) == config.services.end())
-      log::warning("service '{}' is in the store and not in the configuration: it gets no traffic", record.service);
-}
-
 }  // namespace
 
 struct Controller::State {
   // Order matters: the services refer to the page, the lock goes last.
   std::optional<store::LockFile> lock;
   std::unique_ptr<store::Store> store;
-  std::optional<store::WeightsPage> page;
   const RouterConfig config;
-  std::vector<std::unique_ptr<ServiceControl>> services;
+  std::unique_ptr<Services> opened_services;
   std::string damage;
   std::shared_ptr<metrics::Gauge> corrupt, failing;
 
-  std::random_device entropy;
   std::mutex mutex;
   std::condition_variable wake;
   bool work = false, ending = false;  // guarded by mutex
@@ -76,6 +46,7 @@ struct Controller::State {
   explicit State(const RouterConfig& given) : config(given) {}
 
   Status open(metrics::Registry& metrics);
+  const std::vector<std::unique_ptr<ServiceControl>>& services() const { return opened_services->all; }
   void run();
   void save_all();
   std::vector<PrometheusWatch::Question> questions() const;
@@ -96,25 +67,7 @@ Status Controller::State::open(metrics::Registry& metrics) {
     log::error("{}; every service starts with all traffic on its stable version", damage);
     corrupt->set(1);
   }
-  SERIN_TRY(const std::vector<store::ServiceRecord> records, store->load());
-  log_unknown(config, records);
-
-  const std::string page_path = config.store + ".weights";
-  std::vector<Restored> restored;
-  std::vector<store::WeightsPage::Slot> slots;
-  for (const ServiceConfig& service : config.services) {
-    const auto found = std::ranges::find(records, service.name, &store::ServiceRecord::service);
-    const auto record = found == records.end() ? std::nullopt : std::optional(*found);
-    restored.push_back(restore(service, record, store::WeightsPage::read(page_path, service.name)));
-    SERIN_CHECK(save_restored(*store, service, restored.back(), record.has_value()));
-    store::WeightsPage::Slot slot{
-        .service = service.name, .word = split_of(service, restored.back()).pack(), .epoch = restored.back().epoch};
-    for (const VersionConfig& version : service.versions) slot.versions.push_back(version.name);
-    slots.push_back(std::move(slot));
-  }
-  SERIN_TRY(page, store::WeightsPage::create(page_path, slots));
-  for (size_t i = 0; i < config.services.size(); ++i)
-    services.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *page, i, metrics, now()));
+  SERIN_TRY(opened_services, open_services(config, *store, config.store + ".weights", metrics, now()));
   return {};
 }
 
@@ -126,16 +79,16 @@ void Controller::State::run() {
       if (ending) break;
       work = false;
     }
-    for (const auto& service : services) service->tick(now());
+    for (const auto& service : services()) service->tick(now());
     save_all();
-    for (const auto& service : services) service->update_metrics();
+    for (const auto& service : services()) service->update_metrics();
   }
   save_all();
 }
 
 void Controller::State::save_all() {
   std::optional<Error> error;
-  for (const auto& service : services)
+  for (const auto& service : services())
     if (const Status status = service->save(*store, now()); !status) error = status.error();  // the next tick tries again
   if (error && failing->value() == 0) log::error("store {}: {}; weights only fall until it can be written", config.store, error->message);
   failing->set(error ? 1 : 0);
@@ -144,8 +97,8 @@ void Controller::State::save_all() {
 /// The queries of the rollouts under way.
 std::vector<PrometheusWatch::Question> Controller::State::questions() const {
   std::vector<PrometheusWatch::Question> open;
-  for (size_t service = 0; service < services.size(); ++service) {
-    const auto [rollout, spec] = services[service]->running_spec();
+  for (size_t service = 0; service < services().size(); ++service) {
+    const auto [rollout, spec] = services()[service]->running_spec();
     for (size_t guard = 0; spec && guard < spec->guard.prometheus.size(); ++guard)
       open.push_back({rollout, service, guard, spec->guard.prometheus[guard]});
   }
@@ -159,7 +112,7 @@ void Controller::State::notify() {
 }
 
 Result<ServiceControl*> Controller::State::find(const std::string& service) const {
-  for (const auto& candidate : services)
+  for (const auto& candidate : services())
     if (candidate->config().name == service) return candidate.get();
   return Error{Code::kNotFound, fmt::format("no service '{}'", service)};
 }
@@ -183,7 +136,7 @@ Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config,
   state->prometheus = std::make_unique<PrometheusWatch>(
       [raw = state.get()] { return raw->questions(); },
       [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
-        if (raw->services[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->notify();
+        if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->notify();
       });
   return std::unique_ptr<Controller>(new Controller(std::move(state)));
 }
@@ -198,22 +151,25 @@ Controller::~Controller() {
   state_->thread.join();
 }
 
-Split Controller::split(size_t service) const { return state_->services[service]->split(); }
+Split Controller::split(size_t service) const { return state_->services()[service]->split(); }
 
 void Controller::observe(size_t service, rollout::Observation observation) {
-  if (state_->services[service]->observe(observation, now())) state_->notify();
+  if (state_->services()[service]->observe(observation, now())) state_->notify();
 }
 
 void Controller::observe(size_t service, rollout::ShadowPair pair) {
-  if (state_->services[service]->observe(pair, now())) state_->notify();
+  if (state_->services()[service]->observe(pair, now())) state_->notify();
 }
 
-std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services[service]->spec(); }
-Pace Controller::pace(size_t service) const { return state_->services[service]->pace(); }
+std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services()[service]->spec(); }
+Pace Controller::pace(size_t service) const { return state_->services()[service]->pace(); }
 
 Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& request) {
   const std::string service = spec.service;
-  if (spec.sticky.on() && spec.sticky.salt.empty()) spec.sticky.salt = fmt::format("{:08x}{:08x}", state_->entropy(), state_->entropy());
+  if (spec.sticky.on() && spec.sticky.salt.empty()) {
+    std::random_device entropy;
+    spec.sticky.salt = fmt::format("{:08x}{:08x}", entropy(), entropy());
+  }
   return state_->command(service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); });
 }
 Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
@@ -242,7 +198,7 @@ Result<ServiceStatus> Controller::retry(const std::string& service, const Reques
 }
 
 Result<std::string> Controller::explain(const std::string& name) const {
-  for (const auto& service : state_->services)
+  for (const auto& service : state_->services())
     if (auto verdict = service->explain(name, now())) return *std::move(verdict);
   SERIN_TRY(auto stored, state_->store->verdict(name));
   if (!stored)
@@ -257,7 +213,7 @@ Result<ServiceStatus> Controller::status(const std::string& service) const {
 
 std::vector<ServiceStatus> Controller::status() const {
   std::vector<ServiceStatus> all;
-  for (const auto& service : state_->services) all.push_back(service->status(now()));
+  for (const auto& service : state_->services()) all.push_back(service->status(now()));
   return all;
 }
 
@@ -267,12 +223,14 @@ Result<std::vector<HistoryEntry>> Controller::history(const std::string& service
 }
 
 void Controller::set_healthy_endpoints(size_t service, size_t version, size_t healthy) {
-  state_->services[service]->set_healthy_endpoints(version, healthy);
+  state_->services()[service]->set_healthy_endpoints(version, healthy);
 }
 
 std::optional<size_t> Controller::healthy_endpoints(size_t service, size_t version) const {
-  return state_->services[service]->healthy_endpoints(version);
+  return state_->services()[service]->healthy_endpoints(version);
 }
+
+uint32_t Controller::share_of(size_t service, size_t version) const { return state_->services()[service]->share_of(version); }
 
 const std::string& Controller::damage() const { return state_->damage; }
 

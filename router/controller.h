@@ -84,6 +84,7 @@ class Controller {
   /// The data path tells how many healthy endpoints each version has, so that start() can refuse a canary that is down.
   void set_healthy_endpoints(size_t service, size_t version, size_t healthy);
   std::optional<size_t> healthy_endpoints(size_t service, size_t version) const;  ///< nothing: not reported yet
+  uint32_t share_of(size_t service, size_t version) const;                        ///< of the service's requests, in parts per million
   /// What was wrong with the store found at start, and where it is now; empty: nothing.
   const std::string& damage() const;
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -94,10 +95,12 @@ void PrometheusWatch::run() {
 
 void PrometheusWatch::ask_what_is_due() {
   const auto questions = questions_();
-  if (questions.empty()) {
-    due_.clear();
-    complaints_.clear();
-  }
+  const auto is_over = [&](const auto& entry) {
+    return std::ranges::none_of(questions,
+                                [&](const Question& question) { return entry.first == std::pair(question.rollout, question.guard); });
+  };
+  std::erase_if(due_, is_over);
+  std::erase_if(complaints_, is_over);
   for (const Question& question : questions) {
     const Time now = Time::clock::now();
     Time& due = due_[{question.rollout, question.guard}];

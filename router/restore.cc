@@ -93,6 +93,9 @@ void continue_rollout(Restored& restored, const ServiceConfig& config, const std
     return roll_back(restored, "configuration", fmt::format("stable version '{}' is not in the configuration any more", state.stable));
   const auto spec = stored_spec(*restored.rollout);
   if (!spec) return roll_back(restored, "configuration", spec.error().message);
+  if (!spec->baseline.empty() && !knows(config, spec->baseline))
+    return roll_back(restored, "configuration",
+                     fmt::format("version '{}' of the baseline arm is not in the configuration any more", spec->baseline));
   if (!page) return pause_at_zero(restored, "the weights page was lost");
 
   const Split applied = Split::unpack(page->word);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "router/rollout/draw.h"
 #include "router/split.h"
 #include "router/verdict_json.h"
 #include "runtime/base/log.h"
@@ -95,15 +96,21 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
 
   for (size_t i = 0; i < config.versions.size(); ++i) {
     gauges_.push_back(metrics.gauge_callback("serin_route_weight_ppm", "Share of requests that a version gets, in parts per million.",
-                                             {{"service", config.name}, {"version", config.versions[i].name}}, [this, i] {
-                                               const Split now = split();
-                                               if (i == now.canary) return static_cast<double>(now.weight_ppm);
-                                               return i == now.stable ? static_cast<double>(rollout::kAll - now.weight_ppm) : 0.0;
-                                             }));
+                                             {{"service", config.name}, {"version", config.versions[i].name}},
+                                             [this, i] { return static_cast<double>(share_of(i)); }));
   }
   for (const Phase phase : kPhases)
     phases_.push_back(metrics.gauge("serin_rollout_phase", "1 for the phase that the current or last rollout is in.",
                                     {{"service", config.name}, {"phase", std::string(rollout::phase_name(phase))}}));
+}
+
+uint32_t ServiceControl::share_of(size_t version) const {
+  const Split now = split();
+  if (version == now.canary) return now.weight_ppm;
+  const auto asked = spec_.get();
+  const uint32_t baseline = now.canary == Split::kNoCanary ? 0 : baseline_weight(*asked, now.weight_ppm);
+  if (version == now.stable) return rollout::kAll - now.weight_ppm - baseline;
+  return baseline > 0 && config_.versions[version].name == asked->baseline ? baseline : 0;
 }
 
 std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {

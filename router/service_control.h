@@ -46,6 +46,7 @@ class ServiceControl {
   const ServiceConfig& config() const { return config_; }
   Split split() const { return Split::unpack(word_.load(std::memory_order_acquire)); }
   std::shared_ptr<const rollout::Spec> spec() const { return spec_.get(); }
+  uint32_t share_of(size_t version) const;  ///< of requests, in parts per million
   /// Of the rollout under way, with its id; nothing where there is none.
   std::pair<std::string, std::shared_ptr<const rollout::Spec>> running_spec() const;
   Pace pace() const { return {hedge_after_.load(std::memory_order_relaxed), p99_.load(std::memory_order_relaxed)}; }

@@ -88,10 +88,9 @@ std::string history_json(const std::string& service, const std::vector<HistoryEn
 }
 
 std::string service_json(const ServiceConfig& config, const ServiceStatus& status, const Controller& controller, size_t index) {
-  const Split split = controller.split(index);
   size_t version = 0;
   const auto print = [&](const VersionConfig& entry) {
-    const uint32_t ppm = version == split.canary ? split.weight_ppm : version == split.stable ? rollout::kAll - split.weight_ppm : 0;
+    const uint32_t ppm = controller.share_of(index, version);
     const auto healthy = controller.healthy_endpoints(index, version);
     ++version;
     return fmt::format(R"({{"name":{},"weight":{},"weight_ppm":{},"endpoints":{},"healthy":{}}})", json_quote(entry.name), percent(ppm),

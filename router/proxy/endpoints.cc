@@ -1,4 +1,7 @@
-// endpoints.cc: least loaded choice and active health checks.
+// endpoints.cc: least loaded choice, ejection and slow start.
+//
+// Ejection (as Envoy's outlier detection, per endpoint): so many failures in a row and it is left out, for longer each time, but never more than
+// half of a version's endpoints: a version that fails as a whole is the judge's business, and one endpoint is never left out of one.
 
 #include "router/proxy/endpoints.h"
 
@@ -9,84 +12,106 @@
 #include "runtime/base/log.h"
 
 namespace serin::router {
+namespace {
 
-Endpoints::Endpoints(const std::string& service, const VersionConfig& config, uint32_t first_index, metrics::Registry& metrics)
-    : version_(config.name), health_(config.health) {
-  for (const Endpoint& endpoint : config.endpoints) {
-    endpoints_.push_back(std::make_unique<EndpointState>(endpoint, first_index++));
-    endpoints_.back()->up = metrics.gauge("serin_route_endpoint_up", "1 where the endpoint passes its health check.",
-                                          {{"service", service}, {"version", version_}, {"endpoint", endpoint.url}});
-    endpoints_.back()->up->set(1);
-  }
+constexpr double kSlowest = 0.1;  // of its share, for an endpoint that has just become healthy
+
+/// Its part of what others get, from kSlowest to 1.
+double ramp(const EndpointState& endpoint, std::chrono::milliseconds slow_start, Time now) {
+  if (slow_start.count() == 0) return 1;
+  const auto age = std::chrono::duration<double>(now - endpoint.since.load(std::memory_order_relaxed));
+  return std::clamp(age / slow_start, kSlowest, 1.);
 }
 
-size_t Endpoints::healthy() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(endpoints_, [](const auto& endpoint) { return endpoint->healthy.load(std::memory_order_relaxed); }));
+}  // namespace
+
+Endpoints::Endpoints(const std::string& service, const VersionConfig& config, std::atomic<uint32_t>& next_index, metrics::Registry& metrics)
+    : service_(service),
+      config_(config),
+      next_index_(next_index),
+      metrics_(metrics),
+      ejected_(metrics.counter("serin_route_ejections_total", "Endpoints left out for a while because of failures in a row.",
+                               {{"service", service}, {"version", config.name}})) {
+  replace(config.endpoints);
 }
 
-EndpointState& Endpoints::choose(uint64_t random, const EndpointState* avoid) {
-  const size_t start = random % endpoints_.size();
-  const auto cost = [&](const EndpointState& endpoint) {
-    constexpr int64_t kNever = int64_t{1} << 60, kReluctantly = int64_t{1} << 40;
-    return endpoint.in_flight.load(std::memory_order_relaxed) + (endpoint.healthy.load(std::memory_order_relaxed) ? 0 : kReluctantly) +
-           (&endpoint == avoid ? kNever : 0);
-  };
-  EndpointState* best = endpoints_[start].get();
-  for (size_t i = 1; i < endpoints_.size(); ++i) {
-    EndpointState& candidate = *endpoints_[(start + i) % endpoints_.size()];
-    if (cost(candidate) < cost(*best)) best = &candidate;
-  }
-  return *best;
-}
-
-HealthChecker::HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions,
-                             std::function<void(size_t, size_t)> changed)
-    : service_(std::move(service)), versions_(versions), changed_(std::move(changed)) {
-  for (size_t version = 0; version < versions_.size(); ++version) {
-    for (const auto& endpoint : versions_[version]->all()) {
-      probes_.push_back(std::make_unique<Probe>());
-      probes_.back()->version = version;
-      probes_.back()->endpoint = endpoint.get();
+void Endpoints::replace(const std::vector<Endpoint>& endpoints) {
+  const auto before = list_.get();
+  const auto now = std::chrono::steady_clock::now();
+  auto list = std::make_shared<List>();
+  for (const Endpoint& endpoint : endpoints) {
+    const auto known = std::ranges::find(*before, endpoint.url, [](const auto& state) -> const std::string& { return state->config.url; });
+    if (known != before->end()) {
+      list->push_back(*known);
+      continue;
     }
+    // Those of the beginning start at full speed: there is nobody else to send requests to.
+    list->push_back(std::make_shared<EndpointState>(endpoint, next_index_++, before->empty() ? Time() : now));
+    list->back()->up = metrics_.gauge("serin_route_endpoint_up", "1 where the endpoint passes its health check.",
+                                      {{"service", service_}, {"version", config_.name}, {"endpoint", endpoint.url}});
+    list->back()->up->set(1);
   }
+  list_.publish(std::move(list));
+  count_healthy();
 }
 
-void HealthChecker::start() {
-  for (const auto& probe : probes_) ask(*probe);
+void Endpoints::count_healthy() {
+  const auto list = list_.get();
+  healthy_ = static_cast<size_t>(std::ranges::count_if(*list, [](const auto& endpoint) { return endpoint->healthy.load(); }));
 }
 
-void HealthChecker::ask(Probe& probe) {
-  const Health& health = versions_[probe.version]->health();
-  const Endpoint& endpoint = probe.endpoint->config;
-  net::Outgoing request;
-  request.target = !health.path.empty() ? health.path : endpoint.path.empty() ? "/v2/health/ready" : endpoint.path + "/ready";
-  probe.call = client_.send(endpoint.origin, std::move(request), health.timeout, [this, &probe](const Result<net::Response>& answer) {
-    learn(probe, answer);
-    probe.timer = net::after(versions_[probe.version]->health().interval, [this, &probe] { ask(probe); });
-  });
-}
-
-void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {
-  const Health& health = versions_[probe.version]->health();
-  const bool good = answer && answer->status == 200;
-  probe.failures = good ? 0 : probe.failures + 1;
-  probe.successes = good ? probe.successes + 1 : 0;
-
-  const bool was = probe.endpoint->healthy;
-  // The first check decides alone: an endpoint that was never seen well is not sent requests for two intervals to find out.
-  const bool down = !good && (probe.first || probe.failures >= health.unhealthy);
-  const bool up = good && (probe.first || probe.successes >= health.healthy);
-  const bool now = was ? !down : up;
-  if (now != was) {
-    probe.endpoint->healthy = now;
-    probe.endpoint->up->set(now ? 1 : 0);
-    const std::string why = answer ? fmt::format("status {}", answer->status) : answer.error().message;
-    log::warning("service '{}' version '{}': endpoint {} is {}{}", service_, versions_[probe.version]->version(),
-                 probe.endpoint->config.url, now ? "healthy again" : "not healthy: ", now ? "" : why);
+EndpointState* Endpoints::choose(const List& list, uint64_t random, Time now, const EndpointState* avoid) const {
+  const size_t count = list.size();
+  if (count == 1) {  // the usual case
+    EndpointState& only = *list.front();
+    return only.in_flight.load(std::memory_order_relaxed) < config_.max_in_flight ? &only : nullptr;
   }
-  if (probe.first || now != was) changed_(probe.version, versions_[probe.version]->healthy());
-  probe.first = false;
+  constexpr double kReluctantly = 1e9, kHardly = 1e12;  // without health, or ejected; the one to avoid
+  EndpointState* best = nullptr;
+  double least = 0;
+  for (size_t i = 0, at = count == 0 ? 0 : random % count; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
+    EndpointState& endpoint = *list[at];
+    const int64_t in_flight = endpoint.in_flight.load(std::memory_order_relaxed);
+    if (in_flight >= config_.max_in_flight) continue;
+    double cost = static_cast<double>(in_flight + 1) / ramp(endpoint, config_.slow_start, now);
+    if (!endpoint.healthy.load(std::memory_order_relaxed) || endpoint.ejected_until.load(std::memory_order_relaxed) > now)
+      cost += kReluctantly;
+    if (&endpoint == avoid) cost += kHardly;
+    if (best && cost >= least) continue;
+    best = &endpoint;
+    least = cost;
+  }
+  return best;
+}
+
+void Endpoints::begin(EndpointState& endpoint) {
+  endpoint.in_flight.fetch_add(1, std::memory_order_relaxed);
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Endpoints::end(EndpointState& endpoint) {
+  endpoint.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Endpoints::learn(EndpointState& endpoint, bool failed, Time now) {
+  if (!failed) {
+    if (endpoint.failures_in_row.load(std::memory_order_relaxed) != 0) endpoint.failures_in_row = 0;
+    if (endpoint.ejections.load(std::memory_order_relaxed) != 0 && endpoint.ejected_until.load() <= now) endpoint.ejections = 0;
+    return;
+  }
+  const Ejection& ejection = config_.ejection;
+  if (ejection.failures == 0 || ++endpoint.failures_in_row < ejection.failures || endpoint.ejected_until.load() > now) return;
+  const auto list = list_.get();
+  const auto out = std::ranges::count_if(*list, [now](const auto& each) { return !each->healthy || each->ejected_until.load() > now; });
+  if (2 * (static_cast<size_t>(out) + 1) > list->size()) return;
+  endpoint.failures_in_row = 0;
+  const int times = std::min(++endpoint.ejections, ejection.longest);
+  endpoint.ejected_until = now + ejection.time * times;
+  endpoint.since = now + ejection.time * times;  // and then begins slowly
+  ejected_->add();
+  log::warning("service '{}' version '{}': endpoint {} failed {} times in a row and is left out for {} ms", service_, config_.name,
+               endpoint.config.url, ejection.failures, (ejection.time * times).count());
 }
 
 }  // namespace serin::router

@@ -1,72 +1,77 @@
-// endpoints.h: where the versions of a service live, which of them are well, and who is least busy.
+// endpoints.h: where one version of a service lives, which of its endpoints may be sent requests, and who is least busy.
 //
-// Health is checked on io thread 0 and read everywhere; the counters are atomics because every io thread chooses from the same endpoints.
+// Three things keep an endpoint from being chosen: its health check (health_checker.h), ejection after failures in a row, and its limit of
+// requests in flight. The counters are atomics because every io thread chooses from the same endpoints.
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "router/config.h"
 #include "runtime/base/metrics.h"
-#include "runtime/net/client.h"
-#include "runtime/net/loop.h"
+#include "runtime/base/published.h"
 
 namespace serin::router {
 
+using Time = std::chrono::steady_clock::time_point;
+
 struct EndpointState {
-  explicit EndpointState(const Endpoint& configured, uint32_t number) : config(configured), index(number) {}
+  EndpointState(const Endpoint& configured, uint32_t number, Time now) : config(configured), index(number), since(now) {}
   const Endpoint config;
   const uint32_t index;             ///< within the service: the unit of evidence where an answer names no batch
   std::atomic<bool> healthy{true};  ///< until a check says otherwise, so that a router serves from its first moment
+  std::atomic<bool> checked{false};
   std::atomic<int64_t> in_flight{0};
+  std::atomic<int> failures_in_row{0};
+  std::atomic<int> ejections{0};  ///< in a row: each lasts longer
+  std::atomic<Time> ejected_until{Time()};
+  std::atomic<Time> since;  ///< when it became healthy: it begins slowly
   std::shared_ptr<metrics::Gauge> up;
 };
 
-/// One version's endpoints.
+/// One version's endpoints. The list is replaced when DNS or a file says so; who is in both lists stays who it is.
 class Endpoints {
  public:
-  Endpoints(const std::string& service, const VersionConfig& config, uint32_t first_index, metrics::Registry& metrics);
+  using List = std::vector<std::shared_ptr<EndpointState>>;
 
-  const std::string& version() const { return version_; }
-  const Health& health() const { return health_; }
-  std::vector<std::unique_ptr<EndpointState>>& all() { return endpoints_; }
-  size_t healthy() const;
-  /// The healthy one with the fewest requests in flight, ties broken by `random`; where none is healthy any one, because a wrong health check must
-  /// not turn into an outage. `avoid` is left out where there is another.
-  EndpointState& choose(uint64_t random, const EndpointState* avoid = nullptr);
+  /// `next_index` numbers endpoints within the service.
+  Endpoints(const std::string& service, const VersionConfig& config, std::atomic<uint32_t>& next_index, metrics::Registry& metrics);
+
+  const VersionConfig& config() const { return config_; }
+  const std::string& version() const { return config_.name; }
+  std::shared_ptr<const List> list() const { return list_.get(); }
+  const Published<List>& published() const { return list_; }
+  /// On one thread only.
+  void replace(const std::vector<Endpoint>& endpoints);
+
+  /// How many pass their health check.
+  size_t healthy() const { return healthy_.load(std::memory_order_relaxed); }
+  /// After `healthy` of an endpoint has changed.
+  void count_healthy();
+  int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+
+  /// The one with the fewest requests in flight among those that may be chosen, ties broken by `random`; one that is new counts as busier for
+  /// a while (slow start). Where none is healthy any one, because a wrong health check must not turn into an outage. `avoid` is left out where there
+  /// is another. Null: every one is at its limit, or there is none.
+  EndpointState* choose(const List& list, uint64_t random, Time now, const EndpointState* avoid = nullptr) const;
+
+  void begin(EndpointState& endpoint);
+  void end(EndpointState& endpoint);
+  /// What came of a request: `failed` where the endpoint is to blame (5xx, no answer, no HTTP).
+  void learn(EndpointState& endpoint, bool failed, Time now);
 
  private:
-  const std::string version_;
-  const Health health_;
-  std::vector<std::unique_ptr<EndpointState>> endpoints_;
-};
-
-/// Asks every endpoint in turn, for ever. Lives on one io thread.
-class HealthChecker {
- public:
-  /// `changed(version index, healthy count)` is called on the io thread after the first check of a version and whenever its count changed.
-  HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t, size_t)> changed);
-  void start();  ///< on the io thread; the checker must be destroyed there, too
-
- private:
-  struct Probe {
-    size_t version = 0;
-    EndpointState* endpoint = nullptr;
-    int failures = 0, successes = 0;
-    bool first = true;
-    net::Timer timer;
-    net::Call call;
-  };
-  void ask(Probe& probe);
-  void learn(Probe& probe, const Result<net::Response>& answer);
-
   const std::string service_;
-  std::vector<std::unique_ptr<Endpoints>>& versions_;
-  std::function<void(size_t, size_t)> changed_;
-  net::Client client_{net::ClientOptions{}};
-  std::vector<std::unique_ptr<Probe>> probes_;
+  const VersionConfig config_;
+  std::atomic<uint32_t>& next_index_;
+  metrics::Registry& metrics_;
+  std::shared_ptr<metrics::Counter> ejected_;
+  Published<List> list_;
+  std::atomic<size_t> healthy_{0};
+  std::atomic<int64_t> in_flight_{0};
 };
 
 }  // namespace serin::router

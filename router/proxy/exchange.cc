@@ -1,4 +1,4 @@
-// exchange.cc: draw, attempt, observe, shield, mirror. Every attempt that was drawn is observed once, whatever becomes of it; nothing else ever is.
+// exchange.cc: place, attempt, shield, failover, hedge, deliver.
 
 #include "router/proxy/exchange.h"
 
@@ -8,242 +8,398 @@
 #include <charconv>
 #include <utility>
 
-#include "router/proxy/verdict.h"
-#include "runtime/base/log.h"
-#include "runtime/net/message_writer.h"
+#include "router/proxy/own_answers.h"
+#include "router/proxy/shadow.h"
 
 namespace serin::router {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using rollout::Outcome;
+
+constexpr size_t kReplayBytes = size_t{1} << 20;    // of a request's body kept so that it can be sent again
+constexpr size_t kWindowBytes = size_t{256} << 10;  // of one that is larger
+constexpr size_t kStartBytes = size_t{64} << 10;    // then its attempt begins, though the body is not complete
 constexpr int64_t kMostMirrored = 16;  // mirrored requests under way at once, for each service: a stuck canary must not fill our memory
 
 // Milliseconds the client gives; nothing where it does not say, a negative number where what it says is no number.
-std::optional<int64_t> client_timeout_ms(const net::Request& request) {
-  const auto text = request.headers.get("x-serin-timeout-ms");
+std::optional<int64_t> client_timeout_ms(const net::Headers& headers) {
+  const auto text = headers.get("x-serin-timeout-ms");
   if (text.empty()) return std::nullopt;
   int64_t value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   return ec == std::errc() && end == text.data() + text.size() && value > 0 && value <= 86'400'000 ? value : -1;
 }
 
-/// Clients learn what went wrong, not where our machines are: "10.0.3.7:8000: cannot connect: Connection refused" without its beginning.
-Error without_address(Error error, const net::Origin& origin) {
-  const std::string prefix = net::authority(origin) + ": ";
-  if (error.message.starts_with(prefix)) error.message.erase(0, prefix.size());
-  return error;
+net::Response bad_request(std::string_view message) {
+  net::Response response = net::json_error(400, message);
+  response.headers.set("x-serin-code", code_name(Code::kInvalidArgument));
+  return response;
 }
+
+bool is_good(Outcome outcome) { return outcome == Outcome::kOk || outcome == Outcome::kNeutral; }
 
 }  // namespace
 
-uint64_t Lane::random() {
-  uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
+Exchange::Exchange(Router& router, Lane& lane, net::ServerStream& client)
+    : router_(router), lane_(lane), client_(client), hedge_alarm_(this, [](void* self) { static_cast<Exchange*>(self)->hedge(); }) {}
 
-Exchange::Exchange(Service& service, Lane& lane, net::Request request, Target target, net::Responder responder)
-    : service_(service), lane_(lane), request_(std::move(request)), target_(std::move(target)), responder_(std::move(responder)) {
-  body_ = std::make_shared<const std::string>(std::move(request_.body));
-  deadline_ = arrived_ + service_.config->request_timeout;
-  service_.active.fetch_add(1, std::memory_order_relaxed);
-}
+Exchange::~Exchange() { on_gone(); }
 
-Exchange::~Exchange() {
-  service_.active.fetch_sub(1, std::memory_order_relaxed);
-  if (shielded_) service_.shielded.fetch_sub(1, std::memory_order_relaxed);
-}
+// ---- the request ----
 
-std::chrono::nanoseconds Exchange::time_left() const { return deadline_ - std::chrono::steady_clock::now(); }
-
-void Exchange::begin() {
-  if (const auto ms = client_timeout_ms(request_)) {
-    if (*ms < 0) return refuse(400, "header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000");
+void Exchange::on_request(net::Head& head) {
+  request_ = &head;
+  const auto target = parse_target(head);
+  if (!target) {
+    local_ = answer_of_ours(router_, head);
+    return;
+  }
+  const auto found = router_.services.find(target->service);
+  if (found == router_.services.end()) {
+    local_ =
+        net::json_error(404, fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target->service));
+    return;
+  }
+  arrived_ = Clock::now();
+  target_ = *target;
+  service_ = found->second.get();
+  service_->budget.request_begins();
+  deadline_ = arrived_ + service_->config->request_timeout;
+  length_ = head.framing == net::Framing::kChunked ? std::nullopt
+                                                   : std::optional(head.framing == net::Framing::kLength ? head.content_length : 0);
+  if (const auto ms = client_timeout_ms(head.headers)) {
+    if (*ms < 0) {
+      local_ = bad_request("header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000");
+      return;
+    }
     deadline_ = std::min(deadline_, arrived_ + std::chrono::milliseconds(*ms));
   }
-  responder_.on_cancel([weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self || self->done_) return;
-    self->done_ = true;  // a client that hung up says nothing about the version
-    self->call_.cancel();
-    if (self->endpoint_) self->endpoint_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-    self->guard_deadline_ = net::Timer();
-  });
-
-  split_ = service_.controller->split(service_.index);
-  const bool rollout = split_.canary != Split::kNoCanary;
-  if (rollout) spec_ = service_.controller->spec(service_.index);
-
-  if (const auto forced = request_.headers.get("x-serin-force-version"); !forced.empty() && service_.config->force_header) {
-    for (size_t version = 0; version < service_.versions.size(); ++version)
-      if (service_.versions[version]->version() == forced) return attempt(version, Purpose::kForced);
-    return refuse(400, fmt::format("header x-serin-force-version: service '{}' has no version '{}'", target_.service, forced));
-  }
-  if (!target_.infer) return attempt(split_.stable, Purpose::kFallback);  // metadata is stable's
-  if (!rollout) {
-    judged_ = true;  // stable's latencies are the next rollout's baseline
-    return attempt(split_.stable, Purpose::kDrawn);
-  }
-  const bool eligible = service_.versions[split_.canary]->healthy() > 0 && service_.versions[split_.stable]->healthy() > 0;
-  const bool canary = lane_.random() % rollout::kAll < split_.weight_ppm;
-  judged_ = eligible;
-  if (canary && service_.versions[split_.canary]->healthy() > 0) return attempt(split_.canary, Purpose::kDrawn);
-  attempt(split_.stable, canary ? Purpose::kFallback : Purpose::kDrawn);
+  place();
+  rewrite_request(head, client_.peer(), scratch_);
 }
 
-void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
-  const auto left = time_left();
-  if (left <= std::chrono::nanoseconds(0))
-    return finish(version, Error{Code::kDeadlineExceeded, "the deadline passed before a version answered"});
-  EndpointState& endpoint = service_.versions[version]->choose(lane_.random(), avoid);
-  endpoint_ = &endpoint;
-  endpoint.in_flight.fetch_add(1, std::memory_order_relaxed);
-
-  net::Outgoing outgoing = make_outgoing(request_, target_, endpoint.config);
-  outgoing.body = body_->empty() && request_.method != "POST" ? nullptr : body_;
-  outgoing.headers.set("x-serin-timeout-ms",
-                       std::to_string(std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(left).count())));
-  if (purpose == Purpose::kDrawn && judged_ && spec_ && spec_->guard.deadline && *spec_->guard.deadline < left) {
-    guard_deadline_ = net::after(*spec_->guard.deadline, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->in_flight_deadline();
-    });
+void Exchange::place() {
+  placement_ = Placement();
+  const Split split = placement_.split = service_->controller->split(service_->index);
+  version_ = split.stable;
+  purpose_ = Purpose::kFallback;
+  const auto forced = request_->headers.get("x-serin-force-version");
+  if (!forced.empty() && service_->config->force_header) {
+    purpose_ = Purpose::kForced;
+    if (!name_version(forced))
+      local_ = bad_request(fmt::format("header x-serin-force-version: service '{}' has no version '{}'", target_.service, forced));
+    return;
   }
-  const auto started = std::chrono::steady_clock::now();
-  call_ = lane_.client.send(endpoint.config.origin, std::move(outgoing), left,
-                            [self = shared_from_this(), version, purpose, started](Result<net::Response> answer) {
-                              self->answered(version, purpose, started, std::move(answer));
-                            });
+  if (!target_.infer) return;  // metadata is stable's
+  purpose_ = Purpose::kDrawn;
+  service_->arrivals.count(arrived_);
+  if (split.canary == Split::kNoCanary) {
+    placement_.judged = true;  // stable's latencies are the next rollout's baseline
+    return;
+  }
+  placement_.spec = lane_.spec(*service_, split);
+  place_by_draw();
 }
 
-// Still in flight at the guard's deadline: that is the bad event, now, not when it ends. The canary's clients get stable's answer.
-void Exchange::in_flight_deadline() {
-  if (done_ || observed_) return;
-  const bool canary = endpoint_->index >= service_.versions[split_.canary]->all().front()->index &&
-                      endpoint_->index <= service_.versions[split_.canary]->all().back()->index;
-  const size_t version = canary ? split_.canary : split_.stable;
-  observe(version, rollout::Outcome::kDeadline, *spec_->guard.deadline, nullptr);
-  if (!canary || !shield_allows(rollout::Outcome::kDeadline)) return;
-  call_.cancel();
-  endpoint_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-  endpoint_ = nullptr;
-  shielded_ = true;
-  service_.shielded.fetch_add(1, std::memory_order_relaxed);
-  service_.retries->add();
-  attempt(split_.stable, Purpose::kShield);
+void Exchange::place_by_draw() {
+  const Split& split = placement_.split;
+  const rollout::Spec& spec = *placement_.spec;
+  const net::Headers& headers = request_->headers;
+  rollout::Says says;
+  if (!spec.cohort.header.empty()) says.cohort = headers.get(spec.cohort.header);
+  if (!spec.sticky.header.empty())
+    says.key = headers.get(spec.sticky.header);
+  else if (!spec.sticky.cookie.empty())
+    says.key = rollout::cookie_value(headers.get("cookie"), spec.sticky.cookie);
+  const uint64_t random = lane_.random();
+  placement_.draw = rollout::draw_request(spec, split.weight_ppm, says, random);
+
+  // Both arms must be able to take it, or the draw was none.
+  const bool takes = canary_takes_more();
+  placement_.judged = takes && service_->versions[split.stable]->healthy() > 0;
+  switch (placement_.draw.place) {
+    case rollout::Place::kCanary:
+      if (takes)
+        version_ = split.canary;
+      else
+        purpose_ = Purpose::kFallback;
+      break;
+    case rollout::Place::kBaseline:
+      if (!name_version(spec.baseline) || service_->versions[version_]->healthy() == 0) {
+        version_ = split.stable;
+        purpose_ = Purpose::kFallback;
+      }
+      break;
+    case rollout::Place::kStable: break;
+  }
+  mirrored_ = placement_.judged && version_ == split.stable && split.shadow_ppm > 0 && lane_.random() % rollout::kAll < split.shadow_ppm;
 }
 
-void Exchange::answered(size_t version, Purpose purpose, Time started, Result<net::Response> answer) {
-  if (done_) return;
-  endpoint_->in_flight.fetch_sub(1, std::memory_order_relaxed);
-  if (!answer) {
-    log::debug("service '{}' version '{}': {}", target_.service, service_.versions[version]->version(), answer.error().message);
-    answer = without_address(answer.error(), endpoint_->config.origin);
+bool Exchange::name_version(std::string_view name) {
+  for (size_t version = 0; version < service_->versions.size(); ++version) {
+    if (service_->versions[version]->version() != name) continue;
+    version_ = version;
+    return true;
   }
-  const auto latency = std::chrono::steady_clock::now() - started;
-  const rollout::Outcome outcome = classify(answer, spec_ != nullptr && target_.infer);
-  if (purpose == Purpose::kDrawn && judged_) observe(version, outcome, latency, &answer);
-  const EndpointState* used = std::exchange(endpoint_, nullptr);
-  guard_deadline_ = net::Timer();
-  service_.latency[version]->observe(std::chrono::duration<double>(latency).count());
-
-  // A canary without capacity is no evidence against its answers, but its clients need not feel it.
-  const bool busy = answer && answer->status == 429;
-  if (purpose == Purpose::kDrawn && version != split_.stable && shield_allows(busy ? rollout::Outcome::kError : outcome)) {
-    shielded_ = true;
-    service_.shielded.fetch_add(1, std::memory_order_relaxed);
-    service_.retries->add();
-    return attempt(split_.stable, Purpose::kShield);
-  }
-  if (failover_helps(version, purpose, answer)) return attempt(version, Purpose::kFailover, used);
-  const bool sampled = purpose == Purpose::kDrawn && judged_ && spec_ && version == split_.stable && split_.shadow_ppm > 0 &&
-                       lane_.random() % rollout::kAll < split_.shadow_ppm;
-  if (sampled) {
-    Result<net::Response> copy = answer;
-    finish(version, std::move(answer));
-    return mirror(std::move(copy), used->index);
-  }
-  finish(version, std::move(answer));
-}
-
-void Exchange::observe(size_t version, rollout::Outcome outcome, std::chrono::nanoseconds latency, const Result<net::Response>* answer) {
-  if (observed_) return;
-  observed_ = true;
-  rollout::Observation observation;
-  observation.arm = version == split_.stable ? rollout::Arm::kStable : rollout::Arm::kCanary;
-  observation.epoch = split_.epoch;
-  observation.weight_ppm = split_.weight_ppm;
-  observation.outcome = outcome;
-  observation.latency = latency;
-  observation.endpoint = endpoint_->index;
-  if (answer && *answer) observation.batch = batch_of(**answer);
-  observation.answered = !answer || *answer || answer->error().code != Code::kUnavailable;
-  service_.controller->observe(service_.index, observation);
-}
-
-bool Exchange::shield_allows(rollout::Outcome outcome) const {
-  using rollout::Outcome;
-  if (outcome == Outcome::kOk || outcome == Outcome::kNeutral) return false;
-  if (!spec_ || !spec_->shield.retry_stable || shielded_ || time_left() <= std::chrono::nanoseconds(0)) return false;
-  const auto budget = static_cast<int64_t>(spec_->shield.budget * static_cast<double>(service_.active.load(std::memory_order_relaxed))) + 3;
-  if (service_.shielded.load(std::memory_order_relaxed) < budget) return true;
-  service_.retries_denied->add();
   return false;
 }
 
-// One endpoint of several went away before the health check saw it: its load is what the others get anyway, so this needs no budget. Once
-// only: a request that kills whoever takes it must not go round.
-bool Exchange::failover_helps(size_t version, Purpose purpose, const Result<net::Response>& answer) const {
-  return !answer && answer.error().code == Code::kUnavailable && purpose != Purpose::kFailover &&
-         service_.versions[version]->all().size() > 1 && time_left() > std::chrono::nanoseconds(0);
+/// A canary that hangs gets no more requests than it may have under way: max(4, twice what its share and stable's p99 make usual).
+bool Exchange::canary_takes_more() const {
+  const Endpoints& canary = *service_->versions[placement_.split.canary];
+  if (canary.healthy() == 0) return false;
+  const int64_t under_way = canary.in_flight();
+  if (under_way < 4) return true;
+  const auto p99 = service_->controller->pace(service_->index).p99;
+  const double seconds = p99.count() > 0 ? std::chrono::duration<double>(p99).count() : 1;
+  const double share = static_cast<double>(placement_.split.weight_ppm) / rollout::kAll;
+  if (static_cast<double>(under_way) < 2 * service_->arrivals.per_second() * share * seconds) return true;
+  service_->capped->add();
+  return false;
 }
 
-void Exchange::mirror(Result<net::Response> stable_answer, uint32_t stable_endpoint) {
-  if (service_.mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_.mirrors_dropped->add();
-  service_.mirrored.fetch_add(1, std::memory_order_relaxed);
-  EndpointState& endpoint = service_.versions[split_.canary]->choose(lane_.random());
-  net::Outgoing outgoing = make_outgoing(request_, target_, endpoint.config);
-  outgoing.body = body_;
-  outgoing.headers.set("x-serin-shadow", "1");
-  // The call outlives its handle: nobody waits for it but the comparison.
-  lane_.client.send(endpoint.config.origin, std::move(outgoing), service_.config->request_timeout,
-                    [self = shared_from_this(), stable_endpoint, canary_endpoint = endpoint.index,
-                     stable = std::make_shared<Result<net::Response>>(std::move(stable_answer))](const Result<net::Response>& canary) {
-                      self->service_.mirrored.fetch_sub(1, std::memory_order_relaxed);
-                      rollout::ShadowPair pair = compare(*stable, canary, self->spec_->guard, self->lane_.random());
-                      pair.epoch = self->split_.epoch;
-                      pair.stable_endpoint = stable_endpoint;
-                      pair.canary_endpoint = canary_endpoint;
-                      self->service_.controller->observe(self->service_.index, pair);
-                    });
-}
-
-void Exchange::finish(size_t version, Result<net::Response> answer) {
-  if (done_) return;
-  done_ = true;
-  const std::string& name = service_.versions[version]->version();
-  net::Response response;
-  if (answer) {
-    response = make_answer(std::move(*answer), name);
-  } else {
-    const int status = answer.error().code == Code::kDeadlineExceeded ? 504 : answer.error().code == Code::kUnavailable ? 503 : 502;
-    response = net::json_error(status, fmt::format("service '{}' version '{}': {}", target_.service, name, answer.error().message));
-    response.headers.set("x-serin-code", code_name(answer.error().code));
-    response.headers.set("x-serin-version", name);
-    if (status == 503) response.headers.set("Retry-After", "1");
+std::span<char> Exchange::body_room(std::optional<uint64_t> left) {
+  if (local_ || !service_) {  // nobody reads it
+    body_.clear();
+    return body_.room(kStartBytes);
   }
-  auto& counter = lane_.answers[{&service_, version, response.status}];
-  if (!counter)
-    counter = service_.metrics->counter("serin_route_requests_total", "Answers given to clients.",
-                                        {{"service", target_.service}, {"version", name}, {"code", std::to_string(response.status)}});
-  counter->add();
-  responder_.send(std::move(response));
+  if (body_.size() >= kReplayBytes || discarded_ > 0) {
+    if (first_) {
+      const auto gone = static_cast<size_t>(first_->sent - discarded_);
+      body_.consume(gone);
+      discarded_ += gone;
+    }
+    if (body_.size() >= kWindowBytes) return {};
+  }
+  const size_t most = (discarded_ > 0 ? kWindowBytes : kReplayBytes) - body_.size();
+  const size_t wanted =
+      std::min(most, std::max(kStartBytes, body_.size()));  // a promised length is believed only as far as bytes follow it
+  return body_.room(left ? static_cast<size_t>(std::min<uint64_t>(*left, wanted)) : wanted);
 }
 
-void Exchange::refuse(int status, const std::string& message) {
-  done_ = true;
-  net::Response response = net::json_error(status, message);
-  response.headers.set("x-serin-code", code_name(Code::kInvalidArgument));
-  responder_.send(std::move(response));
+void Exchange::on_progress(bool end) {
+  body_done_ = end;
+  if (local_) {
+    if (end) send_local();
+    return;
+  }
+  if (!service_) return;
+  if (!started_) {
+    if (!end && body_.size() < kStartBytes) return;
+    started_ = true;
+    return attempt(version_, purpose_);
+  }
+  for (Attempt* attempt : {first_, second_})
+    if (attempt) send_body(*attempt);
 }
+
+void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
+  if (Clock::now() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
+  Attempt& attempt = lane_.take_attempt();
+  if (!attempt.start(*this, *service_, version, purpose, placement_, deadline_, avoid)) {
+    lane_.give_back(attempt);
+    const size_t stable = placement_.split.stable;
+    if (version != stable && purpose != Purpose::kForced) {
+      placement_.judged = false;
+      return this->attempt(stable, Purpose::kFallback);
+    }
+    return fail(version, Code::kOverloaded, "every endpoint has as many requests under way as it may have");
+  }
+  (first_ ? second_ : first_) = &attempt;
+  const bool drawn = purpose == Purpose::kDrawn && placement_.spec != nullptr;
+  attempt.keep_body = drawn && (placement_.draw.look || attempt.on_canary() || mirrored_);
+  if (drawn && attempt.on_canary() && placement_.spec->shield.retry_stable) {
+    if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
+      hedge_alarm_.set(net::this_wheel(), Clock::now() + after);
+  }
+  send_request(attempt);
+}
+
+void Exchange::send_request(Attempt& attempt) {
+  attempt.send_head(*request_, target_, length_);
+  send_body(attempt);
+}
+
+void Exchange::send_body(Attempt& attempt) {
+  if (attempt.stream() == nullptr) return;
+  const std::string_view rest = body_.data().substr(static_cast<size_t>(attempt.sent - discarded_));
+  attempt.sent += attempt.stream()->write(rest, body_done_);
+  if (!body_done_) client_.read_more();
+}
+
+// ---- what becomes of attempts ----
+
+void Exchange::on_answer_progress(Attempt& attempt) {
+  if (&attempt == delivering_) return pass_on(attempt);
+  if (attempt.ended() || attempt.overdue()) return resolved(attempt);
+  if (!attempt.answered()) return;
+  const bool may_be_replaced = attempt.on_canary() && attempt.purpose() == Purpose::kDrawn && placement_.spec;
+  const bool other = first_ && second_;
+  if ((may_be_replaced && attempt.body().size() < Attempt::kKeptBytes) || (other && attempt.status() >= 400)) return;
+  deliver(attempt);
+}
+
+void Exchange::resolved(Attempt& attempt) {
+  if (is_good(attempt.outcome()) && attempt.status() != 429) return deliver(attempt);
+  if (first_ && second_) {  // the other may still do better
+    if (attempt.ended()) drop(attempt, /*may_be_evidence=*/false);
+    return;
+  }
+  if (!try_again(attempt) && attempt.ended()) deliver(attempt);
+}
+
+/// Shield and failover. A canary without capacity (429) is no evidence against its answers, but its clients need not feel it.
+bool Exchange::try_again(Attempt& attempt) {
+  if (tried_twice_ || !can_send_again() || Clock::now() >= deadline_) return false;
+  const bool shield =
+      attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placement_.spec && placement_.spec->shield.retry_stable;
+  if (shield) {
+    if (!second_try_allowed(placement_.spec->shield.budget)) return false;
+    drop(attempt, /*may_be_evidence=*/false);
+    this->attempt(placement_.split.stable, Purpose::kShield);
+    return true;
+  }
+  // One endpoint of several went away before the health check saw it. Once only: a request that kills whoever takes it must not go round.
+  const bool gone = attempt.failure() && attempt.failure()->code == Code::kUnavailable;
+  if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(service_->config->retry_budget))
+    return false;
+  const size_t version = attempt.version();
+  const auto avoid = attempt.endpoint();
+  drop(attempt, false);
+  this->attempt(version, Purpose::kFailover, avoid.get());
+  return true;
+}
+
+bool Exchange::second_try_allowed(double share) {
+  if (!service_->budget.take(share)) {
+    service_->retries_denied->add();
+    return false;
+  }
+  tried_twice_ = true;
+  service_->retries->add();
+  return true;
+}
+
+/// The canary takes longer than stable usually does: stable is asked, too, and the first good answer counts.
+void Exchange::hedge() {
+  if (!first_ || second_ || delivering_ || tried_twice_ || !body_done_ || !can_send_again() || first_->overdue() || !first_->on_canary())
+    return;
+  if (!second_try_allowed(placement_.spec->shield.budget)) return;
+  service_->hedges->add();
+  attempt(placement_.split.stable, Purpose::kHedge);
+}
+
+void Exchange::drop(Attempt& attempt, bool may_be_evidence) {
+  (&attempt == first_ ? first_ : second_) = nullptr;
+  if (!first_) std::swap(first_, second_);
+  attempt.release(may_be_evidence);
+}
+
+// ---- the answer ----
+
+void Exchange::deliver(Attempt& attempt) {
+  delivering_ = &attempt;
+  hedge_alarm_.clear();
+  if (Attempt* other = &attempt == first_ ? second_ : first_) drop(*other, /*may_be_evidence=*/true);
+  if (const net::Failure* failure = attempt.failure()) return fail(attempt.version(), failure->code, failure->what);
+  net::Head& head = attempt.answer();
+  rewrite_answer(head, service_->versions[attempt.version()]->version());
+  std::optional<uint64_t> length;
+  if (head.framing == net::Framing::kLength || request_->method == "HEAD")
+    length = head.content_length;
+  else if (attempt.ended())
+    length = attempt.body().size();
+  passed_ = 0;
+  client_.begin_answer({.status = head.status, .headers = head.headers, .length = length});
+  pass_on(attempt);
+}
+
+void Exchange::pass_on(Attempt& attempt) {
+  if (attempt.failure()) {  // in the middle of the answer: all that is left is to let the client notice
+    client_.abort();
+    return end_request();
+  }
+  if (attempt.keep_body && attempt.body().size() >= Attempt::kKeptBytes) {  // too large to be looked at
+    attempt.keep_body = mirrored_ = false;
+    attempt.body().consume(std::exchange(passed_, 0));
+  }
+  const std::string_view rest = attempt.body().data().substr(passed_);
+  const size_t taken = client_.write(rest, attempt.ended());
+  if (attempt.keep_body)
+    passed_ += taken;
+  else
+    attempt.body().consume(taken);
+  if (attempt.ended() && taken == rest.size()) return finish(attempt);
+  if (attempt.stream()) attempt.stream()->read_more();
+}
+
+void Exchange::on_writable() {
+  if (local_) return send_local();
+  if (delivering_) pass_on(*delivering_);
+}
+
+void Exchange::finish(Attempt& attempt) {
+  lane_.count_answer(*service_, attempt.version(), attempt.status());
+  if (mirrored_ && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
+  end_request();
+}
+
+void Exchange::mirror(Attempt& attempt) {
+  if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
+  Endpoints& canary = *service_->versions[placement_.split.canary];
+  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), Clock::now());
+  if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
+  auto shadow = std::make_unique<Shadow>(lane_, *service_, placement_, attempt, *endpoint);
+  Shadow& started = *shadow;
+  lane_.own(std::move(shadow));
+  started.start(*request_, target_, std::move(body_));
+}
+
+// ---- answers of our own ----
+
+void Exchange::fail(size_t version, Code code, std::string_view what) {
+  const std::string& name = service_->versions[version]->version();
+  const bool busy = code == Code::kUnavailable || code == Code::kOverloaded;
+  const int status = code == Code::kDeadlineExceeded ? 504 : busy ? 503 : 502;
+  net::Response response = net::json_error(status, fmt::format("service '{}' version '{}': {}", target_.service, name, what));
+  response.headers.set("x-serin-code", code_name(code));
+  response.headers.set("x-serin-version", name);
+  if (busy) response.headers.set("Retry-After", "1");
+  lane_.count_answer(*service_, version, status);
+  local_ = std::move(response);
+  send_local();
+}
+
+void Exchange::send_local() {
+  if (local_sent_ == 0) client_.begin_answer({.status = local_->status, .headers = local_->headers, .length = local_->body.size()});
+  const std::string_view rest = std::string_view(local_->body).substr(local_sent_);
+  const size_t taken = client_.write(rest, /*last=*/true);
+  local_sent_ += taken;
+  if (taken == rest.size()) end_request();
+}
+
+/// Also where the client is gone, which says nothing about a version.
+void Exchange::end_request() {
+  hedge_alarm_.clear();
+  delivering_ = nullptr;
+  if (auto* attempt = std::exchange(first_, nullptr)) attempt->release(/*may_be_evidence=*/false);
+  if (auto* attempt = std::exchange(second_, nullptr)) attempt->release(false);
+  if (auto* service = std::exchange(service_, nullptr)) {
+    service->budget.request_ends();
+    if (tried_twice_) service->budget.give_back();
+  }
+  placement_ = Placement();
+  if (body_.capacity() > kWindowBytes)
+    body_ = net::Buffer();
+  else
+    body_.clear();
+  discarded_ = 0;
+  passed_ = local_sent_ = 0;
+  local_.reset();
+  body_done_ = started_ = tried_twice_ = mirrored_ = false;
+}
+
+void Exchange::on_gone() { end_request(); }
 
 }  // namespace serin::router

@@ -1,84 +1,97 @@
-// exchange.h: the life of one client request in the router, on one io thread.
+// exchange.h: the requests of one client connection in the router, one after the other, on one io thread.
 //
 //   drawn -> attempt on an arm -> answer good ----------------------------> client
 //                              -> failed or refused on the canary -> shield: attempt on stable -> client
-//                              -> endpoint gone without an answer -> failover: the version's next endpoint, once -> client
+//                              -> endpoint gone without an answer -> failover: another endpoint of the version, once -> client
+//                              -> slow on the canary -> hedge: attempt on stable beside it, the first good answer -> client
 //            (stable's answer, sampled) -> mirrored to the canary, compared; the client has long been answered
+//
+// Bodies stream both ways. What may have to be sent a second time (up to 1 MiB of a request) or judged before the client sees it (an answer of the
+// canary, up to 1 MiB) is held; everything else passes through a window of 256 KiB. Once a byte of an answer has gone to the client
+// nothing is tried again.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "router/controller.h"
-#include "router/proxy/endpoints.h"
+#include "router/proxy/attempt.h"
 #include "router/proxy/rewrite.h"
-#include "runtime/net/server.h"
+#include "router/proxy/service.h"
+#include "runtime/net/buffer.h"
+#include "runtime/net/deadline.h"
+#include "runtime/net/stream.h"
 
 namespace serin::router {
 
-/// One service as the data path knows it; shared by the io threads.
-struct Service {
-  size_t index = 0;
-  const ServiceConfig* config = nullptr;
-  Controller* controller = nullptr;
-  std::vector<std::unique_ptr<Endpoints>> versions;  ///< in the configuration's order: the indices of Split
-  std::atomic<int64_t> active{0}, shielded{0}, mirrored{0};
-  metrics::Registry* metrics = nullptr;
-  std::shared_ptr<metrics::Counter> retries, retries_denied, mirrors_dropped;
-  std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version
-};
-
-/// What each io thread has for itself.
-struct Lane {
-  net::Client client{net::ClientOptions{}};
-  uint64_t random_state = 0;
-  /// splitmix64: independent draws are what the statistics rest on, and it passes BigCrush.
-  uint64_t random();
-  /// Counters by (version, status), made when first met.
-  std::map<std::tuple<const Service*, size_t, int>, std::shared_ptr<metrics::Counter>> answers;
-};
-
-class Exchange : public std::enable_shared_from_this<Exchange> {
+class Exchange final : public net::RequestHandler, public Attempt::Owner {
  public:
-  Exchange(Service& service, Lane& lane, net::Request request, Target target, net::Responder responder);
-  ~Exchange();
-  void begin();
+  Exchange(Router& router, Lane& lane, net::ServerStream& client);
+  ~Exchange() override;
+
+  // net::RequestHandler
+  void on_request(net::Head& head) override;
+  std::span<char> body_room(std::optional<uint64_t> left) override;
+  void body_filled(size_t bytes) override { body_.filled(bytes); }
+  void on_progress(bool end) override;
+  void on_writable() override;
+  void on_gone() override;
+
+  // Attempt::Owner
+  void on_answer_progress(Attempt& attempt) override;
+  void on_request_writable(Attempt& attempt) override { send_body(attempt); }
+  bool can_send_again() const override { return discarded_ == 0; }
+  void send_request(Attempt& attempt) override;
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
-  enum class Purpose : uint8_t { kDrawn, kFallback, kForced, kShield, kFailover };
-
+  // placement
+  void place();
+  void place_by_draw();
+  bool name_version(std::string_view name);
+  bool canary_takes_more() const;
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
-  void answered(size_t version, Purpose purpose, Time started, Result<net::Response> answer);
-  void in_flight_deadline();
-  void observe(size_t version, rollout::Outcome outcome, std::chrono::nanoseconds latency, const Result<net::Response>* answer);
-  bool shield_allows(rollout::Outcome outcome) const;
-  bool failover_helps(size_t version, Purpose purpose, const Result<net::Response>& answer) const;
-  void mirror(Result<net::Response> stable_answer, uint32_t stable_endpoint);
-  void finish(size_t version, Result<net::Response> answer);
-  void refuse(int status, const std::string& message);
-  std::chrono::nanoseconds time_left() const;
+  void send_body(Attempt& attempt);
+  bool second_try_allowed(double share);
 
-  Service& service_;
+  // answers
+  void resolved(Attempt& attempt);
+  bool try_again(Attempt& attempt);
+  void drop(Attempt& attempt, bool may_be_evidence);
+  void hedge();
+  void deliver(Attempt& attempt);
+  void pass_on(Attempt& attempt);
+  void mirror(Attempt& attempt);
+  void finish(Attempt& attempt);
+
+  // answers of our own
+  void fail(size_t version, Code code, std::string_view what);
+  void send_local();
+  void end_request();
+
+  Router& router_;
   Lane& lane_;
-  net::Request request_;
+  net::ServerStream& client_;
+  net::Deadline hedge_alarm_;
+  std::string scratch_;
+
+  // Of the request in progress.
+  net::Head* request_ = nullptr;
+  Service* service_ = nullptr;  // null: answered locally
   Target target_;
-  std::shared_ptr<const std::string> body_;
-  net::Responder responder_;
-  const Time arrived_ = std::chrono::steady_clock::now();
-  Time deadline_;
-  Split split_;
-  std::shared_ptr<const rollout::Spec> spec_;  // of the rollout under way; null: none
-  bool judged_ = false;                        // both arms were eligible at the draw: the first attempt is evidence
-  bool observed_ = false;
-  bool shielded_ = false;
-  bool done_ = false;
-  EndpointState* endpoint_ = nullptr;  // of the attempt under way
-  net::Call call_;
-  net::Timer guard_deadline_;
+  Placement placement_;
+  size_t version_ = 0;  // where the first attempt goes
+  Purpose purpose_ = Purpose::kDrawn;
+  Time arrived_, deadline_;
+  net::Buffer body_;        // of the request, from `discarded_` on
+  uint64_t discarded_ = 0;  // bytes of it that are gone, because it is too large to be kept
+  std::optional<uint64_t> length_;
+  Attempt *first_ = nullptr, *second_ = nullptr;  // second: shield, failover or hedge
+  Attempt* delivering_ = nullptr;                 // whose answer the client gets
+  size_t passed_ = 0;                             // of its body, where that is kept
+  std::optional<net::Response> local_;
+  size_t local_sent_ = 0;
+  bool body_done_ = false, started_ = false, tried_twice_ = false, mirrored_ = false;
 };
 
 }  // namespace serin::router

@@ -1,7 +1,7 @@
-// proxy.h: the data path of the router: pick a version by an independent draw, forward, observe, shield, mirror.
+// proxy.h: the data path of the router: pick a version by an independent draw, forward, observe, shield, hedge, mirror.
 //
 //   Proxy proxy(config, controller, loops, metrics);
-//   net::Server::start(loops, {...}, [&](net::Request r, net::Responder to) { proxy.handle(std::move(r), std::move(to)); });
+//   net::Server::start_streaming(loops, {...}, proxy.handlers());
 //
 // Every attempt that took part in the draw becomes an observation; retries, fallbacks and forced versions never do. A canary attempt that fails
 // or is refused is run again on stable before the client sees it, within the shield's budget, and still counts against the canary.
@@ -13,7 +13,7 @@
 #include "router/controller.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/loop.h"
-#include "runtime/net/server.h"
+#include "runtime/net/stream.h"
 
 namespace serin::router {
 
@@ -21,8 +21,8 @@ class Proxy {
  public:
   Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics);
   ~Proxy();
-  /// On io threads.
-  void handle(net::Request request, net::Responder responder);
+  /// For the server whose clients are to be routed. The proxy must outlive it.
+  net::HandlerFactory handlers();
   /// From now on /v2/health/ready answers 503; everything else goes on.
   void stop_being_ready();
 

@@ -1,29 +1,29 @@
-// rewrite.h: what of a message is passed on. Heads are made anew from what was parsed, never copied raw.
+// rewrite.h: what of a message is passed on. Heads are made anew from what was parsed, never copied raw; here the parsed head is changed in place.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "router/config.h"
-#include "runtime/net/client.h"
-#include "runtime/net/http.h"
+#include "runtime/net/head_parser.h"
 
 namespace serin::router {
 
-/// What the path of a request asks for.
+/// What the path of a request asks for. Views of the head's path.
 struct Target {
-  std::string service;
-  std::string rest;    ///< what follows /v2/models/<service>[/versions/<v>], with its slash: "/infer", "/ready", ""
-  bool infer = false;  ///< POST .../infer: the only requests that are drawn and judged
+  std::string_view service;
+  std::string_view rest;  ///< what follows /v2/models/<service>[/versions/<v>], with its slash: "/infer", "/ready", ""
+  bool infer = false;     ///< POST .../infer: the only requests that are drawn and judged
 };
 /// Nothing where the path is not below /v2/models/.
-std::optional<Target> parse_target(const net::Request& request);
+std::optional<Target> parse_target(const net::Head& request);
 
-/// The request as it goes to `endpoint`, without the body: target by the endpoint's path, end-to-end headers only, Serin's own stripped.
-net::Outgoing make_outgoing(const net::Request& request, const Target& target, const Endpoint& endpoint);
-/// The answer as it goes to the client, marked with the version that gave it.
-net::Response make_answer(net::Response upstream, std::string_view version);
+/// Leaves the end-to-end headers only, without Serin's own, and adds the client to X-Forwarded-For. `peer` is "192.0.2.7:4711".
+void rewrite_request(net::Head& request, std::string_view peer, std::string& scratch);
+/// Replaces `out` by the target that the request has on `endpoint`.
+void write_target(const net::Head& request, const Target& target, const Endpoint& endpoint, std::string& out);
+/// Leaves the end-to-end headers only and marks the answer with the version that gave it.
+void rewrite_answer(net::Head& answer, std::string_view version);
 
 }  // namespace serin::router

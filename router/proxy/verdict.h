@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
+#include "router/outputs.h"
 #include "router/rollout/observation.h"
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"
@@ -11,11 +13,17 @@
 
 namespace serin::router {
 
+/// What an answer's status says in the judge's terms.
+rollout::Outcome outcome_of(int status);
+/// The same of a request that got no answer.
+rollout::Outcome outcome_of(Code failure);
 /// Errors of transport and statuses of HTTP in the judge's terms. `check_body`: an answer with NaN or infinities counts as an error.
 rollout::Outcome classify(const Result<net::Response>& answer, bool check_body);
 
+/// The body with what its headers say about it.
+AnswerBody answer_body(const net::Headers& headers, std::string_view bytes);
 /// The batch that an answer says it rode in.
-std::optional<rollout::BatchId> batch_of(const net::Response& answer);
+std::optional<rollout::BatchId> batch_of(const net::Headers& answer);
 
 /// Stable's answer beside the canary's. `random` picks the row whose label is compared, so that a request of many rows is one trial, not many
 /// correlated ones.

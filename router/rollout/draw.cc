@@ -43,7 +43,7 @@ Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint6
   Draw draw{.weight_ppm = weight_ppm};
   if (spec.sticky.on() && !says.key.empty()) draw.key = hash_text(says.key, hash_text(spec.sticky.salt));
   const uint32_t point = static_cast<uint32_t>((draw.key ? mix(*draw.key) : random) % kAll);
-  const uint32_t matched = spec.baseline.empty() ? 0 : std::min(weight_ppm, kAll - weight_ppm);
+  const uint32_t matched = baseline_weight(spec, weight_ppm);
   draw.place = point < weight_ppm ? Place::kCanary : point < weight_ppm + matched ? Place::kBaseline : Place::kStable;
   if (matched > 0) {
     draw.weight_ppm = share(weight_ppm, matched);
@@ -53,6 +53,10 @@ Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint6
   draw.look = draw.evidence && (draw.place == Place::kCanary || mix(random) % kAll < looks);
   draw.look_weight_ppm = share(uint64_t{draw.weight_ppm} * kAll, uint64_t{kAll - draw.weight_ppm} * looks);
   return draw;
+}
+
+uint32_t baseline_weight(const Spec& spec, uint32_t weight_ppm) {
+  return spec.baseline.empty() ? 0 : std::min(weight_ppm, kAll - weight_ppm);
 }
 
 std::string_view cookie_value(std::string_view header, std::string_view name) {

@@ -40,6 +40,9 @@ struct Draw {
 /// `random`: 64 independent bits for each request; the statistics rest on it. weight_ppm: the canary's, of the split in force.
 Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint64_t random);
 
+/// What the baseline arm gets while the canary has this weight; 0 where the rollout has none.
+uint32_t baseline_weight(const Spec& spec, uint32_t weight_ppm);
+
 /// The value of one cookie in a Cookie header; empty where it is not there.
 std::string_view cookie_value(std::string_view header, std::string_view name);
 

@@ -31,16 +31,13 @@ std::string url_of(const router::Listen& listen, uint16_t port) {
   return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
 }
 
-Result<std::unique_ptr<net::Server>> listen_on(net::Loops& loops, std::string name, const router::Listen& listen, const net::Limits& limits,
-                                               metrics::Registry& registry, net::Handler handler) {
-  return net::Server::start(loops,
-                            {.name = std::move(name),
-                             .address = listen.address,
-                             .port = listen.port,
-                             .limits = limits,
-                             .encoded_bodies = true,
-                             .metrics = &registry},
-                            std::move(handler));
+net::ServerOptions server_options(std::string name, const router::Listen& listen, const net::Limits& limits, metrics::Registry& registry) {
+  return {.name = std::move(name),
+          .address = listen.address,
+          .port = listen.port,
+          .limits = limits,
+          .encoded_bodies = true,
+          .metrics = &registry};
 }
 
 }  // namespace
@@ -65,13 +62,13 @@ int run_route(const RouteOptions& options) {
   router::AdminApi admin(*config, **controller, registry);
 
   auto data_server =
-      listen_on(loops, "data", config->listen, config->limits, registry,
-                [&proxy](net::Request request, net::Responder responder) { proxy.handle(std::move(request), std::move(responder)); });
+      net::Server::start_streaming(loops, server_options("data", config->listen, config->limits, registry), proxy.handlers());
   if (!data_server) return usage(data_server.error().in("listen"));
   net::Limits admin_limits;
   admin_limits.body_bytes = kLargestAdminBody;
-  auto admin_server = listen_on(admin_loop, "admin", config->admin, admin_limits, registry,
-                                [&admin](const net::Request& request, net::Responder responder) { responder.send(admin.answer(request)); });
+  auto admin_server =
+      net::Server::start(admin_loop, server_options("admin", config->admin, admin_limits, registry),
+                         [&admin](const net::Request& request, net::Responder responder) { responder.send(admin.answer(request)); });
   if (!admin_server) return usage(admin_server.error().in("admin"));
 
   if (auto written = write_ready_file(options.ready_file, {.http = (*data_server)->port(), .admin = (*admin_server)->port()}); !written)

@@ -13,8 +13,7 @@
 namespace serin::net {
 namespace {
 
-constexpr size_t kExtensionBytes = 256;            // of one chunk
-constexpr size_t kFirstWindow = size_t{64} << 10;  // a promised length is believed only as far as bytes follow it
+constexpr size_t kExtensionBytes = 256;  // of one chunk
 
 }  // namespace
 
@@ -22,7 +21,8 @@ BodyReader::Step BodyReader::begin(Framing framing, uint64_t length) {
   framing_ = framing;
   state_ = State::kSize;
   left_ = framing == Framing::kLength ? length : 0;
-  filled_ = chunks_ = extension_bytes_ = trailer_bytes_ = 0;
+  total_ = 0;
+  chunks_ = extension_bytes_ = trailer_bytes_ = 0;
   digits_ = 0;
   trailer_.clear();
   if (left_ > limits_.bytes) return too_large();
@@ -30,43 +30,31 @@ BodyReader::Step BodyReader::begin(Framing framing, uint64_t length) {
   return empty ? Step::kDone : Step::kMore;
 }
 
-BodyReader::Step BodyReader::feed(std::string_view bytes, size_t& consumed, std::string& body) {
+BodyReader::Step BodyReader::feed(std::string_view bytes, size_t most, size_t& consumed, std::string_view& data) {
   consumed = 0;
-  if (framing_ == Framing::kChunked) return feed_chunked(bytes, consumed, body);
-  if (framing_ == Framing::kUntilClose) {
-    if (bytes.size() > limits_.bytes - body.size()) return too_large();
-    body.append(bytes);
-    consumed = bytes.size();
-    return Step::kMore;
-  }
-  consumed = static_cast<size_t>(std::min<uint64_t>(left_, bytes.size()));
-  body.append(bytes.substr(0, consumed));
-  filled_ = body.size();
-  left_ -= consumed;
-  return left_ == 0 ? Step::kDone : Step::kMore;
+  data = {};
+  if (framing_ == Framing::kChunked) return feed_chunked(bytes, most, consumed, data);
+  data = bytes.substr(0, static_cast<size_t>(std::min<uint64_t>(framing_ == Framing::kLength ? left_ : most, most)));
+  consumed = data.size();
+  if (framing_ == Framing::kLength) return skipped(consumed);
+  total_ += consumed;
+  return total_ > limits_.bytes ? too_large() : Step::kMore;
 }
 
-std::span<char> BodyReader::window(std::string& body) {
-  if (framing_ != Framing::kLength) return {};
-  if (body.size() == filled_) body.resize(filled_ + static_cast<size_t>(std::min<uint64_t>(left_, std::max(filled_, kFirstWindow))));
-  return {body.data() + filled_, body.size() - filled_};
-}
-
-BodyReader::Step BodyReader::filled(size_t bytes) {
-  filled_ += bytes;
+BodyReader::Step BodyReader::skipped(size_t bytes) {
   left_ -= bytes;
   return left_ == 0 ? Step::kDone : Step::kMore;
 }
 
-BodyReader::Step BodyReader::feed_chunked(std::string_view bytes, size_t& consumed, std::string& body) {
+BodyReader::Step BodyReader::feed_chunked(std::string_view bytes, size_t most, size_t& consumed, std::string_view& data) {
   while (consumed < bytes.size()) {
     if (state_ == State::kData) {
-      const size_t take = static_cast<size_t>(std::min<uint64_t>(left_, bytes.size() - consumed));
-      body.append(bytes.substr(consumed, take));
-      consumed += take;
-      left_ -= take;
+      data = bytes.substr(consumed, static_cast<size_t>(std::min<uint64_t>(left_, most)));
+      consumed += data.size();
+      left_ -= data.size();
+      total_ += data.size();
       if (left_ == 0) state_ = State::kDataCr;
-      continue;
+      return Step::kMore;
     }
     const char c = bytes[consumed++];
     switch (state_) {
@@ -77,7 +65,7 @@ BodyReader::Step BodyReader::feed_chunked(std::string_view bytes, size_t& consum
       case State::kSizeLf:
         if (c != '\n') return refuse(400, "chunk_size", "a chunk size line does not end with a carriage return and a line feed");
         if (!end_of_size_line()) return Step::kRefused;
-        if (left_ > limits_.bytes - std::min(limits_.bytes, body.size())) return too_large();
+        if (left_ > limits_.bytes - total_) return too_large();
         break;
       case State::kDataCr:
         if (c != '\r') return refuse(400, "chunk_end", "a chunk is longer than its size says");

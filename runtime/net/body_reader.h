@@ -1,15 +1,15 @@
 // body_reader.h: the bytes after a head, until the message ends.
 //
 //   BodyReader reader(limits);
-//   reader.begin(Framing::kChunked, 0);                         // may refuse at once: a length over the limit is 413 before a byte is read
-//   step = reader.feed(bytes, consumed, body);                  // appends to `body`; what is not consumed belongs to the next message
+//   reader.begin(Framing::kChunked, 0);                             // may refuse at once: a length over the limit is 413 before a byte is read
+//   step = reader.feed(bytes, at_most, consumed, data);             // `data` is a part of `bytes`; what is not consumed comes again
 //
-// A body of known length may be read from the socket straight into its string, past any buffer: see window().
+// A body of known length may be read from the socket straight to where it belongs, past any buffer: see left() and skipped().
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,20 +31,22 @@ class BodyReader {
 
   /// kDone where there is no body. `length` counts for Framing::kLength only.
   Step begin(Framing framing, uint64_t length);
-  Step feed(std::string_view bytes, size_t& consumed, std::string& body);
+  /// Reads until there is a piece of the body (of at most `most` bytes), the message ends, or `bytes` are used up.
+  Step feed(std::string_view bytes, size_t most, size_t& consumed, std::string_view& data);
   /// The connection ended: whether the body did, too.
   bool ends_at_close() const { return framing_ == Framing::kUntilClose; }
 
-  /// Room at the end of `body` to read into; empty where the bytes must go through feed(). Call filled() before anything else.
-  std::span<char> window(std::string& body);
-  Step filled(size_t bytes);
+  /// How much of the body is still to come; nothing: only its end will tell.
+  std::optional<uint64_t> left() const { return framing_ == Framing::kLength ? std::optional(left_) : std::nullopt; }
+  /// That many bytes of a body of known length did not need to go through feed().
+  Step skipped(size_t bytes);
 
   const Refusal& refusal() const { return refusal_; }
 
  private:
   enum class State : uint8_t { kSize, kExtension, kSizeLf, kData, kDataCr, kDataLf, kTrailer };
 
-  Step feed_chunked(std::string_view bytes, size_t& consumed, std::string& body);
+  Step feed_chunked(std::string_view bytes, size_t most, size_t& consumed, std::string_view& data);
   bool size_line(char c);
   bool end_of_size_line();
   bool trailer_line_ok() const;
@@ -54,8 +56,8 @@ class BodyReader {
   const BodyLimits limits_;
   Framing framing_ = Framing::kNone;
   State state_ = State::kSize;
-  uint64_t left_ = 0;  // of the body or of the chunk
-  size_t filled_ = 0;  // of a body that is read through window(): its string is longer, up to the end of the window
+  uint64_t left_ = 0;   // of the body or of the chunk
+  uint64_t total_ = 0;  // that has come, where only the end tells
   size_t chunks_ = 0;
   int digits_ = 0;              // of the chunk size
   size_t extension_bytes_ = 0;  // of this chunk

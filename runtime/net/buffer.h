@@ -1,44 +1,90 @@
-// buffer.h: the bytes of a connection between the socket and the parser. Grows as heads need it and is used again for the next message.
+// buffer.h: bytes on their way: between a socket and a parser, or between two sockets. Grows as needed and is used again for the next message.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace serin::net {
 
 class Buffer {
  public:
-  std::string_view data() const { return {bytes_.data() + begin_, end_ - begin_}; }
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    bytes_ = std::move(other.bytes_);
+    capacity_ = std::exchange(other.capacity_, 0);
+    begin_ = std::exchange(other.begin_, 0);
+    end_ = std::exchange(other.end_, 0);
+    return *this;
+  }
+
+  std::string_view data() const { return {bytes_.get() + begin_, end_ - begin_}; }
   size_t size() const { return end_ - begin_; }
+  bool empty() const { return begin_ == end_; }
+  size_t capacity() const { return capacity_; }
 
   /// At least `least` bytes of room behind the data; what was handed out before is void.
   std::span<char> room(size_t least) {
     if (begin_ == end_) begin_ = end_ = 0;
-    if (bytes_.size() - end_ < least && begin_ > 0) {
-      std::memmove(bytes_.data(), bytes_.data() + begin_, end_ - begin_);
-      end_ -= begin_;
-      begin_ = 0;
-    }
-    if (bytes_.size() - end_ < least) bytes_.resize(std::max(end_ + least, bytes_.size() * 2));
-    return {bytes_.data() + end_, bytes_.size() - end_};
+    if (capacity_ - end_ < least) make_room(least);
+    return {bytes_.get() + end_, capacity_ - end_};
   }
   void filled(size_t bytes) { end_ += bytes; }
   void consume(size_t bytes) { begin_ += bytes; }
+  void append(std::string_view bytes) {
+    std::memcpy(room(bytes.size()).data(), bytes.data(), bytes.size());
+    filled(bytes.size());
+  }
+  void clear() { begin_ = end_ = 0; }
 
-  /// Gives memory back once a large head has passed through.
-  void shrink(size_t keep) {
-    if (begin_ != end_ || bytes_.size() <= keep) return;
-    begin_ = end_ = 0;
-    bytes_ = std::vector<char>();
+ private:
+  void make_room(size_t least) {
+    const size_t held = size();
+    if (capacity_ - held >= least) {
+      std::memmove(bytes_.get(), bytes_.get() + begin_, held);
+    } else {
+      const size_t capacity = std::max(held + least, capacity_ * 2);
+      auto bytes = std::make_unique_for_overwrite<char[]>(capacity);
+      if (held > 0) std::memcpy(bytes.get(), bytes_.get() + begin_, held);
+      bytes_ = std::move(bytes);
+      capacity_ = capacity;
+    }
+    begin_ = 0;
+    end_ = held;
+  }
+
+  std::unique_ptr<char[]> bytes_;
+  size_t capacity_ = 0, begin_ = 0, end_ = 0;
+};
+
+/// Buffers of an io thread that nobody uses at the moment: a connection that waits for its next message holds none, a busy one allocates none.
+class BufferPool {
+ public:
+  Buffer take() {
+    if (free_.empty()) return {};
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+  /// One that has grown large is let go: its memory would be missed elsewhere.
+  void give(Buffer&& buffer) {
+    if (buffer.capacity() == 0 || buffer.capacity() > kLargest || free_.size() >= kMost) {
+      buffer = Buffer();
+      return;
+    }
+    buffer.clear();
+    free_.push_back(std::move(buffer));
   }
 
  private:
-  std::vector<char> bytes_;
-  size_t begin_ = 0, end_ = 0;
+  static constexpr size_t kLargest = 1 << 20, kMost = 64;
+  std::vector<Buffer> free_;
 };
 
 }  // namespace serin::net

@@ -1,111 +1,144 @@
-// client.cc: which connection a request takes. Kept ones are taken newest first, so that a pool that has become too large drains by idle_timeout.
+// client.cc: whole requests and answers over the streams of Upstream. One Upstream for each origin.
 
 #include "runtime/net/client.h"
 
-#include <boost/asio/post.hpp>
+#include <algorithm>
 #include <future>
 #include <map>
 #include <unordered_set>
 
-#include "runtime/net/client_connection.h"
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/message_writer.h"
+#include "runtime/net/upstream.h"
 
 namespace serin::net {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // so that sums of times do not overflow
+constexpr size_t kFirstRoom = size_t{64} << 10;                              // a promised length is believed only as far as bytes follow it
 
 }  // namespace
 
-using Kept = std::vector<std::shared_ptr<ClientConnection>>;
-
-struct Client::State final : ClientConnection::Owner, std::enable_shared_from_this<Client::State> {
-  explicit State(ClientOptions client_options) : options(client_options) {}
-
-  void start(std::shared_ptr<Call::State> call, bool fresh);
-  void answered(const std::shared_ptr<ClientConnection>& connection, std::shared_ptr<Call::State> call, Result<Response> response,
-                bool kept_open) override;
-  void stale(const std::shared_ptr<ClientConnection>& connection, std::shared_ptr<Call::State> call) override;
-  void lost(const std::shared_ptr<ClientConnection>& connection) override;
-
-  const ClientOptions options;
-  std::unordered_set<std::shared_ptr<ClientConnection>> all;  // also those with a call
-  std::map<Origin, Kept> kept;
+struct Client::State {
+  ClientOptions options;
+  std::map<Origin, Upstream> upstreams;
+  std::unordered_set<std::shared_ptr<Call::State>> calls;  // under way
 };
 
-void Client::State::start(std::shared_ptr<Call::State> call, bool fresh) {
-  if (const auto pool = kept.find(call->origin); !fresh && pool != kept.end() && !pool->second.empty()) {
-    call->connection = std::move(pool->second.back());
-    pool->second.pop_back();
-    return call->connection->send(call);
+/// One request from send() to its callback.
+struct Call::State final : AnswerHandler, std::enable_shared_from_this<Call::State> {
+  void start(bool fresh);
+  void write();
+  void end(Result<Response> result);
+
+  void on_answer(Head& head) override {
+    response.status = head.status;
+    response.headers = std::move(head.headers);
+    response.close = !head.keep_alive;
+    filled = 0;
   }
-  call->connection = std::make_shared<ClientConnection>(current_loop()->io, *this, options, call->origin);
-  all.insert(call->connection);
-  call->connection->connect(call);
+  std::span<char> body_room(std::optional<uint64_t> left) override;
+  void body_filled(size_t bytes) override { filled += bytes; }
+  void on_progress(bool end) override;
+  void on_writable() override { write(); }
+  void on_failure(const Failure& failure) override;
+
+  std::weak_ptr<Client::State> client;
+  Origin origin;
+  Outgoing request;
+  Client::Callback callback;  // empty once called or cancelled
+  Clock::time_point deadline;
+  ClientStream* stream = nullptr;
+  size_t written = 0;  // of the request's body
+  Response response;
+  size_t filled = 0;  // of the response's body, which may be longer
+  bool retried = false;
+};
+
+void Call::State::start(bool fresh) {
+  const auto owner = client.lock();
+  Upstream& upstream = owner->upstreams.try_emplace(origin, origin, owner->options).first->second;
+  const std::string_view body = request.body ? std::string_view(*request.body) : std::string_view();
+  written = 0;
+  response = Response();
+  stream = &upstream.open(*this, deadline, fresh);
+  stream->begin_request({.method = request.method, .target = request.target, .headers = request.headers, .length = body.size()});
+  write();
 }
 
-void Client::State::answered(const std::shared_ptr<ClientConnection>& connection, std::shared_ptr<Call::State> call,
-                             Result<Response> response, bool kept_open) {
-  const auto alive = shared_from_this();  // the callback may destroy the Client
-  call->connection.reset();
-  if (kept_open) {
-    Kept& pool = kept[connection->origin()];
-    if (pool.size() < options.kept_per_origin) {
-      pool.push_back(connection);
-    } else {
-      connection->close();
-      kept_open = false;
-    }
+void Call::State::write() {
+  const std::string_view body = request.body ? std::string_view(*request.body) : std::string_view();
+  written += stream->write(body.substr(written), /*last=*/true);
+}
+
+std::span<char> Call::State::body_room(std::optional<uint64_t> left) {
+  if (response.body.size() == filled) {
+    const size_t more = std::max(filled, kFirstRoom);
+    response.body.resize(filled + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more));
   }
-  if (!kept_open) all.erase(connection);
-  if (const auto callback = std::exchange(call->callback, nullptr)) callback(std::move(response));
+  return {response.body.data() + filled, response.body.size() - filled};
 }
 
-void Client::State::stale(const std::shared_ptr<ClientConnection>& connection, std::shared_ptr<Call::State> call) {
-  all.erase(connection);
-  call->retried = true;
-  start(std::move(call), /*fresh=*/true);  // its pool mates are likely as stale
+void Call::State::on_progress(bool last) {
+  if (!last) return;
+  response.body.resize(filled);
+  end(std::move(response));
 }
 
-void Client::State::lost(const std::shared_ptr<ClientConnection>& connection) {
-  all.erase(connection);
-  const auto pool = kept.find(connection->origin());
-  if (pool == kept.end()) return;
-  std::erase(pool->second, connection);
+void Call::State::on_failure(const Failure& failure) {
+  if (failure.stale && !std::exchange(retried, true)) return start(/*fresh=*/true);  // its pool mates are likely as stale
+  end(Error{failure.code, authority(origin) + ": " + std::string(failure.what)});
+}
+
+void Call::State::end(Result<Response> result) {
+  const auto self = shared_from_this();  // the callback may destroy the Client
+  stream = nullptr;
+  if (const auto owner = client.lock()) owner->calls.erase(self);
+  if (const auto wanted = std::exchange(callback, nullptr)) wanted(std::move(result));
 }
 
 void Call::cancel() {
   if (!state_) return;
-  state_->callback = nullptr;
-  if (const auto connection = std::exchange(state_->connection, nullptr)) connection->abandon();
+  const auto state = state_;
+  state->callback = nullptr;
+  if (ClientStream* stream = std::exchange(state->stream, nullptr)) {
+    stream->cancel();
+    if (const auto owner = state->client.lock()) owner->calls.erase(state);
+  }
 }
 
-Client::Client(ClientOptions options) : state_(std::make_shared<State>(options)) {}
+Client::Client(ClientOptions options) : state_(std::make_shared<State>(State{.options = options})) {}
 
 Client::~Client() {
-  for (const auto& connection : std::exchange(state_->all, {})) connection->close();
-  state_->kept.clear();
+  for (const auto& call : std::exchange(state_->calls, {})) {
+    call->callback = nullptr;
+    call->stream = nullptr;
+  }
 }
 
 Call Client::send(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout, Callback callback) {
   auto call = std::make_shared<Call::State>();
+  call->client = state_;
   call->origin = origin;
   call->request = std::move(request);
   call->callback = std::move(callback);
-  call->deadline = Deadline::Clock::now() + std::min(timeout, kLongest);
-  if (valid_request_line(call->request)) {
-    state_->start(call, /*fresh=*/false);
+  call->deadline = Clock::now() + std::min(timeout, kLongest);
+  state_->calls.insert(call);
+  if (valid_request_line(call->request.method, call->request.target)) {
+    call->start(/*fresh=*/false);
   } else {
-    boost::asio::post(current_loop()->io, [call] {
-      const Error error{Code::kInvalidArgument, "the method or target of a request is not what HTTP allows"};
-      if (const auto wanted = std::exchange(call->callback, nullptr)) wanted(error);
-    });
+    current_loop()->post([call] { call->end(Error{Code::kInvalidArgument, "the method or target of a request is not what HTTP allows"}); });
   }
   return Call(std::move(call));
 }
 
-size_t Client::open_connections() const { return state_->all.size(); }
+size_t Client::open_connections() const {
+  size_t count = 0;
+  for (const auto& [origin, upstream] : state_->upstreams) count += upstream.connections();
+  return count;
+}
 
 Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout) {
   Loops loops(1);

@@ -54,6 +54,7 @@ class Call {
 
 class Client {
  public:
+  struct State;
   explicit Client(ClientOptions options);
   ~Client();  ///< cancels what is under way
   using Callback = std::function<void(Result<Response>)>;
@@ -62,7 +63,6 @@ class Client {
   size_t open_connections() const;
 
  private:
-  struct State;
   std::shared_ptr<State> state_;
 };
 

@@ -1,208 +1,249 @@
-// client_connection.cc: a read is always pending, also while idle: that is how a kept connection notices that the server closed it, and then
-// the first read of the next answer is already under way. A write that fails is therefore no news of its own: either the answer is there to be
-// read (413 in the middle of an upload) or the read fails, too.
+// client_connection.cc: the socket is watched also while idle: that is how a kept connection notices that the server closed it. A write that
+// fails is no news of its own: either the answer is there to be read (413 in the middle of an upload) or the read fails, too.
 
 #include "runtime/net/client_connection.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "runtime/net/message_writer.h"
 
 namespace serin::net {
 namespace {
 
-using boost::system::error_code;
-namespace asio = boost::asio;
-using Clock = Deadline::Clock;
+using Clock = std::chrono::steady_clock;
 
-constexpr size_t kReadBytes = 4 * 1024;
-constexpr size_t kKeptBytes = 16 * 1024;
-constexpr int kInterimAnswers = 8;  // 1xx; more is a flood
+constexpr int kInterimAnswers = 8;           // 1xx; more is a flood
+constexpr size_t kChunkedBytes = 64 * 1024;  // of a chunked request that the socket has not taken yet
 constexpr size_t kChunks = size_t{1} << 20;
 constexpr Limits kDefaults;
 
 }  // namespace
 
-ClientConnection::ClientConnection(asio::io_context& io, Owner& owner, const ClientOptions& options, Origin origin)
-    : owner_(owner),
-      options_(options),
-      origin_(std::move(origin)),
-      resolver_(io),
-      socket_(io),
-      deadline_(io),
-      parser_(HeadParser::Kind::kResponse, {kDefaults.request_line_bytes, kDefaults.header_bytes, kDefaults.header_count}),
-      reader_({.bytes = options.response_bytes, .chunks = kChunks}) {}
+ClientConnection::ClientConnection(Upstream& upstream)
+    : upstream_(&upstream),
+      loop_(*current_loop()),
+      alarm_(this, [](void* self) { static_cast<ClientConnection*>(self)->on_deadline(); }),
+      inlet_(loop_.buffers, HeadParser::Kind::kResponse, {kDefaults.request_line_bytes, kDefaults.header_bytes, kDefaults.header_count},
+             {.bytes = upstream.options_.response_bytes, .chunks = kChunks}) {}
+
+void ClientConnection::arm(Time when) { alarm_.set(loop_.deadlines, when); }
 
 // ---- connecting ----
 
-void ClientConnection::connect(std::shared_ptr<Call::State> call) {
-  call_ = std::move(call);
-  deadline_.set(std::min(call_->deadline, Clock::now() + options_.connect_timeout), shared_from_this());
-  error_code not_numeric;
-  const auto address = asio::ip::make_address(origin_.host, not_numeric);
-  if (!not_numeric) {
-    endpoints_.emplace_back(address, origin_.port);
-    return try_next_endpoint("no address");
-  }
-  // Names only: Asio asks getaddrinfo() on a thread of its own.
-  resolver_.async_resolve(origin_.host, std::to_string(origin_.port),
-                          [self = shared_from_this()](const error_code& failure, const asio::ip::tcp::resolver::results_type& results) {
-                            if (self->state_ != State::kConnecting) return;
-                            for (const auto& result : results) self->endpoints_.push_back(result.endpoint());
-                            self->try_next_endpoint(failure ? failure.message() : "no address");
-                          });
+void ClientConnection::start(AnswerHandler& handler, Time deadline) {
+  handler_ = &handler;
+  deadline_ = deadline;
+  answer_begun_ = request_done_ = handler_waits_ = paused_ = false;
+  interim_answers_ = 0;
+  out_.clear();
+  sent_ = 0;
+  if (state_ == State::kNew) return connect();
+  inlet_.end_message();  // not before: the head was for the last handler to read
+  state_ = State::kHead;
+  arm(deadline_);
 }
 
-void ClientConnection::try_next_endpoint(const std::string& why_not_the_last) {
-  if (next_endpoint_ == endpoints_.size()) return fail(Code::kUnavailable, "cannot connect: " + why_not_the_last);
-  const auto& endpoint = endpoints_[next_endpoint_++];
-  deadline_.set(std::min(call_->deadline, Clock::now() + options_.connect_timeout), shared_from_this());
-  error_code ignored;
-  socket_.close(ignored);
-  socket_.async_connect(endpoint, [self = shared_from_this(), attempt = next_endpoint_](const error_code& failure) {
-    if (self->state_ != State::kConnecting || attempt != self->next_endpoint_) return;
-    if (failure) return self->try_next_endpoint(failure.message());
-    error_code none;
-    self->socket_.non_blocking(true, none);
-    self->socket_.set_option(asio::ip::tcp::no_delay(true), none);
-    self->state_ = State::kIdle;
-    self->send(std::move(self->call_));
+void ClientConnection::connect() {
+  state_ = State::kConnecting;
+  arm(std::min(deadline_, Clock::now() + upstream_->options_.connect_timeout));
+  const Origin& origin = upstream_->origin_;
+  if (const auto address = Address::parse(origin.host, origin.port)) {
+    addresses_.push_back(*address);
+    // Not from here: it may fail at once, and who opens the stream has not got it yet.
+    return loop_.post([self = shared_from_this()] { self->try_next_address("no address"); });
+  }
+  resolve(origin.host, origin.port, [self = shared_from_this()](Resolved resolved) {
+    if (self->state_ != State::kConnecting) return;
+    self->addresses_ = std::move(resolved.addresses);
+    self->try_next_address(resolved.error);
   });
 }
 
-// ---- one request ----
+void ClientConnection::try_next_address(const std::string& why_not_the_last) {
+  if (state_ != State::kConnecting) return;
+  if (next_address_ == addresses_.size()) return fail(Code::kUnavailable, "cannot connect: " + why_not_the_last);
+  arm(std::min(deadline_, Clock::now() + upstream_->options_.connect_timeout));
+  const int error = Socket::connect(addresses_[next_address_++], socket_);
+  if (error != 0 && error != EINPROGRESS) return try_next_address(std::strerror(error));
+  if (!loop_.watch(socket_.descriptor(), *this)) return try_next_address("the socket cannot be watched");
+}
 
-void ClientConnection::send(std::shared_ptr<Call::State> call) {
-  call_ = std::move(call);
+void ClientConnection::connected() {
+  if (const int error = socket_.connect_error()) return try_next_address(std::strerror(error));
   state_ = State::kHead;
-  answer_begun_ = write_done_ = false;
-  interim_answers_ = 0;
-  response_ = Response();
-  parser_.reset();
-  deadline_.set(call_->deadline, shared_from_this());
-  out_.clear();
-  written_ = 0;
-  write_request_head(origin_, call_->request, out_);
-  write();
-  read();
+  writable_ = true;
+  arm(deadline_);
+  flush();
 }
 
-void ClientConnection::write() {
-  const std::string_view body = call_->request.body ? std::string_view(*call_->request.body) : std::string_view();
-  const size_t head = out_.size(), total = head + body.size();
-  while (written_ < total) {
-    const size_t body_from = written_ > head ? written_ - head : 0;
-    const std::array<asio::const_buffer, 2> rest{asio::buffer(out_) + written_, asio::buffer(body) + body_from};
-    error_code failure;
-    written_ += socket_.write_some(rest, failure);
-    if (failure == asio::error::would_block) {
-      socket_.async_wait(asio::socket_base::wait_write, [self = shared_from_this(), call = call_](const error_code& wait_failure) {
-        if (self->call_ != call || wait_failure) return;  // answered before all was sent, or closed
-        self->write();
-      });
-      return;
+// ---- the request ----
+
+void ClientConnection::begin_request(const RequestHead& head) {
+  head_only_ = head.method == "HEAD";
+  chunked_ = !head.length;
+  write_request_head(upstream_->host_, head, out_);
+}
+
+size_t ClientConnection::write(std::string_view bytes, bool last) {
+  if (!handler_ || request_done_) return bytes.size();
+  const size_t given = bytes.size();
+  if (chunked_) {
+    if (out_.size() - sent_ > kChunkedBytes) {
+      handler_waits_ = true;
+      return 0;
     }
-    if (failure) return;
+    append_chunk(bytes, last, out_);
+    bytes = {};
   }
-  write_done_ = true;
+  size_t taken = 0;
+  while (writable_ && sent_ + taken < out_.size() + bytes.size()) {
+    const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_), bytes.substr(taken));
+    if (done.error == EAGAIN) {
+      writable_ = false;
+    } else if (done.error) {  // reading tells more; until then it takes everything
+      sent_ = out_.size();
+      taken = bytes.size();
+      keep_alive_ = false;
+      break;
+    }
+    const size_t head = std::min(done.bytes, out_.size() - sent_);
+    sent_ += head;
+    taken += done.bytes - head;
+  }
+  if (taken < bytes.size()) {
+    handler_waits_ = true;
+    return taken;
+  }
+  request_done_ = last;
+  return given;
 }
 
-void ClientConnection::read() {
-  if (reading_ || state_ == State::kClosed) return;
-  reading_ = true;
-  std::span<char> room = state_ == State::kBody ? reader_.window(response_.body) : std::span<char>();
-  reading_window_ = !room.empty();
-  if (!reading_window_) room = buffer_.room(kReadBytes);
-  socket_.async_read_some(asio::buffer(room.data(), room.size()),
-                          [self = shared_from_this()](const error_code& failure, size_t bytes) { self->on_read(failure, bytes); });
+void ClientConnection::flush() {
+  while (writable_ && sent_ < out_.size()) {
+    const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_));
+    if (done.error == EAGAIN)
+      writable_ = false;
+    else
+      sent_ = done.error ? out_.size() : sent_ + done.bytes;
+  }
+  if (!writable_ || !std::exchange(handler_waits_, false) || !handler_) return;
+  processing_ = true;
+  handler_->on_writable();
+  processing_ = false;
 }
 
-void ClientConnection::on_read(const error_code& failure, size_t bytes) {
-  reading_ = false;
+// ---- the answer ----
+
+void ClientConnection::on_ready(uint32_t events) {
   if (state_ == State::kClosed) return;
-  if (failure) return end_of_stream(failure);
-  if (state_ == State::kIdle) return abandon();  // an answer to nothing
-  answer_begun_ = true;
-  if (reading_window_) {
-    if (reader_.filled(bytes) == BodyReader::Step::kDone) return finish();
-    return read();
+  inlet_.ready(events);
+  if (state_ == State::kConnecting) {
+    if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) connected();
+    if (state_ == State::kConnecting || state_ == State::kClosed) return;
+  } else if (events & EPOLLOUT && !writable_) {
+    writable_ = true;
+    flush();
   }
-  buffer_.filled(bytes);
-  parse();
+  process();
 }
 
-void ClientConnection::parse() {
-  while (state_ == State::kHead)
-    if (!parse_head()) return;
-  if (state_ != State::kBody) return;
-  size_t consumed = 0;
-  const BodyReader::Step step = reader_.feed(buffer_.data(), consumed, response_.body);
-  buffer_.consume(consumed);
-  if (step == BodyReader::Step::kRefused) return refuse(reader_.refusal());
-  if (step == BodyReader::Step::kDone) return finish();
-  read();
-}
-
-/// False: more bytes are needed, or the call has ended.
-bool ClientConnection::parse_head() {
-  switch (parser_.feed(buffer_.data())) {
-    case HeadParser::Step::kMore: read(); return false;
-    case HeadParser::Step::kRefused: refuse(parser_.refusal()); return false;
-    case HeadParser::Step::kDone: break;
-  }
-  buffer_.consume(parser_.size());
-  Head& head = parser_.head();
-  if (head.status < 200) {
-    if (head.status == 101 || ++interim_answers_ > kInterimAnswers) {
-      fail(Code::kCorrupt, "not a valid HTTP answer: too many or unexpected 1xx answers");
-      return false;
+void ClientConnection::process() {
+  if (processing_) return;
+  processing_ = true;
+  for (bool moved = true; moved;) {
+    switch (state_) {
+      case State::kHead: moved = advance_head(); break;
+      case State::kBody: moved = advance_body(); break;
+      case State::kIdle:
+        moved = false;
+        if (inlet_.readable() && inlet_.read(socket_) != Inlet::Step::kNothing) {  // its end, or an answer to nothing
+          upstream_->drop(*this);
+        }
+        break;
+      default: moved = false;
     }
-    parser_.reset();
-    return true;
   }
-  response_.status = head.status;
-  response_.headers = std::move(head.headers);
-  response_.close = !head.keep_alive;
-  keep_alive_ = head.keep_alive;
-  const Framing framing = call_->request.method == "HEAD" ? Framing::kNone : head.framing;
-  state_ = State::kBody;
-  switch (reader_.begin(framing, head.content_length)) {
-    case BodyReader::Step::kRefused: refuse(reader_.refusal()); return false;
-    case BodyReader::Step::kDone: finish(); return false;
-    case BodyReader::Step::kMore: return true;
+  processing_ = false;
+  inlet_.rest();
+}
+
+bool ClientConnection::advance_head() {
+  switch (inlet_.head(socket_)) {
+    case Inlet::Step::kSome: answer_begun_ = true; return true;
+    case Inlet::Step::kNothing: return false;
+    case Inlet::Step::kRefused: refuse(inlet_.refusal()); return false;
+    case Inlet::Step::kDone: break;
+    case Inlet::Step::kEnd: end_of_stream(0); return false;
+    default: end_of_stream(inlet_.error()); return false;
   }
+  begin_answer();
   return true;
+}
+
+void ClientConnection::begin_answer() {
+  Head& head = inlet_.parsed();
+  if (head.status < 200) {
+    if (head.status == 101 || ++interim_answers_ > kInterimAnswers)
+      return fail(Code::kCorrupt, "not a valid HTTP answer: too many or unexpected 1xx answers");
+    return inlet_.end_message();
+  }
+  keep_alive_ = head.keep_alive;
+  if (head_only_) head.framing = Framing::kNone;
+  state_ = State::kBody;
+  const Inlet::Step body = inlet_.begin_body(head.framing, head.content_length);
+  if (body == Inlet::Step::kRefused) return refuse(inlet_.refusal());
+  handler_->on_answer(head);
+  if (body == Inlet::Step::kDone && handler_) finish();
+}
+
+bool ClientConnection::advance_body() {
+  if (paused_) return false;
+  const Inlet::Step step = inlet_.body(socket_, *handler_);
+  switch (step) {
+    case Inlet::Step::kRefused: refuse(inlet_.refusal()); return false;
+    case Inlet::Step::kEnd: end_of_stream(0); return false;
+    case Inlet::Step::kFailed: end_of_stream(inlet_.error()); return false;
+    case Inlet::Step::kDone: finish(); return true;
+    default: break;
+  }
+  paused_ = step == Inlet::Step::kPaused;
+  handler_->on_progress(/*end=*/false);
+  if (step == Inlet::Step::kSome && state_ == State::kBody)
+    loop_.post([self = shared_from_this()] { self->process(); });  // others have their turn first
+  return step == Inlet::Step::kPaused && !paused_;
+}
+
+void ClientConnection::read_more() {
+  if (!std::exchange(paused_, false) || processing_) return;
+  loop_.post([self = shared_from_this()] { self->process(); });
 }
 
 void ClientConnection::finish() {
   // Bytes behind the answer, or an answer to half a request: nobody knows what would come next on this connection.
-  const bool kept = keep_alive_ && write_done_ && buffer_.size() == 0 && !reader_.ends_at_close();
-  auto call = std::move(call_);
+  const bool kept = keep_alive_ && request_done_ && sent_ == out_.size() && inlet_.buffered() == 0 && !inlet_.ends_at_close();
+  AnswerHandler* handler = std::exchange(handler_, nullptr);
   if (kept) {
     state_ = State::kIdle;
     reused_ = true;
-    if (!reading_) buffer_.shrink(kKeptBytes);
-    deadline_.set(Clock::now() + options_.idle_timeout, shared_from_this());
-    read();
+    arm(Clock::now() + upstream_->options_.idle_timeout);
+    upstream_->keep(*this);
   } else {
-    close();
+    upstream_->drop(*this);
   }
-  owner_.answered(shared_from_this(), std::move(call), std::move(response_), kept);
+  handler->on_progress(/*end=*/true);
 }
 
 // ---- ends ----
 
-void ClientConnection::end_of_stream(const error_code& failure) {
-  if (state_ == State::kIdle) return abandon();
-  if (state_ == State::kBody && failure == asio::error::eof && reader_.ends_at_close()) return finish();
-  if (reused_ && !answer_begun_ && !call_->retried) {
-    auto call = std::move(call_);
-    close();
-    return owner_.stale(shared_from_this(), std::move(call));
-  }
-  const std::string what = failure == asio::error::eof ? "the connection was closed" : failure.message();
-  fail(Code::kUnavailable, what + (answer_begun_ ? " in the middle of the answer" : " before an answer"));
+void ClientConnection::end_of_stream(int error) {
+  if (state_ == State::kBody && error == 0 && inlet_.ends_at_close()) return finish();
+  const bool stale = reused_ && !answer_begun_;
+  fail(Code::kUnavailable,
+       (error == 0 ? std::string("the connection was closed") : std::string(std::strerror(error))) +
+           (answer_begun_ ? " in the middle of the answer" : " before an answer"),
+       stale);
 }
 
 void ClientConnection::refuse(const Refusal& refusal) {
@@ -212,33 +253,65 @@ void ClientConnection::refuse(const Refusal& refusal) {
 
 void ClientConnection::on_deadline() {
   if (state_ == State::kClosed) return;
-  if (state_ == State::kIdle) return abandon();
-  if (Clock::now() >= call_->deadline) return fail(Code::kDeadlineExceeded, "no complete answer in time");
-  if (endpoints_.empty()) return fail(Code::kUnavailable, "cannot connect: the name was not resolved in time");
-  try_next_endpoint("connecting took too long");
+  if (state_ == State::kIdle) return upstream_->drop(*this);
+  if (Clock::now() >= deadline_) return fail(Code::kDeadlineExceeded, "no complete answer in time");
+  if (state_ != State::kConnecting) return arm(deadline_);
+  if (addresses_.empty()) return fail(Code::kUnavailable, "cannot connect: the name was not resolved in time");
+  try_next_address("connecting took too long");
 }
 
-void ClientConnection::fail(Code code, const std::string& what) {
-  auto call = std::move(call_);
-  close();
-  owner_.answered(shared_from_this(), std::move(call), Error{code, authority(origin_) + ": " + what}, false);
+void ClientConnection::fail(Code code, std::string_view what, bool stale) {
+  AnswerHandler* handler = std::exchange(handler_, nullptr);
+  upstream_->drop(*this);
+  if (handler) handler->on_failure({.code = code, .what = what, .stale = stale});
 }
 
-void ClientConnection::abandon() {
-  if (state_ == State::kClosed) return;
-  close();
-  owner_.lost(shared_from_this());
+void ClientConnection::cancel() {
+  if (state_ != State::kClosed && handler_) upstream_->drop(*this);
 }
 
 void ClientConnection::close() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
-  deadline_.stop();
-  resolver_.cancel();
-  error_code ignored;
-  socket_.close(ignored);
-  if (call_) call_->callback = nullptr;  // now: an operation that ends later still holds the call, and the callback whatever it refers to
-  call_.reset();
+  handler_ = nullptr;
+  alarm_.clear();
+  socket_.close();
+  loop_.retire(shared_from_this());
+}
+
+// ---- the pool ----
+
+Upstream::Upstream(Origin origin, const ClientOptions& options)
+    : origin_(std::move(origin)), options_(options), host_(authority(origin_)) {}
+
+Upstream::~Upstream() {
+  for (const auto& connection : std::exchange(all_, {})) connection->close();
+}
+
+ClientStream& Upstream::open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh) {
+  ClientConnection* connection = nullptr;
+  if (!fresh && !kept_.empty()) {
+    connection = kept_.back();
+    kept_.pop_back();
+  } else {
+    const auto made = std::make_shared<ClientConnection>(*this);
+    all_.insert(made);
+    connection = made.get();
+  }
+  connection->start(handler, deadline);
+  return *connection;
+}
+
+void Upstream::keep(ClientConnection& connection) {
+  if (kept_.size() < options_.kept_per_origin) return kept_.push_back(&connection);
+  drop(connection);
+}
+
+void Upstream::drop(ClientConnection& connection) {
+  const auto alive = connection.shared_from_this();
+  std::erase(kept_, &connection);
+  all_.erase(alive);
+  connection.close();
 }
 
 }  // namespace serin::net

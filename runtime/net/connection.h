@@ -1,89 +1,82 @@
-// connection.h: one client of a server: reads a request, hands it to the handler, writes the answer, and again.
-// For the .cc files of net only.
+// connection.h: one client of a server, over HTTP/1.1: reads a request, lets the handler answer it, and again. For the .cc files of net only.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
-#include <functional>
 #include <memory>
 #include <string>
 
-#include "runtime/net/body_reader.h"
-#include "runtime/net/buffer.h"
-#include "runtime/net/deadline.h"
-#include "runtime/net/head_parser.h"
+#include "runtime/net/inlet.h"
 #include "runtime/net/listener.h"
 #include "runtime/net/loop_impl.h"
-#include "runtime/net/server.h"
+#include "runtime/net/socket.h"
+#include "runtime/net/stream.h"
 
 namespace serin::net {
 
-/// Shared by a connection and the Responder of its request. The connection may end first, and so may the Responder.
-struct Responder::State {
-  Loops::Loop* loop;
-  std::weak_ptr<Connection> connection;  // locked on its io thread only, so that it also ends there
-  std::atomic<bool> cancelled{false};
-  bool sent = false;                // belongs to the Responder
-  std::function<void()> on_cancel;  // io thread only
-};
-
 /// Everything runs on the io thread that owns the connection.
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public Watcher, public ServerStream, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, boost::asio::ip::tcp::socket socket, std::string peer);
+  Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer);
+  virtual ~Connection() = default;
 
   void start();
-  /// The answer to the request whose Responder this was; too late, it is dropped.
-  void answer(const Responder::State& responder, Response response);
   void close();
   /// The next answer will be the last; where no request comes within a moment, it ends without one.
   void drain();
-  void on_deadline();
+
+  void on_ready(uint32_t events) override;
+
+  const std::string& peer() const override { return peer_; }
+  void begin_answer(const AnswerHead& head) override;
+  size_t write(std::string_view bytes, bool last) override;
+  void read_more() override;
+  void abort() override;
 
  private:
-  enum class State : uint8_t {
+  enum class Phase : uint8_t {
     kHead,       // waiting for a request or for the rest of its head
-    kBody,       // waiting for the rest of a body
-    kHandling,   // the handler has the request
-    kAnswered,   // response_ is to be written
-    kWriting,    // the peer is slow to take it
+    kRequest,    // from there to the end of its answer
     kLingering,  // all said; waits for the peer to notice, so that it is not reset before it has read
     kClosed
   };
 
   void process();
-  bool process_head();
-  bool process_body();
+  bool advance_head();
+  bool advance_request();
+  bool advance_body();
   void begin_request();
-  void dispatch();
+  void say_continue();
   void refuse(const Refusal& refusal);
-  void read();
-  void on_read(const boost::system::error_code& failure, size_t bytes);
-  void begin_write();
-  bool continue_write();
-  void end_write();
-  void cancel_request();
+  void answer_for_ourselves(Response response);
+  bool flush();
+  void end_answer_if_sent();
+  void begin_next();
+  void lose_handler();
+  void on_deadline();
   void expire(std::chrono::milliseconds after);
 
   const std::shared_ptr<Listener> listener_;
   Listener::PerLoop& here_;
   Loops::Loop& loop_;
-  boost::asio::ip::tcp::socket socket_;
+  Socket socket_;
   const std::string peer_;
   Deadline deadline_;
+  Inlet inlet_;
+  std::shared_ptr<RequestHandler> handler_;  // made with the first request
+  std::string out_;                          // of the answer: its head, and what of the body is not the handler's own
+  size_t sent_ = 0;                          // of out_
 
-  State state_ = State::kHead;
-  Buffer buffer_;
-  HeadParser parser_;
-  BodyReader reader_;
-  Request request_;
-  std::shared_ptr<Responder::State> responder_;
-  Response response_;
-  std::string out_;     // head of the answer
-  size_t written_ = 0;  // of head and body together
-  bool reading_ = false, reading_window_ = false;
-  bool in_handler_ = false;
-  bool fresh_ = true;  // nothing has been asked yet
-  bool keep_alive_ = true, http10_ = false, head_only_ = false;
+  Phase phase_ = Phase::kHead;
+  int status_ = 0;  // of the answer
+  bool processing_ = false;
+  bool fresh_ = true;          // nothing has been asked yet
+  bool handled_ = false;       // the handler has the request
+  bool request_done_ = false;  // all of it has come
+  bool paused_ = false;        // the handler had no room for more of it
+  bool answer_begun_ = false;
+  bool answer_done_ = false;    // its last byte is in out_ or sent
+  bool writable_ = true;        // the socket took all it was given
+  bool handler_waits_ = false;  // write() took less than it was given
+  bool keep_alive_ = true, http10_ = false, head_only_ = false, chunked_ = false;
 };
 
 }  // namespace serin::net

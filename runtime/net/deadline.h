@@ -1,58 +1,73 @@
-// deadline.h: a deadline that is moved with every request but costs a timer only when it could pass.
+// deadline.h: deadlines that move with every request and cost no system call.
 //
-// Setting a later time than the one the timer waits for is a store: when the timer fires it looks at the deadline and waits on. So a busy
-// connection arms its timer about once per timeout, not once per request. For the .cc files of net only.
+// A hashed wheel of 4,096 slots of a millisecond: setting a deadline links it into a slot, and moving it later is a store, because a slot that
+// comes up looks at what is really due. So a busy connection is linked again about once in four seconds, not once per request. Deadlines may be
+// up to two milliseconds late; what must be exact is a net::Timer. For the .cc files of net and for who draws many deadlines in the data path.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
+#include <array>
 #include <chrono>
-#include <functional>
-#include <memory>
+#include <cstdint>
 
 namespace serin::net {
 
+class DeadlineWheel;
+
+/// One deadline of its owner; unlinks itself when destroyed. Belongs to one io thread.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr Clock::time_point kNever = Clock::time_point::max();
+  using Work = void (*)(void* owner);
 
-  explicit Deadline(boost::asio::io_context& io) : timer_(io) {}
+  /// `work(owner)` runs once a deadline has passed.
+  Deadline(void* owner, Work work) : owner_(owner), work_(work) {}
+  ~Deadline() { clear_link(); }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
 
-  /// `owner->on_deadline()` runs once `when` has passed, unless the deadline was moved; `owner` is kept alive until then or until stop().
-  template <class Owner>
-  void set(Clock::time_point when, const std::shared_ptr<Owner>& owner) {
-    if (stopped_) return;
-    due_ = when;
-    if (when < armed_) arm(owner);
-  }
-  /// Nothing is due, but the timer may keep waiting.
-  void clear() { due_ = kNever; }
-  /// For good: lets go of the owner.
-  void stop() {
-    due_ = kNever;
-    stopped_ = true;
-    timer_.cancel();
-  }
+  void set(DeadlineWheel& wheel, Clock::time_point when);
+  void clear() { due_ = kNever; }  ///< nothing is due; the link may stay
 
  private:
-  template <class Owner>
-  void arm(const std::shared_ptr<Owner>& owner) {
-    armed_ = due_;
-    timer_.expires_at(due_);  // also ends the wait before, which then reports operation_aborted
-    timer_.async_wait([this, owner, armed = armed_](const boost::system::error_code& failure) {
-      if (failure || stopped_ || armed != armed_) return;
-      armed_ = kNever;
-      if (due_ == kNever) return;
-      if (due_ > Clock::now()) return arm(owner);
-      due_ = kNever;
-      owner->on_deadline();
-    });
-  }
+  friend class DeadlineWheel;
+  static constexpr uint64_t kNever = ~uint64_t{0};
 
-  boost::asio::steady_timer timer_;
-  Clock::time_point due_ = kNever;
-  Clock::time_point armed_ = kNever;  // what the timer waits for
-  bool stopped_ = false;
+  void clear_link();
+
+  void* const owner_;
+  const Work work_;
+  DeadlineWheel* wheel_ = nullptr;  // where it is linked
+  Deadline *next_ = nullptr, *previous_ = nullptr;
+  uint64_t due_ = kNever, linked_ = kNever;  // ticks
 };
+
+class DeadlineWheel {
+ public:
+  using Clock = Deadline::Clock;
+
+  /// Runs what is due.
+  void run(Clock::time_point now);
+  /// Until the next slot that holds something; nothing soon: a long time.
+  std::chrono::nanoseconds time_to_next(Clock::time_point now) const;
+  bool empty() const { return count_ == 0; }
+
+ private:
+  friend class Deadline;
+  static constexpr size_t kSlots = 4096;
+
+  static uint64_t tick(Clock::time_point when) {
+    return static_cast<uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(when.time_since_epoch()).count());
+  }
+  void link(Deadline& deadline);
+  void unlink(Deadline& deadline);
+
+  std::array<Deadline*, kSlots> slots_{};
+  std::array<uint64_t, kSlots / 64> occupied_{};  // a bit for each slot
+  uint64_t now_ = tick(Clock::now());             // slots up to here have been run
+  size_t count_ = 0;
+};
+
+/// Of the io thread this is.
+DeadlineWheel& this_wheel();
 
 }  // namespace serin::net

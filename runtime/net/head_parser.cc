@@ -61,8 +61,22 @@ bool parse_field_line(std::string_view line, FieldLine& field) {
   return text::all(field.name, text::kToken) && text::all(field.value, text::kValue);
 }
 
+void Head::clear() {
+  method.clear();
+  target.clear();
+  path.clear();
+  query.clear();
+  headers.clear();
+  status = 0;
+  minor_version = 1;
+  framing = Framing::kNone;
+  content_length = 0;
+  keep_alive = true;
+  upgrade = expects_continue = false;
+}
+
 void HeadParser::reset() {
-  head_ = Head();
+  head_.clear();
   at_ = scanned_ = header_count_ = host_count_ = 0;
   first_line_done_ = blank_line_seen_ = has_length_ = has_encoding_ = says_close_ = says_keep_alive_ = false;
   host_.clear();

@@ -34,6 +34,7 @@ enum class Framing : uint8_t {
 
 struct Head {
   std::string method, target;  ///< of a request
+  std::string path, query;     ///< of the target: see target.h; the parser leaves them empty
   int status = 0;              ///< of an answer
   int minor_version = 1;       ///< HTTP/1.x
   Headers headers;             ///< those that are not about this connection: see is_hop_by_hop()
@@ -42,6 +43,8 @@ struct Head {
   bool keep_alive = true;
   bool upgrade = false;  ///< asks for another protocol
   bool expects_continue = false;
+
+  void clear();  ///< keeps the memory
 };
 
 class HeadParser {

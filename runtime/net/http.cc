@@ -18,23 +18,37 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
+void Headers::add(std::string_view name, std::string_view value) {
+  fields_.push_back({static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(name.size()), static_cast<uint32_t>(value.size())});
+  text_.append(name).append(value);
+}
+
 void Headers::set(std::string_view name, std::string_view value) {
   remove(name);
   add(name, value);
 }
 
 void Headers::remove(std::string_view name) {
-  std::erase_if(list_, [name](const Header& header) { return equal_ignoring_case(header.name, name); });
+  std::erase_if(fields_, [&](const Field& field) {
+    return field.name_size == name.size() && equal_ignoring_case({text_.data() + field.at, field.name_size}, name);
+  });
 }
 
 std::string_view Headers::get(std::string_view name) const {
-  for (const Header& header : list_)
+  for (const Header header : *this)
     if (equal_ignoring_case(header.name, name)) return header.value;
   return {};
 }
 
 bool Headers::has(std::string_view name) const {
-  return std::any_of(list_.begin(), list_.end(), [name](const Header& header) { return equal_ignoring_case(header.name, name); });
+  return std::ranges::any_of(fields_, [&](const Field& field) {
+    return field.name_size == name.size() && equal_ignoring_case({text_.data() + field.at, field.name_size}, name);
+  });
+}
+
+void Headers::clear() {
+  text_.clear();
+  fields_.clear();
 }
 
 Response json_error(int status, std::string_view message) {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,25 +25,51 @@ struct Limits {
   std::chrono::milliseconds write_timeout{30'000};   ///< a peer that does not read its answer
 };
 
+/// A view of one header of a list; void once the list changes.
 struct Header {
-  std::string name;   ///< as it came; compared without case
-  std::string value;  ///< trimmed of spaces and tabs
+  std::string_view name;   ///< as it came; compared without case
+  std::string_view value;  ///< trimmed of spaces and tabs
 };
 
-/// Case-insensitive list of headers, in order. Small: lookups are linear.
+/// Case-insensitive list of headers, in order. One string holds them all, so that a list used again allocates nothing. Lookups are linear.
 class Headers {
  public:
-  void add(std::string_view name, std::string_view value) { list_.push_back({std::string(name), std::string(value)}); }
+  /// Neither may be a view of this list.
+  void add(std::string_view name, std::string_view value);
   void set(std::string_view name, std::string_view value);  ///< replaces all of that name
   void remove(std::string_view name);
   /// The first of that name; empty where there is none (see has()).
   std::string_view get(std::string_view name) const;
   bool has(std::string_view name) const;
-  std::span<const Header> all() const { return list_; }
-  void clear() { list_.clear(); }
+  size_t size() const { return fields_.size(); }
+  bool empty() const { return fields_.empty(); }
+  /// All, in order: `for (const Header header : headers)`.
+  auto begin() const { return Iterator{this, 0}; }
+  auto end() const { return Iterator{this, fields_.size()}; }
+  void clear();
 
  private:
-  std::vector<Header> list_;
+  struct Field {
+    uint32_t at, name_size, value_size;  // the value follows its name
+  };
+  struct Iterator {
+    const Headers* list;
+    size_t index;
+    Header operator*() const { return list->at(index); }
+    Iterator& operator++() {
+      ++index;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+  };
+  Header at(size_t index) const {
+    const Field& field = fields_[index];
+    const std::string_view text = text_;
+    return {text.substr(field.at, field.name_size), text.substr(field.at + field.name_size, field.value_size)};
+  }
+
+  std::string text_;
+  std::vector<Field> fields_;
 };
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);

@@ -6,8 +6,8 @@
 
 namespace serin::net {
 
-Listener::Listener(Loops& io_threads, ServerOptions server_options, Handler request_handler)
-    : loops(io_threads), options(std::move(server_options)), handler(std::move(request_handler)) {
+Listener::Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory)
+    : loops(io_threads), options(std::move(server_options)), make_handler(std::move(handler_factory)) {
   for (size_t i = 0; i < loops.size(); ++i) per_loop.push_back(std::make_unique<PerLoop>());
   if (options.metrics) {
     connections_gauge = options.metrics->gauge("serin_http_connections", "Open client connections.", {{"listener", options.name}});

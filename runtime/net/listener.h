@@ -26,7 +26,7 @@ struct Listener {
     std::atomic<size_t> count{0};  // also those on their way from the accepting thread
   };
 
-  Listener(Loops& io_threads, ServerOptions server_options, Handler request_handler);
+  Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory);
 
   void count_answer(PerLoop& here, int status);
   void count_bad_request(PerLoop& here, std::string_view reason);
@@ -36,7 +36,7 @@ struct Listener {
   // Constant after construction.
   Loops& loops;
   const ServerOptions options;
-  const Handler handler;
+  const HandlerFactory make_handler;
   std::vector<std::unique_ptr<PerLoop>> per_loop;
   std::shared_ptr<metrics::Gauge> connections_gauge;
 

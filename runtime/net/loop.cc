@@ -1,13 +1,17 @@
-// loop.cc: the io threads themselves. Signals are for the main thread, so all are blocked here; an exception that reaches the top of a
-// loop is a bug, is logged as one, and does not take the other connections of the thread down.
+// loop.cc: the io threads: epoll, what other threads post, timers. Signals are for the main thread, so all are blocked here; an exception that
+// reaches the top of a loop is a bug, is logged as one, and does not take the other connections of the thread down.
 
 #include "runtime/net/loop.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <future>
+#include <system_error>
 
 #include "runtime/base/log.h"
 #include "runtime/net/loop_impl.h"
@@ -17,27 +21,121 @@ namespace {
 
 thread_local Loops::Loop* t_loop = nullptr;
 
-void run(Loops::Loop& loop) {
-  t_loop = &loop;
-  for (;;) {
-    try {
-      loop.io.run();
-      return;
-    } catch (const std::exception& e) {
-      log::error("io thread {}: a handler threw: {}", loop.index, e.what());
-    }
-  }
+constexpr int kEventsPerWait = 256;
+
+int checked(int descriptor, const char* what) {
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
+  return descriptor;
 }
 
 }  // namespace
 
 Loops::Loop* current_loop() { return t_loop; }
+DeadlineWheel& this_wheel() { return t_loop->deadlines; }
 size_t this_loop() { return t_loop ? t_loop->index : kNotAnIoThread; }
+
+Mailbox::Mailbox() : wake_(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {}
+Mailbox::~Mailbox() { ::close(wake_); }
+
+void Mailbox::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+  }
+  if (has_work_.exchange(true)) return;                   // somebody has woken it already
+  if (t_loop && t_loop->mailbox().get() == this) return;  // it looks before it sleeps
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);  // full: then it is awake
+}
+
+std::vector<std::function<void()>> Mailbox::take() {
+  std::vector<std::function<void()>> work;
+  if (!has_work_.exchange(false)) return work;
+  const std::lock_guard lock(mutex_);
+  work.swap(work_);
+  return work;
+}
+
+void Mailbox::wake_read() {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t read = ::read(wake_, &count, sizeof count);
+}
+
+Loops::Loop::Loop(size_t at) : index(at), epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  checked(::epoll_ctl(epoll_, EPOLL_CTL_ADD, mailbox_->descriptor(), &event), "epoll_ctl");
+}
+
+Loops::Loop::~Loop() { ::close(epoll_); }
+
+bool Loops::Loop::watch(int descriptor, Watcher& watcher) {
+  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.ptr = &watcher}};
+  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+void Loops::Loop::run_posted() {
+  for (const auto& work : mailbox_->take()) {
+    try {
+      work();
+    } catch (const std::exception& e) {
+      log::error("io thread {}: a posted function threw: {}", index, e.what());
+    }
+  }
+}
+
+void Loops::Loop::run_timers() {
+  while (!timers_.empty() && (!timers_.top()->work || timers_.top()->due <= Clock::now())) {
+    const auto timer = timers_.top();
+    timers_.pop();
+    if (const auto work = std::exchange(timer->work, nullptr)) work();
+  }
+}
+
+std::chrono::nanoseconds Loops::Loop::time_to_wait() {
+  if (mailbox_->waiting()) return std::chrono::nanoseconds(0);
+  const auto now = Clock::now();
+  std::chrono::nanoseconds wait = deadlines.time_to_next(now);
+  if (!timers_.empty()) wait = std::min<std::chrono::nanoseconds>(wait, timers_.top()->due - now);
+  return std::max(wait, std::chrono::nanoseconds(0));
+}
+
+void Loops::Loop::run() {
+  t_loop = this;
+  epoll_event events[kEventsPerWait];
+  while (!stopping_) {
+    const auto wait = time_to_wait();
+    const timespec timeout{.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
+    const int ready = ::epoll_pwait2(epoll_, events, kEventsPerWait, &timeout, nullptr);
+    for (int i = 0; i < ready; ++i) {
+      try {
+        if (events[i].data.ptr) {
+          static_cast<Watcher*>(events[i].data.ptr)->on_ready(events[i].events);
+        } else {
+          mailbox_->wake_read();
+        }
+      } catch (const std::exception& e) {
+        log::error("io thread {}: a handler threw: {}", index, e.what());
+      }
+    }
+    run_posted();
+    try {
+      run_timers();
+      deadlines.run(Clock::now());
+    } catch (const std::exception& e) {
+      log::error("io thread {}: a timer threw: {}", index, e.what());
+    }
+    while (!retired_.empty()) std::exchange(retired_, {}).clear();  // what ends may end others
+  }
+}
+
+void Loops::Loop::stop() {
+  post([this] { stopping_ = true; });
+}
 
 void run_on(Loops::Loop& loop, const std::function<void()>& work) {
   if (t_loop == &loop || !loop.thread.joinable()) return work();
   auto done = std::make_shared<std::promise<void>>();  // shared: the waiter may be gone before set_value() returns
-  boost::asio::post(loop.io, [&work, done] {
+  loop.post([&work, done] {
     work();
     done->set_value();
   });
@@ -50,7 +148,7 @@ Loops::Loops(size_t threads) {
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the threads
   for (size_t i = 0; i < std::max<size_t>(threads, 1); ++i) {
     loops_.push_back(std::make_unique<Loop>(i));
-    loops_.back()->thread = std::thread(run, std::ref(*loops_.back()));
+    loops_.back()->thread = std::thread(&Loop::run, loops_.back().get());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -59,20 +157,14 @@ Loops::~Loops() { stop(); }
 
 size_t Loops::size() const { return loops_.size(); }
 Loops::Loop& Loops::loop(size_t index) { return *loops_[index]; }
-void Loops::post(size_t index, std::function<void()> work) { boost::asio::post(loops_[index]->io, std::move(work)); }
+void Loops::post(size_t index, std::function<void()> work) { loops_[index]->post(std::move(work)); }
 void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run_on(*loops_[index], work); }
 
 void Loops::stop() {
-  for (auto& loop : loops_) loop->io.stop();
+  for (auto& loop : loops_) loop->stop();
   for (auto& loop : loops_)
     if (loop->thread.joinable()) loop->thread.join();
 }
-
-struct Timer::State {
-  explicit State(boost::asio::io_context& io) : timer(io) {}
-  boost::asio::steady_timer timer;
-  bool cancelled = false;  // cancel() may come when the handler is already queued
-};
 
 Timer& Timer::operator=(Timer&& other) noexcept {
   if (this == &other) return *this;
@@ -84,17 +176,15 @@ Timer::~Timer() { cancel(); }
 
 void Timer::cancel() {
   if (!state_) return;
-  state_->cancelled = true;
-  state_->timer.cancel();
+  state_->work = nullptr;  // the loop drops it when its time comes
   state_.reset();
 }
 
 Timer after(std::chrono::nanoseconds delay, std::function<void()> work) {
-  auto state = std::make_shared<Timer::State>(t_loop->io);
-  state->timer.expires_after(delay);
-  state->timer.async_wait([state, work = std::move(work)](const boost::system::error_code& failure) {
-    if (!failure && !state->cancelled) work();
-  });
+  auto state = std::make_shared<Timer::State>();
+  state->due = std::chrono::steady_clock::now() + delay;
+  state->work = std::move(work);
+  t_loop->timers_.push(state);
   return Timer(std::move(state));
 }
 

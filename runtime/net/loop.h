@@ -28,7 +28,7 @@ class Loops {
   void post_and_wait(size_t index, const std::function<void()>& work);
   void stop();
 
-  struct Loop;  ///< asio::io_context and what belongs to it; defined in loop_impl.h for the .cc files of net
+  struct Loop;  ///< defined in loop_impl.h for the .cc files of net
   Loop& loop(size_t index);
 
  private:

@@ -44,37 +44,43 @@ std::string authority(const Origin& origin) {
   return (ipv6 ? "[" + origin.host + "]" : origin.host) + ":" + std::to_string(origin.port);
 }
 
-void write_response_head(const Response& response, Persistence persistence, std::string& out) {
+void write_answer_head(const AnswerHead& head, Persistence persistence, bool chunked, std::string& out) {
   out.append("HTTP/1.1 ");
-  append_number(static_cast<uint64_t>(response.status), out);
-  out.append(" ").append(reason_phrase(response.status)).append("\r\n");
-  for (const Header& header : response.headers.all())
+  append_number(static_cast<uint64_t>(head.status), out);
+  out.append(" ").append(reason_phrase(head.status)).append("\r\n");
+  for (const Header header : head.headers)
     if (!is_hop_by_hop(header.name)) append_header(header.name, header.value, out);
-  if (status_has_body(response.status)) append_content_length(response.body.size(), out);
+  if (head.length && status_has_body(head.status)) append_content_length(*head.length, out);
+  if (chunked) out.append("transfer-encoding: chunked\r\n");
   if (persistence == Persistence::kClose) out.append("connection: close\r\n");
   if (persistence == Persistence::kKeepAlive) out.append("connection: keep-alive\r\n");
   out.append("\r\n");
 }
 
-bool valid_request_line(const Outgoing& request) {
-  return !request.method.empty() && text::all(request.method, text::kMethod) && !request.target.empty() &&
-         text::all(request.target, text::kTarget);
+void append_chunk(std::string_view bytes, bool last, std::string& out) {
+  if (!bytes.empty()) {
+    char digits[16];
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, bytes.size(), 16).ptr).append("\r\n").append(bytes).append("\r\n");
+  }
+  if (last) out.append("0\r\n\r\n");
 }
 
-void write_request_head(const Origin& origin, const Outgoing& request, std::string& out) {
-  out.append(request.method).append(" ").append(request.target).append(" HTTP/1.1\r\n");
-  append_header("host", authority(origin), out);
-  for (const Header& header : request.headers.all()) {
+bool valid_request_line(std::string_view method, std::string_view target) {
+  return !method.empty() && text::all(method, text::kMethod) && !target.empty() && text::all(target, text::kTarget);
+}
+
+void write_request_head(std::string_view host, const RequestHead& head, std::string& out) {
+  out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\nhost: ").append(host).append("\r\n");
+  for (const Header header : head.headers) {
     if (!is_hop_by_hop(header.name) && !equal_ignoring_case(header.name, "host") && !equal_ignoring_case(header.name, "expect")) {
       append_header(header.name, header.value, out);
     }
   }
-  const bool may_have_body = request.method != "GET" && request.method != "HEAD";
-  if (request.body) {
-    append_content_length(request.body->size(), out);
-  } else if (may_have_body) {
-    append_content_length(0, out);
-  }
+  append_header(head.extra_name, head.extra_value, out);
+  if (!head.length)
+    out.append("transfer-encoding: chunked\r\n");
+  else if (*head.length > 0 || (head.method != "GET" && head.method != "HEAD"))
+    append_content_length(*head.length, out);
   out.append("\r\n");
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/net/client.h"
 #include "runtime/net/http.h"
+#include "runtime/net/stream.h"
 
 namespace serin::net {
 
@@ -17,12 +18,14 @@ enum class Persistence : uint8_t {
   kClose
 };
 
-/// Appends the head of an answer. Content-Length is that of the body, also where none follows (HEAD); statuses that have none get none.
-void write_response_head(const Response& response, Persistence persistence, std::string& out);
-/// Appends the head of a request. Requires valid_request_line().
-void write_request_head(const Origin& origin, const Outgoing& request, std::string& out);
+/// Appends the head of an answer, with its length where that is known, and what else says where the message ends.
+void write_answer_head(const AnswerHead& head, Persistence persistence, bool chunked, std::string& out);
+/// Appends the head of a request to `host`, which is what authority() gives. Requires valid_request_line().
+void write_request_head(std::string_view host, const RequestHead& head, std::string& out);
+/// Appends a part of a chunked body; `last`: and its end.
+void append_chunk(std::string_view bytes, bool last, std::string& out);
 
-bool valid_request_line(const Outgoing& request);
+bool valid_request_line(std::string_view method, std::string_view target);
 bool status_has_body(int status);
 /// "host:port", with brackets around an IPv6 address.
 std::string authority(const Origin& origin);

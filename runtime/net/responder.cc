@@ -1,8 +1,6 @@
 // responder.cc: the way from any thread back to the connection that waits. All it touches there it touches on the connection's io thread.
 
-#include <boost/asio/post.hpp>
-
-#include "runtime/net/connection.h"
+#include "runtime/net/whole_request.h"
 
 namespace serin::net {
 
@@ -19,12 +17,13 @@ void Responder::send(Response response) {
   if (!state_ || state_->sent) return;
   state_->sent = true;
   if (current_loop() == state_->loop) {
-    if (const auto connection = state_->connection.lock()) connection->answer(*state_, std::move(response));
+    if (const auto request = state_->request.lock()) request->answer(*state_, std::move(response));
     return;
   }
   if (state_->cancelled.load()) return;
-  boost::asio::post(state_->loop->io, [state = state_, response = std::move(response)]() mutable {
-    if (const auto connection = state->connection.lock()) connection->answer(*state, std::move(response));
+  // std::function asks for what can be copied.
+  state_->loop->post([state = state_, shared = std::make_shared<Response>(std::move(response))] {
+    if (const auto request = state->request.lock()) request->answer(*state, std::move(*shared));
   });
 }
 

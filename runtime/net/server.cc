@@ -8,112 +8,107 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
 
 #include "runtime/base/log.h"
 #include "runtime/net/connection.h"
 #include "runtime/net/listener.h"
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/message_writer.h"
+#include "runtime/net/socket.h"
+#include "runtime/net/whole_request.h"
 
 namespace serin::net {
 namespace {
-
-using boost::system::error_code;
-namespace asio = boost::asio;
-using Tcp = asio::ip::tcp;
 
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kAcceptsPerWake = 64;  // then the other connections of this thread have their turn
 constexpr int kBacklog = 4096;
 
-std::string print(const Tcp::endpoint& endpoint) { return authority({endpoint.address().to_string(), endpoint.port()}); }
-
-Error listen_error(const ServerOptions& options, const error_code& failure) {
+Error listen_error(const ServerOptions& options, int failure) {
   const std::string message =
-      "listener '" + options.name + "': cannot listen on " + authority({options.address, options.port}) + ": " + failure.message();
-  if (failure == asio::error::address_in_use) return {Code::kAlreadyExists, message};
-  if (failure == asio::error::access_denied) return {Code::kPermissionDenied, message};
-  if (failure == boost::system::errc::address_not_available) return {Code::kInvalidArgument, message};
+      "listener '" + options.name + "': cannot listen on " + authority({options.address, options.port}) + ": " + std::strerror(failure);
+  if (failure == EADDRINUSE) return {Code::kAlreadyExists, message};
+  if (failure == EACCES) return {Code::kPermissionDenied, message};
+  if (failure == EADDRNOTAVAIL) return {Code::kInvalidArgument, message};
   return {Code::kIo, message};
 }
 
 }  // namespace
 
+/// Shared with what it posts. Runs on io thread 0.
 struct Server::State {
-  State(Loops& loops, ServerOptions options, Handler handler)
-      : listener(std::make_shared<Listener>(loops, std::move(options), std::move(handler))),
+  struct Acceptor;
+
+  State(Loops& loops, ServerOptions options, HandlerFactory factory)
+      : listener(std::make_shared<Listener>(loops, std::move(options), std::move(factory))),
         acceptor(std::make_shared<Acceptor>(listener, loops.loop(0))) {}
-
-  /// Shared with its pending operations. Runs on io thread 0.
-  struct Acceptor : std::enable_shared_from_this<Acceptor> {
-    Acceptor(std::shared_ptr<Listener> shared_listener, Loops::Loop& first)
-        : listener(std::move(shared_listener)), socket(first.io), pause(first.io) {}
-
-    Status listen();
-    void wait();
-    /// False: descriptors have run out.
-    bool accept_waiting();
-    void hand_over(int descriptor, const Tcp::endpoint& peer);
-    void close();
-
-    const std::shared_ptr<Listener> listener;
-    Tcp::acceptor socket;
-    asio::steady_timer pause;
-    uint16_t port = 0;
-    bool open = true;
-  };
 
   const std::shared_ptr<Listener> listener;
   const std::shared_ptr<Acceptor> acceptor;
 };
 
+struct Server::State::Acceptor final : Watcher, std::enable_shared_from_this<Acceptor> {
+  Acceptor(std::shared_ptr<Listener> shared_listener, Loops::Loop& first) : listener(std::move(shared_listener)), loop(first) {}
+
+  Status listen();
+  void watch();
+  void on_ready(uint32_t events) override;
+  /// False: descriptors have run out.
+  bool accept_waiting(int most);
+  void hand_over(int descriptor, const Address& peer);
+  void close();
+
+  const std::shared_ptr<Listener> listener;
+  Loops::Loop& loop;
+  Socket socket;
+  Timer pause;
+  uint16_t port = 0;
+};
+
 Status Server::State::Acceptor::listen() {
   const ServerOptions& options = listener->options;
-  error_code failure;
-  const auto address = asio::ip::make_address(options.address == "localhost" ? "127.0.0.1" : options.address, failure);
-  if (failure) return Error{Code::kInvalidArgument, "listener '" + options.name + "': '" + options.address + "' is not an IP address"};
-  const Tcp::endpoint endpoint(address, options.port);
-  socket.open(endpoint.protocol(), failure);
-  if (!failure) socket.set_option(Tcp::acceptor::reuse_address(true), failure);
-  if (!failure) socket.bind(endpoint, failure);
-  if (!failure) socket.listen(kBacklog, failure);
-  if (!failure) socket.native_non_blocking(true, failure);
-  if (failure) return listen_error(options, failure);
-  port = socket.local_endpoint().port();
+  auto address = Address::parse(options.address == "localhost" ? "127.0.0.1" : options.address, options.port);
+  if (!address) return Error{Code::kInvalidArgument, "listener '" + options.name + "': '" + options.address + "' is not an IP address"};
+  socket = Socket(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (!socket.open() || ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket.descriptor(), address->get(), address->size) != 0 || ::listen(socket.descriptor(), kBacklog) != 0) {
+    return listen_error(options, errno);
+  }
+  ::getsockname(socket.descriptor(), address->get(), &address->size);
+  port = address->port();
   return {};
 }
 
-void Server::State::Acceptor::wait() {
-  socket.async_wait(Tcp::acceptor::wait_read, [self = shared_from_this()](const error_code& failure) {
-    if (failure || !self->open) return;
-    if (self->accept_waiting()) return self->wait();
-    log::warning("{}: out of file descriptors, new connections wait", self->listener->options.name);
-    self->pause.expires_after(kAcceptPause);
-    self->pause.async_wait([self](const error_code& cancelled) {
-      if (!cancelled && self->open) self->wait();
-    });
-  });
+void Server::State::Acceptor::watch() {
+  if (!loop.watch(socket.descriptor(), *this)) log::error("{}: the listening socket cannot be watched", listener->options.name);
 }
 
-bool Server::State::Acceptor::accept_waiting() {
-  for (int i = 0; i < kAcceptsPerWake; ++i) {
-    Tcp::endpoint peer;
-    socklen_t length = static_cast<socklen_t>(peer.capacity());
-    const int descriptor = ::accept4(socket.native_handle(), peer.data(), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (descriptor < 0) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
+void Server::State::Acceptor::on_ready(uint32_t) {
+  if (!socket.open()) return;
+  if (accept_waiting(kAcceptsPerWake)) return;
+  log::warning("{}: out of file descriptors, new connections wait", listener->options.name);
+  pause = after(kAcceptPause, [this] { on_ready(0); });
+}
+
+bool Server::State::Acceptor::accept_waiting(int most) {
+  for (int i = 0; i < most; ++i) {
+    Address peer;
+    peer.size = sizeof peer.storage;
+    const int descriptor = ::accept4(socket.descriptor(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor >= 0) {
+      hand_over(descriptor, peer);
+    } else if (errno != EINTR && errno != ECONNABORTED) {
       return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
     }
-    peer.resize(length);
-    hand_over(descriptor, peer);
   }
+  loop.post([self = shared_from_this()] { self->on_ready(0); });  // there may be more
   return true;
 }
 
-void Server::State::Acceptor::hand_over(int descriptor, const Tcp::endpoint& peer) {
+void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
   if (listener->connections.load() >= listener->options.limits.connections) {
     constexpr std::string_view kFull =
         "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
@@ -128,36 +123,34 @@ void Server::State::Acceptor::hand_over(int descriptor, const Tcp::endpoint& pee
   Listener::PerLoop& there = *listener->per_loop[index];
   listener->connection_opened(there);
 
-  Loops::Loop& loop = listener->loops.loop(index);
-  const auto adopt = [shared = listener, &loop, &there, descriptor, peer] {
-    Tcp::socket accepted(loop.io);
-    error_code failure;
-    accepted.assign(peer.protocol(), descriptor, failure);
-    if (failure) {  // the kernel has no memory to watch it
-      ::close(descriptor);
-      return shared->connection_closed(there);
-    }
-    auto connection = std::make_shared<Connection>(shared, loop, std::move(accepted), print(peer));
+  Loops::Loop& owner = listener->loops.loop(index);
+  const auto adopt = [shared = listener, &owner, &there, descriptor, name = authority({peer.host(), peer.port()})] {
+    auto connection = std::make_shared<Connection>(shared, owner, Socket(descriptor), name);
     there.connections.insert(connection);
     connection->start();
   };
-  if (&loop == current_loop()) return adopt();
-  asio::post(loop.io, adopt);
+  if (&owner == current_loop()) return adopt();
+  owner.post(adopt);
 }
 
 void Server::State::Acceptor::close() {
-  if (!open) return;
-  open = false;
-  accept_waiting();  // who is in the backlog has been promised an answer
-  error_code ignored;
-  socket.close(ignored);
+  if (!socket.open()) return;
+  accept_waiting(kBacklog);  // who is in the backlog has been promised an answer
+  socket.close();
   pause.cancel();
+  loop.retire(shared_from_this());
 }
 
 Result<std::unique_ptr<Server>> Server::start(Loops& loops, ServerOptions options, Handler handler) {
-  auto state = std::make_unique<State>(loops, std::move(options), std::move(handler));
+  const auto shared = std::make_shared<const WholeHandler>(WholeHandler{options.name, std::move(handler)});
+  return start_streaming(loops, std::move(options),
+                         [shared](ServerStream& stream) { return std::make_shared<WholeRequest>(shared, stream, *current_loop()); });
+}
+
+Result<std::unique_ptr<Server>> Server::start_streaming(Loops& loops, ServerOptions options, HandlerFactory factory) {
+  auto state = std::make_unique<State>(loops, std::move(options), std::move(factory));
   SERIN_CHECK(state->acceptor->listen());
-  asio::post(loops.loop(0).io, [acceptor = state->acceptor] { acceptor->wait(); });
+  loops.post(0, [acceptor = state->acceptor] { acceptor->watch(); });
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 

@@ -21,6 +21,7 @@
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
 #include "runtime/net/loop.h"
+#include "runtime/net/stream.h"
 
 namespace serin::net {
 
@@ -61,6 +62,8 @@ class Server {
  public:
   /// kInvalidArgument (not an address), kAlreadyExists (port in use), kPermissionDenied; the message names address and port.
   static Result<std::unique_ptr<Server>> start(Loops& loops, ServerOptions options, Handler handler);
+  /// For who does not want whole requests (stream.h): a proxy. The factory is called once for each connection, on its io thread.
+  static Result<std::unique_ptr<Server>> start_streaming(Loops& loops, ServerOptions options, HandlerFactory factory);
   ~Server();  ///< stops accepting and closes every connection
 
   uint16_t port() const;

@@ -63,18 +63,18 @@ TEST(Classify, TheWordNaNInATextIsNoNaN) {
 
 TEST(BatchOf, IsReadFromTheHeader) {
   net::Response tagged = response(200);
-  EXPECT_FALSE(batch_of(tagged));
+  EXPECT_FALSE(batch_of(tagged.headers));
   tagged.headers.set("x-serin-batch", "00000000000000ff-7/2/8");
-  const auto batch = batch_of(tagged);
+  const auto batch = batch_of(tagged.headers);
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->i, 2u);
   EXPECT_EQ(batch->n, 8u);
   for (const char* other : {"00000000000000ff-8/2/8", "00000000000000fe-7/2/8"}) {
     tagged.headers.set("x-serin-batch", other);
-    EXPECT_NE(batch_of(tagged)->boot_seq, batch->boot_seq) << other;
+    EXPECT_NE(batch_of(tagged.headers)->boot_seq, batch->boot_seq) << other;
   }
   tagged.headers.set("x-serin-batch", "nonsense");
-  EXPECT_FALSE(batch_of(tagged));
+  EXPECT_FALSE(batch_of(tagged.headers));
 }
 
 TEST(Compare, TheSameLabelIsNoMismatchHoweverTheScoresDiffer) {
@@ -130,7 +130,8 @@ TEST(Compare, WithoutTwoGoodAnswersThereIsNothingToCompare) {
   EXPECT_EQ(pair_of(response(400), good).stable, Outcome::kRejected);
   EXPECT_EQ(pair_of(good, Error{Code::kDeadlineExceeded, "late"}).canary, Outcome::kDeadline);
   EXPECT_EQ(pair_of(good, scores("[NaN,0,0]")).canary, Outcome::kError);
-  EXPECT_FALSE(pair_of(response(200, "garbage"), other).comparable) << "stable's own answer cannot be read: no news of the canary";
+  EXPECT_TRUE(pair_of(response(200, "garbage"), other).mismatch) << "a protocol nobody knows here is compared byte by byte";
+  EXPECT_FALSE(pair_of(response(200, "garbage"), response(200, "garbage")).mismatch);
 }
 
 TEST(Compare, SwitchedOffItOnlyReportsOutcomes) {

@@ -1,0 +1,242 @@
+"""The proxies that bench/route measures: each started with the configuration that suits it best, on one core, in front of the same servers."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import socket
+import struct
+import subprocess
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TRAFFIC = ROOT / "build/route_traffic"
+PROXY_CORE, TRAFFIC_CORE = 0, 1
+CANARY_PERCENT = 5
+
+
+def allow_descriptors():
+    """As many as may be: idle connections need one at each end, and HAProxy reserves two for each client."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+DESCRIPTORS = allow_descriptors()
+IDLE = 10_000 if DESCRIPTORS >= 20_500 else 9_800  # connections that say nothing
+MOST_CLIENTS = min(30_000, DESCRIPTORS // 2 - 50)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def pinned(core, *command):
+    return ["taskset", "-c", str(core), *map(str, command)]
+
+
+def await_port(port, process, log):
+    for _ in range(500):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.02)
+    raise RuntimeError(f"{process.args[3]} does not listen: {log.read_text()[-1000:]}")
+
+
+class Process:
+    """Something started in `folder`, ended with it."""
+
+    def __init__(self, command, folder, name, environment=None, pipes=False):
+        self.log = folder / f"{name}.log"
+        environment = {**os.environ, **(environment or {})}
+        with self.log.open("w") as log:
+            ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE} if pipes else {"stdout": log}
+            self.process = subprocess.Popen(command, stderr=log, cwd=folder, env=environment, text=True, **ends)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def pids(self):
+        """The process and its children (nginx works in one)."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [self.process.pid, *map(int, children)]
+
+    def cpu_seconds(self):
+        """Precise: clock ticks would be 10 ms. A proxy on loopback pays in its own name for what the kernel does to deliver its messages."""
+        spent = 0
+        for pid in self.pids():
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    spent += int((task / "schedstat").read_text().split()[0])
+        return spent / 1e9
+
+    def memory_mb(self):
+        """What is its own: pages shared with nobody."""
+        fields = [pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in self.pids()]
+        return sum(int(re.search(r"^Private_Dirty: +(\d+)", text, re.M)[1]) for text in fields) / 1e3
+
+
+class Traffic(Process):
+    """A stable and a canary server that answer at once, and the clients: one process, told by commands what to load."""
+
+    def __init__(self, folder, answer_bytes=0):
+        self.ports = [free_port(), free_port()]
+        arguments = [argument for port in self.ports for argument in (port, answer_bytes)]
+        super().__init__(pinned(TRAFFIC_CORE, TRAFFIC, *arguments), folder, "traffic", pipes=True)
+        for port in self.ports:
+            await_port(port, self.process, self.log)
+
+    def load(self, port, connections, seconds, body_bytes, rate=0.0, idle=0):
+        self.process.stdin.write(f"load {port} {connections} {seconds} {body_bytes} {rate} {idle}\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+class Haproxy(Process):
+    title = "HAProxy"
+
+    def __init__(self, folder, ports):
+        self.port = free_port()
+        stable, canary = ports
+        config = folder / "haproxy.cfg"
+        config.write_text(f"""
+global
+  nbthread 1
+  maxconn {MOST_CLIENTS}
+defaults
+  mode http
+  option http-keep-alive
+  http-reuse always
+  option forwardfor
+  timeout connect 5s
+  timeout client 75s
+  timeout server 30s
+frontend data
+  bind 127.0.0.1:{self.port}
+  default_backend versions
+backend versions
+  balance random
+  server stable 127.0.0.1:{stable} weight {100 - CANARY_PERCENT} pool-max-conn -1 check inter 1s observe layer7
+  server canary 127.0.0.1:{canary} weight {CANARY_PERCENT} pool-max-conn -1 check inter 1s observe layer7
+""")
+        super().__init__(pinned(PROXY_CORE, "/usr/sbin/haproxy", "-db", "-f", config), folder, "haproxy")
+        await_port(self.port, self.process, self.log)
+
+
+class Nginx(Process):
+    title = "nginx"
+
+    def __init__(self, folder, ports):
+        self.port = free_port()
+        stable, canary = ports
+        config = folder / "nginx.conf"
+        config.write_text(f"""
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile {DESCRIPTORS};
+pid {folder}/nginx.pid;
+error_log {folder}/nginx_error.log;
+events {{ worker_connections {2 * MOST_CLIENTS}; }}
+http {{
+  access_log off;
+  keepalive_requests 100000000;
+  client_max_body_size 64m;
+  client_body_buffer_size 1m;
+  proxy_buffers 16 64k;
+  proxy_buffer_size 16k;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f;
+  uwsgi_temp_path {folder}/u;
+  scgi_temp_path {folder}/s;
+  upstream versions {{
+    server 127.0.0.1:{stable} weight={100 - CANARY_PERCENT};
+    server 127.0.0.1:{canary} weight={CANARY_PERCENT};
+    keepalive 256;
+    keepalive_requests 100000000;
+  }}
+  server {{
+    listen 127.0.0.1:{self.port} backlog=4096;
+    location / {{
+      proxy_pass http://versions;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+    }}
+  }}
+}}
+""")
+        super().__init__(pinned(PROXY_CORE, "/usr/sbin/nginx", "-c", config, "-p", folder), folder, "nginx")
+        await_port(self.port, self.process, self.log)
+
+
+class Serin(Process):
+    """`serin route` with a rollout in progress, whose step nothing ends; `judged=False`: without one, so that nothing is weighed."""
+
+    title = "Serin"
+
+    def __init__(self, folder, ports, judged=True, threads=1, core=PROXY_CORE, environment=None):
+        stable, canary = ports
+        name = f"serin-{free_port()}"
+        config, ready = folder / f"{name}.yaml", folder / f"{name}.ready"
+        config.write_text(f"""
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+store: {folder}/{name}.db
+io_threads: {threads}
+limits: {{connections: {MOST_CLIENTS}}}
+services:
+  - name: m
+    initial_stable: "1"
+    versions:
+      - {{name: "1", endpoints: [{{url: "http://127.0.0.1:{stable}"}}], health: {{path: /}}}}
+      - {{name: "2", endpoints: [{{url: "http://127.0.0.1:{canary}"}}], health: {{path: /}}}}
+""")
+        super().__init__(
+            pinned(core, ROOT / "build/serin", "route", "--config", config, "--ready-file", ready, "--drain-seconds", 0), folder, name, environment
+        )
+        for _ in range(500):
+            if ready.exists():
+                break
+            time.sleep(0.02)
+        started = json.loads(ready.read_text())
+        self.port, self.admin = started["http"], started["admin"]
+        await_port(self.port, self.process, self.log)
+        if judged:
+            self.start_rollout()
+
+    def start_rollout(self):
+        body = {
+            "kind": "Rollout",
+            "service": "m",
+            "stable": {"version": "1"},
+            "canary": {"version": "2"},
+            "steps": [{"setWeight": CANARY_PERCENT, "until": {"duration": "24h"}}],
+        }
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.admin}/v1/rollouts", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def phase(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/v1/rollouts/m", timeout=10) as answer:
+            return json.load(answer)["rollout"]["phase"]
+
+
+def read_count(path):
+    return struct.unpack("<Q", path.read_bytes()[:8])[0]

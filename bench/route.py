@@ -1,0 +1,189 @@
+"""The router beside HAProxy and nginx, in one run: see bench/route --help."""
+
+import argparse
+import contextlib
+import datetime
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+import proxies
+import table
+
+EPILOGUE = """
+The proxy has one core to itself, the servers and the load another; all speak over loopback. Serin has a rollout in progress, with 5 % of the
+requests on a canary, and judges every answer. In every round each proxy measures once, in turn; the medians over the rounds are divided. A
+ratio above 1 means that Serin is ahead of the better peer.
+
+--quick: 3 rounds of one second; under two minutes.
+"""
+
+SMALL = 300  # bytes of a request's body: a row of features as JSON
+TENSOR = 602_112  # one image of 3x224x224 floats
+CONNECTIONS = 64
+BUSY = 0.95  # a proxy that has time left was not measured, but whoever it waited for
+
+
+def flags():
+    parser = argparse.ArgumentParser(
+        prog="bench/route",
+        description="Serin's router beside HAProxy and nginx.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {', '.join(PARTS)}")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument("--rounds", type=int, help="10; 3 with --quick")
+    parser.add_argument("--seconds", type=float, help="of one measurement: 2; 1 with --quick")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; allowed: {', '.join(PARTS)}")
+    options.parts = options.parts or list(PARTS)
+    options.rounds = options.rounds or (3 if options.quick else 10)
+    options.seconds = options.seconds or (1.0 if options.quick else 2.0)
+    return options
+
+
+class Figures:
+    """What one kind of load did to several proxies, measured alternately. Everything by proxy."""
+
+    def __init__(self, traffic, running, options, body, connections=CONNECTIONS, rate=0.0):
+        self.samples = {title: [] for title in running}
+        for _ in range(options.rounds):
+            for title, proxy in running.items():
+                before = proxy.cpu_seconds()
+                done = traffic.load(proxy.port, connections, options.seconds, body, rate)
+                spent = proxy.cpu_seconds() - before
+                if done["errors"] or done["broken"]:
+                    raise RuntimeError(f"{title}: {done}")
+                done["cpu_us"] = spent / done["all"] * 1e6
+                done["busy"] = spent / options.seconds
+                self.samples[title].append(done)
+
+    def median(self, field):
+        return {title: statistics.median(sample[field] for sample in samples) for title, samples in self.samples.items()}
+
+    def busy_note(self):
+        idle = [f"{title}'s core only {busy:.0%} busy" for title, busy in self.median("busy").items() if busy < BUSY]
+        return "; ".join(idle)
+
+    def row(self, out, work, metric, field, less_is_better=True, scale=1.0, note=""):
+        figures = {title: value * scale for title, value in self.median(field).items()}
+        out.add(table.Row(work, metric, figures.pop("Serin"), figures, less_is_better, note))
+
+
+@contextlib.contextmanager
+def all_three(folder, ports):
+    with contextlib.ExitStack() as stack:
+        kinds = (proxies.Serin, proxies.Haproxy, proxies.Nginx)
+        yield {kind.title: stack.enter_context(kind(folder, ports)) for kind in kinds}
+
+
+def small(out, options, folder):
+    """Closed loop for capacity, then 60 % of what HAProxy can take in open loop."""
+    with proxies.Traffic(folder) as traffic, all_three(folder, traffic.ports) as running:
+        full = Figures(traffic, running, options, SMALL)
+        full.row(out, "300 B bodies", "requests/s", "rate", less_is_better=False, note=full.busy_note())
+        full.row(out, "300 B bodies", "CPU us per request", "cpu_us")
+        rate = 0.6 * full.median("rate")["HAProxy"]
+        open_loop = Figures(traffic, running, options, SMALL, rate=rate)
+        for field, name in (("p50_us", "p50 us"), ("p99_us", "p99 us")):
+            open_loop.row(out, f"300 B bodies, open loop at {rate:.0f}/s", name, field)
+        if running["Serin"].phase() != "Progressing":
+            raise RuntimeError("the rollout has ended: this was not measured with the judge at work")
+
+
+def large(out, options, folder):
+    for request, answer, work in ((TENSOR, 0, "602 KB requests"), (SMALL, TENSOR, "602 KB answers")):
+        with proxies.Traffic(folder, answer) as traffic, all_three(folder, traffic.ports) as running:
+            figures = Figures(traffic, running, options, request, connections=8)
+            figures.row(out, work, "MB/s", "rate", less_is_better=False, scale=TENSOR / 1e6, note=figures.busy_note())
+            figures.row(out, work, "CPU us per request", "cpu_us")
+
+
+def judge(out, options, folder):
+    with (
+        proxies.Traffic(folder) as traffic,
+        proxies.Serin(folder, traffic.ports) as judging,
+        proxies.Serin(folder, traffic.ports, judged=False) as not_judging,
+    ):
+        figures = Figures(traffic, {"Serin": judging, "no rollout": not_judging}, options, SMALL)
+        figures.row(out, "judge on beside off", "requests/s", "rate", less_is_better=False, note=figures.busy_note())
+        figures.row(out, "judge on beside off", "CPU us per request", "cpu_us")
+
+
+def idle(out, options, folder):
+    """Connections that say nothing: their memory, and what they do to the latency of the others."""
+    rate = 5000.0
+    with proxies.Traffic(folder) as traffic, all_three(folder, traffic.ports) as running:
+        memory, p99 = {}, {"with": {}, "without": {}}
+        for title, proxy in running.items():
+            traffic.load(proxy.port, CONNECTIONS, 1, SMALL, rate)
+            before = proxy.memory_mb()
+            samples = {"without": [], "with": []}
+            for _ in range(options.rounds):
+                samples["without"].append(traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL, rate)["p99_us"])
+                samples["with"].append(traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL, rate, proxies.IDLE)["p99_us"])
+            memory[title] = proxy.memory_mb() - before  # memory is given back rarely: what is held now is what it took
+            for which in p99:
+                p99[which][title] = statistics.median(samples[which])
+        out.add(table.Row(f"{proxies.IDLE:,} idle connections", "MB", memory.pop("Serin"), memory))
+        ours = {which: figures.pop("Serin") for which, figures in p99.items()}
+        note = f"without them {ours['without']:.0f}"
+        work = f"{proxies.IDLE:,} idle connections, {rate:.0f}/s beside them"
+        out.add(table.Row(work, "p99 us", ours["with"], p99["with"], note=note))
+
+
+def allocations(out, options, folder):
+    """malloc and its like, counted while a steady load runs."""
+    count = folder / "allocations"
+    environment = {"LD_PRELOAD": str(proxies.ROOT / "build/libcount_allocations.so"), "COUNT_ALLOCATIONS": str(count)}
+    with proxies.Traffic(folder) as traffic, proxies.Serin(folder, traffic.ports, environment=environment) as proxy:
+        traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL)
+        before = proxies.read_count(count)
+        done = traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL)
+        per_request = (proxies.read_count(count) - before) / done["all"]
+        out.add(table.Row("300 B bodies", "allocations per request", per_request, {}, note="connections and health checks included"))
+
+
+def threads(out, options, folder):
+    if (cores := os.cpu_count()) < 4:
+        out.add(table.Row("two threads beside one", "requests/s", None, {}, note=f"needs 4 cores, here are {cores}"))
+        return
+    with (
+        proxies.Traffic(folder) as traffic,
+        proxies.Serin(folder, traffic.ports, threads=2, core="0,2") as two,
+        proxies.Serin(folder, traffic.ports) as one,
+    ):
+        figures = Figures(traffic, {"Serin": two, "one thread": one}, options, SMALL)
+        figures.row(out, "two threads beside one", "requests/s", "rate", less_is_better=False)
+
+
+PARTS = {"small": small, "large": large, "judge": judge, "idle": idle, "allocations": allocations, "threads": threads}
+
+
+def version_of(command):
+    text = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (text.stdout + text.stderr).splitlines()[0].split(" - ")[0]
+
+
+def main():
+    options = flags()
+    versions = ", ".join(version_of(command) for command in (["/usr/sbin/haproxy", "-v"], ["/usr/sbin/nginx", "-v"]))
+    machine = table.machine()
+    out = table.Table(
+        ["HAProxy", "nginx", "no rollout", "one thread"],
+        f"{datetime.date.today()}, {machine}\n{versions}; {options.rounds} rounds of {options.seconds:g} s",
+    )
+    for name in options.parts:
+        with tempfile.TemporaryDirectory(prefix="serin-bench-") as folder:
+            PARTS[name](out, options, pathlib.Path(folder))
+    if options.json:
+        out.save(options.json, machine)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+// attempt.cc: every attempt that was drawn is observed once, whatever becomes of it; no other ever is.
+
+#include "router/proxy/attempt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "router/proxy/rewrite.h"
+#include "router/proxy/verdict.h"
+#include "runtime/base/log.h"
+
+namespace serin::router {
+
+using Clock = std::chrono::steady_clock;
+
+Attempt::Attempt(Lane& lane) : lane_(lane), alarm_(this, [](void* self) { static_cast<Attempt*>(self)->on_alarm(); }) {}
+
+bool Attempt::start(Owner& owner, Service& service, size_t version, Purpose purpose, const Placement& placement, Time deadline,
+                    const EndpointState* avoid) {
+  Endpoints& endpoints = *service.versions[version];
+  const Endpoints::List& list = lane_.endpoints(endpoints);
+  const Time now = Clock::now();
+  const EndpointState* chosen = endpoints.choose(list, lane_.random(), now, avoid);
+  if (chosen == nullptr) return false;
+  endpoint_ = *std::ranges::find(list, chosen, &std::shared_ptr<EndpointState>::get);
+  owner_ = &owner;
+  service_ = &service;
+  version_ = version;
+  purpose_ = purpose;
+  placement_ = placement;
+  started_ = now;
+  deadline_ = deadline;
+  endpoints.begin(*endpoint_);
+  const auto& spec = placement_.spec;
+  if (purpose == Purpose::kDrawn && placement_.judged && spec && spec->guard.deadline && now + *spec->guard.deadline < deadline)
+    alarm_.set(net::this_wheel(), now + *spec->guard.deadline);
+  stream_ = &lane_.upstream(*endpoint_).open(*this, deadline);
+  return true;
+}
+
+void Attempt::send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length) {
+  write_target(request, target, endpoint_->config, target_);
+  char left[24];
+  const auto ms = std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count());
+  const auto end = std::to_chars(left, left + sizeof left, ms).ptr;
+  stream_->begin_request({.method = request.method,
+                          .target = target_,
+                          .headers = request.headers,
+                          .length = length,
+                          .extra_name = "x-serin-timeout-ms",
+                          .extra_value = {left, static_cast<size_t>(end - left)}});
+}
+
+// ---- what comes back ----
+
+void Attempt::on_answer(net::Head& head) {
+  answer_ = &head;
+  status_ = head.status;
+}
+
+std::span<char> Attempt::body_room(std::optional<uint64_t> left) {
+  constexpr size_t kStep = size_t{64} << 10;  // a promised length is believed only as far as bytes follow it
+  const size_t most = keep_body ? kKeptBytes : kWindowBytes;
+  if (owner_ == nullptr && body_.size() >= most) body_.clear();  // nobody reads it
+  if (body_.size() >= most) return {};
+  const size_t wanted = std::min(std::max(kStep, body_.size()), most - body_.size());
+  return body_.room(left ? static_cast<size_t>(std::min<uint64_t>(*left, wanted)) : wanted);
+}
+
+void Attempt::on_progress(bool last) {
+  if (last) {
+    stream_ = nullptr;
+    end();
+  }
+  if (owner_)
+    owner_->on_answer_progress(*this);
+  else if (last)
+    recycle();
+}
+
+void Attempt::on_writable() {
+  if (owner_) owner_->on_request_writable(*this);
+}
+
+void Attempt::on_failure(const net::Failure& failure) {
+  stream_ = nullptr;
+  // A kept connection that the server had closed tells nothing about the server: once more, on a fresh one.
+  if (failure.stale && owner_ && owner_->can_send_again() && !std::exchange(retried_stale_, true)) {
+    sent = 0;
+    stream_ = &lane_.upstream(*endpoint_).open(*this, deadline_, /*fresh=*/true);
+    return owner_->send_request(*this);
+  }
+  failed_ = true;
+  failure_ = failure;
+  failure_text_ = failure.what;
+  failure_.what = failure_text_;
+  log::debug("service '{}' version '{}': {}: {}", service_->config->name, service_->versions[version_]->version(), endpoint_->config.url,
+             failure_text_);
+  end();
+  if (owner_)
+    owner_->on_answer_progress(*this);
+  else
+    recycle();
+}
+
+void Attempt::end() {
+  const auto latency = Clock::now() - started_;
+  ended_ = true;
+  alarm_.clear();
+  const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
+  outcome_ = failed_ ? outcome_of(failure_.code) : outcome_of(status_);
+  if (look && outcome_ == rollout::Outcome::kOk) {
+    const Look seen = look_at(answer_body(answer_->headers, body_.data()), placement_.spec->guard, placement_.draw.look_weight_ppm,
+                              lane_.random());
+    output_ = seen.output;
+    if (seen.failed) outcome_ = rollout::Outcome::kError;
+  }
+  const bool blame = failed_ || status_ >= 500;
+  service_->versions[version_]->learn(*endpoint_, blame, started_);
+  service_->versions[version_]->end(*endpoint_);
+  service_->latency[version_]->observe(std::chrono::duration<double>(latency).count());
+  observe(outcome_, latency, !failed_ || failure_.code != Code::kUnavailable);
+}
+
+void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered) {
+  if (purpose_ != Purpose::kDrawn || !placement_.judged || !placement_.draw.evidence || std::exchange(observed_, true)) return;
+  rollout::Observation observation;
+  observation.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
+  observation.epoch = placement_.split.epoch;
+  observation.weight_ppm = placement_.draw.weight_ppm;
+  observation.outcome = outcome;
+  observation.latency = latency;
+  observation.endpoint = endpoint_->index;
+  observation.answered = answered;
+  observation.drawn = placement_.draw.drawn;
+  observation.key = placement_.draw.key;
+  observation.output = output_;
+  if (answer_ && answered) observation.batch = batch_of(answer_->headers);
+  service_->controller->observe(service_->index, observation);
+}
+
+/// Still in flight at the guard's deadline: a bad event there and then, not when an answer comes.
+void Attempt::on_alarm() {
+  outcome_ = rollout::Outcome::kDeadline;
+  observe(outcome_, *placement_.spec->guard.deadline, /*answered=*/true);
+  if (owner_) return owner_->on_answer_progress(*this);
+  release(/*may_be_evidence=*/false);
+}
+
+// ---- ends ----
+
+void Attempt::release(bool may_be_evidence) {
+  owner_ = nullptr;
+  if (ended_) return recycle();
+  if (may_be_evidence && purpose_ == Purpose::kDrawn && placement_.judged && !observed_) return;  // goes on by itself
+  if (auto* stream = std::exchange(stream_, nullptr)) stream->cancel();
+  service_->versions[version_]->end(*endpoint_);
+  recycle();
+}
+
+void Attempt::recycle() {
+  alarm_.clear();
+  placement_.spec.reset();
+  endpoint_.reset();
+  owner_ = nullptr;
+  stream_ = nullptr;
+  answer_ = nullptr;
+  status_ = 0;
+  sent = 0;
+  outcome_ = rollout::Outcome::kOk;
+  output_.reset();
+  keep_body = ended_ = failed_ = observed_ = retried_stale_ = false;
+  lane_.give_back(*this);
+}
+
+}  // namespace serin::router

@@ -1,0 +1,110 @@
+// attempt.h: one request on its way to one endpoint, and what came back. Made for an Exchange, which it may outlive: an attempt on the canary whose
+// client has been served by stable goes on until it can be judged.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "router/proxy/rewrite.h"
+#include "router/proxy/service.h"
+#include "router/rollout/draw.h"
+#include "runtime/net/buffer.h"
+#include "runtime/net/deadline.h"
+#include "runtime/net/stream.h"
+
+namespace serin::router {
+
+enum class Purpose : uint8_t { kDrawn, kFallback, kForced, kShield, kFailover, kHedge };
+
+/// How a request was placed; the same for all of its attempts.
+struct Placement {
+  Split split;
+  std::shared_ptr<const rollout::Spec> spec;  ///< of the rollout under way; null: none
+  rollout::Draw draw;
+  bool judged = false;  ///< both arms were eligible at the draw: the first attempt is evidence
+};
+
+class Attempt final : public net::AnswerHandler {
+ public:
+  /// Who the attempt is made for. Calls come from the io loop, never out of a call into the attempt.
+  class Owner {
+   public:
+    /// More of an answer, its end, a failure, or the guard's deadline has passed (overdue()).
+    virtual void on_answer_progress(Attempt& attempt) = 0;
+    virtual void on_request_writable(Attempt& attempt) = 0;
+    /// Whether send_request() can be called again, from the beginning of the body.
+    virtual bool can_send_again() const = 0;
+    virtual void send_request(Attempt& attempt) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  explicit Attempt(Lane& lane);
+
+  /// False: the version has no endpoint to give.
+  bool start(Owner& owner, Service& service, size_t version, Purpose purpose, const Placement& placement, Time deadline,
+             const EndpointState* avoid);
+  void send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length);
+  /// Null once it has ended.
+  net::ClientStream* stream() { return stream_; }
+
+  /// The owner does not want it any more: ends it, or lets it go on by itself where it is still evidence. Void after this.
+  void release(bool may_be_evidence);
+
+  // What came back so far.
+  bool ended() const { return ended_; }
+  bool overdue() const { return !ended_ && outcome_ == rollout::Outcome::kDeadline; }
+  bool answered() const { return answer_ != nullptr; }  ///< there is a head
+  const net::Failure* failure() const { return failed_ ? &failure_ : nullptr; }
+  int status() const { return status_; }
+  net::Head& answer() { return *answer_; }
+  net::Buffer& body() { return body_; }
+  rollout::Outcome outcome() const { return outcome_; }
+
+  size_t version() const { return version_; }
+  Purpose purpose() const { return purpose_; }
+  const std::shared_ptr<EndpointState>& endpoint() const { return endpoint_; }
+  bool on_canary() const { return placement_.split.canary == version_ && version_ != placement_.split.stable; }
+
+  uint64_t sent = 0;       ///< of the request's body: the owner's to count
+  bool keep_body = false;  ///< of the answer: all of it stays (up to kKeptBytes); otherwise the owner consumes it as it goes
+  static constexpr size_t kKeptBytes = size_t{1} << 20;
+  static constexpr size_t kWindowBytes = size_t{256} << 10;
+
+  // net::AnswerHandler
+  void on_answer(net::Head& head) override;
+  std::span<char> body_room(std::optional<uint64_t> left) override;
+  void body_filled(size_t bytes) override { body_.filled(bytes); }
+  void on_progress(bool end) override;
+  void on_writable() override;
+  void on_failure(const net::Failure& failure) override;
+
+ private:
+  void on_alarm();
+  void end();
+  void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered);
+  void recycle();
+
+  Lane& lane_;
+  net::Deadline alarm_;  // the guard's: still in flight then is a bad event
+  Owner* owner_ = nullptr;
+  Service* service_ = nullptr;
+  size_t version_ = 0;
+  Purpose purpose_ = Purpose::kDrawn;
+  Placement placement_;
+  std::shared_ptr<EndpointState> endpoint_;
+  net::ClientStream* stream_ = nullptr;  // null: none under way
+  Time started_, deadline_;
+  std::string target_, failure_text_;
+  net::Head* answer_ = nullptr;
+  net::Buffer body_;
+  net::Failure failure_;
+  rollout::Outcome outcome_ = rollout::Outcome::kOk;
+  std::optional<rollout::Output> output_;  // where the body was looked at
+  int status_ = 0;
+  bool ended_ = false, failed_ = false, observed_ = false, retried_stale_ = false;
+};
+
+}  // namespace serin::router

@@ -1,0 +1,40 @@
+// health_checker.h: asks every endpoint of a service in turn, for ever. Lives on one io thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "router/proxy/endpoints.h"
+#include "runtime/net/client.h"
+#include "runtime/net/loop.h"
+
+namespace serin::router {
+
+class HealthChecker {
+ public:
+  /// `changed(version index, healthy count)` is called on the io thread after the first check of a version and whenever its count changed.
+  HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t, size_t)> changed);
+  /// On the io thread, also after a version's list was replaced; the checker must be destroyed there, too.
+  void follow_lists();
+
+ private:
+  struct Probe {
+    size_t version = 0;
+    std::shared_ptr<EndpointState> endpoint;
+    int failures = 0, successes = 0;
+    net::Timer timer;
+    net::Call call;
+  };
+  void ask(Probe& probe);
+  void learn(Probe& probe, const Result<net::Response>& answer);
+
+  const std::string service_;
+  std::vector<std::unique_ptr<Endpoints>>& versions_;
+  std::function<void(size_t, size_t)> changed_;
+  net::Client client_{net::ClientOptions{}};
+  std::vector<std::unique_ptr<Probe>> probes_;
+};
+
+}  // namespace serin::router

@@ -1,0 +1,120 @@
+// service.h: what the requests of one service share: its versions and its counts; and what each io thread has for itself.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "router/controller.h"
+#include "router/proxy/endpoints.h"
+#include "runtime/net/upstream.h"
+
+namespace serin::router {
+
+/// Requests of one service that are tried a second time (shield, failover, hedge) and how many there may be. Shared by the io threads.
+class RetryBudget {
+ public:
+  /// `share` of the requests under way, plus 3: what is left standing of a service must not be trampled by second tries.
+  bool take(double share) {
+    const auto most = static_cast<int64_t>(share * static_cast<double>(active_.load(std::memory_order_relaxed))) + 3;
+    if (retries_.fetch_add(1, std::memory_order_relaxed) < most) return true;
+    give_back();
+    return false;
+  }
+  void give_back() { retries_.fetch_sub(1, std::memory_order_relaxed); }
+  void request_begins() { active_.fetch_add(1, std::memory_order_relaxed); }
+  void request_ends() { active_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> active_{0}, retries_{0};
+};
+
+/// How many requests a second are drawn; measured about every 100 ms by whoever comes first.
+class ArrivalRate {
+ public:
+  void count(Time now) {
+    arrivals_.fetch_add(1, std::memory_order_relaxed);
+    Time since = since_.load(std::memory_order_relaxed);
+    const auto age = now - since;
+    if (age < std::chrono::milliseconds(100) || !since_.compare_exchange_strong(since, now)) return;
+    const double latest = static_cast<double>(arrivals_.exchange(0)) / std::chrono::duration<double>(age).count();
+    per_second_ = 0.7 * per_second_.load() + 0.3 * latest;
+  }
+  /// Also of a burst that has only begun.
+  double per_second() const {
+    return std::max(per_second_.load(std::memory_order_relaxed), 10. * static_cast<double>(arrivals_.load(std::memory_order_relaxed)));
+  }
+
+ private:
+  std::atomic<uint64_t> arrivals_{0};
+  std::atomic<Time> since_{Time()};
+  std::atomic<double> per_second_{0};
+};
+
+struct Service {
+  size_t index = 0;
+  const ServiceConfig* config = nullptr;
+  Controller* controller = nullptr;
+  std::vector<std::unique_ptr<Endpoints>> versions;  ///< in the configuration's order: the indices of Split
+  std::atomic<uint32_t> next_endpoint{0};
+  RetryBudget budget;
+  ArrivalRate arrivals;
+  std::atomic<int64_t> mirrored{0};
+  metrics::Registry* metrics = nullptr;
+  std::shared_ptr<metrics::Counter> retries, retries_denied, hedges, mirrors_dropped, capped;
+  std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version
+};
+
+class Attempt;
+class Shadow;
+
+/// All that is routed.
+struct Router {
+  std::map<std::string, std::unique_ptr<Service>, std::less<>> services;
+  std::atomic<bool> ending{false};
+
+  /// Whether every service has somebody to answer.
+  bool ready() const;
+};
+
+/// What each io thread has for itself.
+class Lane {
+ public:
+  explicit Lane(uint64_t seed);
+  ~Lane();
+
+  /// splitmix64: independent draws are what the statistics rest on, and it passes BigCrush.
+  uint64_t random();
+  net::Upstream& upstream(const EndpointState& endpoint);
+  const Endpoints::List& endpoints(const Endpoints& version);
+  /// Of the rollout whose epoch the split names; asked of the controller when that changes.
+  const std::shared_ptr<const rollout::Spec>& spec(const Service& service, const Split& split);
+  void count_answer(const Service& service, size_t version, int status);
+
+  Attempt& take_attempt();
+  void give_back(Attempt& attempt);
+  void own(std::unique_ptr<Shadow> shadow);
+  void end(Shadow& shadow);
+
+ private:
+  struct Seen {
+    uint64_t word = ~uint64_t{0};
+    std::shared_ptr<const rollout::Spec> spec;
+  };
+
+  uint64_t random_state_;
+  std::unordered_map<const EndpointState*, std::unique_ptr<net::Upstream>> upstreams_;
+  std::unordered_map<const Endpoints*, Published<Endpoints::List>::Reader> lists_;
+  std::unordered_map<const Service*, Seen> specs_;
+  std::map<std::tuple<const Service*, size_t, int>, std::shared_ptr<metrics::Counter>> answers_;  // made when first met
+  std::vector<std::unique_ptr<Attempt>> all_attempts_;
+  std::vector<Attempt*> free_attempts_;
+  std::vector<std::unique_ptr<Shadow>> shadows_;
+};
+
+}  // namespace serin::router

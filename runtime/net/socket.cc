@@ -1,0 +1,92 @@
+// socket.cc: system calls, interrupted ones repeated.
+
+#include "runtime/net/socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace serin::net {
+
+std::optional<Address> Address::parse(const std::string& host, uint16_t port) {
+  Address address;
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address.storage);
+  if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    address.size = sizeof v4;
+  } else if (::inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    address.size = sizeof v6;
+  } else {
+    return std::nullopt;
+  }
+  address.set_port(port);
+  return address;
+}
+
+uint16_t Address::port() const {
+  return ntohs(storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(storage).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+}
+
+void Address::set_port(uint16_t port) {
+  if (storage.ss_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6&>(storage).sin6_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in&>(storage).sin_port = htons(port);
+}
+
+std::string Address::host() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* bytes = storage.ss_family == AF_INET6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr)
+                                                    : &reinterpret_cast<const sockaddr_in&>(storage).sin_addr;
+  ::inet_ntop(storage.ss_family, bytes, text, sizeof text);
+  return text;
+}
+
+void Socket::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+void Socket::set_no_delay() {
+  const int on = 1;
+  ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+Socket::Done Socket::read(std::span<char> room) {
+  for (;;) {
+    const ssize_t bytes = ::recv(descriptor_, room.data(), room.size(), 0);
+    if (bytes >= 0) return {.bytes = static_cast<size_t>(bytes)};
+    if (errno != EINTR) return {.error = errno};
+  }
+}
+
+Socket::Done Socket::write(std::string_view first, std::string_view second) {
+  iovec parts[2] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
+  const msghdr message{.msg_iov = first.empty() ? parts + 1 : parts, .msg_iovlen = first.empty() || second.empty() ? 1u : 2u};
+  for (;;) {
+    const ssize_t bytes = ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
+    if (bytes >= 0) return {.bytes = static_cast<size_t>(bytes)};
+    if (errno != EINTR) return {.error = errno};
+  }
+}
+
+int Socket::connect(const Address& address, Socket& socket) {
+  socket = Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.open()) return errno;
+  socket.set_no_delay();
+  return ::connect(socket.descriptor_, address.get(), address.size) == 0 ? 0 : errno;
+}
+
+int Socket::connect_error() const {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+}  // namespace serin::net

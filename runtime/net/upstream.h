@@ -1,0 +1,46 @@
+// upstream.h: the connections to one server, kept between requests.
+//
+//   net::Upstream upstream(origin, options);                               // on an io thread, which owns it
+//   net::ClientStream* stream = upstream.open(handler);                    // stream.h says what comes of it
+//   stream->begin_request({.method = "POST", .target = "/infer", .headers = headers, .length = body.size()});
+//   sent = stream->write(body, /*last=*/true);
+//
+// Kept connections are taken newest first, so that a pool that has become too large drains by idle_timeout.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/net/client.h"
+#include "runtime/net/stream.h"
+
+namespace serin::net {
+
+class ClientConnection;
+
+class Upstream {
+ public:
+  Upstream(Origin origin, const ClientOptions& options);
+  ~Upstream();  ///< ends what is under way without a word to the handlers
+
+  /// `fresh`: on a new connection even if there are kept ones. `deadline`: for the whole answer; on_failure(kDeadlineExceeded).
+  ClientStream& open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh = false);
+  size_t connections() const { return all_.size(); }
+  const std::string& host() const { return host_; }
+
+ private:
+  friend class ClientConnection;
+  void keep(ClientConnection& connection);
+  void drop(ClientConnection& connection);
+
+  const Origin origin_;
+  const ClientOptions options_;
+  const std::string host_;  // authority() of the origin
+  std::unordered_set<std::shared_ptr<ClientConnection>> all_;
+  std::vector<ClientConnection*> kept_;
+};
+
+}  // namespace serin::net

@@ -1,0 +1,58 @@
+// whole_request.h: for servers whose handler wants requests whole: collects one, calls the handler, sends what its Responder is given.
+// For the .cc files of net only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "runtime/net/loop_impl.h"
+#include "runtime/net/server.h"
+
+namespace serin::net {
+
+class WholeRequest;
+
+/// Shared by a connection and the Responder of its request. The connection may end first, and so may the Responder.
+struct Responder::State {
+  Loops::Loop* loop;
+  std::weak_ptr<WholeRequest> request;  // locked on its io thread only, so that it also ends there
+  std::atomic<bool> cancelled{false};
+  bool sent = false;                // belongs to the Responder
+  std::function<void()> on_cancel;  // io thread only
+};
+
+struct WholeHandler {
+  std::string name;  ///< of the server, for the log
+  Handler handle;
+};
+
+class WholeRequest final : public RequestHandler, public std::enable_shared_from_this<WholeRequest> {
+ public:
+  WholeRequest(std::shared_ptr<const WholeHandler> handler, ServerStream& stream, Loops::Loop& loop)
+      : handler_(std::move(handler)), stream_(stream), loop_(loop) {}
+
+  /// The answer to the request whose Responder this was; too late, it is dropped.
+  void answer(const Responder::State& responder, Response response);
+
+  void on_request(Head& head) override;
+  std::span<char> body_room(std::optional<uint64_t> left) override;
+  void body_filled(size_t bytes) override { filled_ += bytes; }
+  void on_progress(bool end) override;
+  void on_writable() override { write(); }
+  void on_gone() override;
+
+ private:
+  void write();
+
+  const std::shared_ptr<const WholeHandler> handler_;
+  ServerStream& stream_;
+  Loops::Loop& loop_;
+  Request request_;
+  size_t filled_ = 0;  // of request_.body, which may be longer
+  std::shared_ptr<Responder::State> responder_;
+  Response response_;
+  size_t written_ = 0;  // of response_.body
+};
+
+}  // namespace serin::net
