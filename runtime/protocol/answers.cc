@@ -44,7 +44,7 @@ Status flatten(const dom::element& element, size_t depth, bool first, OutputValu
     output.values.push_back(truth ? 1 : 0);
   else if (!element.get(number))
     output.values.push_back(number);
-  else if (!element.get(text) || element.is_object())
+  else if (!element.get(text) || !element["b64"].get(text))
     output.datatype = "BYTES";
   else
     return corrupt("an element is neither number nor text");

@@ -142,6 +142,17 @@ TEST(Restore, ACanaryThatIsNotConfiguredAnyMoreIsRolledBack) {
   EXPECT_THAT(state(restored).reason, HasSubstr("canary version '2' is not in the configuration"));
 }
 
+TEST(Restore, ABaselineArmThatIsNotConfiguredAnyMoreIsRolledBack) {
+  auto stored = record(Phase::kProgressing, 1, kTwentyFive);
+  rollout::Spec spec = spec_of("2", {5, 25, 50});
+  spec.stable = "1";
+  spec.baseline = "1-fresh";
+  stored.rollout->spec = rollout::print_spec(spec);
+  const Restored restored = restore(kDigits, stored, page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
+  EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
+  EXPECT_THAT(state(restored).reason, HasSubstr("'1-fresh' of the baseline arm"));
+}
+
 TEST(Restore, AStableThatIsNotConfiguredAnyMoreIsSaid) {
   ServiceConfig config = kDigits;
   config.versions.erase(config.versions.begin());

@@ -24,6 +24,7 @@ struct Situation {
 };
 
 const char* const kSteps = "steps: [1, 5, 20, 50, 100]\n";
+const char* const kSticky = "steps: [1, 5, 20, 50, 100]\ncanary: {version: 2, sticky: {header: x-user}}\n";
 
 std::vector<Situation> situations() {
   return {
@@ -88,6 +89,23 @@ std::vector<Situation> situations() {
        {.stable = 0.1, .canary = 0.1, .largest_batch = {8, 1}, .before_batching = true},
        20'000},
       {"a canary that is better", kSteps, {.stable = 0.05, .canary = 0.02}, 20'000},
+      {"sticky, users' sessions fail", kSticky, {.stable = 0.05, .canary = 0.05, .users = 2'000, .session = 2'000}, 20'000},
+      {"sticky, a tenth of the users always fail", kSticky, {.stable = 0.1, .canary = 0.1, .users = 3'000, .session = 1'000'000}, 20'000},
+      {"sticky, a canary that is better", kSticky, {.stable = 0.2, .canary = 0.1, .users = 3'000, .session = 3'000}, 20'000},
+      {"sticky, shared outages",
+       kSticky,
+       {.outage = 0.5, .outage_every = 4'000, .outage_length = 500, .users = 1'000, .session = 500},
+       20'000},
+      {"sticky, batches of up to 8",
+       kSticky,
+       {.stable = 0.05, .canary = 0.05, .largest_batch = {8, 8}, .users = 2'000, .session = 2'000},
+       20'000},
+      {"a cold canary beside a baseline as cold",
+       std::string(kSteps) + "canary: {version: 2, baseline: cold}\nguard: {latency: {skip: 0}}",
+       {.judged_on_latency = true, .canary_slower = 1.6, .baseline_slower = 1.6},
+       20'000},
+      {"labels and scores, the same", kSteps, {.first_label = {0.1, 0.1}}, 20'000},
+      {"a label twice as often, scores a little higher", kSteps, {.first_label = {0.2, 0.4}, .score_shift = {0, 0.05}}, 20'000},
   };
 }
 
@@ -153,6 +171,26 @@ TEST(Healthy, RolloutsWouldBeRolledBackIfEveryRequestCounted) {
   }
   std::printf("  every request of a failed batch of 8 counted: %d of 300 healthy canaries rolled back\n", rolled_back);
   EXPECT_GE(rolled_back, 9) << "or the situations above prove nothing";
+}
+
+/// Why the unit is the key where requests stick: a user who fails again says nothing new.
+TEST(Healthy, RolloutsWouldBeRolledBackIfEveryRequestOfAUserCounted) {
+  const Fault fault{.stable = 0.05, .canary = 0.05, .users = 200, .session = 100'000, .forget_keys = true};
+  int rolled_back = 0;
+  for (uint64_t run = 0; run < 300; ++run) {
+    Simulation simulation(spec_of(kSticky), fault, run);
+    simulation.run(20'000);
+    rolled_back += simulation.rolled_back();
+  }
+  std::printf("  every request of a failing user counted: %d of 300 healthy canaries rolled back\n", rolled_back);
+  EXPECT_GE(rolled_back, 9) << "or the situations above prove nothing";
+}
+
+/// Why the baseline arm: beside warm replicas a cold canary is slow, which says nothing about its model.
+TEST(Healthy, AColdCanaryWouldBeRolledBackBesideWarmReplicas) {
+  Simulation simulation(spec_of(std::string(kSteps) + "guard: {latency: {skip: 0}}"), {.judged_on_latency = true, .canary_slower = 1.6}, 1);
+  simulation.run(100'000);
+  EXPECT_TRUE(simulation.rolled_back());
 }
 
 /// A healthy canary at 200 requests a second goes 1-5-20-50-100 in minutes.

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "router/rollout/draw.h"
+#include "router/rollout/hash.h"
+
 namespace serin::rollout {
 namespace {
 
@@ -63,7 +66,7 @@ const Baseline& simulated_baseline() {
 }
 
 Simulation::Simulation(Spec spec, const Fault& fault, uint64_t seed)
-    : fault_(fault), random_(seed), rollout_(Rollout::start(std::move(spec), "s-1", 1, simulated_baseline(), now_)) {}
+    : fault_(fault), seed_(seed), random_(seed), rollout_(Rollout::start(std::move(spec), "s-1", 1, simulated_baseline(), now_)) {}
 
 void Simulation::run(uint64_t requests) {
   while (requests_ < requests && !is_over(rollout_.state().phase)) {
@@ -79,11 +82,33 @@ void Simulation::run(uint64_t requests) {
 
 void Simulation::request() {
   const State& state = rollout_.state();
-  const uint32_t weight = state.weight_ppm;
-  const bool canary = random_.below(kAll) < weight;
-  canary_requests_ += canary;
-  if (!canary && state.shadow_ppm > 0 && random_.below(kAll) < state.shadow_ppm) shadow();
-  rollout_.observe(answer(canary ? Arm::kCanary : Arm::kStable, weight), now_);
+  const Spec& spec = rollout_.spec();
+  const uint64_t user = fault_.users > 0 ? random_.below(fault_.users) : 0;
+  const std::string key = spec.sticky.on() ? std::to_string(user) : "";
+  const Draw draw = draw_request(spec, state.weight_ppm, {.key = key}, random_.next());
+  const Arm arm = draw.arm();
+  canary_requests_ += arm == Arm::kCanary;
+  if (draw.place == Place::kStable && state.shadow_ppm > 0 && random_.below(kAll) < state.shadow_ppm) shadow();
+  if (!draw.evidence) return;
+
+  Observation observation = answer(arm, draw.weight_ppm);
+  if (fault_.users > 0) observation.outcome = user_fails(user, arm) ? fault_.outcome : Outcome::kOk;
+  if (!fault_.forget_keys) observation.key = draw.key;
+  if (draw.place == Place::kBaseline)
+    observation.latency = std::chrono::nanoseconds(std::llround(static_cast<double>(observation.latency.count()) * fault_.baseline_slower));
+  if (fault_.first_label[0] > 0 && draw.look && observation.outcome == Outcome::kOk) observation.output = output(arm, draw.look_weight_ppm);
+  rollout_.observe(observation, now_);
+}
+
+bool Simulation::user_fails(uint64_t user, Arm arm) const {
+  const uint64_t drawn = mix(seed_ ^ mix(user) ^ requests_ / fault_.session << 32);
+  return static_cast<double>(drawn >> 11) * 0x1p-53 < rate(arm);
+}
+
+Output Simulation::output(Arm arm, uint32_t weight_ppm) {
+  const double first = fault_.first_label[static_cast<size_t>(arm)];
+  const auto label = random_.chance(first) ? 0 : 1 + static_cast<uint32_t>(random_.below(9));
+  return {.weight_ppm = weight_ppm, .form = 1, .label = label, .score = random_.uniform() + fault_.score_shift[static_cast<size_t>(arm)]};
 }
 
 /// The machine stands still while requests come; then each arm answers its own in as few batches as it can.

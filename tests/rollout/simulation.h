@@ -47,6 +47,11 @@ struct Fault {
   double stalled = 0;                             ///< the rate of both arms in a stall, on top of their own
   double disagreement = 0.02;                     ///< of shadow pairs
   uint64_t change_weight_every = 0;               ///< requests between weights set by hand, 0: never
+  uint64_t users = 0, session = 1;          ///< of a sticky rollout: all requests of a user fail or none, for so many requests of all users
+  bool forget_keys = false;                 ///< as if nobody knew which requests belong together
+  double baseline_slower = 1;               ///< factor on the latency of the matched baseline arm
+  std::array<double, 2> first_label{0, 0};  ///< of each arm: the share of label 0 among ten; 0: bodies are not looked at
+  std::array<double, 2> score_shift{0, 0};  ///< of each arm, on scores between 0 and 1
 };
 
 /// Lognormal, median 20 ms, sigma 0.5, with 1 % of answers four times slower: 2^16 draws to pick from.
@@ -59,6 +64,8 @@ class Simulation {
   Simulation(Spec spec, const Fault& fault, uint64_t seed);
   /// 200 requests a second until the rollout is over; at most `requests`.
   void run(uint64_t requests);
+  /// From now on this is wrong instead.
+  void change(const Fault& fault) { fault_ = fault; }
 
   const Rollout& rollout() const { return rollout_; }
   bool rolled_back() const { return rollout_.state().phase == Phase::kRolledBack; }
@@ -74,6 +81,8 @@ class Simulation {
   void form_batch(Arm arm);
   double rate(Arm arm) const;
   std::chrono::nanoseconds latency(Arm arm);
+  bool user_fails(uint64_t user, Arm arm) const;
+  Output output(Arm arm, uint32_t weight_ppm);
 
   struct Batch {
     uint64_t id = 0;
@@ -82,6 +91,7 @@ class Simulation {
   };
 
   Fault fault_;
+  uint64_t seed_;
   Random random_;
   Time now_{};
   Rollout rollout_;

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "steps: [{setWeight: 60, until: {duration: 100h}}]\nguard: {errors: {max: 0.5%}}\ndryRun: [err]",
                          {.stable = 0.002, .canary = 0.2},
                          "threshold:errors"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& given) { return given.param.name; });
 
 TEST(VerdictRecord, RefusesWhatIsNone) {
   for (const char* text : {"[]", "{question: better}", "{events: []}", "{worse: {mixture: [1]}, above: {mixture: []}, events: []}",
