@@ -198,6 +198,9 @@ void add_rollout(CLI::App& app, int& exit_code) {
   add_reason(add("resume", "Go on with the steps, or pass a manual gate"));
   add_reason(add("promote", "Give the canary all traffic now, without further evidence"));
   add_reason(add("abort", "Give stable all traffic now"));
+  add_reason(add("undo", "After a promotion: give all traffic back to the version that was stable before"));
+  add_reason(add("retry", "Begin the last rollout once more, as it was asked for"));
+  add("explain", "Say why a rollout (its ID, or a service's last one) was decided as it was, and decide it again from the record");
   add("history", "Print the audit log")
       ->add_option("--limit", options->limit, "entries")
       ->capture_default_str()

@@ -267,7 +267,7 @@ def test_r4_of_two_changes_that_saw_the_same_epoch_one_wins(pair):
 
 @pytest.mark.parametrize("guard", [
     {"errors": {"max": "0%"}}, {"errors": {"max": "100%"}}, {"latency": {"p99": "0ms"}}, {"latency": {"p99": "-5ms"}}, {"falseRollback": 0},
-    {"falseRollback": 0.6}, {"unit": "key"}, {"output": {"compare": "vibes"}},
+    {"falseRollback": 0.6}, {"unit": "key"}, {"prometheus": []}, {"output": {"compare": "vibes"}},
 ])
 def test_r5_guards_that_make_no_sense_are_400(pair, guard):
     refused = pair[0].post("/v1/rollouts", {**spec(), "guard": guard})

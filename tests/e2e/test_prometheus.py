@@ -1,0 +1,158 @@
+"""Custom guards against Debian's Prometheus: a query of the user's own rolls back where its answer is above the limit, and holds where there is none."""
+
+import http.server
+import pathlib
+import shutil
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from conftest import ROOT, call, wait_until
+from routers import service
+
+PROMETHEUS = next((path for path in (ROOT / ".deps/prometheus/usr/bin/prometheus", pathlib.Path(shutil.which("prometheus") or "/nowhere"))
+                   if path.exists()), None)
+
+pytestmark = pytest.mark.skipif(PROMETHEUS is None, reason="no prometheus here; deploy/install-deps --tests gets it")
+
+CONFIG = """
+global: {{scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 1m}}
+scrape_configs:
+  - job_name: exporter
+    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Exporter:
+    """A target whose metrics are whatever `text` says."""
+
+    def __init__(self):
+        exporter = self
+        self.text = "queue 5\n"
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(exporter.text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def exporter():
+    target = Exporter()
+    yield target
+    target.end()
+
+
+@pytest.fixture
+def prometheus(tmp_path, exporter):
+    """Its URL, once it has answers."""
+    port = free_port()
+    config = tmp_path / "prometheus.yml"
+    config.write_text(CONFIG.format(port=exporter.port))
+    log = open(tmp_path / "prometheus.log", "wb")
+    process = subprocess.Popen([PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+                                f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{port}"
+
+    def answers():
+        assert process.poll() is None, (tmp_path / "prometheus.log").read_text()
+        try:
+            answer = call(f"{url}/api/v1/query?query=queue")
+        except OSError:  # not listening yet
+            return False
+        return answer.status == 200 and answer.json["data"]["result"]
+    wait_until(answers, 30, "Prometheus has scraped")
+    yield url
+    process.terminate()
+    process.wait(20)
+    log.close()
+
+
+@pytest.fixture
+def rollout(route, backend, prometheus):
+    """start(query, max): a router with a rollout under way that asks for it."""
+    router = route(service(backend("1"), backend("2")))
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+
+    def begin(query="max(queue)", limit=100, **more):
+        guard = {"prometheus": [{"name": "queue", "address": prometheus, "query": query, "max": limit, "interval": "300ms", **more}]}
+        router.start_rollout(steps=[{"setWeight": 25, "until": {"duration": "1h"}}], guard=guard)
+        return router
+    return begin
+
+
+def note(router):
+    return router.rollout()["note"]
+
+
+def test_a_query_above_its_limit_rolls_back(rollout, exporter):
+    router = rollout()
+    wait_until(lambda: "prometheus" not in note(router), 10, "a fresh answer below the limit")
+    exporter.text = "queue 500\n"
+    verdict = router.wait_for("RolledBack", 20)
+    assert verdict["cause"] == "prometheus:queue" and "500 is above 100, 3 times in a row" in verdict["reason"]
+    record = call(f"{router.admin}/v1/verdicts/digits").json["record"]
+    assert [event["share"] for event in record["events"]][-3:] == [500, 500, 500]
+
+
+@pytest.mark.parametrize("text", ["", "queue NaN\n", "queue{a=\"1\"} 500\nqueue{a=\"2\"} 600\n"], ids=["absent", "NaN", "several-series"])
+def test_r9_without_one_fresh_number_the_steps_hold(rollout, exporter, text):
+    router = rollout(query="queue")
+    wait_until(lambda: "prometheus" not in note(router), 10, "a fresh answer")
+    exporter.text = text
+    wait_until(lambda: "no fresh answer" in note(router), 20, "the hold")
+    assert router.rollout()["phase"] == "Progressing" and router.rollout()["weight"] == 25
+    exporter.text = "queue 5\n"
+    wait_until(lambda: "prometheus" not in note(router), 20, "fresh again")
+
+
+def test_r9_a_target_that_is_gone_is_stale_at_once(rollout, exporter):
+    router = rollout()
+    wait_until(lambda: "prometheus" not in note(router), 10, "a fresh answer")
+    exporter.text = "queue 500\n# then nothing that is metrics: {"
+    exporter.end()
+    wait_until(lambda: "no fresh answer" in note(router), 20, "the hold")
+    assert router.rollout()["phase"] == "Progressing"
+
+
+def test_r9_a_counter_that_is_reset_is_no_breach(rollout, exporter, prometheus):
+    exporter.text = "queue 5\nfailures_total 1000\n"
+    router = rollout(query="sum(rate(failures_total[2s]))", limit=50)
+    for value in (1001, 1002, 0, 1, 2, 3):  # the process restarted
+        exporter.text = f"queue 5\nfailures_total {value}\n"
+
+        def seen(value=value):
+            result = call(f"{prometheus}/api/v1/query?query=failures_total").json["data"]["result"]
+            return result and result[0]["value"][1] == str(value)
+        wait_until(seen, 20, "a scrape")
+        assert router.rollout()["phase"] == "Progressing"
+    wait_until(lambda: "prometheus" not in note(router), 20, "a rate within the limit")
+    assert router.rollout()["phase"] == "Progressing"
+
+
+def test_a_server_that_refuses_the_query_says_why_in_the_log(rollout, exporter):
+    router = rollout(query="max(queue", limit=1)
+    wait_until(lambda: "parse error" in router.log, 10, "the reason in the log")
+    assert router.rollout()["phase"] == "Progressing" and "has no answer yet" in note(router)
+    assert router.log.count("parse error") == 1, "said once, not at every interval"
