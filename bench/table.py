@@ -24,7 +24,7 @@ class Row:
     @property
     def ratio(self):
         figures = [value for value in self.peers.values() if value is not None]
-        if self.serin is None or not figures:
+        if not figures or not self.serin:  # not measured; or nothing at all, as no error: no ratio to that
             return None
         return min(figures) / self.serin if self.less_is_better else self.serin / max(figures)
 

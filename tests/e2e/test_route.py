@@ -262,7 +262,7 @@ def test_without_the_shield_clients_see_errors_and_the_verdict_is_the_same(pair)
     assert traffic.statuses[500] == canary.inferences and router.metric("serin_route_retries_total") == 0
 
 
-def test_the_shield_does_not_bury_stable_under_retries(pair):
+def test_f10_the_shield_does_not_bury_stable_under_retries(pair):
     """The budget is a fifth of the requests in flight, and three: at 40 clients stable never works on more than 11 of them."""
     router, stable, canary = pair
     canary.faults, stable.faults = Faults(error_rate=1), Faults(delay=0.1)

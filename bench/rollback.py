@@ -1,0 +1,190 @@
+"""Bad answers until a bad canary is out: Serin beside HAProxy in one run. See bench/rollback --help."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import proxies
+import table
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/e2e"))
+from backends import Backend, Faults  # noqa: E402
+from traffic import Traffic  # noqa: E402
+
+EPILOGUE = """
+Two versions of a service, 95 % of the requests on stable and 5 % on a canary that fails half of its requests, or all. Four clients ask as fast as
+they are answered. Counted are the answers that clients see fail and the requests that reach the canary until it gets no more; "never" where it
+still got some in the last quarter of the run. HAProxy three times: weights alone, `observe layer7` (10 errors in a row take the server out), and
+`retry-on 500` with redispatch, which hides errors and never rolls back. Serin with its shield and without.
+
+The time from the verdict to the last request that reached the canary is an upper bound: requests drawn before the verdict are on their way, and the
+audit log's time is rounded down to a millisecond. tests/admin prints what the router itself takes.
+"""
+
+SERIN = pathlib.Path(os.environ.get("SERIN", proxies.ROOT / "build/serin"))
+CLIENTS = 4
+CANARY_PERCENT = 5
+
+HAPROXY = """
+global
+  maxconn 1000
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 30s
+  timeout server 30s
+  {retry}
+frontend in
+  bind 127.0.0.1:{port}
+  default_backend model
+backend model
+  balance random
+  {check}
+  server stable 127.0.0.1:{stable} weight 95 {server}
+  server canary 127.0.0.1:{canary} weight 5 {server}
+"""
+HAPROXIES = {
+    "HAProxy weights": {"retry": "", "check": "", "server": ""},
+    "HAProxy observe": {"retry": "", "check": "", "server": "check inter 1h observe layer7 error-limit 10 on-error mark-down"},
+    "HAProxy retry-on": {"retry": "retry-on 500\n  retries 3\n  option redispatch 1", "check": "", "server": ""},
+}
+
+
+def flags():
+    parser = argparse.ArgumentParser(prog="bench/rollback", description="Bad answers until a bad canary is out, Serin beside HAProxy.",
+                                     epilog=EPILOGUE, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=20_000, help="of one run (20000)")
+    parser.add_argument("--runs", type=int, default=3, help="the medians are shown (3)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
+    return parser.parse_args()
+
+
+def ask_admin(port, path, body=None):
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+class Run:
+    """What one run came to."""
+
+    def __init__(self, traffic, canary, requests):
+        self.errors = traffic.answers - traffic.statuses[200] + traffic.broken
+        self.canary = canary.inferences
+        times = [when for when, _, _ in canary.requests]
+        self.last = times[-1] if times else None
+        self.out = not times or times[-1] < traffic.began + 0.75 * (time.monotonic() - traffic.began)
+        self.requests = requests
+        self.after_verdict_ms = None
+
+
+def drive(url, canary, requests):
+    with Traffic(url, clients=CLIENTS) as traffic:
+        traffic.began = time.monotonic()
+        while traffic.answers < requests:
+            time.sleep(0.01)
+    return Run(traffic, canary, requests)
+
+
+def serin(folder, stable, canary, requests, shield):
+    versions = [{"name": backend.version, "endpoints": [{"url": backend.url}]} for backend in (stable, canary)]
+    config = folder / "router.yaml"
+    store = folder / f"router-{time.monotonic_ns()}.db"
+    config.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "store": str(store),
+                                  "services": [{"name": "digits", "initial_stable": "1", "versions": versions}]}))
+    ready = folder / "ready"
+    ready.unlink(missing_ok=True)
+    with open(folder / "serin.log", "wb") as log:
+        process = subprocess.Popen([SERIN, "route", "--config", config, "--ready-file", ready, "--drain-seconds", "0"],
+                                   stdout=log, stderr=log)
+    try:
+        while not ready.exists():
+            if process.poll() is not None:
+                raise RuntimeError((folder / "serin.log").read_text())
+            time.sleep(0.01)
+        ports = json.loads(ready.read_text())
+        ask_admin(ports["admin"], "/v1/rollouts", {
+            "service": "digits", "canary": "2", "steps": [{"setWeight": CANARY_PERCENT, "until": {"duration": "1h"}}],
+            "shield": {"retryStable": shield}})
+        run = drive(f"http://127.0.0.1:{ports['http']}", canary, requests)
+        verdict = ask_admin(ports["admin"], "/v1/rollouts/digits/history")["history"][-1]
+        if verdict["event"] == "rolled_back":
+            last_wall_ms = (run.last - time.monotonic() + time.time()) * 1000
+            run.after_verdict_ms = max(0.0, last_wall_ms - verdict["wall_ms"])
+        return run
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def haproxy(folder, stable, canary, requests, settings):
+    port = proxies.free_port()
+    config = folder / "haproxy.cfg"
+    config.write_text(HAPROXY.format(port=port, stable=stable.port, canary=canary.port, **settings))
+    with open(folder / "haproxy.log", "wb") as log:
+        process = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", config], stdout=log, stderr=log)
+    try:
+        proxies.await_port(port, process, folder / "haproxy.log")
+        return drive(f"http://127.0.0.1:{port}", canary, requests)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+SERINS = {"with the shield": True, "without": False}
+
+
+def contenders(folder):
+    for name, shield in SERINS.items():
+        yield name, lambda stable, canary, requests, shield=shield: serin(folder, stable, canary, requests, shield)
+    for name, settings in HAPROXIES.items():
+        yield name, lambda stable, canary, requests, settings=settings: haproxy(folder, stable, canary, requests, settings)
+
+
+def median(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
+
+
+def measure(error_rate, options, folder):
+    """{name: its runs}"""
+    runs = {}
+    for _ in range(options.runs):
+        for name, contender in contenders(folder):
+            with Backend("1") as stable, Backend("2") as canary:
+                canary.faults = Faults(error_rate=error_rate)
+                runs.setdefault(name, []).append(contender(stable, canary, options.requests))
+    return runs
+
+
+def main():
+    options = flags()
+    rows = table.Table(list(HAPROXIES), f"{options.requests} requests a run, medians of {options.runs}; {table.machine()}")
+    with tempfile.TemporaryDirectory() as name:
+        for error_rate in (0.5, 1):
+            runs = measure(error_rate, options, pathlib.Path(name))
+            for serin_name in SERINS:
+                add_rows(rows, f"canary fails {error_rate:.0%}, {serin_name}", runs, serin_name)
+    if options.json:
+        rows.save(options.json, table.machine())
+
+
+def add_rows(rows, work, runs, serin_name):
+    for metric, figure in (("bad answers to clients", lambda run: run.errors), ("requests to the canary", lambda run: run.canary)):
+        figures = {name: median([figure(run) for run in all_of]) for name, all_of in runs.items()}
+        never = [name for name in (serin_name, *HAPROXIES) if not all(run.out for run in runs[name])]
+        rows.add(table.Row(work, metric, figures[serin_name], {peer: figures[peer] for peer in HAPROXIES},
+                           note=f"never out: {', '.join(never)}" if never and metric.startswith("requests") else ""))
+    late = [run.after_verdict_ms for run in runs[serin_name] if run.after_verdict_ms is not None]
+    rows.add(table.Row(work, "verdict to the canary's last request, ms", median(late) if late else None, {}))
+
+
+if __name__ == "__main__":
+    main()
