@@ -3,6 +3,8 @@
 // The weight stays packed in memory, which is what it is packed for. Few rows of a (a language model that writes its answer has one) are multiplied with the
 // weights as they come out of their bytes, which then cross memory once and are never floats anywhere but in registers (simd/nbits.h). For many rows each panel
 // of columns becomes floats in scratch, in the order that the micro-kernel reads, and stays in the second cache while the rows pass by.
+//
+// A model that asks for it (accuracy_level 4) gets its few rows rounded to 8 bits, a scale for each block, and exact sums of a block (simd/nbits_int8.h).
 
 #include <algorithm>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/simd/dense.h"
+#include "kernels/cpu/simd/nbits_int8.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
@@ -21,6 +24,7 @@ constexpr int64_t kFewRows = 12;        // beyond, a panel of floats pays
 constexpr int64_t kLargest = 1 << 20;   // of K, N and a block: no product overflows
 constexpr int64_t kDepth = 896;         // of k at a time, as in gemm.cc
 constexpr int64_t kColumnsOfTask = 64;  // of few rows
+constexpr int64_t kInt8 = 4;            // accuracy_level: the least exact type that the model allows
 
 /// An operator's operands by what they are.
 struct Operands {
@@ -40,11 +44,15 @@ struct Operands {
 
 class NBitsKernel final : public Kernel {
  public:
-  NBitsKernel(const Simd& simd, const NBitsShape& shape, int64_t k, int64_t n, int64_t rows, int workers)
-      : simd_(simd), shape_(shape), k_(k), n_(n), rows_(rows), workers_(workers) {}
+  /// `int8`: null, or for few rows.
+  NBitsKernel(const Simd& simd, const NBitsInt8Loops* int8, const NBitsShape& shape, int64_t k, int64_t n, int64_t rows, int workers)
+      : simd_(simd), int8_(int8), shape_(shape), k_(k), n_(n), rows_(rows), workers_(workers) {}
+
+  std::string_view name() const override { return int8_ && are_few(rows_) ? "matmul_nbits_int8_avx512vnni" : ""; }
 
   size_t scratch_bytes() const override {
-    const int64_t few = std::min(rows_, kFewRows) * (depth() + shape_.blocks);
+    const int64_t of_row = int8_ ? NBitsActivations::chunks(shape_) * kFloatsOfChunk : depth();
+    const int64_t few = std::min(rows_, kFewRows) * (of_row + shape_.blocks);
     const int64_t panels = are_few(rows_) ? 0 : workers_ * simd_.dense->panel_width * (blocks_of_part() + 1) * shape_.block;
     return static_cast<size_t>(std::max(few, panels)) * sizeof(float);
   }
@@ -63,16 +71,33 @@ class NBitsKernel final : public Kernel {
   int64_t column_bytes() const { return depth() * shape_.bits / 8; }
   int64_t zero_bytes() const { return (shape_.blocks * shape_.bits + 7) / 8; }
 
+  static constexpr int64_t kFloatsOfChunk = 16 + NBitsActivations::kChunk / 4;  ///< of scratch: its scales and its bytes
+
   void few_rows(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
     float* const ordered = reinterpret_cast<float*>(stream.scratch);
+    if (int8_) {
+      const int64_t chunks = NBitsActivations::chunks(shape_);
+      float* const scales = ordered + rows * chunks * NBitsActivations::kChunk / 4;
+      const NBitsActivations rounded{reinterpret_cast<int8_t*>(ordered), scales, scales + rows * chunks * 16};
+      for (int64_t r = 0; r < rows; ++r) int8_->round(operands.a + r * k_, k_, shape_, r, rounded);
+      return each_columns(stream, operands, rows, y,
+                          [&](const NBitsColumns& columns, float* to) { int8_->product(shape_, columns, rounded, rows, to, n_); });
+    }
     float* const sums = ordered + rows * depth();
     for (int64_t r = 0; r < rows; ++r)
       simd_.order_for_nbits(operands.a + r * k_, k_, shape_, ordered + r * depth(), sums + r * shape_.blocks);
+    each_columns(stream, operands, rows, y,
+                 [&](const NBitsColumns& columns, float* to) { simd_.nbits_product(shape_, columns, ordered, sums, rows, to, n_); });
+  }
+
+  /// multiply(columns, where they belong in y) for all columns, and the bias.
+  template <class Multiply>
+  void each_columns(const Stream& stream, const Operands& operands, int64_t rows, float* y, Multiply&& multiply) const {
     parallel_for(stream, (n_ + kColumnsOfTask - 1) / kColumnsOfTask, [&](int64_t task, int) {
       const int64_t first = task * kColumnsOfTask, count = std::min(kColumnsOfTask, n_ - first);
       const NBitsColumns columns{operands.weight + first * column_bytes(), operands.scales + first * shape_.blocks,
                                  operands.zeros ? operands.zeros + first * zero_bytes() : nullptr, count};
-      simd_.nbits_product(shape_, columns, ordered, sums, rows, y + first, n_);
+      multiply(columns, y + first);
       for (int64_t r = 0; operands.bias && r < rows; ++r) {
         for (int64_t c = first; c < first + count; ++c) y[r * n_ + c] += operands.bias[c];
       }
@@ -139,10 +164,21 @@ class NBitsKernel final : public Kernel {
   }
 
   const Simd& simd_;
+  const NBitsInt8Loops* const int8_;
   const NBitsShape shape_;
   const int64_t k_, n_, rows_;
   const int workers_;
 };
+
+/// Null where the model does not ask for activations of 8 bits, or the machine has no instruction for them.
+const NBitsInt8Loops* int8_loops(const Simd& simd, const NBitsShape& shape, const Attributes& attributes) {
+  const bool whole_blocks = shape.block == 32 || shape.block == 64 || shape.block == 128;
+  if (attributes.integer("accuracy_level", 0) != kInt8 || shape.bits != 4 || !whole_blocks || simd.width != 16) return nullptr;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512vnni")) return &kNBitsInt8Avx512Vnni;
+#endif
+  return nullptr;
+}
 
 }  // namespace
 
@@ -167,7 +203,8 @@ std::unique_ptr<Kernel> matmul_nbits(const Simd& simd, const OpDesc& desc, Prepa
       !holds(3, n * ((shape.blocks * shape.bits + 7) / 8)) || !holds(5, n) ||
       (has_operand(desc, 5) && desc.inputs[5].dtype != DType::kFloat32))
     return refuse(why, "an operand is smaller than K, N and block_size say");
-  return std::make_unique<NBitsKernel>(simd, shape, k, n, a.elements() / k, std::max(1, context.threads));
+  return std::make_unique<NBitsKernel>(simd, int8_loops(simd, shape, op.attributes), shape, k, n, a.elements() / k,
+                                       std::max(1, context.threads));
 }
 
 }  // namespace serin::kernels::cpu

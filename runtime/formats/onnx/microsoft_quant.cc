@@ -167,8 +167,7 @@ void import_matmul_integer_to_float(NodeImport& node, Op) {
 }
 
 void import_matmul_nbits(NodeImport& node, Op op) {
-  node.ignore("accuracy_level");  // which type to compute in: ours is never less exact
-  graph::Attributes attributes{{"bits", node.integer("bits", 4)}};
+  graph::Attributes attributes{{"bits", node.integer("bits", 4)}, {"accuracy_level", node.integer("accuracy_level", 0)}};
   for (const char* key : {"K", "N", "block_size"}) attributes.emplace(key, node.required_integer(key));
   node.emit(op, node.inputs(), std::move(attributes));
 }
