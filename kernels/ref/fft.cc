@@ -45,7 +45,17 @@ void Fft::radix2(std::span<Complex> x) const {
     reversed ^= bit;
     if (i < reversed) std::swap(x[i], x[reversed]);
   }
-  for (size_t half = 1; half < n; half *= 2) {
+  if (n == 2) {
+    const Complex sum = x[0] + x[1];
+    x[1] = x[0] - x[1], x[0] = sum;
+  }
+  for (size_t block = 0; block + 4 <= n; block += 4) {  // the first two rounds, whose roots are 1 and -i
+    Complex* const y = &x[block];
+    const Complex a = y[0] + y[1], b = y[0] - y[1], c = y[2] + y[3], d = y[2] - y[3];
+    const Complex turned(d.imag(), -d.real());
+    y[0] = a + c, y[1] = b + turned, y[2] = a - c, y[3] = b - turned;
+  }
+  for (size_t half = 4; half < n; half *= 2) {
     const size_t step = n / (2 * half);
     for (size_t block = 0; block < n; block += 2 * half) {
       for (size_t k = 0; k < half; ++k) {
@@ -79,6 +89,27 @@ void Fft::run(std::span<Complex> x, bool inverse) const {
   if (!inverse) return;
   const double scale = 1.0 / static_cast<double>(length_);
   for (Complex& each : x) each = std::conj(each) * scale;
+}
+
+RealFft::RealFft(int64_t length) : half_(length / 2) {
+  for (int64_t k = 0; k <= length / 2; ++k) roots_.push_back(root(k, length));
+}
+
+void RealFft::run(std::span<Complex> x) const {
+  const auto half = static_cast<size_t>(half_.length());
+  for (size_t i = 0; i < half; ++i) x[i] = Complex(x[2 * i].real(), x[2 * i + 1].real());
+  half_.run(x.first(half), false);
+  x[half] = x[0];
+  // The spectra of the even and the odd elements are the symmetric and the antisymmetric part of what came out.
+  for (size_t k = 0; k <= half / 2; ++k) {
+    const Complex low = x[k], high = std::conj(x[half - k]);
+    const Complex even = 0.5 * (low + high), odd(0.5 * (low.imag() - high.imag()), -0.5 * (low.real() - high.real()));
+    const Complex& w = roots_[k];
+    const Complex turned(odd.real() * w.real() - odd.imag() * w.imag(), odd.real() * w.imag() + odd.imag() * w.real());
+    x[k] = even + turned;
+    x[half - k] = std::conj(even - turned);
+  }
+  for (size_t k = half + 1; k < x.size(); ++k) x[k] = std::conj(x[x.size() - k]);
 }
 
 }  // namespace serin::kernels::ref

@@ -32,4 +32,16 @@ class Fft {
   std::vector<Complex> kernel_;  // the transform of the conjugate chirp
 };
 
+/// The transform of real numbers, of an even length: that of half as many complex ones, each of two neighbours.
+class RealFft {
+ public:
+  explicit RealFft(int64_t length);
+  /// x: `length` numbers whose imaginary parts are not looked at; their whole spectrum afterwards.
+  void run(std::span<std::complex<double>> x) const;
+
+ private:
+  Fft half_;
+  std::vector<std::complex<double>> roots_;  // exp(-2 pi i k / length), half of them and one
+};
+
 }  // namespace serin::kernels::ref

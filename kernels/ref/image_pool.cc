@@ -98,22 +98,30 @@ Fault run_unpool(const Windows& windows, Inputs in, Outputs out) {
   if (!(in[1].shape == x)) return "indices have shape " + in[1].shape.str() + ", the input " + x.str();
   const int64_t elements = pooled.elements();
   const Strides strides = row_major_strides(y);
-  const bool as_pooled = pooled == y;
-  std::fill_n(out[0].as<T>(), out[0].elements(), T{});
+  const auto out_of_range = [&pooled](int64_t index) {
+    return "index " + std::to_string(index) + " is out of range for the shape " + pooled.str();
+  };
+  const T* const from = in[0].as<const T>();
+  T* const to = out[0].as<T>();
+  std::fill_n(to, out[0].elements(), T{});
+  if (pooled == y && in[1].dtype == DType::kInt64) {
+    const std::span<const int64_t> indices = in[1].span<const int64_t>();
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] < 0 || indices[i] >= elements) return out_of_range(indices[i]);
+      to[indices[i]] = from[i];
+    }
+    return kOk;
+  }
   for (int64_t i = 0; i < in[0].elements(); ++i) {
     const int64_t index = index_at(in[1], i);
-    if (index < 0 || index >= elements) return "index " + std::to_string(index) + " is out of range for the shape " + pooled.str();
-    if (as_pooled) {
-      out[0].as<T>()[index] = in[0].as<const T>()[i];
-      continue;
-    }
+    if (index < 0 || index >= elements) return out_of_range(index);
     int64_t offset = 0, rest = index;
     bool inside = true;
     for (size_t axis = y.rank(); axis-- > 0; rest /= pooled[axis]) {
       inside &= rest % pooled[axis] < y[axis];
       offset += rest % pooled[axis] * strides[axis];
     }
-    if (inside) out[0].as<T>()[offset] = in[0].as<const T>()[i];
+    if (inside) to[offset] = from[i];
   }
   return kOk;
 }

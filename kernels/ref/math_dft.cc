@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <complex>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/ref/fft.h"
@@ -24,6 +26,23 @@ void store(T* y, int64_t parts, Complex value) {
   y[0] = narrow<T>(value.real());
   if (parts == 2) y[1] = narrow<T>(value.imag());
 }
+
+/// Lines of one length, one after the other.
+class Lines {
+ public:
+  Lines(int64_t length, int64_t parts, bool inverse) : inverse_(inverse) {
+    if (parts == 1 && !inverse && length % 2 == 0)
+      real_.emplace(length);
+    else
+      any_.emplace(length);
+  }
+  void run(std::span<Complex> line) const { real_ ? real_->run(line) : any_->run(line, inverse_); }
+
+ private:
+  const bool inverse_;
+  std::optional<RealFft> real_;
+  std::optional<Fft> any_;
+};
 
 struct DftOptions {
   bool inverse, onesided;
@@ -49,7 +68,7 @@ Fault run_dft(const DftOptions& op, Inputs in, Outputs out) {
   if (length < 1) return "dft_length is " + std::to_string(length);
   if (to.size > length) return "the output does not have the shape that the operands ask for";
 
-  const Fft fft(length);
+  const Lines lines(length, parts, op.inverse);
   std::vector<Complex> line(static_cast<size_t>(length));
   const int64_t used = std::min(from.size, op.inverse && op.onesided ? length / 2 + 1 : length);
   for (int64_t o = 0; o < from.outer; ++o) {
@@ -60,7 +79,7 @@ Fault run_dft(const DftOptions& op, Inputs in, Outputs out) {
       if (op.inverse && op.onesided) {
         for (int64_t i = length / 2 + 1; i < length; ++i) line[static_cast<size_t>(i)] = std::conj(line[static_cast<size_t>(length - i)]);
       }
-      fft.run(line, op.inverse);
+      lines.run(line);
       T* target = out[0].as<T>() + o * to.size * to.inner + j / parts * parts_out;
       for (int64_t i = 0; i < to.size; ++i) store(target + i * to.inner, parts_out, line[static_cast<size_t>(i)]);
     }
@@ -81,7 +100,7 @@ Fault run_stft(Inputs in, Outputs out) {
   if (frames > 0 && (frames - 1) > (x[1] - length) / *step) return "the output has more frames than the signal";
   const int64_t weights = window ? window->elements() : length;
 
-  const Fft fft(length);
+  const Lines lines(length, parts, /*inverse=*/false);
   std::vector<Complex> line(static_cast<size_t>(length));
   for (int64_t i = 0; i < y[0] * frames; ++i) {
     const T* frame = in[0].as<const T>() + (i / frames * x[1] + i % frames * *step) * parts;
@@ -89,7 +108,7 @@ Fault run_stft(Inputs in, Outputs out) {
       const double weight = k >= weights ? 0.0 : window ? widen(window->as<const T>()[k]) : 1.0;
       line[static_cast<size_t>(k)] = complex_at(frame + k * parts, parts) * weight;
     }
-    fft.run(line, false);
+    lines.run(line);
     for (int64_t k = 0; k < bins; ++k) store(out[0].as<T>() + (i * bins + k) * 2, 2, line[static_cast<size_t>(k)]);
   }
   return kOk;
