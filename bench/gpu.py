@@ -108,8 +108,9 @@ def main():
         say(f"bench/gpu: this python3 lacks {', '.join(missing)}; PYTHON names another")
         return USAGE
     try:
-        serin = machine.find(options.programs, "serin")
-        plugin = options.plugin.resolve() if options.plugin else machine.find(options.programs, "libserin_cuda.so")
+        programs = machine.programs(options.programs)
+        serin = machine.find(programs, "serin")
+        plugin = options.plugin.resolve() if options.plugin else machine.find(programs, "libserin_cuda.so")
     except FileNotFoundError as error:
         say(f"bench/gpu: {error}")
         return USAGE

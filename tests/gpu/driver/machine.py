@@ -5,7 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
+
+from ledger import digest
 
 LIBRARIES = ("libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13")
 SANITIZER = ("/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer")
@@ -38,6 +41,19 @@ def describe():
     asked = [tool, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     return (done.stdout.strip() or done.stderr.strip() or f"nvidia-smi ended with {done.returncode}").replace("\n", "; ")
+
+
+def programs(folder):
+    """The folder that tests/gpu/pack made: unpacked from the archive beside it, where that is newer or alone."""
+    archive, stamp = folder.with_name(folder.name + ".tar.xz"), folder / ".stamp"
+    if not archive.exists() or (stamp.exists() and stamp.read_text() == digest([archive])):
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)  # it is our own; newer Pythons ask
+        tar.extractall(folder)
+    stamp.write_text(digest([archive]))
+    return folder
 
 
 def find(folder, *names):

@@ -20,7 +20,6 @@ from report import counted, table  # noqa: E402
 from results import FAILED, Case  # noqa: E402
 
 PASSED, WRONG, USAGE, NO_DEVICE, UNFINISHED = 0, 1, 2, 3, 4  # exit codes
-SUITE = ("suite.tar.xz", ROOT / ".deps/venv")
 
 
 def flags():
@@ -36,13 +35,13 @@ def flags():
 
 
 def setting_of(options):
-    programs = options.programs
+    programs = machine.programs(options.programs)
     return parts.Setting(
         serin=machine.find(programs, "serin"),
         gpu_test=machine.find(programs, "gpu_test"),
         conformance_test=machine.find(programs, "conformance_test"),
         plugin=options.plugin.resolve() if options.plugin else machine.find(programs, "libserin_cuda.so"),
-        suite=machine.find(programs, *SUITE),
+        suite=machine.find(programs, "suite", ROOT / ".deps/venv"),
         folder=options.results.resolve(),
         requests=options.requests,
         environment=machine.environment(ROOT),

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ class Setting:
     gpu_test: Path
     conformance_test: Path
     plugin: Path
-    suite: Path  # the ONNX backend tests: a folder, a tar file of it, or the Python environment with the onnx wheel
+    suite: Path  # the ONNX backend tests: their folder, or the Python environment with the onnx wheel
     folder: Path
     requests: int
     environment: dict
@@ -42,7 +41,7 @@ def units(part, setting):
     if part == "kernels":
         return gtest_units(setting, part, [setting.gpu_test])
     if part == "onnx":
-        return gtest_units(setting, part, [setting.conformance_test, "--suite", unpacked(setting), "--expected", ROOT / "tests/conformance/expected.txt"])
+        return gtest_units(setting, part, [setting.conformance_test, "--suite", setting.suite, "--expected", ROOT / "tests/conformance/expected.txt"])
     if part in ("models", "serve"):
         return model_units(part, setting)
     sanitizer = machine.sanitizer()
@@ -67,18 +66,6 @@ def gtest_units(setting, part, command, under=()):
         unit = f"{part}/{i // size + 1}"
         found[unit] = functools.partial(run, unit, names[i : i + size])
     return found
-
-
-def unpacked(setting):
-    if setting.suite.is_dir():
-        return setting.suite
-    folder = setting.folder / "suite"
-    if not (folder / ".whole").exists():
-        with tarfile.open(setting.suite) as tar:
-            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # newer Pythons warn without it
-            tar.extractall(folder)
-        (folder / ".whole").touch()
-    return folder
 
 
 def model_units(part, setting):
