@@ -77,7 +77,7 @@ std::vector<std::unique_ptr<Backend>> make_cuda_backends(CudaOptions options, st
     cuda::Opened opened = open(entry, options.device);
     visible = opened.visible;
     *note += (note->empty() ? "" : "; ") + opened.note;
-    if (auto backend = backend_of(std::move(opened))) backends.push_back(std::move(backend));
+    if (visible > 0) backends.push_back(backend_of(std::move(opened)));
   }
   return backends;
 }

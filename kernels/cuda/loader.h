@@ -17,7 +17,8 @@ struct CudaOptions {
 /// Null where there is no driver, no plugin or no such device: `note` says which, else what was opened.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note);
 
-/// Every device that the driver shows and that opens, in its order; `options.device.device` says nothing here. Empty: `note` says why.
+/// Every device that the driver shows, in its order, null where it does not open; `options.device.device` says nothing here. `note` says what was opened, and why
+/// not.
 std::vector<std::unique_ptr<Backend>> make_cuda_backends(CudaOptions options, std::string* note);
 
 }  // namespace serin::kernels

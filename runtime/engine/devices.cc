@@ -51,7 +51,7 @@ void Devices::open() {
 }
 
 Result<Devices::Choice> Devices::choose(const DeviceChoice& wanted) {
-  if (wanted.kind == DeviceChoice::Kind::kCpu) return Choice{{}, "cpu was asked for"};
+  if (wanted.kind == DeviceChoice::Kind::kCpu) return Choice{};
   std::call_once(opened_, [this] { open(); });
 
   Choice choice;

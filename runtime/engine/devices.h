@@ -38,7 +38,7 @@ class Devices {
 
   struct Choice {
     std::vector<const kernels::Backend*> backends;  ///< the one with the most free memory first; none: the CPU
-    std::string why;                                ///< "2 devices: NVIDIA H200 sm_90, ...", "auto: no driver: libcuda.so.1: ..."
+    std::string why;                                ///< "NVIDIA H200 (GPU-4f6c...)", "auto: no cuda: no driver: libcuda.so.1: ..."
   };
   /// Devices that are lost are left out. kUnavailable where cuda is wanted and not there, or all that is there is lost: then the CPU is not what `auto` means.
   Result<Choice> choose(const DeviceChoice& wanted);

@@ -37,7 +37,8 @@ class BatchCurve {
         if (last_was_worth_it) best = k;
         break;
       }
-      if (per_row(k) <= per_row(best) * 0.9) best = k;
+      const bool in_part = rows_of(k) > most;  // the rest would be padding: fine, where it costs no more than a batch for the last few
+      if (points_[k].ns / static_cast<double>(std::min(rows_of(k), most)) <= per_row(best) * (in_part ? 1.0 : 0.9)) best = k;
     }
     return std::min(rows_of(best), most);
   }

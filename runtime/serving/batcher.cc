@@ -13,13 +13,7 @@
 namespace serin::serving {
 namespace {
 
-bool same_beyond_rows(const Job& a, const Job& b) {
-  for (size_t i = 0; i < a.inputs.size(); ++i) {
-    const auto da = a.inputs[i].shape.dims(), db = b.inputs[i].shape.dims();
-    if (da.size() != db.size() || !std::equal(da.begin() + 1, da.end(), db.begin() + 1)) return false;
-  }
-  return true;
-}
+constexpr size_t kMostCurves = 256;
 
 void refuse(std::span<const JobPtr> jobs, const Error& why) {
   for (const JobPtr& job : jobs) {
@@ -102,10 +96,11 @@ std::vector<JobPtr> Batcher::take(std::vector<JobPtr>& expired) {
   queue_.erase(lead);
   if (options_.max_batch == 1) return batch;
 
-  const auto fits = [&](const JobPtr& job) { return job->shadow == batch.front()->shadow && same_beyond_rows(*job, *batch.front()); };
+  const auto fits = [&](const JobPtr& job) { return job->shadow == batch.front()->shadow && job->group == batch.front()->group; };
   int64_t waiting = batch.front()->rows;
   for (const JobPtr& job : queue_) waiting += fits(job) ? job->rows : 0;
-  const int64_t wanted = curve_.choose(waiting, options_.max_batch);
+  const auto curve = curves_.find(batch.front()->group);
+  const int64_t wanted = (curve == curves_.end() ? BatchCurve() : curve->second).choose(waiting, options_.max_batch);
 
   int64_t rows = batch.front()->rows;
   for (auto job = queue_.begin(); job != queue_.end() && rows < wanted;) {
@@ -151,9 +146,11 @@ bool Batcher::idle() const {
   return queue_.empty() && free_.size() == working_;
 }
 
-void Batcher::learn(int64_t bucket_rows, std::chrono::nanoseconds took) {
+void Batcher::learn(const std::vector<int64_t>& group, int64_t bucket_rows, std::chrono::nanoseconds took) {
   const std::lock_guard lock(mutex_);
-  curve_.learn(bucket_rows, took);
+  if (curves_.size() >= kMostCurves && !curves_.contains(group))
+    curves_.clear();  // sizes without end: what was learned of them is of no use
+  curves_[group].learn(bucket_rows, took);
   ns_per_row_ = static_cast<double>(took.count()) / static_cast<double>(bucket_rows);
 }
 

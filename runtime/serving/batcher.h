@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,7 +35,7 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
     size_t queue_limit = 256;  ///< jobs waiting
     bool by_turns = false;     ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
   };
-  /// Runs and answers one batch on one instance; all its jobs agree in every dimension but the first. Called from compute threads, never twice
+  /// Runs and answers one batch on one instance; all its jobs are of one group. Called from compute threads, never twice
   /// at the same time for one instance.
   using Run = std::function<void(size_t instance, std::span<const JobPtr> batch)>;
   /// Whether an instance can run a batch; asked before each.
@@ -47,8 +48,8 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   size_t queued() const;
   /// Nothing queued and nothing running.
   bool idle() const;
-  /// What the run of a batch of so many rows took; teaches the curve.
-  void learn(int64_t bucket_rows, std::chrono::nanoseconds took);
+  /// What the run of a batch of so many rows took; teaches the curve of its sizes (Job::group).
+  void learn(const std::vector<int64_t>& group, int64_t bucket_rows, std::chrono::nanoseconds took);
   /// Seconds until a request refused now has a chance, for Retry-After: at least 1.
   int64_t retry_after_seconds() const;
 
@@ -65,11 +66,11 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   const Usable usable_;
 
   mutable std::mutex mutex_;
-  std::deque<JobPtr> queue_;  // guarded by mutex_, as all below
-  std::deque<size_t> free_;   // instances with nothing to do; who ended last is last
-  size_t working_ = 0;        // instances that are not retired
-  Status ended_;              // why none is left
-  BatchCurve curve_;
+  std::deque<JobPtr> queue_;                           // guarded by mutex_, as all below
+  std::deque<size_t> free_;                            // instances with nothing to do; who ended last is last
+  size_t working_ = 0;                                 // instances that are not retired
+  Status ended_;                                       // why none is left
+  std::map<std::vector<int64_t>, BatchCurve> curves_;  // by Job::group
   double ns_per_row_ = 0;
 };
 

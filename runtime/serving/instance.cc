@@ -10,16 +10,68 @@
 namespace serin::serving {
 namespace {
 
-// Copies every job's rows behind each other and clears what is left, so that padding holds no former client's data.
-TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, const engine::TensorInfo& info, const AlignedBuffer& staging) {
+/// What two dense tensors have in common, which begin at the same corner: copied from one to the other.
+void copy_overlap(const std::byte* from, std::span<const int64_t> from_dims, std::byte* to, std::span<const int64_t> to_dims,
+                  size_t element) {
+  if (from_dims.empty()) {
+    std::memcpy(to, from, element);
+    return;
+  }
+  size_t from_step = element, to_step = element;
+  for (size_t axis = 1; axis < from_dims.size(); ++axis) {
+    from_step *= static_cast<size_t>(from_dims[axis]);
+    to_step *= static_cast<size_t>(to_dims[axis]);
+  }
+  const auto count = static_cast<size_t>(std::min(from_dims[0], to_dims[0]));
+  const auto inner_from = from_dims.subspan(1), inner_to = to_dims.subspan(1);
+  if (std::ranges::equal(inner_from, inner_to)) {
+    std::memcpy(to, from, count * from_step);
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) copy_overlap(from + i * from_step, inner_from, to + i * to_step, inner_to, element);
+}
+
+/// Copies every job's rows behind each other and clears what is left, so that padding holds zeros and no former client's data.
+TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, const engine::TensorInfo& info, const AlignedBuffer& staging,
+                  bool by_rows) {
   size_t done = 0;
   for (const auto& job : jobs) {
-    const TensorView& rows = job->inputs[input];
-    std::memcpy(staging.data() + done, rows.data, rows.bytes());
-    done += rows.bytes();
+    const TensorView& own = job->inputs[input];
+    Shape place = info.shape;
+    if (by_rows) place[0] = job->rows;
+    const size_t bytes = TensorView{info.dtype, place, nullptr}.bytes();
+    if (own.shape != place) std::memset(staging.data() + done, 0, bytes);
+    copy_overlap(own.as<const std::byte>(), own.shape.dims(), staging.data() + done, place.dims(), dtype_size(info.dtype));
+    done += bytes;
   }
   std::memset(staging.data() + done, 0, staging.size() - done);
   return TensorView{info.dtype, info.shape, staging.data()};
+}
+
+/// Memory for tensors of these types and shapes, whose data is set.
+std::shared_ptr<AlignedBuffer> allocate(std::span<TensorView> tensors) {
+  size_t bytes = 0;
+  for (const TensorView& tensor : tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
+  auto block = std::make_shared<AlignedBuffer>(bytes);
+  size_t offset = 0;
+  for (TensorView& tensor : tensors) {
+    tensor.data = block->data() + offset;
+    offset += AlignedBuffer::rounded_up(tensor.bytes());
+  }
+  return block;
+}
+
+/// The results of a job that was computed with larger sizes than its own.
+Outputs cropped(const Outputs& whole, std::span<const engine::TensorInfo> infos, const graph::Bindings& sizes) {
+  Outputs own{nullptr, whole.tensors};
+  for (size_t i = 0; i < infos.size(); ++i)
+    own.tensors[i].shape = graph::known_shape(graph::bind(infos[i].dims, sizes)).value_or(whole.tensors[i].shape);
+  own.block = allocate(own.tensors);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const TensorView &from = whole.tensors[i], &to = own.tensors[i];
+    copy_overlap(from.as<const std::byte>(), from.shape.dims(), static_cast<std::byte*>(to.data), to.shape.dims(), dtype_size(to.dtype));
+  }
+  return own;
 }
 
 /// An input as the engine takes it. Shares the job's memory and keeps the job, because a result may be a view of it.
@@ -97,6 +149,7 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
 
   auto bindings = engine::bindings_for(model_->inputs(), jobs.front()->inputs);
   if (!bindings) return fail(bindings.error());
+  for (const auto& [dimension, size] : jobs.front()->padded) (*bindings)[dimension] = size;
   if (batchable && !model_->batchable().symbol.empty()) (*bindings)[model_->batchable().symbol] = result.bucket_rows;
   auto found = slot_for(*bindings);
   if (!found) return fail(found.error());
@@ -107,19 +160,12 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
   std::vector<TensorView> inputs;
   for (size_t i = 0; i < infos.size(); ++i) {
     const bool whole = jobs.size() == 1 && jobs.front()->inputs[i].shape == infos[i].shape;
-    inputs.push_back(whole ? jobs.front()->inputs[i] : gather(jobs, i, infos[i], slot.staging[i]));
+    inputs.push_back(whole ? jobs.front()->inputs[i] : gather(jobs, i, infos[i], slot.staging[i], batchable));
   }
 
-  size_t bytes = 0;
-  for (const engine::TensorInfo& info : slot.executor->outputs())
-    bytes += AlignedBuffer::rounded_up(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
-  auto block = std::make_shared<AlignedBuffer>(bytes);
   std::vector<TensorView> outputs;
-  size_t offset = 0;
-  for (const engine::TensorInfo& info : slot.executor->outputs()) {
-    outputs.push_back(TensorView{info.dtype, info.shape, block->data() + offset});
-    offset += AlignedBuffer::rounded_up(outputs.back().bytes());
-  }
+  for (const engine::TensorInfo& info : slot.executor->outputs()) outputs.push_back(TensorView{info.dtype, info.shape, nullptr});
+  const std::shared_ptr<AlignedBuffer> block = allocate(outputs);
 
   const auto gathered = Clock::now();
   result.input = gathered - started;
@@ -137,6 +183,11 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
       }
     }
     first_row += job->rows;
+    if (!job->padded.empty()) {
+      auto sizes = engine::bindings_for(model_->inputs(), job->inputs);
+      if (!sizes) return fail(sizes.error());
+      own = cropped(own, model_->outputs(), *sizes);
+    }
     result.outputs.push_back(std::move(own));
   }
   return result;

@@ -29,7 +29,7 @@ class Instance {
     int64_t bucket_rows = 0;       ///< rows the engine really ran, padding included
     std::chrono::nanoseconds input{0}, infer{0};
   };
-  /// Jobs agree in every dimension but the first; together at most max_batch rows. Batches run in the next power of two of rows.
+  /// Jobs are of one group (Job::group); together at most max_batch rows. Batches run in the next power of two of rows, each job's results have its own sizes.
   RunResult run(std::span<const std::shared_ptr<Job>> jobs);
 
   size_t arena_bytes() const;  ///< of all executors held, on the host

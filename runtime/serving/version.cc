@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace serin::serving {
 
 Status Version::usable() const {
@@ -14,6 +16,58 @@ Status Version::usable() const {
     usable = instance->usable();
   }
   return usable;
+}
+
+namespace {
+
+template <class T>
+bool is_one(const TensorView& tensor, size_t i) {
+  return tensor.as<const T>()[i] == T{1};
+}
+
+bool is_one(const TensorView& tensor, size_t i) {
+  switch (tensor.dtype) {
+    case DType::kBool: return tensor.as<const bool>()[i];
+    case DType::kInt32: return is_one<int32_t>(tensor, i);
+    case DType::kInt64: return is_one<int64_t>(tensor, i);
+    case DType::kFloat32: return is_one<float>(tensor, i);
+    default: return false;
+  }
+}
+
+/// Whether each row of the masks has an element that counts in all of them (graph::Paddable::masks). Rows are along the last axis.
+bool something_counts(const Job& job, const std::vector<size_t>& masks) {
+  if (masks.empty()) return true;
+  const Shape& shape = job.inputs[masks.front()].shape;
+  for (const size_t mask : masks)
+    if (job.inputs[mask].shape != shape) return false;
+  if (shape.rank() == 0 || shape.elements() == 0) return false;
+  const auto length = static_cast<size_t>(shape.back()), rows = static_cast<size_t>(shape.elements()) / length;
+  for (size_t row = 0; row < rows; ++row) {
+    bool counts = false;
+    for (size_t i = row * length; i < (row + 1) * length && !counts; ++i)
+      counts = std::ranges::all_of(masks, [&](size_t mask) { return is_one(job.inputs[mask], i); });
+    if (!counts) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// `own`: the sizes of the job's inputs.
+void Version::choose_sizes(Job& job, const graph::Bindings& own) const {
+  for (const Padding& padding : paddings_) {
+    const auto size = own.find(padding.dimension);
+    if (size == own.end()) continue;
+    const auto next = std::ranges::lower_bound(padding.sizes, size->second);
+    if (next == padding.sizes.end() || *next == size->second || !something_counts(job, padding.masks)) continue;
+    job.padded[padding.dimension] = *next;
+  }
+  graph::Bindings common = own;
+  for (const auto& [dimension, size] : job.padded) common[dimension] = size;
+  job.group.clear();
+  for (const auto& [dimension, size] : common)
+    if (!engine_->batchable().yes || dimension != engine_->batchable().symbol) job.group.push_back(size);
 }
 
 Status Version::submit(JobPtr job) {
@@ -28,10 +82,11 @@ Status Version::submit(JobPtr job) {
     if (job->rows > max_batch_)
       return Error{Code::kInvalidArgument, fmt::format("{}: inference request batch-size must be <= {}, the request has {}",
                                                        signature_.model, max_batch_, job->rows)};
-  } else if (!engine_->planned()) {
-    job->rows = 1;  // its inputs are looked at when it runs
-  } else if (auto bound = engine::bindings_for(engine_->inputs(), job->inputs); !bound) {
-    return bound.error().in(signature_.model);
+  }
+  if (sizes_vary_) {
+    const auto own = engine::bindings_for(engine_->inputs(), job->inputs);
+    if (!own) return own.error().in(signature_.model);
+    choose_sizes(*job, *own);
   }
   const bool counted = !job->shadow;
   if (counted) metrics_->pending->add(1);
@@ -50,7 +105,7 @@ void Version::run_batch(size_t instance, std::span<const JobPtr> batch) {
     for (const JobPtr& job : batch) run_alone(instance, job);
     return;
   }
-  if (ran.status) batcher_->learn(ran.bucket_rows, ran.infer);
+  if (ran.status) batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
 
   const uint64_t seq = host_.next_batch.fetch_add(1, std::memory_order_relaxed);
   const auto n = static_cast<uint32_t>(batch.size());

@@ -31,6 +31,13 @@ struct Host {
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
 };
 
+/// A dimension along which requests may be computed with more than they have.
+struct Padding {
+  std::string dimension;
+  std::vector<int64_t> sizes;  ///< rising
+  std::vector<size_t> masks;   ///< graph::Paddable
+};
+
 class Version : public std::enable_shared_from_this<Version> {
  public:
   /// Reads, plans and warms. The error names model and version.
@@ -60,6 +67,8 @@ class Version : public std::enable_shared_from_this<Version> {
                                                      const kernels::Backend* device) const;
   Status settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings);
   Status read_signature(const ModelSettings& settings);
+  void find_paddings(const ModelSettings& settings);
+  void choose_sizes(Job& job, const graph::Bindings& own) const;
   Status place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices);
   Status place_on_cpu(const std::string& path, ModelSettings settings);
   void add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options);
@@ -74,7 +83,9 @@ class Version : public std::enable_shared_from_this<Version> {
   protocol::Parameters parameters_;
   protocol::Signature signature_;
   int64_t max_batch_ = 1;
-  std::vector<graph::Bindings> sizes_;                // to be ready for; none where a dimension is open that nobody gave sizes
+  std::vector<graph::Bindings> sizes_;  // to be ready for; none where a dimension is open that nobody gave sizes
+  std::vector<Padding> paddings_;
+  bool sizes_vary_ = false;                           // beyond the rows of a batch; of what is interpreted they are looked at when it runs
   size_t device_bytes_ = 0;                           // of all devices together, as loaded
   std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to
   std::shared_ptr<void> threads_;                     // one for each instance, in the host's pool

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "runtime/graph/paddable.h"
 #include "runtime/samples/precision.h"
 #include "runtime/serving/batch_curve.h"
 #include "runtime/serving/version.h"
@@ -110,6 +111,15 @@ JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
   return job;
 }
 
+engine::Precision on_device(Precision precision) {
+  switch (precision) {
+    case Precision::kTf32: return engine::Precision::kTf32;
+    case Precision::kFp16: return engine::Precision::kFp16;
+    case Precision::kBf16: return engine::Precision::kBf16;
+    default: return engine::Precision::kFp32;
+  }
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Version>> Version::load(const std::string& model, const std::string& version, const std::string& path,
@@ -126,11 +136,10 @@ Result<std::shared_ptr<engine::Model>> Version::load_engine(const std::string& p
                                                             const kernels::Backend* device) const {
   engine::LoadOptions options;
   options.threads = settings.threads;
-  options.max_plans = std::max(options.max_plans, sizes_.size());
+  if (!settings.buckets.empty()) options.max_plans = kMostSizes;
   if (device) {
     options.device = device;
-    if (settings.precision != Precision::kFp32)
-      return Error{Code::kUnsupported, fmt::format("precision {}: a device computes in fp32 as yet", print_precision(settings.precision))};
+    options.precision = on_device(settings.precision);
     options.device_limit = static_cast<size_t>(settings.gpu_mem_limit);
     options.device_priority = settings.priority;
     return engine::Model::load(path, host_.backend, options);
@@ -174,8 +183,21 @@ Status Version::read_signature(const ModelSettings& settings) {
   SERIN_CHECK(check_buckets(*engine_, settings));
   max_batch_ = engine_->batchable().yes ? settings.max_batch : 1;
   sizes_ = sizes_to_be_ready_for(*engine_, settings, max_batch_);
+  sizes_vary_ = engine_->planned() && (!engine_->batchable().yes || engine_->symbols().size() > 1);
+  find_paddings(settings);
   if (sizes_.size() <= kMostSizes) return {};
   return Error{Code::kInvalidArgument, fmt::format("buckets: {} combinations of sizes; at most {}", sizes_.size(), kMostSizes)};
+}
+
+/// A length between two of those that the settings name runs as the longer one, where that is proven to change nothing.
+void Version::find_paddings(const ModelSettings& settings) {
+  paddings_.clear();
+  for (const auto& [dimension, sizes] : settings.buckets) {
+    graph::Paddable proof = graph::prove_paddable(engine_->graph(), dimension);
+    if (proof.yes) paddings_.push_back({dimension, sizes, std::move(proof.masks)});
+    log::info("model '{}' version {}: sizes of '{}' {}", model_, version_, dimension,
+              proof.yes ? "are rounded up" : "are not rounded up, each has a plan of its own: " + proof.why_not);
+  }
 }
 
 void Version::add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options) {
@@ -286,12 +308,13 @@ Status Version::warm_up() {
     for (const graph::Bindings& sizes : sizes_) {
       const JobPtr jobs[] = {zeros(*engine_, sizes)};
       if (!jobs[0]) return {};
+      choose_sizes(*jobs[0], sizes);
       const int runs = on_device ? kRecorded + 2 : kFirst + 1;
       for (int run = 1; run <= runs; ++run) {
         const Instance::RunResult ran = instance->run(jobs);
         if (!ran.status && !engine_->planned()) return {};  // zeros may be an input that it refuses, and rightly so
         if (!ran.status) return ran.status.error().in("warm-up");
-        if (run > (on_device ? kRecorded : kFirst)) batcher_->learn(ran.bucket_rows, ran.infer);
+        if (run > (on_device ? kRecorded : kFirst)) batcher_->learn(jobs[0]->group, ran.bucket_rows, ran.infer);
       }
     }
   }

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import pytest
 
 from conftest import MODELS, SERIN, call, infer_body, serin, wait_until
@@ -176,6 +177,56 @@ def repository_of(runtime):
 def scores_on_cpu(serve, models):
     runtime = serve(models)
     return np.concatenate([scores(ask(runtime, ROWS[i:i + 4])) for i in range(0, len(ROWS), 4)])
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    """One head of BERT, as exporters write it: what the mask hides gets the lowest float added to its score."""
+    def tensor(name, array):
+        return onnx.numpy_helper.from_array(np.asarray(array), name)
+    random = np.random.default_rng(1)
+    weights = [tensor(name, random.standard_normal(shape).astype(np.float32)) for name, shape in
+               {"words": (30, 8), "wq": (8, 8), "wk": (8, 8), "wv": (8, 8)}.items()]
+    constants = [tensor("one", np.float32(1)), tensor("low", np.finfo(np.float32).min), tensor("axis1", np.array([1]))]
+    make = onnx.helper.make_node
+    nodes = [make("Unsqueeze", ["mask", "axis1"], ["wide"]), make("Cast", ["wide"], ["seen"], to=1), make("Sub", ["one", "seen"], ["hidden"]),
+             make("Mul", ["hidden", "low"], ["bias"]), make("Gather", ["words", "ids"], ["h"]), make("MatMul", ["h", "wq"], ["q"]),
+             make("MatMul", ["h", "wk"], ["k"]), make("MatMul", ["h", "wv"], ["v"]), make("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+             make("MatMul", ["q", "kt"], ["products"]), make("Add", ["products", "bias"], ["scores"]), make("Softmax", ["scores"], ["p"], axis=-1),
+             make("MatMul", ["p", "v"], ["y"])]
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(nodes, "g", [value("ids", 7, ["batch", "seq"]), value("mask", 7, ["batch", "seq"])],
+                                   [value("y", 1, ["batch", "seq", 8])], weights + constants)
+    path = tmp_path / "encoder.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("where", [ON_CUDA, []], ids=["cuda", "cpu"])
+def test_lengths_between_buckets_run_as_the_next_one_and_answer_the_same(serve, repository, emulated, encoder, where):
+    models = repository({"encoder/1": encoder})
+    exact = serve(models)
+    (models / "encoder/serin.yaml").write_text("max_batch: 4\nbuckets: {seq: [4, 8]}\ninstances: 1\n")
+    runtime = serve(models, *where, env=emulated().env)
+    assert "sizes of 'seq' are rounded up" in runtime.log
+
+    def request(ids, mask):
+        return {"inputs": [{"name": name, "datatype": "INT64", "shape": list(np.shape(data)), "data": np.ravel(data).tolist()}
+                           for name, data in (("ids", ids), ("mask", mask))]}
+
+    random = np.random.default_rng(2)
+    requests = []
+    for length in (1, 3, 4, 5, 8, 11):  # the last one is longer than all: a plan of its own
+        for rows in (1, 2):
+            mask = (random.random((rows, length)) < 0.7).astype(int)
+            mask[:, 0] = 1
+            requests.append(request(random.integers(0, 30, (rows, length)), mask))
+    requests.append(request([[3, 4, 5]], [[0, 0, 0]]))  # where nothing counts, padding would count as much: it runs alone
+    with concurrent.futures.ThreadPoolExecutor(13) as pool:
+        answers = list(pool.map(lambda body: call(runtime.url + "/v2/models/encoder/infer", body), requests))
+    for body, answer in zip(requests, answers):
+        assert answer.status == 200, answer.body
+        np.testing.assert_allclose(scores(answer), scores(call(exact.url + "/v2/models/encoder/infer", body)), rtol=1e-4, atol=1e-6)
 
 
 # --- memory -------------------------------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_precision_of_the_command_line_is_for_models_that_do_not_say(serve, repo
     models = repository({"digits/1": MODELS / "digits/1/model.onnx", "exact/1": MODELS / "digits/1/model.onnx"})
     (models / "exact/serin.yaml").write_text("precision: fp32\n")
     runtime = serve(models, "--precision", "auto")
-    assert call(runtime.url + "/v2/models/exact").json["parameters"] == {"precision": "fp32"}
+    assert call(runtime.url + "/v2/models/exact").json["parameters"] == {"precision": "fp32", "device": "cpu"}
     assert "precision_why" in call(runtime.url + "/v2/models/digits").json["parameters"]
 
 

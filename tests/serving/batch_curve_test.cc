@@ -34,6 +34,14 @@ TEST(BatchCurve, AKneeIsFound) {
   EXPECT_EQ(curve.choose(2, 32), 2);
 }
 
+TEST(BatchCurve, PaddingCounts) {
+  const BatchCurve flat = learned([](int64_t) { return 10ms; });
+  EXPECT_EQ(flat.choose(17, 32), 17) << "half of the batch is padding, which costs nothing";
+  const BatchCurve steps = learned([](int64_t rows) { return rows <= 16 ? 10ms : 20ms; });
+  EXPECT_EQ(steps.choose(17, 32), 16) << "one row more would cost as much as sixteen";
+  EXPECT_EQ(steps.choose(32, 32), 16);
+}
+
 TEST(BatchCurve, TheNextSizeIsTriedForAsLongAsTheLastOneWasWorthIt) {
   BatchCurve curve;
   EXPECT_EQ(curve.choose(16, 32), 1);

@@ -63,12 +63,13 @@ class BatcherTest : public testing::Test {
     };
     batcher_ = std::make_shared<Batcher>(options, *pool_, run, usable);
     for (int64_t rows = 1; rows <= options.max_batch; rows *= 2)
-      for (int i = 0; i < 2; ++i) batcher_->learn(rows, 1ms);  // a flat curve: every row more is free
+      for (int i = 0; i < 2; ++i) batcher_->learn({4}, rows, 1ms);  // a flat curve: every row more is free
   }
 
   JobPtr job(int64_t rows = 1, int64_t width = 4) {
     auto made = std::make_shared<Job>();
     made->rows = rows;
+    made->group = {width};
     made->inputs = {TensorView{DType::kFloat32, {rows, width}, nullptr}};
     made->done = [this](Answer answer) {
       const std::lock_guard lock(mutex_);
@@ -119,7 +120,7 @@ TEST_F(BatcherTest, RowsNeverExceedTheLargestBatch) {
   EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(5, 3), ElementsAre(4, 1), ElementsAre(8)));
 }
 
-TEST_F(BatcherTest, OnlyEqualShapesRideTogether) {
+TEST_F(BatcherTest, OnlyJobsOfOneGroupRideTogether) {
   make({.instances = 1, .max_batch = 8});
   ASSERT_TRUE(batcher_->submit(job()));
   gate_.await_waiting(1);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace serin::serving {
@@ -73,6 +74,44 @@ TEST(Instance, StringsGoInAndOut) {
   ASSERT_TRUE(ran.status) << ran.status.error().message;
   const auto t = ran.outputs.at(0).tensors.at(0).span<const std::string>();
   EXPECT_THAT(std::vector<std::string>(t.begin(), t.end()), ElementsAre("a", "c", "b", "a string that is too long to be held in place"));
+}
+
+TEST(Instance, PaddedJobsAnswerAsTheyWouldAlone) {
+  const auto model = model_of(
+      "x: f32[n,s,2]\nmask: f32[n,s]\nc = Unsqueeze(mask, axes=[2])\nm = Mul(x, c)\ntotal = ReduceSum(m, axes=[1], keepdims=0)\n"
+      "y = Mul(x, 2.0)\nt = Transpose(y, perm=[0,2,1])\nreturn t, total\n");
+  ASSERT_TRUE(model->batchable().yes) << model->batchable().why_not;
+  Instance instance(model, {.max_batch = 8});
+  const auto job_with = [](int64_t rows, int64_t length, float first) {
+    auto job = std::make_shared<Job>();
+    job->rows = rows;
+    job->memory = AlignedBuffer(1024);
+    auto* const x = reinterpret_cast<float*>(job->memory.data());
+    float* const mask = x + 64;
+    for (int64_t i = 0; i < rows * length * 2; ++i) x[i] = first + static_cast<float>(i);
+    for (int64_t i = 0; i < rows * length; ++i) mask[i] = 1;
+    job->inputs = {{DType::kFloat32, {rows, length, 2}, x}, {DType::kFloat32, {rows, length}, mask}};
+    if (length != 4) job->padded["s"] = 4;
+    return job;
+  };
+  const std::shared_ptr<Job> jobs[] = {job_with(1, 3, 1), job_with(2, 4, 100), job_with(2, 1, 50)};
+  const auto ran = instance.run(jobs);
+  ASSERT_TRUE(ran.status) << ran.status.error().message;
+  EXPECT_EQ(ran.bucket_rows, 8);
+  for (size_t i = 0; i < 3; ++i) {
+    auto alone = std::make_shared<Job>();
+    alone->inputs = jobs[i]->inputs;
+    alone->rows = jobs[i]->rows;
+    const std::shared_ptr<Job> one[] = {alone};
+    const auto expected = instance.run(one);
+    ASSERT_TRUE(expected.status) << expected.status.error().message;
+    for (size_t output = 0; output < 2; ++output) {
+      const TensorView &got = ran.outputs[i].tensors[output], &wanted = expected.outputs[0].tensors[output];
+      EXPECT_EQ(got.shape, wanted.shape) << i;
+      const auto a = got.span<const float>(), b = wanted.span<const float>();
+      EXPECT_TRUE(std::ranges::equal(a, b)) << "job " << i << ", output " << output;
+    }
+  }
 }
 
 TEST(Instance, WhatTheRunRefusesIsTheClients) {
