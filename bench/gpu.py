@@ -20,15 +20,16 @@ from ledger import Ledger, digest  # noqa: E402
 NEEDED = ("numpy", "onnx", "onnxruntime")
 DONE, USAGE, NO_DEVICE, UNFINISHED = 0, 2, 3, 4  # exit codes
 EPILOGUE = """
-What was measured is kept in the results file with its date: a second call measures what is missing, and prints all. A ratio above 1 means that
-Serin is ahead of the best peer; in the roofline it is the share of what the card gives at most. Bars of the issue: every row of speed at least
+What was measured is kept in the results file with its date: a second call measures what is missing, and prints all. A ratio above 1 means
+that Serin is ahead of the best peer; in the roofline it is the share of what the card gives at most. The bars: every row of speed at least
 1.0 and 1.3 in the geometric mean, batch 1 at least 1.25; batching at least 10.
 """
 
 
 def flags():
-    parser = argparse.ArgumentParser(prog="bench/gpu", description=__doc__, epilog=EPILOGUE, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", nargs="+", default=["*"], metavar="PATTERN", help="only rows that match, e.g. 'speed/ResNet-50/*' roofline")
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="bench/gpu", description=__doc__, epilog=EPILOGUE, formatter_class=raw)
+    parser.add_argument("--rows", nargs="+", default=["*"], metavar="PATTERN", help="only these, e.g. 'speed/ResNet-50/*' roofline")
     parser.add_argument("--list", action="store_true", help="name the rows and when they were measured")
     parser.add_argument("--again", action="store_true", help="measure also what is known")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing new after that long")
@@ -97,7 +98,8 @@ def print_bars(rows):
     ratios = [row.ratio for row in rows if row.ratio]
     if ratios:
         first = [row.ratio for row in rows if row.ratio and row.work.endswith("batch 1")]
-        say(f"\n{len(ratios)} rows with a peer: geometric mean {statistics.geometric_mean(ratios):.3f} (bar 1.3), least {min(ratios):.2f} (bar 1.0)")
+        mean = statistics.geometric_mean(ratios)
+        say(f"\n{len(ratios)} rows with a peer: geometric mean {mean:.3f} (bar 1.3), least {min(ratios):.2f} (bar 1.0)")
         say(f"batch 1: least {min(first):.2f} (bar 1.25)" if first else "batch 1: no row")
 
 

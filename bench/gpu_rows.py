@@ -1,4 +1,4 @@
-"""What bench/gpu can measure, row by row. A key such as `speed/ResNet-50/fp16/8` names one; measuring it answers rows of the table of its section.
+"""What bench/gpu can measure. A key such as `speed/ResNet-50/fp16/8` names it; measuring it answers rows of the table of its section.
 
 speed     one run after the other, inputs and outputs in the host's memory: milliseconds, beside the peers
 roofline  each kernel's arithmetic or bytes a second, whichever is nearer to what the card gives at most
@@ -93,8 +93,9 @@ def speed(item, precision, batch, setting):
 def profile(item, precision, batch, setting):
     """The steps of a run, as `serin bench --profile` times them: the device is waited for after each."""
     sizes = [part for name, size in item.sizes for part in ("--dim", f"{name}={size}")]
-    command = [setting.serin, "bench", item.path, "--batch", batch, "--precision", precision, "--seconds", setting.seconds, "--profile", "--json"]
-    done = subprocess.run([str(part) for part in [*command, *sizes, *setting.device_flags]], capture_output=True, text=True, check=False)
+    command = [setting.serin, "bench", item.path, "--batch", batch, "--precision", precision, "--seconds", setting.seconds, *sizes]
+    command += ["--profile", "--json", *setting.device_flags]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise engines.CannotRun(done.stderr.strip()[-160:])
     return json.loads(done.stdout)["profile"]
@@ -117,11 +118,15 @@ def roofline(item, precision, batch, setting):
     for name, total in kernels.items():
         if total["ms"] < LEAST_SHARE * whole:
             continue
-        reached = {"TFLOP/s": (total["flops"] / total["ms"] / 1e9, peaks[f"{precision}_tflops"]), "GB/s": (total["bytes"] / total["ms"] / 1e6, peaks["copy_gbps"])}
+        reached = {
+            "TFLOP/s": (total["flops"] / total["ms"] / 1e9, peaks[f"{precision}_tflops"]),
+            "GB/s": (total["bytes"] / total["ms"] / 1e6, peaks["copy_gbps"]),
+        }
         metric = max(reached, key=lambda name: reached[name][0] / reached[name][1])
         ours, peak = reached[metric]
         note = f"{total['ms'] / whole:.0%} of the time, {total['steps']} steps"
-        rows.append(table.Row(f"{item.name}, batch {batch}: {name}", f"{precision} {metric}", ours, {"the card": peak}, less_is_better=False, note=note))
+        title = f"{item.name}, batch {batch}: {name}"
+        rows.append(table.Row(title, f"{precision} {metric}", ours, {"the card": peak}, less_is_better=False, note=note))
     return rows
 
 
@@ -134,12 +139,13 @@ def batching(item, precision, setting):
         (version.parent / "serin.yaml").write_text(f"max_batch: {CLIENTS}\nprecision: {precision}\n")
         with serving.server(setting.serin, folder, "serve", setting.device_flags) as url:
             many, one = (load(setting, url, item, clients) for clients in (CLIENTS, 1))
-    row = table.Row(f"{item.name}, {CLIENTS} clients through serve", f"{precision} requests/s", many, {"one client": one}, less_is_better=False)
-    return [row]
+    title = f"{item.name}, {CLIENTS} clients through serve"
+    return [table.Row(title, f"{precision} requests/s", many, {"one client": one}, less_is_better=False)]
 
 
 def load(setting, url, item, clients):
-    command = [setting.serin, "load", url, "--model", item.model, "--concurrency", str(clients), "--seconds", str(ROUND_S), "--timeout", "60", "--json"]
+    command = [setting.serin, "load", url, "--model", item.model, "--concurrency", str(clients), "--seconds", str(ROUND_S)]
+    command += ["--timeout", "60", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     counts = json.loads(done.stdout) if done.returncode == 0 else {"errors": 1}
     if counts["errors"]:
@@ -148,15 +154,16 @@ def load(setting, url, item, clients):
 
 
 def memory(item, precision, batch, setting):
-    """What the plan says that the process holds on the device, and what the driver says, without the context of a process that computes nothing."""
+    """What the plan says that the process holds on the device, and what the driver says, without the context that any process has there."""
     job = work.job(item, batch, 1, precision)
     digits = next(each for each in work.WORK if each.kind == "digits")
     with engines.serin(work.job(digits, 1), 0.001, setting.device_flags) as small, engines.serin(job, 0.001, setting.device_flags) as large:
         context = device_bytes(small.child.pid) - planned(small)
-        measured = device_bytes(large.child.pid) - context
-        row = table.Row(f"{item.name}, batch {batch}", f"{precision} MB on the device", planned(large) / 1e6, {"the device": measured / 1e6})
-    row.note = f"context {context / 1e6:.0f} MB, {planned(large) / (measured + context) - measured / (measured + context):+.1%} of what the device reports"
-    return [row]
+        plan, reported = planned(large), device_bytes(large.child.pid)
+    off = (plan + context) / reported - 1
+    note = f"with a context of {context / 1e6:.0f} MB {off:+.1%} of what the device reports"
+    measured = {"the device": (reported - context) / 1e6}
+    return [table.Row(f"{item.name}, batch {batch}", f"{precision} MB on the device", plan / 1e6, measured, note=note)]
 
 
 def planned(engine):

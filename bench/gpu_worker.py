@@ -3,8 +3,8 @@
     gpu_worker.py ENGINE MODEL INPUTS.npz --name NAME [--precision fp32] [--seconds 0.2]
     gpu_worker.py peaks                       # one JSON object: what the card gives at most, as torch measures it
 
-A run is what `serin bench` times: inputs in the host's memory go to the device, outputs come back. Each peer at its best: shapes fixed, NHWC
-and CUDA graphs, pinned memory, 16-bit floats where asked for; in fp32 no TF32, as Serin's.
+A run is what `serin bench` times: inputs in the host's memory go to the device, outputs come back. Each peer at its best: shapes fixed,
+NHWC and CUDA graphs, pinned memory, 16-bit floats where asked for; in fp32 no TF32, as Serin's.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MODES = {"torch-reduce-overhead": "reduce-overhead", "torch-max-autotune": "max-
 
 
 def module_of(name):
-    """The module that the recipe of this name was exported from (tests/models/zoo), with weights as torch draws them: speed does not see them."""
+    """What the recipe of this name was exported from (tests/models/zoo), with weights as torch draws them: speed does not see them."""
     if name in ("bert_base", "minilm"):
         import transformers as hf
 
@@ -137,8 +137,8 @@ def peaks():
     import torch
 
     found, size = {}, 8192
-    for precision, dtype, tf32 in (("fp32", torch.float32, False), ("tf32", torch.float32, True), ("fp16", torch.float16, False), ("bf16", torch.bfloat16, False)):
-        torch.backends.cuda.matmul.allow_tf32 = tf32
+    for precision, dtype in (("fp32", torch.float32), ("tf32", torch.float32), ("fp16", torch.float16), ("bf16", torch.bfloat16)):
+        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
         a, b = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
         out = torch.empty_like(a)
         found[f"{precision}_tflops"] = rate(torch, 2 * size**3 / 1e12, lambda: torch.matmul(a, b, out=out))

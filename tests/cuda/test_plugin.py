@@ -1,5 +1,5 @@
-"""libserin_cuda.so as nvcc and NVIDIA's libraries make it, on a machine without a GPU: what it offers, what it needs, what code it holds, and what it
-says where there is no driver. tests/run builds it in build-cuda before; what it computes, tests/gpu looks at."""
+"""libserin_cuda.so as nvcc and NVIDIA's libraries make it, on a machine without a GPU: what it offers, what it needs, what code it holds,
+and what it says where there is no driver. tests/run builds it in build-cuda before; what it computes, tests/gpu looks at."""
 
 import ctypes.util
 import os
@@ -39,7 +39,7 @@ def test_does_not_need_the_driver_to_be_loaded():
 
 
 def code(path):
-    """{(kind, architecture)} of everything in the section where nvcc puts it: a header for each object file, then one for each program in it."""
+    """{(kind, architecture)} of all in the section where nvcc puts it: a header for each object file, then one for each program in it."""
     rows = [line.replace("[ ", "[").split() for line in said("readelf", "-SW", path).splitlines() if " .nv_fatbin " in line]
     offset, size = int(rows[0][4], 16), int(rows[0][5], 16)
     data, found, at = path.read_bytes()[offset : offset + size], set(), 0
@@ -72,8 +72,7 @@ def test_loads_without_a_driver_and_says_that_there_is_none():
 
 @without_driver
 def test_auto_goes_on_without_it():
-    done = subprocess.run(
-        [SERIN, "bench", MODEL, "--device", "auto", "--cuda-plugin", PLUGIN, "--seconds", "0.01"], capture_output=True, text=True, check=False
-    )
+    command = [SERIN, "bench", MODEL, "--device", "auto", "--cuda-plugin", PLUGIN, "--seconds", "0.01"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "no cuda: " in done.stdout

@@ -1,5 +1,5 @@
-"""bench/gpu where there is no GPU: which rows there are, that what is known is not measured again, what the tables say; and its measuring, on the
-emulated device with a model that this can bear."""
+"""bench/gpu where there is no GPU: which rows there are, that what is known is not measured again, what the tables say; and its measuring,
+on the emulated device with a model that this can bear."""
 
 import os
 import subprocess
@@ -87,11 +87,12 @@ def test_an_unknown_row_is_refused(bench):
 
 
 def test_without_a_device_nothing_is_measured(tmp_path):
-    command = [ROOT / "bench/gpu", "--programs", ROOT / "build", "--plugin", tmp_path / "libserin_cuda.so", "--results", tmp_path / "bench.jsonl"]
+    plugin, results = tmp_path / "libserin_cuda.so", tmp_path / "bench.jsonl"
+    command = [ROOT / "bench/gpu", "--programs", ROOT / "build", "--plugin", plugin, "--results", results]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHON": sys.executable})
     assert done.returncode == gpu.NO_DEVICE
     assert "there is no device to measure on" in done.stdout and "libserin_cuda.so" in done.stdout
-    assert not (tmp_path / "bench.jsonl").exists()
+    assert not results.exists()
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""tests/gpu/run itself, on the emulated device: what it runs there is the real thing in small, so that it works where there is a device. And with
-stand-ins for the programs: a crash, a lost unit, a failure must show."""
+"""tests/gpu/run itself, on the emulated device: what it runs there is the real thing in small, so that it works where there is a device.
+And with stand-ins for the programs: a crash, a lost unit, a failure must show."""
 
 import json
 import os
@@ -103,7 +103,7 @@ def test_unpacks_what_was_carried(run, tmp_path):
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """Makes programs of which gpu_test is a few lines of Python: it knows tests A.a, A.b and A.c; `chosen` are those it was asked to run."""
+    """Makes programs of which gpu_test is a few lines of Python: it has tests A.a, A.b and A.c; `chosen` are those it was asked to run."""
     folder = tmp_path / "programs"
     (folder / "tests").mkdir(parents=True)
     (folder / "serin").symlink_to(BUILD / "serin")

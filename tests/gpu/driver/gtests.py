@@ -35,7 +35,8 @@ def run_tests(command, names, log, limit_s, root, environment):
             return cases + _finished(status, from_junit("", report), text)
         ended, unfinished = from_gtest_log("", text)
         cases += ended
-        cases.append(Case("", unfinished or "the program as a whole", FAILED, detail=f"{describe(status)}\n{clip(text[text.rfind('[ RUN') :])}"))
+        last_words = clip(text[text.rfind("[ RUN") :])
+        cases.append(Case("", unfinished or "the program as a whole", FAILED, detail=f"{describe(status)}\n{last_words}"))
         if unfinished is None:
             break
         left = [name for name in left if name not in {case.name for case in cases}]

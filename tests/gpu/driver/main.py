@@ -24,11 +24,12 @@ PASSED, WRONG, USAGE, NO_DEVICE, UNFINISHED = 0, 1, 2, 3, 4  # exit codes
 
 def flags():
     parser = argparse.ArgumentParser(prog="tests/gpu/run", description=__doc__)
-    parser.add_argument("names", nargs="*", default=["*"], metavar="NAME", help=f"parts ({', '.join(parts.PARTS)}) or units of them, e.g. 'models/bert*'")
+    known = ", ".join(parts.PARTS)
+    parser.add_argument("names", nargs="*", default=["*"], metavar="NAME", help=f"parts ({known}) or units of them, e.g. 'models/bert*'")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing new after that long; called again, it goes on")
     parser.add_argument("--again", action="store_true", help="run also what is known already")
     parser.add_argument("--requests", type=int, default=10000, help="through serin serve")
-    parser.add_argument("--programs", type=Path, default=ROOT / "build-device/gpu", help="folder with serin and the test programs (tests/gpu/pack)")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build-device/gpu", help="serin and the test programs (tests/gpu/pack)")
     parser.add_argument("--plugin", type=Path, help="libserin_cuda.so; default: the one among the programs")
     parser.add_argument("--results", type=Path, default=ROOT / "build-device/results")
     return parser.parse_args()
@@ -98,8 +99,12 @@ def choose(names, setting):
     for part in parts.PARTS:
         if any(fnmatch.fnmatchcase(part, name.split("/")[0]) for name in names):  # else its units need not be found
             units = parts.units(part, setting)
-            chosen[part] = {unit: run for unit, run in units.items() if any(fnmatch.fnmatchcase(each, name) for name in names for each in (unit, part))}
+            chosen[part] = {unit: run for unit, run in units.items() if matches(names, part, unit)}
     return {part: units for part, units in chosen.items() if units}
+
+
+def matches(names, *either):
+    return any(fnmatch.fnmatchcase(each, name) for name in names for each in either)
 
 
 def run_and_keep(unit, run, ledger):

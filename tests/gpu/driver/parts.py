@@ -1,4 +1,7 @@
-"""What there is to run, cut into units that take about a minute or less on a device. A unit answers its cases and {what was counted: how many}."""
+"""What there is to run, cut into units that take about a minute or less on a device.
+
+A unit answers its cases and {what was counted: how many}.
+"""
 
 import functools
 import importlib.util
@@ -41,7 +44,8 @@ def units(part, setting):
     if part == "kernels":
         return gtest_units(setting, part, [setting.gpu_test])
     if part == "onnx":
-        return gtest_units(setting, part, [setting.conformance_test, "--suite", setting.suite, "--expected", ROOT / "tests/conformance/expected.txt"])
+        expected = ROOT / "tests/conformance/expected.txt"
+        return gtest_units(setting, part, [setting.conformance_test, "--suite", setting.suite, "--expected", expected])
     if part in ("models", "serve"):
         return model_units(part, setting)
     sanitizer = machine.sanitizer()

@@ -1,4 +1,4 @@
-"""Requests of several models and batch sizes at once through `serin serve --device cuda`: none may fail, and the answers are those of the CPU."""
+"""Requests of several models and batch sizes at once through `serin serve --device cuda`: none fails, and the answers are the CPU's."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ def server(serin, folder, name, flags=()):
 
 
 def load(setting, url, sources):
-    """How many requests were answered, and a case for each stream of them. Rounds of all streams at once, until each model has answered its share."""
+    """How many requests were answered, and a case for each stream of them. All streams at once, until each model has answered its share."""
     answered, failed = dict.fromkeys(sources, 0), {}
     streams = [(name, data, batch) for name, (_, data) in sources.items() for batch in BATCHES]
     while min(answered.values()) < setting.requests / len(sources) and not failed:
@@ -85,7 +85,8 @@ def compared(name, rows, device, cpu):
         for tensor in metadata["inputs"]:
             value = rows[tensor["name"]]
             row = value[i % len(value)][None]
-            shape = [1, *tensor["shape"][1:]] if min(tensor["shape"][1:], default=1) > 0 else row.shape  # 64 pixels as [64] or as [8, 8]
+            fixed = min(tensor["shape"][1:], default=1) > 0  # then 64 pixels go as [64] or as [8, 8], however they lie in the file
+            shape = [1, *tensor["shape"][1:]] if fixed else row.shape
             inputs.append({"name": tensor["name"], "datatype": tensor["datatype"], "shape": shape, "data": row.ravel().tolist()})
         body = json.dumps({"inputs": inputs})
         answers = [json.loads(ask(f"{url}/v2/models/{name}/infer", body))["outputs"] for url in (device, cpu)]

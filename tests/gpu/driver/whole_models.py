@@ -1,4 +1,4 @@
-"""The models of tests/models.txt on the device: made out of their recipes here, and compared with ONNX Runtime on the CPU as tests/models does."""
+"""The models of tests/models.txt on the device: made here out of their recipes, and compared with ONNX Runtime as tests/models does."""
 
 import functools
 import json
@@ -60,8 +60,8 @@ def rounded(setting, name, path, precision):
     if done.returncode not in (checking.AGREE, checking.DIFFER):
         return done.stdout + done.stderr or f"exit code {done.returncode}", {}
     outputs = [output for data_set in json.loads(done.stdout)["data_sets"] for output in data_set["outputs"]]
-    wrong = [f"{each['name']}: relative L2 error {each['relative_l2_error']:.2e}" for each in outputs if not each["relative_l2_error"] <= ROUNDED[precision]]
-    return "; ".join(wrong), {}
+    errors = {output["name"]: output["relative_l2_error"] for output in outputs}
+    return "; ".join(f"{name}: relative L2 error {error:.2e}" for name, error in errors.items() if not error <= ROUNDED[precision]), {}
 
 
 def serving_units(setting):
