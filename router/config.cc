@@ -1,7 +1,7 @@
 // config.cc: every key of router.yaml, each read by a function named after it.
 //
 // Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. What is meant to come later
-// (sticky cohorts, https) is refused by name, so that nobody believes it is on. Nothing here opens a socket or resolves a name.
+// (webhooks, https) is refused by name, so that nobody believes it is on. Nothing here opens a socket or resolves a name.
 
 #include "router/config.h"
 
@@ -175,7 +175,7 @@ std::string names_of(const std::vector<VersionConfig>& versions) {
 }
 
 Result<ServiceConfig> read_service(const Node& node) {
-  SERIN_CHECK(refuse_unsupported(node, {"sticky"}));
+  if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
   SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout"}));
   ServiceConfig service;
   SERIN_TRY(service.name, read_name(node));

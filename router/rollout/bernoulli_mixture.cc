@@ -12,11 +12,11 @@ constexpr double kLargestRate = 0.95;
 
 }  // namespace
 
-BernoulliMixture::BernoulliMixture(double p0, double cap) : cap_(cap) {
-  double rate = p0;
+BernoulliMixture::BernoulliMixture(double p0, double cap, Side side) : cap_(cap) {
+  double multiple = 1;
   for (size_t j = 0; j < kRates; ++j) {
-    rate *= 2;
-    const double alternative = std::max(p0, std::min(kLargestRate, rate));
+    multiple *= 2;
+    const double alternative = side == Side::kBelow ? p0 / multiple : std::max(p0, std::min(kLargestRate, p0 * multiple));
     bad_ratio_[j] = alternative / p0;
     good_ratio_[j] = (1 - alternative) / (1 - p0);
   }

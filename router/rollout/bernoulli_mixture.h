@@ -18,8 +18,10 @@ namespace serin::rollout {
 
 class BernoulliMixture {
  public:
+  enum class Side : uint8_t { kAbove, kBelow };
   /// The e-value never exceeds the cap: a long outage should not take as long to be forgotten. Still a supermartingale.
-  explicit BernoulliMixture(double p0, double cap = 1e200);
+  /// kBelow asks whether the rate is below p0, against p0 / 2^j.
+  explicit BernoulliMixture(double p0, double cap = 1e200, Side side = Side::kAbove);
 
   void observe(bool bad);
   double e() const { return e_; }

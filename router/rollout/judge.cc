@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "router/rollout/alpha_budget.h"
 #include "router/rollout/spec_parts.h"

@@ -40,9 +40,10 @@ std::vector<Evidence> Judge::evidence() const {
 }
 
 VerdictRecord Judge::record() const {
-  auto guards = comparisons();
-  for (const EventGuard* guard : output_.guards()) guards.push_back(guard);
+  const auto guards = comparisons();
   for (const EventGuard* guard : guards)
+    if (guard->name() == decided_by_) return guard->record();
+  for (const ThresholdGuard* guard : output_.guards())
     if (guard->name() == decided_by_) return guard->record();
   if (shadow_.name() == decided_by_) return shadow_.record();
   for (const UserThreshold& threshold : thresholds_)

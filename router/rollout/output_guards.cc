@@ -20,6 +20,8 @@ namespace {
 constexpr double kFormShare = 0.05, kScoreShare = 0.02, kLabelShare = 0.06;  // kOutputShare together, two scores
 constexpr size_t kMostLabels = 20;
 constexpr double kRarestLabel = 0.02;
+constexpr double kOddForms = 0.01;  // answers of the canary that may look like nothing that stable has ever said
+constexpr double kMostOften = 0.9;
 constexpr double kTail = 0.05, kThinnestTail = 0.01;  // scores that are all alike have no tail to speak of
 
 static_assert(kFormShare + 2 * kScoreShare + kLabelShare <= kOutputShare + 1e-12);
@@ -30,7 +32,16 @@ OutputGuards::OutputGuards(const Guard& guard)
     : wanted_(guard.compare != Guard::Compare::kOff),
       drift_(guard.drift),
       alpha_(guard.false_rollback),
-      form_("out_form", guard.tolerate_ratio, trip_value(alpha_, kFormShare)) {}
+      form_(this->guard("out_form", "outputs that stable never had", kOddForms, kFormShare, guard.tolerate_ratio)) {}
+
+ThresholdGuard OutputGuards::guard(std::string name, std::string text, double p0, double share, double tolerated_ratio, bool seldom) const {
+  return ThresholdGuard({.name = std::move(name),
+                         .text = std::move(text),
+                         .p0 = p0,
+                         .trip_value = trip_value(alpha_, share),
+                         .tolerated_ratio = tolerated_ratio,
+                         .seldom = seldom});
+}
 
 std::optional<Verdict> OutputGuards::observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   const Output& output = *observation.output;
@@ -44,21 +55,20 @@ std::optional<Verdict> OutputGuards::observe(const Observation& observation, con
   if (!counted) return std::nullopt;
   counted->count = 1;
 
-  const Arm arm = observation.arm;
-  if (!is_known(output.form) && form_.observe(arm, *counted, at)) return tripped(form_, "the outputs are others than stable's");
+  const auto trips = [&](ThresholdGuard& asked, bool event, const Unit& weighed) {
+    return asked.observe(observation.arm, event, weighed, /*alone=*/false, at);
+  };
+  if (trips(form_, !is_known(output.form), *counted)) return form_.verdict();
   if (!output.label) return std::nullopt;
-  if (score_high_ && output.score > high_ && score_high_->observe(arm, *counted, at))
-    return tripped(*score_high_, fmt::format("scores lie above stable's p95 ({:.4g}) more than {:g} times as often", high_, drift_));
-  if (score_low_ && output.score < low_ && score_low_->observe(arm, *counted, at))
-    return tripped(*score_low_, fmt::format("scores lie below stable's p5 ({:.4g}) more than {:g} times as often", low_, drift_));
-  const auto label = std::ranges::find(labels_, *output.label, &LabelGuards::label);
-  if (label == labels_.end()) return std::nullopt;
-  if (label->often.observe(arm, *counted, at))
-    return tripped(label->often, fmt::format("label {} comes more than {:g} times as often as from stable", label->label, drift_));
-  Unit exact = *counted;  // mirrored, a share that is too high would be the unsafe side
+  if (score_high_ && trips(*score_high_, output.score > high_, *counted)) return score_high_->verdict();
+  if (score_low_ && trips(*score_low_, output.score < low_, *counted)) return score_low_->verdict();
+  Unit exact = *counted;  // asked in reverse, a share that is too high would be the unsafe side
   exact.share = exact.unbiased_share();
-  if (label->rarely.observe(arm, exact, at))
-    return tripped(label->rarely, fmt::format("label {} comes less than {:.3g} times as often as from stable", label->label, 1 / drift_));
+  for (LabelGuards& label : labels_) {
+    const bool is_it = *output.label == label.label;
+    if (label.often && trips(*label.often, is_it, *counted)) return label.often->verdict();
+    if (trips(label.rarely, is_it, exact)) return label.rarely.verdict();
+  }
   return std::nullopt;
 }
 
@@ -87,10 +97,18 @@ void OutputGuards::freeze_labels() {
     if (static_cast<double>(count) >= kRarestLabel * kLearnt) frequent.emplace_back(count, label);
   std::ranges::sort(frequent, std::greater());
   if (frequent.size() > kMostLabels) frequent.resize(kMostLabels);
-  const double trip = trip_value(alpha_, kLabelShare / static_cast<double>(2 * std::max<size_t>(frequent.size(), 1)));
-  for (const auto& [count, label] : frequent)
-    labels_.push_back({label, EventGuard(fmt::format("out_label_{}_often", label), drift_, trip),
-                       EventGuard(fmt::format("out_label_{}_rarely", label), drift_, trip, /*mirrored=*/true)});
+  const double share = kLabelShare / static_cast<double>(2 * std::max<size_t>(frequent.size(), 1));
+  for (const auto& [count, label] : frequent) {
+    const double usual = static_cast<double>(count) / kLearnt;
+    std::optional<ThresholdGuard> often;
+    if (drift_ * usual < kMostOften)
+      often = guard(fmt::format("out_label_{}_often", label), fmt::format("label {} (more than {:g} times as often)", label, drift_),
+                    drift_ * usual, share, drift_);
+    labels_.push_back(
+        {label, std::move(often),
+         guard(fmt::format("out_label_{}_rarely", label), fmt::format("label {} (less than {:.3g} times as often)", label, 1 / drift_),
+               usual / drift_, share, drift_, /*seldom=*/true)});
+  }
 }
 
 void OutputGuards::freeze_scores() {
@@ -103,24 +121,21 @@ void OutputGuards::freeze_scores() {
   low_ = scores[tail];
   high_ = scores[scores.size() - 1 - tail];
   const auto thinnest = static_cast<ptrdiff_t>(kThinnestTail * static_cast<double>(scores.size()));
-  const double trip = trip_value(alpha_, kScoreShare);
-  if (scores.end() - std::ranges::upper_bound(scores, high_) >= thinnest) score_high_.emplace("out_score_high", drift_, trip);
-  if (std::ranges::lower_bound(scores, low_) - scores.begin() >= thinnest) score_low_.emplace("out_score_low", drift_, trip);
+  const double most = std::min(kMostOften, drift_ * kTail);
+  if (scores.end() - std::ranges::upper_bound(scores, high_) >= thinnest)
+    score_high_ = guard("out_score_high", fmt::format("scores above {:.4g}, stable's p95 (more than {:g} times as often)", high_, drift_),
+                        most, kScoreShare, drift_);
+  if (std::ranges::lower_bound(scores, low_) - scores.begin() >= thinnest)
+    score_low_ = guard("out_score_low", fmt::format("scores below {:.4g}, stable's p5 (more than {:g} times as often)", low_, drift_), most,
+                       kScoreShare, drift_);
 }
 
-std::optional<Verdict> OutputGuards::tripped(const EventGuard& guard, const std::string& what) const {
-  const Evidence evidence = guard.evidence();
-  return Verdict{guard.name(), fmt::format("{}: {}: {} of {} such answers were the canary's; e-value 2^{:.1f} over 2^{:.1f}", guard.name(),
-                                           what, evidence.canary_events, evidence.canary_events + evidence.stable_events, evidence.bits,
-                                           evidence.bits_to_trip)};
-}
-
-std::vector<const EventGuard*> OutputGuards::guards() const {
-  std::vector<const EventGuard*> all{&form_};
+std::vector<const ThresholdGuard*> OutputGuards::guards() const {
+  std::vector<const ThresholdGuard*> all{&form_};
   if (score_high_) all.push_back(&*score_high_);
   if (score_low_) all.push_back(&*score_low_);
   for (const LabelGuards& label : labels_) {
-    all.push_back(&label.often);
+    if (label.often) all.push_back(&*label.often);
     all.push_back(&label.rarely);
   }
   return all;
@@ -128,13 +143,16 @@ std::vector<const EventGuard*> OutputGuards::guards() const {
 
 std::vector<Evidence> OutputGuards::evidence() const {
   if (!wanted_) return {};
-  std::vector<Evidence> lines{form_.evidence()};
-  if (score_high_) lines.push_back(score_high_->evidence());
-  if (score_low_) lines.push_back(score_low_->evidence());
+  std::vector<Evidence> lines;
   std::optional<Evidence> nearest;
-  for (const LabelGuards& label : labels_)
-    for (const EventGuard* guard : {&label.often, &label.rarely})
-      if (const Evidence evidence = guard->evidence(); !nearest || evidence.bits > nearest->bits) nearest = evidence;
+  for (const ThresholdGuard* asked : guards()) {
+    Evidence line = asked->evidence();
+    line.bits = asked->joint_bits();
+    if (!line.guard.starts_with("out_label_"))
+      lines.push_back(line);
+    else if (!nearest || line.bits > nearest->bits)
+      nearest = line;
+  }
   if (!nearest) return lines;
   nearest->guard = "out_label";
   lines.push_back(*nearest);

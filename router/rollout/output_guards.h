@@ -4,7 +4,9 @@
 //   label c, often    the canary says c more than `drift` times as often as stable;   rarely: less than a `drift`th as often
 //   score high, low   its scores lie beyond stable's p95 or p5 more than `drift` times as often as stable's
 //
-// The yardstick is what stable said first, frozen, so that both arms are measured by the same.
+// The yardstick is what stable said first, frozen, so that both arms are measured by the same. Each guard asks two questions (threshold_guard.h): is the
+// canary's own rate beyond the yardstick, and is it beyond stable's now? The second alone would take an arm that has stopped to answer for one that
+// never says c any more, the first a night in which nobody asks for c.
 #pragma once
 
 #include <chrono>
@@ -13,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "router/rollout/event_guard.h"
 #include "router/rollout/key_gate.h"
 #include "router/rollout/spec.h"
+#include "router/rollout/threshold_guard.h"
 
 namespace serin::rollout {
 
@@ -31,13 +33,14 @@ class OutputGuards {
   /// form, score_high, score_low and the label that is nearest to its trip: what a person can read.
   std::vector<Evidence> evidence() const;
   /// All of them, for explain.
-  std::vector<const EventGuard*> guards() const;
+  std::vector<const ThresholdGuard*> guards() const;
 
  private:
   static constexpr size_t kLearnt = 500;
   struct LabelGuards {
     uint32_t label;
-    EventGuard often, rarely;
+    std::optional<ThresholdGuard> often;  // none where it comes so often already that it cannot be more
+    ThresholdGuard rarely;
   };
   bool judged() const { return !wanted_ || learnt_.size() >= kLearnt; }
   void learn(const Output& output);
@@ -45,15 +48,15 @@ class OutputGuards {
   void freeze_labels();
   void freeze_scores();
   bool is_known(uint64_t form) const;
-  std::optional<Verdict> tripped(const EventGuard& guard, const std::string& what) const;
+  ThresholdGuard guard(std::string name, std::string text, double p0, double share, double tolerated_ratio, bool seldom = false) const;
 
   const bool wanted_;
   const double drift_, alpha_;
   std::vector<Output> learnt_;   // of stable; what is needed of it is kept in the guards once it is frozen
   std::vector<uint64_t> forms_;  // sorted
   double low_ = 0, high_ = 0;    // stable's p5 and p95
-  EventGuard form_;
-  std::optional<EventGuard> score_high_, score_low_;
+  ThresholdGuard form_;
+  std::optional<ThresholdGuard> score_high_, score_low_;
   std::vector<LabelGuards> labels_;
   KeyGate gate_;  // a key's first answer is its only one: users keep their taste
 };

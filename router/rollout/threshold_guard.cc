@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -24,21 +25,35 @@ constexpr double kCap = 16;  // times the trip value
 
 }  // namespace
 
+BernoulliMixture limit_process(double p0, double cap, bool seldom) {
+  return BernoulliMixture(p0, cap, seldom ? BernoulliMixture::Side::kBelow : BernoulliMixture::Side::kAbove);
+}
+
 ThresholdGuard::ThresholdGuard(Limit limit)
-    : limit_(std::move(limit)), now_{BernoulliMixture(limit_.p0, kCap * limit_.trip_value), EventProcess()}, before_good_(now_) {}
+    : limit_(std::move(limit)),
+      now_{limit_process(limit_.p0, kCap * limit_.trip_value, limit_.seldom), EventProcess(limit_.tolerated_ratio)},
+      before_good_(now_) {}
 
 bool ThresholdGuard::observe(Arm arm, bool bad, const Unit& unit, bool alone, std::chrono::milliseconds at) {
   if (arm == Arm::kStable) {
     stable_units_ += unit.representative;
     stable_bad_ += bad && unit.representative;
     if (bad) tell(arm, bad, &unit, alone, at);
-    return false;
+    return bad && limit_.seldom && decided(alone);  // what stable still does is evidence that the canary does it too rarely
   }
   ++canary_units_;
   canary_bad_ += bad;
   tell(arm, bad, &unit, alone, at);
-  if (!holding()) return false;
-  return !limit_.ask_stable || alone || now_.worse.e() >= limit_.trip_value;
+  if (!decided(alone)) return false;
+  if (!bad) keep_good(alone, at);
+  return true;
+}
+
+/// The answer that decided was none of the events: it goes on the tape all the same, or the record would end before its decision.
+void ThresholdGuard::keep_good(bool alone, std::chrono::milliseconds at) {
+  tape_.add(before_good_, {.at = at, .arm = Arm::kCanary, .units = 0, .bad = false, .good_before = good_since_ - 1, .alone = alone});
+  tape_.set_bits(std::log2(now_.above.e()));
+  good_since_ = 0;
 }
 
 void ThresholdGuard::observe_cohort(bool bad, std::chrono::milliseconds at) {
@@ -58,7 +73,7 @@ void ThresholdGuard::tell(Arm arm, bool bad, const Unit* unit, bool alone, std::
   event.units = unit != nullptr ? unit->count : 0;
   tape_.add(good_since_ > 0 ? before_good_ : now_, event);
   good_since_ = 0;
-  rollout::observe(now_.worse, event, /*mirrored=*/false);
+  rollout::observe(now_.worse, event, limit_.seldom);
   if (arm == Arm::kCanary) now_.above.observe(true);
   tape_.set_bits(std::log2(now_.above.e()));
 }
@@ -68,6 +83,8 @@ VerdictRecord ThresholdGuard::record() const {
   return {.guard = limit_.name,
           .question = VerdictRecord::Question::kAboveAndWorse,
           .trip_value = limit_.trip_value,
+          .tolerated_ratio = limit_.tolerated_ratio,
+          .mirrored = limit_.seldom,
           .p0 = limit_.p0,
           .cap = kCap * limit_.trip_value,
           .worse = begin.worse.state(),
@@ -82,6 +99,8 @@ Evidence ThresholdGuard::evidence() const {
           .stable_events = stable_bad_,
           .canary_events = canary_bad_};
 }
+
+double ThresholdGuard::joint_bits() const { return std::log2(std::min(now_.above.e(), now_.worse.e())); }
 
 Verdict ThresholdGuard::verdict() const {
   return {limit_.name, fmt::format("{}: {} in {} of the canary's {} answers, and in {} of stable's {}; e-value 2^{:.1f} over 2^{:.1f}",

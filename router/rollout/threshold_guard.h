@@ -13,6 +13,9 @@
 
 namespace serin::rollout {
 
+/// Is the rate above p0, or, where it may not become seldom, below it? For a guard at work and for its record.
+BernoulliMixture limit_process(double p0, double cap, bool seldom);
+
 class ThresholdGuard {
  public:
   struct Limit {
@@ -21,6 +24,8 @@ class ThresholdGuard {
     double p0 = 0.01;  ///< the rate allowed
     double trip_value = 1;
     bool ask_stable = true;  ///< whenStableBreachesToo: hold
+    double tolerated_ratio = 1;
+    bool seldom = false;  ///< asks the reverse of both questions: below p0, and less often than stable
   };
   explicit ThresholdGuard(Limit limit);
 
@@ -33,6 +38,8 @@ class ThresholdGuard {
   /// The canary is shown to be above the limit, but not to be worse than stable: the steps hold.
   bool holding() const { return now_.above.e() >= limit_.trip_value; }
   Evidence evidence() const;
+  /// Of both questions the one that is further from its answer.
+  double joint_bits() const;
   Verdict verdict() const;
   VerdictRecord record() const;
 
@@ -42,6 +49,8 @@ class ThresholdGuard {
     EventProcess worse;
   };
   void tell(Arm arm, bool bad, const Unit* unit, bool alone, std::chrono::milliseconds at);
+  void keep_good(bool alone, std::chrono::milliseconds at);
+  bool decided(bool alone) const { return holding() && (!limit_.ask_stable || alone || now_.worse.e() >= limit_.trip_value); }
 
   Limit limit_;
   Processes now_;

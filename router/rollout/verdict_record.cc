@@ -8,8 +8,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "router/rollout/bernoulli_mixture.h"
-#include "router/rollout/event_guard.h"
+#include "router/rollout/threshold_guard.h"
 
 namespace serin::rollout {
 namespace {
@@ -86,7 +85,8 @@ Replay replay(const VerdictRecord& record) {
   if (record.question == Question::kSilence || record.question == Question::kSamples) return count(record);
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
-  BernoulliMixture above(record.p0 > 0 ? record.p0 : 0.5, record.cap > 0 ? record.cap : kLargest);
+  const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;
+  BernoulliMixture above = limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kLargest, limited && record.mirrored);
   above.restore(record.above);
   Replay again;
   for (size_t i = 0; i < record.events.size(); ++i) {

@@ -25,7 +25,7 @@ struct VerdictRecord {
   } question = Question::kWorse;
   double trip_value = 0;
   double tolerated_ratio = 1;
-  bool mirrored = false;  ///< asks about stable: what the canary does too rarely
+  bool mirrored = false;  ///< asks the reverse: what the canary does too rarely
   double p0 = 0, cap = 0;
   MixtureState worse, above;  ///< before the first of the events
   std::vector<DecidingEvent> events;

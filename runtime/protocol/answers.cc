@@ -113,31 +113,14 @@ Result<OutputValues> paddle_tensor(const dom::element& tensor, bool finite) {
   std::string_view name;
   if (tensor["alias_name"].get(name) && tensor["name"].get(name)) return corrupt("a tensor has no name");
   output.name = name;
-  dom::array shape;
-  if (!tensor["shape"].get(shape)) {
-    if (!Shape::fits(shape.size())) return corrupt("a tensor's shape has too many dimensions");
-    for (const dom::element dim : shape) {
-      int64_t value = 0;
-      if (dim.get(value) || value < 0) return corrupt("a tensor's shape is not a list of numbers");
-      output.shape.push_back(value);
-    }
-  }
+  dom::array shape, data;
+  if (!tensor["shape"].get(shape)) SERIN_CHECK(read_shape(shape, output));
   for (const char* key : {"float_data", "int64_data", "int_data", "float64_data", "uint32_data", "bool_data"}) {
-    dom::array data;
-    if (tensor[key].get(data)) continue;
-    for (const dom::element value : data) {
-      double number = 0;
-      bool truth = false;
-      if (!value.get(truth))
-        number = truth ? 1 : 0;
-      else if (value.get(number))
-        return corrupt("a tensor's data is not a list of numbers");
-      output.values.push_back(number);
-    }
+    if (tensor[key].get(data) || data.size() == 0) continue;
+    SERIN_CHECK(read_elements(data, output));
+    return output;
   }
-  if (output.values.empty()) output.datatype = "BYTES";
-  if (!output.values.empty() && output.shape.checked_elements() != static_cast<int64_t>(output.values.size()))
-    return corrupt(fmt::format("tensor '{}' has {} elements for shape {}", output.name, output.values.size(), output.shape.str()));
+  output.datatype = "BYTES";  // texts, or raw bytes of a type that JSON has no numbers for
   return output;
 }
 

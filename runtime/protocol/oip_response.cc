@@ -47,27 +47,17 @@ Result<Document> parse_answer_json(std::string& body, bool& finite) {
   return document;
 }
 
-Result<OutputValues> read_output_head(const dom::element& element) {
-  OutputValues output;
-  std::string_view name, datatype;
-  dom::array shape;
-  if (element["name"].get(name) || element["datatype"].get(datatype) || element["shape"].get(shape))
-    return corrupt("an output lacks name, datatype or shape");
-  output.name = name;
-  output.datatype = datatype;
+Status read_shape(const dom::array& shape, OutputValues& output) {
   if (!Shape::fits(shape.size())) return corrupt("an output's shape has too many dimensions");
   for (const dom::element dim : shape) {
     int64_t value = 0;
     if (dim.get(value) || value < 0) return corrupt("an output's shape is not a list of numbers");
     output.shape.push_back(value);
   }
-  return output;
+  return {};
 }
 
-Status read_output_data(const dom::element& element, OutputValues& output) {
-  dom::array data;
-  if (element["data"].get(data)) return corrupt("an output lacks data");
-  if (output.datatype == "BYTES") return {};
+Status read_elements(const dom::array& data, OutputValues& output) {
   output.values.reserve(data.size());
   for (const dom::element value : data) {
     double number = 0;
@@ -81,6 +71,25 @@ Status read_output_data(const dom::element& element, OutputValues& output) {
   if (output.shape.checked_elements() != static_cast<int64_t>(output.values.size()))
     return corrupt(fmt::format("output '{}' has {} elements for shape {}", output.name, output.values.size(), output.shape.str()));
   return {};
+}
+
+Result<OutputValues> read_output_head(const dom::element& element) {
+  OutputValues output;
+  std::string_view name, datatype;
+  dom::array shape;
+  if (element["name"].get(name) || element["datatype"].get(datatype) || element["shape"].get(shape))
+    return corrupt("an output lacks name, datatype or shape");
+  output.name = name;
+  output.datatype = datatype;
+  SERIN_CHECK(read_shape(shape, output));
+  return output;
+}
+
+Status read_output_data(const dom::element& element, OutputValues& output) {
+  dom::array data;
+  if (element["data"].get(data)) return corrupt("an output lacks data");
+  if (output.datatype == "BYTES") return {};
+  return read_elements(data, output);
 }
 
 Result<std::vector<OutputValues>> decode_infer_response(std::string body) {

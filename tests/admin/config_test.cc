@@ -155,7 +155,7 @@ TEST(Config, UrlsThatAreNone) {
 }
 
 TEST(Config, WhatComesLaterIsRefusedByName) {
-  expect_refused(std::string(kService) + "    sticky: {header: x-user}\n", "services[0].sticky: not supported yet");
+  expect_refused(std::string(kService) + "    sticky: {header: x-user}\n", "services[0].sticky: belongs to a rollout");
 }
 
 TEST(Config, C4Timeouts) {

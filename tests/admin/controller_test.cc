@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -74,6 +75,20 @@ TEST_F(ControllerTest, AVerdictActsBeforeTheNextRequest) {
   EXPECT_EQ(state().cause, "err");
   ASSERT_TRUE(eventually([&] { return events().back() == "rolled_back"; }));
   EXPECT_THAT(metrics_.render(), HasSubstr("serin_rollout_verdicts_total{service=\"digits\",outcome=\"rolled_back\",cause=\"err\"} 1"));
+}
+
+/// Measured and not asserted: how long after the deciding answer was told the next request avoids the canary.
+TEST_F(ControllerTest, AVerdictIsInForceAtOnce) {
+  ASSERT_TRUE(start());
+  std::chrono::nanoseconds longest{0};
+  for (uint64_t batch = 0; controller_->split(0).canary != Split::kNoCanary && batch < 1000; ++batch) {
+    const Split split = controller_->split(0);
+    const auto told = std::chrono::steady_clock::now();
+    controller_->observe(0, answer(split, rollout::Arm::kCanary, Outcome::kError, batch));
+    if (controller_->split(0).canary == Split::kNoCanary) longest = std::chrono::steady_clock::now() - told;
+  }
+  EXPECT_GT(longest.count(), 0) << "there was a verdict";
+  std::printf("  from the deciding answer to a split without the canary: %.1f us\n", static_cast<double>(longest.count()) / 1000);
 }
 
 TEST_F(ControllerTest, R8OneErrorAloneMovesNothing) {
