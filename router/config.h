@@ -68,7 +68,6 @@ struct ServiceConfig {
   std::vector<VersionConfig> versions;  ///< at most 63
   rollout::Guard guard;
   std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, where the client gives no smaller one
-  double retry_budget = 0.20;                         ///< of the requests under way, plus 3: most that are tried a second time
 };
 
 struct RouterConfig {

@@ -43,7 +43,7 @@ bool Attempt::start(Owner& owner, Service& service, size_t version, Purpose purp
 void Attempt::send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length) {
   write_target(request, target, endpoint_->config, target_);
   char left[24];
-  const auto ms = std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count());
+  const auto ms = std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(deadline_ - started_).count());
   const auto end = std::to_chars(left, left + sizeof left, ms).ptr;
   stream_->begin_request({.method = request.method,
                           .target = target_,
@@ -58,6 +58,7 @@ void Attempt::send_head(const net::Head& request, const Target& target, std::opt
 void Attempt::on_answer(net::Head& head) {
   answer_ = &head;
   status_ = head.status;
+  if (body_.capacity() == 0) body_ = lane_.buffers().take();
 }
 
 std::span<char> Attempt::body_room(std::optional<uint64_t> left) {
@@ -112,8 +113,8 @@ void Attempt::end() {
   const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
   outcome_ = failed_ ? outcome_of(failure_.code) : outcome_of(status_);
   if (look && outcome_ == rollout::Outcome::kOk) {
-    const Look seen = look_at(answer_body(answer_->headers, body_.data()), placement_.spec->guard, placement_.draw.look_weight_ppm,
-                              lane_.random());
+    const Look seen =
+        look_at(answer_body(answer_->headers, body_.data()), placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
     output_ = seen.output;
     if (seen.failed) outcome_ = rollout::Outcome::kError;
   }

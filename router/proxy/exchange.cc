@@ -10,17 +10,20 @@
 
 #include "router/proxy/own_answers.h"
 #include "router/proxy/shadow.h"
+#include "runtime/net/loop.h"
 
 namespace serin::router {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using rollout::Outcome;
 
 constexpr size_t kReplayBytes = size_t{1} << 20;    // of a request's body kept so that it can be sent again
 constexpr size_t kWindowBytes = size_t{256} << 10;  // of one that is larger
 constexpr size_t kStartBytes = size_t{64} << 10;    // then its attempt begins, though the body is not complete
-constexpr int64_t kMostMirrored = 16;  // mirrored requests under way at once, for each service: a stuck canary must not fill our memory
+constexpr size_t kSmallAnswer =
+    size_t{64} << 10;                    // goes to the client in one piece, so that one cut off is an error and not half an answer
+constexpr double kFailoverShare = 0.20;  // of the requests under way, plus 3: most that go to a second endpoint
+constexpr int64_t kMostMirrored = 16;    // mirrored requests under way at once, for each service: a stuck canary must not fill our memory
 
 // Milliseconds the client gives; nothing where it does not say, a negative number where what it says is no number.
 std::optional<int64_t> client_timeout_ms(const net::Headers& headers) {
@@ -61,8 +64,9 @@ void Exchange::on_request(net::Head& head) {
         net::json_error(404, fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target->service));
     return;
   }
-  arrived_ = Clock::now();
+  arrived_ = net::loop_time();
   target_ = *target;
+  body_ = lane_.buffers().take();
   service_ = found->second.get();
   service_->budget.request_begins();
   deadline_ = arrived_ + service_->config->request_timeout;
@@ -195,7 +199,7 @@ void Exchange::on_progress(bool end) {
 }
 
 void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
-  if (Clock::now() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
+  if (net::loop_time() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
   Attempt& attempt = lane_.take_attempt();
   if (!attempt.start(*this, *service_, version, purpose, placement_, deadline_, avoid)) {
     lane_.give_back(attempt);
@@ -211,13 +215,15 @@ void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avo
   attempt.keep_body = drawn && (placement_.draw.look || attempt.on_canary() || mirrored_);
   if (drawn && attempt.on_canary() && placement_.spec->shield.retry_stable) {
     if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
-      hedge_alarm_.set(net::this_wheel(), Clock::now() + after);
+      hedge_alarm_.set(net::this_wheel(), net::loop_time() + after);
   }
   send_request(attempt);
 }
 
 void Exchange::send_request(Attempt& attempt) {
-  attempt.send_head(*request_, target_, length_);
+  // A chunked body that is here already goes on with its length: some servers take nothing else.
+  const auto length = length_ || !body_done_ || discarded_ > 0 ? length_ : std::optional<uint64_t>(body_.size());
+  attempt.send_head(*request_, target_, length);
   send_body(attempt);
 }
 
@@ -225,7 +231,8 @@ void Exchange::send_body(Attempt& attempt) {
   if (attempt.stream() == nullptr) return;
   const std::string_view rest = body_.data().substr(static_cast<size_t>(attempt.sent - discarded_));
   attempt.sent += attempt.stream()->write(rest, body_done_);
-  if (!body_done_) client_.read_more();
+  const uint64_t unsent = discarded_ + body_.size() - attempt.sent;
+  if (!body_done_ && unsent < kWindowBytes) client_.read_more();
 }
 
 // ---- what becomes of attempts ----
@@ -236,7 +243,9 @@ void Exchange::on_answer_progress(Attempt& attempt) {
   if (!attempt.answered()) return;
   const bool may_be_replaced = attempt.on_canary() && attempt.purpose() == Purpose::kDrawn && placement_.spec;
   const bool other = first_ && second_;
-  if ((may_be_replaced && attempt.body().size() < Attempt::kKeptBytes) || (other && attempt.status() >= 400)) return;
+  const net::Head& head = attempt.answer();
+  const bool soon_whole = head.framing == net::Framing::kLength && head.content_length <= kSmallAnswer;
+  if ((may_be_replaced && attempt.body().size() < Attempt::kKeptBytes) || (other && attempt.status() >= 400) || soon_whole) return;
   deliver(attempt);
 }
 
@@ -251,7 +260,7 @@ void Exchange::resolved(Attempt& attempt) {
 
 /// Shield and failover. A canary without capacity (429) is no evidence against its answers, but its clients need not feel it.
 bool Exchange::try_again(Attempt& attempt) {
-  if (tried_twice_ || !can_send_again() || Clock::now() >= deadline_) return false;
+  if (tried_twice_ || !can_send_again() || net::loop_time() >= deadline_) return false;
   const bool shield =
       attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placement_.spec && placement_.spec->shield.retry_stable;
   if (shield) {
@@ -262,8 +271,7 @@ bool Exchange::try_again(Attempt& attempt) {
   }
   // One endpoint of several went away before the health check saw it. Once only: a request that kills whoever takes it must not go round.
   const bool gone = attempt.failure() && attempt.failure()->code == Code::kUnavailable;
-  if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(service_->config->retry_budget))
-    return false;
+  if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(kFailoverShare)) return false;
   const size_t version = attempt.version();
   const auto avoid = attempt.endpoint();
   drop(attempt, false);
@@ -331,7 +339,8 @@ void Exchange::pass_on(Attempt& attempt) {
   else
     attempt.body().consume(taken);
   if (attempt.ended() && taken == rest.size()) return finish(attempt);
-  if (attempt.stream()) attempt.stream()->read_more();
+  const size_t most = attempt.keep_body ? Attempt::kKeptBytes : Attempt::kWindowBytes;
+  if (attempt.stream() && attempt.body().size() < most) attempt.stream()->read_more();
 }
 
 void Exchange::on_writable() {
@@ -348,7 +357,7 @@ void Exchange::finish(Attempt& attempt) {
 void Exchange::mirror(Attempt& attempt) {
   if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
   Endpoints& canary = *service_->versions[placement_.split.canary];
-  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), Clock::now());
+  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time());
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
   auto shadow = std::make_unique<Shadow>(lane_, *service_, placement_, attempt, *endpoint);
   Shadow& started = *shadow;
@@ -390,10 +399,7 @@ void Exchange::end_request() {
     if (tried_twice_) service->budget.give_back();
   }
   placement_ = Placement();
-  if (body_.capacity() > kWindowBytes)
-    body_ = net::Buffer();
-  else
-    body_.clear();
+  lane_.buffers().give(std::move(body_));
   discarded_ = 0;
   passed_ = local_sent_ = 0;
   local_.reset();

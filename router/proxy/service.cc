@@ -67,10 +67,7 @@ Attempt& Lane::take_attempt() {
 }
 
 void Lane::give_back(Attempt& attempt) {
-  if (attempt.body().capacity() > Attempt::kWindowBytes)
-    attempt.body() = net::Buffer();
-  else
-    attempt.body().clear();
+  buffers_.give(std::move(attempt.body()));
   free_attempts_.push_back(&attempt);
 }
 

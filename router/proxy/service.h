@@ -12,6 +12,7 @@
 
 #include "router/controller.h"
 #include "router/proxy/endpoints.h"
+#include "runtime/net/buffer.h"
 #include "runtime/net/upstream.h"
 
 namespace serin::router {
@@ -96,6 +97,7 @@ class Lane {
   const std::shared_ptr<const rollout::Spec>& spec(const Service& service, const Split& split);
   void count_answer(const Service& service, size_t version, int status);
 
+  net::BufferPool& buffers() { return buffers_; }  ///< for bodies
   Attempt& take_attempt();
   void give_back(Attempt& attempt);
   void own(std::unique_ptr<Shadow> shadow);
@@ -108,6 +110,7 @@ class Lane {
   };
 
   uint64_t random_state_;
+  net::BufferPool buffers_;
   std::unordered_map<const EndpointState*, std::unique_ptr<net::Upstream>> upstreams_;
   std::unordered_map<const Endpoints*, Published<Endpoints::List>::Reader> lists_;
   std::unordered_map<const Service*, Seen> specs_;

@@ -83,7 +83,7 @@ class BufferPool {
   }
 
  private:
-  static constexpr size_t kLargest = 1 << 20, kMost = 64;
+  static constexpr size_t kLargest = 2 << 20, kMost = 64;
   std::vector<Buffer> free_;
 };
 

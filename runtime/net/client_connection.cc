@@ -15,6 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kInterimAnswers = 8;           // 1xx; more is a flood
+constexpr size_t kCopiedBytes = 4 * 1024;    // of a body, sent from behind its head
 constexpr size_t kChunkedBytes = 64 * 1024;  // of a chunked request that the socket has not taken yet
 constexpr size_t kChunks = size_t{1} << 20;
 constexpr Limits kDefaults;
@@ -95,6 +96,10 @@ size_t ClientConnection::write(std::string_view bytes, bool last) {
       return 0;
     }
     append_chunk(bytes, last, out_);
+    bytes = {};
+  }
+  if (bytes.size() <= kCopiedBytes && out_.size() - sent_ <= kCopiedBytes) {  // one piece costs the kernel less than two
+    out_.append(bytes);
     bytes = {};
   }
   size_t taken = 0;
@@ -227,7 +232,7 @@ void ClientConnection::finish() {
   if (kept) {
     state_ = State::kIdle;
     reused_ = true;
-    arm(Clock::now() + upstream_->options_.idle_timeout);
+    arm(loop_.now + upstream_->options_.idle_timeout);
     upstream_->keep(*this);
   } else {
     upstream_->drop(*this);

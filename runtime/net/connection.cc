@@ -21,9 +21,8 @@
 namespace serin::net {
 namespace {
 
-using Clock = Deadline::Clock;
-
 constexpr size_t kAheadBytes = 16 * 1024;    // pipelined requests kept while one is in progress
+constexpr size_t kCopiedBytes = 4 * 1024;    // of a body, sent from behind its head
 constexpr size_t kChunkedBytes = 64 * 1024;  // of a chunked answer that the socket has not taken yet
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 // For what an idle client sent before it could know that this server ends: longer than a round trip, shorter than an operator's patience.
@@ -229,6 +228,10 @@ size_t Connection::write(std::string_view bytes, bool last) {
     append_chunk(bytes, last, out_);
     bytes = {};
   }
+  if (bytes.size() <= kCopiedBytes && out_.size() - sent_ <= kCopiedBytes) {  // one piece costs the kernel less than two
+    out_.append(bytes);
+    bytes = {};
+  }
   size_t taken = 0;
   while (writable_ && sent_ + taken < out_.size() + bytes.size()) {
     const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_), bytes.substr(taken));
@@ -368,6 +371,6 @@ void Connection::close() {
   listener_->connection_closed(here_);
 }
 
-void Connection::expire(std::chrono::milliseconds after) { deadline_.set(loop_.deadlines, Clock::now() + after); }
+void Connection::expire(std::chrono::milliseconds after) { deadline_.set(loop_.deadlines, loop_.now + after); }
 
 }  // namespace serin::net

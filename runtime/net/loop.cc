@@ -32,6 +32,7 @@ int checked(int descriptor, const char* what) {
 
 Loops::Loop* current_loop() { return t_loop; }
 DeadlineWheel& this_wheel() { return t_loop->deadlines; }
+std::chrono::steady_clock::time_point loop_time() { return t_loop->now; }
 size_t this_loop() { return t_loop ? t_loop->index : kNotAnIoThread; }
 
 Mailbox::Mailbox() : wake_(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {}
@@ -84,7 +85,8 @@ void Loops::Loop::run_posted() {
 }
 
 void Loops::Loop::run_timers() {
-  while (!timers_.empty() && (!timers_.top()->work || timers_.top()->due <= Clock::now())) {
+  if (!timers_.empty()) now = Clock::now();
+  while (!timers_.empty() && (!timers_.top()->work || timers_.top()->due <= now)) {
     const auto timer = timers_.top();
     timers_.pop();
     if (const auto work = std::exchange(timer->work, nullptr)) work();
@@ -93,7 +95,6 @@ void Loops::Loop::run_timers() {
 
 std::chrono::nanoseconds Loops::Loop::time_to_wait() {
   if (mailbox_->waiting()) return std::chrono::nanoseconds(0);
-  const auto now = Clock::now();
   std::chrono::nanoseconds wait = deadlines.time_to_next(now);
   if (!timers_.empty()) wait = std::min<std::chrono::nanoseconds>(wait, timers_.top()->due - now);
   return std::max(wait, std::chrono::nanoseconds(0));
@@ -106,6 +107,7 @@ void Loops::Loop::run() {
     const auto wait = time_to_wait();
     const timespec timeout{.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
     const int ready = ::epoll_pwait2(epoll_, events, kEventsPerWait, &timeout, nullptr);
+    now = Clock::now();
     for (int i = 0; i < ready; ++i) {
       try {
         if (events[i].data.ptr) {
@@ -120,7 +122,7 @@ void Loops::Loop::run() {
     run_posted();
     try {
       run_timers();
-      deadlines.run(Clock::now());
+      deadlines.run(now);
     } catch (const std::exception& e) {
       log::error("io thread {}: a timer threw: {}", index, e.what());
     }

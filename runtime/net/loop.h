@@ -38,6 +38,8 @@ class Loops {
 /// Index of the io thread this is, or npos.
 inline constexpr size_t kNotAnIoThread = static_cast<size_t>(-1);
 size_t this_loop();
+/// When this io thread last woke up: a clock that costs nothing, for what may be off by the length of one round.
+std::chrono::steady_clock::time_point loop_time();
 
 /// Cancels when destroyed. Must be destroyed on the thread that made it.
 class Timer {

@@ -66,6 +66,7 @@ struct Loops::Loop {
   void retire(std::shared_ptr<void> closed) { retired_.push_back(std::move(closed)); }
 
   const size_t index;
+  std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();  // of the last wake-up: good enough for deadlines
   DeadlineWheel deadlines;
   BufferPool buffers;
   std::thread thread;

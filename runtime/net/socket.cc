@@ -68,9 +68,13 @@ Socket::Done Socket::read(std::span<char> room) {
 
 Socket::Done Socket::write(std::string_view first, std::string_view second) {
   iovec parts[2] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
-  const msghdr message{.msg_iov = first.empty() ? parts + 1 : parts, .msg_iovlen = first.empty() || second.empty() ? 1u : 2u};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
   for (;;) {
-    const ssize_t bytes = ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
+    const ssize_t bytes = second.empty()  ? ::send(descriptor_, first.data(), first.size(), MSG_NOSIGNAL)
+                          : first.empty() ? ::send(descriptor_, second.data(), second.size(), MSG_NOSIGNAL)
+                                          : ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
     if (bytes >= 0) return {.bytes = static_cast<size_t>(bytes)};
     if (errno != EINTR) return {.error = errno};
   }
