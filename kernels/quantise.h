@@ -1,10 +1,12 @@
 // quantise.h: from numbers to quantised ones and back, one element at a time: one source for all backends. A quantised q stands for (q - zero point) * scale.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 
+#include "kernels/backend.h"
 #include "kernels/float16.h"
 #include "kernels/tensor.h"
 
@@ -29,6 +31,18 @@ constexpr std::optional<IntegerRange> quantized_range(DType dtype) {
 }
 
 inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
+
+inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
+
+/// Whether a weight's zero points, where they are known at load, are all the middle of its type.
+inline bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
+  const uint8_t middle = desc.inputs[weight].dtype == DType::kInt8 ? 0 : 128;
+  if (!has_operand(desc, zero)) return middle == 0;
+  const TensorDesc& points = desc.inputs[zero];
+  if (!points.constant) return false;
+  const auto* bytes = points.constant.as<uint8_t>();
+  return std::all_of(bytes, bytes + points.shape.elements(), [middle](uint8_t byte) { return byte == middle; });
+}
 
 /// round(x) + zero point, kept within [low, high]; halves go to even, NaN counts as 0.
 template <class C>

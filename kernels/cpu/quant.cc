@@ -59,15 +59,6 @@ std::optional<int32_t> known_zero(const OpDesc& desc, size_t i) {
   return *zero.constant.as<uint8_t>();
 }
 
-bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
-  const uint8_t wanted = desc.inputs[weight].dtype == DType::kInt8 ? 0 : 128;
-  if (!has_operand(desc, zero)) return wanted == 0;
-  const TensorDesc& points = desc.inputs[zero];
-  if (!points.constant) return false;
-  const auto* bytes = points.constant.as<uint8_t>();
-  return std::all_of(bytes, bytes + points.shape.elements(), [wanted](uint8_t byte) { return byte == wanted; });
-}
-
 std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu) {
   const auto zero = known_zero(desc, zero_operand);
   if (!zero || !is_byte(dtype)) return std::nullopt;

@@ -12,6 +12,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/simd/quant.h"
 #include "kernels/cpu/simd/simd.h"
+#include "kernels/quantise.h"
 
 namespace serin::kernels::cpu {
 
@@ -33,14 +34,10 @@ std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc
 // ---- what they share ----
 
 inline const Attributes& attributes_of(const OpDesc& desc) { return std::get<Generic>(desc.op).attributes; }
-inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
-inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
 /// Known at load, and one number.
 std::optional<float> known_scale(const OpDesc& desc, size_t i);
 std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 where the operand is absent
-/// Whether the weight's zero points, known at load, are those that make it symmetric.
-bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero);
 /// y's type and zero point; nothing below it after a Relu.
 std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu);
 /// Whether no sum of `products` products of bytes, times one of the scales, comes near the end of 32 bits.

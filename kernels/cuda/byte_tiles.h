@@ -222,14 +222,4 @@ inline Fault pack_bytes(const Stream& stream, const ByteLayout& layout, int64_t 
                 weight.dtype == DType::kInt8, packed);
 }
 
-/// Whether a weight's zero points, where they are known at load, are all the middle of its type: they add nothing then.
-inline bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
-  const uint8_t middle = desc.inputs[weight].dtype == DType::kInt8 ? 0 : 128;
-  if (!has_operand(desc, zero)) return middle == 0;
-  const TensorDesc& points = desc.inputs[zero];
-  if (!points.constant) return false;
-  const auto* bytes = points.constant.as<uint8_t>();
-  return std::all_of(bytes, bytes + points.shape.elements(), [middle](uint8_t byte) { return byte == middle; });
-}
-
 }  // namespace serin::kernels::cuda

@@ -42,26 +42,18 @@ __global__ void gather_elements(Space<1> space, const T* x, const I* indices, T*
   }
 }
 
-/// Tuples of indices name slices of the data [batch..., d0, d1, ..., slice...].
-struct Tuples {
+/// Slices of the data [batch..., d0, d1, ..., slice...].
+struct Slices {
   int64_t elements = 0, batch = 0;  ///< of y; of one batch of x
-  int axes = 0, first_axis = 0;     ///< of a tuple
   Division slice, per_batch;        ///< elements of a slice; tuples of a batch
-  int64_t dims[Shape::kMaxRank] = {}, strides[Shape::kMaxRank] = {};
+  IndexTuples tuples;
 };
 
 template <class T, class I>
-__global__ void gather_slices(Tuples tuples, const T* x, const I* indices, T* y, IndexFaults faults) {
-  for (int64_t i = first_element(); i < tuples.elements; i += element_step()) {
-    const int64_t tuple = tuples.slice.quotient(i);
-    int64_t offset = tuples.per_batch.quotient(tuple) * tuples.batch + i - tuple * tuples.slice.d;
-    bool inside = true;
-    for (int k = 0; k < tuples.axes; ++k) {
-      const int64_t at = faults.resolve(indices[tuple * tuples.axes + k], tuples.dims[k], tuples.first_axis + k);
-      inside = inside && at >= 0;
-      offset += at * tuples.strides[k];
-    }
-    y[i] = inside ? x[offset] : T{};
+__global__ void gather_slices(Slices slices, const T* x, const I* indices, T* y, IndexFaults faults) {
+  for (int64_t i = first_element(); i < slices.elements; i += element_step()) {
+    const int64_t tuple = slices.slice.quotient(i), first = slices.tuples.offset(indices + tuple * slices.tuples.axes, faults);
+    y[i] = first < 0 ? T{} : x[slices.per_batch.quotient(tuple) * slices.batch + first + i - tuple * slices.slice.d];
   }
 }
 
@@ -118,22 +110,18 @@ Prepared prepare_gather_nd(const OpDesc& desc, PrepareContext&, std::string& why
   const auto first = static_cast<size_t>(batch_axes);
   if (indices.back() > static_cast<int64_t>(x.rank() - first)) return refuse(why, "the tuples of indices are too long for the data");
   const auto axes = static_cast<size_t>(indices.back());
-  Tuples tuples;
-  tuples.axes = static_cast<int>(axes), tuples.first_axis = static_cast<int>(first);
-  tuples.batch = product(x, first, x.rank());
-  const Strides strides = row_major_strides(x);
-  for (size_t k = 0; k < axes; ++k) tuples.dims[k] = x[first + k], tuples.strides[k] = strides[first + k];
   const int64_t slice = product(x, first + axes, x.rank()), per_batch = product(indices, first, indices.rank() - 1);
   const int64_t batches = product(indices, 0, first);
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return for_indices(desc.inputs[1].dtype, why, [&]<class I>(Element<I>) -> Prepared {
       return make_indexed(x, make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
                             return in_pieces<T>({slice}, {in[0].data, out[0].data}, [&]<class U>(Element<U>, int64_t of_piece) {
-                              Tuples call = tuples;
+                              Slices call;
                               call.elements = batches * per_batch * slice / of_piece;
+                              call.batch = product(x, first, x.rank()) / of_piece;
                               call.slice = Division(slice / of_piece, call.elements), call.per_batch = Division(per_batch, call.elements);
-                              call.batch /= of_piece;
-                              for (int k = 0; k < call.axes; ++k) call.strides[k] /= of_piece;
+                              call.tuples = IndexTuples(x, first, axes);
+                              for (int64_t& stride : call.tuples.strides) stride /= of_piece;
                               return launch(stream, {blocks_for(call.elements, kThreads), kThreads}, gather_slices<U, I>, call,
                                             in[0].as<const U>(), in[1].as<const I>(), out[0].as<U>(), IndexFaults(stream));
                             });

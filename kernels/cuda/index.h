@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/cuda/launch.h"
+#include "kernels/indexing.h"
 #include "kernels/make_kernel.h"
 #include "kernels/ref/axes.h"
 #include "kernels/ref/visit.h"
@@ -33,6 +34,30 @@ struct IndexFaults {
     if (place >= 0 && place < size) return place;
     report(index, axis);
     return -1;
+  }
+};
+
+/// Tuples of indices that name slices of the data [before..., d0, d1, ..., slice...].
+struct IndexTuples {
+  int axes = 0, first_axis = 0;  ///< of a tuple; its first axis in the data
+  int64_t dims[Shape::kMaxRank] = {}, strides[Shape::kMaxRank] = {};
+
+  IndexTuples() = default;
+  IndexTuples(const Shape& data, size_t first, size_t count) : axes(static_cast<int>(count)), first_axis(static_cast<int>(first)) {
+    const Strides all = row_major_strides(data);
+    for (size_t k = 0; k < count; ++k) dims[k] = data[first + k], strides[k] = all[first + k];
+  }
+  /// Where the slice of a tuple begins; -1 and a report where there is none.
+  template <class I>
+  __device__ int64_t offset(const I* tuple, const IndexFaults& faults) const {
+    int64_t offset = 0;
+    bool inside = true;
+    for (int k = 0; k < axes; ++k) {
+      const int64_t at = faults.resolve(tuple[k], dims[k], first_axis + k);
+      inside = inside && at >= 0;
+      offset += at * strides[k];
+    }
+    return inside ? offset : -1;
   }
 };
 

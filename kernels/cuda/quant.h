@@ -108,7 +108,6 @@ struct ByteFinish {
 
 // ---- descriptions ----
 
-inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
 inline bool is_scale(const OpDesc& desc, size_t i) { return has_operand(desc, i) && desc.inputs[i].dtype == DType::kFloat32; }
 inline bool is_number(const OpDesc& desc, size_t i) { return has_operand(desc, i) && desc.inputs[i].shape.elements() == 1; }
 

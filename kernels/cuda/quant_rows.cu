@@ -50,6 +50,22 @@ std::optional<Granularity> granularity_of(const OpDesc& desc, std::string& why) 
   return g;
 }
 
+/// y[i] = f(x[i]), kCount at a time.
+template <int kCount, class X, class Y, class F>
+__device__ void map_packs(const X* x, Y* y, int64_t n, F&& f) {
+  for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
+    if (i + kCount <= n) {
+      const auto in = load_pack<kCount>(x + i);
+      Pack<Y, kCount> out;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) out.values[k] = f(in.values[k]);
+      store_pack(y + i, out);
+    } else {
+      for (int64_t k = i; k < n; ++k) y[k] = f(x[k]);
+    }
+  }
+}
+
 /// The quotient is rounded to P, the type that is divided in, before it is rounded to a whole number. Q: of y's size; `zero` of y's type.
 template <int kCount, class X, class P, class Q>
 __global__ void quantise_elements(Granularity g, const X* x, const P* scale, const Q* zero, float low, float high, bool is_signed, Q* y,
@@ -64,17 +80,7 @@ __global__ void quantise_elements(Granularity g, const X* x, const P* scale, con
   };
   if constexpr (kCount > 1) {  // one scale
     const float by = load(scale[0]), zero_point = zero_at(0);
-    for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
-      if (i + kCount <= n) {
-        const auto in = load_pack<kCount>(x + i);
-        Pack<Q, kCount> out;
-#pragma unroll
-        for (int k = 0; k < kCount; ++k) out.values[k] = quantise(in.values[k], by, zero_point);
-        store_pack(y + i, out);
-      } else {
-        for (int64_t k = i; k < n; ++k) y[k] = quantise(x[k], by, zero_point);
-      }
-    }
+    map_packs<kCount>(x, y, n, [&](X value) { return quantise(value, by, zero_point); });
   } else {
     for (int64_t i = first_element(); i < n; i += element_step()) {
       const int64_t at = g.index(i);
@@ -92,17 +98,7 @@ __global__ void dequantise_elements(Granularity g, const Q* x, const S* scale, c
   if constexpr (kCount > 1) {  // one scale
     const float by = load(scale[0]);
     const Q zero_point = zero ? zero[0] : Q(0);
-    for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
-      if (i + kCount <= n) {
-        const auto in = load_pack<kCount>(x + i);
-        Pack<Y, kCount> out;
-#pragma unroll
-        for (int k = 0; k < kCount; ++k) out.values[k] = real(in.values[k], zero_point, by);
-        store_pack(y + i, out);
-      } else {
-        for (int64_t k = i; k < n; ++k) y[k] = real(x[k], zero_point, by);
-      }
-    }
+    map_packs<kCount>(x, y, n, [&](Q value) { return real(value, zero_point, by); });
   } else {
     for (int64_t i = first_element(); i < n; i += element_step()) {
       const int64_t at = g.index(i);

@@ -127,90 +127,81 @@ __device__ void own(const C (&sums)[kGates][kSequences], C (&mine)[kGates]) {
   }
 }
 
-template <class T, class C>
-__global__ void lstm_step(Call<T, C> call, int64_t step, const C* last, C* next) {
+/// f(part, sequence, gates): of this lane's sequence what the states give to kGates gates of this warp's unit, from gate `from` on.
+template <int kGates, class T, class C, class F>
+__device__ void for_each_sequence(const Call<T, C>& call, int64_t step, int from, const C* states, F&& f) {
   const Part<T, C> part(call);
-  if (part.unit >= call.hidden) return;
-  C sums[4][kSequences] = {}, gates[4], peepholes[3];
-  multiply_states(call, part, 0, last, sums);
+  if (part.unit >= call.hidden) return;  // a whole warp
+  C sums[kGates][kSequences] = {}, gates[kGates];
+  multiply_states(call, part, from, states, sums);
   const Sequence<T, C> sequence(call, part, step);
   if (!sequence.is_one) return;
-  C h = last[sequence.state];
-  if (sequence.goes_on) {
-    own(sums, gates);
-    for (int g = 0; g < 4; ++g) gates[g] += sequence.from_x(call, g);
-    for (int i = 0; call.p && i < 3; ++i) peepholes[i] = load(call.p[(part.direction * 3 + i) * call.hidden + part.unit]);
-    C c = call.c[sequence.state];
-    lstm_unit(gates, call.p ? peepholes : nullptr, call.f + part.direction * call.activations, call.clip, call.input_forget, c, h);
-    call.c[sequence.state] = c;
-  }
-  sequence.store(call, part, h, next);
+  own(sums, gates);
+  f(part, sequence, gates);
+}
+
+/// From the last states to the next ones.
+template <class T, class C>
+__global__ void lstm_step(Call<T, C> call, int64_t step, const C* last, C* next) {
+  for_each_sequence<4>(call, step, 0, last, [&](const Part<T, C>& part, const Sequence<T, C>& sequence, C(&gates)[4]) {
+    C h = last[sequence.state], peepholes[3];
+    if (sequence.goes_on) {
+      for (int g = 0; g < 4; ++g) gates[g] += sequence.from_x(call, g);
+      for (int i = 0; call.p && i < 3; ++i) peepholes[i] = load(call.p[(part.direction * 3 + i) * call.hidden + part.unit]);
+      C c = call.c[sequence.state];
+      lstm_unit(gates, call.p ? peepholes : nullptr, call.f + part.direction * call.activations, call.clip, call.input_forget, c, h);
+      call.c[sequence.state] = c;
+    }
+    sequence.store(call, part, h, next);
+  });
 }
 
 template <class T, class C>
 __global__ void rnn_step(Call<T, C> call, int64_t step, const C* last, C* next) {
-  const Part<T, C> part(call);
-  if (part.unit >= call.hidden) return;
-  C sums[1][kSequences] = {}, gates[1];
-  multiply_states(call, part, 0, last, sums);
-  const Sequence<T, C> sequence(call, part, step);
-  if (!sequence.is_one) return;
-  own(sums, gates);
-  const auto& f = call.f[part.direction * call.activations];
-  sequence.store(call, part, sequence.goes_on ? f(clipped(gates[0] + sequence.from_x(call, 0), call.clip)) : last[sequence.state], next);
+  for_each_sequence<1>(call, step, 0, last, [&](const Part<T, C>& part, const Sequence<T, C>& sequence, C(&gates)[1]) {
+    C h = last[sequence.state];
+    if (sequence.goes_on) h = call.f[part.direction * call.activations](clipped(gates[0] + sequence.from_x(call, 0), call.clip));
+    sequence.store(call, part, h, next);
+  });
 }
 
 /// The reset gate after the product.
 template <class T, class C>
 __global__ void gru_step(Call<T, C> call, int64_t step, const C* last, C* next) {
-  const Part<T, C> part(call);
-  if (part.unit >= call.hidden) return;
-  C sums[3][kSequences] = {}, gates[3];
-  multiply_states(call, part, 0, last, sums);
-  const Sequence<T, C> sequence(call, part, step);
-  if (!sequence.is_one) return;
-  C h = last[sequence.state];
-  if (sequence.goes_on) {
-    own(sums, gates);
-    const RecurrentActivation* const f = call.f + part.direction * call.activations;
-    const C z = f[0](clipped(gates[0] + sequence.from_x(call, 0), call.clip)),
-            r = f[0](clipped(gates[1] + sequence.from_x(call, 1), call.clip));
-    const C candidate = sequence.from_x(call, 2, false) + r * (gates[2] + sequence.state_bias(call, 2));
-    h = gru_unit(z, f[1](clipped(candidate, call.clip)), h);
-  }
-  sequence.store(call, part, h, next);
+  for_each_sequence<3>(call, step, 0, last, [&](const Part<T, C>& part, const Sequence<T, C>& sequence, C(&gates)[3]) {
+    C h = last[sequence.state];
+    if (sequence.goes_on) {
+      const RecurrentActivation* const f = call.f + part.direction * call.activations;
+      const C z = f[0](clipped(gates[0] + sequence.from_x(call, 0), call.clip)),
+              r = f[0](clipped(gates[1] + sequence.from_x(call, 1), call.clip));
+      const C candidate = sequence.from_x(call, 2, false) + r * (gates[2] + sequence.state_bias(call, 2));
+      h = gru_unit(z, f[1](clipped(candidate, call.clip)), h);
+    }
+    sequence.store(call, part, h, next);
+  });
 }
 
 /// The reset gate before the product: first z and r times the state.
 template <class T, class C>
 __global__ void gru_gates(Call<T, C> call, int64_t step, const C* last) {
-  const Part<T, C> part(call);
-  if (part.unit >= call.hidden) return;
-  C sums[2][kSequences] = {}, gates[2];
-  multiply_states(call, part, 0, last, sums);
-  const Sequence<T, C> sequence(call, part, step);
-  if (!sequence.is_one) return;
-  own(sums, gates);
-  const RecurrentActivation& f = call.f[part.direction * call.activations];
-  call.z[sequence.state] = f(clipped(gates[0] + sequence.from_x(call, 0), call.clip));
-  call.gated[sequence.state] = f(clipped(gates[1] + sequence.from_x(call, 1), call.clip)) * last[sequence.state];
+  for_each_sequence<2>(call, step, 0, last, [&](const Part<T, C>& part, const Sequence<T, C>& sequence, C(&gates)[2]) {
+    if (!sequence.goes_on) return;  // nobody reads them
+    const RecurrentActivation& f = call.f[part.direction * call.activations];
+    call.z[sequence.state] = f(clipped(gates[0] + sequence.from_x(call, 0), call.clip));
+    call.gated[sequence.state] = f(clipped(gates[1] + sequence.from_x(call, 1), call.clip)) * last[sequence.state];
+  });
 }
 
 template <class T, class C>
 __global__ void gru_candidate(Call<T, C> call, int64_t step, const C* last, C* next) {
-  const Part<T, C> part(call);
-  if (part.unit >= call.hidden) return;
-  C sums[1][kSequences] = {}, gates[1];
-  multiply_states(call, part, 2, call.gated, sums);
-  const Sequence<T, C> sequence(call, part, step);
-  if (!sequence.is_one) return;
-  C h = last[sequence.state];
-  if (sequence.goes_on) {
-    own(sums, gates);
-    const RecurrentActivation& f = call.f[part.direction * call.activations + 1];
-    h = gru_unit(call.z[sequence.state], f(clipped(gates[0] + sequence.from_x(call, 2), call.clip)), h);
-  }
-  sequence.store(call, part, h, next);
+  for_each_sequence<1>(call, step, 2, call.gated, [&](const Part<T, C>& part, const Sequence<T, C>& sequence, C(&gates)[1]) {
+    C h = last[sequence.state];
+    if (sequence.goes_on) {
+      const RecurrentActivation& f = call.f[part.direction * call.activations + 1];
+      h = gru_unit(call.z[sequence.state], f(clipped(gates[0] + sequence.from_x(call, 2), call.clip)), h);
+    }
+    sequence.store(call, part, h, next);
+  });
 }
 
 /// Where sequence b of direction d has its states.

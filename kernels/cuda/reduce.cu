@@ -1,9 +1,10 @@
-// reduce.cu: Reduce over any axes, ArgMax.
+// reduce.cu: Reduce and ReduceLogSumExp over any axes, ArgMax.
 //
 // The kept axes number the results, the reduced ones the terms of each: two spaces over the same memory. Where the last axis is reduced a warp takes a
 // result and its lanes neighbouring terms, or a block where the terms are many; where it is kept, the lanes take neighbouring results, and the warps of a
 // block share the terms of each. In all cases a warp reads runs of memory. Where that leaves most of a device idle (few results of many terms) the terms are
-// cut into parts: one launch reduces the parts, another what came of them. What an element does to a result is a Reducer's: Folded or Best.
+// cut into parts: one launch reduces the parts, another what came of them. What an element does to a result is a Reducer's: Folded,
+// LogSumExp, Best.
 
 #include "kernels/reduction.h"
 
@@ -11,6 +12,7 @@
 #include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
+#include "kernels/ref/axes.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {
@@ -47,6 +49,26 @@ struct Best {
     return is_better(b.value, b.at, a.value, a.at, min, last) ? b : a;
   }
   __device__ Out finish(State state, int64_t) const { return state.at; }
+};
+
+/// log(sum(exp(x))), around the largest: sums of others are rescaled when a larger one comes.
+template <class T>
+struct LogSumExp {
+  using Out = T;
+  using C = compute_t<T>;
+  struct State {
+    C largest, sum;  ///< the sum of exp(x - shift(largest))
+  };
+
+  __device__ static C shift(C largest) { return std::isinf(largest) ? C(0) : largest; }
+  __device__ static C rescaled(State state, C to) { return state.sum == 0 ? C(0) : state.sum * std::exp(shift(state.largest) - to); }
+  __device__ State none() const { return {-std::numeric_limits<C>::infinity(), 0}; }
+  __device__ State one(T x, int64_t) const { return {load(x), std::exp(load(x) - shift(load(x)))}; }
+  __device__ State operator()(State a, State b) const {
+    const C largest = maximum(a.largest, b.largest), to = shift(largest);
+    return {largest, rescaled(a, to) + rescaled(b, to)};
+  }
+  __device__ Out finish(State state, int64_t) const { return cast<T>(shift(state.largest) + std::log(state.sum)); }
 };
 
 /// The terms of each result and how they are cut: part p has those from p * per_part on. Partial results go to `partial` [results, parts], if there is one.
@@ -182,6 +204,22 @@ Prepared prepare_reduce(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (of_bools) return make_reduction<bool>(plan, Folded<bool>{op.fn});
   return ref::for_numbers(desc.inputs[0].dtype, why,
                           [&]<class T>(Element<T>) -> Prepared { return make_reduction<T>(plan, Folded<T>{op.fn}); });
+}
+
+Prepared prepare_reduce_log_sum_exp(const OpDesc& desc, PrepareContext&, std::string& why) {
+  const Shape& x = desc.inputs[0].shape;
+  std::vector<int64_t> axes = std::get<Generic>(desc.op).attributes.integers("axes");
+  if (desc.inputs.size() > 1 && desc.inputs[1].dtype != DType::kUndefined) {
+    const TensorDesc& given = desc.inputs[1];
+    if (!given.constant || given.dtype != DType::kInt64) return refuse(why, "the axes are computed");
+    axes.assign(given.constant.as<int64_t>(), given.constant.as<int64_t>() + given.shape.elements());
+  }
+  for (int64_t& axis : axes) axis = ref::resolve_axis(axis, x.rank());
+  if (std::ranges::find(axes, -1) != axes.end()) return refuse(why, "an axis is out of range");
+  const Plan plan(x, axes);
+  if (plan.kept.elements != desc.outputs[0].shape.elements()) return refuse(why, "the axes do not give the result's shape");
+  return ref::for_floats(desc.inputs[0].dtype, why,
+                         [&]<class T>(Element<T>) -> Prepared { return make_reduction<T>(plan, LogSumExp<T>{}); });
 }
 
 Prepared prepare_arg_max(const OpDesc& desc, PrepareContext&, std::string& why) {

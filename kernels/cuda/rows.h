@@ -28,6 +28,7 @@ Prepared prepare_rms_norm(const OpDesc&, PrepareContext&, std::string& why);
 // reduce.cu
 Prepared prepare_reduce(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_arg_max(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_reduce_log_sum_exp(const OpDesc&, PrepareContext&, std::string& why);
 // cum_sum.cu
 Prepared prepare_cum_sum(const OpDesc&, PrepareContext&, std::string& why);
 // movement.cu
@@ -55,7 +56,8 @@ Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
 // group_norm.cu
 Prepared prepare_group_norm(const OpDesc&, PrepareContext&, std::string& why);
-// attention_tiles.cu, attention.cu
+// attention_present.cu, attention_tiles.cu, attention.cu
+Prepared prepare_attention_present(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_attention_tiles(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
 // transfer.cc

@@ -68,26 +68,12 @@ __global__ void scatter_elements(Put put, Space<1> space, const I* indices, cons
   }
 }
 
-/// The last axis of the indices [tuples..., axes] names slices of the data [d0, d1, ..., slice...].
-struct Tuples {
-  int64_t elements = 0;  ///< of the updates
-  int axes = 0;
-  Division slice;
-  int64_t dims[Shape::kMaxRank] = {}, strides[Shape::kMaxRank] = {};
-};
-
 template <class T, class I, class Put>
-__global__ void scatter_slices(Put put, Tuples tuples, const I* indices, const T* updates, T* y, IndexFaults faults) {
-  for (int64_t i = first_element(); i < tuples.elements; i += element_step()) {
-    const int64_t tuple = tuples.slice.quotient(i);
-    int64_t offset = i - tuple * tuples.slice.d;
-    bool inside = true;
-    for (int k = 0; k < tuples.axes; ++k) {
-      const int64_t at = faults.resolve(indices[tuple * tuples.axes + k], tuples.dims[k], k);
-      inside = inside && at >= 0;
-      offset += at * tuples.strides[k];
-    }
-    if (inside) put(y + offset, updates[i]);
+__global__ void scatter_slices(Put put, IndexTuples tuples, Division slice, int64_t elements, const I* indices, const T* updates, T* y,
+                               IndexFaults faults) {
+  for (int64_t i = first_element(); i < elements; i += element_step()) {
+    const int64_t tuple = slice.quotient(i), first = tuples.offset(indices + tuple * tuples.axes, faults);
+    if (first >= 0) put(y + first + i - tuple * slice.d, updates[i]);
   }
 }
 
@@ -166,19 +152,16 @@ Prepared prepare_scatter_nd(const OpDesc& desc, PrepareContext&, std::string& wh
     return refuse(why, "the tuples of indices do not fit the data");
   const auto axes = static_cast<size_t>(indices.back());
   const int64_t slice = product(x, axes, x.rank()), count = product(indices, 0, indices.rank() - 1);
-  Tuples tuples;
-  tuples.elements = count * slice;
-  if (desc.inputs[2].shape.elements() != tuples.elements) return refuse(why, "the updates do not fit the indices");
-  tuples.axes = static_cast<int>(axes);
-  tuples.slice = Division(slice, tuples.elements);
-  const Strides strides = row_major_strides(x);
-  for (size_t k = 0; k < axes; ++k) tuples.dims[k] = x[k], tuples.strides[k] = strides[k];
+  const int64_t elements = count * slice;
+  if (desc.inputs[2].shape.elements() != elements) return refuse(why, "the updates do not fit the indices");
+  const IndexTuples tuples(x, 0, axes);
   return for_updates(desc, why, [&]<class T, class Put>(Element<T>, Put put) -> Prepared {
     return for_indices(desc.inputs[1].dtype, why, [&]<class I>(Element<I>) -> Prepared {
       return make_indexed(x, make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
                             if (Fault fault = copy_data(stream, in, out)) return fault;
-                            return launch(stream, {blocks_for(tuples.elements, kThreads), kThreads}, scatter_slices<T, I, Put>, put, tuples,
-                                          in[1].as<const I>(), in[2].as<const T>(), out[0].as<T>(), IndexFaults(stream));
+                            return launch(stream, {blocks_for(elements, kThreads), kThreads}, scatter_slices<T, I, Put>, put, tuples,
+                                          Division(slice, elements), elements, in[1].as<const I>(), in[2].as<const T>(), out[0].as<T>(),
+                                          IndexFaults(stream));
                           }));
     });
   });

@@ -66,6 +66,7 @@ KernelTable make_table(std::vector<KernelRow> products) {
   set("Generic", {
                      named("Attention", row("attention_tiles_cuda", prepare_attention_tiles)),
                      named("Attention", row("attention_cuda", prepare_attention)),
+                     named("Attention", row("attention_present_cuda", prepare_attention_present)),
                      named("ConvInteger", row("conv_integer_cuda", prepare_conv_integer)),
                      named("ConvTranspose", row("conv_transpose_cuda", with_products(prepare_conv_transpose))),
                      named("DequantizeLinear", row("dequantise_cuda", prepare_dequantise_linear)),
@@ -92,6 +93,7 @@ KernelTable make_table(std::vector<KernelRow> products) {
                      named("QuantizedMaxPool", row("quantised_max_pool_cuda", prepare_quantised_max_pool)),
                      named("RMSNormalization", row("rms_norm_cuda", prepare_rms_norm)),
                      named("RNN", row("rnn_cuda", with_products(prepare_recurrent))),
+                     named("ReduceLogSumExp", row("log_sum_exp_cuda", prepare_reduce_log_sum_exp)),
                      named("Resize", row("resize_cuda", prepare_resize)),
                      named("ReverseSequence", row("reverse_sequence_cuda", prepare_reverse_sequence)),
                      named("RoiAlign", row("roi_align_cuda", prepare_roi_align)),

@@ -122,6 +122,20 @@ TEST(DeviceImages, TurnsPairs) {
   }
 }
 
+TEST(DeviceImages, AttendsAndShowsPresentKeys) {
+  for (const int64_t past : {0, 6}) {
+    Case c{.op = Generic{"Attention", {}},
+           .inputs = {random_tensor({2, 4, 3, 16}, 1), random_tensor({2, 2, 5, 16}, 2), random_tensor({2, 2, 5, 8}, 3)},
+           .outputs = {{kF32, {2, 4, 3, 8}}, {kF32, {2, 2, past + 5, 16}}, {kF32, {2, 2, past + 5, 8}}}};
+    if (past > 0) {
+      c.inputs.emplace_back(DType::kUndefined, Shape{});
+      c.inputs.push_back(random_tensor({2, 2, past, 16}, 4));
+      c.inputs.push_back(random_tensor({2, 2, past, 8}, 5));
+    }
+    expect_agrees(c, kFloats);
+  }
+}
+
 TEST(DeviceImages, PReluOfEachForm) {
   for (const Shape& slope : {Shape{3, 4, 5}, Shape{4, 1}, Shape{1}})
     expect_agrees(

@@ -165,6 +165,15 @@ TEST(DeviceIndices, ReducesInParts) {
   }
   expect_agrees(
       {.op = Reduce{ReduceFn::kMax, {1}}, .inputs = {random_integers(DType::kBool, {5, 9}, 1)}, .outputs = {{DType::kBool, {5, 1}}}});
+  for (const Shape& x : {Shape{7, 33}, Shape{2, 9001}, Shape{9001, 2}, Shape{1, 60}}) {
+    const Tensor values = x[1] == 60 ? special_values(x) : random_tensor(x, 1, 9.f);
+    for (const int64_t axis : {0, -1}) {
+      Shape y = x;
+      y[axis == 0 ? 0 : 1] = 1;
+      expect_agrees({.op = generic("ReduceLogSumExp", {{"axes", std::vector<int64_t>{axis}}}), .inputs = {values}, .outputs = {{kF32, y}}},
+                    {1e-4, 1e-5});
+    }
+  }
   for (const bool last : {false, true}) {
     expect_agrees({.op = ArgMax{0, false, last}, .inputs = {random_integers(kF32, {9001}, 1)}, .outputs = {{kI64, {1}}}});
     expect_agrees({.op = ArgMax{0, true, last}, .inputs = {random_integers(DType::kInt8, {9001, 3}, 1)}, .outputs = {{kI64, {1, 3}}}});

@@ -1,0 +1,69 @@
+"""Whole models on a device: every operator of a model has a kernel there, and `serin inspect` says so. The plan is the same on the emulated
+device (tests/gpu) as on a real one; some of the models also answer there as ONNX Runtime does."""
+
+import os
+import re
+import subprocess
+
+import onnx
+import pytest
+
+from checking import AGREE, ENTRIES, SERIN, check, prepared
+from materialise import materialise
+from weights import ROOT
+
+PLUGIN = ROOT / "build/tests/libserin_cuda_emulated.so"
+DEVICE = ("--device", "cuda", "--cuda-plugin", str(PLUGIN))
+
+# Sizes computed from data: no plan holds these models, they are interpreted on the host.
+INTERPRETED = {"mask_rcnn_heads", "suppression"}
+
+# Some for each family of kernels; the others in the long run, and on a real device (tests/gpu/run).
+ANSWERED = [
+    "bert_tiny_dynamic",
+    "bert_tiny_fused_dynamic",
+    "bert_tiny_u8s8",
+    "crnn",
+    "deberta",
+    "elman",
+    "gpt2_four_bits",
+    "gru_tagger",
+    "mobilenet_v2_u8u8",
+    "raft_small",
+    "style_transfer",
+    "unet",
+    "upscaler",
+    "yolo_u8s8",
+]
+
+
+# Not the pipelines of scikit-learn, whose operators decide by tables of a few numbers: those are the host's.
+ON_DEVICE = [name for name, entry in ENTRIES.items() if not entry.long and not name.startswith("sk_")]
+
+
+def sizes(name, path):
+    """A size for each open dimension, as flags. One without a name is called after its input and axis."""
+    dims, found = ENTRIES[name].dims, {}
+    for tensor in onnx.load(path, load_external_data=False).graph.input:
+        for axis, dim in enumerate(tensor.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value"):
+                found[dim.dim_param or f"{tensor.name}_d{axis}"] = dims.get(dim.dim_param, dims.get("batch"))
+    return [part for key, value in found.items() for part in ("--dim", f"{key}={value}")]
+
+
+@pytest.mark.parametrize("name", ON_DEVICE)
+def test_every_operator_runs_on_the_device(name):
+    path = materialise(name)
+    command = [SERIN, "inspect", path, "--explain", *sizes(name, path), *DEVICE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    said = re.search(r"device \d+ bytes; (\d+) of (\d+) steps run there, .*", done.stdout)
+    assert bool(said) == (name not in INTERPRETED)
+    assert not said or said[1] == said[2], said[0]
+
+
+@pytest.mark.parametrize("name", ON_DEVICE if os.environ.get("SERIN_LONG") == "1" else ANSWERED)
+def test_answers_on_the_emulated_device(name):
+    path, _ = prepared(name)
+    done = check(name, path, path.parent, *DEVICE)
+    assert done.returncode == AGREE, (done.stdout + done.stderr)[-2000:]
