@@ -42,7 +42,7 @@ void Devices::open() {
     if (backend) devices.push_back(backend->device());
   if (devices.empty()) return;
   log::info("cuda: {}", note_);
-  gauges_ = export_gpu_metrics(devices, metrics_);
+  gauges_.push_back(export_gpu_metrics(devices, metrics_));
   for (const kernels::Device* device : devices) {
     const auto lost = [device] { return device->lost() ? 1.0 : 0.0; };
     gauges_.push_back(

@@ -50,7 +50,7 @@ struct LoadOptions {
   int threads = 1;  ///< cores for one executor
   std::set<std::string, std::less<>> disabled_passes;
   size_t max_arena_bytes = size_t{8} << 30;  ///< a bucket that needs more is refused before anything is allocated
-  const kernels::Backend* device = nullptr;  ///< what it has kernels for runs there, the rest on the CPU; outlives the model and its executors
+  const kernels::Backend* device = nullptr;  ///< what it has kernels for runs there, the rest on the CPU; outlives every executor
   Precision precision = Precision::kFp32;    ///< of what runs on the device
   size_t device_limit = SIZE_MAX;            ///< bytes of the device that the model may hold
   int device_priority = 0;                   ///< of its work there: above 0 it goes before that of other models, below 0 after it

@@ -1,6 +1,11 @@
 #include "runtime/engine/gpu_metrics.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "kernels/cuda/nvml.h"
 #include "runtime/base/log.h"
@@ -11,11 +16,11 @@ namespace {
 
 using kernels::cuda::Nvml;
 
-struct Series {
+struct Family {
   const char *name, *help;
   Nvml::Quantity quantity;
 };
-constexpr Series kSeries[] = {
+constexpr Family kFamilies[] = {
     {"nv_gpu_utilization", "GPU utilization rate [0.0 - 1.0)", Nvml::Quantity::kUtilization},
     {"nv_gpu_memory_total_bytes", "GPU total memory, in bytes", Nvml::Quantity::kMemoryTotal},
     {"nv_gpu_memory_used_bytes", "GPU used memory, in bytes", Nvml::Quantity::kMemoryUsed},
@@ -23,31 +28,57 @@ constexpr Series kSeries[] = {
     {"nv_gpu_power_usage", "GPU power usage in watts", Nvml::Quantity::kPower},
 };
 
+class GpuMetrics {
+ public:
+  explicit GpuMetrics(std::shared_ptr<Nvml> nvml) : nvml_(std::move(nvml)) {}
+
+  /// Before start().
+  void add(const kernels::Device::Info& device, metrics::Registry& registry) {
+    const Nvml::Handle handle = nvml_->find(device.pci_bus_id);
+    if (!handle) return log::info("no nv_gpu_* metrics of {}: NVML knows no device at {}", device.id, device.pci_bus_id);
+    for (const Family& family : kFamilies) {
+      if (!nvml_->read(handle, family.quantity)) continue;
+      series_.push_back({handle, family.quantity, registry.gauge(family.name, family.help, {{"gpu_uuid", device.id}})});
+    }
+  }
+
+  void start() {
+    read_all();
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      std::unique_lock lock(mutex_);
+      while (!wake_.wait_for(lock, stop, std::chrono::seconds(1), [&stop] { return stop.stop_requested(); })) read_all();
+    });
+  }
+
+ private:
+  struct Series {
+    Nvml::Handle device;
+    Nvml::Quantity quantity;
+    std::shared_ptr<metrics::Gauge> gauge;
+  };
+
+  void read_all() {
+    for (const Series& each : series_)
+      each.gauge->set(nvml_->read(each.device, each.quantity).value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+
+  const std::shared_ptr<Nvml> nvml_;
+  std::vector<Series> series_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // last: it ends first
+};
+
 }  // namespace
 
-std::vector<std::shared_ptr<void>> export_gpu_metrics(std::span<kernels::Device* const> devices, metrics::Registry& registry) {
-  std::vector<std::shared_ptr<void>> handles;
+std::shared_ptr<void> export_gpu_metrics(std::span<kernels::Device* const> devices, metrics::Registry& registry) {
   std::string why;
-  const std::shared_ptr<Nvml> nvml = Nvml::open(why);
-  if (!nvml) {
-    log::info("no nv_gpu_* metrics: {}", why);
-    return handles;
-  }
-  for (const kernels::Device* device : devices) {
-    const Nvml::Handle handle = nvml->find(device->info().pci_bus_id);
-    if (!handle) {
-      log::info("no nv_gpu_* metrics of {}: NVML knows no device at {}", device->info().id, device->info().pci_bus_id);
-      continue;
-    }
-    for (const Series& series : kSeries) {
-      if (!nvml->read(handle, series.quantity)) continue;
-      const auto read = [nvml, handle, quantity = series.quantity] {
-        return nvml->read(handle, quantity).value_or(std::numeric_limits<double>::quiet_NaN());
-      };
-      handles.push_back(registry.gauge_callback(series.name, series.help, {{"gpu_uuid", device->info().id}}, read));
-    }
-  }
-  return handles;
+  std::shared_ptr<Nvml> nvml = Nvml::open(why);
+  if (!nvml) return log::info("no nv_gpu_* metrics: {}", why), nullptr;
+  auto metrics = std::make_shared<GpuMetrics>(std::move(nvml));
+  for (const kernels::Device* device : devices) metrics->add(device->info(), registry);
+  metrics->start();
+  return metrics;
 }
 
 }  // namespace serin::engine
