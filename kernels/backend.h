@@ -121,7 +121,7 @@ class PackedWeights {
 struct PrepareContext {
   PackedWeights* weights = nullptr;  ///< required
   int threads = 1;                   ///< the calling thread's core budget; some libraries fix it at preparation
-  bool tf32 = false;                 ///< products of f32 may round their operands to ten bits of fraction, where the device multiplies such faster
+  bool tf32 = false;  ///< products of f32 may round their operands to ten bits of fraction, where the device multiplies such faster
 };
 
 struct Refusal {

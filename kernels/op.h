@@ -107,7 +107,7 @@ struct Binary {
 struct Select {};  // condition (bool), a, b -> y (Where)
 struct Cast {
   bool saturate = false;  ///< to a float type: what is finite stays finite, at the type's largest number
-};                        // x -> y; the dtypes are in the descriptions
+};  // x -> y; the dtypes are in the descriptions
 /// x [n, c, spatial...], weight [o, c/group, kernel...], bias [o]? , residual? -> y. Pads are explicit: begin then end, one each per
 /// spatial axis. Channels last: x and y [n, spatial..., c], weight [o, kernel..., c/group].
 struct Conv {

@@ -91,15 +91,15 @@ Prepared prepare_matmul(const OpDesc& desc, PrepareContext&, std::string& why) {
   products[y.rank() - 1] = products[y.rank() - 2] = 1;
   const int64_t k = op.transpose_a ? a[a.rank() - 2] : a.back();
   const Matrices product{.m = y[y.rank() - 2],
-                        .n = y.back(),
-                        .k = k,
-                        .a_row = op.transpose_a ? 1 : a.back(),
-                        .a_column = op.transpose_a ? a.back() : 1,
-                        .b_row = op.transpose_b ? 1 : b.back(),
-                        .b_column = op.transpose_b ? b.back() : 1,
-                        .products = products.elements(),
-                        .batch = Space<2>(products, {batch_strides(a, y), batch_strides(b, y)}),
-                        .alpha = op.alpha};
+                         .n = y.back(),
+                         .k = k,
+                         .a_row = op.transpose_a ? 1 : a.back(),
+                         .a_column = op.transpose_a ? a.back() : 1,
+                         .b_row = op.transpose_b ? 1 : b.back(),
+                         .b_column = op.transpose_b ? b.back() : 1,
+                         .products = products.elements(),
+                         .batch = Space<2>(products, {batch_strides(a, y), batch_strides(b, y)}),
+                         .alpha = op.alpha};
   const FinishPlan finish(op.epilogue, op.bias, op.bias ? desc.inputs[2].shape : Shape{},
                           op.epilogue.residual ? desc.inputs.back().shape : Shape{}, y);
   return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {

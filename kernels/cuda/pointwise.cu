@@ -214,7 +214,8 @@ Prepared prepare_binary(const OpDesc& desc, PrepareContext&, std::string& why) {
 }
 
 Prepared prepare_prelu(const OpDesc& desc, PrepareContext&, std::string& why) {
-  if (!ref::one_dtype(desc) || !broadcasts_to(desc.inputs[1].shape, desc.outputs[0].shape)) return refuse(why, "the slope does not fit the input");
+  if (!ref::one_dtype(desc) || !broadcasts_to(desc.inputs[1].shape, desc.outputs[0].shape))
+    return refuse(why, "the slope does not fit the input");
   return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared { return map2<T, T>(desc, PReluOf<T>{}); });
 }
 

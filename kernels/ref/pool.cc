@@ -29,8 +29,8 @@ Fault run(const Pool& op, const Windows& windows, Inputs in, Outputs out) {
 
   for (int64_t i = 0; i < y.elements(); ++i) {
     const int64_t o = op.channels_last ? i / channels % y_spatial : i % y_spatial;
-    const T* source = in[0].as<const T>() + (op.channels_last ? i / (y_spatial * channels) * x_spatial * channels + i % channels
-                                                              : i / y_spatial * x_spatial);
+    const T* source = in[0].as<const T>() +
+                      (op.channels_last ? i / (y_spatial * channels) * x_spatial * channels + i % channels : i / y_spatial * x_spatial);
     compute_t<T> best = load(lowest<T>());
     sum_t<T> sum = 0;
     int64_t count = 0;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "kernels/cuda/loader.h"
@@ -28,6 +29,9 @@ Result<kernels::Isa> parse_isa(const std::string& name) {
   return usage("instruction set '" + name + "' is not one that this machine has; allowed: " + allowed);
 }
 
+/// In the order of engine::Precision.
+constexpr std::array<std::string_view, 5> kPrecisions = {"fp32", "tf32", "fp16", "bf16", "int8"};
+
 Status check_passes(const std::vector<std::string>& disabled) {
   const std::vector<std::string> known = engine::pass_names();
   for (const std::string& name : disabled) {
@@ -40,28 +44,32 @@ Status check_passes(const std::vector<std::string>& disabled) {
 }  // namespace
 
 Result<Engine> make_engine(const EngineFlags& flags) {
-  if (flags.precision != "fp32" && flags.precision != "bf16")
-    return usage("precision '" + flags.precision + "' is not supported; allowed: auto, fp32, bf16");
+  const auto precision = std::ranges::find(kPrecisions, flags.precision);
+  if (precision == kPrecisions.end())
+    return usage(fmt::format("precision '{}' is not supported; allowed: auto, {}", flags.precision, fmt::join(kPrecisions, ", ")));
   if (flags.threads < 1) return usage("--threads must be at least 1, not " + std::to_string(flags.threads));
   SERIN_CHECK(check_passes(flags.disabled_passes));
   kernels::CpuOptions cpu;
   if (!flags.isa.empty()) {
     SERIN_TRY(cpu.isa, parse_isa(flags.isa));
   }
-  cpu.bf16 = flags.precision == "bf16";
-  if (cpu.bf16 && !(kernels::multiplies_bf16() && cpu.isa == kernels::Isa::kAvx512))
-    return usage("precision 'bf16': this machine, or the instruction set that was asked for, does not multiply bf16");
   if (flags.device != "cpu" && flags.device != "cuda" && flags.device != "auto")
     return usage("--device must be cpu, cuda or auto, not '" + flags.device + "'");
   Engine engine;
-  engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
+  std::string found;
   if (flags.device != "cpu") {
-    std::string note;
-    engine.device = kernels::make_cuda_backend({.device = {}, .plugin_path = flags.cuda_plugin}, &note);
-    if (!engine.device && flags.device == "cuda") return usage("--device cuda: " + note);
-    engine.note += engine.device ? ", cuda: " + note : ", no cuda: " + note;
+    engine.device = kernels::make_cuda_backend({.device = {}, .plugin_path = flags.cuda_plugin}, &found);
+    if (!engine.device && flags.device == "cuda") return usage("--device cuda: " + found);
     engine.options.device = engine.device.get();
   }
+  engine.options.precision = static_cast<engine::Precision>(precision - kPrecisions.begin());
+  if (!engine.device && (flags.precision == "tf32" || flags.precision == "fp16"))
+    return usage("precision '" + flags.precision + "': only a device computes in it");
+  cpu.bf16 = flags.precision == "bf16" && !engine.device;
+  if (cpu.bf16 && !(kernels::multiplies_bf16() && cpu.isa == kernels::Isa::kAvx512))
+    return usage("precision 'bf16': this machine, or the instruction set that was asked for, does not multiply bf16");
+  engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
+  if (flags.device != "cpu") engine.note += (engine.device ? ", cuda: " : ", no cuda: ") + found;
   engine.options.threads = flags.threads;
   engine.options.disabled_passes.insert(flags.disabled_passes.begin(), flags.disabled_passes.end());
   return engine;
@@ -69,27 +77,34 @@ Result<Engine> make_engine(const EngineFlags& flags) {
 
 namespace {
 
-Result<samples::PrecisionDecision> decide(EngineFlags flags, const std::string& path, int64_t batch) {
-  flags.precision = "bf16";
-  const auto fast = make_engine(flags);
-  flags.precision = "fp32";
-  SERIN_TRY(const Engine exact, make_engine(flags));
-  if (!fast) return samples::PrecisionDecision{false, "fp32: " + fast.error().message};
-  SERIN_TRY(const auto exact_model, engine::Model::load(path, *exact.backend, exact.options));
-  SERIN_TRY(const auto fast_model, engine::Model::load(path, *fast->backend, fast->options));
-  const graph::Bindings sizes(flags.dims.begin(), flags.dims.end());
-  SERIN_TRY(const samples::Samples inputs, flags.samples.empty() ? samples::made_up_samples(*exact_model, sizes, batch)
-                                                                 : samples::stored_samples(flags.samples, *exact_model));
-  return samples::decide_precision(*exact_model, *fast_model, "bf16", inputs);
+/// A model with the backends that it runs on.
+Result<std::shared_ptr<engine::Model>> load(const EngineFlags& flags, const std::string& path) {
+  SERIN_TRY(Engine made, make_engine(flags));
+  const auto engine = std::make_shared<Engine>(std::move(made));
+  SERIN_TRY(std::shared_ptr<engine::Model> model, engine::Model::load(path, *engine->backend, engine->options));
+  engine::Model* const plain = model.get();
+  return std::shared_ptr<engine::Model>(plain, [engine, model = std::move(model)](engine::Model*) mutable { model.reset(); });
 }
 
 }  // namespace
 
-Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string& model, int64_t batch) {
+Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string& path, int64_t batch) {
   if (flags.precision != "auto") return flags;
-  SERIN_TRY(const samples::PrecisionDecision decision, decide(flags, model, batch));
+  flags.precision = "fp32";
+  SERIN_TRY(const auto exact, load(flags, path));
+  const graph::Bindings sizes(flags.dims.begin(), flags.dims.end());
+  SERIN_TRY(const samples::Samples inputs,
+            flags.samples.empty() ? samples::made_up_samples(*exact, sizes, batch) : samples::stored_samples(flags.samples, *exact));
+  std::vector<samples::Candidate> candidates;
+  for (const std::string_view precision : {"tf32", "fp16", "bf16"}) {
+    if (flags.device == "cpu" && precision != "bf16") continue;
+    EngineFlags lower = flags;
+    lower.precision = precision;
+    candidates.push_back({lower.precision, [lower, &path] { return load(lower, path); }});
+  }
+  SERIN_TRY(const samples::PrecisionDecision decision, samples::decide_precision(*exact, candidates, inputs));
   fmt::print(stderr, "precision: {}\n", decision.why);
-  flags.precision = decision.fast ? "bf16" : "fp32";
+  flags.precision = decision.precision;
   return flags;
 }
 

@@ -61,7 +61,7 @@ int run_serve(const ServeOptions& options) {
   std::string note;
   const auto precision = serving::parse_precision(options.precision);
   if (!precision)
-    return usage({Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16 or bf16", options.precision)});
+    return usage({Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)});
   const auto device = engine::parse_device(options.device);
   if (!device) return usage({Code::kInvalidArgument, fmt::format("--device {}: must be cpu, cuda, cuda:N or auto", options.device)});
   const auto backend = kernels::make_cpu_backend(*cpu, &note);

@@ -12,10 +12,11 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <cstring>
 #include <utility>
 
 #include "kernels/indexing.h"
+#include "runtime/engine/image_walk.h"
 #include "runtime/engine/nearest_resize.h"
 
 namespace serin::engine {
@@ -166,7 +167,9 @@ class Layout {
     if (auto* softmax = std::get_if<kernels::Softmax>(&step.kernel)) return take_softmax(step, *softmax);
     if (auto* concat = std::get_if<kernels::Concat>(&step.kernel)) return take_concat(step, *concat);
     if (auto* pad = std::get_if<kernels::Pad>(&step.kernel)) return take_pad(step, *pad);
-    if (const auto repeats = repeats_of(program_, step)) return take_resize(step, *repeats);
+    if (const auto repeats = repeats_of(program_, step)) return take_repeats(step, *repeats);
+    if (const auto* generic = std::get_if<kernels::Generic>(&step.kernel); generic && generic->name == "Resize")
+      return take_resize(step, *generic);
     return false;
   }
 
@@ -287,7 +290,7 @@ class Layout {
   }
 
   /// y as [n, h, rows, w, columns, c], in which x does not move along the repeats.
-  bool take_resize(Step& step, const Repeats& repeats) {
+  bool take_repeats(Step& step, const Repeats& repeats) {
     const TensorId x = last(step.inputs[0]);
     const Shape from = shape(x);
     const Strides dense = kernels::row_major_strides(from);
@@ -296,48 +299,35 @@ class Layout {
     return show_result_as({from[0], from[1], repeats.rows, from[2], repeats.columns, from[3]});
   }
 
-  // ---- copies ----
-
-  /// A walk over a plain image as the same walk over its form.
-  struct Walk {
-    int64_t offset = 0;
-    std::vector<int64_t> strides;
-    std::array<int64_t, Shape::kMaxRank> axis{};  ///< of the image, along which each axis of the walk goes
-  };
-
-  std::optional<Walk> rewalk(const Shape& image, const kernels::StridedCopy& op, const Shape& y) const {
-    if (image.elements() == 0) return std::nullopt;
-    const Strides plain = kernels::row_major_strides(image);
-    const int64_t pixels = image[2] * image[3], channels = image[1];
-    const std::array<int64_t, 4> step = {channels * pixels, 1, image[3] * channels, channels};
-    std::array<int64_t, 4> reach{};
-    Walk walk;
-    for (size_t a = 0; a < 4; ++a) {
-      reach[a] = op.offset / plain[a] % image[a];
-      walk.offset += reach[a] * step[a];
+  /// Any other resizing works on each axis by itself; its operands (regions, scales, sizes) have a number for each, in their order.
+  bool take_resize(Step& step, const kernels::Generic& op) {
+    if (op.attributes.has("axes") || !only_last(step.inputs[0])) return false;
+    const auto known = [&](TensorId id) {
+      if (id == kNoTensor || shape(id).elements() == 0) return true;
+      return shape(id).elements() % 4 == 0 && tensor(id).constant && tensor(id).constant->bytes() != 0;
+    };
+    if (!std::all_of(step.inputs.begin() + 1, step.inputs.end(), known)) return false;
+    std::vector<TensorId> inputs = step.inputs;
+    inputs[0] = last(inputs[0]);
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      if (inputs[i] != kNoTensor && shape(inputs[i]).elements() != 0) inputs[i] = reordered(inputs[i]);
     }
-    for (size_t i = 0; i < y.rank(); ++i) {
-      const int64_t stride = op.strides[i], last = y[i] - 1;
-      walk.axis[i] = -1;
-      walk.strides.push_back(0);
-      if (stride == 0 || last <= 0) continue;
-      if (stride < 0) return std::nullopt;
-      for (size_t a = 0; a < 4 && walk.axis[i] < 0; ++a) {
-        const int64_t steps = stride / plain[a];
-        if (stride % plain[a] != 0 || reach[a] + steps * last >= image[a]) continue;
-        reach[a] += steps * last;
-        walk.axis[i] = static_cast<int64_t>(a);
-        walk.strides[i] = steps * step[a];
-      }
-      if (walk.axis[i] >= 0) continue;
-      // Rows and columns as one axis: they are one in both layouts.
-      if (reach[2] != 0 || reach[3] != 0 || stride * last >= pixels) return std::nullopt;
-      reach[2] = image[2], reach[3] = image[3];  // taken
-      walk.strides[i] = stride * channels;
-      walk.axis[i] = 4;
-    }
-    return walk;
+    return emit(step, std::move(inputs));
   }
+  /// A constant of numbers for the axes, four by four.
+  TensorId reordered(TensorId id) {
+    const graph::ConstantPtr plain = tensor(id).constant;
+    const size_t size = dtype_size(plain->dtype), count = static_cast<size_t>(plain->elements());
+    std::byte* to = nullptr;
+    Tensor made{.name = tensor(id).name, .dtype = plain->dtype, .shape = plain->shape};
+    const auto constant = graph::make_mutable_constant(plain->dtype, plain->shape, &to);
+    const auto from = plain->data();
+    for (size_t i = 0; i < count; ++i) std::memcpy(to + i * size, from.get() + (i / 4 * 4 + kLastOrder[i % 4]) * size, size);
+    made.constant = constant;
+    return add(std::move(made));
+  }
+
+  // ---- copies ----
 
   bool take_copy(Step& step, kernels::StridedCopy& op) { return copies_form(step, op) || makes_form(step, op); }
 
@@ -348,7 +338,7 @@ class Layout {
     const TensorId y = step.outputs[0], form = last_[at(whole)];
     if (tensor(y).storage != Storage::kFixed) return false;
     const Shape target = shape(y);
-    auto walk = rewalk(shape(whole), op, target);
+    auto walk = walk_channels_last(shape(whole), op, target);
     if (!walk) return false;
     if (is_free_image(y) && keeps_axes(*walk)) {
       step.kernel = kernels::StridedCopy{walk->offset, {walk->strides[0], walk->strides[2], walk->strides[3], walk->strides[1]}};
@@ -363,10 +353,11 @@ class Layout {
     op.strides = std::move(walk->strides);
     return push(step, {form});
   }
-  static bool keeps_axes(const Walk& walk) {
-    for (int64_t i = 0; i < 4; ++i) {
-      const int64_t axis = walk.axis[static_cast<size_t>(i)];
-      if (axis >= 0 && axis != i) return false;
+  static bool keeps_axes(const ImageWalk& walk) {
+    using enum ImageWalk::Along;
+    constexpr std::array<ImageWalk::Along, 4> kAxes = {kImages, kChannels, kPixels, kPixels};
+    for (size_t i = 0; i < kAxes.size(); ++i) {
+      if (walk.along[i] != kNothing && walk.along[i] != kAxes[i]) return false;
     }
     return true;
   }

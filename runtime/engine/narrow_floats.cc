@@ -173,9 +173,12 @@ class Narrowing {
     const int64_t k = a.rank() < 2 ? 1 : op.transpose_a ? a[a.rank() - 2] : a.back();
     return k > 1 ? start(step) : follow(step, 0, step.inputs.size());
   }
+  /// Rows of a table of weights; what has fewer columns is a list of boxes or sizes.
   bool take_kind(Step& step, const kernels::Gather&) {
+    constexpr int64_t kEmbedding = 16;
     const TensorId x = step.inputs[0];
-    if (is_float(x) && is_known(x) && is_free_float(step.outputs[0])) return emit(step, 1);
+    const bool is_table = is_float(x) && is_known(x) && tensor(x).shape.rank() == 2 && tensor(x).shape.back() >= kEmbedding;
+    if (is_table && is_free_float(step.outputs[0])) return emit(step, 1);
     return follow(step, 0, 1);
   }
   bool take_kind(Step& step, const kernels::Unary&) { return follow(step, 0, 1); }

@@ -1,4 +1,4 @@
-// precision.cc: the two precisions are compared on the same inputs, the largest error of several of them against what is allowed, the shortest of several
+// precision.cc: the precisions are compared on the same inputs, the largest error of several of them against what is allowed, the shortest of several
 // runs against each other. Made-up inputs say what rounding does to the network, not what its users send: stored ones say both.
 
 #include "runtime/samples/precision.h"
@@ -61,6 +61,21 @@ double relative_error(const std::vector<engine::Value>& fast, const std::vector<
   return worst;
 }
 
+struct Measured {
+  double error = 0, milliseconds = 0;
+};
+
+Result<Measured> measure(const Candidate& candidate, const Trial& wanted, const Samples& samples) {
+  SERIN_TRY(const auto model, candidate.load());
+  SERIN_TRY(const Trial trial, run_all(*model, samples));
+  Measured measured{0, trial.milliseconds};
+  for (size_t i = 0; i < wanted.outputs.size(); ++i) {
+    const double of_sample = relative_error(trial.outputs[i], wanted.outputs[i]);
+    if (!(of_sample <= measured.error)) measured.error = of_sample;  // NaN counts as the worst
+  }
+  return measured;
+}
+
 }  // namespace
 
 Result<Samples> stored_samples(const std::string& folder, const engine::Model& model) {
@@ -86,21 +101,26 @@ Result<Samples> made_up_samples(const engine::Model& model, graph::Bindings size
   return samples;
 }
 
-Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, std::string_view name, const Samples& samples) {
+Result<PrecisionDecision> decide_precision(engine::Model& exact, std::span<const Candidate> candidates, const Samples& samples) {
   SERIN_TRY(const Trial wanted, run_all(exact, samples));
-  const auto tried = run_all(fast, samples);
-  if (!tried) return PrecisionDecision{false, fmt::format("fp32: {} cannot run: {}", name, tried.error().message)};
-  double error = 0;
-  for (size_t i = 0; i < wanted.outputs.size(); ++i) {
-    const double of_sample = relative_error(tried->outputs[i], wanted.outputs[i]);
-    if (!(of_sample <= error)) error = of_sample;
+  PrecisionDecision decision;
+  double shortest = wanted.milliseconds;
+  const auto runs = static_cast<double>(samples.inputs.size());
+  std::string tried;
+  for (const Candidate& candidate : candidates) {
+    const auto measured = measure(candidate, wanted, samples);
+    if (!measured) {
+      tried += fmt::format("{} cannot run: {}; ", candidate.precision, measured.error().message);
+      continue;
+    }
+    tried += fmt::format("{} differs by {:.2g} and takes {:.4g} ms; ", candidate.precision, measured->error, measured->milliseconds / runs);
+    if (!(measured->error <= kAllowedError) || measured->milliseconds >= shortest) continue;
+    shortest = measured->milliseconds;
+    decision.precision = candidate.precision;
   }
-  const bool keep = error <= kAllowedError && tried->milliseconds < wanted.milliseconds;
-  const double runs = static_cast<double>(samples.inputs.size());
-  return PrecisionDecision{
-      keep, fmt::format("{}: {} differs by {:.2g} (allowed: {:.2g}; relative L2, the worst of {} {}) and takes {:.4g} ms, fp32 {:.4g} ms",
-                        keep ? name : "fp32", name, error, kAllowedError, samples.inputs.size(), samples.source, tried->milliseconds / runs,
-                        wanted.milliseconds / runs)};
+  decision.why = fmt::format("{}: {}fp32 takes {:.4g} ms (allowed: {:.2g}, relative L2, the worst of {} {})", decision.precision, tried,
+                             wanted.milliseconds / runs, kAllowedError, samples.inputs.size(), samples.source);
+  return decision;
 }
 
 }  // namespace serin::samples

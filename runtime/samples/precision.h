@@ -1,9 +1,13 @@
 // precision.h: `precision: auto`, decided on samples of what a model will be asked.
 //
 //   SERIN_TRY(const Samples samples, folder.empty() ? made_up_samples(*exact, {}, 1) : stored_samples(folder, *exact));
-//   SERIN_TRY(const PrecisionDecision decision, decide_precision(*exact, *fast, "bf16", samples));   // fast: the same file on a backend with bf16
+//   const Candidate bf16{"bf16", [&] { return engine::Model::load(path, backend_with_bf16, options); }};
+//   SERIN_TRY(const PrecisionDecision decision, decide_precision(*exact, {{bf16}}, samples));
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,17 +26,23 @@ Result<Samples> stored_samples(const std::string& folder, const engine::Model& m
 /// Random ones. A dimension that `sizes` leave open has `batch` rows where it is the batch, 16 elements otherwise.
 Result<Samples> made_up_samples(const engine::Model& model, graph::Bindings sizes, int64_t batch);
 
-struct PrecisionDecision {
-  bool fast = false;
-  std::string why;  ///< in words, with numbers
+/// The model in a lower precision; loaded when it is tried, let go before the next one is.
+struct Candidate {
+  std::string precision;
+  std::function<Result<std::shared_ptr<engine::Model>>()> load;
 };
 
-/// Runs both on every sample and keeps the fast one, whose precision is called `name`, where it is faster and its outputs stay within kAllowedError. An error
-/// where fp32 cannot run them.
-Result<PrecisionDecision> decide_precision(engine::Model& exact, engine::Model& fast, std::string_view name, const Samples& samples);
+struct PrecisionDecision {
+  std::string precision = "fp32";  ///< or that of a candidate
+  std::string why;                 ///< in words, with numbers
+};
+
+/// Runs all on every sample. Kept is the fastest of those whose outputs stay within kAllowedError and that are faster than fp32. An error where fp32 cannot
+/// run the samples.
+Result<PrecisionDecision> decide_precision(engine::Model& exact, std::span<const Candidate> candidates, const Samples& samples);
 
 /// Largest relative L2 error of any output. bf16 keeps 8 bits of significand: rounding alone costs 2^-9 to a product, and a network of a dozen layers
-/// answers within half a percent.
+/// answers within half a percent. f16 and tf32 keep 11: an eighth of that, where nothing overflows.
 inline constexpr double kAllowedError = 0.01;
 
 }  // namespace serin::samples

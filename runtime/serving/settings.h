@@ -15,8 +15,8 @@
 namespace serin::serving {
 
 /// kTf32 and kFp16 are for devices only.
-enum class Precision : uint8_t { kFp32, kTf32, kFp16, kBf16, kAuto };
-inline constexpr std::array<std::string_view, 5> kPrecisionNames = {"fp32", "tf32", "fp16", "bf16", "auto"};
+enum class Precision : uint8_t { kFp32, kTf32, kFp16, kBf16, kInt8, kAuto };
+inline constexpr std::array<std::string_view, 6> kPrecisionNames = {"fp32", "tf32", "fp16", "bf16", "int8", "auto"};
 std::optional<Precision> parse_precision(std::string_view word);
 inline std::string print_precision(Precision precision) { return std::string(kPrecisionNames[static_cast<size_t>(precision)]); }
 

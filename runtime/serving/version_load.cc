@@ -116,6 +116,7 @@ engine::Precision on_device(Precision precision) {
     case Precision::kTf32: return engine::Precision::kTf32;
     case Precision::kFp16: return engine::Precision::kFp16;
     case Precision::kBf16: return engine::Precision::kBf16;
+    case Precision::kInt8: return engine::Precision::kInt8;
     default: return engine::Precision::kFp32;
   }
 }
@@ -152,21 +153,26 @@ Result<std::shared_ptr<engine::Model>> Version::load_engine(const std::string& p
   return engine::Model::load(path, *host_.bf16_backend, options);
 }
 
-/// `auto` loads the model twice, which takes the memory of both until it is decided. What is served is loaded afresh: trying leaves things behind.
+/// `auto` loads the model twice at a time, which takes the memory of both until it is decided. What is served is loaded afresh: trying leaves things behind.
 Status Version::settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) {
   parameters_.clear();
   if (settings.precision == Precision::kAuto) {
-    const Precision fast = device ? Precision::kFp16 : Precision::kBf16;
     settings.precision = Precision::kFp32;
-    samples::PrecisionDecision decision{false, "fp32: this machine, or the instruction set that was asked for, does not multiply bf16"};
+    samples::PrecisionDecision decision{"fp32", "fp32: this machine, or the instruction set that was asked for, does not multiply bf16"};
     if (device || host_.bf16_backend) {
       SERIN_TRY(const auto exact, load_engine(path, settings, device));
-      settings.precision = fast;
-      SERIN_TRY(const auto rounded, load_engine(path, settings, device));
       SERIN_TRY(const samples::Samples inputs,
                 settings.samples.empty() ? samples::made_up_samples(*exact, {}, 1) : samples::stored_samples(settings.samples, *exact));
-      SERIN_TRY(decision, samples::decide_precision(*exact, *rounded, print_precision(fast), inputs));
-      if (!decision.fast) settings.precision = Precision::kFp32;
+      std::vector<samples::Candidate> candidates;
+      for (const Precision lower : {Precision::kTf32, Precision::kFp16, Precision::kBf16}) {
+        if (!device && lower != Precision::kBf16) continue;
+        ModelSettings rounded = settings;
+        rounded.precision = lower;
+        candidates.push_back(
+            {std::string(print_precision(lower)), [this, &path, device, rounded] { return load_engine(path, rounded, device); }});
+      }
+      SERIN_TRY(decision, samples::decide_precision(*exact, candidates, inputs));
+      settings.precision = *parse_precision(decision.precision);
     }
     parameters_ = {{"precision_why", decision.why}};
     log::info("model '{}' version {}: precision: {}", model_, version_, decision.why);

@@ -26,7 +26,7 @@ const kernels::Backend& device_backend() {
 }
 
 std::string_view name_of(Precision precision) {
-  constexpr std::string_view kNames[] = {"fp32", "tf32", "fp16", "bf16"};
+  constexpr std::string_view kNames[] = {"fp32", "tf32", "fp16", "bf16", "int8"};
   return kNames[static_cast<size_t>(precision)];
 }
 double allowed(Precision precision) { return precision == Precision::kFp16 ? 2e-3 : precision == Precision::kBf16 ? 1.5e-2 : 1e-5; }
@@ -214,6 +214,17 @@ TEST(Precision, AnglesStayF32) {
     EXPECT_EQ(run(text, {Tensor({1, 1, 300}, positions), random_tensor({1, 300, 32}, 1)}, precision), "MatMul Unary Cast~ MatMul~ Cast");
 }
 
+TEST(Precision, BoxesStayF32) {
+  const char* const text = R"(
+    i: i64[5]
+    a = Gather(anchors[100,4], i)
+    b = Mul(a, 800.0)
+    return b
+  )";
+  for (const Precision precision : kHalves)
+    EXPECT_EQ(run(text, {Tensor({5}, std::vector<int64_t>{3, 99, 0, 41, 7})}, precision), "Gather Binary");
+}
+
 TEST(Precision, WhatTheDeviceLacksRunsInF32) {
   for (const Precision precision : kHalves) {
     const std::string steps = run(R"(
@@ -246,6 +257,18 @@ TEST(Precision, WeightsTakeHalfTheMemoryOnceForAllSizes) {
   const size_t wide = held(Precision::kFp32);
   EXPECT_GE(wide, size_t{2} * 64 * 512 * 4);
   EXPECT_EQ(held(Precision::kFp16), wide / 2);
+}
+
+TEST(Precision, Int8TakesQuantisedModelsOnly) {
+  const LoadOptions options{.device = &device_backend(), .precision = Precision::kInt8};
+  const auto refused = Model::from_graph(*graph::parse("x: f32[2,4]\ny = MatMul(x, w[4,3])\nreturn y\n"), test::best(), options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("the model multiplies no integers"));
+  EXPECT_EQ(run("x: u8[2,4]\nw: i8[4,3]\ny = MatMulInteger(x, w)\nreturn y\n",
+                {Tensor({2, 4}, std::vector<uint8_t>{1, 2, 3, 4, 250, 6, 7, 8}),
+                 Tensor({4, 3}, std::vector<int8_t>{1, -2, 3, 4, -5, 6, 7, 8, -9, 1, 2, 3})},
+                Precision::kInt8),
+            "MatMulInteger");
 }
 
 // ---- layout ----
@@ -313,6 +336,19 @@ TEST(ChannelsLast, EnlargesAndNormalisesAndFindsTheLargest) {
     return e, f
   )",
                 {{1, 4, 5, 6}}, {3, 2});  // in, enlarged, out
+}
+
+TEST(ChannelsLast, ResizesBetweenPixels) {
+  expect_layout(R"(
+    x: f32[2,4,5,6]
+    a = Conv(x, w1[8,4,3,3], pads=[1,1,1,1])
+    b = Resize(a, _, f32{1,1,2,3}, mode=linear, coordinate_transformation_mode=half_pixel)
+    c = Conv(b, w2[4,8,1,1])
+    d = Resize(c, _, _, i64{2,4,7,9}, mode=cubic)
+    e = Conv(d, w3[4,4,1,1])
+    return e
+  )",
+                {{2, 4, 5, 6}}, {2, 3});
 }
 
 TEST(ChannelsLast, ReducesAnyAxes) {

@@ -11,6 +11,7 @@ namespace serin::samples {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Precision : public testing::Test {
  protected:
@@ -23,6 +24,12 @@ class Precision : public testing::Test {
     auto model = engine::Model::from_graph(*graph::parse(text), *backend_, {});
     EXPECT_TRUE(model) << model.error().message;
     return *model;
+  }
+  static Candidate candidate(std::string precision, std::shared_ptr<engine::Model> model) {
+    return {std::move(precision), [model] { return Result<std::shared_ptr<engine::Model>>(model); }};
+  }
+  Result<PrecisionDecision> decide(engine::Model& exact, const std::vector<Candidate>& candidates) {
+    return decide_precision(exact, candidates, *made_up_samples(exact, {}, 1));
   }
   std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none"});
 };
@@ -47,20 +54,40 @@ TEST_F(Precision, MadeUpSamplesHaveTheSizesGivenAndSomeForTheRest) {
 
 TEST_F(Precision, AnErrorAboveTheAllowedOneKeepsFp32) {
   const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), off = parsed("x: f32[n,4]\ny = Mul(x, 1.02)\nreturn y");
-  const auto decision = decide_precision(*exact, *off, "bf16", *made_up_samples(*exact, {}, 1));
+  const auto decision = decide(*exact, {candidate("bf16", off)});
   ASSERT_TRUE(decision) << decision.error().message;
-  EXPECT_FALSE(decision->fast);
-  EXPECT_THAT(decision->why, HasSubstr("fp32: bf16 differs by 0.02 (allowed: 0.01; relative L2, the worst of 3 made-up inputs)"));
+  EXPECT_EQ(decision->precision, "fp32");
+  EXPECT_THAT(decision->why, StartsWith("fp32: bf16 differs by 0.02 and takes "));
+  EXPECT_THAT(decision->why, HasSubstr("(allowed: 0.01, relative L2, the worst of 3 made-up inputs)"));
+}
+
+TEST_F(Precision, OneThatIsFasterAndCloseEnoughIsKept) {
+  const auto fast = parsed("x: f32[n,64]\ny = Mul(x, 1.001)\nreturn y"), far = parsed("x: f32[n,64]\ny = Mul(x, 1.5)\nreturn y");
+  const auto exact = parsed(
+      "x: f32[n,64]\na = MatMul(x, w1[64,2048])\nb = MatMul(a, w2[2048,2048])\nd = Mul(b, 0.0)\ne = ReduceMax(d, i64{1}, keepdims=1)\ny = "
+      "Add(x, e)\nreturn y");
+  const auto decision = decide(*exact, {candidate("fp16", fast), candidate("bf16", far)});
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_EQ(decision->precision, "fp16") << decision->why;
+}
+
+TEST_F(Precision, ACandidateThatCannotBeLoadedIsNamedAndLeftOut) {
+  const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y");
+  const Candidate none{"tf32", [] { return Result<std::shared_ptr<engine::Model>>(Error{Code::kUnsupported, "no such machine"}); }};
+  const auto decision = decide(*exact, {none});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->precision, "fp32");
+  EXPECT_THAT(decision->why, HasSubstr("tf32 cannot run: no such machine; "));
 }
 
 TEST_F(Precision, ANotANumberIsTheWorstError) {
   const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), broken = parsed("x: f32[n,4]\ny = Log(x)\nreturn y");
-  EXPECT_FALSE(decide_precision(*exact, *broken, "bf16", *made_up_samples(*exact, {}, 1))->fast);
+  EXPECT_EQ(decide(*exact, {candidate("bf16", broken)})->precision, "fp32");
 }
 
 TEST_F(Precision, SamplesThatDoNotFitAreAnError) {
   const auto model = digits("1"), other = parsed("x: f32[n,4]\ny = Relu(x)\nreturn y");
-  const auto decision = decide_precision(*model, *model, "bf16", *made_up_samples(*other, {}, 1));
+  const auto decision = decide_precision(*model, {}, *made_up_samples(*other, {}, 1));
   ASSERT_FALSE(decision);
   EXPECT_THAT(decision.error().message, HasSubstr("pixels"));
 }
