@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "runtime/base/log.h"
 #include "tests/simulation/world.h"
@@ -30,7 +31,7 @@ constexpr std::array<const char*, 7> kSpecs = {
     "steps: [{setWeight: 10, until: {duration: 5m}}, {pause: {duration: 1m}}, 50]\nguard: {errors: {max: 2%}}\n",
     "steps: blue-green\n",
     "steps: [20, 100]\nguard: {latency: {deadline: 1s, baseline: 100}}\ncertify: {maxStepDuration: 10m}\n",
-    "steps: [50, {promote: {bake: 10m, control: 10}}]\nguard: {falseRollback: 0.1, unit: request}\ncertify: {margin: 5%}\n",
+    "steps: [50, {promote: {bake: 10m, control: 10}}]\nguard: {unit: request}\ncertify: {margin: 5%}\n",
 };
 
 /// How well the two arms are, which changes now and then.
@@ -113,6 +114,7 @@ std::string live(uint64_t seed, const std::string& page, Tally& tally) {
   World world(kSpecs[choice.below(kSpecs.size())], page, seed * 2 + 1);
   Health health;
   rollout::Phase before = rollout::Phase::kSucceeded;
+  std::set<std::string> ended;  // a start that was not written yet is lost in a crash: then the one before it is seen to be over once more
   for (int step = 0; step < kSteps; ++step) {
     const char* what = act(world, health, tally);
     world.check();
@@ -121,8 +123,9 @@ std::string live(uint64_t seed, const std::string& page, Tally& tally) {
     const auto status = world.status();
     if (!status.rollout) continue;
     const rollout::State& state = status.rollout->state;
-    if (is_over(state.phase) && !is_over(before)) {
-      const bool by_evidence = state.cause != "abort" && state.cause != "configuration" && state.cause != "hang";
+    if (is_over(state.phase) && !is_over(before) && ended.insert(state.id).second) {
+      // A limit of the user's is breached by a healthy canary, too, where stable would breach it and gets no traffic.
+      const bool by_evidence = state.cause != "abort" && state.cause != "undo" && !state.cause.starts_with("threshold:");
       tally.promoted += state.phase == rollout::Phase::kSucceeded;
       tally.rolled_back += state.phase == rollout::Phase::kRolledBack;
       tally.healthy += health.always_well;
@@ -147,6 +150,7 @@ TEST(Seeds, NothingBreaksARule) {
               number(count), number(tally.rollouts), number(tally.promoted), number(tally.rolled_back), number(tally.false_rollbacks),
               number(tally.healthy), number(tally.crashes));
   if (count < 1000) return;
+  EXPECT_LE(tally.false_rollbacks, 3 + tally.healthy / 200) << "every restart has its own alpha";
   EXPECT_GT(tally.promoted, count / 100) << "or nothing was tried";
   EXPECT_GT(tally.rolled_back, count / 20);
 }

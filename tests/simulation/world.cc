@@ -97,6 +97,7 @@ void World::traffic(int requests, double stable_bad, double canary_bad, bool can
     const auto spec = control().spec();
     if (now.canary != Split::kNoCanary && random.below(rollout::kAll) < now.shadow_ppm) {
       control().observe(rollout::ShadowPair{.epoch = now.epoch,
+                                            .stable = random.chance(stable_bad) ? Outcome::kError : Outcome::kOk,
                                             .canary = random.chance(canary_bad) ? Outcome::kError : Outcome::kOk,
                                             .comparable = true,
                                             .mismatch = false},
