@@ -79,7 +79,7 @@ TEST(LookAt, ReadsFormLabelAndScore) {
 
 TEST(LookAt, FindsWhatIsNoNumberInEveryProtocol) {
   for (const std::string& body : {oip("[0.1,NaN,0.2]"), oip("[Infinity,0,0]"), std::string(R"({"predictions":[[-Infinity]]})"),
-                                 std::string(R"({"err_no":8,"key":[],"value":[]})")}) {
+                                  std::string(R"({"err_no":8,"key":[],"value":[]})")}) {
     EXPECT_TRUE(look_at({body, {}}, {}, 0, 0).failed) << body;
     EXPECT_TRUE(says_failed({body, {}})) << body;
   }
