@@ -1,6 +1,7 @@
 """Whole models on a device: every operator of a model has a kernel there, and `serin inspect` says so. The plan is the same on the emulated
 device (tests/gpu) as on a real one; some of the models also answer there as ONNX Runtime does."""
 
+import json
 import os
 import re
 import subprocess
@@ -37,6 +38,10 @@ ANSWERED = [
 ]
 
 
+# In 16 bits: one of each architecture, and the relative L2 error that roundings of its steps add up to (bf16 keeps three bits fewer).
+IN_16_BITS = ["bert_tiny", "convnext_tiny", "gpt2", "minilm", "mobilenet_v3_small", "resnet18", "vit_small"]
+ROUNDED = {"fp16": 3e-3, "bf16": 2.4e-2}
+
 # Not the pipelines of scikit-learn, whose operators decide by tables of a few numbers: those are the host's.
 ON_DEVICE = [name for name, entry in ENTRIES.items() if not entry.long and not name.startswith("sk_")]
 
@@ -67,3 +72,15 @@ def test_answers_on_the_emulated_device(name):
     path, _ = prepared(name)
     done = check(name, path, path.parent, *DEVICE)
     assert done.returncode == AGREE, (done.stdout + done.stderr)[-2000:]
+
+
+@pytest.mark.parametrize("precision", ROUNDED)
+@pytest.mark.parametrize("name", IN_16_BITS)
+def test_answers_in_16_bits(name, precision):
+    path, _ = prepared(name)
+    command = [SERIN, "check", path, path.parent, "--json", "--precision", precision, *DEVICE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    outputs = [output for data_set in json.loads(done.stdout)["data_sets"] for output in data_set["outputs"]]
+    assert outputs
+    for output in outputs:
+        assert 0 < output["relative_l2_error"] <= ROUNDED[precision], output
