@@ -4,7 +4,8 @@
 // weights as they come out of their bytes, which then cross memory once and are never floats anywhere but in registers (simd/nbits.h). For many rows each panel
 // of columns becomes floats in scratch, in the order that the micro-kernel reads, and stays in the second cache while the rows pass by.
 //
-// A model that asks for it (accuracy_level 4) gets its few rows rounded to 8 bits, a scale for each block, and exact sums of a block (simd/nbits_int8.h).
+// Where a model allows it (accuracy_level 4) rows are rounded to 8 bits, a scale for each block, and a block's sum is exact (simd/nbits_int8.h): all rows, however
+// many, so that an answer does not depend on the batch it was computed in.
 
 #include <algorithm>
 #include <vector>
@@ -44,15 +45,15 @@ struct Operands {
 
 class NBitsKernel final : public Kernel {
  public:
-  /// `int8`: null, or for few rows.
+  /// `int8`: null, or for all rows.
   NBitsKernel(const Simd& simd, const NBitsInt8Loops* int8, const NBitsShape& shape, int64_t k, int64_t n, int64_t rows, int workers)
       : simd_(simd), int8_(int8), shape_(shape), k_(k), n_(n), rows_(rows), workers_(workers) {}
 
-  std::string_view name() const override { return int8_ && are_few(rows_) ? "matmul_nbits_int8_avx512vnni" : ""; }
+  std::string_view name() const override { return int8_ ? "matmul_nbits_int8_avx512vnni" : ""; }
 
   size_t scratch_bytes() const override {
-    const int64_t of_row = int8_ ? NBitsActivations::chunks(shape_) * kFloatsOfChunk : depth();
-    const int64_t few = std::min(rows_, kFewRows) * (of_row + shape_.blocks);
+    if (int8_) return static_cast<size_t>(rows_ * (NBitsActivations::chunks(shape_) * kFloatsOfChunk + shape_.blocks)) * sizeof(float);
+    const int64_t few = std::min(rows_, kFewRows) * (depth() + shape_.blocks);
     const int64_t panels = are_few(rows_) ? 0 : workers_ * simd_.dense->panel_width * (blocks_of_part() + 1) * shape_.block;
     return static_cast<size_t>(std::max(few, panels)) * sizeof(float);
   }
@@ -60,7 +61,11 @@ class NBitsKernel final : public Kernel {
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const Operands operands(in);
     const int64_t rows = in[0].elements() / k_;
-    are_few(rows) ? few_rows(stream, operands, rows, out[0].as<float>()) : panels(stream, operands, rows, out[0].as<float>());
+    float* const y = out[0].as<float>();
+    if (int8_)
+      rounded_rows(stream, operands, rows, y);
+    else
+      are_few(rows) ? few_rows(stream, operands, rows, y) : panels(stream, operands, rows, y);
     return kOk;
   }
 
@@ -73,16 +78,17 @@ class NBitsKernel final : public Kernel {
 
   static constexpr int64_t kFloatsOfChunk = 16 + NBitsActivations::kChunk / 4;  ///< of scratch: its scales and its bytes
 
+  void rounded_rows(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
+    const int64_t chunks = NBitsActivations::chunks(shape_);
+    float* const scales = reinterpret_cast<float*>(stream.scratch) + rows * chunks * NBitsActivations::kChunk / 4;
+    const NBitsActivations a{reinterpret_cast<int8_t*>(stream.scratch), scales, scales + rows * chunks * 16};
+    parallel_for(stream, rows, [&](int64_t r, int) { int8_->round(operands.a + r * k_, k_, shape_, r, a); });
+    each_columns(stream, operands, rows, y,
+                 [&](const NBitsColumns& columns, float* to) { int8_->product(shape_, columns, a, rows, to, n_); });
+  }
+
   void few_rows(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
     float* const ordered = reinterpret_cast<float*>(stream.scratch);
-    if (int8_) {
-      const int64_t chunks = NBitsActivations::chunks(shape_);
-      float* const scales = ordered + rows * chunks * NBitsActivations::kChunk / 4;
-      const NBitsActivations rounded{reinterpret_cast<int8_t*>(ordered), scales, scales + rows * chunks * 16};
-      for (int64_t r = 0; r < rows; ++r) int8_->round(operands.a + r * k_, k_, shape_, r, rounded);
-      return each_columns(stream, operands, rows, y,
-                          [&](const NBitsColumns& columns, float* to) { int8_->product(shape_, columns, rounded, rows, to, n_); });
-    }
     float* const sums = ordered + rows * depth();
     for (int64_t r = 0; r < rows; ++r)
       simd_.order_for_nbits(operands.a + r * k_, k_, shape_, ordered + r * depth(), sums + r * shape_.blocks);

@@ -32,6 +32,10 @@ const Case kCases[] = {
      "x: f32[n,4]\nq = QuantizeLinear(x, s:f32[]{0.02}, z:u8[]{128})\n"
      "r = QuantizedBinary(q, a:f32[]{0.02}, b:u8[]{128}, q, c:f32[]{0.02}, d:u8[]{128}, e:f32[]{0.05}, f:u8[]{120}, function=\"Mul\")\n"
      "y = DequantizeLinear(r, g:f32[]{0.05}, h:u8[]{120})\nreturn y"},
+    {"RoundedForFewBits",
+     "x: f32[n,32]\ny = MatMulNBits(x, w:u8[2,1,16]{11,48,85,122,159,196,233,14,51,88,125,162,199,236,17,"
+     "54,91,128,165,202,239,20,57,94,131,168,205,242,23,60,97,134}, s:f32[2]{0.5,0.25}, K=32, N=2, bits=4, "
+     "block_size=32, accuracy_level=4)\nreturn y"},
     {"GatherElements", "x: f32[n,4,6]\nw: f32[n,4,2]\nc = Cast(w, to=i64)\ny = GatherElements(x, c, axis=2)\nreturn y"},
     {"Trilu", "x: f32[n,4,6]\ny = Trilu(x)\nreturn y"},
 };
