@@ -72,36 +72,31 @@ inline Prepared refuse_dtype(std::string& why, DType dtype) { return refuse(why,
 
 // From the dtype of an operand to make(Element<T>{}), which gives the kernel, where only some types make sense; the others are refused.
 
-/// f16, bf16, f32, f64.
-template <class F>
-Prepared for_floats(DType dtype, std::string& why, F&& make) {
+template <class Accepts, class F>
+Prepared for_types(DType dtype, std::string& why, Accepts accepts, F&& make) {
   return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (kIsFloatKind<T>)
+    if constexpr (decltype(accepts(element))::value)
       return make(element);
     else
       return refuse_dtype(why, dtype);
   });
+}
+
+/// f16, bf16, f32, f64.
+template <class F>
+Prepared for_floats(DType dtype, std::string& why, F&& make) {
+  return for_types(dtype, why, []<class T>(Element<T>) { return std::bool_constant<kIsFloatKind<T>>(); }, make);
 }
 
 /// Floats and integers, not bool.
 template <class F>
 Prepared for_numbers(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (kIsNumber<T>)
-      return make(element);
-    else
-      return refuse_dtype(why, dtype);
-  });
+  return for_types(dtype, why, []<class T>(Element<T>) { return std::bool_constant<kIsNumber<T>>(); }, make);
 }
 
 template <class F>
 Prepared for_integers(DType dtype, std::string& why, F&& make) {
-  return visit_dtype(dtype, [&]<class T>(Element<T> element) -> Prepared {
-    if constexpr (kIsNumber<T> && std::is_integral_v<T>)
-      return make(element);
-    else
-      return refuse_dtype(why, dtype);
-  });
+  return for_types(dtype, why, []<class T>(Element<T>) { return std::bool_constant<kIsNumber<T> && std::is_integral_v<T>>(); }, make);
 }
 
 /// Every type, for kernels that move elements: T is that of visit_size.

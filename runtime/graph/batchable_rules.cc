@@ -13,6 +13,7 @@
 
 #include "runtime/graph/batchable.h"
 #include "runtime/graph/ops/einsum.h"
+#include "runtime/graph/ops/reductions.h"
 
 namespace serin::graph {
 namespace {
@@ -33,6 +34,7 @@ class Rule {
       : graph_(facts.graph), node_(node), states_(facts.states), values_(facts.values), symbol_(facts.symbol), result_(result) {}
 
   Outcome run() const {
+    if (is_reduction(node_.op)) return reduce();
     switch (node_.op) {
       case Op::kShape:
       case Op::kSize: return State{State::Kind::kSize, 0, 1};
@@ -113,16 +115,7 @@ class Rule {
       case Op::kRMSNormalization:
       case Op::kLayerNormalization: return along_axis();
       case Op::kArgMax:
-      case Op::kArgMin:
-      case Op::kReduceL1:
-      case Op::kReduceL2:
-      case Op::kReduceLogSumExp:
-      case Op::kReduceMax:
-      case Op::kReduceMean:
-      case Op::kReduceMin:
-      case Op::kReduceProd:
-      case Op::kReduceSum:
-      case Op::kReduceSumSquare: return reduce();
+      case Op::kArgMin: return reduce();
       case Op::kIf:
       case Op::kLoop:
       case Op::kNonZero:

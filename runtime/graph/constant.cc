@@ -29,13 +29,18 @@ void store(std::byte* memory, T value) {
   std::memcpy(memory, &value, sizeof value);
 }
 
-}  // namespace
-
-std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape, std::byte** memory) {
+std::shared_ptr<Constant> without_bytes(DType dtype, const Shape& shape) {
   auto constant = std::make_shared<Constant>();
   constant->dtype = dtype;
   constant->shape = shape;
   constant->id = next_id();
+  return constant;
+}
+
+}  // namespace
+
+std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape, std::byte** memory) {
+  auto constant = without_bytes(dtype, shape);
   *memory = nullptr;
   if (const size_t bytes = constant->bytes(); bytes > 0) {
     auto owned = allocate(bytes);
@@ -57,19 +62,13 @@ ConstantPtr make_constant(std::span<const int64_t> values) {
 }
 
 ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data) {
-  auto constant = std::make_shared<Constant>();
-  constant->dtype = dtype;
-  constant->shape = shape;
+  auto constant = without_bytes(dtype, shape);
   constant->resident = std::move(data);
-  constant->id = next_id();
   return constant;
 }
 
 ConstantPtr make_constant(DType dtype, const Shape& shape, Recipe recipe) {
-  auto constant = std::make_shared<Constant>();
-  constant->dtype = dtype;
-  constant->shape = shape;
-  constant->id = next_id();
+  auto constant = without_bytes(dtype, shape);
   if (constant->bytes() == 0) return constant;
   const auto bytes = std::make_shared<const RecipeBytes>(constant->bytes(), std::move(recipe));
   if (constant->bytes() < kWorthARecipe)
@@ -80,11 +79,8 @@ ConstantPtr make_constant(DType dtype, const Shape& shape, Recipe recipe) {
 }
 
 ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const RecipeBytes> recipe) {
-  auto constant = std::make_shared<Constant>();
-  constant->dtype = dtype;
-  constant->shape = shape;
+  auto constant = without_bytes(dtype, shape);
   constant->recipe = std::move(recipe);
-  constant->id = next_id();
   return constant;
 }
 

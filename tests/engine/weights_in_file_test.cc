@@ -63,6 +63,16 @@ std::vector<test::Tensor> inputs_of(int64_t batch) {
   return {test::random_tensor(Shape{batch, 64, 8, 8}, 3), test::Tensor(Shape{batch}, words)};
 }
 
+/// The model with its weights in memory, on reference kernels.
+std::shared_ptr<Model> from_memory(std::string_view bytes) {
+  auto graph = formats::read(bytes);
+  EXPECT_TRUE(graph) << graph.error().message;
+  if (!graph) return nullptr;
+  const auto model = Model::from_graph(*std::move(graph), test::reference(), {});
+  EXPECT_TRUE(model) << model.error().message;
+  return model ? *model : nullptr;
+}
+
 class WeightsInFile : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -87,11 +97,8 @@ class WeightsInFile : public ::testing::Test {
 
   /// What a model says whose constants are all in memory.
   static std::vector<test::Tensor> expected(int64_t batch, uint32_t seed = 1) {
-    auto graph = formats::read(network(seed));
-    EXPECT_TRUE(graph) << graph.error().message;
-    const auto model = Model::from_graph(*std::move(graph), test::reference(), {});
-    EXPECT_TRUE(model) << model.error().message;
-    return answers(**model, batch);
+    const auto model = from_memory(network(seed).str());
+    return model ? answers(*model, batch) : std::vector<test::Tensor>();
   }
   static std::vector<test::Tensor> answers(Model& model, int64_t batch) {
     const auto executor = model.executor(sizes(batch));
@@ -250,16 +257,14 @@ TEST_F(WeightsInFile, WhatIsComputedFromThemIsNotKeptEither) {
                                          .outputs = {value("y", {"rows", "300"})}})
           .str();
   write(path(), bytes);
-  auto in_memory = formats::read(bytes);
-  ASSERT_TRUE(in_memory) << in_memory.error().message;
-  const auto wanted = Model::from_graph(*std::move(in_memory), test::reference(), {});
-  ASSERT_TRUE(wanted) << wanted.error().message;
+  const auto wanted = from_memory(bytes);
+  ASSERT_TRUE(wanted);
   const auto model = load();
   ASSERT_TRUE(model);
   EXPECT_EQ(plain_weights(*model), std::vector<std::string>());
   for (const int64_t rows : {1, 40, 2}) {
     const std::vector<test::Tensor> x{test::random_tensor(Shape{rows, 200}, 5)};
-    const auto actual = model->executor({{"rows", rows}}), right = (*wanted)->executor({{"rows", rows}});
+    const auto actual = model->executor({{"rows", rows}}), right = wanted->executor({{"rows", rows}});
     ASSERT_TRUE(actual && right);
     test::expect_near(test::run(**actual, x)[0].view(), test::run(**right, x)[0].view(), "rows");
     EXPECT_EQ(plain_weights(*model), std::vector<std::string>());
@@ -346,10 +351,8 @@ TEST_F(WeightsInFile, ALoopReadsItsWeightsOnce) {
                                   .outputs = {value("y", {"2", "200"})}})
           .str();
   write(path(), bytes);
-  auto in_memory = formats::read(bytes);
-  ASSERT_TRUE(in_memory) << in_memory.error().message;
-  const auto wanted = Model::from_graph(*std::move(in_memory), test::reference(), {});
-  ASSERT_TRUE(wanted) << wanted.error().message;
+  const auto wanted = from_memory(bytes);
+  ASSERT_TRUE(wanted);
   const auto model = load();
   ASSERT_TRUE(model);
   const test::Tensor x = test::random_tensor(Shape{2, 200}, 9);
@@ -357,7 +360,7 @@ TEST_F(WeightsInFile, ALoopReadsItsWeightsOnce) {
   const std::vector<Value> inputs{Value::of(graph::make_constant(DType::kInt64, Shape{}, &turns)),
                                   Value::of(graph::make_constant(DType::kFloat32, x.view().shape, x.view().data))};
   for (int time = 0; time < 2; ++time) {
-    const auto actual = model->run(inputs), right = (*wanted)->run(inputs);
+    const auto actual = model->run(inputs), right = wanted->run(inputs);
     ASSERT_TRUE(actual) << actual.error().message;
     ASSERT_TRUE(right) << right.error().message;
     test::expect_near(view_of(*(*actual)[0].tensor), view_of(*(*right)[0].tensor), "loop");

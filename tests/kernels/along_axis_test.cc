@@ -4,27 +4,27 @@
 
 #include <limits>
 
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 
 namespace serin::kernels::test {
 namespace {
 
 constexpr DType kF32 = DType::kFloat32, kI64 = DType::kInt64, kBool = DType::kBool;
 
-class AlongAxis : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-  }
-  void expect_match(const Case& c, Tolerance tolerance = {}) { expect_rows_match_reference(backend(GetParam()), c, tolerance); }
-};
-INSTANTIATE_TEST_SUITE_P(Isa, AlongAxis, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+class AlongAxis : public EveryIsa {};
+SERIN_ON_EVERY_ISA(AlongAxis);
 
 Generic generic(std::string name, std::vector<std::pair<std::string, int64_t>> numbers) {
   Generic op{.name = std::move(name), .attributes = {}};
   for (const auto& [key, value] : numbers) op.attributes.set(key, value);
   return op;
+}
+
+/// 0, 1 and 2 in turn.
+Tensor many_equal(const Shape& shape) {
+  Tensor few(kF32, shape);
+  for (int64_t i = 0; i < shape.elements(); ++i) few.view().as<float>()[i] = static_cast<float>(i * 7 % 3);
+  return few;
 }
 
 const Shape kShapes[] = {{5}, {4, 70}, {3, 33, 130}, {2, 200, 5}, {130, 3}, {2, 1, 9}};
@@ -39,9 +39,7 @@ TEST_P(AlongAxis, ArgMaxTakesTheFirstOrTheLastOfEquals) {
           const ArgMax op{.axis = static_cast<int64_t>(axis), .min = min, .last = last};
           expect_match({.op = op, .inputs = {random_tensor(shape, 1)}, .outputs = {{kI64, y}}}, {0, 0});
           expect_match({.op = op, .inputs = {special_values(shape)}, .outputs = {{kI64, y}}}, {0, 0});
-          Tensor few(kF32, shape);
-          for (int64_t i = 0; i < shape.elements(); ++i) few.view().as<float>()[i] = static_cast<float>(i * 7 % 3);
-          expect_match({.op = op, .inputs = {few}, .outputs = {{kI64, y}}}, {0, 0});
+          expect_match({.op = op, .inputs = {many_equal(shape)}, .outputs = {{kI64, y}}}, {0, 0});
         }
       }
     }
@@ -109,9 +107,7 @@ TEST_P(AlongAxis, HardmaxTakesTheFirstOfEquals) {
     const Generic op = generic("Hardmax", {{"axis", -1}});
     expect_match({.op = op, .inputs = {random_tensor(shape, 1)}, .outputs = {{kF32, shape}}}, {0, 0});
     expect_match({.op = op, .inputs = {special_values(shape)}, .outputs = {{kF32, shape}}}, {0, 0});
-    Tensor few(kF32, shape);
-    for (int64_t i = 0; i < shape.elements(); ++i) few.view().as<float>()[i] = static_cast<float>(i * 7 % 3);
-    expect_match({.op = op, .inputs = {few}, .outputs = {{kF32, shape}}}, {0, 0});
+    expect_match({.op = op, .inputs = {many_equal(shape)}, .outputs = {{kF32, shape}}}, {0, 0});
   }
 }
 

@@ -4,21 +4,14 @@
 
 #include <limits>
 
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 #include "tests/kernels/image_cases.h"
 
 namespace serin::kernels::test {
 namespace {
 
-class Images : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-  }
-  void expect_match(const Case& c, Tolerance tolerance = {}) { expect_rows_match_reference(backend(GetParam()), c, tolerance); }
-};
-INSTANTIATE_TEST_SUITE_P(Isa, Images, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+class Images : public EveryIsa {};
+SERIN_ON_EVERY_ISA(Images);
 
 constexpr DType kF32 = DType::kFloat32;
 using Integers = std::vector<int64_t>;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 
 namespace serin::kernels::test {
 namespace {
@@ -18,12 +18,9 @@ Case one(std::string name, Attributes attributes, std::vector<Tensor> inputs) {
   return {.op = Generic{std::move(name), std::move(attributes)}, .inputs = std::move(inputs), .outputs = {{DType::kFloat32, y}}};
 }
 
-class Norms : public testing::TestWithParam<Isa> {
+class Norms : public EveryIsa {
  protected:
-  void expect_agrees(const Case& c, Tolerance tolerance = {1e-5, 1e-6}) const {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "no " << isa_name(GetParam()) << " here";
-    expect_rows_match_reference(backend(GetParam()), c, tolerance);
-  }
+  static void expect_agrees(const Case& c, Tolerance tolerance = {1e-5, 1e-6}) { expect_match(c, tolerance); }
 };
 
 TEST_P(Norms, Instance) {
@@ -105,8 +102,7 @@ TEST_P(Norms, PowersOfFloats) {
                  .outputs = {{DType::kFloat32, {5, 40}}}});
 }
 
-INSTANTIATE_TEST_SUITE_P(On, Norms, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& param) { return std::string(isa_name(param.param)); });
+SERIN_ON_EVERY_ISA(Norms);
 
 }  // namespace
 }  // namespace serin::kernels::test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/parallel.h"
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 
 namespace serin::kernels::test {
 namespace {
@@ -12,17 +12,13 @@ namespace {
 constexpr DType kF32 = DType::kFloat32;
 using Step = Pointwise::Step;
 
-class PointwiseKernels : public testing::TestWithParam<Isa> {
+class PointwiseKernels : public EveryIsa {
  protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-  }
   void expect_match(Pointwise program, std::vector<Tensor> inputs, const Shape& y) {
     expect_rows_match_reference(backend(GetParam()), {.op = std::move(program), .inputs = std::move(inputs), .outputs = {{kF32, y}}});
   }
 };
-INSTANTIATE_TEST_SUITE_P(Isa, PointwiseKernels, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+SERIN_ON_EVERY_ISA(PointwiseKernels);
 
 /// min(max(a * b + c, c), 2) where a < b, else a.
 Pointwise example() {

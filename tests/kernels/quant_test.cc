@@ -2,17 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 #include "tests/kernels/quant_cases.h"
 
 namespace serin::kernels::test {
 namespace {
 
-class Quant : public testing::TestWithParam<Isa> {
+class Quant : public EveryIsa {
  protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-  }
   auto match() {
     return [](const Case& c, Tolerance tolerance) {
       const auto rows = expect_rows_match_reference(backend(GetParam()), c, tolerance);
@@ -20,8 +17,7 @@ class Quant : public testing::TestWithParam<Isa> {
     };
   }
 };
-INSTANTIATE_TEST_SUITE_P(Isa, Quant, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+SERIN_ON_EVERY_ISA(Quant);
 
 TEST_P(Quant, Convolutions) { quant::for_convolutions(match()); }
 TEST_P(Quant, ConvolutionsWithWhatFollows) { quant::for_convolutions_with_what_follows(match()); }

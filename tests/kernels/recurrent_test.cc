@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 #include "tests/kernels/recurrent_cases.h"
 
 namespace serin::kernels::test {
@@ -12,15 +12,11 @@ namespace {
 
 constexpr Tolerance kTolerance{1e-5, 5e-6};
 
-class Recurrences : public testing::TestWithParam<Isa> {
+class Recurrences : public EveryIsa {
  protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-  }
-  static void expect_match(const Case& c) { expect_rows_match_reference(backend(GetParam()), c, kTolerance); }
+  static void expect_match(const Case& c) { EveryIsa::expect_match(c, kTolerance); }
 };
-INSTANTIATE_TEST_SUITE_P(On, Recurrences, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+SERIN_ON_EVERY_ISA(Recurrences);
 
 TEST_P(Recurrences, OfEachCell) {
   for (const char* name : {"RNN", "GRU", "LSTM"}) {

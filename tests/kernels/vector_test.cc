@@ -5,23 +5,15 @@
 
 #include <limits>
 
-#include "tests/kernels/harness.h"
+#include "tests/kernels/every_isa.h"
 
 namespace serin::kernels::test {
 namespace {
 
 constexpr int64_t kSizes[] = {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 1000};
 
-/// A test for each instruction set; one that the machine lacks is skipped and named.
-class Vector : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
-  }
-  void expect_match(const Case& c, Tolerance tolerance = {}) { expect_rows_match_reference(backend(GetParam()), c, tolerance); }
-};
-INSTANTIATE_TEST_SUITE_P(Isa, Vector, testing::Values(Isa::kScalar, Isa::kAvx2, Isa::kAvx512),
-                         [](const auto& test) { return std::string(isa_name(test.param)); });
+class Vector : public EveryIsa {};
+SERIN_ON_EVERY_ISA(Vector);
 
 constexpr DType kF32 = DType::kFloat32;
 

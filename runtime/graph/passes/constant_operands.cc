@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "runtime/graph/ops/reductions.h"
 #include "runtime/graph/passes/match.h"
 #include "runtime/graph/passes/passes.h"
 
@@ -18,16 +19,8 @@ struct Slot {
 };
 
 std::vector<Slot> slots(Op op) {
+  if (is_reduction(op)) return {{1, "axes", false}};
   switch (op) {
-    case Op::kReduceL1:
-    case Op::kReduceL2:
-    case Op::kReduceLogSumExp:
-    case Op::kReduceMax:
-    case Op::kReduceMean:
-    case Op::kReduceMin:
-    case Op::kReduceProd:
-    case Op::kReduceSum:
-    case Op::kReduceSumSquare:
     case Op::kSqueeze:
     case Op::kUnsqueeze: return {{1, "axes", false}};
     case Op::kSplit: return {{1, "split", false}};
