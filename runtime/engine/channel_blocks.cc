@@ -177,6 +177,8 @@ class Blocks {
   bool take(Step& step) {
     if (!step.bodies.empty() || step.outputs.size() != 1) return false;
     if (auto* reduce = std::get_if<kernels::Reduce>(&step.kernel)) return take_reduce(step, *reduce);
+    if (auto* copy = std::get_if<kernels::StridedCopy>(&step.kernel); copy && shape(step.outputs[0]).rank() == 6)
+      return take_depth_to_space(step, *copy);
     if (!is_free_image(step.outputs[0])) return false;
     if (auto* conv = std::get_if<kernels::Conv>(&step.kernel)) return take_conv(step, *conv);
     if (std::none_of(step.inputs.begin(), step.inputs.end(), [&](TensorId id) { return only_blocked(id); })) return false;
@@ -302,12 +304,32 @@ class Blocks {
     const int64_t line = from[3] * block_, plane = from[2] * line;
     step.kernel = kernels::StridedCopy{0, {from[1] * plane, plane, line, 0, block_, 0, 1}};
     emit(step, {x});
-    const TensorId y = program_.steps.back().outputs[0];
-    program_.steps.back().outputs[0] = add({.name = tensor(y).name,
-                                            .dtype = tensor(y).dtype,
-                                            .shape = {from[0], from[1], from[2], repeats.rows, from[3], repeats.columns, block_},
-                                            .base = y});
+    see_result_as({from[0], from[1], from[2], repeats.rows, from[3], repeats.columns, block_});
     return true;
+  }
+
+  /// DepthToSpace of whole blocks: y as [n, blocks, h, size, w, size, b], where a step within size x size goes from part to part of the channels.
+  bool take_depth_to_space(Step& step, const kernels::StridedCopy& op) {
+    const TensorId x = step.inputs[0], y = tensor(step.outputs[0]).base;
+    if (!is_image(x) || !only_blocked(x) || y == kNoTensor || !is_free_image(y)) return false;
+    const Shape parts = shape(step.outputs[0]);  // [n, c, h, size, w, size]
+    const int64_t pixels = shape(x)[2] * shape(x)[3], c = parts[1], size = parts[3];
+    const std::vector<int64_t> strides = {c * size * size * pixels, pixels, shape(x)[3], size * c * pixels, 1, c * pixels};
+    if (op.offset != 0 || op.strides != strides || c % block_ != 0 || shape(y) != Shape{parts[0], c, parts[2] * size, parts[4] * size})
+      return false;
+
+    const int64_t line = shape(x)[3] * block_, plane = pixels * block_, part = c / block_ * plane;
+    step.kernel = kernels::StridedCopy{0, {size * size * part, plane, line, size * part, block_, part, 1}};
+    step.outputs = {y};
+    emit(step, {blocked(x)});
+    see_result_as({parts[0], c / block_, parts[2], size, parts[4], size, block_});
+    return true;
+  }
+
+  /// The last step's result, in blocks, as it is written.
+  void see_result_as(const Shape& written) {
+    TensorId& y = program_.steps.back().outputs[0];
+    y = add({.name = tensor(y).name, .dtype = tensor(y).dtype, .shape = written, .base = y});
   }
 
   Program& program_;

@@ -126,6 +126,27 @@ TEST(ChannelBlocks, SplitsOfSeveralImagesStayInside) {
                 {{3, 3, 8, 8}}, {1, 2});
 }
 
+TEST(ChannelBlocks, ChannelsBecomePixelsInside) {
+  expect_blocks(R"(
+    x: f32[2,3,8,6]
+    a = Conv(x, w[16,3,3,3], pads=[1,1,1,1])
+    b = ConvTranspose(a, u[16,32,2,2], c[32], strides=[2,2])
+    y = Conv(b, v[16,32,1,1])
+    return y
+  )",
+                {{2, 3, 8, 6}}, {1, 3});
+}
+
+TEST(ChannelBlocks, ChannelsThatBecomePixelsInAnotherOrderComeOut) {
+  expect_blocks(R"(
+    x: f32[1,3,8,6]
+    a = Conv(x, w[64,3,3,3], pads=[1,1,1,1])
+    y = DepthToSpace(a, blocksize=2, mode="CRD")
+    return y
+  )",
+                {{1, 3, 8, 6}}, {1, 1});
+}
+
 TEST(ChannelBlocks, RepeatedPixelsStayInside) {
   for (const std::string how :
        {R"(coordinate_transformation_mode="asymmetric", nearest_mode="floor")", R"(nearest_mode="round_prefer_floor")"}) {

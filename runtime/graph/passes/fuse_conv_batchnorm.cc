@@ -1,6 +1,6 @@
 // fuse_conv_batchnorm.cc
 //
-// A Conv whose only reader is a BatchNormalization is one Conv with other weights:
+// A Conv or ConvTranspose whose only reader is a BatchNormalization is one with other weights:
 //
 //   y = gamma * (W*x + b - mean) / sqrt(var + eps) + beta
 //     = (s W)*x + (s (b - mean) + beta)        with s = gamma / sqrt(var + eps), one value per output channel
@@ -39,7 +39,20 @@ std::optional<Affine> batch_norm_affine(const Graph& graph, NodeId bn) {
   return affine;
 }
 
-ConstantPtr scale_output_channels(const ConstantPtr& weight, std::vector<double> scale) {
+/// For each run of neighbouring elements of the weight that belong to one output channel its scale; empty where the weight has not as many channels.
+std::vector<double> scale_of_runs(const Graph& graph, NodeId conv, const Shape& weight, const std::vector<double>& scale) {
+  if (!graph.is(conv, Op::kConvTranspose)) return static_cast<size_t>(weight[0]) == scale.size() ? scale : std::vector<double>();
+  const int64_t groups = graph.node(conv).integer("group", 1), filters = weight[1];  // [c, filters of a group, ...]
+  if (groups < 1 || weight[0] % groups != 0 || static_cast<size_t>(filters * groups) != scale.size()) return {};
+  std::vector<double> runs;
+  for (int64_t c = 0; c < weight[0]; ++c) {
+    const int64_t first = c / (weight[0] / groups) * filters;
+    runs.insert(runs.end(), scale.begin() + first, scale.begin() + first + filters);
+  }
+  return runs;
+}
+
+ConstantPtr scale_runs(const ConstantPtr& weight, std::vector<double> scale) {
   return make_constant(DType::kFloat32, weight->shape, [weight, scale = std::move(scale)](std::span<std::byte> memory) -> Status {
     const auto from = weight->span<float>();
     auto* to = reinterpret_cast<float*>(memory.data());
@@ -67,7 +80,8 @@ ConstantPtr scaled_bias(const ConstantPtr& bias, const Affine& affine) {
 Result<bool> FuseConvBatchNorm::run(Graph& graph) const {
   bool changed = false;
   for (const NodeId bn : graph.nodes(Op::kBatchNormalization)) {
-    const NodeId conv = only_producer(graph, graph.input(bn, 0), Op::kConv);
+    NodeId conv = only_producer(graph, graph.input(bn, 0), Op::kConv);
+    if (conv == kNone) conv = only_producer(graph, graph.input(bn, 0), Op::kConvTranspose);
     if (conv == kNone) continue;
 
     const ValueId weight_id = graph.input(conv, 1), bias_id = graph.input(conv, 2);
@@ -75,13 +89,15 @@ Result<bool> FuseConvBatchNorm::run(Graph& graph) const {
     const auto affine = batch_norm_affine(graph, bn);
     if (!weight || weight->dtype != DType::kFloat32 || !affine || (bias_id != kNone && !bias))
       continue;  // computed at run time: nothing to fold
-    const auto channels = static_cast<int64_t>(affine->scale.size());
-    if (weight->elements() == 0 || weight->shape[0] != channels || (bias && bias->elements() != channels)) continue;
+    if (weight->elements() == 0 || (bias && static_cast<size_t>(bias->elements()) != affine->scale.size())) continue;
+    std::vector<double> scale = scale_of_runs(graph, conv, weight->shape, affine->scale);
+    if (scale.empty()) continue;
 
     Patch patch(graph, {conv, bn});
-    const ValueId folded_weight = patch.constant(weight_id, scale_output_channels(weight, affine->scale));
+    const ValueId folded_weight = patch.constant(weight_id, scale_runs(weight, std::move(scale)));
     const ValueId folded_bias = patch.constant(bias_id, scaled_bias(bias, *affine));
-    patch.replace(graph.output(bn), patch.add(Op::kConv, {graph.input(conv, 0), folded_weight, folded_bias}, graph.node(conv).attributes));
+    patch.replace(graph.output(bn),
+                  patch.add(graph.node(conv).op, {graph.input(conv, 0), folded_weight, folded_bias}, graph.node(conv).attributes));
     changed = true;
   }
   return changed;

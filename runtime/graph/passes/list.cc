@@ -23,14 +23,15 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(DeadCode());        // what folding left behind would count as a second reader
   add(WidenHalves());     // after folding, which would fold only small casts; before patterns, which casts would be in the way of
   add(DeadCode());        // its casts that nobody reads
-  add(FuseAttention());      // the largest of all
-  add(FuseLayerNorm());      // large patterns before small ones that would take parts of them (its Add, its Mul)
-  add(FuseRmsNorm());        // the same
-  add(FuseGelu());           // before activations, of which it becomes one
-  add(FuseGate());           // the same
-  add(FuseConvBatchNorm());  // before anything moves into the Conv behind which the BatchNormalization must stand
-  add(LowerGemm());          // one kind of product for what follows
-  add(FuseMatMulAdd());      // bias before residual: both are an Add
+  add(FuseAttention());       // the largest of all
+  add(FuseLayerNorm());       // large patterns before small ones that would take parts of them (its Add, its Mul)
+  add(FuseRmsNorm());         // the same
+  add(FuseGelu());            // before activations, of which it becomes one
+  add(FuseGate());            // the same
+  add(FuseConvBatchNorm());   // before anything moves into the Conv behind which the BatchNormalization must stand
+  add(LowerConvTranspose());  // after that, which does not look through the DepthToSpace; before all else that a Conv is fused with
+  add(LowerGemm());           // one kind of product for what follows
+  add(FuseMatMulAdd());       // bias before residual: both are an Add
   add(CommuteTransposes());  // after biases, which products carry along; before the residual, from which the second Transpose keeps a product
   add(FuseResidualAdd());    // before the activation, which comes after the sum
   add(FuseActivation());     // last: nothing can be fused behind it

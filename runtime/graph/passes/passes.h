@@ -21,13 +21,14 @@ SERIN_PASS(FoldShapes, "fold_shapes");                      ///< integers that s
 SERIN_PASS(ConstantOperands, "constant_operands");          ///< axes, bounds and pads that are known become attributes
 SERIN_PASS(InlineIf, "inline_if");                          ///< If whose condition is known
 SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 where only f32 has vector kernels -> f32
-SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv, BatchNormalization -> Conv
+SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv or ConvTranspose, BatchNormalization -> one
 SERIN_PASS(FuseAttention, "fuse_attention");                ///< q k', scale, mask, softmax, v -> Attention
 SERIN_PASS(FuseGelu, "fuse_gelu");                          ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
 SERIN_PASS(FuseGate, "fuse_gate");                          ///< x * sigmoid(x) -> Swish; x * hardsigmoid(x) -> HardSwish
 SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");               ///< mean, variance, scale, shift -> LayerNormalization
 SERIN_PASS(FuseRmsNorm, "fuse_rms_norm");                   ///< mean of squares, root, scale -> RMSNormalization
 SERIN_PASS(LowerGemm, "lower_gemm");                        ///< Gemm -> FusedMatMul
+SERIN_PASS(LowerConvTranspose, "lower_conv_transpose");     ///< ConvTranspose of stride 1 or of windows side by side -> Conv
 SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");               ///< MatMul, Add of a bias -> FusedMatMul
 SERIN_PASS(CommuteTransposes, "commute_transposes");        ///< rows that are turned for a product and turned back
 SERIN_PASS(FuseResidualAdd, "fuse_residual_add");           ///< Conv or MatMul, Add of a tensor -> with residual
