@@ -44,7 +44,7 @@ frontend in
   bind 127.0.0.1:{port}
   default_backend model
 backend model
-  balance random
+  balance random(1)
   {check}
   server stable 127.0.0.1:{stable} weight 95 {server}
   server canary 127.0.0.1:{canary} weight 5 {server}
