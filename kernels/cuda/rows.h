@@ -56,6 +56,10 @@ Prepared prepare_conv(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_batch_norm(const OpDesc&, PrepareContext&, std::string& why);
 // group_norm.cu
 Prepared prepare_group_norm(const OpDesc&, PrepareContext&, std::string& why);
+// lines.cu
+Prepared prepare_lp_norm(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_hardmax(const OpDesc&, PrepareContext&, std::string& why);
+Prepared prepare_lrn(const OpDesc&, PrepareContext&, std::string& why);
 // attention_present.cu, attention_tiles.cu, attention.cu
 Prepared prepare_attention_present(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_attention_tiles(const OpDesc&, PrepareContext&, std::string& why);

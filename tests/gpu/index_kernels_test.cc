@@ -156,6 +156,23 @@ TEST(DeviceIndices, SumsAlongLongAndShortAxes) {
   }
 }
 
+TEST(DeviceIndices, GoesAlongLines) {
+  for (const int64_t axis : {0, 1, -1}) {
+    const Output y{kF32, {5, 40, 7}};
+    for (const int64_t p : {1, 2})
+      expect_agrees(
+          {.op = generic("LpNormalization", {{"axis", axis}, {"p", p}}), .inputs = {random_tensor({5, 40, 7}, 1)}, .outputs = {y}}, {1e-4});
+    expect_agrees({.op = generic("Hardmax", {{"axis", axis}}), .inputs = {random_integers(kF32, {5, 40, 7}, 1, -3, 3)}, .outputs = {y}});
+  }
+  expect_agrees({.op = generic("Hardmax"), .inputs = {special_values({3, 60})}, .outputs = {{kF32, {3, 60}}}});
+  expect_agrees({.op = generic("LpNormalization"), .inputs = {Tensor({2, 3}, std::vector<float>(6, 0.f))}, .outputs = {{kF32, {2, 3}}}});
+  for (const int64_t size : {1, 4, 5, 99})
+    expect_agrees({.op = generic("LRN", {{"size", size}, {"alpha", 0.3}, {"bias", 2.0}}),
+                   .inputs = {random_tensor({2, 11, 3, 4}, 1)},
+                   .outputs = {{kF32, {2, 11, 3, 4}}}},
+                  {1e-4});
+}
+
 /// Few results of many terms are reduced in parts.
 TEST(DeviceIndices, ReducesInParts) {
   for (int fn = 0; fn <= static_cast<int>(ReduceFn::kSumSquare); ++fn) {
