@@ -70,7 +70,9 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda where there is one")->capture_default_str();
   command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
-  command.add_option("--precision", flags.precision, "auto, fp32 or bf16; tf32, fp16 or int8 on a device: how products, convolutions and attention are computed")
+  command
+      .add_option("--precision", flags.precision,
+                  "auto, fp32 or bf16; tf32, fp16 or int8 on a device: how products, convolutions and attention are computed")
       ->capture_default_str();
   command.add_option("--samples", flags.samples,
                      "folder with inputs, as `check` takes it, that --precision auto decides on; default: made-up ones");

@@ -205,7 +205,8 @@ void together(void* mine, void (*work)(void* const* lanes)) {
 
 void check_shared(const void* at, size_t bytes) {
   const auto first = static_cast<const std::byte*>(at) - block->shared.data();
-  if (first < 0 || static_cast<size_t>(first) + bytes > block->shared.size() - kGuard) fail("an address is not in the block's shared memory");
+  if (first < 0 || static_cast<size_t>(first) + bytes > block->shared.size() - kGuard)
+    fail("an address is not in the block's shared memory");
 }
 std::vector<PendingCopy>& pending_copies() { return block->threads[block->running].copies; }
 
