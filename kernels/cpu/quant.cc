@@ -23,6 +23,7 @@ constexpr Row kRows[] = {
     {"QuantizeLinear", quantize_linear},
     {"QuantizedBinary", quant_binary},
     {"QuantizedGlobalAveragePool", quant_global_average_pool},
+    {"QuantizedLookup", quant_lookup},
     {"QuantizedMatMul", quant_matmul},
     {"QuantizedMaxPool", quant_max_pool},
 };

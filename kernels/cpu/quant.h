@@ -26,6 +26,7 @@ using QuantPrepare = std::unique_ptr<Kernel> (*)(const Quant& quant, const OpDes
 std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> quant_matmul(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> quant_lookup(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> quant_global_average_pool(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> quant_max_pool(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);

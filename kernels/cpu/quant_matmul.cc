@@ -1,4 +1,5 @@
-// quant_matmul.cc: products of a quantised matrix with a weight: QuantizedMatMul, and DynamicQuantizeMatMul, which quantises its left operand first.
+// quant_matmul.cc: products of a quantised matrix with a weight: QuantizedMatMul, and DynamicQuantizeMatMul, which quantises its left operand first: as a
+// whole, or each row by itself.
 //
 // The zero point of a and the column sums of b are one more bias. A zero point of b would need the sums of the rows of a: b is symmetric here, which is
 // what quantisers write for weights.
@@ -216,6 +217,75 @@ class DynamicQuantMatMulKernel final : public Kernel {
   int64_t rows_bound_ = 0;
 };
 
+/// As DynamicQuantMatMulKernel, with a scale and zero point for each row. Zero points that differ are taken out afterwards, in f32, but for the 128 that they
+/// lie around: what is taken out is small then.
+class RowQuantMatMulKernel final : public Kernel {
+ public:
+  RowQuantMatMulKernel(const Quant& quant, const OpDesc& desc, PrepareContext& context)
+      : quant_(quant), product_(quant, desc, 1, context), b_scale_(scales_of(desc.inputs[2], product_.n())) {
+    low_ = has_relu(desc, "activation") ? 0.f : -std::numeric_limits<float>::infinity();
+    const auto* bias = has_operand(desc, 4) ? desc.inputs[4].constant.as<float>() : nullptr;
+    for (int64_t j = 0; j < product_.n(); ++j) {
+      const int32_t sum = product_.column_sums()[static_cast<size_t>(j)];
+      middle_.push_back(-kMiddle * sum);
+      b_sum_.push_back(b_scale_[static_cast<size_t>(j)] * static_cast<float>(sum));
+      bias_.push_back(bias ? bias[j] : 0.f);
+    }
+    rows_bound_ = desc.inputs[0].shape.elements() / product_.k();
+  }
+
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(rows_bound_) * (static_cast<size_t>(product_.padded_k()) + sizeof(Row));
+  }
+  uint32_t packed_inputs() const override { return 1u << 1; }
+
+  Fault run(Stream& stream, Inputs in, Outputs out) const override {
+    const int64_t k = product_.k(), n = product_.n(), rows = in[0].elements() / k, padded = product_.padded_k();
+    auto* a = reinterpret_cast<uint8_t*>(stream.scratch);
+    auto* of_rows = reinterpret_cast<Row*>(a + rows_bound_ * padded);
+    const float* x = in[0].as<const float>();
+    parallel_for(stream, rows, [&](int64_t r, int) { of_rows[r] = quantise_row(x + r * k, a + r * padded); });
+    constexpr float kNoLimit = -std::numeric_limits<float>::infinity();
+    product_.each_block(
+        stream, a, padded, rows, false, {middle_.data(), b_scale_.data()}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
+          auto* y = out[0].as<float>() + row * n + column;
+          gemm.y = y;
+          quant_.gemm_to_float(gemm, nullptr, kNoLimit);
+          for (int64_t r = 0; r < gemm.m; ++r) {
+            const Row& of_row = of_rows[row + r];
+            quant_.rescale(y + r * n, gemm.n, b_sum_.data() + column, of_row.beyond_middle, of_row.scale, bias_.data() + column, low_);
+          }
+        });
+    return kOk;
+  }
+
+ private:
+  static constexpr int32_t kMiddle = 128;
+  struct Row {
+    float scale, beyond_middle;
+  };
+
+  Row quantise_row(const float* x, uint8_t* bytes) const {
+    const int64_t k = product_.k();
+    float low = 0, high = 0;
+    quant_.range(x, k, &low, &high);
+    float scale = (high - low) / 255.f;
+    if (scale == 0) scale = 1;
+    const auto zero = static_cast<int32_t>(std::clamp(std::nearbyint(-low / scale), 0.f, 255.f));
+    quant_.quantise(x, bytes, k, scale, {zero, 0, 255});
+    std::memset(bytes + k, 0, static_cast<size_t>(product_.padded_k() - k));
+    return {scale, static_cast<float>(zero - kMiddle)};
+  }
+
+  const Quant& quant_;
+  const QuantProduct product_;
+  const std::vector<float> b_scale_;
+  std::vector<int32_t> middle_;
+  std::vector<float> b_sum_, bias_;
+  float low_ = 0;
+  int64_t rows_bound_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<Kernel> quant_matmul(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why) {
@@ -232,6 +302,7 @@ std::unique_ptr<Kernel> quant_matmul(const Quant& quant, const OpDesc& desc, Pre
     return refuse(why, "the bias is not known at load");
   if (dynamic) {
     if (a.dtype != DType::kFloat32 || desc.outputs[0].dtype != DType::kFloat32) return refuse(why, "f32 only");
+    if (attributes_of(desc).integer("by_row", 0) != 0) return std::make_unique<RowQuantMatMulKernel>(quant, desc, context);
     return std::make_unique<DynamicQuantMatMulKernel>(quant, desc, context);
   }
   const bool real = desc.outputs[0].dtype == DType::kFloat32;

@@ -16,9 +16,9 @@ constexpr int64_t kPiece = int64_t{1} << 15;  // elements of a task
 
 /// f(begin, count) over pieces of `elements`.
 template <class F>
-void in_pieces(const Stream& stream, int64_t elements, F&& f) {
-  parallel_for(stream, (elements + kPiece - 1) / kPiece,
-               [&](int64_t task, int) { f(task * kPiece, std::min(kPiece, elements - task * kPiece)); });
+void in_pieces(const Stream& stream, int64_t elements, F&& f, int64_t piece = kPiece) {
+  parallel_for(stream, (elements + piece - 1) / piece,
+               [&](int64_t task, int) { f(task * piece, std::min(piece, elements - task * piece)); });
 }
 
 }  // namespace
@@ -51,12 +51,27 @@ std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc
   });
 }
 
+namespace {
+
+/// Whether `small` is one row for each image of `large`, both with their channels last: [n, 1, 1, c] and [n, h, w, c].
+bool is_row_of_images(const Shape& large, const Shape& small) {
+  if (large.rank() != small.rank() || large.rank() < 3 || large[0] != small[0] || large.back() != small.back()) return false;
+  return product(small, 1, small.rank() - 1) == 1;
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() != 8 || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
   if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype)) return refuse(why, "bytes only");
-  if (!(desc.inputs[0].shape == desc.inputs[3].shape)) return refuse(why, "an operand is broadcast");
-  const auto a_scale = known_scale(desc, 1), b_scale = known_scale(desc, 4), y_scale = known_scale(desc, 6);
-  const auto a_zero = known_zero(desc, 2), b_zero = known_zero(desc, 5);
+  const bool same = desc.inputs[0].shape == desc.inputs[3].shape;
+  // Sums and products are the same both ways: a is the operand that is whole.
+  const bool swapped = !same && is_row_of_images(desc.inputs[3].shape, desc.inputs[0].shape);
+  const size_t a_at = swapped ? 3 : 0, b_at = 3 - a_at;
+  if (!same && !is_row_of_images(desc.inputs[a_at].shape, desc.inputs[b_at].shape))
+    return refuse(why, "an operand is broadcast, not by rows");
+  const auto a_scale = known_scale(desc, a_at + 1), b_scale = known_scale(desc, b_at + 1), y_scale = known_scale(desc, 6);
+  const auto a_zero = known_zero(desc, a_at + 2), b_zero = known_zero(desc, b_at + 2);
   const auto to = known_target(desc, 7, desc.outputs[0].dtype, has_relu(desc, "activation"));
   if (!a_scale || !b_scale || !y_scale || !a_zero || !b_zero || !to) return refuse(why, "a scale or zero point is not known at load");
   QuantSum sum{};
@@ -65,13 +80,39 @@ std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, Pre
   sum.residual_scale = *b_scale / *y_scale;
   sum.residual_zero = *b_zero;
   sum.to = *to;
-  const bool a_signed = desc.inputs[0].dtype == DType::kInt8, b_signed = desc.inputs[3].dtype == DType::kInt8;
-  return make_kernel([loop = multiplies ? quant.product : quant.sum, sum, a_signed, b_signed, a_zero = *a_zero](Stream& stream, Inputs in,
-                                                                                                                Outputs out) -> Fault {
-    const uint8_t *a = in[0].as<const uint8_t>(), *b = in[3].as<const uint8_t>();
+  const bool a_signed = desc.inputs[a_at].dtype == DType::kInt8, b_signed = desc.inputs[b_at].dtype == DType::kInt8;
+  const auto loop = multiplies ? quant.product : quant.sum;
+  if (!same) {
+    return make_kernel([=, a_zero = *a_zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+      const uint8_t *a = in[a_at].as<const uint8_t>(), *b = in[b_at].as<const uint8_t>();
+      uint8_t* y = out[0].as<uint8_t>();
+      const int64_t channels = out[0].shape.back(), pixels = product(out[0].shape, 1, out[0].shape.rank() - 1);
+      if (channels == 0) return kOk;
+      const auto rows = [&](int64_t begin, int64_t count) {
+        for (int64_t pixel = begin; pixel < begin + count; ++pixel)
+          loop(a + pixel * channels, b + pixel / pixels * channels, a_signed, b_signed, y + pixel * channels, channels, sum, a_zero);
+      };
+      in_pieces(stream, out[0].elements() / channels, rows, std::max<int64_t>(1, kPiece / channels));
+      return kOk;
+    });
+  }
+  return make_kernel([=, a_zero = *a_zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const uint8_t *a = in[a_at].as<const uint8_t>(), *b = in[b_at].as<const uint8_t>();
     uint8_t* y = out[0].as<uint8_t>();
     in_pieces(stream, out[0].elements(),
               [&](int64_t begin, int64_t count) { loop(a + begin, b + begin, a_signed, b_signed, y + begin, count, sum, a_zero); });
+    return kOk;
+  });
+}
+
+std::unique_ptr<Kernel> quant_lookup(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (desc.inputs.size() != 2 || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
+  if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.outputs[0].dtype) || desc.inputs[1].shape.elements() != 256)
+    return refuse(why, "bytes and a table of 256 of them only");
+  return make_kernel([&quant](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const uint8_t *x = in[0].as<const uint8_t>(), *table = in[1].as<const uint8_t>();
+    uint8_t* y = out[0].as<uint8_t>();
+    in_pieces(stream, in[0].elements(), [&](int64_t begin, int64_t count) { quant.lookup(x + begin, table, y + begin, count); });
     return kOk;
   });
 }

@@ -169,6 +169,7 @@ Prepared prepare_quantised_matmul(const OpDesc& desc, PrepareContext& context, s
 /// a f32, b with scale and zero point, bias f32: a is quantised as DynamicQuantizeLinear does.
 Prepared prepare_dynamic_quantise_matmul(const OpDesc& desc, PrepareContext& context, std::string& why) {
   if (desc.inputs[0].dtype != DType::kFloat32 || desc.outputs[0].dtype != DType::kFloat32) return refuse(why, "f32 only");
+  if (std::get<Generic>(desc.op).attributes.integer("by_row", 0) != 0) return refuse(why, "one range for all rows only");
   auto plan = plan_of(desc, 0, 1, 3, context, why);
   if (!plan) return nullptr;
   const bool one_matrix = plan->product.products == 1;

@@ -157,26 +157,38 @@ Prepared quantized_matmul(const GenericDesc& desc, std::string& why) {
   });
 }
 
-/// a f32, b with scale and zero point, bias f32: a is quantised as DynamicQuantizeLinear does.
+/// a f32, b with scale and zero point, bias f32: a, or each row of a, is quantised as DynamicQuantizeLinear does.
 Prepared dynamic_quantize_matmul(const GenericDesc& desc, std::string& why) {
   if (!desc.has(0) || !desc.has(1) || !desc.has(2)) return refuse(why, "expects two matrices and a scale");
   if (desc.inputs[0].dtype != DType::kFloat32 || desc.outputs[0].dtype != DType::kFloat32) return refuse_dtype(why, desc.inputs[0].dtype);
   if (!is_byte(desc.inputs[1].dtype)) return refuse_dtype(why, desc.inputs[1].dtype);
   if (!are_scales(desc, {2}, why)) return nullptr;
   const bool relu = desc.attributes.text("activation", "") == "Relu";
-  return make_kernel([relu](Stream&, Inputs in, Outputs out) -> Fault {
-    std::vector<uint8_t> bytes(static_cast<size_t>(in[0].elements()));
-    const auto [a_scale, a_zero] = dynamically_quantised(in[0].span<const float>(), bytes.data());
-    uint8_t zero = a_zero;
-    const TensorView a{DType::kUInt8, in[0].shape, bytes.data()}, a_zero_point{DType::kUInt8, {}, &zero};
+  const bool by_row = desc.attributes.integer("by_row", 0) != 0;
+  if (by_row && desc.inputs[1].shape.rank() != 2) return refuse(why, "rows of a are quantised for one matrix b only");
+  return make_kernel([relu, by_row](Stream&, Inputs in, Outputs out) -> Fault {
+    const int64_t columns = in[1].shape.back(), k = in[0].shape.back();
     const Elements b_scale(in[2]);
     const OptionalElements bias(operand(in, 4));
-    const int64_t columns = in[1].shape.back();
-    return multiply({a, nullptr, &a_zero_point}, {in[1], &in[2], operand(in, 3)}, out[0], [&](int64_t i, int32_t sum, const At& at) {
-      float y = static_cast<float>(sum) * (a_scale * static_cast<float>(b_scale[at.b_scale]));
-      y += static_cast<float>(bias[i % columns]);
-      out[0].as<float>()[i] = relu && y < 0 ? 0.f : y;
-    });
+    std::vector<uint8_t> bytes(static_cast<size_t>(in[0].elements()));
+    const auto rows_from = [&](const TensorView& x, const TensorView& y) {
+      const auto [a_scale, a_zero] = dynamically_quantised(x.span<const float>(), bytes.data());
+      uint8_t zero = a_zero;
+      const TensorView a{DType::kUInt8, x.shape, bytes.data()}, a_zero_point{DType::kUInt8, {}, &zero};
+      return multiply({a, nullptr, &a_zero_point}, {in[1], &in[2], operand(in, 3)}, y,
+                      [&, scale = a_scale](int64_t i, int32_t sum, const At& at) {
+                        float each = static_cast<float>(sum) * (scale * static_cast<float>(b_scale[at.b_scale]));
+                        each += static_cast<float>(bias[i % columns]);
+                        y.as<float>()[i] = relu && each < 0 ? 0.f : each;
+                      });
+    };
+    if (!by_row) return rows_from(in[0], out[0]);
+    for (int64_t r = 0; k > 0 && r < in[0].elements() / k; ++r) {
+      const TensorView x{DType::kFloat32, Shape{1, k}, in[0].as<float>() + r * k},
+          y{DType::kFloat32, Shape{1, columns}, out[0].as<float>() + r * columns};
+      if (Fault fault = rows_from(x, y)) return fault;
+    }
+    return kOk;
   });
 }
 

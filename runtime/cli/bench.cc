@@ -143,22 +143,22 @@ int run_bench(const BenchOptions& given) {
   if (!engine) return fail(engine.error(), kUsage);
 
   const auto start = Clock::now();
-  const auto model = engine::Model::load(options.model, *engine->backend, engine->options);
-  if (!model) return fail(model.error(), kCannotRun);
-  const auto bindings = bindings_of(**model, options.engine, options.batch);
+  const auto loaded = load_model(options.engine, *engine, options.model, options.batch);
+  if (!loaded) return fail(loaded.error(), loaded.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  const std::shared_ptr<engine::Model>& model = loaded->model;
+  const auto bindings = bindings_of(*model, options.engine, options.batch);
   if (!bindings) return fail(bindings.error(), kUsage);
   std::unique_ptr<engine::Executor> executor;
   Run run;
-  if ((*model)->planned()) {
-    auto made = (*model)->executor(*bindings);
+  if (model->planned()) {
+    auto made = model->executor(*bindings);
     if (!made) return fail(made.error(), made.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
     executor = std::move(*made);
     run = run_of(*executor);
   } else {
     if (options.profile)
-      return fail({Code::kUnsupported, "--profile times the steps of a plan, and there is none: " + (*model)->why_interpreted()},
-                  kCannotRun);
-    const auto made = run_of(**model, *bindings);
+      return fail({Code::kUnsupported, "--profile times the steps of a plan, and there is none: " + model->why_interpreted()}, kCannotRun);
+    const auto made = run_of(*model, *bindings);
     if (!made) return fail(made.error(), kCannotRun);
     run = *made;
   }
@@ -172,9 +172,9 @@ int run_bench(const BenchOptions& given) {
     boost::json::object result = figures(options, *timing);
     result["backend"] = engine->note;
     if (executor) result["arena_bytes"] = executor->arena_bytes();
-    result["weight_bytes"] = (*model)->weight_bytes();
+    result["weight_bytes"] = model->weight_bytes();
     if (engine->device) {
-      const engine::DeviceBytes held = (*model)->device_bytes();
+      const engine::DeviceBytes held = model->device_bytes();
       result["device_bytes"] = {{"weights", held.weights}, {"arena", held.arena}, {"staging", held.staging}};
     }
     result["load_ms"] = load_ms;

@@ -129,15 +129,16 @@ int run_check(const CheckOptions& options) {
   if (!engine) return fail(engine.error(), kUsage);
   const auto sets = samples::find_data_sets(options.folder);
   if (!sets) return fail(sets.error(), kUsage);
-  const auto model = engine::Model::load(options.model, *engine->backend, engine->options);
-  if (!model) return fail(model.error(), kCannotRun);
+  const auto loaded = load_model(*flags, *engine, options.model, 1);
+  if (!loaded) return fail(loaded.error(), kCannotRun);
+  engine::Model& model = *loaded->model;
 
   size_t agree = 0;
   boost::json::array json;
   for (const samples::DataSet& set : *sets) {
-    const auto data = read_data(set, **model);
+    const auto data = read_data(set, model);
     if (!data) return fail(data.error().in(set.folder), kUsage);
-    const auto reports = run_data(**model, *data, tolerance);
+    const auto reports = run_data(model, *data, tolerance);
     if (!reports) return fail(reports.error().in(set.folder), reports.error().code == Code::kNotFound ? kUsage : kCannotRun);
     agree += std::ranges::all_of(*reports, [](const OutputReport& report) { return report.comparison.match; }) ? 1 : 0;
     if (!options.json) fmt::print("{}\n", set.name);

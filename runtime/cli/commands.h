@@ -18,7 +18,7 @@ struct EngineFlags {
   std::string device = "cpu";  ///< or cuda, or auto
   std::string cuda_plugin;     ///< libserin_cuda.so; empty: beside the program, where there is a driver
   std::string precision = "fp32";
-  std::string samples;  ///< a folder of inputs that `--precision auto` decides on; empty: made-up ones
+  std::string samples;  ///< a folder of inputs that `--precision auto` decides on and int8 takes its ranges from; empty: made-up ones
   std::vector<std::string> disabled_passes;
   std::map<std::string, int64_t> dims;  ///< --dim seq=128
 };

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/loader.h"
 #include "runtime/engine/optimize.h"
+#include "runtime/samples/int8.h"
 #include "runtime/samples/precision.h"
 
 namespace serin::cli {
@@ -106,6 +107,23 @@ Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string&
   fmt::print(stderr, "precision: {}\n", decision.why);
   flags.precision = decision.precision;
   return flags;
+}
+
+Result<LoadedModel> load_model(const EngineFlags& flags, const Engine& engine, graph::Graph graph, int64_t batch) {
+  if (flags.precision != "int8") {
+    SERIN_TRY(auto model, engine::Model::from_graph(std::move(graph), *engine.backend, engine.options));
+    return LoadedModel{std::move(model), {}};
+  }
+  const samples::SampleSource source{flags.samples, {flags.dims.begin(), flags.dims.end()}, batch};
+  SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), *engine.backend, engine.options, source));
+  fmt::print(stderr, "precision: {}\n", quantised.why);
+  if (!quantised.warning.empty()) fmt::print(stderr, "warning: {}\n", quantised.warning);
+  return LoadedModel{std::move(quantised.model), std::move(quantised.kept)};
+}
+
+Result<LoadedModel> load_model(const EngineFlags& flags, const Engine& engine, const std::string& path, int64_t batch) {
+  SERIN_TRY(graph::Graph graph, engine::read_model(path));
+  return load_model(flags, engine, std::move(graph), batch);
 }
 
 Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlags& flags, int64_t batch) {

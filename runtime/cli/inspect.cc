@@ -114,11 +114,23 @@ json::array left_over(const graph::Graph& graph) {
   return result;
 }
 
+json::array kept_in_float(const std::vector<graph::KeptInFloat>& list) {
+  json::array result;
+  for (const graph::KeptInFloat& node : list) result.push_back({{"node", node.node}, {"op", graph::op_name(node.op)}, {"why", node.why}});
+  return result;
+}
+
 std::string text(const json::value& value) { return value.is_string() ? std::string(value.get_string()) : json::serialize(value); }
 
 void print_interface(const char* title, const json::value& list) {
   std::cout << title << "\n";
   for (const json::value& item : list.get_array()) std::cout << "  " << text(item.at("name")) << ": " << text(item.at("type")) << "\n";
+}
+
+void print_reasons(const char* title, const json::value& list) {
+  if (!list.get_array().empty()) std::cout << "\n" << title << "\n";
+  for (const json::value& node : list.get_array())
+    std::cout << "  " << text(node.at("node")) << " (" << text(node.at("op")) << "): " << text(node.at("why")) << "\n";
 }
 
 void print_text(const json::object& report) {
@@ -136,9 +148,8 @@ void print_text(const json::object& report) {
   if (report.contains("stages")) {
     std::cout << "\ninterpreted, because " << text(report.at("why_interpreted")) << "\n" << text(report.at("stages"));
   }
-  if (!report.at("left_over").get_array().empty()) std::cout << "\nstill between floats and bytes\n";
-  for (const json::value& node : report.at("left_over").get_array())
-    std::cout << "  " << text(node.at("node")) << " (" << text(node.at("op")) << "): " << text(node.at("why")) << "\n";
+  print_reasons("still between floats and bytes", report.at("left_over"));
+  print_reasons("computed in f32 all the same", report.at("kept_in_float"));
   if (report.contains("device")) {
     const json::value& device = report.at("device");
     std::cout << "\non the device: " << text(device.at("steps_there")) << " of " << text(device.at("steps")) << " steps, "
@@ -181,25 +192,26 @@ int run_inspect(const InspectOptions& options) {
 
   json::array passes;
   engine->options.after_pass = [&](const std::string& name, const graph::Graph&) { passes.emplace_back(name); };
-  auto model = inferred ? engine::Model::from_graph(std::move(*graph), *engine->backend, engine->options)
-                        : Result<std::shared_ptr<engine::Model>>(inferred.error());
+  auto loaded = inferred ? load_model(*flags, *engine, std::move(*graph), 1) : Result<LoadedModel>(inferred.error());
   std::string plan_text;
   Status planned;
-  if (model) {
+  if (loaded) {
+    engine::Model& model = *loaded->model;
     report["passes"] = std::move(passes);
-    report["after"] = graph::print((*model)->graph(), {.types = true, .names = true});
-    report["left_over"] = left_over((*model)->graph());
-    report["batchable"] = (*model)->batchable().yes;
-    report["batch_symbol"] = (*model)->batchable().symbol;
-    report["why_not"] = (*model)->batchable().why_not;
-    report["weight_bytes"] = (*model)->weight_bytes();
-    report["planned"] = (*model)->planned();
-    if (!(*model)->planned()) {
-      report["why_interpreted"] = (*model)->why_interpreted();
-      report["stages"] = (*model)->describe_stages();
+    report["after"] = graph::print(model.graph(), {.types = true, .names = true});
+    report["left_over"] = left_over(model.graph());
+    report["kept_in_float"] = kept_in_float(loaded->kept);
+    report["batchable"] = model.batchable().yes;
+    report["batch_symbol"] = model.batchable().symbol;
+    report["why_not"] = model.batchable().why_not;
+    report["weight_bytes"] = model.weight_bytes();
+    report["planned"] = model.planned();
+    if (!model.planned()) {
+      report["why_interpreted"] = model.why_interpreted();
+      report["stages"] = model.describe_stages();
     }
-    if ((options.explain || engine->device) && (*model)->planned()) {
-      const auto executor = plan(**model, options.engine);
+    if ((options.explain || engine->device) && model.planned()) {
+      const auto executor = plan(model, options.engine);
       if (executor && engine->device) report["device"] = device_report((*executor)->plan());
       if (executor && options.explain) {
         report["backend"] = engine->note;
@@ -216,7 +228,7 @@ int run_inspect(const InspectOptions& options) {
     print_text(report);
     if (!plan_text.empty()) std::cout << "\nplan on " << plan_text;
   }
-  if (!model) return fail(model.error(), kCannotRun);
+  if (!loaded) return fail(loaded.error(), kCannotRun);
   if (!planned) return fail(planned.error(), planned.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   return kYes;
 }

@@ -53,7 +53,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--isa", options->isa, "scalar, avx2 or avx512; default: the best there is");
   command
       ->add_option("--precision", options->precision,
-                   "auto, fp32 or bf16; tf32 or fp16 on a device: for models whose serin.yaml does not say")
+                   "auto, fp32, bf16 or int8; tf32 or fp16 on a device: for models whose serin.yaml does not say")
       ->capture_default_str();
   command
       ->add_option("--device", options->device,
@@ -72,10 +72,11 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
   command
       .add_option("--precision", flags.precision,
-                  "auto, fp32 or bf16; tf32, fp16 or int8 on a device: how products, convolutions and attention are computed")
+                  "auto, fp32, bf16 or int8; tf32 or fp16 on a device: how products, convolutions and attention are computed")
       ->capture_default_str();
-  command.add_option("--samples", flags.samples,
-                     "folder with inputs, as `check` takes it, that --precision auto decides on; default: made-up ones");
+  command.add_option(
+      "--samples", flags.samples,
+      "folder with inputs, as `check` takes it, that --precision auto decides on and int8 takes ranges from; default: made-up ones");
 }
 
 void add_sizes(CLI::App& command, EngineFlags& flags) {

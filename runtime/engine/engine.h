@@ -151,6 +151,9 @@ class Model {
   std::unique_ptr<State> state_;
 };
 
+/// What Model::load reads: a model file as it is, before the passes.
+Result<graph::Graph> read_model(const std::string& path);
+
 /// What the bindings must be for inputs of these shapes; the error names input and dimension:
 /// "input 'pixels' expects [batch,64] FP32, the request has [2,65]".
 Result<graph::Bindings> bindings_for(std::span<const TensorInfo> model_inputs, std::span<const TensorView> inputs);

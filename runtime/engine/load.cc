@@ -5,9 +5,13 @@
 
 namespace serin::engine {
 
-Result<std::shared_ptr<Model>> Model::load(const std::string& path, const kernels::Backend& backend, LoadOptions options) {
+Result<graph::Graph> read_model(const std::string& path) {
   if (!path.ends_with(".onnx")) return Error{Code::kUnsupported, path + ": only .onnx files can be read"};
-  SERIN_TRY(graph::Graph graph, formats::read_onnx(path));
+  return formats::read_onnx(path);
+}
+
+Result<std::shared_ptr<Model>> Model::load(const std::string& path, const kernels::Backend& backend, LoadOptions options) {
+  SERIN_TRY(graph::Graph graph, read_model(path));
   return from_graph(std::move(graph), backend, std::move(options));
 }
 

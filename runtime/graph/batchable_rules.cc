@@ -120,8 +120,10 @@ class Rule {
       case Op::kLoop:
       case Op::kNonZero:
       case Op::kRange: return refuse("depends on the whole batch");
-      case Op::kDynamicQuantizeLinear:
-      case Op::kDynamicQuantizeMatMul: return refuse("quantises the whole batch with one scale");
+      case Op::kDynamicQuantizeMatMul:
+        if (node_.integer("by_row", 0) != 0) return product(0, 1, 4);
+        [[fallthrough]];
+      case Op::kDynamicQuantizeLinear: return refuse("quantises the whole batch with one scale");
       case Op::kMaxPoolWithIndices: return refuse("counts places from the first item of the batch");
       case Op::kQuantizedBinary:
         return quantised_binary();

@@ -37,7 +37,8 @@
 //     QuantizedLookup(x, table)                         y = table[x], for what is a function of one element
 //     QuantizedMatMul(a..., b..., bias, y scale, y zero)   b [k, n]; without y scale the result is f32; activation
 //     QuantizedMaxPool(x)                               attributes of MaxPool
-//     DynamicQuantizeMatMul(a, b, b scale, b zero, bias)   f32: a is quantised as DynamicQuantizeLinear does, the product scaled back; activation
+//     DynamicQuantizeMatMul(a, b, b scale, b zero, bias)   f32: a is quantised as DynamicQuantizeLinear does, with by_row each row of a by itself, the
+//                                                       product scaled back; activation
 //   FusedConv(x, w, bias or none, residual or none)     y = act(Conv(x, w) + bias + residual), attributes of Conv
 //   FusedMatMul(a, b, bias or none, residual or none)   y = act(a b + bias + residual), with transA and transB swapping the last two axes;
 //                                                       no scale (Gemm's alpha and beta are folded into constants before)

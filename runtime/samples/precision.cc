@@ -43,6 +43,9 @@ Result<Trial> run_all(engine::Model& model, const Samples& samples) {
   return trial;
 }
 
+/// NaN is the worst there is.
+double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
 /// |a - b| / |b| over all elements of the f32 outputs of one sample, the largest of them.
 double relative_error(const std::vector<engine::Value>& fast, const std::vector<engine::Value>& exact) {
   double worst = 0;
@@ -55,8 +58,7 @@ double relative_error(const std::vector<engine::Value>& fast, const std::vector<
       difference += (double{a[j]} - double{b[j]}) * (double{a[j]} - double{b[j]});
       size += double{b[j]} * double{b[j]};
     }
-    const double error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
-    if (!(error <= worst)) worst = error;  // NaN counts as the worst
+    worst = worse(worst, size > 0 ? std::sqrt(difference / size) : std::sqrt(difference));
   }
   return worst;
 }
@@ -70,13 +72,21 @@ Result<Measured> measure(const Candidate& candidate, const Trial& wanted, const 
   SERIN_TRY(const Trial trial, run_all(*model, samples));
   Measured measured{0, trial.milliseconds};
   for (size_t i = 0; i < wanted.outputs.size(); ++i) {
-    const double of_sample = relative_error(trial.outputs[i], wanted.outputs[i]);
-    if (!(of_sample <= measured.error)) measured.error = of_sample;  // NaN counts as the worst
+    measured.error = worse(measured.error, relative_error(trial.outputs[i], wanted.outputs[i]));
   }
   return measured;
 }
 
 }  // namespace
+
+Result<double> worst_error(engine::Model& model, const Samples& samples, const std::vector<std::vector<engine::Value>>& exact) {
+  double worst = 0;
+  for (size_t i = 0; i < samples.inputs.size(); ++i) {
+    SERIN_TRY(const auto outputs, model.run(samples.inputs[i]));
+    worst = worse(worst, relative_error(outputs, exact[i]));
+  }
+  return worst;
+}
 
 Result<Samples> stored_samples(const std::string& folder, const engine::Model& model) {
   SERIN_TRY(const std::vector<DataSet> sets, find_data_sets(folder));

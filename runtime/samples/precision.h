@@ -21,6 +21,9 @@ struct Samples {
   std::string source;                              ///< "made-up inputs", "inputs of calibration"
 };
 
+/// |a - b| / |b| over all elements of each f32 output of each sample, the largest of them: `model` against `exact`, by sample.
+Result<double> worst_error(engine::Model& model, const Samples& samples, const std::vector<std::vector<engine::Value>>& exact);
+
 /// The inputs of the data sets in a folder (data_sets.h); the first kMostSamples of them.
 Result<Samples> stored_samples(const std::string& folder, const engine::Model& model);
 /// Random ones. A dimension that `sizes` leave open has `batch` rows where it is the batch, 16 elements otherwise.

@@ -72,12 +72,13 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
     SERIN_TRY(settings.buckets, read_buckets(*buckets));
   }
   if (const auto precision = root.find("precision")) {
-    SERIN_TRY(const std::string word, precision->one_of({"auto", "fp32", "tf32", "fp16", "bf16"}));
+    SERIN_TRY(const std::string word, precision->one_of({"auto", "fp32", "tf32", "fp16", "bf16", "int8"}));
     settings.precision = *parse_precision(word);
   }
   if (const auto samples = root.find("samples")) {
     SERIN_TRY(const std::string folder, samples->text());
-    if (settings.precision != Precision::kAuto) return samples->error("is read by 'precision: auto' only");
+    if (settings.precision != Precision::kAuto && settings.precision != Precision::kInt8)
+      return samples->error("is read by 'precision: auto' and 'precision: int8' only");
     settings.samples = std::filesystem::path(path).parent_path() / folder;  // beside serin.yaml, unless it is absolute
   }
   return settings;

@@ -66,6 +66,7 @@ class Version : public std::enable_shared_from_this<Version> {
   Result<std::shared_ptr<engine::Model>> load_engine(const std::string& path, const ModelSettings& settings,
                                                      const kernels::Backend* device) const;
   Status settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings);
+  Status load_int8(const std::string& path, const ModelSettings& settings);
   Status read_signature(const ModelSettings& settings);
   void find_paddings(const ModelSettings& settings);
   void choose_sizes(Job& job, const graph::Bindings& own) const;

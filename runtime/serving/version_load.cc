@@ -11,6 +11,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/graph/paddable.h"
+#include "runtime/samples/int8.h"
 #include "runtime/samples/precision.h"
 #include "runtime/serving/batch_curve.h"
 #include "runtime/serving/version.h"
@@ -111,6 +112,13 @@ JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
   return job;
 }
 
+engine::LoadOptions options_of(const ModelSettings& settings) {
+  engine::LoadOptions options;
+  options.threads = settings.threads;
+  if (!settings.buckets.empty()) options.max_plans = kMostSizes;
+  return options;
+}
+
 engine::Precision on_device(Precision precision) {
   switch (precision) {
     case Precision::kTf32: return engine::Precision::kTf32;
@@ -135,14 +143,17 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
 
 Result<std::shared_ptr<engine::Model>> Version::load_engine(const std::string& path, const ModelSettings& settings,
                                                             const kernels::Backend* device) const {
-  engine::LoadOptions options;
-  options.threads = settings.threads;
-  if (!settings.buckets.empty()) options.max_plans = kMostSizes;
+  engine::LoadOptions options = options_of(settings);
   if (device) {
     options.device = device;
     options.precision = on_device(settings.precision);
     options.device_limit = static_cast<size_t>(settings.gpu_mem_limit);
     options.device_priority = settings.priority;
+    if (settings.precision == Precision::kInt8) {
+      SERIN_TRY(graph::Graph graph, engine::read_model(path));
+      SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), host_.backend, options, {}));
+      return std::move(quantised.model);
+    }
     return engine::Model::load(path, host_.backend, options);
   }
   if (settings.precision == Precision::kFp32) return engine::Model::load(path, host_.backend, options);
@@ -181,6 +192,18 @@ Status Version::settle_precision(const std::string& path, const kernels::Backend
   return {};
 }
 
+/// What became of it is said where `precision` is: a model with nothing to quantise computes in fp32.
+Status Version::load_int8(const std::string& path, const ModelSettings& settings) {
+  SERIN_TRY(graph::Graph graph, engine::read_model(path));
+  SERIN_TRY(samples::Int8Model quantised,
+            samples::int8_model(std::move(graph), host_.backend, options_of(settings), {settings.samples, {}, 1}));
+  engine_ = std::move(quantised.model);
+  log::info("model '{}' version {}: precision: {}", model_, version_, quantised.why);
+  if (!quantised.warning.empty()) log::warning("model '{}' version {}: precision: {}", model_, version_, quantised.warning);
+  parameters_ = {{"precision", quantised.on_bytes ? "int8" : "fp32"}, {"precision_why", quantised.why}};
+  return {};
+}
+
 Status Version::read_signature(const ModelSettings& settings) {
   signature_ = {fmt::format("model '{}' version {}", model_, version_), specs_of(engine_->inputs()), specs_of(engine_->outputs())};
   SERIN_CHECK(check_tensors(engine_->inputs()));
@@ -214,7 +237,11 @@ void Version::add_instance(std::shared_ptr<engine::Model> engine, Instance::Opti
 
 Status Version::place_on_cpu(const std::string& path, ModelSettings settings) {
   SERIN_CHECK(settle_precision(path, nullptr, settings));
-  SERIN_TRY(engine_, load_engine(path, settings, nullptr));
+  if (settings.precision == Precision::kInt8) {
+    SERIN_CHECK(load_int8(path, settings));
+  } else {
+    SERIN_TRY(engine_, load_engine(path, settings, nullptr));
+  }
   SERIN_CHECK(read_signature(settings));
   std::erase_if(sizes_, [&](const graph::Bindings& sizes) {  // larger batches are planned when they are first worth taking
     const auto rows = sizes.find(engine_->batchable().symbol);
@@ -273,6 +300,8 @@ Status Version::prepare(const std::string& path, const ModelSettings& settings) 
   if (host_.devices) {
     SERIN_TRY(choice, host_.devices->choose(settings.device));
   }
+  if (settings.precision == Precision::kInt8 && settings.device.kind == engine::DeviceChoice::Kind::kAuto)
+    choice = {{}, "auto: models are quantised for the CPU"};
   if (!choice.backends.empty()) {
     SERIN_CHECK(place_on_devices(path, settings, choice.backends));
     if (instances_.empty()) choice.why = engine_->planned() ? "nothing of it runs on a device" : engine_->why_interpreted();

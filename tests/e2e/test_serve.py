@@ -118,6 +118,28 @@ def test_precision_auto_says_what_it_decided(serve, repository, samples):
     np.testing.assert_allclose(scores_of(answer), expected_scores(1, pixels), rtol=0, atol=0.05)
 
 
+@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("version", [1, 2])
+def test_int8_says_how_far_it_is_from_fp32(serve, repository, version, samples):
+    models = repository({"digits/1": MODELS / f"digits/{version}/model.onnx"})
+    (models / "digits/serin.yaml").write_text("precision: int8\n" + ("samples: calibration\n" if samples else ""))
+    if samples:
+        shutil.copytree(DATA / f"digits_{version}", models / "digits/calibration")
+    runtime = serve(models)
+    parameters = call(runtime.url + "/v2/models/digits").json["parameters"]
+    assert parameters["precision"] == "int8"
+    measured = re.fullmatch(r"int8: .* on bytes; differs from fp32 by (\S+) \(relative L2, the worst of \d+ (.*)\)", parameters["precision_why"])
+    assert 0 < float(measured[1]) < 0.05 and ("calibration" in measured[2]) == samples
+    assert "precision: " + parameters["precision_why"] in runtime.log
+    guessed = version == 2 and not samples  # a convolution's ranges; products of rows find theirs when they run
+    assert ("ranges were seen on made-up inputs" in runtime.log) == guessed
+    pixels = EVALUATION["pixels"][:32]
+    answer = scores_of(call(runtime.url + "/v2/models/digits/infer", infer_body(pixels.tolist())))
+    assert guessed or np.mean(answer.argmax(axis=1) == expected_scores(version, pixels).argmax(axis=1)) > 0.95
+    for i in range(8):  # ranges are not shared among the rows of a batch
+        np.testing.assert_array_equal(scores_of(call(runtime.url + "/v2/models/digits/infer", infer_body([pixels[i].tolist()])))[0], answer[i])
+
+
 def test_precision_of_the_command_line_is_for_models_that_do_not_say(serve, repository):
     models = repository({"digits/1": MODELS / "digits/1/model.onnx", "exact/1": MODELS / "digits/1/model.onnx"})
     (models / "exact/serin.yaml").write_text("precision: fp32\n")
@@ -126,9 +148,10 @@ def test_precision_of_the_command_line_is_for_models_that_do_not_say(serve, repo
     assert "precision_why" in call(runtime.url + "/v2/models/digits").json["parameters"]
 
 
-def test_samples_that_are_not_there_fail_the_version(serve, repository):
+@pytest.mark.parametrize("precision", ["auto", "int8"])
+def test_samples_that_are_not_there_fail_the_version(serve, repository, precision):
     models = repository({"digits/1": MODELS / "digits/1/model.onnx"})
-    (models / "digits/serin.yaml").write_text("precision: auto\nsamples: nowhere\n")
+    (models / "digits/serin.yaml").write_text(f"precision: {precision}\nsamples: nowhere\n")
     ready = call(serve(models).url + "/v2/models/digits/ready")
     assert ready.status == 503 and ("nowhere" in ready.headers["x-serin-reason"] or "bf16" in ready.headers["x-serin-reason"])
 

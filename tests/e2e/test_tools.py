@@ -151,6 +151,42 @@ def test_inspect_explains_which_kernel_runs_and_why():
     assert done.returncode == 0 and "onednn" in done.stdout.lower()
 
 
+# --- int8 ---------------------------------------------------------------------------------------------------------------------------
+
+CALIBRATED = ("--precision", "int8", "--samples", DATA / "digits_2")
+
+
+def test_int8_runs_on_bytes_and_says_how_far_it_is_from_fp32():
+    done = serin("check", MODELS / "digits/2/model.onnx", DATA / "digits_2", *CALIBRATED, "--rtol", 0.1, "--atol", 0.1, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "precision: int8: " in done.stderr and " convolutions and " in done.stderr and "relative L2, the worst of" in done.stderr
+    errors = [output["relative_l2_error"] for each in json.loads(done.stdout)["data_sets"] for output in each["outputs"]]
+    assert 0 < max(errors) < 0.05
+    timed = serin("bench", MODELS / "digits/2/model.onnx", *CALIBRATED, "--seconds", 0.1, "--json")
+    assert json.loads(timed.stdout)["precision"] == "int8" and "warning" not in timed.stderr
+
+
+def test_int8_without_samples_warns():
+    done = serin("bench", MODELS / "digits/2/model.onnx", "--precision", "int8", "--seconds", 0.1)
+    assert done.returncode == 0 and "warning: int8: ranges were seen on made-up inputs" in done.stderr
+
+
+def test_inspect_explains_int8():
+    done = serin("inspect", MODELS / "digits/2/model.onnx", *CALIBRATED, "--explain")
+    assert done.returncode == 0 and "QLinearConv" in done.stdout and "quant_" in done.stdout
+    found = output_of("inspect", MODELS / "digits/2/model.onnx", *CALIBRATED)
+    assert found["kept_in_float"] == [] and all(node["op"] in ("QuantizeLinear", "DequantizeLinear") for node in found["left_over"])
+
+
+def test_int8_refuses_samples_that_are_not_finite(tmp_path):
+    folder = tmp_path / "samples/test_data_set_0"
+    folder.mkdir(parents=True)
+    np.save(folder / "input_0.npy", np.full((1, 64), np.nan, np.float32))
+    done = serin("bench", DIGIT, "--precision", "int8", "--samples", tmp_path / "samples", "--seconds", 0.1)
+    assert done.returncode == 2 and "input 'pixels' of sample 0 holds nan at element 0" in done.stderr
+    assert serin("bench", DIGIT, "--precision", "int8", "--samples", tmp_path / "nowhere", "--seconds", 0.1).returncode != 0
+
+
 # --- load ---------------------------------------------------------------------------------------------------------------------------
 
 

@@ -202,6 +202,7 @@ TEST(Batchable, QuantisedOperators) {
             "node 'r' (QLinearMatMul) multiplies by a matrix with the batch in its rows or columns");
   EXPECT_EQ(why_not("x: f32[n,2]\ny = DynamicQuantizeMatMul(x, w:i8[2,2]{1,2,3,4}, s:f32[]{0.5})\nreturn y"),
             "node 'y' (DynamicQuantizeMatMul) quantises the whole batch with one scale");
+  EXPECT_EQ(why_not("x: f32[n,2]\ny = DynamicQuantizeMatMul(x, w:i8[2,2]{1,2,3,4}, s:f32[]{0.5}, by_row=1)\nreturn y"), "");
 }
 
 TEST(Batchable, PlacesLookedUpWithinAnItem) {

@@ -255,6 +255,31 @@ TEST(QuantiseLayout, TransposesAtTheBordersOfARegionOnly) {
   )"));
 }
 
+TEST(QuantiseLayout, JoinsAndFactorsOfChannelsStayInTheRegion) {
+  const std::string text = after(R"(
+    x: u8[n,4,5,5]
+    a = QLinearConv(x, s[]{0.5}, z:u8[]{0}, w:i8[6,4,1,1], ws[6], wz:i8[]{0}, s, z)
+    p = QuantizedGlobalAveragePool(a, s, z, s, z)
+    b = QuantizedBinary(p, s, z, a, s, z, s, z, function=Mul)
+    y = Concat(a, b, axis=1)
+    return y
+  )",
+                                 QuantiseLayout());
+  EXPECT_THAT(text, testing::HasSubstr("b.channels_last = QuantizedBinary(p.channels_last, s[]{0.5}, z:u8[]{0}, a.channels_last,"));
+  EXPECT_THAT(text, testing::HasSubstr("y.channels_last = Concat(a.channels_last, b.channels_last, axis=3)"));
+  EXPECT_THAT(text, testing::HasSubstr("y = Transpose(y.channels_last, perm=[0,3,1,2])"));
+}
+
+TEST(QuantiseChains, NothingIsAddedBehindADepthwiseConvolution) {
+  EXPECT_TRUE(leaves(R"(
+    x: u8[n,6,5,5]
+    a = QLinearConv(x, s[]{0.5}, z:u8[]{0}, w:i8[6,1,1,1], ws[6], wz:i8[]{0}, s, z, group=6)
+    y = QuantizedBinary(a, s, z, x, s, z, s, z, function=Add)
+    return y
+  )",
+                     QuantiseChains()));
+}
+
 TEST(QuantiseDynamic, OneOperatorForAProductThatQuantisesFirst) {
   EXPECT_EQ(after(R"(
     x: f32[n,seq,4]

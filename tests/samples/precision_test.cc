@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "kernels/backend.h"
 
 namespace serin::samples {
@@ -83,6 +85,16 @@ TEST_F(Precision, ACandidateThatCannotBeLoadedIsNamedAndLeftOut) {
 TEST_F(Precision, ANotANumberIsTheWorstError) {
   const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nreturn y"), broken = parsed("x: f32[n,4]\ny = Log(x)\nreturn y");
   EXPECT_EQ(decide(*exact, {candidate("bf16", broken)})->precision, "fp32");
+}
+
+TEST_F(Precision, WhatComesAfterANotANumberDoesNotHideIt) {
+  const auto exact = parsed("x: f32[n,4]\ny = Mul(x, 1.0)\nz = Relu(x)\nreturn y, z");
+  const auto broken = parsed("x: f32[n,4]\ny = Log(x)\nz = Relu(x)\nreturn y, z");
+  const Samples samples = *made_up_samples(*exact, {}, 1);
+  std::vector<std::vector<engine::Value>> wanted;
+  for (const auto& inputs : samples.inputs) wanted.push_back(*exact->run(inputs));
+  EXPECT_EQ(*worst_error(*exact, samples, wanted), 0);
+  EXPECT_TRUE(std::isnan(*worst_error(*broken, samples, wanted)));
 }
 
 TEST_F(Precision, SamplesThatDoNotFitAreAnError) {

@@ -55,6 +55,7 @@ TEST(ModelSettings, WhatTheFileDoesNotSayIsTheServersDefault) {
 }
 
 TEST(ModelSettings, SamplesLieBesideTheFile) {
+  EXPECT_EQ(read("precision: int8\nsamples: calibration\n")->precision, Precision::kInt8);
   const auto settings = read("precision: auto\nsamples: calibration\n");
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(std::filesystem::path(settings->samples), std::filesystem::path(testing::TempDir()) / "calibration");

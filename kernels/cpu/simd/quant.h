@@ -70,6 +70,9 @@ struct Quant {
   void (*quantise)(const float* x, uint8_t* y, int64_t n, float scale, const QuantTo& to);
   void (*dequantise)(const uint8_t* x, bool is_signed, float* y, int64_t n, float scale, int32_t zero);
   void (*range)(const float* x, int64_t n, float* low, float* high);  ///< 0 included; NaN counts for nothing
+  /// y = max((y - shift * sums) * scale + bias, low): the finish of a row of a product whose zero point and scale are its own.
+  void (*rescale)(float* y, int64_t n, const float* sums, float shift, float scale, const float* bias, float low);
+  void (*lookup)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t n);  ///< y = table[x], of 256 bytes
   /// y = round(a * a_scale + b * b_scale) + zero, within `to`, of numbers less their zero points; a sum of bytes.
   void (*sum)(const uint8_t* a, const uint8_t* b, bool a_signed, bool b_signed, uint8_t* y, int64_t n, const QuantSum& of, int32_t a_zero);
   /// y = round(a * b * own_scale) + zero, likewise.

@@ -104,6 +104,27 @@ void quant_depthwise(const QuantGemm& g, const QuantTo& to) {
 }
 
 template <class V>
+void rescale(float* y, int64_t n, const float* sums, float shift, float scale, const float* bias, float low) {
+  const auto shifts = V::setf(shift), scales = V::setf(scale), lows = V::setf(low);
+  each_vector<V>(n, [&](int64_t i, int lanes) {
+    const auto whole = V::load_floats(y + i, lanes) - shifts * V::load_floats(sums + i, lanes);
+    V::store_floats(y + i, V::maxf(whole * scales + V::load_floats(bias + i, lanes), lows), lanes);
+  });
+}
+
+/// Without gathering instructions for bytes: eight of them at a time through a word.
+inline void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t from, to = 0;
+    std::memcpy(&from, x + i, sizeof from);
+    for (int shift = 0; shift < 64; shift += 8) to |= uint64_t{table[from >> shift & 0xff]} << shift;
+    std::memcpy(y + i, &to, sizeof to);
+  }
+  for (; i < n; ++i) y[i] = table[x[i]];
+}
+
+template <class V>
 constexpr Quant quant_table() {
   return {
       .group = V::kGroup,
@@ -116,6 +137,8 @@ constexpr Quant quant_table() {
       .quantise = &quantise<V>,
       .dequantise = &dequantise<V>,
       .range = &range<V>,
+      .rescale = &rescale<V>,
+      .lookup = &lookup,
       .sum = &quant_sum<V>,
       .product = &quant_multiply<V>,
       .maximum = &quant_maximum<V>,

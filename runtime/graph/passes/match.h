@@ -52,6 +52,11 @@ inline const Dims* dims_of_value(const Graph& graph, ValueId value) {
   return shape ? &*shape : nullptr;
 }
 
+/// Whether b is one number for each channel of each image of a: [n, c, 1, 1] and [n, c, h, w].
+inline bool is_factor_of_channels(const Dims& a, const Dims& b) {
+  return a.size() == 4 && b.size() == 4 && a[0] == b[0] && a[1] == b[1] && b[2] == Dim(1) && b[3] == Dim(1);
+}
+
 /// Proven to be equal for every value of the symbols.
 inline bool same_type(const Graph& graph, ValueId a, ValueId b) {
   const Type &x = graph.value(a).type, &y = graph.value(b).type;

@@ -17,13 +17,19 @@ namespace {
 
 constexpr size_t kResidual = 9, kSumScale = 12;
 
+/// A filter for each channel: no kernel adds behind it.
+bool is_depthwise(const Graph& graph, NodeId conv) {
+  const Dims* weight = dims_of_value(graph, graph.input(conv, 3));
+  return weight && weight->size() > 1 && (*weight)[1] == Dim(1) && graph.node(conv).integer("group", 1) > 1;
+}
+
 bool fuse_sum(Graph& graph, NodeId sum) {
   if (graph.node(sum).text("function", "") != "Add") return false;
   for (const size_t own : {0, 3}) {
     const size_t other = 3 - own;
     const NodeId conv = only_producer(graph, graph.input(sum, own), Op::kQLinearConv);
     const ValueId residual = graph.input(sum, other);
-    if (conv == kNone || graph.input(conv, kSumScale) != kNone || residual == graph.output(conv)) continue;
+    if (conv == kNone || graph.input(conv, kSumScale) != kNone || residual == graph.output(conv) || is_depthwise(graph, conv)) continue;
     const Dims *x = dims_of_value(graph, residual), *y = dims_of_value(graph, graph.output(conv));
     if (!x || !y || !(*x == *y)) continue;
     Patch patch(graph, {conv, sum});
@@ -43,6 +49,7 @@ bool fuse_again(Graph& graph, NodeId dequantise) {
   const auto x = dequantised(graph, graph.output(dequantise));
   if (!x) return false;
   const NodeId conv = only_producer(graph, x->q, Op::kQLinearConv);
+  if (conv != kNone && is_depthwise(graph, conv)) return false;
   const auto y = quantised_result(graph, graph.output(dequantise));
   if (conv == kNone || !y || graph.node(conv).attributes.contains("again_scale")) return false;
   if (graph.value(y->to.q).type.dtype != graph.value(x->q).type.dtype) return false;

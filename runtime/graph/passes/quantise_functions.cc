@@ -17,11 +17,6 @@
 namespace serin::graph {
 namespace {
 
-constexpr Op kFunctions[] = {Op::kAbs,     Op::kCeil,     Op::kClip,        Op::kElu,       Op::kErf,       Op::kExp,
-                             Op::kFloor,   Op::kGelu,     Op::kHardSigmoid, Op::kHardSwish, Op::kLeakyRelu, Op::kLog,
-                             Op::kMish,    Op::kNeg,      Op::kReciprocal,  Op::kRelu,      Op::kRound,     Op::kSelu,
-                             Op::kSigmoid, Op::kSoftplus, Op::kSoftsign,    Op::kSqrt,      Op::kSwish,     Op::kTanh};
-
 /// The numbers that the bytes 0 to 255 stand for.
 std::vector<float> numbers(const Graph& graph, const QuantisedValue& x) {
   const bool is_signed = graph.value(x.q).type.dtype == DType::kInt8;
@@ -162,9 +157,8 @@ Result<bool> QuantiseFunctions::run(Graph& graph) const {
   bool changed = false;
   for (const NodeId concat : graph.nodes(Op::kConcat)) changed |= quantise_concat(graph, concat);
   for (const NodeId dequantise : graph.nodes(Op::kDequantizeLinear)) changed |= look_up_scale(graph, dequantise);
-  for (const Op op : kFunctions) {
-    if (!evaluate_) break;
-    for (const NodeId function : graph.nodes(op)) changed |= look_up(evaluate_, graph, function);
+  for (const NodeId id : evaluate_ ? graph.nodes() : std::vector<NodeId>()) {
+    changed |= has_table_of_bytes(graph.node(id).op) && look_up(evaluate_, graph, id);
   }
   for (const NodeId binary : graph.nodes(Op::kQuantizedBinary)) changed |= join(graph, binary);
   return changed;

@@ -5,7 +5,9 @@
 // In a region of such operators each reads the channels-last twin of what it read before, so that all transpositions but those at the region's borders
 // are never made: what is made and not read, dead_code removes.
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "runtime/graph/passes/passes.h"
@@ -45,8 +47,15 @@ class Region {
         if (is_image(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 0))) replace(id, Op::kQuantizedMaxPool, {0});
         return;
       case Op::kQuantizedBinary:
-        if (twins_.contains(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 3)) && same_dims(id))
+        if (twins_.contains(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 3)) && pairs_images(id))
           replace(id, node.op, {0, 3}, false);
+        return;
+      case Op::kConcat:
+        if (node.integer("axis", 0) == 1 && std::ranges::all_of(node.inputs, [this](ValueId part) { return twins_.contains(part); })) {
+          std::vector<size_t> all(node.inputs.size());
+          std::iota(all.begin(), all.end(), size_t{0});
+          graph_.node(replace(id, node.op, all, false)).attributes["axis"] = int64_t{3};
+        }
         return;
       case Op::kQuantizedLookup:
         if (twins_.contains(graph_.input(id, 0))) replace(id, node.op, {0}, false);
@@ -55,7 +64,11 @@ class Region {
     }
   }
 
-  bool same_dims(NodeId id) const { return *dims_of_value(graph_, graph_.input(id, 0)) == *dims_of_value(graph_, graph_.input(id, 3)); }
+  /// Of the same size, or one of them has a number for each channel.
+  bool pairs_images(NodeId id) const {
+    const Dims &a = *dims_of_value(graph_, graph_.input(id, 0)), &b = *dims_of_value(graph_, graph_.input(id, 3));
+    return a == b || is_factor_of_channels(a, b) || is_factor_of_channels(b, a);
+  }
 
   ValueId transposed(ValueId value, std::vector<int64_t> perm, const std::string& name) {
     const NodeId id = graph_.add_node(Op::kTranspose, name, {value}, {{"perm", std::move(perm)}});
@@ -70,7 +83,7 @@ class Region {
   }
 
   /// The node again, reading the twins of `images` (operands), and its result turned back for whoever is not of the region.
-  void replace(NodeId id, Op op, std::initializer_list<size_t> images, bool mark = true) {
+  NodeId replace(NodeId id, Op op, const std::vector<size_t>& images, bool mark = true) {
     std::vector<ValueId> operands = graph_.node(id).inputs;
     for (const size_t i : images) {
       if (i < operands.size() && operands[i] != kNone) operands[i] = twin_of(operands[i]);
@@ -90,6 +103,7 @@ class Region {
     graph_.remove(id);
     twins_[back] = after;
     changed_ = true;
+    return fresh;
   }
 
   Graph& graph_;

@@ -14,9 +14,6 @@
 namespace serin::graph {
 namespace {
 
-constexpr Op kMovers[] = {Op::kDepthToSpace, Op::kExpand,       Op::kFlatten, Op::kGather, Op::kMaxPool,   Op::kReshape,
-                          Op::kSlice,        Op::kSpaceToDepth, Op::kSqueeze, Op::kTile,   Op::kTranspose, Op::kUnsqueeze};
-
 bool quantise_mover(Graph& graph, NodeId mover) {
   const auto x = dequantised(graph, graph.input(mover, 0));
   const auto y = quantised_by(graph, graph.output(mover));
@@ -96,9 +93,7 @@ bool quantise_global_pool(Graph& graph, NodeId pool) {
 
 Result<bool> QuantiseUnits::run(Graph& graph) const {
   bool changed = false;
-  for (const Op op : kMovers) {
-    for (const NodeId mover : graph.nodes(op)) changed |= quantise_mover(graph, mover);
-  }
+  for (const NodeId id : graph.nodes()) changed |= moves_bytes(graph.node(id).op) && quantise_mover(graph, id);
   for (const NodeId split : graph.nodes(Op::kSplit)) changed |= quantise_split(graph, split);
   for (const NodeId dequantise : graph.nodes(Op::kDequantizeLinear)) changed |= drop_pair(graph, dequantise);
   for (const Op op : {Op::kAdd, Op::kMul}) {

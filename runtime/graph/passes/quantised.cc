@@ -26,7 +26,18 @@ bool clips_as_relu(const Graph& graph, const Node& clip, const QuantisedValue& t
   return clip.number("max", std::numeric_limits<double>::infinity()) >= most * (1 - 1e-3);
 }
 
+constexpr Op kMovers[] = {Op::kDepthToSpace, Op::kExpand,       Op::kFlatten, Op::kGather, Op::kMaxPool,   Op::kReshape,
+                          Op::kSlice,        Op::kSpaceToDepth, Op::kSqueeze, Op::kTile,   Op::kTranspose, Op::kUnsqueeze};
+
+constexpr Op kFunctions[] = {Op::kAbs,     Op::kCeil,     Op::kClip,        Op::kElu,       Op::kErf,       Op::kExp,
+                             Op::kFloor,   Op::kGelu,     Op::kHardSigmoid, Op::kHardSwish, Op::kLeakyRelu, Op::kLog,
+                             Op::kMish,    Op::kNeg,      Op::kReciprocal,  Op::kRelu,      Op::kRound,     Op::kSelu,
+                             Op::kSigmoid, Op::kSoftplus, Op::kSoftsign,    Op::kSqrt,      Op::kSwish,     Op::kTanh};
+
 }  // namespace
+
+bool moves_bytes(Op op) { return std::ranges::find(kMovers, op) != std::end(kMovers); }
+bool has_table_of_bytes(Op op) { return std::ranges::find(kFunctions, op) != std::end(kFunctions); }
 
 bool has_one_scale(const Graph& graph, const QuantisedValue& value) {
   return is_scale(graph, value.scale) && is_one_number(graph, value.scale) && (value.zero == kNone || is_one_number(graph, value.zero));

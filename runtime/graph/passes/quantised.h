@@ -14,6 +14,11 @@ namespace serin::graph {
 
 inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
+/// Operators of one result that only move or pick what operand 0 holds: they do the same to bytes.
+bool moves_bytes(Op op);
+/// Functions of single elements, which are tables where the elements are bytes.
+bool has_table_of_bytes(Op op);
+
 /// The number that `value` stands for, where it is what a DequantizeLinear makes: (q - zero) * scale.
 struct QuantisedValue {
   NodeId node = kNone;
