@@ -14,7 +14,11 @@ TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
 NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
-ALSO_NEEDED = {"gpu": ["gpu_test", "conformance_test", "serin_cuda_emulated_plugin"]}  # by Python tests, beside the program
+ALSO_NEEDED = {  # by Python tests, beside the program
+    "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
+    "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin"],
+    "models": ["serin_cuda_emulated_plugin"],
+}
 
 
 @dataclass
