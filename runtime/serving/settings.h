@@ -31,7 +31,7 @@ struct ModelSettings {
   int64_t gpu_mem_limit = INT64_MAX;                    ///< bytes that a version may hold of each device
   int priority = 0;                                     ///< of its work on a device: 1 before that of other models, -1 after it
   std::map<std::string, std::vector<int64_t>> buckets;  ///< sizes of dimensions to be ready for, rising: {seq: [32, 64, 128]}
-  std::string samples;                                  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
+  std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 };
 
 /// `defaults` where there is no such file. Errors name file, line and what is allowed.

@@ -128,7 +128,8 @@ def test_int8_says_how_far_it_is_from_fp32(serve, repository, version, samples):
     runtime = serve(models)
     parameters = call(runtime.url + "/v2/models/digits").json["parameters"]
     assert parameters["precision"] == "int8"
-    measured = re.fullmatch(r"int8: .* on bytes; differs from fp32 by (\S+) \(relative L2, the worst of \d+ (.*)\)", parameters["precision_why"])
+    said = r"int8: .* on bytes; differs from fp32 by (\S+) \(relative L2, the worst of \d+ (.*)\)"
+    measured = re.fullmatch(said, parameters["precision_why"])
     assert 0 < float(measured[1]) < 0.05 and ("calibration" in measured[2]) == samples
     assert "precision: " + parameters["precision_why"] in runtime.log
     guessed = version == 2 and not samples  # a convolution's ranges; products of rows find theirs when they run
@@ -137,7 +138,8 @@ def test_int8_says_how_far_it_is_from_fp32(serve, repository, version, samples):
     answer = scores_of(call(runtime.url + "/v2/models/digits/infer", infer_body(pixels.tolist())))
     assert guessed or np.mean(answer.argmax(axis=1) == expected_scores(version, pixels).argmax(axis=1)) > 0.95
     for i in range(8):  # ranges are not shared among the rows of a batch
-        np.testing.assert_array_equal(scores_of(call(runtime.url + "/v2/models/digits/infer", infer_body([pixels[i].tolist()])))[0], answer[i])
+        alone = scores_of(call(runtime.url + "/v2/models/digits/infer", infer_body([pixels[i].tolist()])))
+        np.testing.assert_array_equal(alone[0], answer[i])
 
 
 def test_precision_of_the_command_line_is_for_models_that_do_not_say(serve, repository):
