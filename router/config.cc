@@ -11,6 +11,7 @@
 #include <charconv>
 #include <set>
 
+#include "router/endpoint_list.h"
 #include "runtime/base/config.h"
 
 namespace serin::router {
@@ -20,8 +21,8 @@ using config::Node;
 using std::chrono::milliseconds;
 
 constexpr size_t kMostVersions = 63;  // an index of six bits, one of which says "none" (split.h)
-constexpr size_t kMostEndpoints = 256;
 constexpr size_t kLongestName = 128;
+constexpr milliseconds kAskFile{1000}, kAskName{5000};
 constexpr int64_t kLargestBody = int64_t{4} << 30;
 
 Status refuse_unsupported(const Node& node, std::initializer_list<std::string_view> keys) {
@@ -91,32 +92,60 @@ Result<net::Limits> read_limits(const Node& node) {
   return limits;
 }
 
-Result<Endpoint> read_endpoint(const Node& node) {
-  SERIN_CHECK(node.allow_only({"url"}));
-  SERIN_TRY(const Node url, node.at("url"));
-  SERIN_TRY(std::string text, url.text());
-  if (text.starts_with("https://")) return url.error("https is not supported yet; allowed: http://HOST:PORT[/PATH]");
-  const auto parts = net::parse_url(text);
-  if (!parts || parts->path.find('?') != std::string::npos)
-    return url.error(fmt::format("must be http://HOST:PORT[/PATH], not '{}'", text.substr(0, 200)));
-  Endpoint endpoint{.url = std::move(text), .origin = {parts->host, parts->port}, .path = parts->path};
-  while (endpoint.path.ends_with('/')) endpoint.path.pop_back();
+Result<Endpoint> read_url(const Node& node) {
+  SERIN_TRY(std::string text, node.text());
+  auto endpoint = parse_endpoint(std::move(text));
+  if (!endpoint) return node.error(endpoint.error().message);
   return endpoint;
 }
 
-Result<std::vector<Endpoint>> read_endpoints(const Node& version) {
-  SERIN_TRY(const Node list, version.at("endpoints"));
+Result<std::vector<Endpoint>> read_list(const Node& list) {
   const auto items = list.items();
   if (items.empty() || items.size() > kMostEndpoints)
     return list.error(fmt::format("must be a list of 1 to {} entries such as {{url: \"http://127.0.0.1:8000\"}}", kMostEndpoints));
   std::vector<Endpoint> endpoints;
   std::set<std::string> seen;
   for (const Node& item : items) {
-    SERIN_TRY(Endpoint endpoint, read_endpoint(item));
+    SERIN_CHECK(item.allow_only({"url"}));
+    SERIN_TRY(const Node url, item.at("url"));
+    SERIN_TRY(Endpoint endpoint, read_url(url));
     if (!seen.insert(endpoint.url).second) return item.error(fmt::format("endpoint {} given twice", endpoint.url));
     endpoints.push_back(std::move(endpoint));
   }
   return endpoints;
+}
+
+/// {file: PATH} or {dns: URL}
+Result<EndpointSource> read_source(const Node& node) {
+  SERIN_CHECK(node.allow_only({"file", "dns", "interval"}));
+  const auto file = node.find("file"), dns = node.find("dns");
+  if (file.has_value() == dns.has_value())
+    return node.error("must be a list, or have one of file (a path) and dns (http://HOST:PORT[/PATH])");
+  EndpointSource source;
+  if (dns) {
+    SERIN_TRY(source.name, read_url(*dns));
+  } else {
+    SERIN_TRY(source.file, file->text());
+    if (source.file.empty()) return file->error("must be the path of a file");
+  }
+  SERIN_TRY(source.interval, read_milliseconds(node, "interval", dns ? kAskName : kAskFile, milliseconds(10)));
+  return source;
+}
+
+Status read_endpoints(const Node& owner, VersionConfig& version) {
+  SERIN_TRY(const Node node, owner.at("endpoints"));
+  if (!node.is_map()) {
+    SERIN_TRY(version.endpoints, read_list(node));
+    return {};
+  }
+  SERIN_TRY(version.source, read_source(node));
+  if (version.source.name) return {};
+  const auto text = read_endpoint_file(version.source.file);
+  if (!text) return node.find("file")->error(text.error().message);
+  auto endpoints = parse_endpoint_list(*text, version.source.file);
+  if (!endpoints) return node.find("file")->error(endpoints.error().message);
+  version.endpoints = std::move(*endpoints);
+  return {};
 }
 
 Result<Health> read_health(const Node& node) {
@@ -143,7 +172,7 @@ Result<VersionConfig> read_version(const Node& node) {
   SERIN_CHECK(node.allow_only({"name", "endpoints", "health", "ejection", "max_in_flight", "slow_start"}));
   VersionConfig version;
   SERIN_TRY(version.name, read_name(node));
-  SERIN_TRY(version.endpoints, read_endpoints(node));
+  SERIN_CHECK(read_endpoints(node, version));
   if (const auto health = node.find("health")) {
     SERIN_TRY(version.health, read_health(*health));
   }

@@ -10,12 +10,14 @@
 //       versions:
 //         - name: "1"
 //           endpoints: [{url: "http://127.0.0.1:8000/v2/models/digits/versions/1"}]
+//           # or {file: endpoints.txt}, one url a line, watched; or {dns: "http://digits-2:8000"}, every address of the name
 //           health: {path: /v2/models/digits/versions/1/ready, interval: 1s, timeout: 1s, unhealthy: 2, healthy: 1}
 //       guard: {latency: {floor: 5ms}}           # defaults for rollouts of this service
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,13 +54,28 @@ struct Ejection {
   int longest = 12;  ///< times `time`
 };
 
+/// Where a version's endpoints come from, if not from router.yaml itself: `file` or `name`.
+struct EndpointSource {
+  std::string file;              ///< one url on each line
+  std::optional<Endpoint> name;  ///< whose host is resolved: every address is an endpoint
+  std::chrono::milliseconds interval{0};
+
+  bool changes() const { return !file.empty() || name; }
+};
+
 struct VersionConfig {
   std::string name;
-  std::vector<Endpoint> endpoints;
+  std::vector<Endpoint> endpoints;  ///< at start; none yet where a name is to be resolved
+  EndpointSource source;
   Health health;
   Ejection ejection;
   int64_t max_in_flight = 1024;             ///< of one endpoint; where all have as many, requests are refused
   std::chrono::milliseconds slow_start{0};  ///< over which an endpoint that has become healthy gets its full share
+};
+
+/// How many a version has just now.
+struct EndpointCount {
+  size_t all = 0, healthy = 0;
 };
 
 struct ServiceConfig {

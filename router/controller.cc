@@ -222,12 +222,12 @@ Result<std::vector<HistoryEntry>> Controller::history(const std::string& service
   return state_->store->history(service, limit);
 }
 
-void Controller::set_healthy_endpoints(size_t service, size_t version, size_t healthy) {
-  state_->services()[service]->set_healthy_endpoints(version, healthy);
+void Controller::set_endpoint_count(size_t service, size_t version, EndpointCount count) {
+  state_->services()[service]->set_endpoint_count(version, count);
 }
 
-std::optional<size_t> Controller::healthy_endpoints(size_t service, size_t version) const {
-  return state_->services()[service]->healthy_endpoints(version);
+std::optional<EndpointCount> Controller::endpoint_count(size_t service, size_t version) const {
+  return state_->services()[service]->endpoint_count(version);
 }
 
 uint32_t Controller::share_of(size_t service, size_t version) const { return state_->services()[service]->share_of(version); }

@@ -81,10 +81,10 @@ class Controller {
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) const;
   /// Why a rollout was decided as it was, as JSON; `name` is its id or a service, whose current or last one is meant.
   Result<std::string> explain(const std::string& name) const;
-  /// The data path tells how many healthy endpoints each version has, so that start() can refuse a canary that is down.
-  void set_healthy_endpoints(size_t service, size_t version, size_t healthy);
-  std::optional<size_t> healthy_endpoints(size_t service, size_t version) const;  ///< nothing: not reported yet
-  uint32_t share_of(size_t service, size_t version) const;                        ///< of the service's requests, in parts per million
+  /// The data path tells how many endpoints each version has, so that start() can refuse a canary that is down.
+  void set_endpoint_count(size_t service, size_t version, EndpointCount count);
+  std::optional<EndpointCount> endpoint_count(size_t service, size_t version) const;  ///< nothing: not reported yet
+  uint32_t share_of(size_t service, size_t version) const;                            ///< of the service's requests, in parts per million
   /// What was wrong with the store found at start, and where it is now; empty: nothing.
   const std::string& damage() const;
 

@@ -45,9 +45,8 @@ Status ServiceControl::check_canary(const rollout::Spec& spec) const {
   if (!spec.baseline.empty() && version_index(config_, spec.baseline) == Split::kNoCanary)
     return invalid(fmt::format("service '{}' has no version '{}' for the baseline arm", config_.name, spec.baseline));
   const size_t index = version_index(config_, spec.canary);
-  if (healthy_[index] == size_t{0})
-    return invalid(fmt::format("no endpoint of version '{}' of service '{}' is healthy (of {})", spec.canary, config_.name,
-                               config_.versions[index].endpoints.size()));
+  if (const auto& count = endpoints_[index]; count && count->healthy == 0)
+    return invalid(fmt::format("no endpoint of version '{}' of service '{}' is healthy (of {})", spec.canary, config_.name, count->all));
   if (spec.stable == stable_) return {};
   return Error{Code::kFailedPrecondition,
                fmt::format("stable of service '{}' is version '{}', not '{}'", config_.name, stable_, spec.stable)};
@@ -144,7 +143,7 @@ Result<ServiceControl::Done> ServiceControl::undo(const Request& request, Time) 
   const size_t before = version_index(config_, state.stable);
   if (before == Split::kNoCanary)
     return Error{Code::kFailedPrecondition, fmt::format("version '{}', stable before, is not in the configuration any more", state.stable)};
-  if (healthy_[before] == size_t{0})
+  if (endpoints_[before] && endpoints_[before]->healthy == 0)
     return Error{Code::kFailedPrecondition, fmt::format("no endpoint of version '{}', stable before, is healthy", state.stable)};
   SERIN_CHECK(check_store());
   state.phase = Phase::kRolledBack;

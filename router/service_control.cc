@@ -82,7 +82,7 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
       stable_(std::move(restored.stable)),
       epoch_(restored.epoch),
       last_(std::move(restored.rollout)),
-      healthy_(config.versions.size()) {
+      endpoints_(config.versions.size()) {
   rollout::Spec spec{.service = config.name, .stable = stable_, .guard = config.guard};
   auto stored = last_ ? stored_spec(*last_) : Result<rollout::Spec>(Error{});
   if (stored) steps_ = stored->steps.size();
@@ -318,14 +318,14 @@ std::optional<std::string> ServiceControl::explain(const std::string& id, Time n
   return verdict_.empty() ? verdict_json(current, {}, 0) : verdict_;
 }
 
-void ServiceControl::set_healthy_endpoints(size_t version, size_t healthy) {
+void ServiceControl::set_endpoint_count(size_t version, EndpointCount count) {
   const std::lock_guard lock(mutex_);
-  if (version < healthy_.size()) healthy_[version] = healthy;
+  if (version < endpoints_.size()) endpoints_[version] = count;
 }
 
-std::optional<size_t> ServiceControl::healthy_endpoints(size_t version) const {
+std::optional<EndpointCount> ServiceControl::endpoint_count(size_t version) const {
   const std::lock_guard lock(mutex_);
-  return version < healthy_.size() ? healthy_[version] : std::nullopt;
+  return version < endpoints_.size() ? endpoints_[version] : std::nullopt;
 }
 
 void ServiceControl::update_metrics() {

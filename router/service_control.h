@@ -81,8 +81,8 @@ class ServiceControl {
   ServiceStatus status(Time now) const;
   /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current or the last one.
   std::optional<std::string> explain(const std::string& id, Time now) const;
-  void set_healthy_endpoints(size_t version, size_t healthy);
-  std::optional<size_t> healthy_endpoints(size_t version) const;
+  void set_endpoint_count(size_t version, EndpointCount count);
+  std::optional<EndpointCount> endpoint_count(size_t version) const;
   void update_metrics();
 
  private:
@@ -128,7 +128,7 @@ class ServiceControl {
   size_t steps_ = 0;                          // of its specification
   Time started_;                              // of the running one, moved back by what it ran before a restart
   RecentLatencies latencies_;
-  std::vector<std::optional<size_t>> healthy_;  // by version; nothing: not reported yet
+  std::vector<std::optional<EndpointCount>> endpoints_;  // by version; nothing: not reported yet
   uint64_t change_ = 0, saved_change_ = 0, failed_change_ = 0;
   std::optional<Error> store_error_;  // of the last attempt
   std::vector<store::HistoryEntry> unsaved_history_;

@@ -91,10 +91,10 @@ std::string service_json(const ServiceConfig& config, const ServiceStatus& statu
   size_t version = 0;
   const auto print = [&](const VersionConfig& entry) {
     const uint32_t ppm = controller.share_of(index, version);
-    const auto healthy = controller.healthy_endpoints(index, version);
+    const auto count = controller.endpoint_count(index, version);
     ++version;
     return fmt::format(R"({{"name":{},"weight":{},"weight_ppm":{},"endpoints":{},"healthy":{}}})", json_quote(entry.name), percent(ppm),
-                       ppm, entry.endpoints.size(), healthy ? std::to_string(*healthy) : "null");
+                       ppm, count ? count->all : entry.endpoints.size(), count ? std::to_string(count->healthy) : "null");
   };
   return fmt::format(R"({{"name":{},"stable":{},"epoch":{},"versions":{}}})", json_quote(config.name), json_quote(status.stable),
                      status.epoch, list_json(config.versions, print));

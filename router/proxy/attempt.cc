@@ -22,9 +22,9 @@ bool Attempt::start(Owner& owner, Service& service, size_t version, Purpose purp
   Endpoints& endpoints = *service.versions[version];
   const Endpoints::List& list = lane_.endpoints(endpoints);
   const Time now = Clock::now();
-  const EndpointState* chosen = endpoints.choose(list, lane_.random(), now, avoid);
+  EndpointState* chosen = endpoints.choose(list, lane_.random(), now, avoid);
   if (chosen == nullptr) return false;
-  endpoint_ = *std::ranges::find(list, chosen, &std::shared_ptr<EndpointState>::get);
+  endpoint_ = chosen->shared_from_this();
   owner_ = &owner;
   service_ = &service;
   version_ = version;

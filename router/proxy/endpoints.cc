@@ -38,6 +38,10 @@ Endpoints::Endpoints(const std::string& service, const VersionConfig& config, st
 void Endpoints::replace(const std::vector<Endpoint>& endpoints) {
   const auto before = list_.get();
   const auto now = std::chrono::steady_clock::now();
+  const auto stays = [&](const auto& state) {
+    return state->healthy && std::ranges::find(endpoints, state->config.url, &Endpoint::url) != endpoints.end();
+  };
+  const bool nobody_else = std::ranges::none_of(*before, stays);
   auto list = std::make_shared<List>();
   for (const Endpoint& endpoint : endpoints) {
     const auto known = std::ranges::find(*before, endpoint.url, [](const auto& state) -> const std::string& { return state->config.url; });
@@ -45,11 +49,12 @@ void Endpoints::replace(const std::vector<Endpoint>& endpoints) {
       list->push_back(*known);
       continue;
     }
-    // Those of the beginning start at full speed: there is nobody else to send requests to.
-    list->push_back(std::make_shared<EndpointState>(endpoint, next_index_++, before->empty() ? Time() : now));
+    // At full speed, too, where there is nobody else to send requests to.
+    list->push_back(std::make_shared<EndpointState>(endpoint, next_index_++, nobody_else ? Time() : now));
+    list->back()->healthy = nobody_else;
     list->back()->up = metrics_.gauge("serin_route_endpoint_up", "1 where the endpoint passes its health check.",
                                       {{"service", service_}, {"version", config_.name}, {"endpoint", endpoint.url}});
-    list->back()->up->set(1);
+    list->back()->up->set(nobody_else ? 1 : 0);
   }
   list_.publish(std::move(list));
   count_healthy();

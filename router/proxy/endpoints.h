@@ -18,11 +18,11 @@ namespace serin::router {
 
 using Time = std::chrono::steady_clock::time_point;
 
-struct EndpointState {
+struct EndpointState : std::enable_shared_from_this<EndpointState> {
   EndpointState(const Endpoint& configured, uint32_t number, Time now) : config(configured), index(number), since(now) {}
   const Endpoint config;
   const uint32_t index;             ///< within the service: the unit of evidence where an answer names no batch
-  std::atomic<bool> healthy{true};  ///< until a check says otherwise, so that a router serves from its first moment
+  std::atomic<bool> healthy{true};  ///< as the last check said; before it, whether there was nobody else
   std::atomic<bool> checked{false};
   std::atomic<int64_t> in_flight{0};
   std::atomic<int> failures_in_row{0};
@@ -44,7 +44,7 @@ class Endpoints {
   const std::string& version() const { return config_.name; }
   std::shared_ptr<const List> list() const { return list_.get(); }
   const Published<List>& published() const { return list_; }
-  /// On one thread only.
+  /// On one thread only. A new one gets requests once it has passed a check, or at once where there is nobody else.
   void replace(const std::vector<Endpoint>& endpoints);
 
   /// How many pass their health check.

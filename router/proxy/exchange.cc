@@ -208,6 +208,7 @@ void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avo
       placement_.judged = false;
       return this->attempt(stable, Purpose::kFallback);
     }
+    if (service_->versions[version]->list()->empty()) return fail(version, Code::kUnavailable, "it has no endpoint just now");
     return fail(version, Code::kOverloaded, "every endpoint has as many requests under way as it may have");
   }
   (first_ ? second_ : first_) = &attempt;

@@ -10,8 +10,7 @@
 
 namespace serin::router {
 
-HealthChecker::HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions,
-                             std::function<void(size_t, size_t)> changed)
+HealthChecker::HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t)> changed)
     : service_(std::move(service)), versions_(versions), changed_(std::move(changed)) {}
 
 void HealthChecker::follow_lists() {
@@ -30,8 +29,6 @@ void HealthChecker::follow_lists() {
       fresh.push_back(probes_.back().get());
     }
   }
-  for (const auto& gone : before)
-    if (gone) gone->call.cancel();
   for (Probe* probe : fresh) ask(*probe);
 }
 
@@ -40,7 +37,7 @@ void HealthChecker::ask(Probe& probe) {
   const Endpoint& endpoint = probe.endpoint->config;
   net::Outgoing request;
   request.target = !health.path.empty() ? health.path : endpoint.path.empty() ? "/v2/health/ready" : endpoint.path + "/ready";
-  probe.call = client_.send(endpoint.origin, std::move(request), health.timeout, [this, &probe](const Result<net::Response>& answer) {
+  probe.client.send(endpoint.origin, std::move(request), health.timeout, [this, &probe](const Result<net::Response>& answer) {
     learn(probe, answer);
     probe.timer = net::after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
   });
@@ -60,16 +57,16 @@ void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {
   const bool down = !good && (first || probe.failures >= health.unhealthy);
   const bool up = good && (first || probe.successes >= health.healthy);
   const bool now = was ? !down : up;
-  if (now != was) {
+  if (now != was || (first && !now)) {
     endpoint.healthy = now;
     if (now) endpoint.since = std::chrono::steady_clock::now();
     endpoint.up->set(now ? 1 : 0);
     version.count_healthy();
     const std::string why = answer ? fmt::format("status {}", answer->status) : answer.error().message;
-    log::warning("service '{}' version '{}': endpoint {} is {}{}", service_, version.version(), endpoint.config.url,
-                 now ? "healthy again" : "not healthy: ", now ? "" : why);
+    log::warning("service '{}' version '{}': endpoint {} is {}", service_, version.version(), endpoint.config.url,
+                 now ? "healthy" : "not healthy: " + why);
   }
-  if (first || now != was) changed_(probe.version, version.healthy());
+  if (first || now != was) changed_(probe.version);
 }
 
 }  // namespace serin::router

@@ -14,8 +14,8 @@ namespace serin::router {
 
 class HealthChecker {
  public:
-  /// `changed(version index, healthy count)` is called on the io thread after the first check of a version and whenever its count changed.
-  HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t, size_t)> changed);
+  /// `changed(version index)` is called on the io thread after the first check of a version and whenever its healthy count changed.
+  HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t)> changed);
   /// On the io thread, also after a version's list was replaced; the checker must be destroyed there, too.
   void follow_lists();
 
@@ -25,15 +25,14 @@ class HealthChecker {
     std::shared_ptr<EndpointState> endpoint;
     int failures = 0, successes = 0;
     net::Timer timer;
-    net::Call call;
+    net::Client client{net::ClientOptions{}};  // its own, so that its connection ends with it
   };
   void ask(Probe& probe);
   void learn(Probe& probe, const Result<net::Response>& answer);
 
   const std::string service_;
   std::vector<std::unique_ptr<Endpoints>>& versions_;
-  std::function<void(size_t, size_t)> changed_;
-  net::Client client_{net::ClientOptions{}};
+  std::function<void(size_t)> changed_;
   std::vector<std::unique_ptr<Probe>> probes_;
 };
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "router/proxy/endpoint_watch.h"
 #include "router/proxy/exchange.h"
 #include "router/proxy/health_checker.h"
 
@@ -36,9 +37,33 @@ std::unique_ptr<Service> make_service(const ServiceConfig& config, size_t index,
 struct Proxy::State {
   net::Loops& loops;
   Router router;
-  std::vector<std::unique_ptr<Lane>> lanes;              // one for each io thread, made and destroyed there
-  std::vector<std::unique_ptr<HealthChecker>> checkers;  // on io thread 0
+  std::vector<std::unique_ptr<Lane>> lanes;  // one for each io thread, made and destroyed there
+  // On io thread 0.
+  std::vector<std::unique_ptr<HealthChecker>> checkers;
+  std::vector<std::unique_ptr<EndpointWatch>> watches;
+
+  /// Health of a service's endpoints, and who they are.
+  void watch(const std::string& name, Service& service);
 };
+
+void Proxy::State::watch(const std::string& name, Service& service) {
+  const auto report = [&service](size_t version) {
+    const Endpoints& endpoints = *service.versions[version];
+    service.controller->set_endpoint_count(service.index, version, {.all = endpoints.list()->size(), .healthy = endpoints.healthy()});
+  };
+  checkers.push_back(std::make_unique<HealthChecker>(name, service.versions, report));
+  HealthChecker& checker = *checkers.back();
+  checker.follow_lists();
+  for (size_t version = 0; version < service.versions.size(); ++version) {
+    if (!service.versions[version]->config().source.changes()) continue;
+    const auto asked = [this, &checker, report, version](bool replaced) {
+      if (replaced) checker.follow_lists();
+      report(version);
+      for (size_t i = 0; i < lanes.size(); ++i) loops.post(i, [lane = lanes[i].get()] { lane->forget_gone(); });
+    };
+    watches.push_back(std::make_unique<EndpointWatch>(name, *service.versions[version], asked));
+  }
+}
 
 Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics)
     : state_(new State{.loops = loops}) {
@@ -49,18 +74,15 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
   for (size_t i = 0; i < loops.size(); ++i)
     loops.post_and_wait(i, [&] { state_->lanes[i] = std::make_unique<Lane>(uint64_t{entropy()} << 32 | entropy()); });
   loops.post_and_wait(0, [&] {
-    for (const auto& [name, service] : state_->router.services) {
-      state_->checkers.push_back(
-          std::make_unique<HealthChecker>(name, service->versions, [&controller, index = service->index](size_t version, size_t healthy) {
-            controller.set_healthy_endpoints(index, version, healthy);
-          }));
-      state_->checkers.back()->follow_lists();
-    }
+    for (const auto& [name, service] : state_->router.services) state_->watch(name, *service);
   });
 }
 
 Proxy::~Proxy() {
-  state_->loops.post_and_wait(0, [this] { state_->checkers.clear(); });
+  state_->loops.post_and_wait(0, [this] {
+    state_->watches.clear();
+    state_->checkers.clear();
+  });
   for (size_t i = 0; i < state_->lanes.size(); ++i) state_->loops.post_and_wait(i, [this, i] { state_->lanes[i].reset(); });
 }
 

@@ -27,10 +27,15 @@ uint64_t Lane::random() {
   return z ^ z >> 31;
 }
 
-net::Upstream& Lane::upstream(const EndpointState& endpoint) {
-  auto& upstream = upstreams_[&endpoint];
-  if (!upstream) upstream = std::make_unique<net::Upstream>(endpoint.config.origin, net::ClientOptions{});
-  return *upstream;
+net::Upstream& Lane::upstream(EndpointState& endpoint) {
+  Connections& known = upstreams_[&endpoint];
+  if (!known.upstream) known = {endpoint.weak_from_this(), std::make_unique<net::Upstream>(endpoint.config.origin, net::ClientOptions{})};
+  return *known.upstream;
+}
+
+void Lane::forget_gone() {
+  for (auto& [version, list] : lists_) list.get();  // a lane without requests would hold an old one for ever
+  std::erase_if(upstreams_, [](const auto& each) { return each.second.endpoint.expired(); });
 }
 
 const Endpoints::List& Lane::endpoints(const Endpoints& version) {

@@ -91,7 +91,9 @@ class Lane {
 
   /// splitmix64: independent draws are what the statistics rest on, and it passes BigCrush.
   uint64_t random();
-  net::Upstream& upstream(const EndpointState& endpoint);
+  net::Upstream& upstream(EndpointState& endpoint);
+  /// Ends the connections to endpoints that are in no list any more, once no request is under way. Not out of a call from one of them.
+  void forget_gone();
   const Endpoints::List& endpoints(const Endpoints& version);
   /// Of the rollout whose epoch the split names; asked of the controller when that changes.
   const std::shared_ptr<const rollout::Spec>& spec(const Service& service, const Split& split);
@@ -109,9 +111,15 @@ class Lane {
     std::shared_ptr<const rollout::Spec> spec;
   };
 
+  /// The weak pointer also keeps the address, which is the key, from being used again.
+  struct Connections {
+    std::weak_ptr<const EndpointState> endpoint;
+    std::unique_ptr<net::Upstream> upstream;
+  };
+
   uint64_t random_state_;
   net::BufferPool buffers_;
-  std::unordered_map<const EndpointState*, std::unique_ptr<net::Upstream>> upstreams_;
+  std::unordered_map<const EndpointState*, Connections> upstreams_;
   std::unordered_map<const Endpoints*, Published<Endpoints::List>::Reader> lists_;
   std::unordered_map<const Service*, Seen> specs_;
   std::map<std::tuple<const Service*, size_t, int>, std::shared_ptr<metrics::Counter>> answers_;  // made when first met

@@ -9,7 +9,7 @@
 namespace serin::router {
 
 Shadow::Shadow(Lane& lane, Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint)
-    : lane_(lane), service_(service), placement_(placement), endpoint_(endpoint), stable_endpoint_(stable.endpoint()) {
+    : lane_(lane), service_(service), placement_(placement), endpoint_(endpoint.shared_from_this()), stable_endpoint_(stable.endpoint()) {
   stable_.status = stable.status();
   stable_.headers = stable.answer().headers;
   stable_.body = stable.body().data();
@@ -21,8 +21,8 @@ Shadow::~Shadow() { service_.mirrored.fetch_sub(1, std::memory_order_relaxed); }
 void Shadow::start(const net::Head& request, const Target& target, net::Buffer&& body) {
   request_ = std::move(body);
   std::string path;
-  write_target(request, target, endpoint_.config, path);
-  stream_ = &lane_.upstream(endpoint_).open(*this, std::chrono::steady_clock::now() + service_.config->request_timeout);
+  write_target(request, target, endpoint_->config, path);
+  stream_ = &lane_.upstream(*endpoint_).open(*this, std::chrono::steady_clock::now() + service_.config->request_timeout);
   stream_->begin_request({.method = request.method,
                           .target = path,
                           .headers = request.headers,
@@ -57,7 +57,7 @@ void Shadow::compare_with(const Result<net::Response>& canary) {
   rollout::ShadowPair pair = compare(std::move(stable_), canary, placement_.spec->guard, lane_.random());
   pair.epoch = placement_.split.epoch;
   pair.stable_endpoint = stable_endpoint_->index;
-  pair.canary_endpoint = endpoint_.index;
+  pair.canary_endpoint = endpoint_->index;
   service_.controller->observe(service_.index, pair);
   lane_.end(*this);  // the last that happens to it
 }

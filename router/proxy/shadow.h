@@ -31,8 +31,7 @@ class Shadow final : public net::AnswerHandler {
   Lane& lane_;
   Service& service_;
   const Placement placement_;
-  EndpointState& endpoint_;
-  std::shared_ptr<EndpointState> stable_endpoint_;
+  const std::shared_ptr<EndpointState> endpoint_, stable_endpoint_;
   net::Response stable_, canary_;
   net::Buffer request_, body_;
   net::ClientStream* stream_ = nullptr;

@@ -102,7 +102,7 @@ TEST_F(AdminApiTest, HistorySaysWhoDidWhat) {
 }
 
 TEST_F(AdminApiTest, ServicesSayTheirVersionsWeights) {
-  controller_->set_healthy_endpoints(0, 1, 1);
+  controller_->set_endpoint_count(0, 1, {.all = 1, .healthy = 1});
   start();
   const auto versions = json(call("GET", "/v1/services")).at("services")->items().at(0).at("versions")->items();
   ASSERT_EQ(versions.size(), 3U);
@@ -137,7 +137,7 @@ TEST_F(AdminApiTest, R2CanaryThatCannotBe) {
   EXPECT_EQ(call("POST", "/v1/rollouts", "{service: digits, stable: 2, canary: 2}").status, 400);
   EXPECT_EQ(call("POST", "/v1/rollouts", "{service: resnet, canary: 2}").status, 404);
   EXPECT_EQ(call("POST", "/v1/rollouts", "{service: digits, stable: 3, canary: 2}").status, 409) << "stable is another one";
-  controller_->set_healthy_endpoints(0, 1, 0);
+  controller_->set_endpoint_count(0, 1, {.all = 1, .healthy = 0});
   const auto dead = start("2");
   EXPECT_EQ(dead.status, 400);
   EXPECT_THAT(dead.body, HasSubstr("healthy"));

@@ -145,6 +145,58 @@ TEST(Config, NamesAndUrlsGivenTwice) {
   expect_refused("services: [" + service + ", " + service + "]\n", "service 'd' given twice");
 }
 
+/// kService with another value of `endpoints`.
+std::string with_endpoints(const std::string& value) {
+  return "services: [{name: d, initial_stable: '1', versions: [{name: '1', endpoints: " + value + "}]}]\n";
+}
+
+TEST(Config, EndpointsFromAFileAreReadAtStart) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("endpoints.txt");
+  std::ofstream(path) << "# of today\nhttp://127.0.0.1:1/v2/models/d/\r\n\n  http://[::1]:2  ";
+  const auto config = load(with_endpoints("{file: '" + path + "', interval: 20ms}"));
+  ASSERT_TRUE(config) << config.error().message;
+  const VersionConfig& version = config->services[0].versions[0];
+  EXPECT_EQ(version.source.file, path);
+  EXPECT_EQ(version.source.interval, std::chrono::milliseconds(20));
+  ASSERT_THAT(version.endpoints, SizeIs(2));
+  EXPECT_EQ(version.endpoints[0].path, "/v2/models/d");
+  EXPECT_EQ(version.endpoints[1].origin, (net::Origin{"::1", 2}));
+}
+
+TEST(Config, EndpointsFromDnsAreNotResolvedByReading) {
+  const auto config = load(with_endpoints("{dns: 'http://no.such.host.invalid:8000/v2/models/d'}"));
+  ASSERT_TRUE(config) << config.error().message;
+  const VersionConfig& version = config->services[0].versions[0];
+  EXPECT_THAT(version.endpoints, SizeIs(0));
+  ASSERT_TRUE(version.source.name);
+  EXPECT_EQ(version.source.name->origin, (net::Origin{"no.such.host.invalid", 8000}));
+  EXPECT_EQ(version.source.interval, std::chrono::seconds(5));
+}
+
+TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("endpoints.txt"), from_file = with_endpoints("{file: '" + path + "'}");
+  expect_refused(from_file, path);
+  const auto refused = [&](const std::string& text, const std::string& message) {
+    std::ofstream(path) << text;
+    expect_refused(from_file, "endpoints.file: " + path + message);
+  };
+  refused("http://h\nhost:1\n", ":2: must be http://HOST:PORT[/PATH], not 'host:1'");
+  refused("http://h\n\nhttp://h\n", ":3: endpoint http://h given twice");
+  refused("https://h", ":1: https is not supported yet");
+  std::string many;
+  for (int i = 0; i < 257; ++i) many += fmt::format("http://h{}\n", i);
+  refused(many, ":257: more than 256 endpoints");
+  expect_refused(with_endpoints("{}"), "must be a list, or have one of file (a path) and dns");
+  expect_refused(with_endpoints("{file: a, dns: 'http://h'}"), "must be a list, or have one of file (a path) and dns");
+  expect_refused(with_endpoints("{file: ''}"), "endpoints.file: must be the path of a file");
+  expect_refused(with_endpoints("{file: /}"), "endpoints.file: ");
+  expect_refused(with_endpoints("{dns: host}"), "endpoints.dns: must be http://HOST:PORT[/PATH]");
+  expect_refused(with_endpoints("{dns: 'http://h', interval: 0}"), "interval: must be from 10ms to 24h");
+  expect_refused(with_endpoints("{host: h}"), "unknown key 'host'");
+}
+
 TEST(Config, UrlsThatAreNone) {
   for (const char* bad : {"127.0.0.1:8000", "ftp://h", "http://", "http://h:0", "http://h:99999", "http://user@h", "http://h/?x=1"})
     expect_refused(

@@ -158,9 +158,9 @@ TEST_F(ControllerTest, AFinishedRolloutStaysVisibleWithItsNumbers) {
 TEST_F(ControllerTest, R2CanaryThatCannotBe) {
   EXPECT_EQ(start("1").error().code, Code::kInvalidArgument);
   EXPECT_THAT(start("9").error().message, HasSubstr("no version '9'; it has 1, 2, 3"));
-  controller_->set_healthy_endpoints(0, 1, 0);
+  controller_->set_endpoint_count(0, 1, {.all = 1, .healthy = 0});
   EXPECT_THAT(start("2").error().message, HasSubstr("no endpoint of version '2' of service 'digits' is healthy"));
-  controller_->set_healthy_endpoints(0, 1, 1);
+  controller_->set_endpoint_count(0, 1, {.all = 1, .healthy = 1});
   EXPECT_TRUE(start("2"));
 }
 

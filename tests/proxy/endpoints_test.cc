@@ -135,6 +135,16 @@ TEST(Endpoints, ANewOneBeginsSlowly) {
   EXPECT_EQ(starting.chosen(nullptr, kNow + std::chrono::seconds(5)), (Indices{5, 6, 7}));
 }
 
+TEST(Endpoints, ANewOneWaitsForItsCheckUnlessThereIsNobodyElse) {
+  Three three;
+  three.endpoints.replace({endpoint(8001), endpoint(8004)});
+  EXPECT_EQ(three.chosen(), (Indices{5}));
+  EXPECT_EQ(three.endpoints.healthy(), 1u);
+  three.endpoints.replace({endpoint(8005), endpoint(8006)});
+  EXPECT_EQ(three.chosen(), (Indices{9, 10}));
+  EXPECT_EQ(three.endpoints.healthy(), 2u);
+}
+
 TEST(Endpoints, WhoIsInTheNewListTooStaysWhoItIs) {
   Three three;
   three.at(1).in_flight = 7;

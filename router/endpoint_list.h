@@ -1,0 +1,20 @@
+// endpoint_list.h: endpoints as people write them: a url, or a file with one on each line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/config.h"
+
+namespace serin::router {
+
+inline constexpr size_t kMostEndpoints = 256;  // of one version
+
+Result<Endpoint> parse_endpoint(std::string url);
+
+/// Empty lines and those that begin with '#' say nothing. All or none: an error names `path` and the line.
+Result<std::vector<Endpoint>> parse_endpoint_list(std::string_view text, const std::string& path);
+Result<std::string> read_endpoint_file(const std::string& path);
+
+}  // namespace serin::router

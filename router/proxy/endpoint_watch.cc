@@ -1,0 +1,82 @@
+// endpoint_watch.cc: a file that cannot be read and a name that cannot be resolved change nothing: what is known is better than nothing.
+//
+// A changed file is believed once it was read twice the same: whoever writes it in place would otherwise be seen with half a list.
+// getaddrinfo() tells no TTL, so a name is asked for at an interval.
+
+#include "router/proxy/endpoint_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "router/endpoint_list.h"
+#include "runtime/base/log.h"
+#include "runtime/net/message_writer.h"
+#include "runtime/net/resolver.h"
+
+namespace serin::router {
+namespace {
+
+/// Sorted and each once: a name server turns its answers round, and a name may be answered from IPv4 and hosts file alike.
+Result<std::vector<Endpoint>> endpoints_of(const net::Resolved& resolved, const Endpoint& name) {
+  if (resolved.addresses.empty())
+    return Error{Code::kUnavailable, fmt::format("cannot resolve '{}': {}", name.origin.host, resolved.error)};
+  std::set<std::string> hosts;
+  for (const net::Address& address : resolved.addresses) hosts.insert(address.host());
+  if (hosts.size() > kMostEndpoints)
+    return Error{Code::kTooLarge, fmt::format("'{}' has {} addresses, more than {}", name.origin.host, hosts.size(), kMostEndpoints)};
+  std::vector<Endpoint> endpoints;
+  for (const std::string& host : hosts) {
+    const net::Origin origin{host, name.origin.port};
+    endpoints.push_back({.url = fmt::format("http://{}{}", net::authority(origin), name.path), .origin = origin, .path = name.path});
+  }
+  return endpoints;
+}
+
+}  // namespace
+
+EndpointWatch::EndpointWatch(std::string service, Endpoints& endpoints, std::function<void(bool)> asked)
+    : service_(std::move(service)), endpoints_(endpoints), asked_(std::move(asked)) {
+  ask();
+}
+
+void EndpointWatch::ask() { endpoints_.config().source.name ? ask_name() : ask_file(); }
+
+void EndpointWatch::ask_file() {
+  const std::string& path = endpoints_.config().source.file;
+  auto text = read_endpoint_file(path);
+  if (!text) return learn(text.error());
+  const bool settled = *text == seen_;
+  seen_ = std::move(*text);
+  if (settled) return learn(parse_endpoint_list(seen_, path));
+  timer_ = net::after(endpoints_.config().source.interval, [this] { ask(); });
+}
+
+void EndpointWatch::ask_name() {
+  const Endpoint& name = *endpoints_.config().source.name;
+  net::resolve(name.origin.host, name.origin.port, [this, alive = std::weak_ptr(alive_), &name](const net::Resolved& resolved) {
+    if (!alive.expired()) learn(endpoints_of(resolved, name));
+  });
+}
+
+void EndpointWatch::learn(Result<std::vector<Endpoint>> found) {
+  std::string trouble = found ? "" : found.error().message;
+  if (!found && trouble != trouble_)
+    log::warning("service '{}' version '{}': its {} endpoints stay as they are: {}", service_, endpoints_.version(),
+                 endpoints_.list()->size(), trouble);
+  trouble_ = std::move(trouble);
+  const bool replaced = found && replace(*found);
+  timer_ = net::after(endpoints_.config().source.interval, [this] { ask(); });
+  asked_(replaced);
+}
+
+bool EndpointWatch::replace(const std::vector<Endpoint>& found) {
+  const auto url = [](const auto& state) -> const std::string& { return state->config.url; };
+  if (std::ranges::equal(*endpoints_.list(), found, {}, url, &Endpoint::url)) return false;
+  endpoints_.replace(found);
+  log::info("service '{}' version '{}': now has {} endpoints", service_, endpoints_.version(), found.size());
+  return true;
+}
+
+}  // namespace serin::router
