@@ -103,7 +103,7 @@ int run_serve(const ServeOptions& options) {
   if (!http) return usage(http.error());
   auto metrics_server = net::Server::start(
       loops, {.name = "metrics", .address = options.address, .port = options.metrics_port},
-      [&registry](net::Request request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
+      [&registry](const net::Request& request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
   if (!metrics_server) return usage(metrics_server.error());
 
   (*repository)->load();  // alive meanwhile, for a large repository must not fail its liveness probe
