@@ -13,7 +13,7 @@ constexpr int kStaleAfter = 3;  // intervals
 
 bool SampleGuard::observe(std::optional<double> value, std::chrono::milliseconds at) {
   if (!value || !std::isfinite(*value)) return false;  // neither a breach nor the end of one
-  last_ = *value;
+  last_ = value;
   last_at_ = at;
   const bool breach = *value > asked_.max;
   tape_.add(breaches_, {.at = at, .arm = Arm::kCanary, .share = *value, .bad = breach});

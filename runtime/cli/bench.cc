@@ -87,6 +87,7 @@ Result<std::vector<StepTime>> profile(engine::Executor& executor, double seconds
   std::vector<int64_t> step_ns(steps.size());
   SERIN_TRY(const std::vector<double> runs, run_for(run_of(executor, step_ns), seconds, 3));
   std::vector<StepTime> times;
+  times.reserve(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     times.push_back({std::move(steps[i]), static_cast<double>(step_ns[i]) / 1e6 / static_cast<double>(runs.size())});
   }

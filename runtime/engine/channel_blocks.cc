@@ -281,6 +281,7 @@ class Blocks {
     if (op.axis != 1 || !std::all_of(step.inputs.begin(), step.inputs.end(), [&](TensorId id) { return is_image(id); })) return false;
     if (!std::all_of(step.inputs.begin(), step.inputs.end() - 1, [&](TensorId id) { return full(id); })) return false;
     std::vector<TensorId> inputs;
+    inputs.reserve(step.inputs.size());
     for (const TensorId id : step.inputs) inputs.push_back(want_blocked(id));
     return emit(step, std::move(inputs));
   }

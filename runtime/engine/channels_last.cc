@@ -275,6 +275,7 @@ class Layout {
     if (!std::ranges::all_of(step.inputs, [&](TensorId id) { return is_image(id); })) return false;
     op.axis = kAxisOfPlain[static_cast<size_t>(op.axis)];
     std::vector<TensorId> inputs;
+    inputs.reserve(step.inputs.size());
     for (const TensorId id : step.inputs) inputs.push_back(want_last(id));
     return emit(step, std::move(inputs));
   }
