@@ -30,6 +30,7 @@ Status Plan::suit_device(const Context& context) {
 
 Status Plan::place_on_device(const Context& context, std::vector<Status>& statuses) {
   std::vector<bool> on_device;
+  on_device.reserve(steps.size());
   for (const PreparedStep& step : steps) on_device.push_back(step.kernel && step.memory == Memory::kDevice);
   const std::vector<bool> wanted = on_device;
   keep_islands_on_host(program, on_device);

@@ -312,6 +312,7 @@ class Rule {
   /// The batch has one label, which is on every operand with rows, once, and in the result: nothing is summed over it.
   Outcome einsum() const {
     std::vector<size_t> ranks;
+    ranks.reserve(node_.inputs.size());
     for (size_t i = 0; i < node_.inputs.size(); ++i) ranks.push_back(dims(i).size());
     SERIN_TRY(const Einsum equation, parse_einsum(node_.text("equation", ""), ranks));
     char label = 0;

@@ -139,7 +139,7 @@ void Connection::begin_request() {
     Response response;
     response.status = 204;
     response.headers.add("allow", kAllowed);
-    return answer_for_ourselves(std::move(response));
+    return answer_for_ourselves(response);
   }
   if (!handler_) handler_ = listener_->make_handler(*this);
   handled_ = true;
@@ -318,10 +318,10 @@ void Connection::refuse(const Refusal& refusal) {
   if (listener_->options.on_refusal) listener_->options.on_refusal(response);
   if (refusal.status == 405) response.headers.add("allow", kAllowed);
   response.close = true;
-  answer_for_ourselves(std::move(response));
+  answer_for_ourselves(response);
 }
 
-void Connection::answer_for_ourselves(Response response) {
+void Connection::answer_for_ourselves(const Response& response) {
   begin_answer({.status = response.status, .headers = response.headers, .length = response.body.size(), .close = response.close});
   if (!head_only_ && status_has_body(response.status)) out_.append(response.body);
   answer_done_ = true;

@@ -46,7 +46,7 @@ class Connection final : public Watcher, public ServerStream, public std::enable
   void begin_request();
   void say_continue();
   void refuse(const Refusal& refusal);
-  void answer_for_ourselves(Response response);
+  void answer_for_ourselves(const Response& response);
   bool flush();
   void end_answer_if_sent();
   void begin_next();

@@ -39,6 +39,7 @@ std::vector<size_t> byte_operands(const Graph& graph, NodeId id) {
   if (kind == UnitKind::kBinary) return {0, 1};
   if (kind != UnitKind::kConcat) return {0};
   std::vector<size_t> all;
+  all.reserve(graph.node(id).inputs.size());
   for (size_t i = 0; i < graph.node(id).inputs.size(); ++i) all.push_back(i);
   return all;
 }

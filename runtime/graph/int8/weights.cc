@@ -48,6 +48,7 @@ ByteWeight quantised(const ConstantPtr& weight, const Shape& shape, const Matrix
                      bool channels_last) {
   const std::vector<float> scales = scales_of(*weight, m, least_scales);
   std::vector<float> per_unit;
+  per_unit.reserve(scales.size());
   for (const float scale : scales) per_unit.push_back(1 / scale);
   auto bytes =
       make_constant(DType::kInt8, shape, [weight, m, channels_last, per_unit = std::move(per_unit)](std::span<std::byte> to) -> Status {
