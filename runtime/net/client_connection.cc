@@ -14,9 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kInterimAnswers = 8;           // 1xx; more is a flood
-constexpr size_t kCopiedBytes = 4 * 1024;    // of a body, sent from behind its head
-constexpr size_t kChunkedBytes = 64 * 1024;  // of a chunked request that the socket has not taken yet
+constexpr int kInterimAnswers = 8;  // 1xx; more is a flood
 constexpr size_t kChunks = size_t{1} << 20;
 constexpr Limits kDefaults;
 
@@ -36,10 +34,9 @@ void ClientConnection::arm(Time when) { alarm_.set(loop_.deadlines, when); }
 void ClientConnection::start(AnswerHandler& handler, Time deadline) {
   handler_ = &handler;
   deadline_ = deadline;
-  answer_begun_ = request_done_ = handler_waits_ = paused_ = false;
+  answer_begun_ = request_done_ = paused_ = false;
   interim_answers_ = 0;
-  out_.clear();
-  sent_ = 0;
+  outlet_.clear();
   if (state_ == State::kNew) return connect();
   inlet_.end_message();  // not before: the head was for the last handler to read
   state_ = State::kHead;
@@ -74,7 +71,7 @@ void ClientConnection::try_next_address(const std::string& why_not_the_last) {
 void ClientConnection::connected() {
   if (const int error = socket_.connect_error()) return try_next_address(std::strerror(error));
   state_ = State::kHead;
-  writable_ = true;
+  outlet_.ready();
   arm(deadline_);
   flush();
 }
@@ -83,57 +80,20 @@ void ClientConnection::connected() {
 
 void ClientConnection::begin_request(const RequestHead& head) {
   head_only_ = head.method == "HEAD";
-  chunked_ = !head.length;
-  write_request_head(upstream_->host_, head, out_);
+  outlet_.set_chunked(!head.length);
+  write_request_head(upstream_->host_, head, outlet_.text());
 }
 
 size_t ClientConnection::write(std::string_view bytes, bool last) {
   if (!handler_ || request_done_) return bytes.size();
-  const size_t given = bytes.size();
-  if (chunked_) {
-    if (out_.size() - sent_ > kChunkedBytes) {
-      handler_waits_ = true;
-      return 0;
-    }
-    append_chunk(bytes, last, out_);
-    bytes = {};
-  }
-  if (bytes.size() <= kCopiedBytes && out_.size() - sent_ <= kCopiedBytes) {  // one piece costs the kernel less than two
-    out_.append(bytes);
-    bytes = {};
-  }
-  size_t taken = 0;
-  while (writable_ && sent_ + taken < out_.size() + bytes.size()) {
-    const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_), bytes.substr(taken));
-    if (done.error == EAGAIN) {
-      writable_ = false;
-    } else if (done.error) {  // reading tells more; until then it takes everything
-      sent_ = out_.size();
-      taken = bytes.size();
-      keep_alive_ = false;
-      break;
-    }
-    const size_t head = std::min(done.bytes, out_.size() - sent_);
-    sent_ += head;
-    taken += done.bytes - head;
-  }
-  if (taken < bytes.size()) {
-    handler_waits_ = true;
-    return taken;
-  }
-  request_done_ = last;
-  return given;
+  const Outlet::Taken taken = outlet_.write(socket_, bytes, last);
+  request_done_ = taken.all && last;
+  return taken.bytes;
 }
 
 void ClientConnection::flush() {
-  while (writable_ && sent_ < out_.size()) {
-    const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_));
-    if (done.error == EAGAIN)
-      writable_ = false;
-    else
-      sent_ = done.error ? out_.size() : sent_ + done.bytes;
-  }
-  if (!writable_ || !std::exchange(handler_waits_, false) || !handler_) return;
+  outlet_.flush(socket_);  // if it fails, reading tells more
+  if (!outlet_.writable() || !outlet_.handler_waited() || !handler_) return;
   processing_ = true;
   handler_->on_writable();
   processing_ = false;
@@ -147,8 +107,8 @@ void ClientConnection::on_ready(uint32_t events) {
   if (state_ == State::kConnecting) {
     if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) connected();
     if (state_ == State::kConnecting || state_ == State::kClosed) return;
-  } else if (events & EPOLLOUT && !writable_) {
-    writable_ = true;
+  } else if (events & EPOLLOUT && !outlet_.writable()) {
+    outlet_.ready();
     flush();
   }
   process();
@@ -227,7 +187,8 @@ void ClientConnection::read_more() {
 
 void ClientConnection::finish() {
   // Bytes behind the answer, or an answer to half a request: nobody knows what would come next on this connection.
-  const bool kept = keep_alive_ && request_done_ && sent_ == out_.size() && inlet_.buffered() == 0 && !inlet_.ends_at_close();
+  const bool kept =
+      keep_alive_ && request_done_ && outlet_.empty() && !outlet_.broken() && inlet_.buffered() == 0 && !inlet_.ends_at_close();
   AnswerHandler* handler = std::exchange(handler_, nullptr);
   if (kept) {
     state_ = State::kIdle;

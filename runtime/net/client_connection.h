@@ -7,6 +7,7 @@
 
 #include "runtime/net/inlet.h"
 #include "runtime/net/loop_impl.h"
+#include "runtime/net/outlet.h"
 #include "runtime/net/resolver.h"
 #include "runtime/net/socket.h"
 #include "runtime/net/upstream.h"
@@ -61,17 +62,13 @@ class ClientConnection final : public Watcher, public ClientStream, public std::
   State state_ = State::kNew;
   AnswerHandler* handler_ = nullptr;
   Time deadline_;
-  std::string out_;          // of the request: its head, and what of the body is not the handler's own
-  size_t sent_ = 0;          // of out_
+  Outlet outlet_{/*writable=*/false};
   int interim_answers_ = 0;  // 1xx, before the one that counts
   bool processing_ = false;
-  bool reused_ = false;         // it has been kept after an earlier request
-  bool answer_begun_ = false;   // a byte of the answer has come
-  bool chunked_ = false;        // the request
-  bool request_done_ = false;   // its last byte is in out_ or sent
-  bool writable_ = false;       // connected, and the socket took all it was given
-  bool handler_waits_ = false;  // write() took less than it was given
-  bool paused_ = false;         // the handler had no room for more of the answer
+  bool reused_ = false;        // it has been kept after an earlier request
+  bool answer_begun_ = false;  // a byte of the answer has come
+  bool request_done_ = false;  // its last byte is in outlet_ or sent
+  bool paused_ = false;        // the handler had no room for more of the answer
   bool head_only_ = false, keep_alive_ = false;
 };
 

@@ -21,9 +21,7 @@
 namespace serin::net {
 namespace {
 
-constexpr size_t kAheadBytes = 16 * 1024;    // pipelined requests kept while one is in progress
-constexpr size_t kCopiedBytes = 4 * 1024;    // of a body, sent from behind its head
-constexpr size_t kChunkedBytes = 64 * 1024;  // of a chunked answer that the socket has not taken yet
+constexpr size_t kAheadBytes = 16 * 1024;  // pipelined requests kept while one is in progress
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 // For what an idle client sent before it could know that this server ends: longer than a round trip, shorter than an operator's patience.
 constexpr std::chrono::milliseconds kDrainGrace{1'000};
@@ -69,10 +67,9 @@ void Connection::start() {
 void Connection::on_ready(uint32_t events) {
   if (phase_ == Phase::kClosed) return;
   inlet_.ready(events);
-  if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP) && !writable_) {
-    writable_ = true;
-    if (flush() && handler_waits_ && handled_) {
-      handler_waits_ = false;
+  if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP) && !outlet_.writable()) {
+    outlet_.ready();
+    if (flush() && handled_ && outlet_.handler_waited()) {
       processing_ = true;
       handler_->on_writable();
       processing_ = false;
@@ -120,7 +117,7 @@ bool Connection::advance_head() {
 void Connection::begin_request() {
   Head& head = inlet_.parsed();
   phase_ = Phase::kRequest;
-  fresh_ = request_done_ = paused_ = handler_waits_ = false;
+  fresh_ = request_done_ = paused_ = false;
   keep_alive_ = head.keep_alive;
   http10_ = head.minor_version == 0;
   head_only_ = head.method == "HEAD";
@@ -155,7 +152,7 @@ void Connection::say_continue() {
 }
 
 bool Connection::advance_request() {
-  if (answer_done_ && sent_ == out_.size()) {
+  if (answer_done_ && outlet_.empty()) {
     begin_next();
     return true;
   }
@@ -208,77 +205,40 @@ void Connection::begin_answer(const AnswerHead& head) {
   status_ = head.status;
   const bool has_body = status_has_body(status_);
   if (head.close || !request_done_ || listener_->draining.load(std::memory_order_relaxed)) keep_alive_ = false;
-  chunked_ = has_body && !head.length && !http10_;
+  const bool chunked = has_body && !head.length && !http10_;
   if (has_body && !head.length && http10_) keep_alive_ = false;  // its end is the connection's
-  out_.clear();
-  sent_ = 0;
+  outlet_.clear();
+  outlet_.set_chunked(chunked);
   const auto kept = http10_ ? Persistence::kKeepAlive : Persistence::kImplied;
-  write_answer_head(head, keep_alive_ ? kept : Persistence::kClose, chunked_, out_);
+  write_answer_head(head, keep_alive_ ? kept : Persistence::kClose, chunked, outlet_.text());
 }
 
 size_t Connection::write(std::string_view bytes, bool last) {
   if (phase_ != Phase::kRequest || !answer_begun_ || answer_done_) return bytes.size();
-  const size_t given = bytes.size();
-  if (head_only_ || !status_has_body(status_)) bytes = {};
-  if (chunked_) {
-    if (out_.size() - sent_ > kChunkedBytes) {
-      handler_waits_ = true;
-      return 0;
-    }
-    append_chunk(bytes, last, out_);
-    bytes = {};
-  }
-  if (bytes.size() <= kCopiedBytes && out_.size() - sent_ <= kCopiedBytes) {  // one piece costs the kernel less than two
-    out_.append(bytes);
-    bytes = {};
-  }
-  size_t taken = 0;
-  while (writable_ && sent_ + taken < out_.size() + bytes.size()) {
-    const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_), bytes.substr(taken));
-    if (done.error == EAGAIN) {
-      writable_ = false;
-      expire(listener_->options.limits.write_timeout);
-    } else if (done.error) {  // epoll will say so, too; until then it takes everything
-      sent_ = out_.size();
-      taken = bytes.size();
-      break;
-    }
-    const size_t head = std::min(done.bytes, out_.size() - sent_);
-    sent_ += head;
-    taken += done.bytes - head;
-  }
-  if (sent_ == out_.size()) {
-    out_.clear();
-    sent_ = 0;
-  }
-  if (taken < bytes.size()) {
-    handler_waits_ = true;
-    return taken;
-  }
+  const bool has_body = !head_only_ && status_has_body(status_);
+  const bool had_room = outlet_.writable();
+  const Outlet::Taken taken = outlet_.write(socket_, has_body ? bytes : std::string_view(), last);  // if it fails, epoll will say so, too
+  if (had_room && !outlet_.writable()) expire(listener_->options.limits.write_timeout);
+  if (!taken.all) return taken.bytes;
   answer_done_ = last;
   end_answer_if_sent();
-  return given;
+  return bytes.size();
 }
 
-/// True: all of out_ is sent.
+/// True: all that was said is sent.
 bool Connection::flush() {
-  while (writable_ && sent_ < out_.size()) {
-    const Socket::Done done = socket_.write(std::string_view(out_).substr(sent_));
-    if (done.error == EAGAIN) {
-      writable_ = false;
-      expire(listener_->options.limits.write_timeout);
-    } else if (done.error) {
-      close();
-      return false;
-    }
-    sent_ += done.bytes;
+  const bool had_room = outlet_.writable();
+  if (!outlet_.flush(socket_)) {
+    close();
+    return false;
   }
-  return sent_ == out_.size();
+  if (had_room && !outlet_.writable()) expire(listener_->options.limits.write_timeout);
+  return outlet_.empty();
 }
 
 /// An answer that ended outside process() lets it go on, but not from here: the handler is still at work further up.
 void Connection::end_answer_if_sent() {
-  if (processing_ || !answer_done_ || sent_ < out_.size()) return;
+  if (processing_ || !answer_done_ || !outlet_.empty()) return;
   begin_next();
   const bool more = phase_ != Phase::kHead || inlet_.buffered() > 0 || inlet_.readable();
   if (more) loop_.post([self = shared_from_this()] { self->process(); });
@@ -287,8 +247,7 @@ void Connection::end_answer_if_sent() {
 void Connection::begin_next() {
   listener_->count_answer(here_, status_);
   handled_ = answer_begun_ = answer_done_ = false;
-  out_.clear();
-  sent_ = 0;
+  outlet_.clear();
   inlet_.end_message();
   if (keep_alive_) {
     phase_ = Phase::kHead;
@@ -323,7 +282,7 @@ void Connection::refuse(const Refusal& refusal) {
 
 void Connection::answer_for_ourselves(const Response& response) {
   begin_answer({.status = response.status, .headers = response.headers, .length = response.body.size(), .close = response.close});
-  if (!head_only_ && status_has_body(response.status)) out_.append(response.body);
+  if (!head_only_ && status_has_body(response.status)) outlet_.text().append(response.body);
   answer_done_ = true;
   (void)flush();
 }
@@ -341,7 +300,7 @@ void Connection::on_deadline() {
       refuse({408, "head_timeout", "the head of the request took too long"});
       return process();
     case Phase::kRequest:
-      if (!writable_) {
+      if (!outlet_.writable()) {
         listener_->count_bad_request(here_, "write_timeout");
         return close();
       }

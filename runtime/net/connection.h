@@ -7,6 +7,7 @@
 #include "runtime/net/inlet.h"
 #include "runtime/net/listener.h"
 #include "runtime/net/loop_impl.h"
+#include "runtime/net/outlet.h"
 #include "runtime/net/socket.h"
 #include "runtime/net/stream.h"
 
@@ -62,8 +63,7 @@ class Connection final : public Watcher, public ServerStream, public std::enable
   Deadline deadline_;
   Inlet inlet_;
   std::shared_ptr<RequestHandler> handler_;  // made with the first request
-  std::string out_;                          // of the answer: its head, and what of the body is not the handler's own
-  size_t sent_ = 0;                          // of out_
+  Outlet outlet_{/*writable=*/true};
 
   Phase phase_ = Phase::kHead;
   int status_ = 0;  // of the answer
@@ -73,10 +73,8 @@ class Connection final : public Watcher, public ServerStream, public std::enable
   bool request_done_ = false;  // all of it has come
   bool paused_ = false;        // the handler had no room for more of it
   bool answer_begun_ = false;
-  bool answer_done_ = false;    // its last byte is in out_ or sent
-  bool writable_ = true;        // the socket took all it was given
-  bool handler_waits_ = false;  // write() took less than it was given
-  bool keep_alive_ = true, http10_ = false, head_only_ = false, chunked_ = false;
+  bool answer_done_ = false;  // its last byte is in outlet_ or sent
+  bool keep_alive_ = true, http10_ = false, head_only_ = false;
 };
 
 }  // namespace serin::net
