@@ -8,7 +8,7 @@ namespace serin::store {
 namespace {
 
 constexpr int64_t kApplicationId = 0x53524e31;  // "SRN1": says that the file is ours
-constexpr int64_t kSchemaVersion = 2;
+constexpr int64_t kSchemaVersion = 3;
 
 // One entry for each version of the schema: what brings the one before it there.
 constexpr const char* kMigrations[kSchemaVersion] = {
@@ -28,7 +28,8 @@ constexpr const char* kMigrations[kSchemaVersion] = {
        CREATE INDEX history_of_service ON history (service, id);)",
     R"(CREATE TABLE verdicts (
          id TEXT PRIMARY KEY, service TEXT NOT NULL REFERENCES services (name), wall_ms INTEGER NOT NULL, json TEXT NOT NULL) STRICT;
-       CREATE INDEX verdicts_of_service ON verdicts (service, wall_ms);)"};
+       CREATE INDEX verdicts_of_service ON verdicts (service, wall_ms);)",
+    "CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;"};
 
 }  // namespace
 

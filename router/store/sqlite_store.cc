@@ -48,6 +48,9 @@ class SqliteStore final : public Store {
   Result<std::vector<ServiceRecord>> load() override;
   Status save(const Change& change) override;
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) override;
+  Result<std::vector<HistoryEntry>> history_after(int64_t id, size_t limit) override;
+  Result<std::optional<std::string>> note(const std::string& name) override;
+  Status set_note(const std::string& name, const std::string& text) override;
   Result<std::optional<VerdictEntry>> verdict(const std::string& id) override;
 
  private:
@@ -239,13 +242,8 @@ Result<std::optional<VerdictEntry>> SqliteStore::verdict(const std::string& id) 
   return std::optional(VerdictEntry{.id = select.text(0), .wall_ms = select.integer(1), .json = select.text(2)});
 }
 
-Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& service, size_t limit) {
-  const std::lock_guard lock(mutex_);
-  SERIN_TRY(Statement select,
-            database_.prepare("SELECT * FROM (SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm FROM history "
-                              "WHERE service = ? ORDER BY id DESC LIMIT ?) ORDER BY id"));
-  select.bind(1, service);
-  select.bind(2, signed_of(std::min(limit, kHistoryLimit)));
+/// The rows of a statement that selects id, wall_ms, service, rollout, event, actor, detail and weight_ppm.
+Result<std::vector<HistoryEntry>> read_history(Statement& select) {
   std::vector<HistoryEntry> entries;
   while (true) {
     SERIN_TRY(const bool row, select.step());
@@ -259,6 +257,41 @@ Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& servic
                        .detail = select.text(6),
                        .weight_ppm = static_cast<uint32_t>(select.integer(7))});
   }
+}
+
+Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& service, size_t limit) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Statement select,
+            database_.prepare("SELECT * FROM (SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm FROM history "
+                              "WHERE service = ? ORDER BY id DESC LIMIT ?) ORDER BY id"));
+  select.bind(1, service);
+  select.bind(2, signed_of(std::min(limit, kHistoryLimit)));
+  return read_history(select);
+}
+
+Result<std::vector<HistoryEntry>> SqliteStore::history_after(int64_t id, size_t limit) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Statement select, database_.prepare("SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm FROM history "
+                                                "WHERE id > ? ORDER BY id LIMIT ?"));
+  select.bind(1, id);
+  select.bind(2, signed_of(std::min(limit, kHistoryLimit)));
+  return read_history(select);
+}
+
+Result<std::optional<std::string>> SqliteStore::note(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Statement select, database_.prepare("SELECT text FROM notes WHERE name = ?"));
+  select.bind(1, name);
+  SERIN_TRY(const bool row, select.step());
+  return row ? std::optional(select.text(0)) : std::nullopt;
+}
+
+Status SqliteStore::set_note(const std::string& name, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(Statement upsert, database_.prepare("INSERT OR REPLACE INTO notes (name, text) VALUES (?, ?)"));
+  upsert.bind(1, name);
+  upsert.bind(2, text);
+  return upsert.run();
 }
 
 /// What the file's own header says (https://www.sqlite.org/fileformat.html, 1.3.2); the smallest there is where it has none.

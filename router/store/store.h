@@ -61,6 +61,11 @@ class Store {
   virtual Status save(const Change& change) = 0;
   /// The latest `limit` entries, oldest first.
   virtual Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) = 0;
+  /// Entries of every service that came after the entry `id`, oldest first, at most `limit`: for who follows the audit log.
+  virtual Result<std::vector<HistoryEntry>> history_after(int64_t id, size_t limit) = 0;
+  /// A line that a follower of the audit log keeps, such as how far it has got; nothing where there is none of that name.
+  virtual Result<std::optional<std::string>> note(const std::string& name) = 0;
+  virtual Status set_note(const std::string& name, const std::string& text) = 0;
   /// Nothing where no rollout of that id has ended, or it is too long ago.
   virtual Result<std::optional<VerdictEntry>> verdict(const std::string& id) = 0;
 };

@@ -41,6 +41,9 @@ class MemoryStore : public store::Store {
   Result<std::vector<store::ServiceRecord>> load() override { return records; }
   Status save(const store::Change& change) override;
   Result<std::vector<store::HistoryEntry>> history(const std::string&, size_t) override { return std::vector<store::HistoryEntry>(); }
+  Result<std::vector<store::HistoryEntry>> history_after(int64_t, size_t) override { return std::vector<store::HistoryEntry>(); }
+  Result<std::optional<std::string>> note(const std::string&) override { return std::optional<std::string>(); }
+  Status set_note(const std::string&, const std::string&) override { return {}; }
   Result<std::optional<store::VerdictEntry>> verdict(const std::string&) override { return std::optional<store::VerdictEntry>(); }
 
   std::vector<store::ServiceRecord> records;

@@ -125,6 +125,35 @@ TEST(SqliteStore, ASecondSaveReplacesTheRecordAndAddsToTheHistory) {
   EXPECT_THAT(*store->history("resnet", 10), IsEmpty());
 }
 
+TEST(SqliteStore, AFollowerReadsOnWhereItStoppedAcrossRestarts) {
+  const TemporaryFolder folder;
+  const std::string path = stored(folder);
+  {
+    const auto store = open(path);
+    EXPECT_EQ(*store->note("webhooks"), std::nullopt);
+    const auto first = *store->history_after(0, 10);
+    ASSERT_THAT(first, SizeIs(1));
+    ASSERT_TRUE(store->set_note("webhooks", std::to_string(first[0].id)));
+    ServiceRecord other = example();
+    other.service = other.rollout->report.state.service = "resnet";
+    HistoryEntry theirs = entry("theirs");
+    theirs.service = "resnet";
+    ASSERT_TRUE(store->save({.record = other, .history = {theirs}}));
+    ASSERT_TRUE(store->save({.record = example(), .history = {entry("ours")}}));
+  }
+  const auto store = open(path);
+  const auto seen = *store->note("webhooks");
+  ASSERT_EQ(seen, "1");
+  const auto missed = *store->history_after(1, 10);
+  ASSERT_THAT(missed, SizeIs(2)) << "of every service, in order";
+  EXPECT_EQ(missed[0].detail, "theirs");
+  EXPECT_EQ(missed[1].detail, "ours");
+  EXPECT_THAT(*store->history_after(1, 1), SizeIs(1));
+  ASSERT_TRUE(store->set_note("webhooks", "3"));
+  EXPECT_EQ(*store->note("webhooks"), "3");
+  EXPECT_THAT(*store->history_after(3, 10), IsEmpty());
+}
+
 TEST(SqliteStore, R14TheHistoryIsBounded) {
   const TemporaryFolder folder;
   const auto store = open(folder.file("router.db"));
@@ -219,14 +248,14 @@ TEST(SqliteStore, S1ANewerSchemaIsRefusedAndStays) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kUnsupported);
   EXPECT_THAT(opened.error().message, HasSubstr("newer serin (schema 99"));
-  run_sql(path, "PRAGMA user_version = 2");
+  run_sql(path, "PRAGMA user_version = 3");
   EXPECT_THAT(*open(path)->load(), SizeIs(1)) << "nothing was lost";
 }
 
 TEST(SqliteStore, S1AnOlderSchemaIsBroughtUpToDate) {
   const TemporaryFolder folder;
   const std::string path = stored(folder);
-  run_sql(path, "DROP TABLE verdicts; PRAGMA user_version = 1");
+  run_sql(path, "DROP TABLE verdicts; DROP TABLE notes; PRAGMA user_version = 1");
   const auto store = open(path);
   EXPECT_THAT(*store->load(), SizeIs(1));
   ASSERT_TRUE(store->save({.record = example(), .verdicts = {{.id = "digits-7", .json = "{}"}}}));
