@@ -50,6 +50,30 @@ Result<Listen> read_listen(const Node& node) {
   return listen;
 }
 
+/// ADDRESS:PORT, or {listen, tokens, rate}. Beyond loopback somebody must have thought about who may steer.
+Result<AdminConfig> read_admin(const Node& node) {
+  AdminConfig admin;
+  if (node.is_map()) {
+    SERIN_CHECK(node.allow_only({"listen", "tokens", "rate"}));
+    if (const auto listen = node.find("listen")) {
+      SERIN_TRY(admin.listen, read_listen(*listen));
+    }
+    SERIN_TRY(admin.tokens, node.text("tokens", ""));
+    if (const auto tokens = node.find("tokens"); tokens && admin.tokens.empty())
+      return tokens->error("must be the path of a file, or none");
+    SERIN_TRY(admin.rate, node.integer("rate", 0, 100'000, admin.rate));
+  } else {
+    SERIN_TRY(admin.listen, read_listen(node));
+  }
+  if (admin.tokens.empty() && !admin.listen.is_loopback())
+    return node.error(
+        fmt::format("{} is not loopback: say who may steer the router, {{listen: ..., tokens: FILE}}, or that everybody who "
+                    "reaches the port may: tokens: none",
+                    admin.listen.address));
+  if (admin.tokens == "none") admin.tokens.clear();
+  return admin;
+}
+
 /// Names stand in URLs, in metrics and in the log.
 Result<std::string> read_name(const Node& owner) {
   SERIN_TRY(const Node node, owner.at("name"));
@@ -250,9 +274,9 @@ Result<RouterConfig> read_config(const Node& root) {
     SERIN_TRY(config.listen, read_listen(*listen));
   }
   if (const auto admin = root.find("admin")) {
-    SERIN_TRY(config.admin, read_listen(*admin));
-    if (config.admin.port != 0 && config.admin.port == config.listen.port && config.admin.address == config.listen.address)
-      return admin->error(fmt::format("{}:{} is already the address of 'listen'", config.admin.address, config.admin.port));
+    SERIN_TRY(config.admin, read_admin(*admin));
+    if (const Listen& other = config.admin.listen; other.port != 0 && other == config.listen)
+      return admin->error(fmt::format("{}:{} is already the address of 'listen'", other.address, other.port));
   }
   SERIN_TRY(config.store, root.text("store", config.store));
   if (config.store.empty()) return root.find("store")->error("must be the path of a file");

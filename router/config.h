@@ -31,6 +31,16 @@ namespace serin::router {
 struct Listen {
   std::string address = "127.0.0.1";
   uint16_t port = 0;
+
+  bool is_loopback() const { return address == "::1" || address == "localhost" || address.starts_with("127."); }
+  friend bool operator==(const Listen&, const Listen&) = default;
+};
+
+/// Who may use the admin API, and where it listens.
+struct AdminConfig {
+  Listen listen{"127.0.0.1", 8081};
+  std::string tokens;  ///< a file (admin/tokens.h); empty: whoever reaches the port may do everything
+  int rate = 200;      ///< requests a second of one caller, twice as many at once; 0: no limit
 };
 
 /// An endpoint's url may have a path; then it replaces the prefix /v2/models/<service>[/versions/<v>] of what the client asked for.
@@ -88,7 +98,8 @@ struct ServiceConfig {
 };
 
 struct RouterConfig {
-  Listen listen{"127.0.0.1", 8080}, admin{"127.0.0.1", 8081};
+  Listen listen{"127.0.0.1", 8080};
+  AdminConfig admin;
   std::string store = "serin-router.db";
   int io_threads = 1;
   net::Limits limits;

@@ -1,4 +1,5 @@
-// admin_api.cc: path -> command -> JSON. What is allowed is the controller's to say; here its codes become HTTP's.
+// admin_api.cc: path -> command -> JSON. What the state of a rollout allows is the controller's to say, who may ask for what is access.h's; here
+// their answers become HTTP's. The role that a command needs stands beside its name, so that no other reading of a path can miss it.
 
 #include "router/admin/admin_api.h"
 
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <ranges>
 
 #include "router/admin/browser_guard.h"
 #include "router/admin/status_json.h"
@@ -18,9 +20,19 @@ namespace {
 using net::Request;
 using net::Response;
 
-constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/";
-constexpr std::array<std::string_view, 7> kVerbs = {"pause", "resume", "promote", "abort", "undo", "retry", "set-weight"};
-constexpr size_t kHistoryDefault = 100;
+constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/", kHealth = "/health/";
+struct Verb {
+  std::string_view name;
+  Role needs;
+};
+constexpr std::array<Verb, 7> kVerbs = {{{"pause", Role::kOperator},
+                                         {"resume", Role::kOperator},
+                                         {"promote", Role::kAdmin},
+                                         {"abort", Role::kOperator},
+                                         {"undo", Role::kOperator},
+                                         {"retry", Role::kOperator},
+                                         {"set-weight", Role::kOperator}}};
+constexpr size_t kHistoryDefault = 100, kLongestActor = 128;
 
 int status_of(Code code) {
   switch (code) {
@@ -74,6 +86,10 @@ Response method_not_allowed(std::string_view allowed) {
   return response;
 }
 
+Response not_found(std::string_view path) {
+  return net::json_error(404, fmt::format("not found: '{}'; see /v1/rollouts, /v1/services, /v1/me, /metrics, /health/ready", path));
+}
+
 /// If-Match: "7" (the ETag), 7, or *.
 Result<std::optional<uint64_t>> read_if_match(const Request& request) {
   if (!request.headers.has("if-match")) return std::optional<uint64_t>();
@@ -88,12 +104,26 @@ Result<std::optional<uint64_t>> read_if_match(const Request& request) {
   return std::optional(epoch);
 }
 
-Result<Controller::Request> read_request(const Request& request) {
+/// Who a token belongs to is known; whom a tool says that it acts for is only told.
+std::string actor_of(const Request& request, const Caller& caller) {
+  const std::string_view told = request.headers.get("x-serin-actor").substr(0, kLongestActor);
+  if (caller.name == request.peer) return told.empty() ? caller.name : std::string(told);
+  return told.empty() ? caller.name : fmt::format("{} ({})", caller.name, told);
+}
+
+Result<Controller::Request> read_request(const Request& request, const Caller& caller) {
   Controller::Request command;
   SERIN_TRY(command.if_match, read_if_match(request));
-  const std::string_view actor = request.headers.get("x-serin-actor");
-  command.actor = std::string(actor.empty() ? std::string_view(request.peer) : actor.substr(0, 128));
+  command.actor = actor_of(request, caller);
   return command;
+}
+
+std::string caller_json(const Caller& caller) {
+  std::string may;
+  for (const Verb& verb : kVerbs)
+    if (caller.role >= verb.needs) may += fmt::format(R"(,"{}")", verb.name);
+  return fmt::format(R"({{"name":{},"role":"{}","may":[{}]}})", net::json_quote(caller.name), role_name(caller.role),
+                     caller.role >= Role::kOperator ? R"("start")" + may : "");
 }
 
 /// The body of a command; none is an empty one.
@@ -116,28 +146,37 @@ Result<size_t> read_limit(std::string_view query) {
   return limit;
 }
 
-bool is_loopback(const std::string& address) { return address == "::1" || address == "localhost" || address.starts_with("127."); }
-
 }  // namespace
 
-AdminApi::AdminApi(const RouterConfig& config, Controller& controller, metrics::Registry& metrics)
-    : config_(config), controller_(controller), metrics_(metrics), on_loopback_(is_loopback(config.admin.address)) {}
+AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Access& access, metrics::Registry& metrics)
+    : config_(config), controller_(controller), access_(access), metrics_(metrics), on_loopback_(config.admin.listen.is_loopback()) {}
 
 Response AdminApi::answer(const Request& request) {
   if (auto refused = refuse_browser(request, on_loopback_)) return *std::move(refused);
-  return route(request);
+  if (request.path.starts_with(kHealth)) return health(request);
+  Admission admission = access_.admit(request);
+  return admission.refusal ? *std::move(admission.refusal) : route(request, admission.caller);
 }
 
-Response AdminApi::route(const Request& request) {
+/// Probes have no token, and say nothing that needs one.
+Response AdminApi::health(const Request& request) const {
+  const std::string_view which = std::string_view(request.path).substr(kHealth.size());
+  if (which != "live" && which != "ready") return not_found(request.path);
+  if (!is_read(request)) return method_not_allowed("GET, HEAD");
+  if (which == "live") return json_response(200, R"({"live":true})");
+  return ready_ ? json_response(200, R"({"ready":true})") : net::json_error(503, "the router is ending");
+}
+
+Response AdminApi::route(const Request& request, const Caller& caller) {
   const std::string& path = request.path;
   if (path == kRollouts) {
-    if (request.method == "POST") return start_rollout(request);
+    if (request.method == "POST") return start_rollout(request, caller);
     return is_read(request) ? list_rollouts() : method_not_allowed("GET, HEAD, POST");
   }
   if (path.starts_with(kRollouts) && path[kRollouts.size()] == '/') {
     const std::string rest = path.substr(kRollouts.size() + 1);
     const size_t colon = rest.rfind(':');
-    if (colon != std::string::npos) return command(rest.substr(0, colon), rest.substr(colon + 1), request);
+    if (colon != std::string::npos) return command(rest.substr(0, colon), rest.substr(colon + 1), request, caller);
     if (!is_read(request)) return method_not_allowed("GET, HEAD");
     if (const size_t slash = rest.find("/history"); slash != std::string::npos && slash + 8 == rest.size())
       return history(rest.substr(0, slash), request);
@@ -148,12 +187,10 @@ Response AdminApi::route(const Request& request) {
     const auto verdict = controller_.explain(path.substr(kVerdicts.size()));
     return verdict ? json_response(200, *verdict) : error_response(verdict.error());
   }
-  const bool known = path == "/v1/services" || path == "/metrics" || path == "/health/live" || path == "/health/ready";
-  if (!known) return net::json_error(404, "not found: '" + path + "'; see /v1/rollouts, /v1/services, /metrics, /health/ready");
+  if (path != "/v1/services" && path != "/v1/me" && path != "/metrics") return not_found(path);
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
   if (path == "/v1/services") return list_services();
-  if (path == "/health/live") return json_response(200, R"({"live":true})");
-  if (path == "/health/ready") return ready_ ? json_response(200, R"({"ready":true})") : net::json_error(503, "the router is ending");
+  if (path == "/v1/me") return json_response(200, caller_json(caller));
   Response page;
   page.headers.set("Content-Type", metrics::Registry::kContentType);
   page.body = metrics_.render();
@@ -195,23 +232,28 @@ Result<rollout::Spec> AdminApi::read_spec(const Request& request) const {
   return spec;
 }
 
-Response AdminApi::start_rollout(const Request& request) {
+Response AdminApi::start_rollout(const Request& request, const Caller& caller) {
+  if (auto refusal = access_.require(Role::kOperator, caller, "start")) return *std::move(refusal);
   auto spec = read_spec(request);
   if (!spec) return error_response(spec.error());
-  const auto command = read_request(request);
+  const auto command = read_request(request, caller);
   if (!command) return error_response(command.error());
   return status_response(201, controller_.start(*std::move(spec), *command));
 }
 
-Response AdminApi::command(const std::string& service, const std::string& verb, const Request& request) {
-  if (std::ranges::find(kVerbs, verb) == kVerbs.end())
-    return net::json_error(404, fmt::format("no command '{}'; there are {}", verb, fmt::join(kVerbs, ", ")));
+Response AdminApi::command(const std::string& service, const std::string& verb, const Request& request, const Caller& caller) {
+  const auto* known = std::ranges::find(kVerbs, verb, &Verb::name);
+  if (known == kVerbs.end())
+    return net::json_error(
+        404, fmt::format("no command '{}'; there are {}", verb, fmt::join(kVerbs | std::views::transform(&Verb::name), ", ")));
   if (request.method != "POST") return method_not_allowed("POST");
-  return status_response(200, run_command(service, verb, request));
+  if (auto refusal = access_.require(known->needs, caller, known->name)) return *std::move(refusal);
+  return status_response(200, run_command(service, verb, request, caller));
 }
 
-Result<ServiceStatus> AdminApi::run_command(const std::string& service, const std::string& verb, const Request& request) {
-  SERIN_TRY(Controller::Request command, read_request(request));
+Result<ServiceStatus> AdminApi::run_command(const std::string& service, const std::string& verb, const Request& request,
+                                            const Caller& caller) {
+  SERIN_TRY(Controller::Request command, read_request(request, caller));
   SERIN_TRY(const config::Node body, read_body(request));
   if (verb == "set-weight") {
     SERIN_CHECK(body.allow_only({"weight", "reason"}));

@@ -90,6 +90,7 @@ int run_route(const RouteOptions& options);
 struct RolloutOptions {
   std::string action;  ///< start, status, watch, set-weight, pause, resume, promote, abort, undo, retry, history, explain
   std::string admin = "127.0.0.1:8081";
+  std::string token_file;                                ///< holds the bearer token; empty: SERIN_TOKEN of the environment, or none
   std::string service;                                   ///< or, to explain, the ID of a rollout
   std::string canary, steps, spec_file, weight, reason;  ///< weights as text: they are exact, and refused where they are not
   size_t limit = 100;                                    ///< of history

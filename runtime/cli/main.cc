@@ -178,6 +178,7 @@ void add_rollout(CLI::App& app, int& exit_code) {
     auto* service = command->add_option("service", options->service, "service in router.yaml");
     if (service_required) service->required();
     command->add_option("--admin", options->admin, "HOST:PORT of the router's admin API")->capture_default_str();
+    command->add_option("--token-file", options->token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
     command->add_flag("--json", options->json, "print the router's answer as JSON");
     command->callback([options, &exit_code, action] {
       options->action = action;

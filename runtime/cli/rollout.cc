@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +29,7 @@ namespace json = boost::json;
 constexpr std::chrono::seconds kTimeout{30};
 constexpr std::chrono::milliseconds kPoll{250};
 constexpr std::chrono::seconds kSilence{10};  // people are told at least so often that there is still something to wait for
-constexpr size_t kLargestSpec = 1 << 20;
+constexpr size_t kLargestSpec = 1 << 20, kLargestToken = 4096;
 
 /// Ends the subcommand: what to say and which code to end with.
 struct Failure {
@@ -52,9 +53,24 @@ std::string actor() {
   return user != nullptr && *user != '\0' ? user : fmt::format("uid {}", ::getuid());
 }
 
+/// From a file or the environment, never from the command line, which every user of the machine can read. Empty: none.
+std::string read_token(const std::string& file) {
+  const char* given = std::getenv("SERIN_TOKEN");
+  std::string token = given != nullptr ? given : "";
+  if (!file.empty()) {
+    auto text = read_file(file, kLargestToken);
+    if (!text) refuse(fmt::format("--token-file {}", text.error().message));
+    token = *std::move(text);
+  }
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; }))
+    refuse(fmt::format("{}: holds no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
+  return token;
+}
+
 class Admin {
  public:
-  explicit Admin(const std::string& address) : address_(address) {
+  Admin(const std::string& address, const std::string& token_file) : address_(address), token_(read_token(token_file)) {
     const auto url = net::parse_url(address.starts_with("http://") ? address : "http://" + address);
     if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT", address));
     origin_ = {url->host, url->port};
@@ -68,6 +84,7 @@ class Admin {
   std::string call(const std::string& method, const std::string& target, const std::string& body) const {
     net::Outgoing request{.method = method, .target = target};
     request.headers.set("x-serin-actor", actor());
+    if (!token_.empty()) request.headers.set("Authorization", "Bearer " + token_);
     if (!body.empty()) {
       request.headers.set("Content-Type", "application/yaml");
       request.body = std::make_shared<const std::string>(body);
@@ -86,7 +103,7 @@ class Admin {
     return fmt::format("the router answered {} {}", response.status, net::reason_phrase(response.status));
   }
 
-  std::string address_;
+  std::string address_, token_;
   net::Origin origin_;
 };
 
@@ -232,7 +249,7 @@ int explain(const Admin& admin, const RolloutOptions& options) {
 }
 
 int dispatch(const RolloutOptions& options) {
-  const Admin admin(options.admin);
+  const Admin admin(options.admin, options.token_file);
   if (options.action == "start") return start(admin, options);
   if (options.action == "status") return status(admin, options);
   if (options.action == "watch") return follow(admin, options, /*say_changes=*/true, /*until_inconclusive=*/false);

@@ -46,6 +46,9 @@ int run_route(const RouteOptions& options) {
   if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
   const auto config = router::load_config(options.config);
   if (!config) return usage(config.error());
+  metrics::Registry registry;
+  const auto access = router::Access::open(config->admin, registry);
+  if (!access) return usage(access.error().in("admin"));
   if (options.check) {
     std::printf("%s: %zu services, nothing to complain about\n", options.config.c_str(), config->services.size());
     return kYes;
@@ -53,13 +56,12 @@ int run_route(const RouteOptions& options) {
   block_end_signals();
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
-  metrics::Registry registry;
   auto controller = router::Controller::open(*config, registry);
   if (!controller) return usage(controller.error());
   net::Loops loops(static_cast<size_t>(config->io_threads));
   net::Loops admin_loop(1);
   router::Proxy proxy(*config, **controller, loops, registry);
-  router::AdminApi admin(*config, **controller, registry);
+  router::AdminApi admin(*config, **controller, **access, registry);
 
   auto data_server =
       net::Server::start_streaming(loops, server_options("data", config->listen, config->limits, registry), proxy.handlers());
@@ -67,14 +69,14 @@ int run_route(const RouteOptions& options) {
   net::Limits admin_limits;
   admin_limits.body_bytes = kLargestAdminBody;
   auto admin_server =
-      net::Server::start(admin_loop, server_options("admin", config->admin, admin_limits, registry),
+      net::Server::start(admin_loop, server_options("admin", config->admin.listen, admin_limits, registry),
                          [&admin](const net::Request& request, net::Responder responder) { responder.send(admin.answer(request)); });
   if (!admin_server) return usage(admin_server.error().in("admin"));
 
   if (auto written = write_ready_file(options.ready_file, {.http = (*data_server)->port(), .admin = (*admin_server)->port()}); !written)
     return usage(written.error());
   log::info("routing at {}; admin API and metrics at {}", url_of(config->listen, (*data_server)->port()),
-            url_of(config->admin, (*admin_server)->port()));
+            url_of(config->admin.listen, (*admin_server)->port()));
 
   wait_for_end_signal();
   proxy.stop_being_ready();

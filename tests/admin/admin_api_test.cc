@@ -40,7 +40,8 @@ class AdminApiTest : public ::testing::Test {
   RouterConfig config_ = digits_config(folder_.file("router.db"));
   metrics::Registry metrics_;
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);
-  AdminApi api_{config_, *controller_, metrics_};
+  std::unique_ptr<Access> access_ = *Access::open(config_.admin, metrics_);
+  AdminApi api_{config_, *controller_, *access_, metrics_};
 };
 
 TEST_F(AdminApiTest, StartAnswersTheStatusWithItsEpochAsETag) {

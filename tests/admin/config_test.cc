@@ -59,8 +59,8 @@ services:
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->listen.address, "0.0.0.0");
   EXPECT_EQ(config->listen.port, 80);
-  EXPECT_EQ(config->admin.address, "::1");
-  EXPECT_EQ(config->admin.port, 0);
+  EXPECT_EQ(config->admin.listen.address, "::1");
+  EXPECT_EQ(config->admin.listen.port, 0);
   EXPECT_EQ(config->store, "state/router.db");
   EXPECT_EQ(config->io_threads, 4);
   EXPECT_EQ(config->limits.body_bytes, 1'000'000U);
@@ -83,8 +83,8 @@ TEST(Config, DefaultsAreThoseOfTheReference) {
   const auto config = load(kService);
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->listen.port, 8080);
-  EXPECT_EQ(config->admin.port, 8081);
-  EXPECT_EQ(config->admin.address, "127.0.0.1");
+  EXPECT_EQ(config->admin.listen.port, 8081);
+  EXPECT_EQ(config->admin.listen.address, "127.0.0.1");
   EXPECT_EQ(config->store, "serin-router.db");
   EXPECT_FALSE(config->services[0].force_header);
   EXPECT_EQ(config->services[0].versions[0].health.interval, std::chrono::seconds(1));

@@ -16,6 +16,7 @@ using test::eventually;
 inline RouterConfig digits_config(const std::string& store) {
   RouterConfig config;
   config.store = store;
+  config.admin.rate = 0;  // tests ask as fast as they can
   ServiceConfig digits{.name = "digits", .initial_stable = "1"};
   for (const char* name : {"1", "2", "3"})
     digits.versions.push_back({.name = name, .endpoints = {{.url = "http://127.0.0.1:8000", .origin = {"127.0.0.1", 8000}}}});

@@ -63,7 +63,8 @@ struct Admin {
   router::RouterConfig config = router::digits_config(folder.file("router.db"));
   metrics::Registry metrics;
   std::unique_ptr<router::Controller> controller = router::open_controller(config, metrics);
-  router::AdminApi api{config, *controller, metrics};
+  std::unique_ptr<router::Access> access = *router::Access::open(config.admin, metrics);
+  router::AdminApi api{config, *controller, *access, metrics};
 };
 
 void ask_admin(std::string_view text) {

@@ -1,0 +1,83 @@
+// access.cc: token -> caller -> its share of requests. What takes traffic off a canary is never refused for its rate: a script that asks too
+// often must not keep the person with the same token from ending a rollout.
+
+#include "router/admin/access.h"
+
+#include <fmt/format.h>
+
+namespace serin::router {
+namespace {
+
+constexpr std::string_view kScheme = "bearer ";
+
+/// "127.0.0.1:4711" -> "127.0.0.1"
+std::string address_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
+std::optional<std::string_view> token_of(const net::Request& request) {
+  const std::string_view value = request.headers.get("authorization");
+  if (value.size() <= kScheme.size() || !net::equal_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return value.substr(kScheme.size());
+}
+
+bool is_urgent(const net::Request& request) { return request.path.ends_with(":abort") || request.path.ends_with(":pause"); }
+
+net::Response unauthorized(bool with_token) {
+  net::Response response =
+      net::json_error(401, with_token ? "this token is not known here" : "a token is needed: Authorization: Bearer TOKEN");
+  response.headers.set("WWW-Authenticate", with_token ? R"(Bearer realm="serin", error="invalid_token")" : R"(Bearer realm="serin")");
+  return response;
+}
+
+net::Response too_many() {
+  net::Response response = net::json_error(429, "too many requests of one caller; try again in a second");
+  response.headers.set("Retry-After", "1");
+  return response;
+}
+
+}  // namespace
+
+Access::Access(const AdminConfig& config, metrics::Registry& metrics) {
+  if (config.rate > 0) limit_.emplace(config.rate);
+  const auto counter = [&](const char* reason) {
+    return metrics.counter("serin_admin_refused_total", "Requests that the admin API refused to their caller.", {{"reason", reason}});
+  };
+  unauthenticated_ = counter("unauthenticated");
+  forbidden_ = counter("forbidden");
+  too_often_ = counter("rate");
+}
+
+Result<std::unique_ptr<Access>> Access::open(const AdminConfig& config, metrics::Registry& metrics) {
+  auto access = std::unique_ptr<Access>(new Access(config, metrics));
+  if (!config.tokens.empty()) {
+    SERIN_TRY(access->tokens_, Tokens::open(config.tokens, metrics));
+  }
+  return access;
+}
+
+Admission Access::admit(const net::Request& request) {
+  Caller caller{.name = request.peer, .role = Role::kAdmin};
+  std::string payer = address_of(request.peer);  // who guesses pays by address, so that nobody is kept out in somebody else's name
+  const auto token = token_of(request);
+  bool known = true;
+  if (tokens_) {
+    const auto found = token ? tokens_->find(*token) : std::nullopt;
+    known = found.has_value();
+    caller = found.value_or(Caller{.name = payer});
+    if (found) payer = "token " + found->name;
+  }
+  if (limit_ && !(known && is_urgent(request)) && !limit_->take(payer, RateLimit::Time::clock::now())) {
+    too_often_->add();
+    return {.caller = std::move(caller), .refusal = too_many()};
+  }
+  if (known) return {.caller = std::move(caller), .refusal = std::nullopt};
+  unauthenticated_->add();
+  return {.caller = std::move(caller), .refusal = unauthorized(token.has_value())};
+}
+
+std::optional<net::Response> Access::require(Role role, const Caller& caller, std::string_view what) {
+  if (caller.role >= role) return std::nullopt;
+  forbidden_->add();
+  return net::json_error(403, fmt::format("{} needs the role {}; '{}' has {}", what, role_name(role), caller.name, role_name(caller.role)));
+}
+
+}  // namespace serin::router

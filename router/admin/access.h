@@ -1,0 +1,44 @@
+// access.h: who asks the admin API, and whether they may.
+//
+//   SERIN_TRY(const auto access, Access::open(config.admin, registry));
+//   const Admission admission = access->admit(request);                           // whose token, and not too often: else 401, 429
+//   if (admission.refusal) return *admission.refusal;
+//   if (auto refusal = access->require(Role::kAdmin, admission.caller, "promote")) return *refusal;     // 403
+//
+// Where router.yaml names no file of tokens, whoever reaches the port is an admin.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "router/admin/rate_limit.h"
+#include "router/admin/tokens.h"
+#include "router/config.h"
+#include "runtime/net/http.h"
+
+namespace serin::router {
+
+struct Admission {
+  Caller caller;
+  std::optional<net::Response> refusal;
+};
+
+/// Thread-safe.
+class Access {
+ public:
+  static Result<std::unique_ptr<Access>> open(const AdminConfig& config, metrics::Registry& metrics);
+
+  Admission admit(const net::Request& request);
+  /// A 403 that says what `what` needs, where the caller's role is too small.
+  std::optional<net::Response> require(Role role, const Caller& caller, std::string_view what);
+
+ private:
+  Access(const AdminConfig& config, metrics::Registry& metrics);
+
+  std::unique_ptr<Tokens> tokens_;  // none: no tokens are asked for
+  std::optional<RateLimit> limit_;  // nothing: no limit
+  std::shared_ptr<metrics::Counter> unauthenticated_, forbidden_, too_often_;
+};
+
+}  // namespace serin::router

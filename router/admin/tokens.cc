@@ -1,0 +1,140 @@
+// tokens.cc: the file -> entries, each refused with its line; and the comparison, which tells nothing by how long it takes.
+
+#include "router/admin/tokens.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "runtime/base/config.h"
+#include "runtime/base/log.h"
+
+namespace serin::router {
+namespace {
+
+using config::Node;
+using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+
+constexpr size_t kShortestToken = 16, kLongestToken = 512, kLongestName = 64, kMostTokens = 1000;
+
+Digest sha256(std::string_view text) {
+  Digest digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
+Result<Digest> read_digest(const Node& node) {
+  SERIN_TRY(const std::string text, node.text());
+  const auto value = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  Digest digest;
+  if (text.size() != 2 * digest.size() || !std::ranges::all_of(text, [&](char c) { return value(c) >= 0; }))
+    return node.error("must be the 64 lower-case hexadecimal digits that sha256sum prints");
+  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<unsigned char>(value(text[2 * i]) << 4 | value(text[2 * i + 1]));
+  return digest;
+}
+
+/// A token as it is sent: what RFC 6750 lets stand behind "Bearer".
+Result<Digest> read_plain(const Node& node) {
+  SERIN_TRY(const std::string text, node.text());
+  const bool sendable = std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
+  if (text.size() < kShortestToken || text.size() > kLongestToken || !sendable)
+    return node.error(fmt::format("must be {} to {} visible ASCII characters, drawn at random", kShortestToken, kLongestToken));
+  return sha256(text);
+}
+
+Result<Role> read_role(const Node& entry) {
+  SERIN_TRY(const Node role, entry.at("role"));
+  SERIN_TRY(const std::string word, role.one_of({"viewer", "operator", "admin"}));
+  return word == "viewer" ? Role::kViewer : word == "operator" ? Role::kOperator : Role::kAdmin;
+}
+
+Result<std::string> read_name(const Node& entry) {
+  SERIN_TRY(const Node node, entry.at("name"));
+  SERIN_TRY(std::string name, node.text());
+  if (name.empty() || name.size() > kLongestName || std::ranges::any_of(name, [](char c) { return c <= ' ' || c == 0x7F; }))
+    return node.error(fmt::format("must be a name of 1 to {} characters without spaces", kLongestName));
+  return name;
+}
+
+}  // namespace
+
+std::string_view role_name(Role role) {
+  switch (role) {
+    case Role::kViewer: return "viewer";
+    case Role::kOperator: return "operator";
+    case Role::kAdmin: return "admin";
+  }
+  return "";
+}
+
+Result<std::vector<Tokens::Entry>> Tokens::read(const std::string& path) {
+  SERIN_TRY(const Node root, Node::load(path));
+  SERIN_CHECK(root.allow_only({"tokens"}));
+  SERIN_TRY(const Node list, root.at("tokens"));
+  const auto items = list.items();
+  if (items.empty() || items.size() > kMostTokens)
+    return list.error(fmt::format("must be a list of 1 to {} entries such as {{name: ci, role: operator, sha256: ...}}", kMostTokens));
+  struct stat file{};
+  const bool others_may_read = ::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  std::vector<Entry> entries;
+  for (const Node& item : items) {
+    SERIN_CHECK(item.allow_only({"name", "role", "sha256", "token"}));
+    Entry entry;
+    SERIN_TRY(entry.caller.name, read_name(item));
+    SERIN_TRY(entry.caller.role, read_role(item));
+    const auto hashed = item.find("sha256"), plain = item.find("token");
+    if (hashed.has_value() == plain.has_value()) return item.error("must have one of sha256 and token");
+    if (plain && others_may_read)
+      return plain->error(fmt::format(
+          "is plain, and others than its owner may read the file (mode {:o}): chmod 600 it, or say sha256 instead", file.st_mode & 0777U));
+    SERIN_TRY(entry.digest, hashed ? read_digest(*hashed) : read_plain(*plain));
+    for (const Entry& other : entries) {
+      if (other.caller.name == entry.caller.name) return item.error(fmt::format("name '{}' given twice", entry.caller.name));
+      if (other.digest == entry.digest) return item.error(fmt::format("is the token of '{}'", other.caller.name));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Tokens::Stamp Tokens::stamp_of(const std::string& path) {
+  struct stat file{};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  return {file.st_dev, file.st_ino, static_cast<uint64_t>(file.st_size), nanoseconds(file.st_mtim), nanoseconds(file.st_ctim)};
+}
+
+Result<std::unique_ptr<Tokens>> Tokens::open(std::string path, metrics::Registry& metrics) {
+  auto tokens = std::unique_ptr<Tokens>(new Tokens(std::move(path)));
+  tokens->stale_ =
+      metrics.gauge("serin_admin_tokens_stale", "1 while the file of tokens cannot be used and those of before stay in force.");
+  tokens->seen_ = stamp_of(tokens->path_);  // before reading: what changes meanwhile is read again
+  SERIN_TRY(tokens->entries_, read(tokens->path_));
+  return tokens;
+}
+
+void Tokens::read_again() {
+  auto entries = read(path_);
+  stale_->set(entries ? 0 : 1);
+  if (!entries) return log::error("admin tokens: {}; those of before stay in force", entries.error().message);
+  entries_ = *std::move(entries);
+  log::info("admin tokens: {} has changed and was read again: {} tokens", path_, entries_.size());
+}
+
+std::optional<Caller> Tokens::find(std::string_view token) {
+  const Digest digest = sha256(token);
+  const std::lock_guard lock(mutex_);
+  if (const Stamp now = stamp_of(path_); now != seen_) {
+    seen_ = now;
+    read_again();
+  }
+  std::optional<Caller> found;
+  for (const Entry& entry : entries_)
+    if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) found = entry.caller;
+  return found;
+}
+
+}  // namespace serin::router
