@@ -12,6 +12,7 @@
 #include <set>
 
 #include "router/endpoint_list.h"
+#include "router/split.h"
 #include "runtime/base/config.h"
 
 namespace serin::router {
@@ -260,6 +261,11 @@ Status read_services(const Node& root, RouterConfig& config) {
 }
 
 }  // namespace
+
+uint32_t version_index(const ServiceConfig& config, std::string_view name) {
+  const auto found = std::ranges::find(config.versions, name, &VersionConfig::name);
+  return found == config.versions.end() ? Split::kNoCanary : static_cast<uint32_t>(found - config.versions.begin());
+}
 
 Result<RouterConfig> load_config(const std::string& path) {
   SERIN_TRY(const Node root, Node::load(path));

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "router/rollout/spec.h"
@@ -105,6 +106,9 @@ struct RouterConfig {
   net::Limits limits;
   std::vector<ServiceConfig> services;
 };
+
+/// Index of the version with that name; Split::kNoCanary where there is none.
+uint32_t version_index(const ServiceConfig& config, std::string_view name);
 
 /// Errors name file, line, column and what is allowed; the file itself missing is kNotFound.
 Result<RouterConfig> load_config(const std::string& path);

@@ -45,11 +45,6 @@ std::string detail_of(const rollout::State& state, const std::string& given_reas
 
 }  // namespace
 
-uint32_t version_index(const ServiceConfig& config, const std::string& version) {
-  const auto found = std::ranges::find(config.versions, version, &VersionConfig::name);
-  return found == config.versions.end() ? Split::kNoCanary : static_cast<uint32_t>(found - config.versions.begin());
-}
-
 Split split_of(const ServiceConfig& config, const Restored& restored) {
   Split split{.stable = version_index(config, restored.stable), .epoch = static_cast<uint32_t>(restored.epoch & Split::kEpochMask)};
   if (!restored.rollout || rollout::is_over(restored.rollout->report.state.phase)) return split;

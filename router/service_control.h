@@ -25,8 +25,6 @@
 
 namespace serin::router {
 
-/// Index of a version in the configuration; Split::kNoCanary where it is not there.
-uint32_t version_index(const ServiceConfig& config, const std::string& version);
 /// The word that a restored service begins with.
 Split split_of(const ServiceConfig& config, const Restored& restored);
 /// What of `target` may be applied before it is on disk: nothing that brings more traffic to a canary or moves stable.

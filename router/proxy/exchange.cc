@@ -91,7 +91,8 @@ void Exchange::place() {
   const auto forced = request_->headers.get("x-serin-force-version");
   if (!forced.empty() && service_->config->force_header) {
     purpose_ = Purpose::kForced;
-    if (!name_version(forced))
+    version_ = version_index(*service_->config, forced);
+    if (version_ == Split::kNoCanary)
       local_ = bad_request(fmt::format("header x-serin-force-version: service '{}' has no version '{}'", target_.service, forced));
     return;
   }
@@ -119,9 +120,11 @@ void Exchange::place_by_draw() {
   const uint64_t random = lane_.random();
   placement_.draw = rollout::draw_request(spec, split.weight_ppm, says, random);
 
-  // Both arms must be able to take it, or the draw was none.
+  // The canary and what it is compared with must both be able to take it, or the draw was none.
+  const bool matched = rollout::baseline_weight(spec, split.weight_ppm) > 0;
+  const size_t compared = matched ? version_index(*service_->config, spec.baseline) : split.stable;
   const bool takes = canary_takes_more();
-  placement_.judged = takes && service_->versions[split.stable]->healthy() > 0;
+  placement_.judged = takes && is_healthy(compared);
   switch (placement_.draw.place) {
     case rollout::Place::kCanary:
       if (takes)
@@ -130,23 +133,18 @@ void Exchange::place_by_draw() {
         purpose_ = Purpose::kFallback;
       break;
     case rollout::Place::kBaseline:
-      if (!name_version(spec.baseline) || service_->versions[version_]->healthy() == 0) {
-        version_ = split.stable;
+      if (is_healthy(compared))
+        version_ = compared;
+      else
         purpose_ = Purpose::kFallback;
-      }
       break;
     case rollout::Place::kStable: break;
   }
-  mirrored_ = placement_.judged && version_ == split.stable && split.shadow_ppm > 0 && lane_.random() % rollout::kAll < split.shadow_ppm;
+  mirrored_ = takes && version_ == split.stable && split.shadow_ppm > 0 && lane_.random() % rollout::kAll < split.shadow_ppm;
 }
 
-bool Exchange::name_version(std::string_view name) {
-  for (size_t version = 0; version < service_->versions.size(); ++version) {
-    if (service_->versions[version]->version() != name) continue;
-    version_ = version;
-    return true;
-  }
-  return false;
+bool Exchange::is_healthy(size_t version) const {
+  return version < service_->versions.size() && service_->versions[version]->healthy() > 0;
 }
 
 /// A canary that hangs gets no more requests than it may have under way: max(4, twice what its share and stable's p99 make usual).

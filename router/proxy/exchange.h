@@ -48,7 +48,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   // placement
   void place();
   void place_by_draw();
-  bool name_version(std::string_view name);
+  bool is_healthy(size_t version) const;
   bool canary_takes_more() const;
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   void send_body(Attempt& attempt);

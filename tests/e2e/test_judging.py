@@ -110,6 +110,23 @@ def test_the_baseline_arm_is_what_the_canary_is_compared_with(route, backend):
     assert traffic.failures == []
 
 
+def test_nothing_is_evidence_while_the_baseline_arm_is_down(route, backend):
+    """What goes wrong for everybody would otherwise be seen on the canary alone."""
+    stable, fresh, canary = backend("1"), backend("1-fresh"), backend("2")
+    router = route(service(stable, fresh, canary))
+    fresh.healthy = False
+    wait_until(lambda: router.healthy("2") == 1 and router.healthy("1-fresh") == 0, 10, "health checked")
+    stable.faults = canary.faults = Faults(error_rate=0.5)
+    start(router, {"baseline": "1-fresh"}, steps=[hold(20)])
+    with Traffic(router.url, clients=3):
+        wait_until(lambda: canary.inferences > 100, 30, "an outage of all")
+        rollout = router.rollout()
+        assert rollout["phase"] == "Progressing" and rollout["answers"]["canary"] == 0
+        stable.faults = canary.faults = Faults()
+        fresh.healthy = True
+        router.wait_for_answers(50)
+
+
 def test_r2_a_baseline_that_is_not_there_is_400(pair):
     refused = pair[0].post("/v1/rollouts", {"service": "digits", "canary": {"version": "2", "baseline": "9"}})
     assert refused.status == 400 and "'9'" in refused.error
