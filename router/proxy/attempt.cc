@@ -2,8 +2,6 @@
 
 #include "router/proxy/attempt.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -33,9 +31,7 @@ bool Attempt::start(Owner& owner, Service& service, size_t version, Purpose purp
   started_ = now;
   deadline_ = deadline;
   endpoints.begin(*endpoint_);
-  const auto& spec = placement_.spec;
-  if (purpose == Purpose::kDrawn && placement_.judged && spec && spec->guard.deadline && now + *spec->guard.deadline < deadline)
-    alarm_.set(net::this_wheel(), now + *spec->guard.deadline);
+  set_alarm();
   stream_ = &lane_.upstream(*endpoint_).open(*this, deadline);
   return true;
 }
@@ -53,6 +49,25 @@ void Attempt::send_head(const net::Head& request, const Target& target, std::opt
                           .extra_value = {left, static_cast<size_t>(end - left)}});
 }
 
+/// The guard's deadline is for the version: what its client takes to send the request does not count.
+void Attempt::set_alarm() {
+  const auto& spec = placement_.spec;
+  if (purpose_ != Purpose::kDrawn || !placement_.judged || !spec || !spec->guard.deadline || overdue()) return;
+  const Time due = started_ + client_time_ + *spec->guard.deadline;
+  if (due < deadline_) alarm_.set(net::this_wheel(), due);
+}
+
+void Attempt::wait_for_client(bool waits) {
+  if (waits == (waits_since_ != Time())) return;
+  const Time now = Clock::now();
+  if (waits) {
+    waits_since_ = now;
+    return alarm_.clear();
+  }
+  client_time_ += now - std::exchange(waits_since_, Time());
+  set_alarm();
+}
+
 // ---- what comes back ----
 
 void Attempt::on_answer(net::Head& head) {
@@ -64,7 +79,10 @@ void Attempt::on_answer(net::Head& head) {
 std::span<char> Attempt::body_room(std::optional<uint64_t> left) {
   constexpr size_t kStep = size_t{64} << 10;  // a promised length is believed only as far as bytes follow it
   const size_t most = keep_body ? kKeptBytes : kWindowBytes;
-  if (owner_ == nullptr && body_.size() >= most) body_.clear();  // nobody reads it
+  if (owner_ == nullptr && body_.size() >= most) {  // nobody reads it, and it is too large to be looked at
+    body_.clear();
+    keep_body = false;
+  }
   if (body_.size() >= most) return {};
   const size_t wanted = std::min(std::max(kStep, body_.size()), most - body_.size());
   return body_.room(left ? static_cast<size_t>(std::min<uint64_t>(*left, wanted)) : wanted);
@@ -82,7 +100,8 @@ void Attempt::on_progress(bool last) {
 }
 
 void Attempt::on_writable() {
-  if (owner_) owner_->on_request_writable(*this);
+  if (owner_) return owner_->on_request_writable(*this);
+  if (stream_) rest_.consume(stream_->write(rest_.data(), /*last=*/true));
 }
 
 void Attempt::on_failure(const net::Failure& failure) {
@@ -107,7 +126,9 @@ void Attempt::on_failure(const net::Failure& failure) {
 }
 
 void Attempt::end() {
-  const auto latency = Clock::now() - started_;
+  const bool client_owed = waits_since_ != Time();
+  wait_for_client(false);
+  const auto latency = Clock::now() - started_ - client_time_;
   ended_ = true;
   alarm_.clear();
   const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
@@ -118,8 +139,11 @@ void Attempt::end() {
     output_ = seen.output;
     if (seen.failed) outcome_ = rollout::Outcome::kError;
   }
-  const bool blame = failed_ || status_ >= 500;
-  service_->versions[version_]->learn(*endpoint_, blame, started_);
+  // A request that did not come in time is its client's fault. Any other answer to half a request is the version's own.
+  const bool client_late = client_owed && (outcome_ == rollout::Outcome::kDeadline || status_ == 408);
+  if (client_late) observed_ = true;
+  const bool blame = (failed_ || status_ >= 500) && !client_late;
+  service_->versions[version_]->learn(*endpoint_, blame, started_ + client_time_ + latency);
   service_->versions[version_]->end(*endpoint_);
   service_->latency[version_]->observe(std::chrono::duration<double>(latency).count());
   observe(outcome_, latency, !failed_ || failure_.code != Code::kUnavailable);
@@ -147,15 +171,21 @@ void Attempt::on_alarm() {
   outcome_ = rollout::Outcome::kDeadline;
   observe(outcome_, *placement_.spec->guard.deadline, /*answered=*/true);
   if (owner_) return owner_->on_answer_progress(*this);
-  release(/*may_be_evidence=*/false);
+  release();
 }
 
 // ---- ends ----
 
-void Attempt::release(bool may_be_evidence) {
+void Attempt::release_to_judge(std::string_view rest) {
+  if (ended_ || observed_ || purpose_ != Purpose::kDrawn || !placement_.judged) return release();
+  owner_ = nullptr;
+  if (!rest.empty()) rest_.append(rest);  // goes out once there is room: there was none, or it would have been sent
+  stream_->read_more();                   // the owner may have stopped
+}
+
+void Attempt::release() {
   owner_ = nullptr;
   if (ended_) return recycle();
-  if (may_be_evidence && purpose_ == Purpose::kDrawn && placement_.judged && !observed_) return;  // goes on by itself
   if (auto* stream = std::exchange(stream_, nullptr)) stream->cancel();
   service_->versions[version_]->end(*endpoint_);
   recycle();
@@ -170,6 +200,9 @@ void Attempt::recycle() {
   answer_ = nullptr;
   status_ = 0;
   sent = 0;
+  waits_since_ = Time();
+  client_time_ = {};
+  lane_.buffers().give(std::move(rest_));
   outcome_ = rollout::Outcome::kOk;
   output_.reset();
   keep_body = ended_ = failed_ = observed_ = retried_stale_ = false;

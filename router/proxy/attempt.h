@@ -50,8 +50,13 @@ class Attempt final : public net::AnswerHandler {
   /// Null once it has ended.
   net::ClientStream* stream() { return stream_; }
 
-  /// The owner does not want it any more: ends it, or lets it go on by itself where it is still evidence. Void after this.
-  void release(bool may_be_evidence);
+  /// All there is of the request has been sent and its client owes the rest: that time is the client's and no version's.
+  void wait_for_client(bool waits);
+
+  /// The owner does not want it any more. Void after this.
+  void release();
+  /// The same, but where it is still evidence it goes on by itself. `rest`: of the request's body, not sent yet.
+  void release_to_judge(std::string_view rest);
 
   // What came back so far.
   bool ended() const { return ended_; }
@@ -82,6 +87,7 @@ class Attempt final : public net::AnswerHandler {
   void on_failure(const net::Failure& failure) override;
 
  private:
+  void set_alarm();
   void on_alarm();
   void end();
   void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered);
@@ -97,9 +103,12 @@ class Attempt final : public net::AnswerHandler {
   std::shared_ptr<EndpointState> endpoint_;
   net::ClientStream* stream_ = nullptr;  // null: none under way
   Time started_, deadline_;
+  Time waits_since_;                         // for the client; Time(): it does not
+  std::chrono::nanoseconds client_time_{0};  // until then
   std::string target_, failure_text_;
   net::Head* answer_ = nullptr;
   net::Buffer body_;
+  net::Buffer rest_;  // of the request, once there is no owner to send it
   net::Failure failure_;
   rollout::Outcome outcome_ = rollout::Outcome::kOk;
   std::optional<rollout::Output> output_;  // where the body was looked at

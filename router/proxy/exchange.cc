@@ -194,29 +194,36 @@ void Exchange::on_progress(bool end) {
   }
   for (Attempt* attempt : {first_, second_})
     if (attempt) send_body(*attempt);
+  if (end) plan_hedge();
 }
 
+/// On `version`, or on stable where that has nobody to give; the client is told where nobody can.
 void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
   if (net::loop_time() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
+  if (begin(version, purpose, avoid)) return;
+  const size_t stable = placement_.split.stable;
+  if (version != stable && purpose != Purpose::kForced) {
+    placement_.judged = false;
+    return attempt(stable, Purpose::kFallback);
+  }
+  if (service_->versions[version]->list()->empty()) return fail(version, Code::kUnavailable, "it has no endpoint just now");
+  fail(version, Code::kOverloaded, "every endpoint has as many requests under way as it may have");
+}
+
+/// False: the version has no endpoint to give.
+bool Exchange::begin(size_t version, Purpose purpose, const EndpointState* avoid) {
   Attempt& attempt = lane_.take_attempt();
   if (!attempt.start(*this, *service_, version, purpose, placement_, deadline_, avoid)) {
     lane_.give_back(attempt);
-    const size_t stable = placement_.split.stable;
-    if (version != stable && purpose != Purpose::kForced) {
-      placement_.judged = false;
-      return this->attempt(stable, Purpose::kFallback);
-    }
-    if (service_->versions[version]->list()->empty()) return fail(version, Code::kUnavailable, "it has no endpoint just now");
-    return fail(version, Code::kOverloaded, "every endpoint has as many requests under way as it may have");
+    return false;
   }
   (first_ ? second_ : first_) = &attempt;
+  if (tried_twice_) service_->retries->add();
   const bool drawn = purpose == Purpose::kDrawn && placement_.spec != nullptr;
   attempt.keep_body = drawn && (placement_.draw.look || attempt.on_canary() || mirrored_);
-  if (drawn && attempt.on_canary() && placement_.spec->shield.retry_stable) {
-    if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
-      hedge_alarm_.set(net::this_wheel(), net::loop_time() + after);
-  }
   send_request(attempt);
+  if (body_done_) plan_hedge();
+  return true;
 }
 
 void Exchange::send_request(Attempt& attempt) {
@@ -231,6 +238,7 @@ void Exchange::send_body(Attempt& attempt) {
   const std::string_view rest = body_.data().substr(static_cast<size_t>(attempt.sent - discarded_));
   attempt.sent += attempt.stream()->write(rest, body_done_);
   const uint64_t unsent = discarded_ + body_.size() - attempt.sent;
+  attempt.wait_for_client(!body_done_ && unsent == 0);
   if (!body_done_ && unsent < kWindowBytes) client_.read_more();
 }
 
@@ -251,7 +259,7 @@ void Exchange::on_answer_progress(Attempt& attempt) {
 void Exchange::resolved(Attempt& attempt) {
   if (is_good(attempt.outcome()) && attempt.status() != 429) return deliver(attempt);
   if (first_ && second_) {  // the other may still do better
-    if (attempt.ended()) drop(attempt, /*may_be_evidence=*/false);
+    if (attempt.ended()) drop(attempt);
     return;
   }
   if (!try_again(attempt) && attempt.ended()) deliver(attempt);
@@ -264,7 +272,7 @@ bool Exchange::try_again(Attempt& attempt) {
       attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placement_.spec && placement_.spec->shield.retry_stable;
   if (shield) {
     if (!second_try_allowed(placement_.spec->shield.budget)) return false;
-    drop(attempt, /*may_be_evidence=*/false);
+    drop(attempt);
     this->attempt(placement_.split.stable, Purpose::kShield);
     return true;
   }
@@ -273,7 +281,7 @@ bool Exchange::try_again(Attempt& attempt) {
   if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(kFailoverShare)) return false;
   const size_t version = attempt.version();
   const auto avoid = attempt.endpoint();
-  drop(attempt, false);
+  drop(attempt);
   this->attempt(version, Purpose::kFailover, avoid.get());
   return true;
 }
@@ -284,23 +292,33 @@ bool Exchange::second_try_allowed(double share) {
     return false;
   }
   tried_twice_ = true;
-  service_->retries->add();
   return true;
 }
 
-/// The canary takes longer than stable usually does: stable is asked, too, and the first good answer counts.
-void Exchange::hedge() {
-  if (!first_ || second_ || delivering_ || tried_twice_ || !body_done_ || !can_send_again() || first_->overdue() || !first_->on_canary())
-    return;
-  if (!second_try_allowed(placement_.spec->shield.budget)) return;
-  service_->hedges->add();
-  attempt(placement_.split.stable, Purpose::kHedge);
+/// Once the canary has the whole request and does not answer as soon as stable usually does, stable is to be asked, too.
+void Exchange::plan_hedge() {
+  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placement_.spec->shield.retry_stable) return;
+  if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
+    hedge_alarm_.set(net::this_wheel(), net::loop_time() + after);
 }
 
-void Exchange::drop(Attempt& attempt, bool may_be_evidence) {
+/// The first good answer counts.
+void Exchange::hedge() {
+  if (!first_ || second_ || delivering_ || tried_twice_ || !can_send_again() || first_->overdue()) return;
+  if (net::loop_time() >= deadline_ || !second_try_allowed(placement_.spec->shield.budget)) return;
+  if (begin(placement_.split.stable, Purpose::kHedge, nullptr)) return service_->hedges->add();
+  tried_twice_ = false;  // stable is full: the canary's answer may still be good, and if not the shield may find stable free
+  service_->budget.give_back();
+}
+
+void Exchange::drop(Attempt& attempt) {
+  forget(attempt);
+  attempt.release();
+}
+
+void Exchange::forget(const Attempt& attempt) {
   (&attempt == first_ ? first_ : second_) = nullptr;
   if (!first_) std::swap(first_, second_);
-  attempt.release(may_be_evidence);
 }
 
 // ---- the answer ----
@@ -308,7 +326,10 @@ void Exchange::drop(Attempt& attempt, bool may_be_evidence) {
 void Exchange::deliver(Attempt& attempt) {
   delivering_ = &attempt;
   hedge_alarm_.clear();
-  if (Attempt* other = &attempt == first_ ? second_ : first_) drop(*other, /*may_be_evidence=*/true);
+  if (Attempt* other = &attempt == first_ ? second_ : first_) {  // one of them is a hedge: the request is here, and whole
+    forget(*other);
+    other->release_to_judge(body_.data().substr(static_cast<size_t>(other->sent)));
+  }
   if (const net::Failure* failure = attempt.failure()) return fail(attempt.version(), failure->code, failure->what);
   net::Head& head = attempt.answer();
   rewrite_answer(head, service_->versions[attempt.version()]->version());
@@ -391,8 +412,8 @@ void Exchange::send_local() {
 void Exchange::end_request() {
   hedge_alarm_.clear();
   delivering_ = nullptr;
-  if (auto* attempt = std::exchange(first_, nullptr)) attempt->release(/*may_be_evidence=*/false);
-  if (auto* attempt = std::exchange(second_, nullptr)) attempt->release(false);
+  if (auto* attempt = std::exchange(first_, nullptr)) attempt->release();
+  if (auto* attempt = std::exchange(second_, nullptr)) attempt->release();
   if (auto* service = std::exchange(service_, nullptr)) {
     service->budget.request_ends();
     if (tried_twice_) service->budget.give_back();

@@ -51,13 +51,16 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   bool is_healthy(size_t version) const;
   bool canary_takes_more() const;
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
+  bool begin(size_t version, Purpose purpose, const EndpointState* avoid);
   void send_body(Attempt& attempt);
   bool second_try_allowed(double share);
 
   // answers
   void resolved(Attempt& attempt);
   bool try_again(Attempt& attempt);
-  void drop(Attempt& attempt, bool may_be_evidence);
+  void drop(Attempt& attempt);
+  void forget(const Attempt& attempt);
+  void plan_hedge();
   void hedge();
   void deliver(Attempt& attempt);
   void pass_on(Attempt& attempt);

@@ -15,7 +15,7 @@ from backends import Faults
 from conftest import SERIN, call, wait_until
 from routers import QUICK_HEALTH, service
 from test_route import hold
-from traffic import Connection, Traffic, ask, infer_request
+from traffic import BODY, Connection, Traffic, ask, infer_request
 
 MIB = 1 << 20
 
@@ -23,10 +23,13 @@ MIB = 1 << 20
 class Digest:
     """A server that answers with the length and digest of what it was sent, or with `answer` bytes; it takes bodies only as fast as told."""
 
-    def __init__(self, answer=b"", chunked=False, slow=threading.Event()):
+    def __init__(self, answer=b"", chunked=False, slow=threading.Event(), window=0):
         self.answer, self.chunked, self.slow = answer, chunked, slow
         self.taken = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
+        if window:  # so that bodies do not lie in the kernel's buffers
+            self.listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+            self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -183,6 +186,21 @@ def test_an_endpoint_that_keeps_failing_is_ejected_though_it_passes_its_health_c
     assert router.metric("serin_route_ejections_total") == 1 and router.healthy("1") == 2
 
 
+def test_an_endpoint_that_fails_slowly_is_left_out_from_its_failure_on(route, backend):
+    """Counted from the start of what failed, its time would be over before it begins."""
+    bad, good = backend("1", error_rate=1, delay=2), backend("1")
+    slow = service(bad, good)
+    slow["versions"][0]["ejection"] = {"failures": 1, "time": "1s"}
+    router = route(slow)
+    threads = [threading.Thread(target=ask, args=(router.url, 1)) for _ in range(2)]  # the less busy one is chosen: one each
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bad.inferences == 1 and router.metric("serin_route_ejections_total") == 1
+    assert {status for status, _, _ in ask(router.url, 20)} == {200} and bad.inferences == 1
+
+
 def test_a_version_that_fails_as_a_whole_is_not_emptied_by_ejections(route, backend):
     router = route(service(backend("1", error_rate=1), backend("1", error_rate=1)))
     assert {status for status, _, _ in ask(router.url, 100)} == {500}
@@ -253,6 +271,98 @@ def test_a_slow_canary_is_hedged_with_stable_and_judged_all_the_same(route, back
         wait_until(lambda: router.metric("serin_route_hedges_total") >= 10, 30, "hedged")
     assert traffic.failures == []
     wait_until(lambda: router.rollout()["answers"]["canary"] >= 10, 10, "the canary's own answers are judged when they come")
+
+
+def on_canary(router, endpoints=1, **asked):
+    """A rollout that sends everybody to version 2: all but one in a million."""
+    wait_until(lambda: router.healthy("2") == endpoints, 10, "health checked")
+    router.start_rollout(steps=[hold(99.9999)], **asked)
+
+
+def known_pace(router, body=BODY):
+    """Stable is asked until the router knows how long it usually takes: then it hedges."""
+    ask(router.url, 150, body=body)
+    time.sleep(1.2)  # it looks once a second
+
+
+def test_a_hedge_that_finds_stable_full_leaves_the_canary_alone(route, backend):
+    stable, canary = backend("1"), backend("2")
+    limited = service(stable, canary, force_header=True)
+    limited["versions"][0]["max_in_flight"] = 1
+    router = route(limited)
+    known_pace(router)
+    on_canary(router)
+    canary.faults, stable.faults = Faults(delay=0.5), Faults(hang=True)
+    with Connection(router.url) as busy:
+        busy.send(infer_request(headers={"x-serin-force-version": "1"}))
+        wait_until(lambda: stable.under_way == 1, 10, "stable is full")
+        assert [(status, headers["x-serin-version"]) for status, headers, _ in ask(router.url, 1)] == [(200, "2")]
+    assert router.metric("serin_route_hedges_total") == router.metric("serin_route_retries_total") == 0
+
+
+def test_a_large_failure_of_a_hedged_canary_is_evidence_too(route, backend):
+    """Its answer stops at what is kept of one while stable is waited for, and must go on afterwards."""
+    stable, canary = backend("1"), backend("2")
+    router = route(service(stable, canary))
+    known_pace(router)
+    on_canary(router)
+    canary.faults = Faults(delay=0.1, garbage=b"HTTP/1.1 500 No\r\ncontent-length: %d\r\n\r\n" % (3 * MIB) + b"x" * (3 * MIB))
+    stable.faults = Faults(delay=0.5)
+    assert {(status, headers["x-serin-version"]) for status, headers, _ in ask(router.url, 2)} == {(200, "1")}
+    assert router.metric("serin_route_hedges_total") == canary.inferences == 2
+    wait_until(lambda: router.rollout()["answers"]["canary"] == 2, 10, "both are judged")
+
+
+# --- requests that take their time ------------------------------------------------------------------------------------------------------
+
+
+def test_a_hedged_canary_gets_the_rest_of_its_request_and_is_judged_by_what_it_then_says(route):
+    """It reads slowly, stable has answered the client: half a request would wait for ever, and that is not the canary's fault."""
+    held = threading.Event()
+    stable, canary = Digest(), Digest(slow=held, window=4096)
+    versions = [{"name": name, "endpoints": [{"url": server.url}], "health": {**QUICK_HEALTH, "path": "/"}} for name, server in
+                (("1", stable), ("2", canary))]
+    router = route({"name": "digits", "initial_stable": "1", "versions": versions})
+    body = os.urandom(900_000)
+    known_pace(router, body)
+    on_canary(router)
+    held.set()
+    status, headers, answer = ask(router.url, 1, body=body)[0]
+    assert (status, headers["x-serin-version"], answer) == (200, "1", digest_of(body))
+    assert canary.taken < len(body) and router.rollout()["answers"]["canary"] == 0
+    held.clear()
+    wait_until(lambda: router.rollout()["answers"]["canary"] == 1, 10, "judged")
+    assert canary.taken == len(body) and next(line for line in router.rollout()["evidence"] if line["guard"] == "err")["bits"] == 0
+
+
+def slowly(router, pause, headers=None):
+    """A request whose last byte comes that much later than what is enough to begin with: (status, headers)."""
+    request = infer_request(body=BODY + b" " * 70_000, headers=headers)
+    with Connection(router.url) as client:
+        client.send(request[:-1])
+        time.sleep(pause)
+        return client.ask(request[-1:])[:2]
+
+
+def test_the_time_that_a_client_takes_to_send_is_not_the_canarys(route, backend):
+    stable, canary = backend("1"), backend("2")
+    router = route(service(stable, canary))
+    on_canary(router, guard={"latency": {"deadline": "500ms", "p99": "400ms", "baseline": 100_000}, "whenStableBreachesToo": "rollback"})
+    for _ in range(4):
+        status, headers = slowly(router, 0.7)
+        assert (status, headers["x-serin-version"]) == (200, "2"), "the deadline was not the canary's"
+    rollout = router.rollout()
+    assert rollout["phase"] == "Progressing" and rollout["answers"]["canary"] == 4
+
+
+def test_a_request_that_never_comes_whole_says_nothing_about_the_canary(route, backend):
+    judged = service(backend("1"), backend("2"), backend("2"))
+    judged["versions"][1]["ejection"] = {"failures": 1, "time": "1h"}
+    router = route(judged)
+    on_canary(router, endpoints=2)
+    assert slowly(router, 0.7, {"x-serin-timeout-ms": "300"})[0] == 504
+    assert router.rollout()["answers"]["canary"] == router.metric("serin_route_ejections_total") == 0
+    assert ask(router.url, 1)[0][1]["x-serin-version"] == "2" and router.rollout()["answers"]["canary"] == 1
 
 
 def test_a_canary_that_hangs_has_no_more_than_its_share_under_way(route, backend):

@@ -25,13 +25,22 @@ class Connection:
         self.address, self.timeout = (parts.hostname, parts.port), timeout
         self.socket = self.stream = None
 
-    def ask(self, request):
-        """Sends the bytes of a request; (status, {lower-case header: value}, body)."""
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def send(self, part):
         if self.socket is None:
             self.socket = socket.create_connection(self.address, timeout=self.timeout)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.stream = self.socket.makefile("rb")
-        self.socket.sendall(request)
+        self.socket.sendall(part)
+
+    def ask(self, request):
+        """Sends the bytes of a request, or its last ones; (status, {lower-case header: value}, body)."""
+        self.send(request)
         line = self.stream.readline()
         if not line:
             raise ConnectionError("closed before an answer came")
