@@ -64,12 +64,12 @@ void Exchange::on_request(net::Head& head) {
         net::json_error(404, fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target->service));
     return;
   }
-  arrived_ = net::loop_time();
+  const Time now = net::loop_time();
   target_ = *target;
   body_ = lane_.buffers().take();
   service_ = found->second.get();
   service_->budget.request_begins();
-  deadline_ = arrived_ + service_->config->request_timeout;
+  deadline_ = now + service_->config->request_timeout;
   length_ = head.framing == net::Framing::kChunked ? std::nullopt
                                                    : std::optional(head.framing == net::Framing::kLength ? head.content_length : 0);
   if (const auto ms = client_timeout_ms(head.headers)) {
@@ -77,88 +77,15 @@ void Exchange::on_request(net::Head& head) {
       local_ = bad_request("header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000");
       return;
     }
-    deadline_ = std::min(deadline_, arrived_ + std::chrono::milliseconds(*ms));
+    deadline_ = std::min(deadline_, now + std::chrono::milliseconds(*ms));
   }
-  place();
+  auto placed = place_request(*service_, lane_, target_, head.headers, now);
+  if (!placed) {
+    local_ = bad_request(placed.error().message);
+    return;
+  }
+  placed_ = *std::move(placed);
   rewrite_request(head, client_.peer(), scratch_);
-}
-
-void Exchange::place() {
-  placement_ = Placement();
-  const Split split = placement_.split = service_->controller->split(service_->index);
-  version_ = split.stable;
-  purpose_ = Purpose::kFallback;
-  const auto forced = request_->headers.get("x-serin-force-version");
-  if (!forced.empty() && service_->config->force_header) {
-    purpose_ = Purpose::kForced;
-    version_ = version_index(*service_->config, forced);
-    if (version_ == Split::kNoCanary)
-      local_ = bad_request(fmt::format("header x-serin-force-version: service '{}' has no version '{}'", target_.service, forced));
-    return;
-  }
-  if (!target_.infer) return;  // metadata is stable's
-  purpose_ = Purpose::kDrawn;
-  service_->arrivals.count(arrived_);
-  if (split.canary == Split::kNoCanary) {
-    placement_.judged = true;  // stable's latencies are the next rollout's baseline
-    return;
-  }
-  placement_.spec = lane_.spec(*service_, split);
-  place_by_draw();
-}
-
-void Exchange::place_by_draw() {
-  const Split& split = placement_.split;
-  const rollout::Spec& spec = *placement_.spec;
-  const net::Headers& headers = request_->headers;
-  rollout::Says says;
-  if (!spec.cohort.header.empty()) says.cohort = headers.get(spec.cohort.header);
-  if (!spec.sticky.header.empty())
-    says.key = headers.get(spec.sticky.header);
-  else if (!spec.sticky.cookie.empty())
-    says.key = rollout::cookie_value(headers.get("cookie"), spec.sticky.cookie);
-  const uint64_t random = lane_.random();
-  placement_.draw = rollout::draw_request(spec, split.weight_ppm, says, random);
-
-  // The canary and what it is compared with must both be able to take it, or the draw was none.
-  const bool matched = rollout::baseline_weight(spec, split.weight_ppm) > 0;
-  const size_t compared = matched ? version_index(*service_->config, spec.baseline) : split.stable;
-  const bool takes = canary_takes_more();
-  placement_.judged = takes && is_healthy(compared);
-  switch (placement_.draw.place) {
-    case rollout::Place::kCanary:
-      if (takes)
-        version_ = split.canary;
-      else
-        purpose_ = Purpose::kFallback;
-      break;
-    case rollout::Place::kBaseline:
-      if (is_healthy(compared))
-        version_ = compared;
-      else
-        purpose_ = Purpose::kFallback;
-      break;
-    case rollout::Place::kStable: break;
-  }
-  mirrored_ = takes && version_ == split.stable && split.shadow_ppm > 0 && lane_.random() % rollout::kAll < split.shadow_ppm;
-}
-
-bool Exchange::is_healthy(size_t version) const {
-  return version < service_->versions.size() && service_->versions[version]->healthy() > 0;
-}
-
-/// A canary that hangs gets no more requests than it may have under way: max(4, twice what its share and stable's p99 make usual).
-bool Exchange::canary_takes_more() const {
-  const Endpoints& canary = *service_->versions[placement_.split.canary];
-  if (canary.healthy() == 0) return false;
-  const int64_t under_way = canary.in_flight();
-  if (under_way < 4) return true;
-  const auto p99 = service_->controller->pace(service_->index).p99;
-  const double seconds = p99.count() > 0 ? std::chrono::duration<double>(p99).count() : 1;
-  const double share = static_cast<double>(placement_.split.weight_ppm) / rollout::kAll;
-  if (static_cast<double>(under_way) < 2 * service_->arrivals.per_second() * share * seconds) return true;
-  service_->capped->add();
-  return false;
 }
 
 std::span<char> Exchange::body_room(std::optional<uint64_t> left) {
@@ -190,7 +117,7 @@ void Exchange::on_progress(bool end) {
   if (!started_) {
     if (!end && body_.size() < kStartBytes) return;
     started_ = true;
-    return attempt(version_, purpose_);
+    return attempt(placed_.version, placed_.purpose);
   }
   for (Attempt* attempt : {first_, second_})
     if (attempt) send_body(*attempt);
@@ -201,9 +128,9 @@ void Exchange::on_progress(bool end) {
 void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
   if (net::loop_time() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
   if (begin(version, purpose, avoid)) return;
-  const size_t stable = placement_.split.stable;
+  const size_t stable = placed_.split.stable;
   if (version != stable && purpose != Purpose::kForced) {
-    placement_.judged = false;
+    placed_.judged = false;
     return attempt(stable, Purpose::kFallback);
   }
   if (service_->versions[version]->list()->empty()) return fail(version, Code::kUnavailable, "it has no endpoint just now");
@@ -213,14 +140,14 @@ void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avo
 /// False: the version has no endpoint to give.
 bool Exchange::begin(size_t version, Purpose purpose, const EndpointState* avoid) {
   Attempt& attempt = lane_.take_attempt();
-  if (!attempt.start(*this, *service_, version, purpose, placement_, deadline_, avoid)) {
+  if (!attempt.start(*this, *service_, version, purpose, placed_, deadline_, avoid)) {
     lane_.give_back(attempt);
     return false;
   }
   (first_ ? second_ : first_) = &attempt;
   if (tried_twice_) service_->retries->add();
-  const bool drawn = purpose == Purpose::kDrawn && placement_.spec != nullptr;
-  attempt.keep_body = drawn && (placement_.draw.look || attempt.on_canary() || mirrored_);
+  const bool drawn = purpose == Purpose::kDrawn && placed_.spec != nullptr;
+  attempt.keep_body = drawn && (placed_.draw.look || attempt.on_canary() || placed_.mirror);
   send_request(attempt);
   if (body_done_) plan_hedge();
   return true;
@@ -248,7 +175,7 @@ void Exchange::on_answer_progress(Attempt& attempt) {
   if (&attempt == delivering_) return pass_on(attempt);
   if (attempt.ended() || attempt.overdue()) return resolved(attempt);
   if (!attempt.answered()) return;
-  const bool may_be_replaced = attempt.on_canary() && attempt.purpose() == Purpose::kDrawn && placement_.spec;
+  const bool may_be_replaced = attempt.on_canary() && attempt.purpose() == Purpose::kDrawn && placed_.spec;
   const bool other = first_ && second_;
   const net::Head& head = attempt.answer();
   const bool soon_whole = head.framing == net::Framing::kLength && head.content_length <= kSmallAnswer;
@@ -268,12 +195,11 @@ void Exchange::resolved(Attempt& attempt) {
 /// Shield and failover. A canary without capacity (429) is no evidence against its answers, but its clients need not feel it.
 bool Exchange::try_again(Attempt& attempt) {
   if (tried_twice_ || !can_send_again() || net::loop_time() >= deadline_) return false;
-  const bool shield =
-      attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placement_.spec && placement_.spec->shield.retry_stable;
+  const bool shield = attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placed_.spec && placed_.spec->shield.retry_stable;
   if (shield) {
-    if (!second_try_allowed(placement_.spec->shield.budget)) return false;
+    if (!second_try_allowed(placed_.spec->shield.budget)) return false;
     drop(attempt);
-    this->attempt(placement_.split.stable, Purpose::kShield);
+    this->attempt(placed_.split.stable, Purpose::kShield);
     return true;
   }
   // One endpoint of several went away before the health check saw it. Once only: a request that kills whoever takes it must not go round.
@@ -297,7 +223,7 @@ bool Exchange::second_try_allowed(double share) {
 
 /// Once the canary has the whole request and does not answer as soon as stable usually does, stable is to be asked, too.
 void Exchange::plan_hedge() {
-  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placement_.spec->shield.retry_stable) return;
+  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec->shield.retry_stable) return;
   if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
     hedge_alarm_.set(net::this_wheel(), net::loop_time() + after);
 }
@@ -305,8 +231,8 @@ void Exchange::plan_hedge() {
 /// The first good answer counts.
 void Exchange::hedge() {
   if (!first_ || second_ || delivering_ || tried_twice_ || !can_send_again() || first_->overdue()) return;
-  if (net::loop_time() >= deadline_ || !second_try_allowed(placement_.spec->shield.budget)) return;
-  if (begin(placement_.split.stable, Purpose::kHedge, nullptr)) return service_->hedges->add();
+  if (net::loop_time() >= deadline_ || !second_try_allowed(placed_.spec->shield.budget)) return;
+  if (begin(placed_.split.stable, Purpose::kHedge, nullptr)) return service_->hedges->add();
   tried_twice_ = false;  // stable is full: the canary's answer may still be good, and if not the shield may find stable free
   service_->budget.give_back();
 }
@@ -349,7 +275,7 @@ void Exchange::pass_on(Attempt& attempt) {
     return end_request();
   }
   if (attempt.keep_body && attempt.body().size() >= Attempt::kKeptBytes) {  // too large to be looked at
-    attempt.keep_body = mirrored_ = false;
+    attempt.keep_body = placed_.mirror = false;
     attempt.body().consume(std::exchange(passed_, 0));
   }
   const std::string_view rest = attempt.body().data().substr(passed_);
@@ -370,16 +296,16 @@ void Exchange::on_writable() {
 
 void Exchange::finish(Attempt& attempt) {
   lane_.count_answer(*service_, attempt.version(), attempt.status());
-  if (mirrored_ && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
+  if (placed_.mirror && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
   end_request();
 }
 
 void Exchange::mirror(Attempt& attempt) {
   if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
-  Endpoints& canary = *service_->versions[placement_.split.canary];
+  Endpoints& canary = *service_->versions[placed_.split.canary];
   EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time());
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
-  auto shadow = std::make_unique<Shadow>(lane_, *service_, placement_, attempt, *endpoint);
+  auto shadow = std::make_unique<Shadow>(lane_, *service_, placed_, attempt, *endpoint);
   Shadow& started = *shadow;
   lane_.own(std::move(shadow));
   started.start(*request_, target_, std::move(body_));
@@ -418,12 +344,12 @@ void Exchange::end_request() {
     service->budget.request_ends();
     if (tried_twice_) service->budget.give_back();
   }
-  placement_ = Placement();
+  placed_ = Placed();
   lane_.buffers().give(std::move(body_));
   discarded_ = 0;
   passed_ = local_sent_ = 0;
   local_.reset();
-  body_done_ = started_ = tried_twice_ = mirrored_ = false;
+  body_done_ = started_ = tried_twice_ = false;
 }
 
 void Exchange::on_gone() { end_request(); }

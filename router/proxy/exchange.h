@@ -17,6 +17,7 @@
 #include <string>
 
 #include "router/proxy/attempt.h"
+#include "router/proxy/placing.h"
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
 #include "runtime/net/buffer.h"
@@ -45,11 +46,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void send_request(Attempt& attempt) override;
 
  private:
-  // placement
-  void place();
-  void place_by_draw();
-  bool is_healthy(size_t version) const;
-  bool canary_takes_more() const;
+  // attempts
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   bool begin(size_t version, Purpose purpose, const EndpointState* avoid);
   void send_body(Attempt& attempt);
@@ -82,10 +79,8 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   net::Head* request_ = nullptr;
   Service* service_ = nullptr;  // null: answered locally
   Target target_;
-  Placement placement_;
-  size_t version_ = 0;  // where the first attempt goes
-  Purpose purpose_ = Purpose::kDrawn;
-  Time arrived_, deadline_;
+  Placed placed_;
+  Time deadline_;
   net::Buffer body_;        // of the request, from `discarded_` on
   uint64_t discarded_ = 0;  // bytes of it that are gone, because it is too large to be kept
   std::optional<uint64_t> length_;
@@ -94,7 +89,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   size_t passed_ = 0;                             // of its body, where that is kept
   std::optional<net::Response> local_;
   size_t local_sent_ = 0;
-  bool body_done_ = false, started_ = false, tried_twice_ = false, mirrored_ = false;
+  bool body_done_ = false, started_ = false, tried_twice_ = false;
 };
 
 }  // namespace serin::router

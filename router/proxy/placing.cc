@@ -1,0 +1,82 @@
+#include "router/proxy/placing.h"
+
+#include <fmt/format.h>
+
+namespace serin::router {
+namespace {
+
+bool is_healthy(const Service& service, size_t version) {
+  return version < service.versions.size() && service.versions[version]->healthy() > 0;
+}
+
+/// A canary that hangs gets no more requests than it may have under way: max(4, twice what its share and stable's p99 make usual).
+bool takes_more(const Service& service, const Split& split) {
+  const Endpoints& canary = *service.versions[split.canary];
+  if (canary.healthy() == 0) return false;
+  const int64_t under_way = canary.in_flight();
+  if (under_way < 4) return true;
+  const auto p99 = service.controller->pace(service.index).p99;
+  const double seconds = p99.count() > 0 ? std::chrono::duration<double>(p99).count() : 1;
+  const double share = static_cast<double>(split.weight_ppm) / rollout::kAll;
+  if (static_cast<double>(under_way) < 2 * service.arrivals.per_second() * share * seconds) return true;
+  service.capped->add();
+  return false;
+}
+
+rollout::Says says_of(const rollout::Spec& spec, const net::Headers& headers) {
+  rollout::Says says;
+  if (!spec.cohort.header.empty()) says.cohort = headers.get(spec.cohort.header);
+  if (!spec.sticky.header.empty())
+    says.key = headers.get(spec.sticky.header);
+  else if (!spec.sticky.cookie.empty())
+    says.key = rollout::cookie_value(headers.get("cookie"), spec.sticky.cookie);
+  return says;
+}
+
+void place_by_draw(const Service& service, Lane& lane, const net::Headers& headers, Placed& placed) {
+  const Split& split = placed.split;
+  const rollout::Spec& spec = *placed.spec;
+  const rollout::Draw& draw = placed.draw = rollout::draw_request(spec, split.weight_ppm, says_of(spec, headers), lane.random());
+
+  const bool matched = rollout::baseline_weight(spec, split.weight_ppm) > 0;
+  const size_t compared = matched ? version_index(*service.config, spec.baseline) : split.stable;
+  const bool canary_takes = takes_more(service, split), compared_takes = is_healthy(service, compared);
+  placed.judged = canary_takes && compared_takes;
+
+  if (draw.place == rollout::Place::kCanary && canary_takes)
+    placed.version = split.canary;
+  else if (draw.place == rollout::Place::kBaseline && compared_takes)
+    placed.version = compared;
+  else if (draw.place != rollout::Place::kStable)
+    placed.purpose = Purpose::kFallback;
+  const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
+  placed.mirror = sampled && canary_takes && placed.version == split.stable;
+}
+
+}  // namespace
+
+Result<Placed> place_request(Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now) {
+  Placed placed;
+  const Split& split = placed.split = service.controller->split(service.index);
+  placed.version = split.stable;
+  const auto forced = headers.get("x-serin-force-version");
+  if (!forced.empty() && service.config->force_header) {
+    placed.purpose = Purpose::kForced;
+    placed.version = version_index(*service.config, forced);
+    if (placed.version != Split::kNoCanary) return placed;
+    return Error{Code::kInvalidArgument,
+                 fmt::format("header x-serin-force-version: service '{}' has no version '{}'", service.config->name, forced)};
+  }
+  if (!target.infer) return placed;  // metadata is stable's
+  placed.purpose = Purpose::kDrawn;
+  service.arrivals.count(now);
+  if (split.canary == Split::kNoCanary) {
+    placed.judged = true;  // stable's latencies are the next rollout's baseline
+    return placed;
+  }
+  placed.spec = lane.spec(service, split);
+  place_by_draw(service, lane, headers, placed);
+  return placed;
+}
+
+}  // namespace serin::router
