@@ -146,6 +146,17 @@ def route(tmp_path):
         yield begin
 
 
+@pytest.fixture
+def pair(route, backend):
+    """(router, stable, canary): version 1 is stable, version 2 is well and gets nothing yet."""
+    from routers import service
+
+    stable, canary = backend("1"), backend("2")
+    router = route(service(stable, canary))
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    return router, stable, canary
+
+
 @pytest.fixture(scope="session")
 def shared_runtime(tmp_path_factory):
     """One runtime with the repository of models/, for tests that only ask."""

@@ -17,15 +17,6 @@ def hold(weight):
     return {"setWeight": weight, "until": {"duration": "1h"}}
 
 
-@pytest.fixture
-def pair(route, backend):
-    """(router, stable, canary)"""
-    stable, canary = backend("1"), backend("2")
-    router = route(service(stable, canary))
-    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
-    return router, stable, canary
-
-
 def start(router, canary, **asked):
     """Starts a rollout whose canary is described by more than its version."""
     body = {"service": "digits", "canary": {"version": "2", **canary}, "guard": {"latency": {"baseline": 200, "floor": "50ms"}}, **asked}

@@ -8,19 +8,10 @@ import pytest
 
 from backends import Faults
 from conftest import SERIN, call, serin, wait_until
-from routers import service, spec
+from routers import spec
 from traffic import Traffic
 
 HOLD = {"setWeight": 25, "until": {"duration": "1h"}}
-
-
-@pytest.fixture
-def pair(route, backend):
-    """(router, stable, canary)"""
-    stable, canary = backend("1"), backend("2")
-    router = route(service(stable, canary))
-    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
-    return router, stable, canary
 
 
 @pytest.fixture

@@ -25,15 +25,6 @@ def within(count, trials, share):
     return abs(count - trials * share) <= SIGMAS * math.sqrt(trials * share * (1 - share))
 
 
-@pytest.fixture
-def pair(route, backend):
-    """(router, stable, canary): version 1 is stable, version 2 is well and gets nothing yet."""
-    stable, canary = backend("1"), backend("2")
-    router = route(service(stable, canary))
-    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
-    return router, stable, canary
-
-
 def traffic_to(router, **options):
     return Traffic(router.url, clients=CLIENTS, **options)
 
