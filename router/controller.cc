@@ -122,6 +122,7 @@ Result<ServiceStatus> Controller::State::command(const std::string& service, con
   SERIN_TRY(ServiceControl * control, find(service));
   SERIN_TRY(const ServiceControl::Done done, command(*control));
   notify();
+  prometheus->look_again();
   const Status saved = control->wait_until_saved(done.change);
   if (!saved && !done.applied) return saved.error();
   return control->status(now());

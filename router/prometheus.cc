@@ -16,7 +16,6 @@
 namespace serin::router {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kLongestWait{2};
 
 std::string form_encoded(std::string_view text) {
@@ -84,16 +83,24 @@ PrometheusWatch::~PrometheusWatch() {
   thread_.join();
 }
 
+void PrometheusWatch::look_again() {
+  const std::lock_guard lock(mutex_);
+  look_ = true;
+  wake_.notify_one();
+}
+
 void PrometheusWatch::run() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kLook, [this] { return ending_; })) {
+  while (!ending_) {
+    look_ = false;
     lock.unlock();
-    ask_what_is_due();
+    const Time next = ask_what_is_due();
     lock.lock();
+    wake_.wait_until(lock, next, [this] { return ending_ || look_; });
   }
 }
 
-void PrometheusWatch::ask_what_is_due() {
+PrometheusWatch::Time PrometheusWatch::ask_what_is_due() {
   const auto questions = questions_();
   const auto is_over = [&](const auto& entry) {
     return std::ranges::none_of(questions,
@@ -108,6 +115,9 @@ void PrometheusWatch::ask_what_is_due() {
     due = now + std::chrono::duration_cast<Time::duration>(question.asked.interval);
     ask(question);
   }
+  Time next = Time::clock::now() + std::chrono::hours(1);
+  for (const auto& [question, due] : due_) next = std::min(next, due);
+  return next;
 }
 
 void PrometheusWatch::ask(const Question& question) {

@@ -35,11 +35,14 @@ class PrometheusWatch {
 
   PrometheusWatch(Questions questions, Answer answer);
   ~PrometheusWatch();
+  /// There may be new questions. From any thread.
+  void look_again();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   void run();
-  void ask_what_is_due();
+  /// Until when nothing else is.
+  Time ask_what_is_due();
   void ask(const Question& question);
 
   const Questions questions_;
@@ -49,7 +52,7 @@ class PrometheusWatch {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool ending_ = false;  // guarded by mutex_
+  bool ending_ = false, look_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -44,12 +44,17 @@ EndpointWatch::EndpointWatch(std::string service, Endpoints& endpoints, std::fun
 void EndpointWatch::ask() { endpoints_.config().source.name ? ask_name() : ask_file(); }
 
 void EndpointWatch::ask_file() {
-  const std::string& path = endpoints_.config().source.file;
-  auto text = read_endpoint_file(path);
+  // Aside: the file may lie on a disk that is far away, and this thread has clients.
+  net::run_aside([this, alive = std::weak_ptr(alive_), path = endpoints_.config().source.file] {
+    return [this, alive, text = read_endpoint_file(path)] {
+      if (!alive.expired()) learn_file(text);
+    };
+  });
+}
+
+void EndpointWatch::learn_file(const Result<std::string>& text) {
   if (!text) return learn(text.error());
-  const bool settled = *text == seen_;
-  seen_ = std::move(*text);
-  if (settled) return learn(parse_endpoint_list(seen_, path));
+  if (*text == std::exchange(seen_, *text)) return learn(parse_endpoint_list(*text, endpoints_.config().source.file));
   timer_ = net::after(endpoints_.config().source.interval, [this] { ask(); });
 }
 

@@ -19,6 +19,7 @@ class EndpointWatch {
  private:
   void ask();
   void ask_file();
+  void learn_file(const Result<std::string>& text);
   void ask_name();
   void learn(Result<std::vector<Endpoint>> found);
   bool replace(const std::vector<Endpoint>& found);
@@ -29,7 +30,7 @@ class EndpointWatch {
   std::string seen_;     // what the file held the last time
   std::string trouble_;  // the last complaint: the same one is not logged again
   net::Timer timer_;
-  std::shared_ptr<void> alive_ = std::make_shared<int>();  // an answer of the resolver may come too late
+  std::shared_ptr<void> alive_ = std::make_shared<int>();  // an answer may come too late
 };
 
 }  // namespace serin::router

@@ -144,6 +144,10 @@ void run_on(Loops::Loop& loop, const std::function<void()>& work) {
   done->get_future().wait();
 }
 
+void run_aside(std::function<std::function<void()>()> work) {
+  std::thread([loop = t_loop->mailbox(), work = std::move(work)] { loop->post(work()); }).detach();
+}
+
 Loops::Loops(size_t threads) {
   sigset_t all, before;
   sigfillset(&all);

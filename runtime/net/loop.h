@@ -41,6 +41,9 @@ size_t this_loop();
 /// When this io thread last woke up: a clock that costs nothing, for what may be off by the length of one round.
 std::chrono::steady_clock::time_point loop_time();
 
+/// Runs `work`, which may block, on a thread of its own, and then what it returns on the io thread that asked. For what is rare: each time is a thread.
+void run_aside(std::function<std::function<void()>()> work);
+
 /// Cancels when destroyed. Must be destroyed on the thread that made it.
 class Timer {
  public:

@@ -1,5 +1,4 @@
-// resolver.cc: getaddrinfo() blocks, so every question has a thread for as long as it takes. Questions are rare: connections are kept, and numeric
-// addresses need none.
+// resolver.cc: getaddrinfo() blocks, so every question has a thread. Questions are rare: connections are kept, and numeric addresses need none.
 
 #include "runtime/net/resolver.h"
 
@@ -7,9 +6,8 @@
 
 #include <cstring>
 #include <memory>
-#include <thread>
 
-#include "runtime/net/loop_impl.h"
+#include "runtime/net/loop.h"
 
 namespace serin::net {
 namespace {
@@ -40,10 +38,7 @@ Resolved ask(const std::string& host, uint16_t port) {
 }  // namespace
 
 void resolve(const std::string& host, uint16_t port, std::function<void(Resolved)> callback) {
-  std::thread([loop = current_loop()->mailbox(), host, port, callback = std::move(callback)]() mutable {
-    auto resolved = std::make_shared<Resolved>(ask(host, port));
-    loop->post([resolved, callback = std::move(callback)] { callback(std::move(*resolved)); });
-  }).detach();
+  run_aside([host, port, callback = std::move(callback)] { return [callback, resolved = ask(host, port)] { callback(resolved); }; });
 }
 
 }  // namespace serin::net
