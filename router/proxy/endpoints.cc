@@ -5,8 +5,6 @@
 
 #include "router/proxy/endpoints.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "runtime/base/log.h"

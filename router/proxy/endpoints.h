@@ -23,7 +23,6 @@ struct EndpointState : std::enable_shared_from_this<EndpointState> {
   const Endpoint config;
   const uint32_t index;             ///< within the service: the unit of evidence where an answer names no batch
   std::atomic<bool> healthy{true};  ///< as the last check said; before it, whether there was nobody else
-  std::atomic<bool> checked{false};
   std::atomic<int64_t> in_flight{0};
   std::atomic<int> failures_in_row{0};
   std::atomic<int> ejections{0};  ///< in a row: each lasts longer

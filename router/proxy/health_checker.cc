@@ -47,11 +47,11 @@ void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {
   Endpoints& version = *versions_[probe.version];
   const Health& health = version.config().health;
   const bool good = answer && answer->status == 200;
+  const bool first = probe.failures + probe.successes == 0;
   probe.failures = good ? 0 : probe.failures + 1;
   probe.successes = good ? probe.successes + 1 : 0;
 
   EndpointState& endpoint = *probe.endpoint;
-  const bool first = !endpoint.checked.exchange(true);
   const bool was = endpoint.healthy;
   // The first check decides alone: an endpoint that was never seen well is not sent requests for two intervals to find out.
   const bool down = !good && (first || probe.failures >= health.unhealthy);

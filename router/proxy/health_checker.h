@@ -23,7 +23,7 @@ class HealthChecker {
   struct Probe {
     size_t version = 0;
     std::shared_ptr<EndpointState> endpoint;
-    int failures = 0, successes = 0;
+    int failures = 0, successes = 0;  // in a row
     net::Timer timer;
     net::Client client{net::ClientOptions{}};  // its own, so that its connection ends with it
   };

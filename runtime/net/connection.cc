@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/base/log.h"
 #include "runtime/net/message_writer.h"
 #include "runtime/net/target.h"
 

@@ -49,7 +49,6 @@ class DeadlineWheel {
   void run(Clock::time_point now);
   /// Until the next slot that holds something; nothing soon: a long time.
   std::chrono::nanoseconds time_to_next(Clock::time_point now) const;
-  bool empty() const { return count_ == 0; }
 
  private:
   friend class Deadline;
