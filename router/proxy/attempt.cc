@@ -139,14 +139,16 @@ void Attempt::end() {
     output_ = seen.output;
     if (seen.failed) outcome_ = rollout::Outcome::kError;
   }
-  // A request that did not come in time is its client's fault. Any other answer to half a request is the version's own.
+  // A request that did not come in time is its client's fault, and a want of descriptors is ours. Any other answer to half a request is the
+  // version's own.
   const bool client_late = client_owed && (outcome_ == rollout::Outcome::kDeadline || status_ == 408);
-  if (client_late) observed_ = true;
-  const bool blame = (failed_ || status_ >= 500) && !client_late;
+  const bool innocent = client_late || (failed_ && failure_.code == Code::kOverloaded);
+  if (innocent) observed_ = true;
+  const bool blame = (failed_ || status_ >= 500) && !innocent;
   service_->versions[version_]->learn(*endpoint_, blame, started_ + client_time_ + latency);
   service_->versions[version_]->end(*endpoint_);
   service_->latency[version_]->observe(std::chrono::duration<double>(latency).count());
-  observe(outcome_, latency, !failed_ || failure_.code != Code::kUnavailable);
+  observe(outcome_, latency, !failed_ || !is_silence(failure_.code));
 }
 
 void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered) {

@@ -10,6 +10,7 @@
 
 #include "router/proxy/own_answers.h"
 #include "router/proxy/shadow.h"
+#include "router/proxy/verdict.h"
 #include "runtime/net/loop.h"
 
 namespace serin::router {
@@ -203,7 +204,7 @@ bool Exchange::try_again(Attempt& attempt) {
     return true;
   }
   // One endpoint of several went away before the health check saw it. Once only: a request that kills whoever takes it must not go round.
-  const bool gone = attempt.failure() && attempt.failure()->code == Code::kUnavailable;
+  const bool gone = attempt.failure() && is_silence(attempt.failure()->code);
   if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(kFailoverShare)) return false;
   const size_t version = attempt.version();
   const auto avoid = attempt.endpoint();

@@ -51,7 +51,13 @@ void Shadow::on_progress(bool end) {
   compare_with(std::move(canary_));
 }
 
-void Shadow::on_failure(const net::Failure& failure) { compare_with(Error{failure.code, std::string(failure.what)}); }
+void Shadow::on_failure(const net::Failure& failure) {
+  if (failure.code == Code::kOverloaded) {  // a want of ours
+    service_.mirrors_dropped->add();
+    return lane_.end(*this);
+  }
+  compare_with(Error{failure.code, std::string(failure.what)});
+}
 
 void Shadow::compare_with(const Result<net::Response>& canary) {
   rollout::ShadowPair pair = compare(std::move(stable_), canary, placement_.spec->guard, lane_.random());

@@ -32,6 +32,8 @@ Outcome outcome_of(int status) {
 
 Outcome outcome_of(Code failure) { return failure == Code::kDeadlineExceeded ? Outcome::kDeadline : Outcome::kError; }
 
+bool is_silence(Code failure) { return failure == Code::kUnavailable || failure == Code::kIo; }
+
 Outcome classify(const Result<net::Response>& answer, bool check_body) {
   if (!answer) return outcome_of(answer.error().code);
   const Outcome outcome = outcome_of(answer->status);
@@ -52,7 +54,7 @@ rollout::ShadowPair compare(const Result<net::Response>& stable, const Result<ne
   pair.canary = classify(canary, true);
   if (stable) pair.stable_batch = batch_of(stable->headers);
   if (canary) pair.canary_batch = batch_of(canary->headers);
-  pair.canary_answered = canary || canary.error().code != Code::kUnavailable;
+  pair.canary_answered = canary || !is_silence(canary.error().code);
   if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk || guard.compare == Guard::Compare::kOff) return pair;
 
   const Comparison comparison =

@@ -17,6 +17,8 @@ namespace serin::router {
 rollout::Outcome outcome_of(int status);
 /// The same of a request that got no answer.
 rollout::Outcome outcome_of(Code failure);
+/// The endpoint said nothing at all: refused, reset, closed.
+bool is_silence(Code failure);
 /// Errors of transport and statuses of HTTP in the judge's terms. `check_body`: an answer with NaN or infinities counts as an error.
 rollout::Outcome classify(const Result<net::Response>& answer, bool check_body);
 

@@ -50,9 +50,14 @@ std::string escape(std::string_view raw, Format format) {
   constexpr size_t kLongest = 8192;  // a client can put a megabyte into a name; a log line stays a line
   std::string out;
   out.reserve(raw.size() + 8);
-  for (const char c : raw.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n')
+  const std::string_view shown = raw.substr(0, kLongest);
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const char c = shown[i];
+    const auto byte = static_cast<unsigned char>(c), next = static_cast<unsigned char>(i + 1 < shown.size() ? shown[i + 1] : '\0');
+    if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // control characters, too: U+009B begins a terminal's commands as ESC [ does
+      out += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else if (c == '\n')
       out += "\\n";
     else if (byte < 0x20 || byte == 0x7f)
       out += fmt::format("\\u{:04x}", byte);

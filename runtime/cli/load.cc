@@ -166,14 +166,6 @@ void watch(net::Loops& loops, Generator& generator, const sigset_t& signals) {
   if (terminal) std::fputs("\r\x1b[K", stderr);
 }
 
-/// As many sockets as the system lets us have.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 }  // namespace
 
 int run_load(const LoadOptions& options) {

@@ -54,6 +54,7 @@ int run_route(const RouteOptions& options) {
     return kYes;
   }
   block_end_signals();
+  raise_descriptor_limit();
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   auto controller = router::Controller::open(*config, registry);

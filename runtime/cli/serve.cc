@@ -57,6 +57,7 @@ int run_serve(const ServeOptions& options) {
   const auto cpu = cpu_options(options.isa);
   if (!cpu) return usage(cpu.error());
   block_end_signals();
+  raise_descriptor_limit();
 
   std::string note;
   const auto precision = serving::parse_precision(options.precision);

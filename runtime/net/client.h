@@ -58,7 +58,8 @@ class Client {
   explicit Client(ClientOptions options);
   ~Client();  ///< cancels what is under way
   using Callback = std::function<void(Result<Response>)>;
-  /// Errors: kUnavailable (refused, reset, closed early), kDeadlineExceeded, kCorrupt (not HTTP), kTooLarge.
+  /// Errors: kUnavailable (no connection), kIo (closed or reset before the end of the answer), kDeadlineExceeded, kCorrupt (not HTTP), kTooLarge,
+  /// kOverloaded (no connection for want of descriptors, ports or memory here).
   Call send(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout, Callback callback);
   size_t open_connections() const;
 

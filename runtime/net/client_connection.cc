@@ -18,6 +18,11 @@ constexpr int kInterimAnswers = 8;  // 1xx; more is a flood
 constexpr size_t kChunks = size_t{1} << 20;
 constexpr Limits kDefaults;
 
+/// Descriptors, ports or memory have run out here: that says nothing about the server.
+bool is_lack_of_ours(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EADDRNOTAVAIL;
+}
+
 }  // namespace
 
 ClientConnection::ClientConnection(Upstream& upstream)
@@ -64,8 +69,9 @@ void ClientConnection::try_next_address(const std::string& why_not_the_last) {
   if (next_address_ == addresses_.size()) return fail(Code::kUnavailable, "cannot connect: " + why_not_the_last);
   arm(std::min(deadline_, Clock::now() + upstream_->options_.connect_timeout));
   const int error = Socket::connect(addresses_[next_address_++], socket_);
+  if (is_lack_of_ours(error)) return fail(Code::kOverloaded, std::string("cannot connect: ") + std::strerror(error));
   if (error != 0 && error != EINPROGRESS) return try_next_address(std::strerror(error));
-  if (!loop_.watch(socket_.descriptor(), *this)) return try_next_address("the socket cannot be watched");
+  if (!loop_.watch(socket_.descriptor(), *this)) return fail(Code::kOverloaded, "cannot connect: the socket cannot be watched");
 }
 
 void ClientConnection::connected() {
@@ -206,7 +212,7 @@ void ClientConnection::finish() {
 void ClientConnection::end_of_stream(int error) {
   if (state_ == State::kBody && error == 0 && inlet_.ends_at_close()) return finish();
   const bool stale = reused_ && !answer_begun_;
-  fail(Code::kUnavailable,
+  fail(Code::kIo,
        (error == 0 ? std::string("the connection was closed") : std::string(std::strerror(error))) +
            (answer_begun_ ? " in the middle of the answer" : " before an answer"),
        stale);

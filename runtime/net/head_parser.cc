@@ -84,6 +84,11 @@ void HeadParser::reset() {
 }
 
 HeadParser::Step HeadParser::feed(std::string_view bytes) {
+  constexpr char kTlsHandshake = 0x16;  // its client would wait for an answer that a head without a line end never gets
+  if (kind_ == Kind::kRequest && bytes.starts_with(kTlsHandshake)) {
+    refuse(400, "tls", "this is a TLS handshake, and plain HTTP is spoken here");
+    return Step::kRefused;
+  }
   for (;;) {
     const void* found = std::memchr(bytes.data() + scanned_, '\n', bytes.size() - scanned_);
     const size_t line_end = found ? static_cast<size_t>(static_cast<const char*>(found) - bytes.data()) : bytes.size();

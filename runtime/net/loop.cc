@@ -145,7 +145,11 @@ void run_on(Loops::Loop& loop, const std::function<void()>& work) {
 }
 
 void run_aside(std::function<std::function<void()>()> work) {
-  std::thread([loop = t_loop->mailbox(), work = std::move(work)] { loop->post(work()); }).detach();
+  std::thread([loop = t_loop->mailbox(), work = std::move(work)]() mutable {
+    auto then = work();
+    work = nullptr;  // what both hold must not end here, but on the io thread that it belongs to
+    loop->post(std::move(then));
+  }).detach();
 }
 
 Loops::Loops(size_t threads) {

@@ -72,7 +72,7 @@ class ServerStream {
 using HandlerFactory = std::function<std::shared_ptr<RequestHandler>(ServerStream&)>;
 
 struct Failure {
-  Code code = Code::kUnavailable;
+  Code code = Code::kUnavailable;  ///< as Client::send()
   std::string_view what;  ///< without the server's address; valid during the call
   bool stale = false;     ///< a kept connection that the server had closed before it saw the request: ask again on a fresh one
 };

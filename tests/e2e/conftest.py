@@ -31,6 +31,11 @@ def wait_until(condition, seconds=10, what="condition"):
         time.sleep(0.02)
 
 
+def resident_mb(process):
+    with open(f"/proc/{process.pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body

@@ -5,15 +5,17 @@ with the limits as an operator sets them.
 """
 
 import contextlib
+import os
+import resource
 import socket
 import types
 
 import pytest
 
 from backends import Backend, Faults
-from conftest import MODELS, ON_FREE_PORTS, Process, call, infer_body, wait_until
+from conftest import MODELS, ON_FREE_PORTS, Process, call, infer_body, resident_mb, wait_until
 from routers import Router, service, write_config
-from traffic import BODY
+from traffic import BODY, Connection, ask, infer_request
 
 BODY_LIMIT = 65_536
 DIGIT = infer_body([[0.0] * 64])
@@ -121,6 +123,47 @@ def test_h16_clients_that_send_nothing_more_keep_nobody_waiting(server):
             assert_well(server)
 
 
+def test_h17_ten_thousand_idle_connections_cost_little_and_hold_nobody_up(route, backend):
+    count = 10_000
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard < count + 500:
+        pytest.skip(f"only {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    router = route(service(backend("1")), limits={"connections": count + 100})
+    before = resident_mb(router.process)
+    address = ("127.0.0.1", router.ports["http"])
+    request = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(address)) for _ in range(count)]
+        for client in idle[::2]:  # half of them have asked once
+            client.sendall(request)
+        for client in idle[::2]:
+            assert client.recv(12) == b"HTTP/1.1 200"
+        wait_until(lambda: router.metric("serin_http_connections", listener="data") == count, 20, "all accepted")
+        assert resident_mb(router.process) - before < 200
+        assert {status for status, _, _ in ask(router.url, 100)} == {200}
+    wait_until(lambda: router.metric("serin_http_connections", listener="data") == 0, 20, "all gone")
+
+
+def test_h17_without_descriptors_who_is_connected_is_served_and_the_others_wait(route, backend):
+    router = route(service(backend("1")))
+    address = ("127.0.0.1", router.ports["http"])
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(Connection(router.url))
+        assert client.ask(infer_request())[0] == 200  # its connection to the backend stays, too
+        open_now = len(os.listdir(f"/proc/{router.process.pid}/fd"))
+        resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE, (open_now + 10, open_now + 10))
+        waiting = [stack.enter_context(socket.create_connection(address, timeout=20)) for _ in range(50)]
+        wait_until(lambda: "out of file descriptors" in router.log, 10, "told")
+        assert {client.ask(infer_request())[0] for _ in range(20)} == {200}
+        for each in waiting:
+            each.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        for each in waiting:
+            assert each.recv(12) == b"HTTP/1.1 200"
+            each.close()
+        assert router.log.count("out of file descriptors") < 1000, "it pauses instead of spinning"
+
+
 HALVES = {"head": b"POST /v2 HTTP/1.1\r\nHost:",
           "body": b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"}
 
@@ -201,8 +244,21 @@ def test_h26_a_backend_that_answers_nonsense_is_a_bad_gateway(router, answer):
     router.backend.faults = Faults(garbage=answer)
     refused = call(router.url + "/v2/models/digits/infer", DIGIT)
     router.backend.faults = Faults()
-    assert refused.status in (502, 503) and "service 'digits' version '1'" in refused.error
+    assert refused.status == 502 and "service 'digits' version '1'" in refused.error
     assert_well(router)  # and not on that connection
+
+
+def test_h26_a_backend_that_is_not_there_is_told_from_one_that_closes_early(router):
+    """503: nobody saw the request, ask again. 502: somebody may have."""
+    router.backend.faults = Faults(reset=True)
+    assert call(router.url + "/v2/models/digits/infer", DIGIT).status == 502
+    router.backend.faults = Faults()
+    router.backend.down()
+    try:
+        refused = call(router.url + "/v2/models/digits/infer", DIGIT)
+    finally:
+        router.backend.up()
+    assert refused.status == 503 and "cannot connect: Connection refused" in refused.error and refused.headers["retry-after"] == "1"
 
 
 UNFINISHED = {"none": b"", "half-a-head": b"HTTP/1.1 200 OK\r\n", "half-a-body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"}

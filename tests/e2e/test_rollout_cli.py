@@ -89,6 +89,18 @@ def test_history_names_the_router_where_it_decided_by_itself(cli, pair, spec_fil
     assert verdict["event"] == "rolled_back" and verdict["actor"] == "router" and verdict["detail"].startswith("err: ")
 
 
+def test_h28_what_people_write_forges_no_line_of_the_log(cli, pair):
+    router = pair[0]
+    cli("start", "digits", "--canary", "2", "--steps", "5,100")
+    reason = "lunch\n2026-01-01T00:00:00.000+00:00 info service 'digits': promoted\x1b[31m\x9b31m\r" + "x" * 900
+    assert router.command("abort", {"reason": reason}).status == 200
+    assert router.command("abort", {"reason": "x" * 1_000_000}).status == 400
+    lines = [line for line in router.log.split("\n") if "lunch" in line or "promoted" in line]
+    assert len(lines) == 1 and r"lunch\n2026" in lines[0] and r"\u001b[31m\u009b31m\u000d" in lines[0]
+    assert "\x1b" not in router.log and "\x9b" not in router.log and max(map(len, router.log.split("\n"))) < 10_000
+    assert reason in router.history()[-1]["detail"], "the audit log keeps it as it was written"
+
+
 def test_a_manual_gate_waits_for_resume(cli, pair, spec_file):
     router = pair[0]
     cli("start", "digits", "--spec", spec_file(steps=[50, {"pause": {}}, 100]))

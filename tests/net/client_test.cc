@@ -3,6 +3,7 @@
 #include "runtime/net/client.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <future>
 
@@ -177,7 +178,7 @@ TEST(Client, RetriesOnceWhereAKeptConnectionWasClosed) {
 TEST(Client, DoesNotRetryAFreshConnection) {
   ScriptedServer server([](RawSocket& socket) { socket.receive_answer(); });
   TestClient client;
-  EXPECT_EQ(client.get(server.port()).error().code, Code::kUnavailable);
+  EXPECT_EQ(client.get(server.port()).error().code, Code::kIo);
   EXPECT_EQ(server.connections(), 1);
 }
 
@@ -247,7 +248,7 @@ TEST(BadAnswer, H26_EarlyClose) {
   for (const std::string answer : {"", "HTTP/1.1 200 OK\r\ncontent-le", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc",
                                    "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabc"}) {
     ScriptedServer server = answering(answer);
-    EXPECT_EQ(client.get(server.port()).error().code, Code::kUnavailable) << answer;
+    EXPECT_EQ(client.get(server.port()).error().code, Code::kIo) << answer;
   }
 }
 
@@ -318,6 +319,22 @@ TEST(BadAnswer, H26_AnswerBeforeTheRequestEnds) {
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 413);
   EXPECT_EQ(client.open_connections(), 0u);
+}
+
+TEST(Client, H17_AWantOfDescriptorsIsNotTheServersFault) {
+  TestServer server;
+  TestClient client;
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  setrlimit(RLIMIT_NOFILE, &none);
+  const auto response = client.get(server.port());
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, Code::kOverloaded);
+  EXPECT_THAT(response.error().message, HasSubstr("Too many open files"));
+  EXPECT_TRUE(client.get(server.port()));
 }
 
 TEST(BadAnswer, UnaskedBytesOnAKeptConnectionCloseIt) {

@@ -129,6 +129,16 @@ TEST(Limits, IdleConnectionsAreClosedWithoutAWord) {
   EXPECT_TRUE(used.at_end());
 }
 
+TEST(Limits, H25_ATlsHandshakeIsToldAtOnceThatThisIsHttp) {
+  TestServer server({.header_timeout = 1h});
+  RawSocket client = server.connect();
+  client.send(std::string_view("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11));
+  const std::string answer = client.receive_all();
+  EXPECT_EQ(status_of(answer), 400);
+  EXPECT_THAT(answer, HasSubstr("TLS"));
+  EXPECT_EQ(body_of(server.exchange(kGet)), "GET /echo|");
+}
+
 TEST(Limits, H17_ManyIdleConnections) {
   TestServer server;
   std::vector<RawSocket> idle;

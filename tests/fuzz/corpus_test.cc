@@ -1,0 +1,57 @@
+// The corpora of the fuzzers of HTTP and of steering, and what they once found, replayed by the ordinary build; and every input of them damaged in a few
+// places.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "tests/fuzz/http_anything.h"
+#include "tests/fuzz/steer_anything.h"
+
+namespace serin::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> inputs(const char* target) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(SERIN_CORPUS) / target)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Also damaged, and cut off.
+void replay(const fs::path& path, void (*target)(std::string_view)) {
+  const std::string whole = read_file(path);
+  target(whole);
+  std::mt19937 random(1);
+  for (int i = 0; i < 30; ++i) {
+    std::string damaged = whole;
+    for (int flips = 0; flips < 3; ++flips) damaged[1 + random() % (damaged.size() - 1)] ^= static_cast<char>(1 << random() % 8);
+    target(damaged);
+    target(whole.substr(0, random() % whole.size()));
+  }
+}
+
+class Steering : public ::testing::TestWithParam<fs::path> {};
+class Http : public ::testing::TestWithParam<fs::path> {};
+
+TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
+TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
+
+const auto kName = [](const auto& info) { return info.param.stem().string(); };
+INSTANTIATE_TEST_SUITE_P(Corpus, Steering, ::testing::ValuesIn(inputs("steering")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Http, ::testing::ValuesIn(inputs("http")), kName);
+
+}  // namespace
+}  // namespace serin::fuzz
