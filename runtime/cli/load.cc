@@ -8,7 +8,6 @@
 // All of it runs on one io thread; the main thread waits for signals, prints progress, and in the end the report.
 
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +16,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/load_inputs.h"
 #include "runtime/cli/load_report.h"
+#include "runtime/cli/ready_file.h"
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
 
