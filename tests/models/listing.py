@@ -56,8 +56,10 @@ def looks_like(seed, kind, shape, dtype):
         mask = np.ones(shape, dtype)
         mask[::2, -(-3 * shape[-1] // 4) :] = 0
         return mask
-    if kind.startswith("boxes"):  # x1 <= y1 <= x2 <= y2, so that each is one
-        return np.sort(recipe.draw(seed, shape, 0, float(kind[5:])), axis=-1)
+    if kind.startswith("boxes"):  # x1 <= y1 <= x2 <= y2, so that each is one; the first is the whole image
+        corners = np.sort(recipe.draw(seed, shape, 0, float(kind[5:])), axis=-1)
+        corners[0] = [0, 0, float(kind[5:]), float(kind[5:])]
+        return corners
     if kind.startswith("words"):
         words = kind[6:].split(",")
         return np.array(words, np.object_)[recipe.draw(seed, shape, 0, len(words)).astype(int).clip(0, len(words) - 1)]
