@@ -1,19 +1,17 @@
-// fastest.cc: operands are filled with bytes that are small numbers in every type of float: zeros would run faster than what comes.
+// fastest.cc: where none can be timed (no memory is left, the device is lost), the row that stands first runs the operator.
 
 #include "kernels/cuda/fastest.h"
 
-#include <array>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
-#include "kernels/cuda/stopwatch.h"
+#include "kernels/cuda/trial.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cuda {
 
 namespace {
-
-constexpr int kSmallNumbers = 0x3C;
 
 /// A kernel under the name of its row.
 class Chosen final : public Kernel {
@@ -31,52 +29,33 @@ class Chosen final : public Kernel {
   const std::string name_;
 };
 
-/// Device memory for the operands of one operator.
+/// The operands of one operator.
 class Operands {
  public:
   explicit Operands(const OpDesc& desc) {
-    works_ = cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0) == cudaSuccess;
     for (const TensorDesc& input : desc.inputs) inputs_.push_back(view(input));
     for (const TensorDesc& output : desc.outputs) outputs_.push_back(view(output));
   }
-  ~Operands() {
-    if (stream_) cudaStreamDestroy(stream_);
-    for (void* const each : memory_) cudaFree(each);
-    cudaGetLastError();  // no memory for a measurement is no fault of the device
-  }
-  Operands(const Operands&) = delete;
-  Operands& operator=(const Operands&) = delete;
 
   std::optional<double> time(const Kernel& kernel) {
-    void* const scratch = allocate(kernel.scratch_bytes());
-    if (!works_) return std::nullopt;
     Stream stream;
-    stream.scratch = static_cast<std::byte*>(scratch);
-    stream.queue = stream_;
-    return time_on(stream_, [&] {
+    stream.queue = trial_.stream();
+    return trial_.time(kernel.scratch_bytes(), [&](void* scratch) {
+      stream.scratch = static_cast<std::byte*>(scratch);
       std::vector<TensorView> outputs = outputs_;
       return !kernel.run(stream, inputs_, outputs);
     });
   }
 
  private:
-  void* allocate(size_t bytes) {
-    void* pointer = nullptr;
-    works_ = works_ && cudaMalloc(&pointer, bytes + 1) == cudaSuccess;
-    if (works_) memory_.push_back(pointer);
-    works_ = works_ && cudaMemsetAsync(pointer, kSmallNumbers, bytes + 1, stream_) == cudaSuccess;
-    return pointer;
-  }
   TensorView view(const TensorDesc& tensor) {
     TensorView made{tensor.dtype, tensor.shape, nullptr};
-    if (tensor.dtype != DType::kUndefined) made.data = allocate(made.bytes());
+    if (tensor.dtype != DType::kUndefined) made.data = trial_.take(made.bytes());
     return made;
   }
 
-  bool works_ = false;
-  cudaStream_t stream_ = nullptr;
+  Trial trial_;
   std::vector<TensorView> inputs_, outputs_;
-  std::vector<void*> memory_;
 };
 
 void add(std::string& text, const std::vector<int64_t>& numbers) {
@@ -118,7 +97,7 @@ std::string key_of(const OpDesc& desc, bool tf32) {
 std::unique_ptr<Kernel> prepare_fastest(const std::vector<KernelRow>& rows, Tactics& tactics, const OpDesc& desc, PrepareContext& context,
                                         std::string& why) {
   std::vector<std::unique_ptr<Kernel>> kernels;
-  size_t accepted = 0, last = 0;
+  size_t accepted = 0, chosen = 0;
   for (const KernelRow& row : rows) {
     std::string reason;
     kernels.push_back(row.prepare(desc, context, reason));
@@ -126,8 +105,7 @@ std::unique_ptr<Kernel> prepare_fastest(const std::vector<KernelRow>& rows, Tact
       why += (why.empty() ? "" : "; ") + row.name + ": " + reason;
       continue;
     }
-    ++accepted;
-    last = kernels.size() - 1;
+    if (accepted++ == 0) chosen = kernels.size() - 1;
   }
   if (accepted == 0) return nullptr;
   if (accepted > 1) {
@@ -138,9 +116,9 @@ std::unique_ptr<Kernel> prepare_fastest(const std::vector<KernelRow>& rows, Tact
       if (!operands) operands.emplace(desc);
       return operands->time(*kernel);
     });
-    if (way >= 0 && kernels[static_cast<size_t>(way)]) last = static_cast<size_t>(way);
+    if (way >= 0 && kernels[static_cast<size_t>(way)]) chosen = static_cast<size_t>(way);
   }
-  return std::make_unique<Chosen>(std::move(kernels[last]), rows[last].name);
+  return std::make_unique<Chosen>(std::move(kernels[chosen]), rows[chosen].name);
 }
 
 }  // namespace

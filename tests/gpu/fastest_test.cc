@@ -1,4 +1,5 @@
-// Several rows as one: the one that takes the shortest runs, what was measured is remembered, and where there is no choice nothing is measured.
+// Several rows as one: the one that takes the shortest runs, what was measured is remembered, and where there is no choice nothing is measured. What a
+// trial does without memory.
 
 #include "kernels/cuda/fastest.h"
 
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "kernels/cuda/trial.h"
 #include "kernels/make_kernel.h"
 #include "tests/gpu/on_device.h"
 
@@ -24,6 +26,12 @@ struct Fastest : testing::Test {
                 std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
                 return kOk;
               });
+            }};
+  }
+  /// A row whose kernel cannot run, and so cannot be timed.
+  static KernelRow failing(std::string name) {
+    return {std::move(name), [](const OpDesc&, PrepareContext&, std::string&) {
+              return make_kernel([](Stream&, Inputs, Outputs) -> Fault { return "no memory"; });
             }};
   }
   std::unique_ptr<Kernel> prepare(const KernelRow& row, std::string& why) {
@@ -59,6 +67,28 @@ TEST_F(Fastest, SaysWhyNoneAccepts) {
   const KernelRow either = fastest_of({row("one", 0, other, false), row("two", 0, other, false)}, tactics);
   EXPECT_FALSE(prepare(either, why));
   EXPECT_EQ(why, "one: not today; two: not today");
+}
+
+TEST_F(Fastest, RunsTheFirstWhereNoneCanBeTimed) {
+  const KernelRow either = fastest_of({row("refuses", 0, other, false), failing("first"), failing("second")}, tactics);
+  EXPECT_EQ(prepare(either, why)->name(), "first");
+  EXPECT_EQ(tactics->measured(), 0u);
+}
+
+TEST_F(Fastest, TimesNothingWithoutMemory) {
+  constexpr size_t kMoreThanThereIs = size_t{1} << 50;
+  test::device_backend().device()->make_current();
+  Trial trial;
+  int runs = 0;
+  const auto run = [&](void* scratch) { return scratch && ++runs > 0; };
+  EXPECT_FALSE(trial.time(kMoreThanThereIs, run)) << "without scratch";
+  EXPECT_EQ(runs, 0);
+  EXPECT_TRUE(trial.time(0, run)) << "another way may need less";
+  EXPECT_EQ(trial.take(kMoreThanThereIs), nullptr);
+  runs = 0;
+  EXPECT_EQ(trial.take(4), nullptr);
+  EXPECT_FALSE(trial.time(0, run)) << "without an operand";
+  EXPECT_EQ(runs, 0);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "kernels/cuda/stopwatch.h"
+#include "kernels/cuda/trial.h"
 
 namespace serin::kernels::cuda {
 
@@ -30,7 +30,6 @@ namespace {
 
 constexpr int64_t kMaxWorkspace = int64_t{256} << 20;
 constexpr int64_t kMaxPlans = 16;
-constexpr int kSmallNumbers = 0x3C;  // in every type: zeros would run faster than what comes
 
 using Pointers = std::unordered_map<int64_t, void*>;
 
@@ -69,13 +68,14 @@ class DnnKernel final : public Kernel {
     if (!error.is_good()) return why = reason_of(error), false;
     graph.deselect_workspace_greater_than(kMaxWorkspace);
     const int64_t plans = std::min(graph.get_execution_plan_count(), kMaxPlans);
-    std::optional<Trial> trial;
+    std::optional<Operands> operands;
     const int way = tactics.choose(graph_->key, static_cast<int>(plans), [&](int plan) {
-      if (!trial) trial.emplace(*graph_, desc);
-      return time(plan, *trial);
+      if (!operands) operands.emplace(*graph_, desc);
+      return time(plan, *operands);
     });
-    if (way < 0) return why = "cuDNN: no plan works", false;
-    plan_ = way;
+    const bool timed = operands && operands->trial.works();
+    if (way < 0 && timed) return why = "cuDNN: no plan works", false;
+    plan_ = std::max(way, 0);  // where there is no memory to time them, the library's first choice
     if (const auto built = graph.build_plan_at_index(dnn_->handle(), plan_); !built.is_good()) return why = reason_of(built), false;
     if (const auto known = graph.get_workspace_size_plan_at_index(plan_, workspace_); !known.is_good())
       return why = reason_of(known), false;
@@ -83,39 +83,28 @@ class DnnKernel final : public Kernel {
   }
 
  private:
-  /// Operands in memory of their own.
-  struct Trial {
-    Trial(const DnnGraph& graph, const OpDesc& desc) {
-      for (const int64_t input : graph.inputs()) allocate(uid_of(input), desc.inputs[static_cast<size_t>(input)]);
-      allocate(uid_of(kDnnOutput), desc.outputs[0]);
+  struct Operands {
+    Operands(const DnnGraph& graph, const OpDesc& desc) {
+      for (const int64_t input : graph.inputs()) take(uid_of(input), desc.inputs[static_cast<size_t>(input)]);
+      take(uid_of(kDnnOutput), desc.outputs[0]);
     }
-    ~Trial() {
-      for (const auto& [name, pointer] : pointers) cudaFree(pointer);
-      cudaGetLastError();  // no memory for a measurement is no fault of the device
+    void take(int64_t name, const TensorDesc& tensor) {
+      pointers[name] = trial.take(static_cast<size_t>(tensor.shape.elements()) * dtype_size(tensor.dtype));
     }
-    Trial(const Trial&) = delete;
-    Trial& operator=(const Trial&) = delete;
-
-    void allocate(int64_t name, const TensorDesc& tensor) {
-      const size_t bytes = static_cast<size_t>(tensor.shape.elements()) * dtype_size(tensor.dtype);
-      void* pointer = nullptr;
-      if (cudaMalloc(&pointer, std::max<size_t>(bytes, 1)) == cudaSuccess) cudaMemset(pointer, kSmallNumbers, bytes);
-      pointers[name] = pointer;
-    }
+    Trial trial;
     Pointers pointers;
   };
 
-  std::optional<double> time(int64_t plan, Trial& trial) const {
+  std::optional<double> time(int64_t plan, Operands& operands) const {
     fe::graph::Graph& graph = graph_->graph();
     int64_t workspace = 0;
     if (!graph.build_plan_at_index(dnn_->handle(), plan).is_good() || !graph.get_workspace_size_plan_at_index(plan, workspace).is_good() ||
-        workspace > kMaxWorkspace || cudnnSetStream(dnn_->handle(), nullptr) != CUDNN_STATUS_SUCCESS)
+        workspace > kMaxWorkspace || cudnnSetStream(dnn_->handle(), operands.trial.stream()) != CUDNN_STATUS_SUCCESS)
       return std::nullopt;
-    void* scratch = nullptr;
-    if (cudaMalloc(&scratch, static_cast<size_t>(std::max<int64_t>(workspace, 1))) != cudaSuccess) return std::nullopt;
-    const auto milliseconds =
-        time_on(nullptr, [&] { return graph.execute_plan_at_index(dnn_->handle(), trial.pointers, scratch, plan).is_good(); });
-    cudaFree(scratch);
+    const auto milliseconds = operands.trial.time(static_cast<size_t>(std::max<int64_t>(workspace, 0)), [&](void* scratch) {
+      return graph.execute_plan_at_index(dnn_->handle(), operands.pointers, scratch, plan).is_good();
+    });
+    cudnnSetStream(dnn_->handle(), nullptr);  // the trial's stream goes with it
     return milliseconds;
   }
 

@@ -9,12 +9,12 @@
 #include "kernels/cuda/nvidia/matmul_lt.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/cuda/rows.h"
-#include "kernels/cuda/stopwatch.h"
+#include "kernels/cuda/trial.h"
 #include "kernels/indexing.h"
 
 namespace serin::kernels::cuda {
@@ -179,31 +179,38 @@ class LtKernel final : public Kernel {
     return fault || !after_ ? fault : after_->run(stream, out, out);
   }
 
-  /// Times the algorithms on memory of its own. Leaves the library's first choice where there is none for that.
+  /// Times the algorithms. Leaves the library's first choice where none can be.
   void choose() {
-    const auto bytes = [this](const Matrix& m) {
-      const int64_t elements = m.rows * m.columns + m.step * (problem_.products - 1);
-      return static_cast<size_t>(elements) * (problem_.type == CUDA_R_32F ? 4 : 2);
-    };
-    const std::array<size_t, 5> sizes{bytes(problem_.a), bytes(problem_.b), static_cast<size_t>(problem_.n) * 4, bytes(problem_.y),
-                                      kWorkspace};
-    std::array<void*, 5> memory{};
-    cudaStream_t stream = nullptr;
-    bool ready = cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0) == cudaSuccess;
-    for (size_t i = 0; ready && i < sizes.size(); ++i) {
-      ready = cudaMalloc(&memory[i], sizes[i]) == cudaSuccess && cudaMemsetAsync(memory[i], 0x3C, sizes[i], stream) == cudaSuccess;
-    }
-    if (ready) {
-      const int way = libraries_.tactics->choose(problem_.key(), static_cast<int>(algorithms_.size()),
-                                                 [&](int i) { return time(algorithms_[static_cast<size_t>(i)], stream, memory); });
-      chosen_ = static_cast<size_t>(std::max(way, 0));
-    }
-    cudaGetLastError();
-    for (void* each : memory) cudaFree(each);
-    if (stream) cudaStreamDestroy(stream);
+    std::optional<Operands> operands;
+    const int way = libraries_.tactics->choose(problem_.key(), static_cast<int>(algorithms_.size()), [&](int i) {
+      if (!operands) operands.emplace(problem_);
+      return operands->time(*this, algorithms_[static_cast<size_t>(i)]);
+    });
+    chosen_ = static_cast<size_t>(std::max(way, 0));
   }
 
  private:
+  class Operands {
+   public:
+    explicit Operands(const Problem& p)
+        : a_(trial_.take(bytes(p, p.a))),
+          b_(trial_.take(bytes(p, p.b))),
+          bias_(trial_.take(static_cast<size_t>(p.n) * 4)),
+          y_(trial_.take(bytes(p, p.y))) {}
+
+    std::optional<double> time(const LtKernel& kernel, const cublasLtMatmulHeuristicResult_t& algorithm) {
+      return trial_.time(algorithm.workspaceSize,
+                         [&](void* workspace) { return !kernel.multiply(algorithm, trial_.stream(), a_, b_, bias_, y_, y_, workspace); });
+    }
+
+   private:
+    static size_t bytes(const Problem& p, const Matrix& m) {
+      return static_cast<size_t>(m.rows * m.columns + m.step * (p.products - 1)) * (p.type == CUDA_R_32F ? 4 : 2);
+    }
+    Trial trial_;
+    void *const a_, *const b_, *const bias_, *const y_;
+  };
+
   Fault multiply(const cublasLtMatmulHeuristicResult_t& algorithm, cudaStream_t stream, const void* a, const void* b, const void* bias,
                  const void* residual, void* y, void* workspace) const {
     const float alpha = problem_.alpha, beta = problem_.residual ? 1.f : 0.f;
@@ -215,11 +222,6 @@ class LtKernel final : public Kernel {
     }
     return fault_of(cublasLtMatmul(libraries_.blas, &operation, &alpha, b, b_.get(), a, a_.get(), &beta, residual, y_.get(), y, y_.get(),
                                    &algorithm.algo, workspace, algorithm.workspaceSize, stream));
-  }
-
-  std::optional<double> time(const cublasLtMatmulHeuristicResult_t& algorithm, cudaStream_t stream,
-                             const std::array<void*, 5>& memory) const {
-    return time_on(stream, [&] { return !multiply(algorithm, stream, memory[0], memory[1], memory[2], memory[3], memory[3], memory[4]); });
   }
 
   const Libraries& libraries_;
