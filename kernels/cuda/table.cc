@@ -6,34 +6,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/rows.h"
-#include "kernels/make_kernel.h"
 
 namespace serin::kernels::cuda {
-
-namespace {
-
-using Rows = std::vector<KernelRow>;
-
-/// Sizes that only a run knows would have to come back to the host before the next kernel could start.
-bool is_fixed(const TensorDesc& tensor) { return !tensor.bounded && tensor.dtype != DType::kString; }
-
-template <class F>
-KernelRow row(std::string name, F prepare) {
-  return {std::move(name), [prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> Prepared {
-            if (!std::ranges::all_of(desc.inputs, is_fixed) || !std::ranges::all_of(desc.outputs, is_fixed))
-              return refuse(why, "its sizes depend on the data, or its elements are strings");
-            return prepare(desc, context, why);
-          }};
-}
-
-/// A row for the operator of that name alone. To others it gives no reason: it is nothing that a reader of `--explain` could want to know.
-KernelRow named(std::string_view op, KernelRow row) {
-  return {row.name, [op, prepare = row.prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> Prepared {
-            return std::get<Generic>(desc.op).name == op ? prepare(desc, context, why) : nullptr;
-          }};
-}
-
-}  // namespace
 
 KernelTable make_table(std::vector<KernelRow> products) {
   products.push_back(row("matmul_tiles_cuda", prepare_matmul));
@@ -41,7 +15,7 @@ KernelTable make_table(std::vector<KernelRow> products) {
     return [all, prepare](const OpDesc& desc, PrepareContext& context, std::string& why) { return prepare(*all, desc, context, why); };
   };
   KernelTable table;
-  const auto set = [&table](std::string_view kind, Rows rows) {
+  const auto set = [&table](std::string_view kind, std::vector<KernelRow> rows) {
     table[static_cast<size_t>(std::ranges::find(kOpNames, kind) - kOpNames.begin())] = std::move(rows);
   };
   set("Unary", {row("unary_cuda", prepare_unary)});

@@ -35,23 +35,16 @@ std::string blas_version() {
 using DnnPrepare = std::unique_ptr<Kernel> (*)(const std::shared_ptr<Dnn>&, const Libraries&, const OpDesc&, PrepareContext&, std::string&);
 
 KernelRow dnn_row(std::string name, const std::shared_ptr<Shared>& shared, DnnPrepare prepare) {
-  return {std::move(name), [shared, prepare](const OpDesc& desc, PrepareContext& context, std::string& why) {
-            return prepare(shared->dnn, shared->libraries, desc, context, why);
-          }};
-}
-
-/// For the operator of that name alone.
-KernelRow named(std::string_view op, KernelRow row) {
-  return {row.name, [op, prepare = row.prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
-            return std::get<Generic>(desc.op).name == op ? prepare(desc, context, why) : nullptr;
-          }};
+  return row(std::move(name), [shared, prepare](const OpDesc& desc, PrepareContext& context, std::string& why) {
+    return prepare(shared->dnn, shared->libraries, desc, context, why);
+  });
 }
 
 std::vector<KernelRow> product_rows(const std::shared_ptr<Shared>& shared) {
   if (!shared->libraries.blas) return {};
-  return {{"cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
-             return prepare_matmul_lt(shared->libraries, desc, context, why);
-           }}};
+  return {row("cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
+    return prepare_matmul_lt(shared->libraries, desc, context, why);
+  })};
 }
 
 /// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
