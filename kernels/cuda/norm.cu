@@ -1,9 +1,8 @@
 // norm.cu: Softmax, LayerNorm and RMSNormalization: rows that are read, reduced and written again.
 //
 // A warp takes a row of up to 1,024 elements and, where they lie in pieces of 16 bytes, holds it in registers: it is read once and written once. A block of
-// eight warps takes a longer row and reads it again for each pass, from the first cache. Sums are in
-// float for f32 and the 16-bit floats (a thread adds few elements, the rest is a tree), in double for f64. An axis that is not the last has its lines
-// side by side in memory: there each thread takes a line of its own.
+// eight warps takes a longer row and reads it again for each pass, from the first cache. Sums are in float for f32 and the 16-bit floats (a thread adds few
+// elements, the rest is a tree), in double for f64. An axis that is not the last has its lines side by side in memory: there each thread takes a line of its own.
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +11,7 @@
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/functors.h"
-#include "kernels/indexing.h"
+#include "kernels/ref/axes.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {
@@ -20,8 +19,6 @@ namespace serin::kernels::cuda {
 namespace {
 
 using ref::Element;
-using ref::refuse_dtype;
-using ref::visit_dtype;
 
 constexpr int64_t kWarpRow = 1024;
 constexpr int kLongWarps = 8;
@@ -215,21 +212,20 @@ Fault run_norm(const Stream& stream, const T* x, const T* scale, const T* bias, 
 }
 
 template <class T>
-Fault run_softmax(const Stream& stream, const T* x, T* y, int64_t outer, int64_t n, int64_t inner, bool log) {
+Fault run_softmax(const Stream& stream, const T* x, T* y, const ref::AxisView& axis, bool log) {
+  const auto [outer, n, inner] = axis;
   if (inner != 1) return launch(stream, {blocks_for(outer * inner, 256), 256}, softmax_lines<T>, x, y, outer * inner, n, inner, log);
   if (can_be_held(n, {x, static_cast<const T*>(y)})) return launch(stream, row_grid<1>(outer, 0), softmax_held<T>, x, y, outer, n, log);
   if (n <= kWarpRow) return launch(stream, row_grid<1>(outer, 0), softmax_rows<1, T>, x, y, outer, n, log);
   return launch(stream, row_grid<kLongWarps>(outer, kShared<T>), softmax_rows<kLongWarps, T>, x, y, outer, n, log);
 }
 
-size_t axis_of(int64_t axis, const Shape& shape) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.rank()) : axis);
-}
-
 /// x, scale, bias? all of one type.
 Prepared prepare_norm(const OpDesc& desc, int64_t axis, float epsilon, bool centred, std::string& why) {
   const Shape& shape = desc.inputs[0].shape;
-  const size_t at = axis_of(axis, shape);
+  const int64_t first = ref::resolve_axis(axis, shape.rank());
+  if (first < 0) return refuse(why, "the axis is out of range");
+  const auto at = static_cast<size_t>(first);
   const int64_t rows = product(shape, 0, at), n = product(shape, at, shape.rank());
   for (size_t i = 1; i < desc.inputs.size(); ++i) {
     if (desc.inputs[i].shape.elements() != n) return refuse(why, "scale and bias need one value for each element of a row");
@@ -248,11 +244,12 @@ Prepared prepare_norm(const OpDesc& desc, int64_t axis, float epsilon, bool cent
 Prepared prepare_softmax(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Softmax op = std::get<Softmax>(desc.op);
   const Shape& shape = desc.inputs[0].shape;
-  const size_t axis = axis_of(op.axis, shape);
-  const int64_t outer = product(shape, 0, axis), n = shape[axis], inner = product(shape, axis + 1, shape.rank());
+  const int64_t axis = ref::resolve_axis(op.axis, shape.rank());
+  if (axis < 0) return refuse(why, "the axis is out of range");
+  const ref::AxisView view(shape, static_cast<size_t>(axis));
   return ref::for_floats(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    return make_kernel([outer, n, inner, log = op.log](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return run_softmax(stream, in[0].as<const T>(), out[0].as<T>(), outer, n, inner, log);
+    return make_kernel([view, log = op.log](Stream& stream, Inputs in, Outputs out) -> Fault {
+      return run_softmax(stream, in[0].as<const T>(), out[0].as<T>(), view, log);
     });
   });
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/cuda/space.h"
 #include "kernels/device_weights.h"
 #include "kernels/indexing.h"
@@ -113,6 +115,25 @@ TEST(DeviceKernels, NormsOfShortAndLongRows) {
     Generic rms{"RMSNormalization", {}};
     rms.attributes.set("epsilon", 1e-6);
     expect_agrees({.op = rms, .inputs = {x, scale}, .outputs = {y}}, {1e-5, 1e-5});
+  }
+}
+
+TEST(DeviceKernels, RefuseAnAxisThatIsNotThere) {
+  const Output y{DType::kFloat32, {5, 8}};
+  const Tensor x = random_tensor({5, 8}, 1), scale = random_tensor({8}, 2);
+  Generic rms{"RMSNormalization", {}};
+  rms.attributes.set("axis", int64_t{2});
+  const Case cases[] = {{.op = Softmax{2, false}, .inputs = {x}, .outputs = {y}},
+                        {.op = Softmax{-1, false}, .inputs = {random_tensor({}, 1)}, .outputs = {{DType::kFloat32, {}}}},
+                        {.op = LayerNorm{-3, 1e-5f, false}, .inputs = {x, scale}, .outputs = {y}},
+                        {.op = rms, .inputs = {x, scale}, .outputs = {y}}};
+  for (const Case& c : cases) {
+    PackedWeights weights;
+    PrepareContext context{&weights};
+    const serin::kernels::Prepared prepared = device_backend().prepare(c.describe(), context);
+    EXPECT_FALSE(prepared.kernel) << c.str();
+    const auto names_axis = [](const auto& refusal) { return refusal.reason.find("axis is out of range") != std::string::npos; };
+    EXPECT_TRUE(std::ranges::any_of(prepared.refusals, names_axis)) << c.str();
   }
 }
 
