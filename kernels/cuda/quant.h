@@ -20,16 +20,16 @@ __device__ inline float rounded_product(float a, float b) {
 #endif
 }
 
+/// What a byte of a quantised tensor says, signed or not.
+__device__ inline int as_number(uint8_t byte, bool is_signed) { return is_signed ? static_cast<int8_t>(byte) : byte; }
+
 /// Bytes, one for all or one for each row or column; null: 0.
 struct ZeroPoints {
-  const void* at = nullptr;
+  const uint8_t* at = nullptr;
   bool is_signed = false;
   int step = 0;
 
-  __device__ int operator()(int64_t i) const {
-    if (!at) return 0;
-    return is_signed ? static_cast<const int8_t*>(at)[i * step] : static_cast<const uint8_t*>(at)[i * step];
-  }
+  __device__ int operator()(int64_t i) const { return at ? as_number(at[i * step], is_signed) : 0; }
 };
 
 /// A quantised type of bytes with its scale and zero point; nothing below zero after a Relu.
@@ -95,8 +95,8 @@ struct ByteFinish {
     if (sums) {
       float real = rounded_product(q - first.zero, first.scale / second.scale);
       if (residual) {
-        const int own = residual_signed ? static_cast<int>(static_cast<int8_t>(residual[i])) : residual[i];
-        real += rounded_product(static_cast<float>(own - residual_zero(0)), *residual_scale / second.scale);
+        const int own = as_number(residual[i], residual_signed) - residual_zero(0);
+        real += rounded_product(static_cast<float>(own), *residual_scale / second.scale);
       }
       q = second(real);
     }
@@ -114,7 +114,7 @@ inline bool is_number(const OpDesc& desc, size_t i) { return has_operand(desc, i
 /// Zero points of a run, from operand i, which may be absent.
 inline ZeroPoints zero_points(Inputs in, size_t i, int step = 0) {
   if (i >= in.size() || in[i].dtype == DType::kUndefined) return {};
-  return {in[i].data, in[i].dtype == DType::kInt8, in[i].elements() == 1 ? 0 : step};
+  return {in[i].as<const uint8_t>(), in[i].dtype == DType::kInt8, in[i].elements() == 1 ? 0 : step};
 }
 /// Null where the operand is absent.
 template <class T>

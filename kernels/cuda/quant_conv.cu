@@ -15,9 +15,10 @@ namespace {
 /// One axis has a leading one of size 1.
 struct Geometry {
   int64_t h = 1, w = 1, kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
-  int64_t group_channels = 0, group_filters = 0, filters = 0, groups = 1;
+  int64_t group_channels = 0, group_filters = 0, groups = 1;
   int64_t image_step = 0, pixel_step = 1, channel_step = 1;  ///< of x, in bytes
-  Division plane, row;                                       ///< pixels of y; those of a row
+  Division filters, plane, row;                              ///< of y: its channels, its pixels, those of a row
+  Division channels, cells_of_line;                          ///< of k: the channels of a cell, the cells of a line of the window
   bool channels_last = false;
 
   int64_t cells() const { return kernel_h * kernel_w; }
@@ -45,7 +46,6 @@ struct ImageWindows {
   const uint8_t* x;
   ZeroPoints zero;
   int64_t k;
-  Division channels, kernel_w;
   uint32_t flip;
   int run;  ///< bytes of k that lie side by side and aligned: 16, 4 or 1
 
@@ -56,10 +56,10 @@ struct ImageWindows {
   }
   /// Null in the padding.
   __device__ const uint8_t* find(const Place& place, int64_t at) const {
-    const int64_t cell = channels.quotient(at), line = kernel_w.quotient(cell);
-    const int64_t h = place.h + line * g.dilation_h, w = place.w + (cell - line * kernel_w.d) * g.dilation_w;
+    const int64_t cell = g.channels.quotient(at), line = g.cells_of_line.quotient(cell);
+    const int64_t h = place.h + line * g.dilation_h, w = place.w + (cell - line * g.kernel_w) * g.dilation_w;
     if (h < 0 || h >= g.h || w < 0 || w >= g.w) return nullptr;
-    return place.channels + (h * g.w + w) * g.pixel_step + (at - cell * channels.d) * g.channel_step;
+    return place.channels + (h * g.w + w) * g.pixel_step + (at - cell * g.group_channels) * g.channel_step;
   }
   __device__ ByteChunk chunk(const Place& place, int64_t at) const {
     ByteChunk chunk;
@@ -90,19 +90,17 @@ struct ImageWindows {
 
 constexpr int kThreads = 128;
 
-__device__ inline int as_number(uint8_t byte, bool is_signed) { return is_signed ? static_cast<int>(static_cast<int8_t>(byte)) : byte; }
-
 /// A thread for each result; weights as they come: [filters, channels of a group, cells].
-__global__ void convolve_groups(Geometry g, Division filters, int64_t results, const uint8_t* x, const uint8_t* weight, ZeroPoints x_zero,
-                                ZeroPoints w_zero, bool x_signed, bool w_signed, ByteFinish finish, void* y) {
+__global__ void convolve_groups(Geometry g, int64_t results, const uint8_t* x, const uint8_t* weight, ZeroPoints x_zero, ZeroPoints w_zero,
+                                bool x_signed, bool w_signed, ByteFinish finish, void* y) {
   for (int64_t i = first_element(); i < results; i += element_step()) {
     int64_t row = i, filter = 0;
     if (g.channels_last) {
-      row = filters.quotient(i);
-      filter = i - row * filters.d;
+      row = g.filters.quotient(i);
+      filter = i - row * g.filters.d;
     } else {
-      const int64_t line = g.plane.quotient(i), image = filters.quotient(line);
-      filter = line - image * filters.d;
+      const int64_t line = g.plane.quotient(i), image = g.filters.quotient(line);
+      filter = line - image * g.filters.d;
       row = image * g.plane.d + i - line * g.plane.d;
     }
     const Corner corner(g, row);
@@ -144,17 +142,20 @@ std::optional<Geometry> geometry_of(const OpDesc& desc, size_t x_operand, size_t
   Geometry g;
   g.channels_last = last;
   g.groups = attributes.integer("group", 1);
-  g.filters = weight[0], g.group_channels = weight[1];
-  if (g.groups < 1 || g.filters % g.groups != 0 || of(x, 1) != g.group_channels * g.groups || of(y, 1) != g.filters)
+  g.group_channels = weight[1];
+  const int64_t filters = weight[0];
+  if (g.groups < 1 || filters % g.groups != 0 || of(x, 1) != g.group_channels * g.groups || of(y, 1) != filters)
     return why = "the groups do not fit the channels", std::nullopt;
-  g.group_filters = g.filters / g.groups;
+  g.group_filters = filters / g.groups;
   const size_t inner = axes - 1;
   g.w = of(x, inner + 2), g.kernel_w = weight[inner + 2], g.stride_w = strides[inner], g.dilation_w = dilations[inner],
   g.left = pads[inner];
   if (axes == 2) g.h = of(x, 2), g.kernel_h = weight[2], g.stride_h = strides[0], g.dilation_h = dilations[0], g.top = pads[0];
-  const int64_t channels = of(x, 1), rows = y.elements() / std::max<int64_t>(g.filters, 1), plane = y[0] == 0 ? 0 : rows / y[0];
+  const int64_t channels = of(x, 1), rows = y.elements() / std::max<int64_t>(filters, 1), plane = y[0] == 0 ? 0 : rows / y[0];
   g.image_step = channels * g.h * g.w, g.pixel_step = last ? channels : 1, g.channel_step = last ? 1 : g.h * g.w;
-  g.plane = Division(plane, y.elements() + 1), g.row = Division(of(y, inner + 2), y.elements() + 1);
+  const int64_t results = y.elements() + 1, k = g.group_channels * g.kernel_h * g.kernel_w + kByteGroup;
+  g.filters = Division(filters, results), g.plane = Division(plane, results), g.row = Division(of(y, inner + 2), results);
+  g.channels = Division(g.group_channels, k), g.cells_of_line = Division(g.kernel_w, k);
   return g;
 }
 
@@ -168,15 +169,17 @@ struct Plan {
   ByteLayout layout;
   std::shared_ptr<const PackedWeights::Buffer> packed;
 
-  size_t scratch_bytes() const { return by_tiles && !packed ? layout.bytes() : 0; }
-  KernelTraits traits() const { return {.scratch_bytes = scratch_bytes(), .packed_inputs = packed ? 1u << w : 0}; }
+  /// Last, when nothing refuses the operator any more.
+  void pack(const OpDesc& desc, PrepareContext& context) {
+    if (by_tiles && desc.inputs[w].constant) packed = pack_bytes(desc.inputs[w], layout, context);
+  }
+  KernelTraits traits() const { return {.scratch_bytes = by_tiles && !packed ? layout.bytes() : 0, .packed_inputs = packed ? 1u << w : 0}; }
 
   Fault run(const Stream& stream, Inputs in, const ByteFinish& finish, void* y) const {
     const bool x_signed = in[x].dtype == DType::kInt8, w_signed = in[w].dtype == DType::kInt8;
     if (!by_tiles) {
-      return launch(stream, {blocks_for(results, kThreads), kThreads}, convolve_groups, g, Division(g.filters, results + 1), results,
-                    in[x].as<const uint8_t>(), in[w].as<const uint8_t>(), zero_points(in, x_zero), zero_points(in, w_zero, 1), x_signed,
-                    w_signed, finish, y);
+      return launch(stream, {blocks_for(results, kThreads), kThreads}, convolve_groups, g, results, in[x].as<const uint8_t>(),
+                    in[w].as<const uint8_t>(), zero_points(in, x_zero), zero_points(in, w_zero, 1), x_signed, w_signed, finish, y);
     }
     ByteProduct call = product;
     call.a_zero = zero_points(in, x_zero), call.b_zero = zero_points(in, w_zero, 1);
@@ -190,22 +193,13 @@ struct Plan {
     const auto runs_of = [&](int64_t n) {
       return side_by_side && g.group_channels % n == 0 && g.pixel_step % n == 0 && address % static_cast<size_t>(n) == 0;
     };
-    const ImageWindows windows{g,
-                               in[x].as<const uint8_t>(),
-                               call.a_zero,
-                               call.k,
-                               Division(g.group_channels, call.k + kByteGroup),
-                               Division(g.kernel_w, call.k + kByteGroup),
-                               x_signed ? 0 : kFlipBytes,
-                               runs_of(16)  ? 16
-                               : runs_of(4) ? 4
-                                            : 1};
+    const ImageWindows windows{g,      in[x].as<const uint8_t>(), call.a_zero,
+                               call.k, x_signed ? 0 : kFlipBytes, runs_of(16) ? 16 : runs_of(4) ? 4 : 1};
     return multiply_byte_tiles(stream, call, windows, finish, y);
   }
 };
 
-std::optional<Plan> plan_of(const OpDesc& desc, size_t x, size_t w, size_t x_zero, size_t w_zero, PrepareContext& context,
-                            std::string& why) {
+std::optional<Plan> plan_of(const OpDesc& desc, size_t x, size_t w, size_t x_zero, size_t w_zero, std::string& why) {
   if (!has_operand(desc, x) || !has_operand(desc, w) || !is_byte(desc.inputs[x].dtype) || !is_byte(desc.inputs[w].dtype))
     return why = "operands are not bytes", std::nullopt;
   const auto g = geometry_of(desc, x, w, why);
@@ -213,25 +207,25 @@ std::optional<Plan> plan_of(const OpDesc& desc, size_t x, size_t w, size_t x_zer
   const auto fits = [&](size_t i, int64_t count) {
     return !has_operand(desc, i) || desc.inputs[i].shape.elements() == 1 || desc.inputs[i].shape.elements() == count;
   };
-  if (!fits(x_zero, 1) || !fits(w_zero, g->filters)) return why = "a zero point has a wrong size", std::nullopt;
+  const int64_t filters = g->groups * g->group_filters;
+  if (!fits(x_zero, 1) || !fits(w_zero, filters)) return why = "a zero point has a wrong size", std::nullopt;
   Plan plan{.g = *g, .x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .product = {}, .layout = {}, .packed = nullptr};
   plan.results = desc.outputs[0].shape.elements();
   constexpr int64_t kFewChannels = 16;
   plan.by_tiles = g->groups == 1 || (g->group_channels >= kFewChannels && g->groups <= 65535);
   if (!plan.by_tiles) return plan;
   const int64_t cells = g->cells();
-  plan.layout = {g->filters, cells, g->group_channels, g->group_channels * cells, 1, cells};
+  plan.layout = {filters, cells, g->group_channels, g->group_channels * cells, 1, cells};
   ByteProduct& p = plan.product;
-  p.rows = plan.results / std::max<int64_t>(g->filters, 1), p.columns = g->group_filters;
+  p.rows = plan.results / std::max<int64_t>(filters, 1), p.columns = g->group_filters;
   p.k = plan.layout.k(), p.k_padded = plan.layout.k_padded();
   p.products = g->groups, p.first_columns = g->group_filters, p.b_step = g->group_filters * p.k_padded;
   p.a_signed = desc.inputs[x].dtype == DType::kInt8, p.b_signed = desc.inputs[w].dtype == DType::kInt8;
   p.wants_row_sums = !is_symmetric(desc, w, w_zero);
   p.plane = g->plane;
-  p.image_step = g->plane.d * g->filters;
-  p.row_step = g->channels_last ? g->filters : 1, p.column_step = g->channels_last ? 1 : g->plane.d;
+  p.image_step = g->plane.d * filters;
+  p.row_step = g->channels_last ? filters : 1, p.column_step = g->channels_last ? 1 : g->plane.d;
   p.product_step = g->group_filters * p.column_step;
-  if (desc.inputs[w].constant) plan.packed = pack_bytes(desc.inputs[w], plan.layout, context);
   return plan;
 }
 
@@ -258,15 +252,17 @@ bool has_finish(const OpDesc& desc, int64_t filters, std::string& why) {
 }  // namespace
 
 Prepared prepare_conv_integer(const OpDesc& desc, PrepareContext& context, std::string& why) {
-  const auto plan = plan_of(desc, 0, 1, 2, 3, context, why);
+  auto plan = plan_of(desc, 0, 1, 2, 3, why);
   if (!plan) return nullptr;
+  plan->pack(desc, context);
   return make_kernel([plan = *plan](Stream& stream, Inputs in, Outputs out) -> Fault { return plan.run(stream, in, {}, out[0].data); },
                      plan->traits());
 }
 
 Prepared prepare_qlinear_conv(const OpDesc& desc, PrepareContext& context, std::string& why) {
-  const auto plan = plan_of(desc, 0, 3, 2, 5, context, why);
-  if (!plan || !has_finish(desc, plan->g.filters, why)) return nullptr;
+  auto plan = plan_of(desc, 0, 3, 2, 5, why);
+  if (!plan || !has_finish(desc, plan->g.groups * plan->g.group_filters, why)) return nullptr;
+  plan->pack(desc, context);
   const auto& attributes = std::get<Generic>(desc.op).attributes;
   const auto relu = [&](std::string_view key) { return attributes.text(key, "") == "Relu"; };
   ByteFinish prepared;

@@ -1,6 +1,5 @@
 // quant_matmul.cu: MatMulInteger, QLinearMatMul, QuantizedMatMul and DynamicQuantizeMatMul: one product of bytes (byte_tiles.h), four things that follow it.
 
-#include "kernels/cuda/block.h"
 #include "kernels/cuda/byte_tiles.h"
 #include "kernels/cuda/dynamic_scale.h"
 #include "kernels/cuda/rows.h"
@@ -41,10 +40,16 @@ struct Plan {
   size_t a, b;  ///< the operands
   ByteProduct product;
   ByteLayout layout;
-  int64_t b_matrices = 1;
   std::shared_ptr<const PackedWeights::Buffer> packed;  ///< null: b is packed in every run
 
-  size_t scratch_bytes() const { return packed ? 0 : static_cast<size_t>(b_matrices) * layout.bytes(); }
+  /// Last, when nothing refuses the operator any more.
+  void pack(const OpDesc& desc, PrepareContext& context) {
+    if (desc.inputs[b].constant && product.products == 1) packed = pack_bytes(desc.inputs[b], layout, context);
+  }
+  KernelTraits traits(size_t more_scratch = 0) const {
+    const size_t own = packed ? 0 : static_cast<size_t>(product.products) * layout.bytes();
+    return {.scratch_bytes = own + more_scratch, .packed_inputs = packed ? 1u << b : 0};
+  }
 };
 
 Shape as_matrix(const Shape& shape, bool left) {
@@ -60,7 +65,7 @@ bool fits(const OpDesc& desc, size_t i, int64_t lines, bool one_matrix) {
   return elements == 1 || (elements == lines && one_matrix);
 }
 
-std::optional<Plan> plan_of(const OpDesc& desc, size_t a, size_t b, size_t b_zero, PrepareContext& context, std::string& why) {
+std::optional<Plan> plan_of(const OpDesc& desc, size_t a, size_t b, size_t b_zero, std::string& why) {
   if (!has_operand(desc, a) || !has_operand(desc, b)) return why = "expects two matrices", std::nullopt;
   if (!is_byte(desc.inputs[b].dtype)) return why = "b is not bytes", std::nullopt;
   const Shape left = as_matrix(desc.inputs[a].shape, true), right = as_matrix(desc.inputs[b].shape, false);
@@ -73,7 +78,7 @@ std::optional<Plan> plan_of(const OpDesc& desc, size_t a, size_t b, size_t b_zer
   } else {
     if (left.rank() != right.rank() || !std::equal(left.begin(), left.end() - 2, right.begin()))
       return why = "matrices are broadcast", std::nullopt;
-    p.rows = left[left.rank() - 2], p.products = plan.b_matrices = right_matrices;
+    p.rows = left[left.rank() - 2], p.products = right_matrices;
     p.b_step = static_cast<int64_t>(plan.layout.bytes());
   }
   p.columns = n, p.k = k, p.k_padded = plan.layout.k_padded();
@@ -81,27 +86,22 @@ std::optional<Plan> plan_of(const OpDesc& desc, size_t a, size_t b, size_t b_zer
   p.wants_row_sums = !is_symmetric(desc, b, b_zero);
   p.plane = Division(std::max<int64_t>(p.rows, 1), p.rows + 1);
   p.row_step = n, p.product_step = p.rows * n;
-  if (desc.inputs[b].constant && plan.b_matrices == 1) plan.packed = pack_bytes(desc.inputs[b], plan.layout, context);
   return plan;
 }
 
-/// `a`: of bytes, from the operand or made of it. `scratch`: Plan::scratch_bytes().
+/// `a`: of bytes, from the operand or made of it. `scratch`: for b, where it is not packed.
 Fault run(const Stream& stream, const Plan& plan, const uint8_t* a, ByteProduct product, const ByteFinish& finish, const TensorView& b,
           std::byte* scratch, void* y) {
   if (plan.packed) {
     product.b = reinterpret_cast<const uint8_t*>(plan.packed->data);
   } else {
     auto* const packed = reinterpret_cast<uint8_t*>(scratch);
-    if (Fault fault = pack_bytes(stream, plan.layout, plan.b_matrices, product.k * product.columns, b, packed)) return fault;
+    if (Fault fault = pack_bytes(stream, plan.layout, product.products, product.k * product.columns, b, packed)) return fault;
     product.b = packed;
   }
   const bool aligned = product.k % kByteGroup == 0 && reinterpret_cast<uintptr_t>(a) % sizeof(ByteChunk) == 0;
   const MatrixRows rows{a, product.k, product.rows, product.a_signed ? 0 : kFlipBytes, aligned};
   return multiply_byte_tiles(stream, product, rows, finish, y);
-}
-
-KernelTraits traits_of(const Plan& plan, size_t more_scratch = 0) {
-  return {.scratch_bytes = plan.scratch_bytes() + more_scratch, .packed_inputs = plan.packed ? 1u << plan.b : 0};
 }
 
 /// What the products with a scale for each operand share: their operands are a, its scale and zero point, b, its scale and zero point.
@@ -127,18 +127,19 @@ Prepared prepare_matmul_integer(const OpDesc& desc, PrepareContext& context, std
   for (const TensorDesc& input : desc.inputs) {
     if (input.dtype != DType::kUndefined && !is_byte(input.dtype)) return refuse(why, "operands are not bytes");
   }
-  const auto plan = plan_of(desc, 0, 1, 3, context, why);
+  auto plan = plan_of(desc, 0, 1, 3, why);
   if (!plan) return nullptr;
   const bool one_matrix = plan->product.products == 1;
   if (!fits(desc, 2, plan->product.rows, one_matrix) || !fits(desc, 3, plan->product.columns, one_matrix))
     return refuse(why, "a zero point is broadcast");
+  plan->pack(desc, context);
   return make_kernel(
       [plan = *plan](Stream& stream, Inputs in, Outputs out) -> Fault {
         ByteProduct product = plan.product;
         product.a_zero = zero_points(in, 2, 1), product.b_zero = zero_points(in, 3, 1);
         return run(stream, plan, in[0].as<const uint8_t>(), product, {}, in[1], stream.scratch, out[0].data);
       },
-      traits_of(*plan));
+      plan->traits());
 }
 
 /// a, b with scale and zero point each, then QLinearMatMul: y's scale and zero point; QuantizedMatMul: bias, y's scale and zero point, or a real y.
@@ -150,8 +151,9 @@ Prepared prepare_quantised_matmul(const OpDesc& desc, PrepareContext& context, s
   if (!real && (!is_byte(desc.outputs[0].dtype) || !is_scale(desc, to) || !is_number(desc, to)))
     return refuse(why, "the result is not bytes with one scale");
   if (has_operand(desc, bias) && desc.inputs[bias].dtype != DType::kInt32) return refuse(why, "the bias is not i32");
-  const auto plan = plan_of(desc, 0, 3, 5, context, why);
+  auto plan = plan_of(desc, 0, 3, 5, why);
   if (!plan || !has_scales(desc, *plan, why)) return nullptr;
+  plan->pack(desc, context);
   const bool relu = op.attributes.text("activation", "") == "Relu";
   return make_kernel(
       [plan = *plan, real, relu, bias, to](Stream& stream, Inputs in, Outputs out) -> Fault {
@@ -163,14 +165,14 @@ Prepared prepare_quantised_matmul(const OpDesc& desc, PrepareContext& context, s
         if (!real) finish.to = target_of(in, to, out[0].dtype, relu);
         return run(stream, plan, in[0].as<const uint8_t>(), product, finish, in[3], stream.scratch, out[0].data);
       },
-      traits_of(*plan));
+      plan->traits());
 }
 
 /// a f32, b with scale and zero point, bias f32: a is quantised as DynamicQuantizeLinear does.
 Prepared prepare_dynamic_quantise_matmul(const OpDesc& desc, PrepareContext& context, std::string& why) {
   if (desc.inputs[0].dtype != DType::kFloat32 || desc.outputs[0].dtype != DType::kFloat32) return refuse(why, "f32 only");
   if (std::get<Generic>(desc.op).attributes.integer("by_row", 0) != 0) return refuse(why, "one range for all rows only");
-  auto plan = plan_of(desc, 0, 1, 3, context, why);
+  auto plan = plan_of(desc, 0, 1, 3, why);
   if (!plan) return nullptr;
   const bool one_matrix = plan->product.products == 1;
   if (!is_scale(desc, 2) || !fits(desc, 2, plan->product.columns, one_matrix) || !fits(desc, 3, plan->product.columns, one_matrix))
@@ -180,6 +182,7 @@ Prepared prepare_dynamic_quantise_matmul(const OpDesc& desc, PrepareContext& con
   const bool relu = std::get<Generic>(desc.op).attributes.text("activation", "") == "Relu";
   const int64_t elements = desc.inputs[0].shape.elements();
   const DynamicMemory memory(elements);
+  plan->pack(desc, context);
   return make_kernel(
       [plan = *plan, relu, elements, memory](Stream& stream, Inputs in, Outputs out) -> Fault {
         const DynamicMemory::At at = memory.at(stream.scratch);
@@ -192,7 +195,7 @@ Prepared prepare_dynamic_quantise_matmul(const OpDesc& desc, PrepareContext& con
         finish.real_bias = operand_as<float>(in, 4);
         return run(stream, plan, at.bytes, product, finish, in[1], stream.scratch + memory.bytes(), out[0].data);
       },
-      traits_of(*plan, memory.bytes()));
+      plan->traits(memory.bytes()));
 }
 
 }  // namespace serin::kernels::cuda

@@ -114,7 +114,7 @@ struct Quantised {
   const float* scale;
   ZeroPoints zero;
 
-  __device__ int number(int64_t i) const { return is_signed ? static_cast<int>(static_cast<int8_t>(data[i])) : data[i]; }
+  __device__ int number(int64_t i) const { return as_number(data[i], is_signed); }
 };
 
 __global__ void join_quantised(Space<2> space, bool multiplies, Quantised a, Quantised b, Target to, uint8_t* y) {
