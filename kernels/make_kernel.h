@@ -15,6 +15,17 @@ using Inputs = std::span<const TensorView>;
 using Outputs = std::span<TensorView>;
 inline constexpr std::nullopt_t kOk = std::nullopt;
 
+// An operand may be absent: behind the last one given, or of type kUndefined between others.
+
+inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
+/// Of a run; null where it is absent.
+inline const TensorView* operand(Inputs in, size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? &in[i] : nullptr; }
+template <class T>
+const T* operand_as(Inputs in, size_t i) {
+  const TensorView* const view = operand(in, i);
+  return view ? view->as<const T>() : nullptr;
+}
+
 struct KernelTraits {
   size_t scratch_bytes = 0;
   uint32_t packed_inputs = 0;

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/backend.h"
 #include "kernels/float16.h"
+#include "kernels/make_kernel.h"
 #include "kernels/tensor.h"
 
 namespace serin::kernels {
@@ -31,8 +31,6 @@ constexpr std::optional<IntegerRange> quantized_range(DType dtype) {
 }
 
 inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
-
-inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
 
 /// Whether a weight's zero points, where they are known at load, are all the middle of its type.
 inline bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {

@@ -23,8 +23,6 @@ namespace {
 
 using Operands = AttentionOperands;
 
-const TensorView* operand(Inputs in, size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? &in[i] : nullptr; }
-
 /// Rows of one kind for every (batch, head): the operand, or the present where there is a past.
 struct Rows {
   const float* data;

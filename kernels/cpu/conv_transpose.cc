@@ -60,6 +60,7 @@ class ConvTransposeKernel final : public Kernel {
     float* columns = packed + packed_;
     const int64_t cells = window_.cells(), filters = y.c / groups_;
     const std::vector<Run> along = runs(x, y);
+    const float* const bias = operand_as<float>(in, 2);
     for (int64_t i = 0; i < x.n * groups_; ++i) {  // images x groups
       pack_b(dense_, {in[0].as<const float>() + i * weight_.channels * x.plane(), x.plane(), 1}, weight_.channels, x.plane(), packed);
       for (int64_t m = 0; m < filters; m += block_) {
@@ -68,8 +69,7 @@ class ConvTransposeKernel final : public Kernel {
              nullptr);
         parallel_for(stream, count, [&](int64_t k, int) {
           const int64_t plane = i * filters + m + k;
-          const float bias = in.size() > 2 && in[2].data ? in[2].as<const float>()[plane % y.c] : 0.f;
-          add_columns(x, y, along, columns + k * cells * x.plane(), bias, out[0].as<float>() + plane * y.plane());
+          add_columns(x, y, along, columns + k * cells * x.plane(), bias ? bias[plane % y.c] : 0.f, out[0].as<float>() + plane * y.plane());
         });
       }
     }

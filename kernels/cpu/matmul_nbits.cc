@@ -39,8 +39,8 @@ struct Operands {
       : a(in[0].as<const float>()),
         weight(in[1].as<const uint8_t>()),
         scales(in[2].as<const float>()),
-        zeros(in.size() > 3 && in[3].data ? in[3].as<const uint8_t>() : nullptr),
-        bias(in.size() > 5 && in[5].data ? in[5].as<const float>() : nullptr) {}
+        zeros(operand_as<uint8_t>(in, 3)),
+        bias(operand_as<float>(in, 5)) {}
 };
 
 class NBitsKernel final : public Kernel {

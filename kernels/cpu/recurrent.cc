@@ -21,8 +21,6 @@ using Operands = RecurrentOperands;
 
 enum class Cell : uint8_t { kRnn, kGru, kLstm };
 
-const float* data_of(Inputs in, size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? in[i].as<const float>() : nullptr; }
-
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(const Simd& simd, Cell cell, const Recurrent& op, const OpDesc& desc, PrepareContext& context)
@@ -94,11 +92,11 @@ class RecurrentKernel final : public Kernel {
     at.bias = at.from_h + sizes.batch * rows_;
     at.h = at.bias + rows_, at.c = at.h + states, at.gated = at.c + states, at.row = at.gated + states;
     at.f = op_.activations.data() + static_cast<size_t>(d) * op_.activations.size() / static_cast<size_t>(op_.directions);
-    if (const float* p = data_of(in, Operands::kP)) at.peepholes = p + d * 3 * hidden;
-    set_bias(data_of(in, Operands::kB), d, at);
+    if (const float* p = operand_as<float>(in, Operands::kP)) at.peepholes = p + d * 3 * hidden;
+    set_bias(operand_as<float>(in, Operands::kB), d, at);
     multiply(stream, sizes.steps * sizes.batch, op_.input, in[Operands::kX].as<const float>(), w_, d, at.from_x, at.bias);
-    load_state(data_of(in, Operands::kInitialH), sizes, d, at.h);
-    load_state(data_of(in, Operands::kInitialC), sizes, d, at.c);
+    load_state(operand_as<float>(in, Operands::kInitialH), sizes, d, at.h);
+    load_state(operand_as<float>(in, Operands::kInitialC), sizes, d, at.c);
 
     float* const y = out.empty() ? nullptr : out[0].as<float>();
     for (int64_t t = 0; t < sizes.steps; ++t) {

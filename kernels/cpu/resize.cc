@@ -145,9 +145,8 @@ class ResizeKernel final : public Kernel {
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     if (out[0].elements() == 0) return kOk;
-    const auto operand = [&](size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? &in[i] : nullptr; };
     std::string why;
-    const auto axes = resample_axes(attributes_, in[0].shape, out[0].shape, operand(1), operand(2), operand(3), why);
+    const auto axes = resample_axes(attributes_, in[0].shape, out[0].shape, operand(in, 1), operand(in, 2), operand(in, 3), why);
     if (!axes) return why;
     const size_t rank = axes->size();
     for (size_t axis = 0; axis + 2 < rank; ++axis) {

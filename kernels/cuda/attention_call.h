@@ -44,19 +44,13 @@ __device__ compute_t<T> masked(const AttentionCall<T>& c, int64_t b, int64_t h, 
 template <class T>
 AttentionCall<T> attention_call(const AttentionOp& op, Inputs in, Outputs out) {
   using Operands = AttentionOperands;
-  const auto operand = [&](size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? &in[i] : nullptr; };
-  const auto data = [&]<class E>(size_t i, const E*, int64_t offset = 0) {
-    const TensorView* const view = operand(i);
-    return view ? view->as<const E>() + offset : nullptr;
-  };
-  const T* const element = nullptr;
   const AttentionRun sizes(op, in);
   AttentionCall<T> c{};
-  c.q = data(Operands::kQ, element, sizes.q_offset);
-  c.k = data(Operands::kK, element, sizes.k_offset), c.v = data(Operands::kV, element, sizes.v_offset);
-  c.past_k = data(Operands::kPastKey, element), c.past_v = data(Operands::kPastValue, element);
-  c.nonpad = data(Operands::kNonpad, static_cast<const int64_t*>(nullptr));
-  if (const TensorView* mask = operand(Operands::kMask)) {
+  c.q = in[Operands::kQ].as<const T>() + sizes.q_offset;
+  c.k = in[Operands::kK].as<const T>() + sizes.k_offset, c.v = in[Operands::kV].as<const T>() + sizes.v_offset;
+  c.past_k = operand_as<T>(in, Operands::kPastKey), c.past_v = operand_as<T>(in, Operands::kPastValue);
+  c.nonpad = operand_as<int64_t>(in, Operands::kNonpad);
+  if (const TensorView* mask = operand(in, Operands::kMask)) {
     c.mask = mask->data;
     c.mask_type = mask->dtype;
     c.mask_at = MaskStrides(mask->shape, op, sizes);

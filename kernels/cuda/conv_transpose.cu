@@ -111,8 +111,8 @@ Prepared prepare_conv_transpose(const Products& products, const OpDesc& desc, Pr
           if (Fault fault = product->run(stream, {dtype, shapes.w, in[1].data}, {dtype, shapes.x, in[0].data}, columns,
                                          stream.scratch + column_bytes))
             return fault;
-          const T* const bias = in.size() > 2 && in[2].dtype != DType::kUndefined ? in[2].as<const T>() : nullptr;
-          return launch(stream, {blocks_for(g.results, kThreads), kThreads}, add_cells<T>, g, columns.as<const T>(), bias, out[0].as<T>());
+          return launch(stream, {blocks_for(g.results, kThreads), kThreads}, add_cells<T>, g, columns.as<const T>(), operand_as<T>(in, 2),
+                        out[0].as<T>());
         },
         {.scratch_bytes = column_bytes + product->scratch_bytes()});
   });

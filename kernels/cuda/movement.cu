@@ -134,9 +134,8 @@ Prepared prepare_pad(const OpDesc& desc, PrepareContext&, std::string& why) {
   }
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([space](Stream& stream, Inputs in, Outputs out) -> Fault {
-      const T* const value = in.size() > 1 ? in[1].as<const T>() : nullptr;
-      return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, pad_elements<T>, space, in[0].as<const T>(), value,
-                    out[0].as<T>());
+      return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, pad_elements<T>, space, in[0].as<const T>(),
+                    operand_as<T>(in, 1), out[0].as<T>());
     });
   });
 }
@@ -182,7 +181,7 @@ Prepared prepare_reverse_sequence(const OpDesc& desc, PrepareContext&, std::stri
 Prepared prepare_trilu(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Shape& x = desc.inputs[0].shape;
   if (x.rank() < 2) return refuse(why, "the input must have rank 2 or more");
-  const bool diagonal = desc.inputs.size() > 1 && desc.inputs[1].dtype != DType::kUndefined;
+  const bool diagonal = has_operand(desc, 1);
   if (diagonal && (desc.inputs[1].dtype != DType::kInt64 || desc.inputs[1].shape.elements() != 1)) return refuse(why, "k must be one i64");
   const bool upper = std::get<Generic>(desc.op).attributes.integer("upper", 1) != 0;
   const int64_t elements = x.elements();

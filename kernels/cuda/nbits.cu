@@ -149,12 +149,11 @@ Prepared prepare_matmul_nbits(const Products& products, const OpDesc& desc, Prep
     } else {
       return make_kernel(
           [=](Stream& stream, Inputs in, Outputs out) -> Fault {
-            const auto given = [&](size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined; };
             Weights call = w;
             call.packed = in[1].as<const uint8_t>();
             call.packed_zeros = packed_zeros ? in[3].as<const uint8_t>() : nullptr;
-            const Blocks<T> blocks{in[2].as<const T>(), given(3) && !packed_zeros ? in[3].as<const T>() : nullptr};
-            const T* const bias = given(5) ? in[5].as<const T>() : nullptr;
+            const Blocks<T> blocks{in[2].as<const T>(), packed_zeros ? nullptr : operand_as<T>(in, 3)};
+            const T* const bias = operand_as<T>(in, 5);
             constexpr unsigned kThreads = 256;
             if (!product) {
               const Grid grid{dim3(blocks_for(w.n, kWarps), static_cast<unsigned>(ceil_div(rows, kRows))), dim3(32, kWarps)};

@@ -233,8 +233,7 @@ Prepared prepare_norm(const OpDesc& desc, int64_t axis, float epsilon, bool cent
   if (!ref::one_dtype(desc) || desc.outputs.size() != 1) return refuse(why, "operands differ in dtype, or statistics are asked for");
   return ref::for_floats(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([rows, n, epsilon, centred](Stream& stream, Inputs in, Outputs out) -> Fault {
-      const T* const bias = in.size() > 2 ? in[2].as<const T>() : nullptr;
-      return run_norm(stream, in[0].as<const T>(), in[1].as<const T>(), bias, out[0].as<T>(), rows, n, epsilon, centred);
+      return run_norm(stream, in[0].as<const T>(), in[1].as<const T>(), operand_as<T>(in, 2), out[0].as<T>(), rows, n, epsilon, centred);
     });
   });
 }

@@ -113,13 +113,9 @@ inline bool is_number(const OpDesc& desc, size_t i) { return has_operand(desc, i
 
 /// Zero points of a run, from operand i, which may be absent.
 inline ZeroPoints zero_points(Inputs in, size_t i, int step = 0) {
-  if (i >= in.size() || in[i].dtype == DType::kUndefined) return {};
-  return {in[i].as<const uint8_t>(), in[i].dtype == DType::kInt8, in[i].elements() == 1 ? 0 : step};
-}
-/// Null where the operand is absent.
-template <class T>
-const T* operand_as(Inputs in, size_t i) {
-  return i < in.size() && in[i].dtype != DType::kUndefined ? in[i].as<const T>() : nullptr;
+  const TensorView* const points = operand(in, i);
+  if (!points) return {};
+  return {points->as<const uint8_t>(), points->dtype == DType::kInt8, points->elements() == 1 ? 0 : step};
 }
 /// The target whose scale is operand i, whose zero point the next.
 inline Target target_of(Inputs in, size_t i, DType dtype, bool relu) {

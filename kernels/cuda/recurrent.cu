@@ -30,7 +30,7 @@ template <class T, class C>
 struct Call {
   int64_t steps, batch, hidden, gates;
   int64_t x_row_step, x_row_batch;  ///< rows of from_x from step to step, from sequence to sequence
-  int64_t y_step, y_batch, y_direction, direction_rows;
+  int64_t y_step, y_batch, y_direction;
   bool reverse, linear_before_reset, input_forget;
   C clip;
   const T *from_x, *r, *b, *p;  ///< from_x [directions, steps * batch, gates * hidden]; b and p may be null
@@ -92,8 +92,8 @@ struct Sequence {
     goes_on = step < length;
     if (goes_on && (call.reverse || part.direction == 1)) time = length - 1 - step;
     state = (part.direction * call.batch + sequence) * call.hidden + part.unit;
-    const int64_t rows = call.gates * call.hidden;
-    x = call.from_x + (part.direction * call.direction_rows + time * call.x_row_step + sequence * call.x_row_batch) * rows + part.unit;
+    const int64_t rows = call.gates * call.hidden, of_direction = call.steps * call.batch;
+    x = call.from_x + (part.direction * of_direction + time * call.x_row_step + sequence * call.x_row_batch) * rows + part.unit;
     if (call.b) b = call.b + part.direction * 2 * rows + part.unit;
   }
   /// What x and both biases give to a gate; `with_state` false: without the bias of the state.
@@ -256,9 +256,9 @@ class RecurrentKernel final : public Kernel {
     const StatePlaces places{op_.hidden, sizes_.batch, states(), sizes_.state_batch, sizes_.state_direction};
     const Grid all{blocks_for(states(), kThreads), kThreads};
     C *h = state[0], *other = state[1];
-    if (Fault fault = launch(stream, all, load_states<T, C>, places, operand(in, Operands::kInitialH), h)) return fault;
+    if (Fault fault = launch(stream, all, load_states<T, C>, places, operand_as<T>(in, Operands::kInitialH), h)) return fault;
     if (cell_ == Cell::kLstm) {
-      if (Fault fault = launch(stream, all, load_states<T, C>, places, operand(in, Operands::kInitialC), call.c)) return fault;
+      if (Fault fault = launch(stream, all, load_states<T, C>, places, operand_as<T>(in, Operands::kInitialC), call.c)) return fault;
     }
     for (int64_t step = 0; step < sizes_.steps; ++step) {
       if (Fault fault = run_step(stream, call, step, h, other)) return fault;
@@ -278,7 +278,6 @@ class RecurrentKernel final : public Kernel {
   static constexpr size_t kAlign = 256;
 
   static size_t rounded(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-  static const T* operand(Inputs in, size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? in[i].as<const T>() : nullptr; }
   int64_t states() const { return op_.directions * sizes_.batch * op_.hidden; }
   int64_t rows() const { return op_.gates * op_.hidden; }
 
@@ -301,12 +300,10 @@ class RecurrentKernel final : public Kernel {
     call.steps = sizes_.steps, call.batch = sizes_.batch, call.hidden = op_.hidden, call.gates = op_.gates;
     call.x_row_step = op_.batch_first ? 1 : sizes_.batch, call.x_row_batch = op_.batch_first ? sizes_.steps : 1;
     call.y_step = sizes_.y_step, call.y_batch = sizes_.y_batch, call.y_direction = sizes_.y_direction;
-    call.direction_rows = sizes_.steps * sizes_.batch;
     call.reverse = op_.reverse, call.linear_before_reset = op_.linear_before_reset, call.input_forget = op_.input_forget;
     call.clip = static_cast<C>(op_.clip);
-    call.from_x = from_x, call.r = operand(in, Operands::kR), call.b = operand(in, Operands::kB), call.p = operand(in, Operands::kP);
-    const size_t lens = Operands::kSequenceLens;
-    if (lens < in.size() && in[lens].dtype != DType::kUndefined) call.lengths = in[lens].as<const int32_t>();
+    call.from_x = from_x, call.r = operand_as<T>(in, Operands::kR), call.b = operand_as<T>(in, Operands::kB);
+    call.p = operand_as<T>(in, Operands::kP), call.lengths = operand_as<int32_t>(in, Operands::kSequenceLens);
     call.c = state[2], call.gated = state[3], call.z = state[4];
     call.y = out.empty() ? nullptr : out[0].as<T>();
     call.activations = static_cast<int>(op_.activations.size() / static_cast<size_t>(op_.directions));

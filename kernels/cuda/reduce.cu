@@ -209,7 +209,7 @@ Prepared prepare_reduce(const OpDesc& desc, PrepareContext&, std::string& why) {
 Prepared prepare_reduce_log_sum_exp(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Shape& x = desc.inputs[0].shape;
   std::vector<int64_t> axes = std::get<Generic>(desc.op).attributes.integers("axes");
-  if (desc.inputs.size() > 1 && desc.inputs[1].dtype != DType::kUndefined) {
+  if (has_operand(desc, 1)) {
     const TensorDesc& given = desc.inputs[1];
     if (!given.constant || given.dtype != DType::kInt64) return refuse(why, "the axes are computed");
     axes.assign(given.constant.as<int64_t>(), given.constant.as<int64_t>() + given.shape.elements());

@@ -57,7 +57,7 @@ Prepared prepare_rotary_embedding(const OpDesc& desc, PrepareContext&, std::stri
   if (desc.inputs.size() < 3 || (x.rank() != 3 && x.rank() != 4) || desc.inputs[1].shape.rank() < 2)
     return refuse(why, "operands have other ranks");
   const Shape &cosine = desc.inputs[1].shape, &sine = desc.inputs[2].shape;
-  const bool flat = x.rank() == 3, ids = desc.inputs.size() > 3 && desc.inputs[3].dtype != DType::kUndefined;
+  const bool flat = x.rank() == 3, ids = has_operand(desc, 3);
   const int64_t turned = attributes.integer("rotary_embedding_dim", 0);
   Rotary op;
   op.half = turned > 0 ? turned / 2 : cosine.back();

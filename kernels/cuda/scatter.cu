@@ -176,7 +176,7 @@ Prepared prepare_tensor_scatter(const OpDesc& desc, PrepareContext&, std::string
   const AxisView cache(x, at), rows(update, at);
   if (cache.outer != rows.outer || cache.inner != rows.inner || rows.size > cache.size)
     return refuse(why, "the update does not fit the cache");
-  const bool starts = desc.inputs.size() > 2 && desc.inputs[2].dtype != DType::kUndefined;
+  const bool starts = has_operand(desc, 2);
   if (starts && desc.inputs[2].shape.elements() != x[0]) return refuse(why, "there must be one write index for each of the batch");
   const int64_t elements = update.elements();
   const CacheRows call{cache,

@@ -31,11 +31,6 @@ struct GenericRow {
   Prepared (*prepare)(const GenericDesc& desc, std::string& why);
 };
 
-/// An operand of a run, null where it is absent.
-inline const TensorView* operand(Inputs inputs, size_t i) {
-  return i < inputs.size() && inputs[i].dtype != DType::kUndefined ? &inputs[i] : nullptr;
-}
-
 // The families, one or more files each.
 std::span<const GenericRow> math_kernels();        // functions of single elements, bits, windows, transforms, random numbers
 std::span<const GenericRow> norm_kernels();        // normalisations, losses, training steps
