@@ -6,6 +6,7 @@
 #include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/windows.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {
@@ -15,42 +16,38 @@ namespace {
 using ref::Element;
 
 constexpr int kThreads = 128;
-constexpr int kAxes = 3;
 
-/// Fewer axes have leading ones of size 1. Steps: from one channel of x to the next, from one pixel to the next; of a weight from one channel or cell to the
-/// next.
+/// Steps: from one channel of x to the next, from one pixel to the next; of a weight from one channel or cell to the next.
 struct Geometry {
+  Windows windows;
   bool channels_last = false;
-  int64_t results = 0, channels = 0, filters = 0, group_channels = 0, group_filters = 0;
+  int64_t results = 0, channels = 0, group_channels = 0, group_filters = 0;
   int64_t x_channel = 1, x_pixel = 1, w_channel = 1, w_cell = 1;
-  int64_t x[kAxes] = {1, 1, 1}, y[kAxes] = {1, 1, 1}, kernel[kAxes] = {1, 1, 1}, stride[kAxes] = {1, 1, 1}, dilation[kAxes] = {1, 1, 1},
-          begin[kAxes] = {0, 0, 0};
+  Division filters;
 };
 
 template <class T>
 __global__ void convolve(Geometry g, const T* x, const T* weight, T* y, Finish<T> finish) {
   using S = sum_t<T>;
-  const int64_t x_pixels = g.x[0] * g.x[1] * g.x[2], cells = g.kernel[0] * g.kernel[1] * g.kernel[2];
+  const Windows& windows = g.windows;
   for (int64_t i = first_element(); i < g.results; i += element_step()) {
-    int64_t rest = g.channels_last ? i / g.filters : i, at[kAxes];
-    for (int axis = kAxes - 1; axis >= 0; --axis) {
-      at[axis] = rest % g.y[axis] * g.stride[axis] - g.begin[axis];
-      rest /= g.y[axis];
-    }
-    const int64_t filter = g.channels_last ? i % g.filters : rest % g.filters, image = g.channels_last ? rest : rest / g.filters;
-    const T* const first = x + image * g.channels * x_pixels + filter / g.group_filters * g.group_channels * g.x_channel;
-    const T* const weights = weight + filter * g.group_channels * cells;
+    int64_t at[kWindowAxes];
+    const int64_t plane = windows.locate(g.channels_last ? g.filters.quotient(i) : i, at);
+    for (int axis = 0; axis < kWindowAxes; ++axis) at[axis] = windows.begins(axis, at[axis]);
+    const int64_t filter = g.filters.remainder(g.channels_last ? i : plane), image = g.channels_last ? plane : g.filters.quotient(plane);
+    const T* const first = x + image * g.channels * windows.x_pixels() + filter / g.group_filters * g.group_channels * g.x_channel;
+    const T* const weights = weight + filter * g.group_channels * windows.cells();
     S sum = 0;
-    for (int64_t a = 0; a < g.kernel[0]; ++a) {
-      const int64_t d = at[0] + a * g.dilation[0];
-      if (d < 0 || d >= g.x[0]) continue;
-      for (int64_t b = 0; b < g.kernel[1]; ++b) {
-        const int64_t h = at[1] + b * g.dilation[1];
-        if (h < 0 || h >= g.x[1]) continue;
-        for (int64_t c = 0; c < g.kernel[2]; ++c) {
-          const int64_t v = at[2] + c * g.dilation[2];
-          if (v < 0 || v >= g.x[2]) continue;
-          const int64_t offset = (d * g.x[1] + h) * g.x[2] + v, cell = (a * g.kernel[1] + b) * g.kernel[2] + c;
+    for (int64_t a = 0; a < windows.kernel[0]; ++a) {
+      const int64_t d = at[0] + a * windows.dilation[0];
+      if (d < 0 || d >= windows.x[0]) continue;
+      for (int64_t b = 0; b < windows.kernel[1]; ++b) {
+        const int64_t h = at[1] + b * windows.dilation[1];
+        if (h < 0 || h >= windows.x[1]) continue;
+        for (int64_t c = 0; c < windows.kernel[2]; ++c) {
+          const int64_t v = at[2] + c * windows.dilation[2];
+          if (v < 0 || v >= windows.x[2]) continue;
+          const int64_t offset = (d * windows.x[1] + h) * windows.x[2] + v, cell = (a * windows.kernel[1] + b) * windows.kernel[2] + c;
           for (int64_t channel = 0; channel < g.group_channels; ++channel)
             sum = multiply_add(static_cast<S>(load(first[channel * g.x_channel + offset * g.x_pixel])),
                                static_cast<S>(load(weights[channel * g.w_channel + cell * g.w_cell])), sum);
@@ -87,20 +84,17 @@ Prepared prepare_conv(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Shape &x = desc.inputs[0].shape, &weight = desc.inputs[1].shape, &y = desc.outputs[0].shape;
   const size_t axes = op.strides.size(), first = op.channels_last ? 1 : 2;  // spatial axis
   if (!ref::one_dtype(desc)) return refuse(why, "inputs differ in dtype");
-  if (axes > kAxes || x.rank() != axes + 2 || weight.rank() != axes + 2) return refuse(why, "only one to three spatial axes");
+  if (axes > kWindowAxes || x.rank() != axes + 2 || weight.rank() != axes + 2) return refuse(why, "only one to three spatial axes");
   Geometry g;
+  const std::vector<int64_t> kernel(weight.begin() + first, weight.begin() + first + axes);
+  g.windows = Windows(x, y, first, kernel, op.strides, op.dilations, op.pads);
   g.channels_last = op.channels_last;
   g.results = y.elements();
-  g.channels = op.channels_last ? x.back() : x[1], g.filters = weight[0];
+  g.channels = op.channels_last ? x.back() : x[1], g.filters = Division(weight[0], g.results);
   g.group_channels = op.channels_last ? weight.back() : weight[1], g.group_filters = weight[0] / op.group;
-  for (size_t axis = 0; axis < axes; ++axis) {
-    const size_t at = kAxes - axes + axis;
-    g.x[at] = x[axis + first], g.y[at] = y[axis + first], g.kernel[at] = weight[axis + first];
-    g.stride[at] = op.strides[axis], g.dilation[at] = op.dilations[axis], g.begin[at] = op.pads[axis];
-  }
   g.x_channel = op.channels_last ? 1 : product(x, 2, x.rank()), g.x_pixel = op.channels_last ? g.channels : 1;
   g.w_channel = op.channels_last ? 1 : product(weight, 2, weight.rank()), g.w_cell = op.channels_last ? g.group_channels : 1;
-  const FinishPlan finish(op.epilogue, op.bias, along_channels(g.filters, axes, op.channels_last),
+  const FinishPlan finish(op.epilogue, op.bias, along_channels(weight[0], axes, op.channels_last),
                           op.epilogue.residual ? desc.inputs.back().shape : Shape{}, y);
   return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([g, finish](Stream& stream, Inputs in, Outputs out) -> Fault {

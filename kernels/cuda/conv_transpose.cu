@@ -4,7 +4,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/cuda/space.h"
+#include "kernels/cuda/windows.h"
 #include "kernels/functors.h"
 #include "kernels/ref/generic.h"
 
@@ -15,48 +15,42 @@ namespace {
 using ref::Element;
 
 constexpr int kThreads = 256;
-constexpr int kAxes = 3;
 
-/// Fewer axes have leading ones of size 1. `small`: x; `large`: y.
 struct Geometry {
-  int64_t results = 0, channels = 0, cells = 1, pixels = 1;  ///< channels of y; cells of a window; pixels of x
-  Division of_channels, large[kAxes];
-  int64_t small[kAxes] = {1, 1, 1}, kernel[kAxes] = {1, 1, 1}, stride[kAxes] = {1, 1, 1}, dilation[kAxes] = {1, 1, 1},
-          begin[kAxes] = {0, 0, 0};
+  Windows windows;  ///< of x and y as for Conv, though here they lie in y, one for each pixel of x
+  int64_t results = 0;
+  Division channels;  ///< of y
 };
 
-/// The pixel of x whose window has cell k at place `at` of y, along one axis; -1: none.
-__device__ inline int64_t source(const Geometry& g, int axis, int64_t at, int64_t k) {
-  const int64_t distance = at + g.begin[axis] - k * g.dilation[axis];
-  if (distance < 0 || distance % g.stride[axis] != 0) return -1;
-  const int64_t pixel = distance / g.stride[axis];
-  return pixel < g.small[axis] ? pixel : -1;
+/// The pixel of x whose window has cell k at pixel `at` of y, along one axis; -1: none.
+__device__ inline int64_t source(const Windows& w, int axis, int64_t at, int64_t k) {
+  const int64_t distance = at + w.begin[axis] - k * w.dilation[axis];
+  if (distance < 0 || distance % w.stride[axis] != 0) return -1;
+  const int64_t pixel = distance / w.stride[axis];
+  return pixel < w.x[axis] ? pixel : -1;
 }
 
 /// columns [images, channels, cells, pixels of x] -> y [images, channels, pixels of y].
 template <class T>
 __global__ void add_cells(Geometry g, const T* columns, const T* bias, T* y) {
   using C = compute_t<T>;
+  const Windows& windows = g.windows;
   for (int64_t i = first_element(); i < g.results; i += element_step()) {
-    int64_t rest = i, at[kAxes];
-    for (int axis = kAxes - 1; axis >= 0; --axis) {
-      const int64_t next = g.large[axis].quotient(rest);
-      at[axis] = rest - next * g.large[axis].d;
-      rest = next;
-    }
-    const T* const plane = columns + rest * g.cells * g.pixels;
-    C sum = bias ? static_cast<C>(load(bias[g.of_channels.remainder(rest)])) : C(0);
-    for (int64_t a = 0; a < g.kernel[0]; ++a) {
-      const int64_t d = source(g, 0, at[0], a);
+    int64_t at[kWindowAxes];
+    const int64_t plane = windows.locate(i, at);
+    const T* const own = columns + plane * windows.cells() * windows.x_pixels();
+    C sum = bias ? static_cast<C>(load(bias[g.channels.remainder(plane)])) : C(0);
+    for (int64_t a = 0; a < windows.kernel[0]; ++a) {
+      const int64_t d = source(windows, 0, at[0], a);
       if (d < 0) continue;
-      for (int64_t b = 0; b < g.kernel[1]; ++b) {
-        const int64_t h = source(g, 1, at[1], b);
+      for (int64_t b = 0; b < windows.kernel[1]; ++b) {
+        const int64_t h = source(windows, 1, at[1], b);
         if (h < 0) continue;
-        for (int64_t c = 0; c < g.kernel[2]; ++c) {
-          const int64_t w = source(g, 2, at[2], c);
+        for (int64_t c = 0; c < windows.kernel[2]; ++c) {
+          const int64_t w = source(windows, 2, at[2], c);
           if (w < 0) continue;
-          const int64_t cell = (a * g.kernel[1] + b) * g.kernel[2] + c;
-          sum += load(plane[cell * g.pixels + (d * g.small[1] + h) * g.small[2] + w]);
+          const int64_t cell = (a * windows.kernel[1] + b) * windows.kernel[2] + c;
+          sum += load(own[cell * windows.x_pixels() + (d * windows.x[1] + h) * windows.x[2] + w]);
         }
       }
     }
@@ -78,24 +72,16 @@ Prepared prepare_conv_transpose(const Products& products, const OpDesc& desc, Pr
              dilations = attributes.integers("dilations"), pads = attributes.integers("pads");
   const int64_t groups = attributes.integer("group", 1);
   const size_t axes = kernel.size();
-  if (axes < 1 || axes > kAxes || x.rank() != axes + 2 || w.rank() != x.rank() || strides.size() != axes || dilations.size() != axes ||
-      pads.size() != 2 * axes)
+  if (axes < 1 || axes > kWindowAxes || x.rank() != axes + 2 || w.rank() != x.rank() || strides.size() != axes ||
+      dilations.size() != axes || pads.size() != 2 * axes)
     return refuse(why, "only one to three spatial axes");
   if (groups < 1 || x[1] % groups != 0 || w[0] != x[1] || y[1] != w[1] * groups) return refuse(why, "channels do not fit");
   if (!ref::one_dtype(desc)) return refuse(why, "operands differ in dtype");
-  Geometry g;
-  g.results = y.elements(), g.channels = y[1];
-  g.of_channels = Division(y[1], g.results);
-  g.large[0] = g.large[1] = Division(1, g.results);
-  for (size_t axis = 0; axis < axes; ++axis) {
-    const size_t at = kAxes - axes + axis;
-    g.small[at] = x[axis + 2], g.large[at] = Division(y[axis + 2], g.results), g.kernel[at] = kernel[axis];
-    g.stride[at] = strides[axis], g.dilation[at] = dilations[axis], g.begin[at] = pads[axis];
-    g.cells *= kernel[axis], g.pixels *= x[axis + 2];
-  }
-  const int64_t c = x[1] / groups, rows = w[1] * g.cells;
-  const Shapes shapes = groups == 1 ? Shapes{{c, rows}, {x[0], c, g.pixels}, {x[0], rows, g.pixels}}
-                                    : Shapes{{groups, c, rows}, {x[0], groups, c, g.pixels}, {x[0], groups, rows, g.pixels}};
+  const Geometry g{Windows(x, y, 2, kernel, strides, dilations, pads), y.elements(), Division(y[1], y.elements())};
+  const int64_t pixels = g.windows.x_pixels();
+  const int64_t c = x[1] / groups, rows = w[1] * g.windows.cells();
+  const Shapes shapes = groups == 1 ? Shapes{{c, rows}, {x[0], c, pixels}, {x[0], rows, pixels}}
+                                    : Shapes{{groups, c, rows}, {x[0], groups, c, pixels}, {x[0], groups, rows, pixels}};
   MatMul op;
   op.transpose_a = true;
   const DType dtype = desc.outputs[0].dtype;
