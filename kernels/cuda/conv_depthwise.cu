@@ -4,10 +4,10 @@
 // look at, loads each once, and adds it to every result that it belongs to. A block of 32 x 8 threads shares the weights of its channels, turned so that
 // they, too, are 16 bytes of neighbouring channels.
 
-#include "kernels/cuda/epilogue.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/functors.h"
 #include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {

@@ -1,8 +1,8 @@
 // cum_sum.cu: CumSum. A block takes a line along the axis: 256 elements at a time are summed by shuffles, what came before is carried on. Where lines lie side
 // by side in memory and are many, each thread takes one of its own, so that a warp reads runs of memory.
 
-#include "kernels/cuda/block.h"
 #include "kernels/cuda/epilogue.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/ref/axes.h"
 #include "kernels/ref/visit.h"

@@ -5,6 +5,7 @@
 // of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one kernel (chain.cu).
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/moved.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
@@ -18,7 +19,6 @@ namespace {
 using ref::Element;
 using ref::refuse_dtype;
 using ref::visit_dtype;
-using ref::visit_size;
 
 constexpr int kThreads = 256;
 
@@ -28,17 +28,7 @@ inline constexpr int kPack = 16 / static_cast<int>(sizeof(T) > sizeof(Out) ? siz
 /// y[i] = f(x[i]).
 template <int kCount, class T, class Out, class F>
 __global__ void map_dense(F f, const T* x, Out* y, int64_t n) {
-  for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
-    if (i + kCount <= n) {
-      const auto in = *reinterpret_cast<const Pack<T, kCount>*>(x + i);
-      Pack<Out, kCount> out;
-#pragma unroll
-      for (int k = 0; k < kCount; ++k) out.values[k] = f(in.values[k]);
-      *reinterpret_cast<Pack<Out, kCount>*>(y + i) = out;
-    } else {
-      for (int64_t k = i; k < n; ++k) y[k] = f(x[k]);
-    }
-  }
+  map_packs<kCount>(x, y, n, f);
 }
 
 /// y[i] = f(a[i], b[i]); an operand that is one number has step 0.
@@ -48,17 +38,17 @@ __global__ void map_dense2(F f, const T* a, int a_step, const T* b, int b_step, 
     if (i + kCount <= n) {
       Pack<T, kCount> left, right;
       if (a_step)
-        left = *reinterpret_cast<const Pack<T, kCount>*>(a + i);
+        left = load_pack<kCount>(a + i);
       else
         for (int k = 0; k < kCount; ++k) left.values[k] = *a;
       if (b_step)
-        right = *reinterpret_cast<const Pack<T, kCount>*>(b + i);
+        right = load_pack<kCount>(b + i);
       else
         for (int k = 0; k < kCount; ++k) right.values[k] = *b;
       Pack<Out, kCount> out;
 #pragma unroll
       for (int k = 0; k < kCount; ++k) out.values[k] = f(left.values[k], right.values[k]);
-      *reinterpret_cast<Pack<Out, kCount>*>(y + i) = out;
+      store_pack(y + i, out);
     } else {
       for (int64_t k = i; k < n; ++k) y[k] = f(a[k * a_step], b[k * b_step]);
     }
@@ -223,14 +213,10 @@ Prepared prepare_select(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Shape& y = desc.outputs[0].shape;
   const Space<3> space(y, {broadcast_strides(desc.inputs[0].shape, y), broadcast_strides(desc.inputs[1].shape, y),
                            broadcast_strides(desc.inputs[2].shape, y)});
-  return visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!std::is_integral_v<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([space](Stream& stream, Inputs in, Outputs out) -> Fault {
-        return run_space(stream, space, SelectAt<T>{in[0].as<const bool>(), in[1].as<const T>(), in[2].as<const T>()}, out[0].as<T>());
-      });
-    }
+  return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([space](Stream& stream, Inputs in, Outputs out) -> Fault {
+      return run_space(stream, space, SelectAt<T>{in[0].as<const bool>(), in[1].as<const T>(), in[2].as<const T>()}, out[0].as<T>());
+    });
   });
 }
 
@@ -254,14 +240,10 @@ Prepared prepare_strided_copy(const OpDesc& desc, PrepareContext&, std::string& 
   Strides strides{};
   std::copy(op.strides.begin(), op.strides.end(), strides.begin());
   const Space<1> space(desc.outputs[0].shape, {strides});
-  return visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!std::is_integral_v<T>) {
-      return refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([space, offset = op.offset](Stream& stream, Inputs in, Outputs out) -> Fault {
-        return run_space(stream, space, CopyAt<T>{in[0].as<const T>() + offset}, out[0].as<T>());
-      });
-    }
+  return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([space, offset = op.offset](Stream& stream, Inputs in, Outputs out) -> Fault {
+      return run_space(stream, space, CopyAt<T>{in[0].as<const T>() + offset}, out[0].as<T>());
+    });
   });
 }
 

@@ -50,22 +50,6 @@ std::optional<Granularity> granularity_of(const OpDesc& desc, std::string& why) 
   return g;
 }
 
-/// y[i] = f(x[i]), kCount at a time.
-template <int kCount, class X, class Y, class F>
-__device__ void map_packs(const X* x, Y* y, int64_t n, F&& f) {
-  for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
-    if (i + kCount <= n) {
-      const auto in = load_pack<kCount>(x + i);
-      Pack<Y, kCount> out;
-#pragma unroll
-      for (int k = 0; k < kCount; ++k) out.values[k] = f(in.values[k]);
-      store_pack(y + i, out);
-    } else {
-      for (int64_t k = i; k < n; ++k) y[k] = f(x[k]);
-    }
-  }
-}
-
 /// The quotient is rounded to P, the type that is divided in, before it is rounded to a whole number. Q: of y's size; `zero` of y's type.
 template <int kCount, class X, class P, class Q>
 __global__ void quantise_elements(Granularity g, const X* x, const P* scale, const Q* zero, float low, float high, bool is_signed, Q* y,

@@ -7,7 +7,7 @@
 
 #include <bit>
 
-#include "kernels/cuda/block.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/functors.h"
 #include "kernels/ref/axes.h"

@@ -3,9 +3,9 @@
 // own; so tiles of 32 x 32 pass through shared memory, and both sides are runs.
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/moved.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/indexing.h"
-#include "kernels/ref/visit.h"
 
 namespace serin::kernels::cuda {
 
@@ -60,17 +60,13 @@ Prepared prepare_transpose(const OpDesc& desc, PrepareContext&, std::string& why
   const auto& op = std::get<StridedCopy>(desc.op);
   const auto turn = turn_of(op, desc.outputs[0].shape);
   if (!turn) return refuse(why, "not a transpose of two axes");
-  return ref::visit_size(desc.outputs[0].dtype, [&]<class T>(Element<T>) -> Prepared {
-    if constexpr (!std::is_integral_v<T>) {
-      return ref::refuse_dtype(why, desc.outputs[0].dtype);
-    } else {
-      return make_kernel([turn = *turn, offset = op.offset](Stream& stream, Inputs in, Outputs out) -> Fault {
-        const Grid grid{dim3(blocks_for(ceil_div(turn.rows, kTile) * ceil_div(turn.columns, kTile), 1),
-                             static_cast<unsigned>(std::min<int64_t>(turn.batch, 65535))),
-                        dim3(kTile, kLines), kTile * (kTile + 1) * sizeof(T)};
-        return launch(stream, grid, turn_tiles<T>, turn, in[0].as<const T>() + offset, out[0].as<T>());
-      });
-    }
+  return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
+    return make_kernel([turn = *turn, offset = op.offset](Stream& stream, Inputs in, Outputs out) -> Fault {
+      const Grid grid{dim3(blocks_for(ceil_div(turn.rows, kTile) * ceil_div(turn.columns, kTile), 1),
+                           static_cast<unsigned>(std::min<int64_t>(turn.batch, 65535))),
+                      dim3(kTile, kLines), kTile * (kTile + 1) * sizeof(T)};
+      return launch(stream, grid, turn_tiles<T>, turn, in[0].as<const T>() + offset, out[0].as<T>());
+    });
   });
 }
 
