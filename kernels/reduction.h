@@ -65,4 +65,16 @@ SERIN_HD inline bool is_better(C x, int64_t i, C best, int64_t at, bool min, boo
   return min ? x < best : x > best;
 }
 
+/// The best of some candidates and its place; -1: of none.
+template <class C>
+struct Best {
+  int64_t at = -1;
+  C value{};
+};
+template <class C>
+SERIN_HD inline Best<C> better_of(Best<C> a, Best<C> b, bool min, bool last) {
+  if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
+  return is_better(b.value, b.at, a.value, a.at, min, last) ? b : a;
+}
+
 }  // namespace serin::kernels

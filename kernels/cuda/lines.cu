@@ -44,19 +44,13 @@ struct Normalised {
 /// 1 for the first of the largest, else 0. NaN is no larger than anything, and nothing is larger than a NaN that comes first.
 template <class C>
 struct FirstLargest {
-  struct State {
-    int64_t at;  ///< -1: nothing yet
-    C value;
-  };
-  __device__ State none() const { return {-1, C(0)}; }
+  using State = Best<C>;
+  __device__ State none() const { return {}; }
   __device__ State one(C x, int64_t i) const {
     constexpr C kInfinity = std::numeric_limits<C>::infinity();
     return {i, x == x ? x : i == 0 ? kInfinity : -kInfinity};
   }
-  __device__ State operator()(State a, State b) const {
-    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-    return is_better(b.value, b.at, a.value, a.at, false, false) ? b : a;
-  }
+  __device__ State operator()(State a, State b) const { return better_of(a, b, false, false); }
   __device__ C result(C, int64_t i, State best) const { return i == best.at ? C(1) : C(0); }
 };
 

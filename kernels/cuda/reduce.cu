@@ -4,7 +4,7 @@
 // result and its lanes neighbouring terms, or a block where the terms are many; where it is kept, the lanes take neighbouring results, and the warps of a
 // block share the terms of each. In all cases a warp reads runs of memory. Where that leaves most of a device idle (few results of many terms) the terms are
 // cut into parts: one launch reduces the parts, another what came of them. What an element does to a result is a Reducer's: Folded,
-// LogSumExp, Best.
+// LogSumExp, Extreme.
 
 #include "kernels/reduction.h"
 
@@ -34,20 +34,14 @@ struct Folded {
 };
 
 template <class T>
-struct Best {
+struct Extreme {
   using Out = int64_t;
-  struct State {
-    int64_t at;  ///< -1: nothing yet
-    compute_t<T> value;
-  };
+  using State = Best<compute_t<T>>;
   bool min, last;
 
-  __device__ State none() const { return {-1, {}}; }
+  __device__ State none() const { return {}; }
   __device__ State one(T x, int64_t i) const { return {i, load(x)}; }
-  __device__ State operator()(State a, State b) const {
-    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-    return is_better(b.value, b.at, a.value, a.at, min, last) ? b : a;
-  }
+  __device__ State operator()(State a, State b) const { return better_of(a, b, min, last); }
   __device__ Out finish(State state, int64_t) const { return state.at; }
 };
 
@@ -227,7 +221,7 @@ Prepared prepare_arg_max(const OpDesc& desc, PrepareContext&, std::string& why) 
   if (desc.inputs[0].shape[static_cast<size_t>(op.axis)] == 0) return refuse(why, "the axis has no elements");
   const Plan plan(desc.inputs[0].shape, {op.axis});
   return ref::for_numbers(desc.inputs[0].dtype, why,
-                          [&]<class T>(Element<T>) -> Prepared { return make_reduction<T>(plan, Best<T>{op.min, op.last}); });
+                          [&]<class T>(Element<T>) -> Prepared { return make_reduction<T>(plan, Extreme<T>{op.min, op.last}); });
 }
 
 }  // namespace serin::kernels::cuda
