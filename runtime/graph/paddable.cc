@@ -191,8 +191,10 @@ class Proof {
     if (axis >= behind) {
       if (const Tail* tail = own.tail(axis - behind)) return *tail;
     }
-    const auto known = known_number(graph_, node_->inputs[operand]);
-    if (known) return Tail::number(*known);
+    if (const auto known = known_number(graph_, node_->inputs[operand])) {
+      const double held = as_held(graph_.value(node_->inputs[operand]).type.dtype, *known);
+      if (!std::isnan(held)) return Tail::number(held);
+    }
     return own.is_same() && !is_tame(node_->inputs[operand]) ? Tail::anything() : Tail{};
   }
 
@@ -216,7 +218,7 @@ class Proof {
         has |= axis >= behind && state(i).tail(axis - behind);
         parts.push_back(part(i, axis));
       }
-      if (has) axes.emplace_back(axis, combine(*node_, parts));
+      if (has) axes.emplace_back(axis, combine(node_->op, graph_.value(node_->outputs[0]).type.dtype, parts));
     }
     return State::along(std::move(axes));
   }

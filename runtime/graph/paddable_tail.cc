@@ -1,7 +1,10 @@
 #include "runtime/graph/paddable_tail.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+
+#include "kernels/float16.h"
 
 namespace serin::graph {
 namespace {
@@ -19,12 +22,15 @@ constexpr Op kMayBeNan[] = {Op::kDiv, Op::kExp, Op::kLog, Op::kMod, Op::kPow, Op
 
 bool contains(std::span<const Op> list, Op op) { return std::ranges::find(list, op) != list.end(); }
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Before it is rounded to the result's type. Nothing: not computed here.
 std::optional<double> apply(Op op, double a, double b) {
   switch (op) {
     case Op::kAdd: return a + b;
     case Op::kSub: return a - b;
     case Op::kMul: return a * b;
-    case Op::kDiv: return b == 0 ? std::nullopt : std::optional(a / b);
+    case Op::kDiv: return b == 0 ? kUnknown : a / b;
     case Op::kMax: return std::max(a, b);
     case Op::kMin: return std::min(a, b);
     case Op::kAnd: return a != 0 && b != 0;
@@ -38,10 +44,10 @@ std::optional<double> apply(Op op, double a, double b) {
   }
 }
 
-std::optional<double> apply(Op op, const Node& node, double a) {
+std::optional<double> apply(Op op, double a) {
   switch (op) {
-    case Op::kIdentity: return a;
-    case Op::kCast: return static_cast<DType>(node.integer("to", 0)) == DType::kBool ? static_cast<double>(a != 0) : a;
+    case Op::kIdentity:
+    case Op::kCast: return a;
     case Op::kNeg: return -a;
     case Op::kAbs: return std::abs(a);
     case Op::kNot: return a == 0;
@@ -49,17 +55,45 @@ std::optional<double> apply(Op op, const Node& node, double a) {
   }
 }
 
+template <class T>
+double in_integers(double number) {
+  constexpr double kExact = 0x1p53;  // beyond, a double is not every integer
+  const double whole = std::trunc(number);
+  const bool holds = std::abs(whole) <= kExact && whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                     whole <= static_cast<double>(std::numeric_limits<T>::max());
+  return holds ? whole : kUnknown;
+}
+
 }  // namespace
+
+double as_held(DType dtype, double number) {
+  switch (dtype) {
+    case DType::kFloat64: return number;
+    case DType::kFloat32: return static_cast<float>(number);
+    case DType::kFloat16: return kernels::to_float(kernels::to_half(number));
+    case DType::kBFloat16: return kernels::to_float(kernels::to_bfloat16(number));
+    case DType::kBool: return number != 0;
+    case DType::kInt8: return in_integers<int8_t>(number);
+    case DType::kInt16: return in_integers<int16_t>(number);
+    case DType::kInt32: return in_integers<int32_t>(number);
+    case DType::kInt64: return in_integers<int64_t>(number);
+    case DType::kUInt8: return in_integers<uint8_t>(number);
+    case DType::kUInt16: return in_integers<uint16_t>(number);
+    case DType::kUInt32: return in_integers<uint32_t>(number);
+    case DType::kUInt64: return in_integers<uint64_t>(number);
+    default: return kUnknown;
+  }
+}
 
 bool is_elementwise(Op op) { return contains(kKeepFinite, op) || contains(kMayBeNan, op); }
 
-Tail combine(const Node& node, std::span<const Tail> parts) {
-  const Op op = node.op;
+Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   Tail result;
   for (const Tail& each : parts) result.from |= each.from;
-  const auto number = [&](std::optional<double> behind, std::optional<double> where_one) {
-    if (!behind || !where_one) return Tail::anything();
-    result.kind = Tail::Kind::kNumber, result.behind = *behind, result.where_one = *where_one;
+  const auto number = [&](double behind, double where_one) {
+    behind = as_held(dtype, behind), where_one = as_held(dtype, where_one);
+    if (std::isnan(behind) || std::isnan(where_one)) return Tail::anything();
+    result.kind = Tail::Kind::kNumber, result.behind = behind, result.where_one = where_one;
     return result;
   };
   if (op == Op::kWhere && parts[0].is_number()) {
@@ -68,10 +102,14 @@ Tail combine(const Node& node, std::span<const Tail> parts) {
     return number(then.behind, one.is_number() ? one.where_one : 0);
   }
   const bool all_numbers = std::ranges::all_of(parts, &Tail::is_number);
-  if (all_numbers && parts.size() == 1 && apply(op, node, 0))
-    return number(apply(op, node, parts[0].behind), apply(op, node, parts[0].where_one));
-  if (all_numbers && parts.size() == 2 && apply(op, 1, 1))
-    return number(apply(op, parts[0].behind, parts[1].behind), apply(op, parts[0].where_one, parts[1].where_one));
+  if (all_numbers && parts.size() == 1) {
+    const auto behind = apply(op, parts[0].behind), where_one = apply(op, parts[0].where_one);
+    if (behind && where_one) return number(*behind, *where_one);
+  }
+  if (all_numbers && parts.size() == 2) {
+    const auto behind = apply(op, parts[0].behind, parts[1].behind), where_one = apply(op, parts[0].where_one, parts[1].where_one);
+    if (behind && where_one) return number(*behind, *where_one);
+  }
   if (parts.size() == 2 && op == Op::kMul && (parts[0].is_zero() || parts[1].is_zero()) && parts[0].is_tame() && parts[1].is_tame())
     return number(0, 0);
   if (parts.size() == 2 && op == Op::kAdd) {

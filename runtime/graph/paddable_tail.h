@@ -34,7 +34,9 @@ struct Tail {
 
 /// Whether a result's element depends on the operands' elements at its own place alone.
 bool is_elementwise(Op op);
-/// Of an element-wise node, from those of its operands.
-Tail combine(const Node& node, std::span<const Tail> parts);
+/// A number as elements of `dtype` hold it: rounded, truncated; NaN where that is not known (what does not fit an integer, integers beyond 2^53).
+double as_held(DType dtype, double number);
+/// Of an element-wise operator's result, of type `dtype`, from those of its operands.
+Tail combine(Op op, DType dtype, std::span<const Tail> parts);
 
 }  // namespace serin::graph

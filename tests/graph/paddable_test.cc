@@ -60,6 +60,39 @@ TEST(Paddable, AMaskThatIsZeroWhereElementsCount) {
   EXPECT_THAT(proof_of(turned).why_not, HasSubstr("node 'p' (Softmax) shares with"));
 }
 
+/// With the mask's own arithmetic: `gone`, 1 behind the end and 0 before it in i64, becomes the condition `hide`.
+std::string hidden_by(const std::string& arithmetic) {
+  std::string text = encoder(kLow, "return z\n");
+  const size_t from = text.find("wide ="), to = text.find("e = Gather");
+  return text.replace(from, to - from,
+                      "wide = Unsqueeze(mask, axes=[1])\n    gone = Sub(i64[]{1}, wide)\n    real = Cast(gone, to=f32)\n    " + arithmetic +
+                          "\n    bias = Where(hide, f32[]{-3.4e38}, 0.0)\n    ");
+}
+
+TEST(Paddable, IntegersAreTruncated) {
+  EXPECT_EQ(proof_of(hidden_by("hide = Greater(gone, i64[]{0})")).why_not, "");
+  EXPECT_EQ(
+      proof_of(hidden_by("scaled_up = Mul(real, 1.6)\n    whole = Cast(scaled_up, to=i64)\n    hide = Equal(whole, i64[]{1})")).why_not,
+      "");
+  EXPECT_FALSE(proof_of(hidden_by("part = Mul(real, 0.6)\n    whole = Cast(part, to=i64)\n    hide = Greater(whole, i64[]{0})")).yes);
+  EXPECT_EQ(proof_of(hidden_by("twice = Mul(gone, i64[]{4})\n    half = Div(twice, i64[]{3})\n    hide = Equal(half, i64[]{1})")).why_not,
+            "");
+  EXPECT_FALSE(proof_of(hidden_by("half = Div(gone, i64[]{2})\n    hide = Greater(half, i64[]{0})")).yes);
+}
+
+TEST(Paddable, NumbersAreThoseOfTheirType) {
+  EXPECT_EQ(proof_of(hidden_by("two = Mul(gone, i64[]{2})\n    hide = Cast(two, to=bool)")).why_not, "");
+  EXPECT_FALSE(
+      proof_of(hidden_by(
+                   "two = Mul(gone, i64[]{2})\n    is = Cast(two, to=bool)\n    one = Cast(is, to=i64)\n    hide = Greater(one, i64[]{1})"))
+          .yes)
+      << "true is 1";
+  EXPECT_FALSE(proof_of(hidden_by("byte = Cast(gone, to=u8)\n    less = Sub(u8[]{0}, byte)\n    hide = Less(less, u8[]{0})")).yes)
+      << "wraps";
+  EXPECT_FALSE(proof_of(hidden_by("large = Add(real, 1e8)\n    hide = Greater(large, 1e8)")).yes) << "1e8 + 1 is 1e8";
+  EXPECT_EQ(proof_of(hidden_by("large = Add(real, 1e6)\n    hide = Greater(large, 1e6)")).why_not, "");
+}
+
 TEST(Paddable, PoolingByTheMaskByTheFirstAndByTheLength) {
   const std::string counted = R"(
     column = Unsqueeze(mask, axes=[2])
