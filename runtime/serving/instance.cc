@@ -183,11 +183,7 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
       }
     }
     first_row += job->rows;
-    if (!job->padded.empty()) {
-      auto sizes = engine::bindings_for(model_->inputs(), job->inputs);
-      if (!sizes) return fail(sizes.error());
-      own = cropped(own, model_->outputs(), *sizes);
-    }
+    if (!job->padded.empty()) own = cropped(own, model_->outputs(), job->sizes);
     result.outputs.push_back(std::move(own));
   }
   return result;

@@ -40,6 +40,7 @@ struct Job {
   AlignedBuffer memory;                         ///< what the views point into
   std::vector<std::vector<std::string>> texts;  ///< or these, where they are strings: one list for each input
   int64_t rows = 1;                             ///< along axis 0, where the model is batchable
+  graph::Bindings sizes;                        ///< its own, where some are `padded`
   graph::Bindings padded;                       ///< sizes that it runs with in place of its own: the next of those to be ready for
   std::vector<int64_t> group;                   ///< sizes that all jobs of a batch have in common: those of its inputs beyond the rows
   Clock::time_point arrived{};

@@ -63,6 +63,7 @@ void Version::choose_sizes(Job& job, const graph::Bindings& own) const {
     if (next == padding.sizes.end() || *next == size->second || !something_counts(job, padding.masks)) continue;
     job.padded[padding.dimension] = *next;
   }
+  if (!job.padded.empty()) job.sizes = own;
   graph::Bindings common = own;
   for (const auto& [dimension, size] : job.padded) common[dimension] = size;
   job.group.clear();

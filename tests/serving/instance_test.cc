@@ -91,6 +91,7 @@ TEST(Instance, PaddedJobsAnswerAsTheyWouldAlone) {
     for (int64_t i = 0; i < rows * length * 2; ++i) x[i] = first + static_cast<float>(i);
     for (int64_t i = 0; i < rows * length; ++i) mask[i] = 1;
     job->inputs = {{DType::kFloat32, {rows, length, 2}, x}, {DType::kFloat32, {rows, length}, mask}};
+    job->sizes = {{"n", rows}, {"s", length}};
     if (length != 4) job->padded["s"] = 4;
     return job;
   };
