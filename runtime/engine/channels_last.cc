@@ -243,18 +243,13 @@ class Layout {
   bool take_reduce(Step& step, kernels::Reduce& op) {
     const TensorId x = step.inputs[0], y = step.outputs[0];
     const Shape image = shape(x);
-    bool channels = image[1] > 1, pixels = image[2] * image[3] > 1;
     std::vector<int64_t> axes;
-    for (const int64_t axis : op.axes) {
-      if (axis == 1) channels = false;
-      axes.push_back(kAxisOfPlain[static_cast<size_t>(axis)]);
-    }
+    for (const int64_t axis : op.axes) axes.push_back(kAxisOfPlain[static_cast<size_t>(axis)]);
     const auto reduces = [&](int64_t axis) {
       return image[static_cast<size_t>(axis)] == 1 || std::ranges::find(op.axes, axis) != op.axes.end();
     };
-    pixels = !(reduces(2) && reduces(3));
-    const bool as_image = is_free_image(y);
-    if (!as_image && channels && pixels) return false;
+    const bool keeps_channels = !reduces(1), keeps_pixels = !reduces(2) || !reduces(3), as_image = is_free_image(y);
+    if (!as_image && keeps_channels && keeps_pixels) return false;
     std::ranges::sort(axes);
     op.axes = std::move(axes);
     return as_image ? emit(step, {last(x)}) : push(step, {last(x)});

@@ -7,6 +7,11 @@
 
 namespace serin::engine {
 
+Status check_usable(const kernels::Device& device) {
+  const kernels::Fault fault = device.lost();
+  return fault ? Status(Error{Code::kUnavailable, fmt::format("{} is lost: {}", device.info().name, *fault)}) : Status();
+}
+
 DeviceArena::Size DeviceArena::Size::of(const Plan& plan) {
   return plan.device_bytes == 0 ? Size{} : Size{plan.device_bytes + kFaultBytes, plan.arena_bytes + kFaultBytes};
 }
@@ -20,8 +25,8 @@ Result<std::shared_ptr<DeviceArena>> DeviceArena::make(kernels::Device& device, 
                                                        std::shared_ptr<DeviceArenaBytes> bytes) {
   const std::string& name = device.info().name;
   const auto missing = [&](const std::string& what) {
-    if (kernels::Fault fault = device.lost()) return Error{Code::kUnavailable, name + " is lost: " + *fault};
-    return Error{Code::kTooLarge, what};
+    const Status usable = check_usable(device);
+    return usable ? Error{Code::kTooLarge, what} : usable.error();
   };
   std::shared_ptr<DeviceArena> arena(new DeviceArena(device, std::move(bytes)));
   arena->here_ = device.allocate(size.device);

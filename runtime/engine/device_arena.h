@@ -12,6 +12,9 @@
 
 namespace serin::engine {
 
+/// kUnavailable where the device is lost.
+Status check_usable(const kernels::Device& device);
+
 /// Bytes that the arenas of one model hold; it may go before the last of them.
 struct DeviceArenaBytes {
   std::atomic<size_t> device = 0, host = 0;

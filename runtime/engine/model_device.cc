@@ -9,12 +9,7 @@
 
 namespace serin::engine {
 
-Status Model::State::check_device() const {
-  if (!options.device) return {};
-  const kernels::Device& device = *options.device->device();
-  const kernels::Fault fault = device.lost();
-  return fault ? Status(Error{Code::kUnavailable, fmt::format("{} is lost: {}", device.info().name, *fault)}) : Status();
-}
+Status Model::State::check_device() const { return options.device ? check_usable(*options.device->device()) : Status(); }
 
 Status Model::State::check_room(const DeviceArena::Size& size, size_t count) const {
   const kernels::Device& device = *options.device->device();

@@ -15,7 +15,6 @@ namespace serin::engine {
 /// Types and layouts that its kernels are fast with.
 Status Plan::suit_device(const Context& context) {
   context.device->device()->make_current();
-  context.device->device()->make_current();
   const bool narrow = context.precision == Precision::kFp16 || context.precision == Precision::kBf16;
   const auto takes = [&context](const kernels::OpDesc& desc) {
     kernels::PackedWeights weights;

@@ -96,7 +96,7 @@ class Inserter {
     std::vector<NodeId> replaced{id};
     ValueId bias = graph_.input(id, 2), before = graph_.output(id);
     const NodeId add = only_reader(graph_, before);
-    if (bias == kNone && graph_.is(add, Op::kAdd) && is_row(other_operand(graph_, add, before), bytes.scales->elements()) &&
+    if (bias == kNone && graph_.is(add, Op::kAdd) && is_row(graph_, other_operand(graph_, add, before), bytes.scales->elements()) &&
         same_type(graph_, before, graph_.output(add))) {
       bias = other_operand(graph_, add, before);
       before = graph_.output(add);
@@ -106,12 +106,6 @@ class Inserter {
     Patch patch(graph_, replaced);
     const ValueId q = patch.constant(weight, bytes.bytes), scale = patch.constant(kNone, bytes.scales, "scales");
     patch.replace(before, patch.add(Op::kDynamicQuantizeMatMul, {x, q, scale, kNone, bias}, {{"by_row", int64_t{1}}}));
-  }
-
-  bool is_row(ValueId value, int64_t columns) const {
-    const ConstantPtr constant = graph_.constant(value);
-    return constant && constant->dtype == DType::kFloat32 && constant->elements() == columns && constant->shape.rank() > 0 &&
-           constant->shape.back() == columns;
   }
 
   Graph& graph_;

@@ -26,12 +26,6 @@ ValueId weight_scale(const Graph& graph, ValueId scale, ValueId x_scale, int64_t
   return other != kNone && is_f32_constant(graph, other, columns) ? other : kNone;
 }
 
-bool is_row(const Graph& graph, ValueId value, int64_t columns) {
-  const ConstantPtr constant = graph.constant(value);
-  return constant && constant->dtype == DType::kFloat32 && constant->elements() == columns && constant->shape.rank() > 0 &&
-         constant->shape.back() == columns;
-}
-
 bool fuse(Graph& graph, NodeId product) {
   const NodeId quantise = graph.producer(graph.input(product, 0));
   const ConstantPtr weight = graph.constant(graph.input(product, 1));

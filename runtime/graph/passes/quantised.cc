@@ -36,6 +36,12 @@ constexpr Op kFunctions[] = {Op::kAbs,     Op::kCeil,     Op::kClip,        Op::
 
 }  // namespace
 
+bool is_row(const Graph& graph, ValueId value, int64_t columns) {
+  const ConstantPtr constant = graph.constant(value);
+  return constant && constant->dtype == DType::kFloat32 && constant->elements() == columns && constant->shape.rank() > 0 &&
+         constant->shape.back() == columns;
+}
+
 bool moves_bytes(Op op) { return std::ranges::find(kMovers, op) != std::end(kMovers); }
 bool has_table_of_bytes(Op op) { return std::ranges::find(kFunctions, op) != std::end(kFunctions); }
 

@@ -14,6 +14,9 @@ namespace serin::graph {
 
 inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
+/// A bias of a product: one known f32 for each column.
+bool is_row(const Graph& graph, ValueId value, int64_t columns);
+
 /// Operators of one result that only move or pick what operand 0 holds: they do the same to bytes.
 bool moves_bytes(Op op);
 /// Functions of single elements, which are tables where the elements are bytes.
