@@ -30,7 +30,7 @@ Result<kernels::Isa> parse_isa(const std::string& name) {
   return usage("instruction set '" + name + "' is not one that this machine has; allowed: " + allowed);
 }
 
-/// In the order of engine::Precision.
+/// In the order of engine::Precision, which int8 is none of: it is what a graph is made into.
 constexpr std::array<std::string_view, 5> kPrecisions = {"fp32", "tf32", "fp16", "bf16", "int8"};
 
 Status check_passes(const std::vector<std::string>& disabled) {
@@ -63,7 +63,7 @@ Result<Engine> make_engine(const EngineFlags& flags) {
     if (!engine.device && flags.device == "cuda") return usage("--device cuda: " + found);
     engine.options.device = engine.device.get();
   }
-  engine.options.precision = static_cast<engine::Precision>(precision - kPrecisions.begin());
+  if (flags.precision != "int8") engine.options.precision = static_cast<engine::Precision>(precision - kPrecisions.begin());
   if (!engine.device && (flags.precision == "tf32" || flags.precision == "fp16"))
     return usage("precision '" + flags.precision + "': only a device computes in it");
   cpu.bf16 = flags.precision == "bf16" && !engine.device;
@@ -78,11 +78,23 @@ Result<Engine> make_engine(const EngineFlags& flags) {
 
 namespace {
 
+Result<samples::Int8Model> quantised_model(const EngineFlags& flags, const Engine& engine, graph::Graph graph, int64_t batch) {
+  return samples::int8_model(std::move(graph), *engine.backend, engine.options,
+                             {flags.samples, {flags.dims.begin(), flags.dims.end()}, batch});
+}
+
 /// A model with the backends that it runs on.
 Result<std::shared_ptr<engine::Model>> load(const EngineFlags& flags, const std::string& path) {
   SERIN_TRY(Engine made, make_engine(flags));
   const auto engine = std::make_shared<Engine>(std::move(made));
-  SERIN_TRY(std::shared_ptr<engine::Model> model, engine::Model::load(path, *engine->backend, engine->options));
+  std::shared_ptr<engine::Model> model;
+  if (flags.precision == "int8") {
+    SERIN_TRY(graph::Graph graph, engine::read_model(path));
+    SERIN_TRY(samples::Int8Model quantised, quantised_model(flags, *engine, std::move(graph), 1));
+    model = std::move(quantised.model);
+  } else {
+    SERIN_TRY(model, engine::Model::load(path, *engine->backend, engine->options));
+  }
   engine::Model* const plain = model.get();
   return std::shared_ptr<engine::Model>(plain, [engine, model = std::move(model)](engine::Model*) mutable { model.reset(); });
 }
@@ -96,9 +108,11 @@ Result<EngineFlags> with_decided_precision(EngineFlags flags, const std::string&
   const graph::Bindings sizes(flags.dims.begin(), flags.dims.end());
   SERIN_TRY(const samples::Samples inputs,
             flags.samples.empty() ? samples::made_up_samples(*exact, sizes, batch) : samples::stored_samples(flags.samples, *exact));
+  std::vector<std::string_view> faster{"bf16"};
+  if (flags.device != "cpu") faster = {"tf32", "fp16", "bf16"};
+  if (flags.device == "cpu" && !flags.samples.empty()) faster.emplace_back("int8");  // which sees its ranges on them
   std::vector<samples::Candidate> candidates;
-  for (const std::string_view precision : {"tf32", "fp16", "bf16"}) {
-    if (flags.device == "cpu" && precision != "bf16") continue;
+  for (const std::string_view precision : faster) {
     EngineFlags lower = flags;
     lower.precision = precision;
     candidates.push_back({lower.precision, [lower, &path] { return load(lower, path); }});
@@ -114,8 +128,7 @@ Result<LoadedModel> load_model(const EngineFlags& flags, const Engine& engine, g
     SERIN_TRY(auto model, engine::Model::from_graph(std::move(graph), *engine.backend, engine.options));
     return LoadedModel{std::move(model), {}};
   }
-  const samples::SampleSource source{flags.samples, {flags.dims.begin(), flags.dims.end()}, batch};
-  SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), *engine.backend, engine.options, source));
+  SERIN_TRY(samples::Int8Model quantised, quantised_model(flags, engine, std::move(graph), batch));
   fmt::print(stderr, "precision: {}\n", quantised.why);
   if (!quantised.warning.empty()) fmt::print(stderr, "warning: {}\n", quantised.warning);
   return LoadedModel{std::move(quantised.model), std::move(quantised.kept)};

@@ -44,7 +44,6 @@ enum class Precision : uint8_t {
   kTf32,  ///< operands of products to ten bits of fraction
   kFp16,  ///< weights, and what passes between steps, are 16 bits; sums are f32, and so are the model's inputs and outputs
   kBf16,
-  kInt8,  ///< as kFp32, and the model must say where integers are multiplied: by quantised operators, or between Q and DQ
 };
 
 struct LoadOptions {

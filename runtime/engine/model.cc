@@ -6,7 +6,6 @@
 // what its kernels read plain. Those that the passes folded away never get into memory.
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -67,18 +66,6 @@ size_t constant_bytes(const graph::Graph& graph) {
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0}, [](size_t sum, const auto& entry) { return sum + entry.second; });
 }
 
-/// Nobody but the model's own author can say which errors of rounding to 256 values it can bear.
-Status check_quantised(const graph::Graph& graph) {
-  constexpr std::array<std::string_view, 4> kMarks = {"QLinear", "Integer", "Quantized", "DynamicQuantize"};
-  for (const graph::NodeId id : graph.nodes()) {
-    const std::string_view name = graph::op_name(graph.node(id).op);
-    if (std::ranges::any_of(kMarks, [name](std::string_view mark) { return name.find(mark) != name.npos; })) return {};
-  }
-  return Error{
-      Code::kUnsupported,
-      "precision int8: the model multiplies no integers; quantise it first (QuantizeLinear and DequantizeLinear around its products)"};
-}
-
 /// Packs nothing, so that a plan that is only tried reads no weights.
 class Unpacked final : public kernels::PackedWeights {
  public:
@@ -96,7 +83,6 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
   SERIN_CHECK(graph::verify(g));
   SERIN_CHECK(graph::infer_shapes(g));
   SERIN_CHECK(optimize(g, state->folder, state->options));
-  if (state->options.precision == Precision::kInt8) SERIN_CHECK(check_quantised(g));
   state->batchable = graph::prove_batchable(g);
   for (const graph::ValueId id : g.inputs()) state->inputs.push_back(info_of(g.value(id), g.value(id).name));
   for (size_t i = 0; i < g.outputs().size(); ++i) {

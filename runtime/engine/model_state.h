@@ -78,8 +78,7 @@ struct Model::State {
             on_device ? &*device_weights : nullptr,
             &forms,
             options.precision,
-            options.precision != Precision::kFp32 && options.precision != Precision::kInt8 &&
-                !options.disabled_passes.contains(kChannelsLastPass)};
+            options.precision != Precision::kFp32 && !options.disabled_passes.contains(kChannelsLastPass)};
   }
 };
 

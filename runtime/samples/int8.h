@@ -1,7 +1,7 @@
 // int8.h: `precision: int8`: a model of f32 quantised while it is loaded, by what samples show.
 //
 //   SERIN_TRY(const Int8Model quantised, int8_model(graph, *backend, options, {.folder = "calibration"}));
-//   quantised.why    // "int8: 53 of 53 convolutions and 1 of 1 products on bytes; differs from fp32 by 0.012 (relative L2, the worst of 3 made-up inputs)"
+//   quantised.why    // "int8: 53 of 53 convolutions and 1 of 1 products on bytes; differs from fp32 by 0.012 (relative L2, the worst of 8 inputs of calibration)"
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@
 
 namespace serin::samples {
 
-/// What to see ranges on.
+/// What to see ranges on, and to compare with f32 on.
 struct SampleSource {
-  std::string folder;     ///< of data sets (data_sets.h); empty: made-up inputs
+  std::string folder;     ///< of data sets (data_sets.h); empty: made-up inputs, which show how large an error is, but no ranges
   graph::Bindings sizes;  ///< of made-up inputs
   int64_t batch = 1;
 };

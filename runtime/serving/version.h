@@ -63,10 +63,16 @@ class Version : public std::enable_shared_from_this<Version> {
  private:
   Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
   Status prepare(const std::string& path, const ModelSettings& settings);
-  Result<std::shared_ptr<engine::Model>> load_engine(const std::string& path, const ModelSettings& settings,
-                                                     const kernels::Backend* device) const;
-  Status settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings);
-  Status load_int8(const std::string& path, const ModelSettings& settings);
+
+  struct Loaded {
+    std::shared_ptr<engine::Model> model;
+    Precision precision = Precision::kFp32;  ///< that it computes in, whatever was asked for
+    std::string why, warning;                ///< of int8
+  };
+  Result<Loaded> load_engine(const std::string& path, const ModelSettings& settings, const kernels::Backend* device) const;
+  Result<std::string> settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) const;
+  void say_precision(const Loaded& loaded, const std::string& decided);
+
   Status read_signature(const ModelSettings& settings);
   void find_paddings(const ModelSettings& settings);
   void choose_sizes(Job& job, const graph::Bindings& own) const;

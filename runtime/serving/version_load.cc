@@ -124,7 +124,6 @@ engine::Precision on_device(Precision precision) {
     case Precision::kTf32: return engine::Precision::kTf32;
     case Precision::kFp16: return engine::Precision::kFp16;
     case Precision::kBf16: return engine::Precision::kBf16;
-    case Precision::kInt8: return engine::Precision::kInt8;
     default: return engine::Precision::kFp32;
   }
 }
@@ -141,67 +140,64 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   return loaded;
 }
 
-Result<std::shared_ptr<engine::Model>> Version::load_engine(const std::string& path, const ModelSettings& settings,
-                                                            const kernels::Backend* device) const {
+Result<Version::Loaded> Version::load_engine(const std::string& path, const ModelSettings& settings, const kernels::Backend* device) const {
   engine::LoadOptions options = options_of(settings);
   if (device) {
     options.device = device;
     options.precision = on_device(settings.precision);
     options.device_limit = static_cast<size_t>(settings.gpu_mem_limit);
     options.device_priority = settings.priority;
-    if (settings.precision == Precision::kInt8) {
-      SERIN_TRY(graph::Graph graph, engine::read_model(path));
-      SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), host_.backend, options, {}));
-      return std::move(quantised.model);
-    }
-    return engine::Model::load(path, host_.backend, options);
   }
-  if (settings.precision == Precision::kFp32) return engine::Model::load(path, host_.backend, options);
-  if (settings.precision != Precision::kBf16)
+  if (settings.precision == Precision::kInt8) {
+    SERIN_TRY(graph::Graph graph, engine::read_model(path));
+    SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), host_.backend, options, {settings.samples, {}, 1}));
+    return Loaded{std::move(quantised.model), quantised.on_bytes ? Precision::kInt8 : Precision::kFp32, quantised.why, quantised.warning};
+  }
+  const bool rounds_here = !device && settings.precision != Precision::kFp32;
+  if (rounds_here && settings.precision != Precision::kBf16)
     return Error{Code::kUnsupported, fmt::format("precision {}: only a device computes in it", print_precision(settings.precision))};
-  if (!host_.bf16_backend)
+  if (rounds_here && !host_.bf16_backend)
     return Error{Code::kUnsupported, "precision bf16: this machine, or the instruction set that was asked for, does not multiply bf16"};
-  return engine::Model::load(path, *host_.bf16_backend, options);
+  SERIN_TRY(auto model, engine::Model::load(path, rounds_here ? *host_.bf16_backend : host_.backend, options));
+  return Loaded{std::move(model), settings.precision, {}, {}};
 }
 
-/// `auto` loads the model twice at a time, which takes the memory of both until it is decided. What is served is loaded afresh: trying leaves things behind.
-Status Version::settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) {
-  parameters_.clear();
-  if (settings.precision == Precision::kAuto) {
-    settings.precision = Precision::kFp32;
-    samples::PrecisionDecision decision{"fp32", "fp32: this machine, or the instruction set that was asked for, does not multiply bf16"};
-    if (device || host_.bf16_backend) {
-      SERIN_TRY(const auto exact, load_engine(path, settings, device));
-      SERIN_TRY(const samples::Samples inputs,
-                settings.samples.empty() ? samples::made_up_samples(*exact, {}, 1) : samples::stored_samples(settings.samples, *exact));
-      std::vector<samples::Candidate> candidates;
-      for (const Precision lower : {Precision::kTf32, Precision::kFp16, Precision::kBf16}) {
-        if (!device && lower != Precision::kBf16) continue;
-        ModelSettings rounded = settings;
-        rounded.precision = lower;
-        candidates.push_back(
-            {std::string(print_precision(lower)), [this, &path, device, rounded] { return load_engine(path, rounded, device); }});
-      }
-      SERIN_TRY(decision, samples::decide_precision(*exact, candidates, inputs));
-      settings.precision = *parse_precision(decision.precision);
-    }
-    parameters_ = {{"precision_why", decision.why}};
-    log::info("model '{}' version {}: precision: {}", model_, version_, decision.why);
+/// `auto` loads the model twice at a time, which takes the memory of both until it is decided. What is served is loaded afresh: trying leaves things behind. int8
+/// is tried where there are inputs of users to see its ranges on. Answers why, where there was something to decide.
+Result<std::string> Version::settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) const {
+  if (settings.precision != Precision::kAuto) return std::string();
+  settings.precision = Precision::kFp32;
+  std::vector<Precision> faster;
+  if (device) faster = {Precision::kTf32, Precision::kFp16};
+  if (device || host_.bf16_backend) faster.push_back(Precision::kBf16);
+  if (!device && !settings.samples.empty()) faster.push_back(Precision::kInt8);
+  if (faster.empty()) return std::string("fp32: this machine, or the instruction set that was asked for, does not multiply bf16");
+
+  SERIN_TRY(const Loaded exact, load_engine(path, settings, device));
+  SERIN_TRY(const samples::Samples inputs, settings.samples.empty() ? samples::made_up_samples(*exact.model, {}, 1)
+                                                                    : samples::stored_samples(settings.samples, *exact.model));
+  std::vector<samples::Candidate> candidates;
+  for (const Precision precision : faster) {
+    ModelSettings tried = settings;
+    tried.precision = precision;
+    const auto load = [this, &path, device, tried]() -> Result<std::shared_ptr<engine::Model>> {
+      SERIN_TRY(Loaded loaded, load_engine(path, tried, device));
+      return std::move(loaded.model);
+    };
+    candidates.push_back({print_precision(precision), load});
   }
-  parameters_.emplace_back("precision", print_precision(settings.precision));
-  return {};
+  SERIN_TRY(const samples::PrecisionDecision decision, samples::decide_precision(*exact.model, candidates, inputs));
+  settings.precision = *parse_precision(decision.precision);
+  return decision.why;
 }
 
-/// What became of it is said where `precision` is: a model with nothing to quantise computes in fp32.
-Status Version::load_int8(const std::string& path, const ModelSettings& settings) {
-  SERIN_TRY(graph::Graph graph, engine::read_model(path));
-  SERIN_TRY(samples::Int8Model quantised,
-            samples::int8_model(std::move(graph), host_.backend, options_of(settings), {settings.samples, {}, 1}));
-  engine_ = std::move(quantised.model);
-  log::info("model '{}' version {}: precision: {}", model_, version_, quantised.why);
-  if (!quantised.warning.empty()) log::warning("model '{}' version {}: precision: {}", model_, version_, quantised.warning);
-  parameters_ = {{"precision", quantised.on_bytes ? "int8" : "fp32"}, {"precision_why", quantised.why}};
-  return {};
+/// In the metadata and in the log: what was decided, or what became of int8 (a model with nothing to quantise computes in fp32).
+void Version::say_precision(const Loaded& loaded, const std::string& decided) {
+  const std::string& why = decided.empty() ? loaded.why : decided;
+  parameters_ = {{"precision", print_precision(loaded.precision)}};
+  if (!why.empty()) parameters_.emplace_back("precision_why", why);
+  if (!why.empty()) log::info("model '{}' version {}: precision: {}", model_, version_, why);
+  if (!loaded.warning.empty()) log::warning("model '{}' version {}: precision: {}", model_, version_, loaded.warning);
 }
 
 Status Version::read_signature(const ModelSettings& settings) {
@@ -236,12 +232,10 @@ void Version::add_instance(std::shared_ptr<engine::Model> engine, Instance::Opti
 }
 
 Status Version::place_on_cpu(const std::string& path, ModelSettings settings) {
-  SERIN_CHECK(settle_precision(path, nullptr, settings));
-  if (settings.precision == Precision::kInt8) {
-    SERIN_CHECK(load_int8(path, settings));
-  } else {
-    SERIN_TRY(engine_, load_engine(path, settings, nullptr));
-  }
+  SERIN_TRY(const std::string decided, settle_precision(path, nullptr, settings));
+  SERIN_TRY(const Loaded loaded, load_engine(path, settings, nullptr));
+  say_precision(loaded, decided);
+  engine_ = loaded.model;
   SERIN_CHECK(read_signature(settings));
   std::erase_if(sizes_, [&](const graph::Bindings& sizes) {  // larger batches are planned when they are first worth taking
     const auto rows = sizes.find(engine_->batchable().symbol);
@@ -254,7 +248,7 @@ Status Version::place_on_cpu(const std::string& path, ModelSettings settings) {
 
 /// Leaves no instance where nothing of the model runs on a device.
 Status Version::place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices) {
-  SERIN_CHECK(settle_precision(path, devices.front(), settings));
+  SERIN_TRY(const std::string decided, settle_precision(path, devices.front(), settings));
   const size_t count = settings.instances ? static_cast<size_t>(*settings.instances) : kInstancesOfADevice * devices.size();
   devices = devices.first(std::min(devices.size(), count));
   struct Replica {
@@ -263,8 +257,10 @@ Status Version::place_on_devices(const std::string& path, ModelSettings settings
   };
   std::vector<Replica> replicas;
   for (size_t i = 0; i < devices.size(); ++i) {
-    SERIN_TRY(const auto engine, load_engine(path, settings, devices[i]));
+    SERIN_TRY(const Loaded loaded, load_engine(path, settings, devices[i]));
+    const std::shared_ptr<engine::Model>& engine = loaded.model;
     if (i == 0) {
+      say_precision(loaded, decided);
       engine_ = engine;
       SERIN_CHECK(read_signature(settings));
     }
@@ -297,11 +293,11 @@ Status Version::check_instance(size_t instance) const {
 
 Status Version::prepare(const std::string& path, const ModelSettings& settings) {
   engine::Devices::Choice choice;
-  if (host_.devices) {
+  if (settings.precision == Precision::kInt8 && settings.device.kind == engine::DeviceChoice::Kind::kAuto) {
+    choice.why = "auto: models are quantised for the CPU";
+  } else if (host_.devices) {
     SERIN_TRY(choice, host_.devices->choose(settings.device));
   }
-  if (settings.precision == Precision::kInt8 && settings.device.kind == engine::DeviceChoice::Kind::kAuto)
-    choice = {{}, "auto: models are quantised for the CPU"};
   if (!choice.backends.empty()) {
     SERIN_CHECK(place_on_devices(path, settings, choice.backends));
     if (instances_.empty()) choice.why = engine_->planned() ? "nothing of it runs on a device" : engine_->why_interpreted();

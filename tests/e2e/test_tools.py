@@ -166,9 +166,13 @@ def test_int8_runs_on_bytes_and_says_how_far_it_is_from_fp32():
     assert json.loads(timed.stdout)["precision"] == "int8" and "warning" not in timed.stderr
 
 
-def test_int8_without_samples_warns():
-    done = serin("bench", MODELS / "digits/2/model.onnx", "--precision", "int8", "--seconds", 0.1)
-    assert done.returncode == 0 and "warning: int8: ranges were seen on made-up inputs" in done.stderr
+def test_int8_without_samples_keeps_convolutions_in_floats():
+    model = MODELS / "digits/2/model.onnx"
+    done = serin("bench", model, "--precision", "int8", "--seconds", 0.1)
+    assert done.returncode == 0 and "precision: int8: 0 of 3 convolutions and " in done.stderr
+    assert "warning: int8: 3 convolutions compute in fp32: the ranges of what they read are seen on samples" in done.stderr
+    kept = output_of("inspect", model, "--precision", "int8")["kept_in_float"]
+    assert len(kept) == 3 and all("there are none" in node["why"] for node in kept)
 
 
 def test_inspect_explains_int8():

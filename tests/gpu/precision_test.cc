@@ -259,18 +259,6 @@ TEST(Precision, WeightsTakeHalfTheMemoryOnceForAllSizes) {
   EXPECT_EQ(held(Precision::kFp16), wide / 2);
 }
 
-TEST(Precision, Int8TakesQuantisedModelsOnly) {
-  const LoadOptions options{.device = &device_backend(), .precision = Precision::kInt8};
-  const auto refused = Model::from_graph(*graph::parse("x: f32[2,4]\ny = MatMul(x, w[4,3])\nreturn y\n"), test::best(), options);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("the model multiplies no integers"));
-  EXPECT_EQ(run("x: u8[2,4]\nw: i8[4,3]\ny = MatMulInteger(x, w)\nreturn y\n",
-                {Tensor({2, 4}, std::vector<uint8_t>{1, 2, 3, 4, 250, 6, 7, 8}),
-                 Tensor({4, 3}, std::vector<int8_t>{1, -2, 3, 4, -5, 6, 7, 8, -9, 1, 2, 3})},
-                Precision::kInt8),
-            "MatMulInteger");
-}
-
 // ---- layout ----
 
 struct Layout {

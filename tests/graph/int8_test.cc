@@ -191,5 +191,29 @@ TEST(Int8, KnowsAQuantisedGraph) {
   EXPECT_FALSE(is_quantised(graph_of("x: f32[n,2]\ny = Relu(x)\nreturn y")));
 }
 
+TEST(Int8, KnowsWhetherBytesAreMultiplied) {
+  EXPECT_TRUE(multiplies_bytes(graph_of("x: u8[n,2]\nw: i8[2,2]\ny = MatMulInteger(x, w)\nreturn y")));
+  EXPECT_FALSE(multiplies_bytes(graph_of("x: f32[n,2]\nq, s, z = DynamicQuantizeLinear(x)\nreturn q")));
+  EXPECT_TRUE(multiplies_bytes(graph_of(R"(
+    c: bool[]
+    y = If(c)
+      then:
+        a = MatMulInteger(u8[1,2]{1,2}, i8[2,1]{3,4})
+        return a
+      else:
+        return i32[1,1]{0}
+    return y
+  )")));
+}
+
+TEST(Int8, WithoutRangesConvolutionsAreKept) {
+  const Graph graph = graph_of("x: f32[n,4,5,5]\na = Conv(x, w[4,4,1,1])\nf = Flatten(a, axis=1)\ny = MatMul(f, v[100,3])\nreturn y");
+  const auto choice = choose_int8(graph, {}, /*ranges=*/false);
+  ASSERT_TRUE(choice) << choice.error().message;
+  EXPECT_TRUE(choice->units.empty() && choice->values.empty());
+  EXPECT_EQ(choice->dynamic.size(), 1U);
+  EXPECT_EQ(choice->without_ranges, 1U);
+}
+
 }  // namespace
 }  // namespace serin::graph

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <span>
 
 #include "kernels/backend.h"
 #include "runtime/engine/describe.h"
@@ -30,10 +31,39 @@ Result<Int8Model> try_text(std::string_view text, const SampleSource& source = {
   return int8_model(std::move(graph), backend(), {}, source);
 }
 
-Int8Model quantised(std::string_view text) {
-  auto made = try_text(text);
+Int8Model quantised(std::string_view text, const SampleSource& source = {}) {
+  auto made = try_text(text, source);
   EXPECT_TRUE(made) << made.error().message;
   return std::move(*made);
+}
+
+/// A data set of one NPY file in a folder of the running test.
+std::filesystem::path stored_sample(const Shape& shape, std::span<const float> numbers, int set = 0) {
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / "serin_int8" / testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::filesystem::create_directories(folder / ("test_data_set_" + std::to_string(set)));
+  std::string sizes;
+  for (const int64_t size : shape.dims()) sizes += std::to_string(size) + ",";
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + sizes + "), }";
+  header.resize(128 - 10 - 1, ' ');
+  header += '\n';
+  std::ofstream file(folder / ("test_data_set_" + std::to_string(set)) / "input_0.npy", std::ios::binary);
+  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size()) << '\0' << header;
+  file.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(float)));
+  return folder;
+}
+
+/// With three random inputs in [-1, 1) stored as samples.
+Int8Model calibrated(std::string_view text) {
+  const auto exact = engine::Model::from_graph(*graph::parse(text), backend(), {});
+  EXPECT_TRUE(exact) << exact.error().message;
+  std::filesystem::path folder;
+  for (int set = 0; set < 3; ++set) {
+    const auto values = made_up_values(**exact, {}, static_cast<uint32_t>(set) + 1);
+    EXPECT_TRUE(values);
+    folder = stored_sample((*values)[0].tensor->shape, (*values)[0].tensor->span<float>(), set);
+  }
+  return quantised(text, {.folder = folder});
 }
 
 size_t count(const Int8Model& made, graph::Op op) { return made.model->graph().nodes(op).size(); }
@@ -76,13 +106,13 @@ return y
 )";
 
 TEST(Int8Model, ResidualNetwork) {
-  const Int8Model made = quantised(kResidual);
+  const Int8Model made = calibrated(kResidual);
   EXPECT_TRUE(made.on_bytes);
   EXPECT_GT(made.error, 0) << "it was compared with f32";
   EXPECT_LT(made.error, 0.03);
   EXPECT_THAT(made.why, HasSubstr("int8: 3 of 3 convolutions and 1 of 1 products on bytes; differs from fp32 by 0.0"));
-  EXPECT_THAT(made.why, HasSubstr("(relative L2, the worst of 3 made-up inputs)"));
-  EXPECT_THAT(made.warning, HasSubstr("made-up inputs"));
+  EXPECT_THAT(made.why, HasSubstr("(relative L2, the worst of 3 inputs of "));
+  EXPECT_THAT(made.warning, IsEmpty());
   EXPECT_THAT(made.kept, IsEmpty());
   EXPECT_EQ(count(made, graph::Op::kQLinearConv), 3U);
   EXPECT_EQ(count(made, graph::Op::kQuantizedMatMul), 1U);
@@ -93,7 +123,7 @@ TEST(Int8Model, ResidualNetwork) {
 }
 
 TEST(Int8Model, NetworkOfDepthwiseConvolutionsGatesAndFactors) {
-  const Int8Model made = quantised(R"(
+  const Int8Model made = calibrated(R"(
 x: f32[batch,8,16,16]
 a = Conv(x, w1[32,8,1,1], b1[32])
 ah = HardSwish(a)
@@ -164,12 +194,35 @@ TEST(Int8Model, TheSameRowGivesTheSameBitsInAnyCompany) {
   }
 }
 
+TEST(Int8Model, WithoutSamplesConvolutionsStayInFloats) {
+  const Int8Model made = quantised(kResidual);
+  EXPECT_TRUE(made.on_bytes) << "its product finds the ranges of its rows when it runs";
+  EXPECT_EQ(count(made, graph::Op::kDynamicQuantizeMatMul), 1U);
+  EXPECT_EQ(count(made, graph::Op::kQLinearConv), 0U);
+  EXPECT_THAT(made.why, HasSubstr("int8: 0 of 3 convolutions and 1 of 1 products on bytes"));
+  EXPECT_THAT(made.warning, HasSubstr("3 convolutions compute in fp32"));
+  ASSERT_EQ(made.kept.size(), 3U);
+  EXPECT_THAT(made.kept[0].why, HasSubstr("seen on samples"));
+
+  const Int8Model nothing = quantised("x: f32[n,4,3,3]\na = Conv(x, w[4,4,1,1])\nreturn a");
+  EXPECT_FALSE(nothing.on_bytes);
+  EXPECT_THAT(nothing.why, HasSubstr("fp32: there are no samples"));
+  EXPECT_THAT(nothing.warning, HasSubstr("1 convolutions compute in fp32"));
+  EXPECT_EQ(nothing.kept.size(), 1U);
+}
+
 TEST(Int8Model, AQuantisedModelStaysAsItIs) {
-  const Int8Model made =
-      quantised("x: f32[n,2]\nq, s, z = DynamicQuantizeLinear(x)\ny = DequantizeLinear(q, s, z)\nw = MatMul(y, v[2,2])\nreturn w");
+  const Int8Model made = quantised(
+      "x: f32[n,2]\nq, s, z = DynamicQuantizeLinear(x)\ni = MatMulInteger(q, k:i8[2,2]{1,2,3,4}, z)\nc = Cast(i, to=f32)\ny = Mul(c, "
+      "s)\nreturn y");
   EXPECT_EQ(made.why, "int8: as the file was quantised");
   EXPECT_TRUE(made.on_bytes);
-  EXPECT_EQ(count(made, graph::Op::kDynamicQuantizeMatMul), 0U);
+
+  const Int8Model in_floats =
+      quantised("x: f32[n,2]\nq, s, z = DynamicQuantizeLinear(x)\ny = DequantizeLinear(q, s, z)\nw = MatMul(y, v[2,2])\nreturn w");
+  EXPECT_EQ(in_floats.why, "fp32: the file is quantised, but nothing in it multiplies bytes");
+  EXPECT_FALSE(in_floats.on_bytes);
+  EXPECT_EQ(count(in_floats, graph::Op::kDynamicQuantizeMatMul), 0U);
 }
 
 TEST(Int8Model, NothingToQuantise) {
@@ -179,7 +232,7 @@ TEST(Int8Model, NothingToQuantise) {
 }
 
 TEST(Int8Model, OfOperandsThatOverflowNothingIsQuantised) {
-  const Int8Model made = quantised(R"(
+  const Int8Model made = calibrated(R"(
 x: f32[n,4,3,3]
 big = Mul(x, 1e30)
 a = Conv(big, w[4,4,1,1])
@@ -195,7 +248,7 @@ return b
 }
 
 TEST(Int8Model, WhatIsNotFiniteStaysInFloats) {
-  const Int8Model made = quantised("x: f32[n,4,3,3]\nl = Log(x)\na = Conv(l, w[4,4,1,1])\nb = Conv(x, v[4,4,1,1])\nreturn a, b");
+  const Int8Model made = calibrated("x: f32[n,4,3,3]\nl = Log(x)\na = Conv(l, w[4,4,1,1])\nb = Conv(x, v[4,4,1,1])\nreturn a, b");
   ASSERT_EQ(made.kept.size(), 1U);
   EXPECT_EQ(made.kept[0].why, "'l' is not finite on the samples");
   EXPECT_THAT(made.warning, HasSubstr("differs from fp32 by nan"));
@@ -208,19 +261,11 @@ TEST(Int8Model, SamplesThatAreNotThereAreAnError) {
   EXPECT_THAT(made.error().message, HasSubstr("/nowhere"));
 }
 
-/// A data set of one NPY file: 64 numbers, the 5th of them as given.
+/// 64 numbers, the 5th of them as given.
 std::filesystem::path samples_with(float number) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "serin_int8_samples" / "test_data_set_0";
-  std::filesystem::create_directories(folder);
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 64), }";
-  header.resize(128 - 10 - 1, ' ');
-  header += '\n';
   std::vector<float> numbers(64, 1.f);
   numbers[4] = number;
-  std::ofstream file(folder / "input_0.npy", std::ios::binary);
-  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size()) << '\0' << header;
-  file.write(reinterpret_cast<const char*>(numbers.data()), 64 * sizeof(float));
-  return folder.parent_path();
+  return stored_sample({1, 64}, numbers);
 }
 
 TEST(Int8Model, SamplesThatAreNotFiniteAreRefusedByPlace) {

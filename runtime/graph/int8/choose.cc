@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,11 @@ namespace {
 using int8::byte_operands;
 using int8::byte_results;
 using int8::UnitKind;
+
+constexpr Op kByteProducts[] = {Op::kConvInteger, Op::kDynamicQuantizeMatMul, Op::kMatMulInteger,  Op::kMatMulNBits,
+                                Op::kQLinearConv, Op::kQLinearMatMul,         Op::kQuantizedMatMul};
+
+bool is_one_of(std::span<const Op> ops, Op op) { return std::ranges::find(ops, op) != ops.end(); }
 
 bool is_f32_constant(const ConstantPtr& constant) { return constant && constant->dtype == DType::kFloat32 && constant->elements() > 0; }
 
@@ -57,7 +63,7 @@ std::string why_no_product(const Graph& graph, NodeId id) {
 
 class Chooser {
  public:
-  Chooser(const Graph& graph, const std::map<ValueId, std::string>& unfit) : graph_(graph), unfit_(unfit) {}
+  Chooser(const Graph& graph, const std::map<ValueId, std::string>& unfit, bool ranges) : graph_(graph), unfit_(unfit), ranges_(ranges) {}
 
   Result<Int8Choice> run() {
     SERIN_TRY(const std::vector<NodeId> order, graph_.topological_order());
@@ -108,6 +114,10 @@ class Chooser {
   void choose_conv(NodeId id) {
     std::string why = why_no_conv(graph_, id);
     if (why.empty()) why = why_unfit(values_of(id));
+    if (why.empty() && !ranges_) {
+      ++choice_.without_ranges;
+      why = "the range of what it reads is seen on samples, and there are none";
+    }
     if (!why.empty()) return keep(id, std::move(why));
     add(id);
   }
@@ -157,6 +167,7 @@ class Chooser {
 
   const Graph& graph_;
   const std::map<ValueId, std::string>& unfit_;
+  const bool ranges_;
   std::set<NodeId> units_;
   std::set<ValueId> bytes_;
   Int8Choice choice_;
@@ -164,14 +175,23 @@ class Chooser {
 
 }  // namespace
 
-Result<Int8Choice> choose_int8(const Graph& graph, const std::map<ValueId, std::string>& unfit) { return Chooser(graph, unfit).run(); }
+Result<Int8Choice> choose_int8(const Graph& graph, const std::map<ValueId, std::string>& unfit, bool ranges) {
+  return Chooser(graph, unfit, ranges).run();
+}
+
+bool multiplies_bytes(const Graph& graph) {
+  const auto ids = graph.nodes();
+  return std::ranges::any_of(ids, [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return is_one_of(kByteProducts, node.op) ||
+           std::ranges::any_of(node.bodies, [](const auto& body) { return body && multiplies_bytes(*body); });
+  });
+}
 
 bool is_quantised(const Graph& graph) {
-  constexpr Op kQuantised[] = {Op::kConvInteger,           Op::kDequantizeLinear, Op::kDynamicQuantizeLinear,
-                               Op::kDynamicQuantizeMatMul, Op::kMatMulNBits,      Op::kMatMulInteger,
-                               Op::kQLinearConv,           Op::kQLinearMatMul,    Op::kQuantizeLinear};
-  return std::ranges::any_of(graph.nodes(),
-                             [&](NodeId id) { return std::ranges::find(kQuantised, graph.node(id).op) != std::end(kQuantised); });
+  constexpr Op kConversions[] = {Op::kDequantizeLinear, Op::kDynamicQuantizeLinear, Op::kQuantizeLinear};
+  return multiplies_bytes(graph) ||
+         std::ranges::any_of(graph.nodes(), [&](NodeId id) { return is_one_of(kConversions, graph.node(id).op); });
 }
 
 }  // namespace serin::graph

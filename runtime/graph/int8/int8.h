@@ -35,16 +35,21 @@ struct Int8Choice {
   std::vector<NodeId> dynamic;  ///< products that find their operand's ranges when they run
   std::vector<ValueId> values;  ///< become bytes, producers before readers
   std::vector<KeptInFloat> kept;
+  size_t without_ranges = 0;  ///< of `kept`: those that would not be if ranges were known
 };
 
-/// Constants must be folded and BatchNormalization be part of its Conv. `unfit`: values that must not become bytes, and why.
-Result<Int8Choice> choose_int8(const Graph& graph, const std::map<ValueId, std::string>& unfit = {});
+/// Constants must be folded and BatchNormalization be part of its Conv. `unfit`: values that must not become bytes, and why. `ranges` false: none will be
+/// known, so that only what finds its own when it runs computes on bytes.
+Result<Int8Choice> choose_int8(const Graph& graph, const std::map<ValueId, std::string>& unfit = {}, bool ranges = true);
 
 /// `ranges` has all of choice.values. Types of fresh values are not set.
 void insert_int8(Graph& graph, const Int8Choice& choice, const Ranges& ranges);
 
-/// Whether somebody quantised the graph already.
+/// Whether somebody quantised the graph already, or its weights; asked before the passes.
 bool is_quantised(const Graph& graph);
+/// Whether anything in it multiplies bytes, or weights of few bits; asked after the passes, which make such products of what stands between
+/// DequantizeLinear and QuantizeLinear. Bodies count, too.
+bool multiplies_bytes(const Graph& graph);
 
 /// How bytes stand for the numbers of a range, 0 exactly among them: (byte - zero) * scale.
 struct ByteScale {
