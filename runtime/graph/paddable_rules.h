@@ -1,0 +1,43 @@
+// paddable_rules.h: what prove_paddable tracks of a value, and the rule of a node (paddable.cc says what the states mean).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/graph/ops/infer.h"
+#include "runtime/graph/paddable_tail.h"
+
+namespace serin::graph {
+
+struct PadState {
+  enum class Kind { kSame, kSize, kAlong } kind = Kind::kSame;
+  std::vector<std::pair<size_t, Tail>> axes;  ///< of kAlong, rising
+
+  static PadState size() { return {Kind::kSize, {}}; }
+  static PadState along(std::vector<std::pair<size_t, Tail>> axes) {
+    if (axes.empty()) return {};
+    return {Kind::kAlong, std::move(axes)};
+  }
+  bool is_same() const { return kind == Kind::kSame; }
+  bool is_size() const { return kind == Kind::kSize; }
+  bool is_along() const { return kind == Kind::kAlong; }
+  const Tail* tail(size_t axis) const {
+    for (const auto& [own, tail] : axes)
+      if (own == axis) return &tail;
+    return nullptr;
+  }
+};
+
+struct PadFacts {
+  const Graph& graph;
+  const std::vector<PadState>& states;  ///< by value
+  const ShapeValues& values;
+  const std::string& symbol;
+};
+
+/// The state of the results of a node whose operands are not all the same; `masks` receives the inputs that the rule relies on. Errors hold the reason only:
+/// "divides by the length".
+Result<PadState> pad_rule(const PadFacts& facts, const Node& node, PaddedInputs& masks);
+
+}  // namespace serin::graph
