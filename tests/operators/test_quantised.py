@@ -2,6 +2,7 @@
 
 Scales are chosen so that no result lies on the border between two bytes: there the two may differ in the last bit of a float."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -116,12 +117,43 @@ def nbits_cases():
     return cases
 
 
+def bnb4_cases():
+    cases = {}
+    for name, quant_type in (("fp4", 0), ("nf4", 1)):
+        for n, k in ((6, 80), (3, 5)):
+            known = [u8((n * k + 1) // 2), np.abs(f32((n * k + 15) // 16))]
+            cases[f"MatMulBnb4-{name}-{k}"] = case("MatMulBnb4", [f32(2, 3, k)], known, K=k, N=n, block_size=16, quant_type=quant_type)
+    return cases
+
+
+def gathered(data, indices, row_scales, zeros=None, **attributes):
+    constants = {0: data, 2: row_scales} | ({} if zeros is None else {3: zeros})
+    return OneNode("GatherBlockQuantized", [indices], domain="com.microsoft", version=21, constants=constants, block_size=16, **attributes)
+
+
+def gathered_block_cases():
+    ids, row_scales = RANDOM.integers(-12, 12, (2, 3)), np.abs(f32(12, 4))
+    return {
+        "GatherBlockQuantized-packed": gathered(u8(12, 32), ids, row_scales, bits=4),
+        "GatherBlockQuantized-packed-zeros": gathered(u8(12, 32), ids, row_scales, u8(12, 2), bits=4),
+        "GatherBlockQuantized-bytes": gathered(u8(12, 64), ids, row_scales, bits=8),
+        "GatherBlockQuantized-bytes-zeros": gathered(u8(12, 64), ids, row_scales, u8(12, 4), bits=8),
+        "GatherBlockQuantized-i4": gathered((s8(12, 64) >> 4).astype(ml_dtypes.int4), ids, row_scales),
+        "GatherBlockQuantized-u4-columns": gathered((u8(64, 3, 5) >> 4).astype(ml_dtypes.uint4), ids % 3, np.abs(f32(4, 3, 5)), gather_axis=1, quantize_axis=0),
+    }
+
+
 CASES = {
     **quantised_cases(np.uint8),
     **quantised_cases(np.int8),
     **nbits_cases(),
+    **bnb4_cases(),
+    **gathered_block_cases(),
     "ConvInteger": case("ConvInteger", [u8(1, 4, 8, 8)], [u8(6, 4, 3, 3), np.uint8(128), np.uint8(7)], domain="", auto_pad="SAME_UPPER"),
     "DynamicQuantizeMatMul": case("DynamicQuantizeMatMul", [f32(4, 8)], [s8(8, 6), scales(6), None, f32(6)]),
+    "QLinearMatMul-u8": case(
+        "QLinearMatMul", [u8(5, 40)], [scale(0.0211), np.uint8(128), u8(40, 6), scales(6), u8(6), scale(0.2113), np.uint8(127)], domain=""
+    ),
     "DynamicQuantizeMatMul-u8": case("DynamicQuantizeMatMul", [f32(2, 4, 8)], [u8(8, 6), scale(0.0207), np.uint8(120)]),
     "QuantizeLinear-microsoft": case("QuantizeLinear", [f32(3, 4)], [scales(4), u8(4)], axis=1),
     "QuantizeLinear-u16": case("QuantizeLinear", [f32(3, 4)], [scale(0.00103), np.uint16(32000)]),

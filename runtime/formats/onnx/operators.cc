@@ -112,7 +112,7 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view op_ty
   for (const OperatorFamily& family :
        {OperatorFamily{{}, kOperators}, math_operators(), norm_operators(), training_operators(), selection_operators(), image_operators(),
         quant_operators(), recurrent_operators(), text_operators(), classifier_operators(), dynamic_operators(), microsoft_operators(),
-        preview_operators(), microsoft_quant_operators()}) {
+        preview_operators(), microsoft_quant_operators(), microsoft_block_operators()}) {
     if (family.domain != domain) continue;
     const auto row = std::ranges::find(family.rows, op_type, &OperatorRow::name);
     if (row != family.rows.end()) return &*row;

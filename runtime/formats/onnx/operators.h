@@ -47,6 +47,7 @@ OperatorFamily classifier_operators();  // ai.onnx.ml
 OperatorFamily dynamic_operators();     // sequences, optionals and Scan
 OperatorFamily microsoft_operators();   // com.microsoft, what quantisers and optimisers write
 OperatorFamily microsoft_quant_operators();
+OperatorFamily microsoft_block_operators();
 
 OperatorFamily preview_operators();  // ai.onnx.preview
 
