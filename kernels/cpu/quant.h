@@ -1,5 +1,5 @@
 // quant.h: the vector kernels of quantised tensors, by the name of the operator (kernels::Generic). Scales and zero points must be known at load; what
-// they do not do (other types, weights with zero points in convolutions) is left to the reference kernels.
+// they do not do (other types, computed weights) is left to the reference kernels.
 #pragma once
 
 #include <algorithm>
@@ -41,15 +41,21 @@ std::optional<float> known_scale(const OpDesc& desc, size_t i);
 std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 where the operand is absent
 /// y's type and zero point; nothing below it after a Relu.
 std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu);
-/// Whether no sum of `products` products of bytes, times one of the scales, comes near the end of 32 bits.
+/// Whether no sum of `products` products of bytes less their zero points, times one of the scales, comes near the end of 32 bits.
 bool scales_fit(std::span<const float> scales, int64_t products);
 inline bool has_relu(const OpDesc& desc, std::string_view key) { return attributes_of(desc).text(key, "") == "Relu"; }
 
-/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, then the sums of the columns, for what the zero points make of them.
+/// The zero point of each of a weight's n columns, from an operand with one for all or for each; nothing where it is not known at load.
+std::optional<std::vector<int32_t>> known_zeros(const OpDesc& desc, size_t weight, size_t zero, int64_t n);
+
+/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, then the sums of the columns, for what the zero point of the rows makes of them.
+///
+/// Its elements are those of the operand less their zero points. Where these do not fit a signed byte (u8 around another number than 128) they are the sum of
+/// `parts` that do: each tap is there so many times, to be multiplied with the same piece of a row.
 struct PackedWeight {
   std::shared_ptr<const PackedWeights::Buffer> buffer;
-  int64_t n = 0, taps = 0, steps = 0;
-  int64_t panel_bytes = 0;  ///< of a whole panel
+  int64_t n = 0, taps = 0, steps = 0;  ///< taps: of all parts
+  int64_t panel_bytes = 0;             ///< of a whole panel
   std::span<const int32_t> column_sums;
 
   const void* panel(int64_t column, int64_t panel_width) const { return buffer->data + column / panel_width * panel_bytes; }
@@ -64,6 +70,9 @@ struct WeightLayout {
   int64_t taps, k, n;
   int64_t tap_step, k_step, n_step;
 };
-PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, PrepareContext& context);
+/// How many signed bytes add up to any element of that type less its zero point.
+int64_t parts_of(DType dtype, std::span<const int32_t> zeros);
+PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, std::span<const int32_t> zeros,
+                         int64_t parts, PrepareContext& context);
 
 }  // namespace serin::kernels::cpu

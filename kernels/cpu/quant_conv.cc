@@ -57,12 +57,13 @@ std::optional<Geometry> geometry_of(const OpDesc& desc, std::string& why) {
   return g;
 }
 
-/// Where the pieces of each output pixel begin in an image, -1 for padding: [taps, pixels].
-std::vector<int32_t> offsets_of(const Geometry& g) {
+/// Where the pieces of each output pixel begin in an image, -1 for padding: [taps, parts of the weight, pixels].
+std::vector<int32_t> offsets_of(const Geometry& g, int64_t parts = 1) {
   std::vector<int32_t> offsets;
-  offsets.reserve(static_cast<size_t>(g.kh * g.kw * g.pixels()));
+  offsets.reserve(static_cast<size_t>(g.kh * g.kw * parts * g.pixels()));
   for (int64_t kh = 0; kh < g.kh; ++kh) {
-    for (int64_t kw = 0; kw < g.kw; ++kw) {
+    for (int64_t tap = 0; tap < g.kw * parts; ++tap) {
+      const int64_t kw = tap / parts;
       for (int64_t pixel = 0; pixel < g.pixels(); ++pixel) {
         const int64_t h = pixel / g.ow * g.stride_h + kh * g.dilation_h - g.top, w = pixel % g.ow * g.stride_w + kw * g.dilation_w - g.left;
         const bool inside = h >= 0 && h < g.h && w >= 0 && w < g.w;
@@ -137,17 +138,19 @@ class QuantConvKernel final : public Kernel {
   QuantConvKernel(const Quant& quant, const Geometry& g, Finish finish, bool is_signed, uint8_t zero)
       : quant_(quant), g_(g), finish_(std::move(finish)), is_signed_(is_signed), zero_(zero) {}
 
-  /// Packs the weight; with few channels a piece is a row of the window.
-  void pack(const OpDesc& desc, PrepareContext& context) {
+  /// Packs the weight, whose filters have these zero points; with few channels a piece is a row of the window.
+  void pack(const OpDesc& desc, std::span<const int32_t> zeros, PrepareContext& context) {
     const int64_t c = g_.c / g_.group, cells = g_.kh * g_.kw, filters = g_.m / g_.group;
     depthwise_ = c == 1 && filters == 1;
     copies_ = !depthwise_ && (c % quant_.group != 0 || (c < 16 && g_.dilation_w == 1 && g_.group == 1));
     const TensorDesc& weight = desc.inputs[3];
     const int32_t zero = is_signed_ ? static_cast<int8_t>(zero_) + 128 : zero_;  // of the flipped bytes
-    if (depthwise_) return pack_depthwise(weight);
+    if (depthwise_) return pack_depthwise(weight, zeros);
+    const int64_t parts = parts_of(weight.dtype, zeros);
     TensorDesc group = weight;
     group.shape[0] = filters;
     for (int64_t i = 0; i < g_.group; ++i) {
+      const auto own_zeros = zeros.subspan(static_cast<size_t>(i * filters), static_cast<size_t>(filters));
       if (g_.group > 1) {
         group.constant = weight.constant.as<std::byte>() + i * filters * c * cells;
         group.constant_id = 0;
@@ -155,9 +158,9 @@ class QuantConvKernel final : public Kernel {
       if (copies_) {
         TensorDesc moved = group;
         moved.constant = ConstantData([&] { return window_rows(group.constant.as<int8_t>(), filters, c, cells); });
-        weights_.push_back(pack_weight(quant_, {g_.kh, g_.kw * c, filters, g_.kw * c, 1, c * cells}, moved, context));
+        weights_.push_back(pack_weight(quant_, {g_.kh, g_.kw * c, filters, g_.kw * c, 1, c * cells}, moved, own_zeros, parts, context));
       } else {
-        weights_.push_back(pack_weight(quant_, {cells, c, filters, 1, cells, c * cells}, group, context));
+        weights_.push_back(pack_weight(quant_, {cells, c, filters, 1, cells, c * cells}, group, own_zeros, parts, context));
       }
       for (int64_t j = 0; j < filters; ++j)
         finish_.bias[static_cast<size_t>(i * filters + j)] -= zero * weights_.back().column_sums[static_cast<size_t>(j)];
@@ -167,9 +170,9 @@ class QuantConvKernel final : public Kernel {
       padded.h = g_.h + g_.top + g_.bottom, padded.w = g_.w + g_.left + g_.right;
       padded.top = padded.left = padded.bottom = padded.right = 0;
       padded.kw = 1;
-      offsets_ = offsets_of(padded);
+      offsets_ = offsets_of(padded, parts);
     } else {
-      offsets_ = offsets_of(g_);
+      offsets_ = offsets_of(g_, parts);
     }
   }
 
@@ -204,13 +207,15 @@ class QuantConvKernel final : public Kernel {
     return {rows, reinterpret_cast<const std::byte*>(rows->data())};
   }
 
-  void pack_depthwise(const TensorDesc& weight) {
-    const auto* source = weight.constant.as<int8_t>();
+  void pack_depthwise(const TensorDesc& weight, std::span<const int32_t> zeros) {
+    const auto* source = weight.constant.as<uint8_t>();
+    const bool is_signed = weight.dtype == DType::kInt8;
     const int64_t cells = g_.kh * g_.kw;
     taps_.resize(static_cast<size_t>(cells * g_.c));
     for (int64_t c = 0; c < g_.c; ++c) {
       for (int64_t t = 0; t < cells; ++t) {
-        const int32_t w = weight.dtype == DType::kUInt8 ? static_cast<uint8_t>(source[c * cells + t]) - 128 : source[c * cells + t];
+        const uint8_t byte = source[c * cells + t];
+        const int32_t w = (is_signed ? static_cast<int8_t>(byte) : byte) - zeros[static_cast<size_t>(c)];
         taps_[static_cast<size_t>(t * g_.c + c)] = w;
         finish_.bias[static_cast<size_t>(c)] -= (is_signed_ ? static_cast<int8_t>(zero_) : zero_) * w;
       }
@@ -321,9 +326,11 @@ std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, Prepa
     if (operand.bounded) return refuse(why, "the shape is known only at run time");
   }
   if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype) || !is_byte(desc.outputs[0].dtype)) return refuse(why, "bytes only");
-  if (!desc.inputs[3].constant || !is_symmetric(desc, 3, 5)) return refuse(why, "the weight is not known at load, or has a zero point");
+  if (!desc.inputs[3].constant) return refuse(why, "the weight is not known at load");
   const auto geometry = geometry_of(desc, why);
   if (!geometry) return nullptr;
+  const auto zeros = known_zeros(desc, 3, 5, geometry->m);
+  if (!zeros) return refuse(why, "the zero point of the weight is not known at load");
   const int64_t c = geometry->c / geometry->group;
   const bool depthwise = c == 1 && geometry->m == geometry->group;
   if (!depthwise && geometry->group > 1 && c % quant.group != 0) return refuse(why, "groups of " + std::to_string(c) + " channels");
@@ -341,7 +348,7 @@ std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, Prepa
   if (depthwise && finish->sum) return refuse(why, "depthwise, with a sum behind it");
   auto kernel = std::make_unique<QuantConvKernel>(quant, *geometry, std::move(*finish), desc.inputs[0].dtype == DType::kInt8,
                                                   static_cast<uint8_t>(*zero));
-  kernel->pack(desc, context);
+  kernel->pack(desc, *zeros, context);
   return kernel;
 }
 

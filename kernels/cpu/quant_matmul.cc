@@ -1,8 +1,8 @@
 // quant_matmul.cc: products of a quantised matrix with a weight: QuantizedMatMul, and DynamicQuantizeMatMul, which quantises its left operand first: as a
 // whole, or each row by itself.
 //
-// The zero point of a and the column sums of b are one more bias. A zero point of b would need the sums of the rows of a: b is symmetric here, which is
-// what quantisers write for weights.
+// The zero point of a and the column sums of b are one more bias. b is packed without its own zero point, in two or three parts where that takes more than a
+// signed byte (quant.h): older quantisers write weights of u8 around any number.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kRowsOfBlock = 192;
 
-/// b is one matrix of bytes that is known at load, symmetric, with a scale for all or for each column.
+/// b is one matrix of bytes that is known at load, with a scale and a zero point for all or for each column.
 bool is_weight(const OpDesc& desc, size_t b, size_t scale, size_t zero, std::string& why) {
   const TensorDesc& weight = desc.inputs[b];
   if (weight.shape.rank() != 2 || !is_byte(weight.dtype) || !weight.constant || weight.shape.elements() == 0) {
@@ -32,8 +32,8 @@ bool is_weight(const OpDesc& desc, size_t b, size_t scale, size_t zero, std::str
     why = "the scale of b is not known at load";
     return false;
   }
-  if (is_symmetric(desc, b, zero)) return true;
-  why = "b has a zero point";
+  if (known_zeros(desc, b, zero, weight.shape[1])) return true;
+  why = "the zero point of b is not known at load";
   return false;
 }
 
@@ -47,9 +47,13 @@ std::vector<float> scales_of(const TensorDesc& scale, int64_t n) {
 /// What both kinds share: the blocks of the product.
 class QuantProduct {
  public:
+  /// b's zero point comes two operands behind it.
   QuantProduct(const Quant& quant, const OpDesc& desc, size_t b, PrepareContext& context)
       : quant_(quant), k_(desc.inputs[b].shape[0]), n_(desc.inputs[b].shape[1]) {
-    weight_ = pack_weight(quant, {1, k_, n_, 0, n_, 1}, desc.inputs[b], context);
+    const std::vector<int32_t> zeros = *known_zeros(desc, b, b + 2, n_);
+    const int64_t parts = parts_of(desc.inputs[b].dtype, zeros);
+    weight_ = pack_weight(quant, {1, k_, n_, 0, n_, 1}, desc.inputs[b], zeros, parts, context);
+    for (int64_t i = 0; parts > 1 && i < parts * kRowsOfBlock; ++i) offsets_.push_back(static_cast<int32_t>(i % kRowsOfBlock * padded_k()));
   }
 
   int64_t k() const { return k_; }
@@ -58,21 +62,20 @@ class QuantProduct {
   int64_t padded_k() const { return weight_.steps * quant_.group; }
   std::span<const int32_t> column_sums() const { return weight_.column_sums; }
 
-  /// Calls finish(gemm, column) for each block of rows and panel of columns; gemm.y is to be set.
+  /// `a`: [rows, padded_k()]. Calls finish(gemm, row, column) for each block of rows and panel of columns; gemm.y is to be set.
   template <class F>
-  void each_block(const Stream& stream, const uint8_t* a, int64_t a_row, int64_t rows, bool flip, const QuantColumns& columns,
-                  F&& finish) const {
+  void each_block(const Stream& stream, const uint8_t* a, int64_t rows, bool flip, const QuantColumns& columns, F&& finish) const {
     const int64_t blocks = (rows + kRowsOfBlock - 1) / kRowsOfBlock, panels = (n_ + quant_.panel_width - 1) / quant_.panel_width;
     parallel_for(stream, blocks * panels, [&](int64_t task, int) {
       const int64_t row = task / panels * kRowsOfBlock, column = task % panels * quant_.panel_width;
-      QuantGemm gemm{.base = a + row * a_row,
-                     .offsets = nullptr,
-                     .offset_step = 0,
-                     .row_step = a_row,
+      QuantGemm gemm{.base = a + row * padded_k(),
+                     .offsets = offsets_.empty() ? nullptr : offsets_.data(),
+                     .offset_step = kRowsOfBlock,
+                     .row_step = padded_k(),
                      .padding = nullptr,
                      .m = std::min(kRowsOfBlock, rows - row),
                      .n = std::min(quant_.panel_width, n_ - column),
-                     .taps = 1,
+                     .taps = weight_.taps,
                      .steps = weight_.steps,
                      .flip = flip,
                      .panel = weight_.panel(column, quant_.panel_width),
@@ -93,6 +96,7 @@ class QuantProduct {
   const Quant& quant_;
   int64_t k_, n_;
   PackedWeight weight_;
+  std::vector<int32_t> offsets_;  // of a block's rows, for each part of the weight; none where there is one
 };
 
 class QuantMatMulKernel final : public Kernel {
@@ -129,7 +133,7 @@ class QuantMatMulKernel final : public Kernel {
       for (int64_t r = 0; r < rows; ++r) std::memcpy(copy + r * padded, a + r * k, static_cast<size_t>(k));
       a = copy;
     }
-    product_.each_block(stream, a, padded, rows, flip_, {bias_.data(), scale_.data()}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
+    product_.each_block(stream, a, rows, flip_, {bias_.data(), scale_.data()}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
       const int64_t at = row * product_.n() + column;
       if (real_) {
         gemm.y = out[0].as<float>() + at;
@@ -199,7 +203,7 @@ class DynamicQuantMatMulKernel final : public Kernel {
         std::memset(a + r * padded + k, 0, static_cast<size_t>(padded - k));
       }
     }
-    product_.each_block(stream, a, padded, rows, false, {columns_bias, columns_scale}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
+    product_.each_block(stream, a, rows, false, {columns_bias, columns_scale}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
       gemm.y = out[0].as<float>() + row * n + column;
       quant_.gemm_to_float(gemm, bias_.empty() ? nullptr : bias_.data() + column, low_);
     });
@@ -246,16 +250,15 @@ class RowQuantMatMulKernel final : public Kernel {
     const float* x = in[0].as<const float>();
     parallel_for(stream, rows, [&](int64_t r, int) { of_rows[r] = quantise_row(x + r * k, a + r * padded); });
     constexpr float kNoLimit = -std::numeric_limits<float>::infinity();
-    product_.each_block(
-        stream, a, padded, rows, false, {middle_.data(), b_scale_.data()}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
-          auto* y = out[0].as<float>() + row * n + column;
-          gemm.y = y;
-          quant_.gemm_to_float(gemm, nullptr, kNoLimit);
-          for (int64_t r = 0; r < gemm.m; ++r) {
-            const Row& of_row = of_rows[row + r];
-            quant_.rescale(y + r * n, gemm.n, b_sum_.data() + column, of_row.beyond_middle, of_row.scale, bias_.data() + column, low_);
-          }
-        });
+    product_.each_block(stream, a, rows, false, {middle_.data(), b_scale_.data()}, [&](QuantGemm& gemm, int64_t row, int64_t column) {
+      auto* y = out[0].as<float>() + row * n + column;
+      gemm.y = y;
+      quant_.gemm_to_float(gemm, nullptr, kNoLimit);
+      for (int64_t r = 0; r < gemm.m; ++r) {
+        const Row& of_row = of_rows[row + r];
+        quant_.rescale(y + r * n, gemm.n, b_sum_.data() + column, of_row.beyond_middle, of_row.scale, bias_.data() + column, low_);
+      }
+    });
     return kOk;
   }
 

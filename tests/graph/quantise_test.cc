@@ -224,12 +224,38 @@ TEST(QuantiseUnits, ASplitIntoPartsOfOneScale) {
   )"));
 }
 
-TEST(QuantiseProducts, LeavesWeightsWithAZeroPoint) {
-  EXPECT_TRUE(leaves(R"(
-    q: u8[4,3]
+TEST(QuantiseProducts, AMatrixMayHaveAZeroPoint) {
+  EXPECT_EQ(after(R"(
+    q: u8[4,8]
     a = DequantizeLinear(q, s[]{0.5}, z:u8[]{3})
-    b = DequantizeLinear(bq:u8[3,2], bs[]{0.25}, bz:u8[]{120})
+    b = DequantizeLinear(bq:u8[8,16], bs[]{0.25}, bz:u8[]{120})
     y = MatMul(a, b)
+    return y
+  )",
+                  QuantiseProducts()),
+            dedent(R"(
+    q: u8[4,8]
+    y = QuantizedMatMul(q, s[]{0.5}, z:u8[]{3}, bq:u8[8,16], bs[]{0.25}, bz:u8[]{120})
+    return y
+  )"));
+}
+
+TEST(QuantiseProducts, AProductOfBytesFromTheFileHasAKernelWhereItsMatrixIsKnown) {
+  EXPECT_EQ(after(R"(
+    q: u8[4,8]
+    y = QLinearMatMul(q, s[]{0.5}, z:u8[]{3}, b:i8[8,16], bs[16], bz:i8[]{3}, ys[]{0.25}, yz:u8[]{7})
+    return y
+  )",
+                  QuantiseProducts()),
+            dedent(R"(
+    q: u8[4,8]
+    y = QuantizedMatMul(q, s[]{0.5}, z:u8[]{3}, b:i8[8,16], bs[16], bz:i8[]{3}, _, ys[]{0.25}, yz:u8[]{7})
+    return y
+  )"));
+  EXPECT_TRUE(leaves(R"(
+    q: u8[4,8]
+    b: i8[8,16]
+    y = QLinearMatMul(q, s[]{0.5}, z:u8[]{3}, b, bs[16], bz:i8[]{3}, ys[]{0.25}, yz:u8[]{7})
     return y
   )",
                      QuantiseProducts()));

@@ -34,6 +34,15 @@ struct ConvShape {
   int64_t group = 1, dilation = 1;
 };
 
+/// Zero points of a weight's columns: one for all, or as different as they can be.
+inline Tensor zeros_of_weight(DType dtype, int64_t n, bool each) {
+  const int numbers[] = {dtype == kU8 ? 0 : -128, dtype == kU8 ? 255 : 127, dtype == kU8 ? 121 : 6};
+  if (!each) return zero(dtype, numbers[2]);
+  Tensor made(dtype, Shape{n});
+  for (int64_t i = 0; i < n; ++i) made.view().as<uint8_t>()[i] = static_cast<uint8_t>(numbers[i % 3]);
+  return made;
+}
+
 inline Case conv_case(const ConvShape& shape, DType x, DType w, DType y, bool relu) {
   const size_t axes = shape.kernel.size();
   Attributes attributes;
@@ -71,7 +80,14 @@ template <class F>
 void for_convolutions(F&& match) {
   for (const ConvShape& shape : kConvs) {
     for (const DType x : {kU8, kS8}) {
-      for (const DType w : {kS8, kU8}) match(conv_case(shape, x, w, x, w == kS8), Tolerance{0, 0});
+      for (const DType w : {kS8, kU8}) {
+        Case c = conv_case(shape, x, w, x, w == kS8);
+        match(c, Tolerance{0, 0});
+        for (const bool each : {false, true}) {
+          c.inputs[5] = zeros_of_weight(w, shape.filters, each);
+          match(c, Tolerance{0, 0});
+        }
+      }
     }
   }
 }
@@ -102,22 +118,32 @@ void for_convolutions_with_what_follows(F&& match) {
   }
 }
 
+/// a of type `a`, b given: to bytes, and to floats.
+template <class F>
+void match_product(F&& match, int64_t m, DType a, const Tensor& b, const Tensor& b_zero) {
+  const int64_t k = b.shape()[0], n = b.shape()[1];
+  Case c{.op = Generic{"QuantizedMatMul", {}},
+         .inputs = {bytes(a, {m, k}, 1), number(0.02f), zero(a, zero_of(a)), b, scales(n), b_zero,
+                    random_integers(DType::kInt32, {n}, 3, -999, 999), number(0.04f), zero(a, zero_of(a))},
+         .outputs = {{a, {m, n}}},
+         .constants = 0x1fe};
+  match(c, Tolerance{0, 0});
+  c.inputs.resize(7, absent());
+  c.outputs[0].dtype = kF32;
+  match(c, Tolerance{1e-6, 1e-6});
+}
+
 template <class F>
 void for_products(F&& match) {
-  for (const int64_t m : {1, 5, 6, 7, 200}) {
-    for (const int64_t k : {3, 64, 65}) {
-      for (const int64_t n : {1, 16, 63, 130}) {
-        for (const DType a : {kU8, kS8}) {
-          Case c{.op = Generic{"QuantizedMatMul", {}},
-                 .inputs = {bytes(a, {m, k}, 1), number(0.02f), zero(a, zero_of(a)), bytes(kS8, {k, n}, 2), scales(n), zero(kS8, 0),
-                            random_integers(DType::kInt32, {n}, 3, -999, 999), number(0.04f), zero(a, zero_of(a))},
-                 .outputs = {{a, {m, n}}},
-                 .constants = 0x1fe};
-          match(c, Tolerance{0, 0});
-          c.inputs.resize(7, absent());
-          c.outputs[0].dtype = kF32;
-          match(c, Tolerance{1e-6, 1e-6});
-        }
+  for (const DType a : {kU8, kS8}) {
+    for (const int64_t m : {1, 5, 6, 7, 200}) {
+      for (const int64_t k : {3, 64, 65}) {
+        for (const int64_t n : {1, 16, 63, 130}) match_product(match, m, a, bytes(kS8, {k, n}, 2), zero(kS8, 0));
+      }
+    }
+    for (const int64_t m : {1, 200}) {
+      for (const DType b : {kS8, kU8}) {
+        for (const bool each : {false, true}) match_product(match, m, a, bytes(b, {65, 70}, 2), zeros_of_weight(b, 70, each));
       }
     }
   }
@@ -131,6 +157,8 @@ void for_products_that_quantise_first(F&& match) {
              .inputs = {random_tensor({2, m, k}, 1), bytes(kS8, {k, 70}, 2), scales(70), zero(kS8, 0), random_tensor({70}, 3)},
              .outputs = {{kF32, {2, m, 70}}},
              .constants = 0x1e};
+      match(c, Tolerance{1e-5, 1e-5});
+      c.inputs[1] = bytes(kU8, {k, 70}, 2), c.inputs[3] = zero(kU8, 113);
       match(c, Tolerance{1e-5, 1e-5});
       std::fill_n(c.inputs[0].view().as<float>(), 2 * m * k, 0.f);
       match(c, Tolerance{1e-5, 1e-5});

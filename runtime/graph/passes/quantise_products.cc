@@ -2,8 +2,9 @@
 //
 //   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> [Relu] -> QuantizeLinear        ->   QLinearConv
 //   DequantizeLinear(a), DequantizeLinear(b) -> MatMul, Gemm -> [Relu, QuantizeLinear]  ->   QuantizedMatMul
+//   QLinearMatMul with a known matrix                                                   ->   QuantizedMatMul
 //
-// and the other way round where the weight has a zero point of its own: that needs sums of the input under each window, and f32 is faster.
+// and the other way round where a convolution's weight has a zero point of its own: it takes two products of bytes for one, and f32 has Winograd's way.
 //
 //   QLinearConv(x, w with a zero point)   ->   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> QuantizeLinear
 //
@@ -25,6 +26,7 @@ bool quantise_conv(Graph& graph, NodeId conv) {
   const auto y = quantised_result(graph, graph.output(conv));
   if (!x || !w || !y) return false;
   const Constant& weight = *graph.constant(w->q);
+  if (!is_symmetric(weight, graph.constant(w->zero))) return false;
   const Constant& w_scale = *graph.constant(w->scale);
   if (weight.shape.rank() < 3 || (w_scale.elements() != 1 && w_scale.elements() != weight.shape[0])) return false;
   const auto bias = quantised_bias(graph, graph.input(conv, 2), scale_of(graph, *x), w_scale, weight.shape[0]);
@@ -119,12 +121,33 @@ bool quantise_matmul(Graph& graph, NodeId product) {
   return true;
 }
 
+/// The same operator without a place for a bias.
+bool as_quantised_matmul(Graph& graph, NodeId product) {
+  const std::vector<ValueId> in = graph.node(product).inputs;
+  const ConstantPtr weight = graph.constant(in[3]);
+  if (!weight || weight->shape.rank() != 2 || weight->elements() == 0) return false;
+  const auto holds = [&](size_t i, DType dtype, int64_t most) {
+    const ConstantPtr constant = graph.constant(in[i]);
+    return constant && (dtype == DType::kUndefined || constant->dtype == dtype) &&
+           (constant->elements() == 1 || constant->elements() == most);
+  };
+  const auto has_parameters = [&](size_t scale, int64_t most) {
+    return holds(scale, DType::kFloat32, most) && holds(scale + 1, DType::kUndefined, most);
+  };
+  if (!has_parameters(1, 1) || !has_parameters(4, weight->shape[1]) || !has_parameters(6, 1)) return false;
+  Patch patch(graph, {product});
+  patch.replace(graph.output(product),
+                patch.add(Op::kQuantizedMatMul, {in[0], in[1], in[2], in[3], in[4], in[5], kNone, in[6], in[7]}, {}));
+  return true;
+}
+
 }  // namespace
 
 Result<bool> QuantiseProducts::run(Graph& graph) const {
   bool changed = false;
   for (const NodeId conv : graph.nodes(Op::kConv)) changed |= quantise_conv(graph, conv);
   for (const NodeId conv : graph.nodes(Op::kQLinearConv)) changed |= return_to_floats(graph, conv);
+  for (const NodeId product : graph.nodes(Op::kQLinearMatMul)) changed |= as_quantised_matmul(graph, product);
   for (const Op op : {Op::kMatMul, Op::kGemm}) {
     for (const NodeId product : graph.nodes(op)) changed |= quantise_matmul(graph, product);
   }

@@ -71,7 +71,7 @@ std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId val
   const QuantisedValue found{id, graph.input(id, 0), graph.input(id, 1), graph.input(id, 2)};
   const ConstantPtr q = graph.constant(found.q);
   if (!q || !is_scale(graph, found.scale) || (found.zero != kNone && !graph.constant(found.zero))) return std::nullopt;
-  if (wide ? q->dtype != DType::kInt32 : !is_byte(q->dtype) || !is_symmetric(*q, graph.constant(found.zero))) return std::nullopt;
+  if (wide ? q->dtype != DType::kInt32 : !is_byte(q->dtype)) return std::nullopt;
   if (graph.constant(found.scale)->elements() == 1) return found;
   int64_t given = graph.node(id).integer("axis", 1);
   if (given < 0) given += static_cast<int64_t>(q->shape.rank());

@@ -36,8 +36,7 @@ bool is_symmetric(const Constant& q, const ConstantPtr& zero);
 
 /// With one scale for all of it. Its bytes may be computed.
 std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value);
-/// A constant of bytes (i32 where `wide`), with one scale or one for each index of `axis`. Bytes have the middle of their range as zero point: products of
-/// weights with another one need sums of what they are multiplied with, and are faster in f32.
+/// A constant of bytes (i32 where `wide`), with one scale or one for each index of `axis`.
 std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId value, int64_t axis, bool wide = false);
 
 /// The QuantizeLinear to bytes with one constant scale that alone reads `value`.
