@@ -325,5 +325,29 @@ TEST(QuantiseDynamic, OneOperatorForAProductThatQuantisesFirst) {
   )"));
 }
 
+TEST(QuantiseDynamic, AConvolutionOfWhatWasRoundedIsComputedInFloats) {
+  const std::string text = R"(
+    x: f32[n,1,3,3]
+    q, s, z = DynamicQuantizeLinear(x)
+    c = ConvInteger(q, w:u8[2,1,1,1]{7,1}, z, wz:u8[]{3}, strides=[2,2])
+    f = Cast(c, to=f32)
+    t = Mul(s, ws[]{0.5})
+    m = Mul(f, t)
+    return m
+  )";
+  EXPECT_EQ(after(text, QuantiseDynamic()), dedent(R"(
+    x: f32[n,1,3,3]
+    q, s, z = DynamicQuantizeLinear(x)
+    c+f+m = DequantizeLinear(q, s, z, axis=1)
+    m = Conv(c+f+m, w'[2,1,1,1], strides=[2,2])
+    return m
+  )"));
+  Graph graph = graph_of(text);
+  ASSERT_TRUE(QuantiseDynamic().run(graph));
+  const auto weight = graph.constant(graph.input(graph.nodes(Op::kConv).front(), 1))->span<float>();
+  EXPECT_FLOAT_EQ(weight[0], 2);  // (7 - 3) * 0.5
+  EXPECT_FLOAT_EQ(weight[1], -1);
+}
+
 }  // namespace
 }  // namespace serin::graph
