@@ -12,20 +12,12 @@
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
 #include "runtime/net/client.h"
+#include "runtime/net/target.h"
 
 namespace serin::router {
 namespace {
 
 constexpr std::chrono::seconds kLongestWait{2};
-
-std::string form_encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 /// [<time>, "<value>"]
 Result<double> read_sample(const config::Node& sample) {
@@ -44,7 +36,7 @@ Result<double> query(const rollout::PrometheusGuard& asked) {
   const double seconds = std::chrono::duration<double>(asked.interval).count();
   net::Outgoing request{.method = "POST", .target = (url->path == "/" ? "" : url->path) + "/api/v1/query"};
   request.headers.set("Content-Type", "application/x-www-form-urlencoded");
-  request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", form_encoded(asked.query), 2 * seconds));
+  request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", net::escaped(asked.query), 2 * seconds));
   const auto wait = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval);
   SERIN_TRY(const net::Response response, net::fetch({url->host, url->port}, std::move(request), wait));
   if (response.status / 100 == 2 || response.status / 100 == 4) return read_query_answer(response.body);

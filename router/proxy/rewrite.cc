@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/net/target.h"
+
 namespace serin::router {
 namespace {
 
@@ -14,16 +16,11 @@ constexpr std::array<std::string_view, 3> kOwn = {"x-serin-shadow", "x-serin-for
 constexpr std::string_view kForwardedFor = "X-Forwarded-For";
 
 // The path was decoded once; written out again it must mean the same, so that nobody behind us decodes it a second time.
-void append_escaped(std::string_view path, std::string& out) {
-  constexpr std::string_view kPlain = "-._~!$&'()*+,;=:@/", kHex = "0123456789ABCDEF";
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (alphanumeric || kPlain.find(c) != std::string_view::npos)
-      out += c;
-    else
-      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-  }
+constexpr std::string_view kKeptInPaths = "!$&'()*+,;=:@/";
+
+template <class Names>
+bool is_one_of(std::string_view name, const Names& names) {
+  return std::ranges::any_of(names, [name](std::string_view known) { return net::equal_ignoring_case(name, known); });
 }
 
 }  // namespace
@@ -47,15 +44,15 @@ std::optional<Target> parse_target(const net::Head& request) {
 }
 
 void rewrite_request(net::Head& request, std::string_view peer, std::string& scratch) {
-  net::Headers& headers = request.headers;
-  for (const std::string_view name : kForProxies) headers.remove(name);
-  for (const std::string_view name : kOwn) headers.remove(name);
   // All that is there already, for a client may split the list over several lines, and then the peer.
   scratch.clear();
-  for (const net::Header header : headers)
-    if (net::equal_ignoring_case(header.name, kForwardedFor)) scratch.append(header.value).append(", ");
+  request.headers.remove_if([&scratch](const net::Header& header) {
+    const bool forwarded = net::equal_ignoring_case(header.name, kForwardedFor);
+    if (forwarded) scratch.append(header.value).append(", ");
+    return forwarded || is_one_of(header.name, kForProxies) || is_one_of(header.name, kOwn);
+  });
   scratch.append(peer.substr(0, peer.rfind(':')));
-  headers.set(kForwardedFor, scratch);
+  request.headers.add(kForwardedFor, scratch);
 }
 
 void write_target(const net::Head& request, const Target& target, const Endpoint& endpoint, std::string& out) {
@@ -64,13 +61,15 @@ void write_target(const net::Head& request, const Target& target, const Endpoint
     return;
   }
   out = endpoint.path;
-  append_escaped(target.rest, out);
+  net::append_escaped(target.rest, kKeptInPaths, out);
   if (!request.query.empty()) out.append("?").append(request.query);
 }
 
 void rewrite_answer(net::Head& answer, std::string_view version) {
-  for (const std::string_view name : kForProxies) answer.headers.remove(name);
-  answer.headers.set("x-serin-version", version);
+  constexpr std::string_view kVersion = "x-serin-version";
+  answer.headers.remove_if(
+      [](const net::Header& header) { return is_one_of(header.name, kForProxies) || net::equal_ignoring_case(header.name, kVersion); });
+  answer.headers.add(kVersion, version);
 }
 
 }  // namespace serin::router

@@ -19,6 +19,7 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
+#include "runtime/net/target.h"
 
 namespace serin::cli {
 namespace {
@@ -29,22 +30,6 @@ using std::chrono::nanoseconds;
 constexpr size_t kMaxInFlight = 10'000;
 
 nanoseconds to_duration(double seconds) { return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(seconds)); }
-
-/// Everything not unreserved becomes %XX, so that any model name is one path segment.
-std::string escape(std::string_view segment) {
-  constexpr std::string_view kUnreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  constexpr char kHex[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : segment) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (kUnreserved.find(c) != std::string_view::npos) {
-      out.push_back(c);
-    } else {
-      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-    }
-  }
-  return out;
-}
 
 /// The requests under way. On its io thread only.
 class Generator {
@@ -172,8 +157,8 @@ int run_load(const LoadOptions& options) {
   const auto url = net::parse_url(options.url.find("://") == std::string::npos ? "http://" + options.url : options.url);
   if (!url) return say(kUsage, "'" + options.url + "' is not a URL like http://127.0.0.1:8000");
   const net::Origin origin{url->host, url->port};
-  std::string model_path = url->path.substr(0, url->path.find_last_not_of('/') + 1) + "/v2/models/" + escape(options.model);
-  if (!options.version.empty()) model_path += "/versions/" + escape(options.version);
+  std::string model_path = url->path.substr(0, url->path.find_last_not_of('/') + 1) + "/v2/models/" + net::escaped(options.model);
+  if (!options.version.empty()) model_path += "/versions/" + net::escaped(options.version);
 
   const auto metadata = net::fetch(origin, {.target = model_path}, to_duration(options.timeout_seconds));
   if (!metadata) return say(kUnreachable, metadata.error().message);

@@ -20,6 +20,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/rollout_text.h"
 #include "runtime/net/client.h"
+#include "runtime/net/target.h"
 
 namespace serin::cli {
 namespace {
@@ -38,15 +39,6 @@ struct Failure {
 };
 
 [[noreturn]] void refuse(std::string message) { throw Failure{std::move(message)}; }
-
-std::string escaped(const std::string& segment) {
-  std::string out;
-  for (const char c : segment) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' || c == '~';
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 std::string actor() {
   const char* user = std::getenv("USER");
@@ -183,7 +175,7 @@ int follow(const Admin& admin, const RolloutOptions& options, bool say_changes, 
   std::string last;
   auto said = std::chrono::steady_clock::now();
   while (true) {
-    const std::string body = admin.get("/v1/rollouts/" + escaped(options.service));
+    const std::string body = admin.get("/v1/rollouts/" + net::escaped(options.service));
     const json::value status = json::parse(body);
     const std::string key = watch_key(status), phase = phase_of(status);
     const auto now = std::chrono::steady_clock::now();
@@ -212,7 +204,7 @@ int start(const Admin& admin, const RolloutOptions& options) {
 
 int status(const Admin& admin, const RolloutOptions& options) {
   if (!options.service.empty()) {
-    print(options, admin.get("/v1/rollouts/" + escaped(options.service)), print_status);
+    print(options, admin.get("/v1/rollouts/" + net::escaped(options.service)), print_status);
     return kYes;
   }
   print(options, admin.get("/v1/rollouts"), [](const json::value& all) {
@@ -230,18 +222,18 @@ int command(const Admin& admin, const RolloutOptions& options) {
     if (const auto ppm = rollout::parse_weight(options.weight); !ppm) refuse(ppm.error().message);
     body["weight"] = options.weight;
   }
-  print(options, admin.post(fmt::format("/v1/rollouts/{}:{}", escaped(options.service), options.action), json::serialize(body)),
+  print(options, admin.post(fmt::format("/v1/rollouts/{}:{}", net::escaped(options.service), options.action), json::serialize(body)),
         print_status);
   return kYes;
 }
 
 int history(const Admin& admin, const RolloutOptions& options) {
-  print(options, admin.get(fmt::format("/v1/rollouts/{}/history?limit={}", escaped(options.service), options.limit)), print_history);
+  print(options, admin.get(fmt::format("/v1/rollouts/{}/history?limit={}", net::escaped(options.service), options.limit)), print_history);
   return kYes;
 }
 
 int explain(const Admin& admin, const RolloutOptions& options) {
-  const std::string body = admin.get("/v1/verdicts/" + escaped(options.service));
+  const std::string body = admin.get("/v1/verdicts/" + net::escaped(options.service));
   bool agrees = true;
   const std::string lines = explain_verdict(body, agrees);
   std::fputs(options.json ? body.c_str() : lines.c_str(), stdout);

@@ -10,6 +10,7 @@
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/message_writer.h"
 #include "runtime/net/upstream.h"
+#include "runtime/net/whole_body.h"
 
 namespace serin::net {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // so that sums of times do not overflow
-constexpr size_t kFirstRoom = size_t{64} << 10;                              // a promised length is believed only as far as bytes follow it
 
 }  // namespace
 
@@ -37,10 +37,10 @@ struct Call::State final : AnswerHandler, std::enable_shared_from_this<Call::Sta
     response.status = head.status;
     response.headers = std::move(head.headers);
     response.close = !head.keep_alive;
-    filled = 0;
+    answer.take();
   }
-  std::span<char> body_room(std::optional<uint64_t> left) override;
-  void body_filled(size_t bytes) override { filled += bytes; }
+  std::span<char> body_room(std::optional<uint64_t> left) override { return answer.room(left); }
+  void body_filled(size_t bytes) override { answer.filled(bytes); }
   void on_progress(bool end) override;
   void on_writable() override { write(); }
   void on_failure(const Failure& failure) override;
@@ -53,7 +53,7 @@ struct Call::State final : AnswerHandler, std::enable_shared_from_this<Call::Sta
   ClientStream* stream = nullptr;
   size_t written = 0;  // of the request's body
   Response response;
-  size_t filled = 0;  // of the response's body, which may be longer
+  WholeBody answer;  // its body
   bool retried = false;
 };
 
@@ -73,17 +73,9 @@ void Call::State::write() {
   written += stream->write(body.substr(written), /*last=*/true);
 }
 
-std::span<char> Call::State::body_room(std::optional<uint64_t> left) {
-  if (response.body.size() == filled) {
-    const size_t more = std::max(filled, kFirstRoom);
-    response.body.resize(filled + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more));
-  }
-  return {response.body.data() + filled, response.body.size() - filled};
-}
-
 void Call::State::on_progress(bool last) {
   if (!last) return;
-  response.body.resize(filled);
+  response.body = answer.take();
   end(std::move(response));
 }
 

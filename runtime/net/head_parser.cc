@@ -196,7 +196,7 @@ bool HeadParser::header_line(std::string_view line) {
       break;
     default: break;
   }
-  if (!is_hop_by_hop(field.name)) head_.headers.add(field.name, field.value);
+  if (!is_hop_by_hop(field.name)) head_.headers.add_parsed(field.name, field.value);
   return true;
 }
 

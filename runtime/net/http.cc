@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "runtime/net/target.h"
+#include "runtime/net/text.h"
 
 namespace serin::net {
 namespace {
@@ -14,13 +16,20 @@ constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c
 
 }  // namespace
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+bool equal_ignoring_case_and_size(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
 void Headers::add(std::string_view name, std::string_view value) {
+  if (name.empty() || !text::all(name, text::kToken)) return;
+  add_parsed(name, value);
+  for (char& c : std::span(text_).last(value.size() + 2).first(value.size()))
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F) c = ' ';
+}
+
+void Headers::add_parsed(std::string_view name, std::string_view value) {
   fields_.push_back({static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(name.size()), static_cast<uint32_t>(value.size())});
-  text_.append(name).append(value);
+  text_.append(name).append(": ").append(value).append("\r\n");
 }
 
 void Headers::set(std::string_view name, std::string_view value) {
@@ -29,21 +38,17 @@ void Headers::set(std::string_view name, std::string_view value) {
 }
 
 void Headers::remove(std::string_view name) {
-  std::erase_if(fields_, [&](const Field& field) {
-    return field.name_size == name.size() && equal_ignoring_case({text_.data() + field.at, field.name_size}, name);
-  });
+  remove_if([name](const Header& header) { return equal_ignoring_case(header.name, name); });
 }
 
 std::string_view Headers::get(std::string_view name) const {
-  for (const Header header : *this)
-    if (equal_ignoring_case(header.name, name)) return header.value;
+  for (const Field& field : fields_)
+    if (equal_ignoring_case(header(field).name, name)) return header(field).value;
   return {};
 }
 
 bool Headers::has(std::string_view name) const {
-  return std::ranges::any_of(fields_, [&](const Field& field) {
-    return field.name_size == name.size() && equal_ignoring_case({text_.data() + field.at, field.name_size}, name);
-  });
+  return std::ranges::any_of(fields_, [&](const Field& field) { return equal_ignoring_case(header(field).name, name); });
 }
 
 void Headers::clear() {

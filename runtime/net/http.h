@@ -31,13 +31,27 @@ struct Header {
   std::string_view value;  ///< trimmed of spaces and tabs
 };
 
-/// Case-insensitive list of headers, in order. One string holds them all, so that a list used again allocates nothing. Lookups are linear.
+bool equal_ignoring_case_and_size(std::string_view a, std::string_view b);
+inline bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && equal_ignoring_case_and_size(a, b);  // nearly always the size tells
+}
+
+/// Case-insensitive list of headers, in order. One string holds them all as they are sent, so that a list used again allocates nothing and a message
+/// is written in few pieces. Lookups are linear.
 class Headers {
  public:
-  /// Neither may be a view of this list.
+  /// Neither may be a view of this list. What cannot be sent is not kept: a name that is no token; line ends and other control characters in a
+  /// value become spaces.
   void add(std::string_view name, std::string_view value);
+  void add_parsed(std::string_view name,
+                  std::string_view value);                  ///< the same of what was read from a message and is known to be well formed
   void set(std::string_view name, std::string_view value);  ///< replaces all of that name
   void remove(std::string_view name);
+  /// All for which unwanted(header) holds; it is asked once for each, in order.
+  template <class Unwanted>
+  void remove_if(const Unwanted& unwanted) {
+    std::erase_if(fields_, [&](const Field& field) { return unwanted(header(field)); });
+  }
   /// The first of that name; empty where there is none (see has()).
   std::string_view get(std::string_view name) const;
   bool has(std::string_view name) const;
@@ -47,32 +61,43 @@ class Headers {
   auto begin() const { return Iterator{this, 0}; }
   auto end() const { return Iterator{this, fields_.size()}; }
   void clear();
+  /// Appends "name: value\r\n" of each for which wanted(name) holds.
+  template <class Wanted>
+  void print(std::string& out, const Wanted& wanted) const {
+    size_t begin = 0, end = 0;  // of a run that is copied at once
+    for (const Field& field : fields_) {
+      if (!wanted(header(field).name)) continue;
+      if (field.at != end) {
+        out.append(text_, begin, end - begin);
+        begin = field.at;
+      }
+      end = field.at + field.name_size + field.value_size + 4;
+    }
+    out.append(text_, begin, end - begin);
+  }
 
  private:
   struct Field {
-    uint32_t at, name_size, value_size;  // the value follows its name
+    uint32_t at, name_size, value_size;  // in text_: name, ": ", value, "\r\n"
   };
   struct Iterator {
     const Headers* list;
     size_t index;
-    Header operator*() const { return list->at(index); }
+    Header operator*() const { return list->header(list->fields_[index]); }
     Iterator& operator++() {
       ++index;
       return *this;
     }
     bool operator==(const Iterator&) const = default;
   };
-  Header at(size_t index) const {
-    const Field& field = fields_[index];
-    const std::string_view text = text_;
-    return {text.substr(field.at, field.name_size), text.substr(field.at + field.name_size, field.value_size)};
+  Header header(const Field& field) const {
+    const char* name = text_.data() + field.at;
+    return {{name, field.name_size}, {name + field.name_size + 2, field.value_size}};
   }
 
   std::string text_;
   std::vector<Field> fields_;
 };
-
-bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 struct Request {
   std::string method;  ///< a token, as it came: "GET"

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <future>
+#include <span>
 #include <system_error>
 
 #include "runtime/base/log.h"
@@ -22,6 +23,20 @@ namespace {
 thread_local Loops::Loop* t_loop = nullptr;
 
 constexpr int kEventsPerWait = 256;
+
+/// Nanoseconds where the kernel can (since 5.11), otherwise milliseconds, rounded up.
+int await_events(int epoll, std::span<epoll_event> events, std::chrono::nanoseconds wait) {
+  thread_local bool precise = true;
+  const int most = static_cast<int>(events.size());
+  if (precise) {
+    const timespec timeout{.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
+    const int ready = ::epoll_pwait2(epoll, events.data(), most, &timeout, nullptr);
+    precise = ready >= 0 || errno != ENOSYS;
+    if (precise) return ready;
+  }
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+  return ::epoll_wait(epoll, events.data(), most, static_cast<int>(std::min<int64_t>(milliseconds, 60'000)));
+}
 
 int checked(int descriptor, const char* what) {
   if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
@@ -105,8 +120,7 @@ void Loops::Loop::run() {
   epoll_event events[kEventsPerWait];
   while (!stopping_) {
     const auto wait = time_to_wait();
-    const timespec timeout{.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
-    const int ready = ::epoll_pwait2(epoll_, events, kEventsPerWait, &timeout, nullptr);
+    const int ready = await_events(epoll_, events, wait);
     now = Clock::now();
     for (int i = 0; i < ready; ++i) {
       try {

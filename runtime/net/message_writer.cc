@@ -16,19 +16,6 @@ void append_number(uint64_t number, std::string& out) {
   out.append(digits, end);
 }
 
-/// Line ends and other control characters in a value become spaces; a header whose name is no token is left out.
-void append_header(std::string_view name, std::string_view value, std::string& out) {
-  if (name.empty() || !text::all(name, text::kToken)) return;
-  out.append(name).append(": ");
-  const size_t begin = out.size();
-  out.append(value);
-  for (size_t i = begin; i < out.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(out[i]);
-    if ((byte < 0x20 && byte != '\t') || byte == 0x7F) out[i] = ' ';
-  }
-  out.append("\r\n");
-}
-
 void append_content_length(size_t length, std::string& out) {
   out.append("content-length: ");
   append_number(length, out);
@@ -48,8 +35,7 @@ void write_answer_head(const AnswerHead& head, Persistence persistence, bool chu
   out.append("HTTP/1.1 ");
   append_number(static_cast<uint64_t>(head.status), out);
   out.append(" ").append(reason_phrase(head.status)).append("\r\n");
-  for (const Header header : head.headers)
-    if (!is_hop_by_hop(header.name)) append_header(header.name, header.value, out);
+  head.headers.print(out, [](std::string_view name) { return !is_hop_by_hop(name); });
   if (head.length && status_has_body(head.status)) append_content_length(*head.length, out);
   if (chunked) out.append("transfer-encoding: chunked\r\n");
   if (persistence == Persistence::kClose) out.append("connection: close\r\n");
@@ -71,12 +57,10 @@ bool valid_request_line(std::string_view method, std::string_view target) {
 
 void write_request_head(std::string_view host, const RequestHead& head, std::string& out) {
   out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\nhost: ").append(host).append("\r\n");
-  for (const Header header : head.headers) {
-    if (!is_hop_by_hop(header.name) && !equal_ignoring_case(header.name, "host") && !equal_ignoring_case(header.name, "expect")) {
-      append_header(header.name, header.value, out);
-    }
-  }
-  append_header(head.extra_name, head.extra_value, out);
+  head.headers.print(out, [](std::string_view name) {
+    return !is_hop_by_hop(name) && !equal_ignoring_case(name, "host") && !equal_ignoring_case(name, "expect");
+  });
+  if (!head.extra_name.empty()) out.append(head.extra_name).append(": ").append(head.extra_value).append("\r\n");
   if (!head.length)
     out.append("transfer-encoding: chunked\r\n");
   else if (*head.length > 0 || (head.method != "GET" && head.method != "HEAD"))

@@ -73,8 +73,8 @@ using HandlerFactory = std::function<std::shared_ptr<RequestHandler>(ServerStrea
 
 struct Failure {
   Code code = Code::kUnavailable;  ///< as Client::send()
-  std::string_view what;  ///< without the server's address; valid during the call
-  bool stale = false;     ///< a kept connection that the server had closed before it saw the request: ask again on a fresh one
+  std::string_view what;           ///< without the server's address; valid during the call
+  bool stale = false;              ///< a kept connection that the server had closed before it saw the request: ask again on a fresh one
 };
 
 /// Who has asked a server.
@@ -92,7 +92,7 @@ struct RequestHead {
   std::string_view method, target;
   const Headers& headers;                    ///< host, content-length and those of the connection are left out, whatever it holds
   std::optional<uint64_t> length;            ///< of the body; absent: it ends with last
-  std::string_view extra_name, extra_value;  ///< one more header, where there is a name
+  std::string_view extra_name, extra_value;  ///< one more header of our own, where there is a name
 };
 
 /// One request under way to a server; belongs to its connection. Void after on_progress(true), on_failure() and cancel().

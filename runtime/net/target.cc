@@ -2,12 +2,15 @@
 
 #include "runtime/net/target.h"
 
+#include <algorithm>
+
 #include "runtime/net/text.h"
 
 namespace serin::net {
 namespace {
 
 bool has_dot_segment(std::string_view path) {
+  if (path.find("/.") == std::string_view::npos) return false;
   for (size_t begin = 1; begin <= path.size();) {
     const size_t slash = std::min(path.find('/', begin), path.size());
     const std::string_view segment = path.substr(begin, slash - begin);
@@ -54,6 +57,11 @@ std::optional<Refusal> decode_target(std::string_view target, std::string& path,
   const size_t mark = target.find('?');
   const std::string_view raw = target.substr(0, mark);
   query.assign(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+  if (std::ranges::all_of(raw, [](char c) { return c != '%' && c > 0; })) {  // nearly always
+    path = raw;
+    if (has_dot_segment(path)) return refusal("the path holds a '.' or '..' segment");
+    return std::nullopt;
+  }
   path.clear();
   path.reserve(raw.size());
   for (size_t i = 0; i < raw.size(); ++i) {
@@ -72,6 +80,24 @@ std::optional<Refusal> decode_target(std::string_view target, std::string& path,
   if (has_dot_segment(path)) return refusal("the path holds a '.' or '..' segment");
   if (!is_utf8(path)) return refusal("the path is not UTF-8");
   return std::nullopt;
+}
+
+void append_escaped(std::string_view text, std::string_view kept, std::string& out) {
+  constexpr std::string_view kUnreserved = "-._~", kHex = "0123456789ABCDEF";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (alphanumeric || kUnreserved.find(c) != std::string_view::npos || kept.find(c) != std::string_view::npos)
+      out += c;
+    else
+      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
+  }
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  append_escaped(text, {}, out);
+  return out;
 }
 
 }  // namespace serin::net

@@ -13,6 +13,11 @@ namespace serin::net {
 /// slashes, NUL and control characters, bytes that are not UTF-8, segments "." and "..". "//" and ";" stay as they are.
 std::optional<Refusal> decode_target(std::string_view target, std::string& path, std::string& query);
 
+/// The other way: everything but letters, digits, "-._~" and the characters in `kept` becomes %XX.
+void append_escaped(std::string_view text, std::string_view kept, std::string& out);
+/// As one segment of a path, or one value of a form.
+std::string escaped(std::string_view text);
+
 /// Whether the bytes are UTF-8 (RFC 3629: no overlong forms, no surrogates).
 bool is_utf8(std::string_view bytes);
 /// Length of the UTF-8 sequence at the start, or 0 where it is not one.

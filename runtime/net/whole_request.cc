@@ -1,5 +1,3 @@
-// whole_request.cc: a promised length is believed only as far as bytes follow it: the body grows as it comes.
-
 #include "runtime/net/whole_request.h"
 
 #include <algorithm>
@@ -7,11 +5,6 @@
 #include "runtime/base/log.h"
 
 namespace serin::net {
-namespace {
-
-constexpr size_t kFirstRoom = size_t{64} << 10;
-
-}  // namespace
 
 void WholeRequest::on_request(Head& head) {
   request_ = Request();
@@ -21,20 +14,12 @@ void WholeRequest::on_request(Head& head) {
   request_.query = std::move(head.query);
   request_.headers = std::move(head.headers);
   request_.peer = stream_.peer();
-  filled_ = 0;
-}
-
-std::span<char> WholeRequest::body_room(std::optional<uint64_t> left) {
-  if (request_.body.size() == filled_) {
-    const size_t more = std::max(filled_, kFirstRoom);
-    request_.body.resize(filled_ + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more));
-  }
-  return {request_.body.data() + filled_, request_.body.size() - filled_};
+  body_.take();
 }
 
 void WholeRequest::on_progress(bool end) {
   if (!end) return;
-  request_.body.resize(filled_);
+  request_.body = body_.take();
   responder_ = std::make_shared<Responder::State>();
   responder_->loop = &loop_;
   responder_->request = weak_from_this();

@@ -8,6 +8,7 @@
 
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/server.h"
+#include "runtime/net/whole_body.h"
 
 namespace serin::net {
 
@@ -36,8 +37,8 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void answer(const Responder::State& responder, Response response);
 
   void on_request(Head& head) override;
-  std::span<char> body_room(std::optional<uint64_t> left) override;
-  void body_filled(size_t bytes) override { filled_ += bytes; }
+  std::span<char> body_room(std::optional<uint64_t> left) override { return body_.room(left); }
+  void body_filled(size_t bytes) override { body_.filled(bytes); }
   void on_progress(bool end) override;
   void on_writable() override { write(); }
   void on_gone() override;
@@ -49,7 +50,7 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   ServerStream& stream_;
   Loops::Loop& loop_;
   Request request_;
-  size_t filled_ = 0;  // of request_.body, which may be longer
+  WholeBody body_;  // of it
   std::shared_ptr<Responder::State> responder_;
   Response response_;
   size_t written_ = 0;  // of response_.body

@@ -1,0 +1,37 @@
+// whole_body.h: a body that is collected in one string, for who wants it whole. A promised length is believed only as far as bytes follow it.
+// For the .cc files of net only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace serin::net {
+
+class WholeBody {
+ public:
+  /// As BodyHandler::body_room().
+  std::span<char> room(std::optional<uint64_t> left) {
+    constexpr size_t kFirst = size_t{64} << 10;
+    if (text_.size() == filled_) {
+      const size_t more = std::max(filled_, kFirst);
+      text_.resize(filled_ + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more));
+    }
+    return {text_.data() + filled_, text_.size() - filled_};
+  }
+  void filled(size_t bytes) { filled_ += bytes; }
+  /// What has come; the next body begins.
+  std::string take() {
+    text_.resize(std::exchange(filled_, 0));
+    return std::exchange(text_, {});
+  }
+
+ private:
+  std::string text_;  // may be longer than what has come
+  size_t filled_ = 0;
+};
+
+}  // namespace serin::net
