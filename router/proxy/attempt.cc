@@ -135,7 +135,7 @@ void Attempt::end() {
   outcome_ = failed_ ? outcome_of(failure_.code) : outcome_of(status_);
   if (look && outcome_ == rollout::Outcome::kOk) {
     const Look seen =
-        look_at(answer_body(answer_->headers, body_.data()), placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
+        look_at(answer_body(answer_->headers, body_), placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
     output_ = seen.output;
     if (seen.failed) outcome_ = rollout::Outcome::kError;
   }

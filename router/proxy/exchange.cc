@@ -306,10 +306,7 @@ void Exchange::mirror(Attempt& attempt) {
   Endpoints& canary = *service_->versions[placed_.split.canary];
   EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time());
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
-  auto shadow = std::make_unique<Shadow>(lane_, *service_, placed_, attempt, *endpoint);
-  Shadow& started = *shadow;
-  lane_.own(std::move(shadow));
-  started.start(*request_, target_, std::move(body_));
+  lane_.take_shadow().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }
 
 // ---- answers of our own ----

@@ -20,13 +20,6 @@ bool Router::ready() const {
 Lane::Lane(uint64_t seed) : random_state_(seed) {}
 Lane::~Lane() = default;
 
-uint64_t Lane::random() {
-  uint64_t z = random_state_ += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
 net::Upstream& Lane::upstream(EndpointState& endpoint) {
   Connections& known = upstreams_[&endpoint];
   if (!known.upstream) known = {endpoint.weak_from_this(), std::make_unique<net::Upstream>(endpoint.config.origin, net::ClientOptions{})};
@@ -52,33 +45,34 @@ const std::shared_ptr<const rollout::Spec>& Lane::spec(const Service& service, c
 }
 
 void Lane::count_answer(const Service& service, size_t version, int status) {
-  auto& counter = answers_[{&service, version, status}];
+  const Answered answered{&service, version, status};
+  if (last_answer_.first == answered && last_answer_.second) return last_answer_.second->add();
+  auto& counter = answers_[answered];
   if (!counter) {
     counter = service.metrics->counter(
         "serin_route_requests_total", "Answers given to clients.",
         {{"service", service.config->name}, {"version", service.versions[version]->version()}, {"code", std::to_string(status)}});
   }
   counter->add();
+  last_answer_ = {answered, counter.get()};
 }
 
-Attempt& Lane::take_attempt() {
-  if (free_attempts_.empty()) {
-    all_attempts_.push_back(std::make_unique<Attempt>(*this));
-    return *all_attempts_.back();
-  }
-  Attempt& attempt = *free_attempts_.back();
-  free_attempts_.pop_back();
-  return attempt;
+template <class T>
+T& Lane::take(std::vector<std::unique_ptr<T>>& all, std::vector<T*>& free) {
+  if (free.empty()) return *all.emplace_back(std::make_unique<T>(*this));
+  T& taken = *free.back();
+  free.pop_back();
+  return taken;
 }
+
+Attempt& Lane::take_attempt() { return take(all_attempts_, free_attempts_); }
+Shadow& Lane::take_shadow() { return take(all_shadows_, free_shadows_); }
 
 void Lane::give_back(Attempt& attempt) {
   buffers_.give(std::move(attempt.body()));
   free_attempts_.push_back(&attempt);
 }
 
-void Lane::own(std::unique_ptr<Shadow> shadow) { shadows_.push_back(std::move(shadow)); }
-void Lane::end(Shadow& shadow) {
-  std::erase_if(shadows_, [&shadow](const auto& each) { return each.get() == &shadow; });
-}
+void Lane::give_back(Shadow& shadow) { free_shadows_.push_back(&shadow); }
 
 }  // namespace serin::router

@@ -8,10 +8,12 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "router/controller.h"
 #include "router/proxy/endpoints.h"
+#include "router/rollout/hash.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/upstream.h"
 
@@ -90,7 +92,7 @@ class Lane {
   ~Lane();
 
   /// splitmix64: independent draws are what the statistics rest on, and it passes BigCrush.
-  uint64_t random();
+  uint64_t random() { return rollout::mix(std::exchange(random_state_, random_state_ + rollout::kGolden)); }
   net::Upstream& upstream(EndpointState& endpoint);
   /// Ends the connections to endpoints that are in no list any more, once no request is under way. Not out of a call from one of them.
   void forget_gone();
@@ -102,8 +104,8 @@ class Lane {
   net::BufferPool& buffers() { return buffers_; }  ///< for bodies
   Attempt& take_attempt();
   void give_back(Attempt& attempt);
-  void own(std::unique_ptr<Shadow> shadow);
-  void end(Shadow& shadow);
+  Shadow& take_shadow();
+  void give_back(Shadow& shadow);
 
  private:
   struct Seen {
@@ -117,15 +119,21 @@ class Lane {
     std::unique_ptr<net::Upstream> upstream;
   };
 
+  template <class T>
+  T& take(std::vector<std::unique_ptr<T>>& all, std::vector<T*>& free);
+
   uint64_t random_state_;
   net::BufferPool buffers_;
   std::unordered_map<const EndpointState*, Connections> upstreams_;
   std::unordered_map<const Endpoints*, Published<Endpoints::List>::Reader> lists_;
   std::unordered_map<const Service*, Seen> specs_;
-  std::map<std::tuple<const Service*, size_t, int>, std::shared_ptr<metrics::Counter>> answers_;  // made when first met
+  using Answered = std::tuple<const Service*, size_t, int>;
+  std::map<Answered, std::shared_ptr<metrics::Counter>> answers_;  // made when first met
+  std::pair<Answered, metrics::Counter*> last_answer_;             // of answers_: the next one is often the same
   std::vector<std::unique_ptr<Attempt>> all_attempts_;
   std::vector<Attempt*> free_attempts_;
-  std::vector<std::unique_ptr<Shadow>> shadows_;
+  std::vector<std::unique_ptr<Shadow>> all_shadows_;
+  std::vector<Shadow*> free_shadows_;
 };
 
 }  // namespace serin::router

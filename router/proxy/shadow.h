@@ -4,36 +4,39 @@
 #include <string>
 
 #include "router/proxy/attempt.h"
+#include "router/proxy/verdict.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/stream.h"
 
 namespace serin::router {
 
-/// Belongs to its lane and ends itself there.
+/// Belongs to its lane and gives itself back there.
 class Shadow final : public net::AnswerHandler {
  public:
-  /// `stable`: whole, and about to be forgotten.
-  Shadow(Lane& lane, Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint);
-  ~Shadow();
-  void start(const net::Head& request, const Target& target, net::Buffer&& body);
+  explicit Shadow(Lane& lane) : lane_(lane) {}
+  /// `stable`: whole, and about to be forgotten: its body is taken. So is the request's.
+  void start(Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint, const net::Head& request,
+             const Target& target, net::Buffer&& body);
 
-  void on_answer(net::Head& head) override;
+  void on_answer(net::Head& head) override { canary_.take_head(head.status, head.headers); }
   std::span<char> body_room(std::optional<uint64_t> left) override;
-  void body_filled(size_t bytes) override { body_.filled(bytes); }
+  void body_filled(size_t bytes) override { canary_.body.filled(bytes); }
   void on_progress(bool end) override;
   void on_writable() override { write(); }
   void on_failure(const net::Failure& failure) override;
 
  private:
   void write();
-  void compare_with(const Result<net::Response>& canary);
+  void compare_both();
+  void end();
 
   Lane& lane_;
-  Service& service_;
-  const Placement placement_;
-  const std::shared_ptr<EndpointState> endpoint_, stable_endpoint_;
-  net::Response stable_, canary_;
-  net::Buffer request_, body_;
+  Service* service_ = nullptr;
+  Placement placement_;
+  std::shared_ptr<EndpointState> endpoint_, stable_endpoint_;
+  Half stable_, canary_;
+  std::string target_;
+  net::Buffer request_;
   net::ClientStream* stream_ = nullptr;
 };
 

@@ -12,15 +12,21 @@ namespace {
 using rollout::Guard;
 using rollout::Outcome;
 
-}  // namespace
-
-AnswerBody answer_body(const net::Headers& headers, std::string_view bytes) {
+/// The header Inference-Header-Content-Length: where binary tensors begin.
+std::optional<size_t> json_bytes_of(const net::Headers& headers) {
   const std::string_view text = headers.get("inference-header-content-length");
   size_t length = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), length);
   const bool given = !text.empty() && failure == std::errc() && end == text.data() + text.size();
-  return {bytes, given ? std::optional(length) : std::nullopt};
+  return given ? std::optional(length) : std::nullopt;
 }
+
+AnswerBody readable(net::Buffer& body, std::optional<size_t> json_bytes) {
+  body.room(protocol::kPadding);  // first: it may move the bytes
+  return {.bytes = body.data(), .json_bytes = json_bytes, .padded = true};
+}
+
+}  // namespace
 
 Outcome outcome_of(int status) {
   if (status >= 500) return Outcome::kError;
@@ -34,13 +40,6 @@ Outcome outcome_of(Code failure) { return failure == Code::kDeadlineExceeded ? O
 
 bool is_silence(Code failure) { return failure == Code::kUnavailable || failure == Code::kIo; }
 
-Outcome classify(const Result<net::Response>& answer, bool check_body) {
-  if (!answer) return outcome_of(answer.error().code);
-  const Outcome outcome = outcome_of(answer->status);
-  const bool failed = outcome == Outcome::kOk && check_body && says_failed(answer_body(answer->headers, answer->body));
-  return failed ? Outcome::kError : outcome;
-}
-
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer) {
   const auto tag = protocol::parse_batch_tag(answer.get("x-serin-batch"));
   if (!tag) return std::nullopt;
@@ -48,17 +47,43 @@ std::optional<rollout::BatchId> batch_of(const net::Headers& answer) {
                           tag->n};  // an odd multiplier: no two batches of one start meet
 }
 
-rollout::ShadowPair compare(const Result<net::Response>& stable, const Result<net::Response>& canary, const Guard& guard, uint64_t random) {
-  rollout::ShadowPair pair;
-  pair.stable = classify(stable, true);
-  pair.canary = classify(canary, true);
-  if (stable) pair.stable_batch = batch_of(stable->headers);
-  if (canary) pair.canary_batch = batch_of(canary->headers);
-  pair.canary_answered = canary || !is_silence(canary.error().code);
-  if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk || guard.compare == Guard::Compare::kOff) return pair;
+AnswerBody answer_body(const net::Headers& headers, net::Buffer& body) { return readable(body, json_bytes_of(headers)); }
 
-  const Comparison comparison =
-      compare_answers(answer_body(stable->headers, stable->body), answer_body(canary->headers, canary->body), guard, random);
+void Half::take_head(int status, const net::Headers& headers) {
+  outcome = outcome_of(status);
+  batch = batch_of(headers);
+  json_bytes = json_bytes_of(headers);
+}
+
+void Half::fail(Code code) {
+  outcome = outcome_of(code);
+  answered = !is_silence(code);
+  batch.reset();
+}
+
+void Half::clear() {
+  outcome = Outcome::kOk;
+  batch.reset();
+  json_bytes.reset();
+  answered = true;
+}
+
+rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint64_t random) {
+  rollout::ShadowPair pair;
+  pair.stable = stable.outcome;
+  pair.canary = canary.outcome;
+  pair.stable_batch = stable.batch;
+  pair.canary_batch = canary.batch;
+  pair.canary_answered = canary.answered;
+  const AnswerBody expected = readable(stable.body, stable.json_bytes), got = readable(canary.body, canary.json_bytes);
+  if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk) {  // nothing to compare, but a good status may be no good answer
+    if (pair.stable == Outcome::kOk && says_failed(expected)) pair.stable = Outcome::kError;
+    if (pair.canary == Outcome::kOk && says_failed(got)) pair.canary = Outcome::kError;
+    return pair;
+  }
+  const Comparison comparison = compare_answers(expected, got, guard, random);
+  if (comparison.stable_failed) pair.stable = Outcome::kError;
+  if (comparison.canary_failed) pair.canary = Outcome::kError;
   pair.comparable = comparison.comparable;
   pair.mismatch = comparison.mismatch;
   pair.difference = comparison.difference;

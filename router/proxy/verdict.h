@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "router/outputs.h"
 #include "router/rollout/observation.h"
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"
+#include "runtime/net/buffer.h"
 #include "runtime/net/http.h"
 
 namespace serin::router {
@@ -19,17 +19,26 @@ rollout::Outcome outcome_of(int status);
 rollout::Outcome outcome_of(Code failure);
 /// The endpoint said nothing at all: refused, reset, closed.
 bool is_silence(Code failure);
-/// Errors of transport and statuses of HTTP in the judge's terms. `check_body`: an answer with NaN or infinities counts as an error.
-rollout::Outcome classify(const Result<net::Response>& answer, bool check_body);
-
-/// The body with what its headers say about it.
-AnswerBody answer_body(const net::Headers& headers, std::string_view bytes);
 /// The batch that an answer says it rode in.
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer);
+/// The body with what its headers say about it. Makes room behind it for whoever reads it.
+AnswerBody answer_body(const net::Headers& headers, net::Buffer& body);
+
+/// An answer that waits for the other one to the same request; of its headers what matters is kept.
+struct Half {
+  rollout::Outcome outcome = rollout::Outcome::kOk;
+  std::optional<rollout::BatchId> batch;
+  std::optional<size_t> json_bytes;
+  net::Buffer body;
+  bool answered = true;  ///< false: reset or refused connect
+
+  void take_head(int status, const net::Headers& headers);
+  void fail(Code code);
+  void clear();  ///< but for the body
+};
 
 /// Stable's answer beside the canary's. `random` picks the row whose label is compared, so that a request of many rows is one trial, not many
 /// correlated ones.
-rollout::ShadowPair compare(const Result<net::Response>& stable, const Result<net::Response>& canary, const rollout::Guard& guard,
-                            uint64_t random);
+rollout::ShadowPair compare(Half& stable, Half& canary, const rollout::Guard& guard, uint64_t random);
 
 }  // namespace serin::router

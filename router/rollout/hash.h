@@ -6,9 +6,12 @@
 
 namespace serin::rollout {
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input moves every bit of the output.
+inline constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input moves every bit of the output. Of x, x + kGolden, x + 2 kGolden ... it
+/// is that generator.
 inline uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
+  x += kGolden;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);

@@ -31,7 +31,7 @@ inline bool is_failure(Outcome outcome) {
 struct Output {
   uint32_t weight_ppm = 0;        ///< the canary's share of the answers that are looked at
   bool finite = true;             ///< false: NaN or an infinity; the outcome is then kError
-  uint64_t form = 0;              ///< digest of names, datatypes, ranks and last dimensions; 0: not readable
+  uint64_t form = 0;              ///< digest of names, datatypes, ranks and last dimensions; 0: not read
   std::optional<uint32_t> label;  ///< of a random row: the place of its highest score
   double score = 0;               ///< that score; meaningful where there is a label
 };

@@ -20,8 +20,9 @@ class Tape {
   /// `before`: the processes without this event.
   void add(const Processes& before, const DecidingEvent& event) {
     if (events_.size() == kHalf || !begin_) {
-      earlier_ = std::exchange(events_, {});
+      earlier_.swap(events_);
       earlier_begin_ = std::exchange(begin_, before);
+      events_.clear();
       events_.reserve(kHalf);
     }
     events_.push_back(event);

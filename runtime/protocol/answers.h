@@ -1,21 +1,74 @@
-// answers.h: the outputs in an answer of any inference protocol that the router meets, for whoever compares two of them or looks at one.
+// answers.h: what the answer of any inference protocol says, for whoever looks at one or compares two.
 //
-//   const auto outputs = protocol::decode_answer(body, json_bytes);       // kCorrupt: of no protocol known here
+//   protocol::AnswerReader reader;                                         // keeps its memory: once warm, reading allocates nothing
+//   if (reader.read({body, json_bytes}, {.output = "scores"}) == Reading::kOutputs)
+//     for (const AnswerOutput& output : reader.outputs()) ...              // names and shapes of all, the numbers of the one that is wanted
 //
-// Open Inference Protocol v2 (JSON, and binary tensors after the JSON), TensorFlow Serving's REST API (rows and columns), Paddle Serving (the C++
-// server's tensors and the pipeline's texts). Which one it is shows in the answer itself.
+// Open Inference Protocol v2 (JSON, and binary tensors after the JSON), TensorFlow Serving's REST API (rows, columns, classify, regress), Paddle
+// Serving (the C++ server's tensors and the pipeline's texts). Which one it is shows in the answer itself. The text is walked once and not copied
+// where it is padded; numbers that nobody asks for are stepped over.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
 
-#include "runtime/protocol/oip_rest.h"
+#include "kernels/tensor.h"
 
 namespace serin::protocol {
 
-/// json_bytes: the header Inference-Header-Content-Length, where binary tensors follow. kInternal: the answer says that the inference failed
-/// (Paddle does so with status 200). Outputs of texts have no values.
-Result<std::vector<OutputValues>> decode_answer(std::string body, std::optional<size_t> json_bytes = std::nullopt);
+/// What may be read behind a padded body, whatever stands there.
+inline constexpr size_t kPadding = 64;
+
+struct AnswerBody {
+  std::string_view bytes;
+  std::optional<size_t> json_bytes;  ///< the header Inference-Header-Content-Length: binary tensors follow
+  bool padded = false;               ///< kPadding bytes behind it may be read; otherwise it is copied
+};
+
+/// Whose numbers are wanted, and which of them.
+struct Wanted {
+  enum class Values : uint8_t {
+    kNone,
+    kRow,  ///< of one row: those along the last axis
+    kAll
+  };
+  std::string_view output;  ///< empty: the first one's
+  Values values = Values::kAll;
+  uint64_t random = 0;  ///< picks the row
+};
+
+struct AnswerOutput {
+  std::string_view name, datatype;
+  Shape shape;
+  std::span<const double> values;  ///< where they are wanted; none of texts
+  uint64_t texts = 0;              ///< digest of texts and of bytes that are no numbers; 0: numbers
+};
+
+enum class Reading : uint8_t {
+  kOutputs,
+  kFailed,  ///< it says that the inference failed (err_no of Paddle), or holds NaN or an infinity
+  kForeign  ///< of no protocol known here
+};
+
+class AnswerReader {
+ public:
+  AnswerReader();
+  ~AnswerReader();
+  Reading read(const AnswerBody& answer, const Wanted& wanted);
+
+  // After kOutputs, until the next read().
+  std::span<const AnswerOutput> outputs() const;
+  const AnswerOutput* wanted() const;  ///< null: there is no such output
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Elements along the last axis; a tensor without one has rows of one.
+inline size_t row_width(const Shape& shape) { return shape.is_scalar() || shape.back() < 1 ? 1 : static_cast<size_t>(shape.back()); }
 
 }  // namespace serin::protocol

@@ -68,15 +68,6 @@ struct InferResponse {
 /// Floats in shortest round-trip form; NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving clients read.
 std::string encode_infer_response(const InferResponse& response);
 
-/// An answer read back, for comparing: the numeric outputs as doubles. kCorrupt where it is not an inference answer.
-struct OutputValues {
-  std::string name, datatype;
-  Shape shape;
-  std::vector<double> values;  ///< empty for BYTES
-  bool finite = true;          ///< no NaN and no infinity among them
-};
-Result<std::vector<OutputValues>> decode_infer_response(std::string body);
-
 /// `parameters`: what a server adds of its own, by name.
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 std::string encode_model_metadata(std::string_view model, std::span<const std::string> versions, std::string_view platform,

@@ -62,6 +62,32 @@ TEST(CompareAnswers, AnotherShapeOrNoAnswerAtAllIsAMismatch) {
   EXPECT_FALSE(compare(oip("[]", "[0]"), oip("[]", "[0]")).comparable) << "nothing to compare";
 }
 
+TEST(CompareAnswers, OfTextsAndOfClassesByTheirWords) {
+  const auto pipeline = [](const std::string& text) { return fmt::format(R"({{"err_no":0,"key":["res"],"value":["{}"]}})", text); };
+  EXPECT_FALSE(compare(pipeline("['read', 'so']"), pipeline("['read', 'so']")).mismatch);
+  const auto other = compare(pipeline("['read', 'so']"), pipeline("['reed', 'so']"));
+  EXPECT_TRUE(other.comparable && other.mismatch);
+  const auto classes = [](const std::string& word) { return fmt::format(R"({{"results": [[["{}", 0.7], ["dog", 0.3]]]}})", word); };
+  EXPECT_FALSE(compare(classes("cat"), classes("cat")).mismatch);
+  EXPECT_TRUE(compare(classes("cat"), classes("cow")).mismatch);
+}
+
+TEST(CompareAnswers, OfFailedInferencesComparesNothing) {
+  const auto stable = compare(oip("[0.1,NaN,0.2]"), oip("[0.1,0.7,0.2]")), canary = compare(oip("[0.1,0.7,0.2]"), oip("[0.1,NaN,0.2]"));
+  EXPECT_TRUE(stable.stable_failed && !stable.canary_failed && !stable.comparable);
+  EXPECT_TRUE(canary.canary_failed && !canary.stable_failed && !canary.comparable);
+  EXPECT_TRUE(compare(oip("[0.1,0.7,0.2]"), oip("[0.1,NaN,0.2]"), {.compare = Guard::Compare::kOff}).canary_failed);
+}
+
+TEST(LookAt, ReadsOnlyWhatTheGuardAsksFor) {
+  const std::string body = oip("[0.1,0.7,0.2]");
+  const Look no_drift = look_at({body, {}}, {.drift = 0}, 0, 0);
+  EXPECT_NE(no_drift.output.form, 0U);
+  EXPECT_FALSE(no_drift.output.label);
+  EXPECT_EQ(look_at({body, {}}, {.compare = Guard::Compare::kOff}, 0, 0).output.form, 0U);
+  EXPECT_TRUE(look_at({oip("[0.1,NaN,0.2]"), {}}, {.compare = Guard::Compare::kOff}, 0, 0).failed);
+}
+
 TEST(LookAt, ReadsFormLabelAndScore) {
   const std::string body = oip("[0.1,0.7,0.2]");
   const Look look = look_at({body, {}}, {}, 123, 0);
@@ -74,7 +100,8 @@ TEST(LookAt, ReadsFormLabelAndScore) {
   EXPECT_EQ(form(oip("[9,8,7,6,5,4]", "[2,3]")), look.output.form) << "whatever the batch";
   EXPECT_NE(form(oip("[1,2]", "[1,2]")), look.output.form);
   EXPECT_NE(form(oip("[1,2,3]", "[1,3]", "logits")), look.output.form);
-  EXPECT_EQ(form("<xml/>"), 0U);
+  EXPECT_EQ(form("<xml/>"), form("<html>502"));
+  EXPECT_NE(form("<xml/>"), 0U) << "or a canary that answers in no protocol would not be seen beside a stable that does";
 }
 
 TEST(LookAt, FindsWhatIsNoNumberInEveryProtocol) {
