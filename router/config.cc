@@ -174,10 +174,11 @@ Status read_endpoints(const Node& owner, VersionConfig& version) {
 }
 
 Result<Health> read_health(const Node& node) {
-  SERIN_CHECK(node.allow_only({"path", "interval", "timeout", "unhealthy", "healthy"}));
+  SERIN_CHECK(node.allow_only({"path", "any_status", "interval", "timeout", "unhealthy", "healthy"}));
   Health health;
   SERIN_TRY(health.path, node.text("path", ""));
   if (const auto path = node.find("path"); path && !health.path.starts_with('/')) return path->error("must begin with '/'");
+  SERIN_TRY(health.any_status, node.boolean("any_status", false));
   SERIN_TRY(health.interval, read_milliseconds(node, "interval", health.interval, milliseconds(10)));
   SERIN_TRY(health.timeout, read_milliseconds(node, "timeout", health.timeout));
   SERIN_TRY(health.unhealthy, node.integer("unhealthy", 1, 100, health.unhealthy));

@@ -52,7 +52,9 @@ struct Endpoint {
 };
 
 struct Health {
-  std::string path;  ///< empty: <endpoint path>/ready, or /v2/health/ready where the url has no path
+  std::string
+      path;  ///< empty: what the protocol has: <endpoint path>/ready, /v1/models/<model>, or /v2/health/ready where the url has no path
+  bool any_status = false;  ///< whoever answers is healthy: for servers that have no such path
   std::chrono::milliseconds interval{1000}, timeout{1000};
   int unhealthy = 2;  ///< failures in a row until an endpoint is left out
   int healthy = 1;    ///< successes in a row until it is back

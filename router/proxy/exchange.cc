@@ -55,20 +55,15 @@ Exchange::~Exchange() { on_gone(); }
 void Exchange::on_request(net::Head& head) {
   request_ = &head;
   const auto target = parse_target(head);
-  if (!target) {
-    local_ = answer_of_ours(router_, head);
-    return;
-  }
-  const auto found = router_.services.find(target->service);
-  if (found == router_.services.end()) {
-    local_ =
-        net::json_error(404, fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target->service));
+  Service* const service = target ? router_.find(*target) : nullptr;
+  if (service == nullptr) {
+    local_ = answer_of_ours(router_, head, target);
     return;
   }
   const Time now = net::loop_time();
   target_ = *target;
   body_ = lane_.buffers().take();
-  service_ = found->second.get();
+  service_ = service;
   service_->budget.request_begins();
   deadline_ = now + service_->config->request_timeout;
   length_ = head.framing == net::Framing::kChunked ? std::nullopt

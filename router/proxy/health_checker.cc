@@ -10,6 +10,16 @@
 
 namespace serin::router {
 
+namespace {
+
+/// Where the protocol of an endpoint with this path tells whether it is ready. TensorFlow Serving does at the model's own path.
+std::string usual_path(const std::string& path) {
+  if (path.empty()) return "/v2/health/ready";
+  return path.starts_with("/v1/models/") ? path : path + "/ready";
+}
+
+}  // namespace
+
 HealthChecker::HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t)> changed)
     : service_(std::move(service)), versions_(versions), changed_(std::move(changed)) {}
 
@@ -36,7 +46,7 @@ void HealthChecker::ask(Probe& probe) {
   const Health& health = versions_[probe.version]->config().health;
   const Endpoint& endpoint = probe.endpoint->config;
   net::Outgoing request;
-  request.target = !health.path.empty() ? health.path : endpoint.path.empty() ? "/v2/health/ready" : endpoint.path + "/ready";
+  request.target = health.path.empty() ? usual_path(endpoint.path) : health.path;
   probe.client.send(endpoint.origin, std::move(request), health.timeout, [this, &probe](const Result<net::Response>& answer) {
     learn(probe, answer);
     probe.timer = net::after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
@@ -46,7 +56,7 @@ void HealthChecker::ask(Probe& probe) {
 void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {
   Endpoints& version = *versions_[probe.version];
   const Health& health = version.config().health;
-  const bool good = answer && answer->status == 200;
+  const bool good = answer && (answer->status == 200 || health.any_status);
   const bool first = probe.failures + probe.successes == 0;
   probe.failures = good ? 0 : probe.failures + 1;
   probe.successes = good ? probe.successes + 1 : 0;

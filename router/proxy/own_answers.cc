@@ -8,7 +8,10 @@
 
 namespace serin::router {
 
-net::Response answer_of_ours(const Router& router, const net::Head& request) {
+net::Response answer_of_ours(const Router& router, const net::Head& request, const std::optional<Target>& target) {
+  if (target && target->model)
+    return net::json_error(404,
+                           fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target->service));
   std::string_view path = request.path;
   if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const bool known = path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready";

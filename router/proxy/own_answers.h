@@ -1,13 +1,16 @@
 // own_answers.h: what the router answers by itself on the data port: who it is, whether it lives, whether it is ready.
 #pragma once
 
+#include <optional>
+
+#include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
 #include "runtime/net/head_parser.h"
 #include "runtime/net/http.h"
 
 namespace serin::router {
 
-/// For a path that names no service; 404 where it is not the router's either.
-net::Response answer_of_ours(const Router& router, const net::Head& request);
+/// For a path that names no service of this router's; 404 where it is not the router's own either. `target`: of the path, where it could be one.
+net::Response answer_of_ours(const Router& router, const net::Head& request, const std::optional<Target>& target);
 
 }  // namespace serin::router

@@ -23,24 +23,44 @@ bool is_one_of(std::string_view name, const Names& names) {
   return std::ranges::any_of(names, [name](std::string_view known) { return net::equal_ignoring_case(name, known); });
 }
 
+/// Whatever the case of a protocol's words: TensorFlow Serving takes any.
+bool skip(std::string_view& path, std::string_view prefix) {
+  if (!net::equal_ignoring_case(path.substr(0, prefix.size()), prefix)) return false;
+  path.remove_prefix(prefix.size());
+  return true;
+}
+
+std::string_view take_until(std::string_view& path, std::string_view ends) {
+  const std::string_view taken = path.substr(0, path.find_first_of(ends));
+  path.remove_prefix(taken.size());
+  return taken;
+}
+
 }  // namespace
 
 std::optional<Target> parse_target(const net::Head& request) {
-  constexpr std::string_view kPrefix = "/v2/models/", kVersions = "/versions/";
   std::string_view path = request.path;
-  if (!path.starts_with(kPrefix)) return std::nullopt;
-  path.remove_prefix(kPrefix.size());
-  if (path.ends_with('/')) path.remove_suffix(1);
-  Target target;
-  target.service = path.substr(0, path.find('/'));
-  path.remove_prefix(target.service.size());
-  if (path.starts_with(kVersions)) {  // which version answers is the router's to decide
-    path.remove_prefix(kVersions.size());
-    path.remove_prefix(std::min(path.find('/'), path.size()));
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const bool post = request.method == "POST";
+  if (skip(path, "/v2/models/")) {
+    Target target{.service = take_until(path, "/")};
+    if (skip(path, "/versions/")) take_until(path, "/");  // which version answers is the router's to decide
+    target.rest = path;
+    target.infer = post && path == "/infer";
+    return target;
   }
-  target.rest = path;
-  target.infer = request.method == "POST" && target.rest == "/infer";
-  return target;
+  if (skip(path, "/v1/models/")) {
+    Target target{.service = take_until(path, "/:")};
+    if (skip(path, "/versions/") || skip(path, "/labels/")) take_until(path, "/:");
+    target.rest = path;
+    const auto is = [path](std::string_view verb) { return net::equal_ignoring_case(path, verb); };
+    target.infer = post && (is(":predict") || is(":classify") || is(":regress"));
+    return target;
+  }
+  skip(path, "/");
+  const std::string_view first = take_until(path, "/");
+  if (first.empty() || first == "v1" || first == "v2") return std::nullopt;
+  return Target{.service = first, .rest = path, .infer = post, .model = false};
 }
 
 void rewrite_request(net::Head& request, std::string_view peer, std::string& scratch) {

@@ -13,10 +13,14 @@ namespace serin::router {
 /// What the path of a request asks for. Views of the head's path.
 struct Target {
   std::string_view service;
-  std::string_view rest;  ///< what follows /v2/models/<service>[/versions/<v>], with its slash: "/infer", "/ready", ""
-  bool infer = false;     ///< POST .../infer: the only requests that are drawn and judged
+  std::string_view rest;  ///< what follows the model and its version: "/infer", ":predict", "/ready", ""
+  bool infer = false;     ///< an inference: the only requests that are drawn and judged
+  bool model = true;      ///< the path says that this is a model; otherwise its first segment may be a service's name
 };
-/// Nothing where the path is not below /v2/models/.
+/// Nothing where the path can name no service. Known are
+///   /v2/models/<service>[/versions/<v>][/infer]                                               Open Inference Protocol
+///   /v1/models/<service>[/versions/<v>|/labels/<l>][:predict|:classify|:regress|/metadata]    TensorFlow Serving
+///   /<service>/<method>                                                                       Paddle Serving's pipeline, and what nobody knows
 std::optional<Target> parse_target(const net::Head& request);
 
 /// Leaves the end-to-end headers only, without Serin's own, and adds the client to X-Forwarded-For. `peer` is "192.0.2.7:4711".

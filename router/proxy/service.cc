@@ -9,6 +9,13 @@
 
 namespace serin::router {
 
+Service* Router::find(const Target& target) const {
+  const auto found = services.find(target.service);
+  if (found != services.end()) return found->second.get();
+  const bool paddle = !target.model && target.service == "GeneralModelService";
+  return paddle && services.size() == 1 ? services.begin()->second.get() : nullptr;
+}
+
 bool Router::ready() const {
   if (ending) return false;
   return std::ranges::all_of(services, [](const auto& named) {

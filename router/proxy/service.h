@@ -13,6 +13,7 @@
 
 #include "router/controller.h"
 #include "router/proxy/endpoints.h"
+#include "router/proxy/rewrite.h"
 #include "router/rollout/hash.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/upstream.h"
@@ -81,6 +82,8 @@ struct Router {
   std::map<std::string, std::unique_ptr<Service>, std::less<>> services;
   std::atomic<bool> ending{false};
 
+  /// Whose request it is; null: nobody's. Paddle's C++ server has one path for whatever it serves, so it is the only service's, too.
+  Service* find(const Target& target) const;
   /// Whether every service has somebody to answer.
   bool ready() const;
 };

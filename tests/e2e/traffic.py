@@ -60,16 +60,16 @@ class Connection:
         self.socket = self.stream = None
 
 
-def infer_request(service="digits", body=BODY, headers=None):
-    lines = [f"POST /v2/models/{service}/infer HTTP/1.1", "Host: test", f"Content-Length: {len(body)}"]
+def infer_request(service="digits", body=BODY, headers=None, path=None):
+    lines = [f"POST {path or f'/v2/models/{service}/infer'} HTTP/1.1", "Host: test", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 class Traffic:
-    def __init__(self, url, clients=4, service="digits", body=BODY, headers=None, pause=0.0, reconnect=False):
+    def __init__(self, url, clients=4, service="digits", body=BODY, headers=None, path=None, pause=0.0, reconnect=False):
         self.url, self.clients, self.pause, self.reconnect = url, clients, pause, reconnect
-        self.request = infer_request(service, body, headers)
+        self.request = infer_request(service, body, headers, path)
         self.statuses, self.versions = collections.Counter(), collections.Counter()
         self.failures = []  # the first few answers that were not 200, and lost connections
         self.broken = 0  # connections lost without an answer

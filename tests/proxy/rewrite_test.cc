@@ -54,7 +54,14 @@ TEST(ParseTarget, FindsServiceAndRest) {
       {"/v2/models/digits/versions/7/ready", "digits", "/ready"},
       {"/v2/models/digits", "digits", ""},
       {"/v2/models/digits/versions/7", "digits", ""},
-      {"/v2/models/", "", ""},
+      {"/v1/models/digits:predict", "digits", ":predict"},
+      {"/v1/models/digits/versions/7:classify", "digits", ":classify"},
+      {"/v1/models/digits/labels/canary:regress", "digits", ":regress"},
+      {"/v1/models/digits", "digits", ""},
+      {"/v1/models/digits/labels/canary/metadata", "digits", "/metadata"},
+      {"/digits/prediction", "digits", "/prediction"},
+      {"/GeneralModelService/inference", "GeneralModelService", "/inference"},
+      {"/predict", "predict", ""},
   };
   for (const auto& [path, service, rest] : cases) {
     const net::Head asked = request(path);
@@ -71,10 +78,17 @@ TEST(ParseTarget, OnlyPostedInferenceIsDrawnAndJudged) {
   EXPECT_FALSE(parse_target(request("/v2/models/digits/infer", "GET"))->infer);
   EXPECT_FALSE(parse_target(request("/v2/models/digits/ready", "POST"))->infer);
   EXPECT_FALSE(parse_target(request("/v2/models/digits/infer/more"))->infer);
+  for (const char* path : {"/v1/models/digits:predict", "/V1/models/digits/Versions/2:Predict", "/v1/models/digits:classify",
+                           "/v1/models/digits/labels/new:regress", "/digits/prediction", "/GeneralModelService/inference"}) {
+    EXPECT_TRUE(parse_target(request(path))->infer) << path;
+    EXPECT_FALSE(parse_target(request(path, "GET"))->infer) << path;
+  }
+  for (const char* path : {"/v1/models/digits", "/v1/models/digits/metadata", "/v1/models/digits:explain"})
+    EXPECT_FALSE(parse_target(request(path))->infer) << path;
 }
 
 TEST(ParseTarget, OtherPathsAreNobodys) {
-  for (const char* path : {"/", "/v2", "/v2/models", "/v2/health/ready", "/v1/models/digits", "/v2/modelsdigits"})
+  for (const char* path : {"/", "/v2", "/v2/models", "/v2/models/", "/v2/health/ready", "/v1/models", "/v2/modelsdigits", "//digits"})
     EXPECT_FALSE(parse_target(request(path))) << path;
 }
 
@@ -82,6 +96,16 @@ TEST(WriteTarget, TheEndpointsPathReplacesServiceAndVersion) {
   EXPECT_EQ(target_of(request("/v2/models/digits/infer")), "/v2/models/digits/versions/2/infer");
   EXPECT_EQ(target_of(request("/v2/models/digits/versions/9/infer")), "/v2/models/digits/versions/2/infer");
   EXPECT_EQ(target_of(request("/v2/models/digits", "GET")), "/v2/models/digits/versions/2");
+}
+
+TEST(WriteTarget, InEveryProtocol) {
+  const Endpoint tensorflow = {
+      .url = "http://10.0.0.1:8501/v1/models/digits/versions/2", .origin = {"10.0.0.1", 8501}, .path = "/v1/models/digits/versions/2"};
+  EXPECT_EQ(target_of(request("/v1/models/digits:predict"), tensorflow), "/v1/models/digits/versions/2:predict");
+  EXPECT_EQ(target_of(request("/v1/models/digits/labels/stable:classify"), tensorflow), "/v1/models/digits/versions/2:classify");
+  EXPECT_EQ(target_of(request("/v1/models/digits/metadata", "GET"), tensorflow), "/v1/models/digits/versions/2/metadata");
+  const Endpoint pipeline = {.url = "http://10.0.0.1:9999/digits_2", .origin = {"10.0.0.1", 9999}, .path = "/digits_2"};
+  EXPECT_EQ(target_of(request("/digits/prediction"), pipeline), "/digits_2/prediction");
 }
 
 TEST(WriteTarget, TheQueryIsKept) {
