@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kForProxies = {"proxy-authenticate", "proxy-authorization"};
 constexpr std::array<std::string_view, 3> kOwn = {"x-serin-shadow", "x-serin-force-version", "x-serin-timeout-ms"};
-constexpr std::string_view kForwardedFor = "X-Forwarded-For";
+constexpr std::string_view kForwardedFor = "X-Forwarded-For", kVersion = "x-serin-version";
 
 // The path was decoded once; written out again it must mean the same, so that nobody behind us decodes it a second time.
 constexpr std::string_view kKeptInPaths = "!$&'()*+,;=:@/";
@@ -86,7 +86,6 @@ void write_target(const net::Head& request, const Target& target, const Endpoint
 }
 
 void rewrite_answer(net::Head& answer, std::string_view version) {
-  constexpr std::string_view kVersion = "x-serin-version";
   answer.headers.remove_if(
       [](const net::Header& header) { return is_one_of(header.name, kForProxies) || net::equal_ignoring_case(header.name, kVersion); });
   answer.headers.add(kVersion, version);
