@@ -15,8 +15,34 @@ Rollout::Machine::Machine(Spec given, const Baseline& baseline, Time now)
   if (spec.steps.empty()) spec.steps = default_steps();
 }
 
+std::string_view Rollout::Machine::awaits() const {
+  for (const std::string_view gate : {kConfirmRollout, kConfirmIncrease, kConfirmPromotion})
+    if (state.phase == Phase::kPaused && state.cause == gate) return gate;
+  return "";
+}
+
+/// What the move to that step, or past the last one, needs a yes for; nothing: it needs none.
+std::string_view Rollout::Machine::gate_before(int index) const {
+  const uint32_t next = index > last_step() ? kAll : spec.steps[static_cast<size_t>(index)].weight_ppm;
+  if (next <= state.weight_ppm) return "";
+  if (next == kAll && spec.gates.promotion) return kConfirmPromotion;
+  return spec.gates.increase ? kConfirmIncrease : "";
+}
+
+void Rollout::Machine::wait_at(std::string_view gate, std::string_view place) {
+  state.phase = Phase::kPaused;
+  state.cause = gate;
+  state.reason = fmt::format("{}: waits for {}", place, gate);
+}
+
+void Rollout::Machine::pass_gate(Time now) {
+  const bool begins = awaits() == kConfirmRollout;
+  enter_step(begins ? 0 : state.step + 1, now);
+}
+
 void Rollout::Machine::enter_step(int index, Time now) {
   hold.reset();
+  state.cause.clear();
   if (index > last_step()) return begin_promotion(kAll - (spec.bake.count() > 0 ? spec.bake_control_ppm : 0), "every step passed", now);
   state.step = index;
   step_since = now;
@@ -47,7 +73,10 @@ bool Rollout::Machine::step_done(Time now) const {
 
 bool Rollout::Machine::advance_if_done(Time now) {
   if (state.phase != Phase::kProgressing || hold || !step_done(now) || !judge.held(age(now)).empty()) return false;
-  enter_step(state.step + 1, now);
+  if (const std::string_view gate = gate_before(state.step + 1); !gate.empty())
+    wait_at(gate, fmt::format("step {} of {} is done", state.step + 1, spec.steps.size()));
+  else
+    enter_step(state.step + 1, now);
   return true;
 }
 

@@ -3,7 +3,7 @@
 //   Progressing --last step done--> Promoting --> Baking --bake over--> Succeeded
 //     |  ^  |                          ^  (no bake: straight to Succeeded)
 //     |  |  +--max step duration--> Inconclusive --resume--> Progressing
-//     |  +--resume-- Paused <--pause(), a manual gate, set_weight()
+//     |  +--resume-- Paused <--pause(), a manual gate, set_weight(), a gate that somebody outside opens (confirm())
 //     +--any guard's verdict, or abort(), from every phase that is not over--> RolledBack
 //
 // A step advances on its certificate, or on its duration, or on a person; without an answer of the canary it never does. The weight rises
@@ -25,7 +25,9 @@
 namespace serin::rollout {
 
 inline constexpr std::string_view kHang = "hang", kAborted = "abort";  ///< causes that no guard of the judge has
-inline constexpr std::string_view kByHand = "by hand";                 ///< cause while Promoting: a person's promotion does not bake
+inline constexpr std::string_view kConfirmRollout = "confirm-rollout", kConfirmIncrease = "confirm-traffic-increase",
+                                  kConfirmPromotion = "confirm-promotion";  ///< causes while Paused: a gate
+inline constexpr std::string_view kByHand = "by hand";                      ///< cause while Promoting: a person's promotion does not bake
 
 struct Rollout::Machine {
   Machine(Spec given, const Baseline& baseline, Time now);
@@ -37,6 +39,10 @@ struct Rollout::Machine {
   uint32_t planned_weight() const;
   int last_step() const { return static_cast<int>(spec.steps.size()) - 1; }
 
+  std::string_view awaits() const;
+  std::string_view gate_before(int index) const;
+  void wait_at(std::string_view gate, std::string_view place);
+  void pass_gate(Time now);
   void enter_step(int index, Time now);
   bool advance_if_done(Time now);
   bool step_done(Time now) const;

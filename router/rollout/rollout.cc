@@ -25,7 +25,10 @@ Rollout Rollout::start(Spec spec, std::string id, uint64_t epoch, const Baseline
   state.stable = machine->spec.stable;
   state.canary = machine->spec.canary;
   state.epoch = epoch;
-  machine->enter_step(0, now);
+  if (machine->spec.gates.rollout)
+    machine->wait_at(kConfirmRollout, "not begun yet");
+  else
+    machine->enter_step(0, now);
   return Rollout(std::move(machine));
 }
 
@@ -39,7 +42,7 @@ Rollout Rollout::resume(Spec spec, State state, const Baseline& baseline, Time n
     if (!is_over(held.phase)) held.phase = Phase::kPaused;
   }
   held.weight_ppm = std::min(held.weight_ppm, kAll);
-  machine->manual_weight = held.phase == Phase::kPaused && held.weight_ppm != machine->planned_weight();
+  machine->manual_weight = held.phase == Phase::kPaused && machine->awaits().empty() && held.weight_ppm != machine->planned_weight();
   machine->judge.begin_step(held.weight_ppm, held.weight_ppm == 0 && held.shadow_ppm > 0);
   return Rollout(std::move(machine));
 }
@@ -96,6 +99,14 @@ bool Rollout::tick(Time now) {
   return false;
 }
 
+std::string_view Rollout::awaits() const { return machine_->awaits(); }
+
+Status Rollout::confirm(std::string_view gate, Time now) {
+  if (gate.empty() || machine_->awaits() != gate) return machine_->refuse(fmt::format("pass {}", gate));
+  machine_->pass_gate(now);
+  return {};
+}
+
 Status Rollout::pause(Time now) {
   State& state = machine_->state;
   if (state.phase == Phase::kPaused) return {};
@@ -111,7 +122,9 @@ Status Rollout::resume(Time now) {
   const Phase phase = machine.state.phase;
   if (phase != Phase::kPaused && phase != Phase::kInconclusive) return machine.refuse("resume");
   const bool gate = machine.step().is_pause() && machine.step().until == Step::Until::kManual;
-  if (std::exchange(machine.manual_weight, false)) {
+  if (!machine.awaits().empty()) {
+    machine.pass_gate(now);
+  } else if (std::exchange(machine.manual_weight, false)) {
     machine.follow_manual_weight(now);
   } else if (gate) {
     machine.enter_step(machine.state.step + 1, now);
@@ -150,6 +163,7 @@ Status Rollout::set_weight(uint32_t weight_ppm, Time) {
   state.weight_ppm = weight_ppm;
   state.shadow_ppm = 0;
   state.phase = Phase::kPaused;
+  state.cause.clear();
   state.reason = fmt::format("weight set to {} % by hand; resume to go on with the steps", print_weight(weight_ppm));
   ++state.epoch;
   machine.manual_weight = true;

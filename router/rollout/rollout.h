@@ -40,8 +40,9 @@ struct State {
   int step = 0;             ///< index into the specification's steps
   uint32_t weight_ppm = 0;  ///< of the canary
   uint32_t shadow_ppm = 0;  ///< of stable's requests mirrored to the canary
-  std::string cause;        ///< of the verdict: "err", "rej", "dl", "lat", "shadow", "threshold:errors", "abort", "promoted", ...
-  std::string reason;       ///< the sentence for people
+  /// While it waits at a gate, that gate ("confirm-promotion"). Of the verdict: "err", "rej", "dl", "lat", "shadow", "threshold:errors", "abort", "promoted", ...
+  std::string cause;
+  std::string reason;  ///< the sentence for people
 };
 
 /// One line of evidence for status, watch and /metrics.
@@ -123,6 +124,11 @@ class Rollout {
   /// What a Prometheus query answered; nothing: it could not be asked, had no fresh answer or NaN. `guard` is an index into the specification's.
   bool observe_sample(size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);  ///< timers: step duration, bake; call a few times a second
+
+  /// The gate it is paused at, until confirm() or a person's resume(): "confirm-rollout", "confirm-traffic-increase", "confirm-promotion" or nothing.
+  std::string_view awaits() const;
+  /// The yes from outside; kFailedPrecondition where it does not wait at that gate.
+  Status confirm(std::string_view gate, Time now);
 
   // Commands. kFailedPrecondition naming the phase where the phase does not allow it.
   Status pause(Time now);

@@ -2,8 +2,8 @@
 //
 // The words are those that release engineers know from Argo and Flagger. Nonsense is refused here, with the line and what is allowed, so
 // that the state machine may trust its specification: weights rise, shadow steps come first, a promotion is last, the versions differ.
-// What Serin means to support later (webhooks, replicas ...) is refused by name rather than as an unknown key. Who goes to the canary is read in
-// spec_traffic.cc, the steps in spec_steps.cc.
+// Readers do not stop at a mistake: whoever validates a document wants all of them at once. What Serin means to support later (replicas ...) is
+// refused by name rather than as an unknown key. Who goes to the canary is read in spec_traffic.cc, the steps in spec_steps.cc.
 
 #include "router/rollout/spec.h"
 
@@ -17,6 +17,7 @@ namespace serin::rollout {
 namespace {
 
 using config::Node;
+using config::Problems;
 
 constexpr double kSmallestAlpha = 1e-9;
 
@@ -27,188 +28,190 @@ Result<double> open_fraction(const Node& node, std::string_view key, double fall
   return value;
 }
 
-Status read_errors(const Node& node, Guard& guard) {
-  SERIN_CHECK(node.allow_only({"max", "tolerateRatio"}));
-  if (node.has("max")) {
-    SERIN_TRY(guard.errors_max, open_fraction(node, "max", 0.5));
-  }
-  SERIN_TRY(guard.tolerate_ratio, node.number("tolerateRatio", 1, 10, guard.tolerate_ratio));
-  return {};
+void read_errors(const Node& node, Guard& guard, Problems& problems) {
+  problems.allow_only(node, {"max", "tolerateRatio"});
+  if (node.has("max")) problems.read(guard.errors_max, open_fraction(node, "max", 0.5));
+  problems.read(guard.tolerate_ratio, node.number("tolerateRatio", 1, 10, guard.tolerate_ratio));
 }
 
-Status read_latency(const Node& node, Guard& guard) {
-  SERIN_CHECK(node.allow_only({"p50", "p90", "p95", "p99", "p99.9", "slack", "floor", "deadline", "baseline", "skip"}));
+void read_latency(const Node& node, Guard& guard, Problems& problems) {
+  problems.allow_only(node, {"p50", "p90", "p95", "p99", "p99.9", "slack", "floor", "deadline", "baseline", "skip"});
   for (const auto& [word, quantile] : kQuantileWords) {
     const auto limit = node.find(word);
     if (!limit) continue;
-    SERIN_TRY(const auto duration, positive_duration(*limit));
-    std::erase_if(guard.latency_max, [q = quantile](const LatencyThreshold& threshold) { return threshold.quantile == q; });
-    guard.latency_max.push_back({quantile, duration});
+    LatencyThreshold threshold{.quantile = quantile};
+    problems.read(threshold.limit, positive_duration(*limit));
+    std::erase_if(guard.latency_max, [q = quantile](const LatencyThreshold& other) { return other.quantile == q; });
+    guard.latency_max.push_back(threshold);
   }
-  SERIN_TRY(guard.latency_slack, node.fraction("slack", guard.latency_slack));
-  SERIN_TRY(guard.latency_floor, node.duration("floor", guard.latency_floor));
-  if (const auto deadline = node.find("deadline")) {
-    SERIN_TRY(guard.deadline, positive_duration(*deadline));
-  }
-  SERIN_TRY(guard.latency_baseline, node.integer("baseline", 100, 100'000'000, static_cast<int64_t>(guard.latency_baseline)));
-  SERIN_TRY(guard.latency_skip, node.integer("skip", 0, 1'000'000, static_cast<int64_t>(guard.latency_skip)));
-  return {};
+  problems.read(guard.latency_slack, node.fraction("slack", guard.latency_slack));
+  problems.read(guard.latency_floor, node.duration("floor", guard.latency_floor));
+  if (const auto deadline = node.find("deadline")) problems.read(guard.deadline, positive_duration(*deadline));
+  problems.read(guard.latency_baseline, node.integer("baseline", 100, 100'000'000, static_cast<int64_t>(guard.latency_baseline)));
+  problems.read(guard.latency_skip, node.integer("skip", 0, 1'000'000, static_cast<int64_t>(guard.latency_skip)));
 }
 
-Status read_output(const Node& node, Guard& guard) {
-  SERIN_CHECK(node.allow_only({"compare", "output", "maxDisagreement", "rtol", "atol", "shadow", "drift"}));
-  if (const auto compare = node.find("compare")) {
-    SERIN_TRY(const std::string word, compare->one_of({"label", "values", "off"}));
-    guard.compare = word == "label" ? Guard::Compare::kLabel : word == "values" ? Guard::Compare::kValues : Guard::Compare::kOff;
-    if (word == "values") guard.max_disagreement = 0.01;  // the same weights on another build: only the odd rounding may differ
+void read_output(const Node& node, Guard& guard, Problems& problems) {
+  problems.allow_only(node, {"compare", "output", "maxDisagreement", "rtol", "atol", "shadow", "drift"});
+  std::string compare;
+  if (const auto word = node.find("compare"); word && problems.read(compare, word->one_of({"label", "values", "off"}))) {
+    guard.compare = compare == "label" ? Guard::Compare::kLabel : compare == "values" ? Guard::Compare::kValues : Guard::Compare::kOff;
+    if (compare == "values") guard.max_disagreement = 0.01;  // the same weights on another build: only the odd rounding may differ
   }
-  SERIN_TRY(guard.output, node.text("output", guard.output));
-  SERIN_TRY(guard.max_disagreement, open_fraction(node, "maxDisagreement", guard.max_disagreement));
-  SERIN_TRY(guard.rtol, node.number("rtol", 0, 1, guard.rtol));
-  SERIN_TRY(guard.atol, node.number("atol", 0, 1e9, guard.atol));
-  if (const auto shadow = node.find("shadow")) {
-    SERIN_TRY(guard.shadow_ppm, weight_of(*shadow));
-  }
+  problems.read(guard.output, node.text("output", guard.output));
+  problems.read(guard.max_disagreement, open_fraction(node, "maxDisagreement", guard.max_disagreement));
+  problems.read(guard.rtol, node.number("rtol", 0, 1, guard.rtol));
+  problems.read(guard.atol, node.number("atol", 0, 1e9, guard.atol));
+  if (const auto shadow = node.find("shadow")) problems.read(guard.shadow_ppm, weight_of(*shadow));
   const auto drift = node.find("drift");
   const bool off = drift && drift->is_scalar() && *drift->text() == "off";
-  SERIN_TRY(guard.drift, off ? Result<double>(0.0) : node.number("drift", 1.1, 1000, guard.drift));
-  return {};
+  problems.read(guard.drift, off ? Result<double>(0.0) : node.number("drift", 1.1, 1000, guard.drift));
 }
 
-Result<PrometheusGuard> read_prometheus_guard(const Node& node) {
-  SERIN_CHECK(node.allow_only({"name", "address", "query", "max", "interval", "breaches"}));
+/// The text under `key`, which must be there and `good`.
+template <class Good>
+void read_required(std::string& value, const Node& owner, std::string_view key, std::string_view must, const Good& good,
+                   Problems& problems) {
+  const auto node = owner.at(key);
+  if (!node) return problems.add(node.error());
+  if (problems.read(value, node->text()) && !good(value)) problems.add(node->error(must));
+}
+
+PrometheusGuard read_prometheus_guard(const Node& node, Problems& problems) {
+  problems.allow_only(node, {"name", "address", "query", "max", "interval", "breaches"});
   PrometheusGuard guard;
-  SERIN_TRY(const Node name, node.at("name"));
-  SERIN_TRY(guard.name, name.text());
-  if (guard.name.empty() || guard.name.size() > 64 || guard.name.find_first_of(" \t\n\":,") != std::string::npos)
-    return name.error("must be a name of 1 to 64 characters without spaces, quotes, colons and commas");
-  SERIN_TRY(const Node address, node.at("address"));
-  SERIN_TRY(guard.address, address.text());
-  if (!guard.address.starts_with("http://")) return address.error("must be http://HOST:PORT");
-  SERIN_TRY(const Node query, node.at("query"));
-  SERIN_TRY(guard.query, query.text());
-  if (guard.query.empty() || guard.query.size() > 4096) return query.error("must be PromQL of 1 to 4096 characters");
-  SERIN_TRY(const Node max, node.at("max"));
-  SERIN_TRY(guard.max, max.number(-1e300, 1e300));
-  if (const auto interval = node.find("interval")) {
-    SERIN_TRY(guard.interval, positive_duration(*interval));
-    if (guard.interval < std::chrono::milliseconds(100)) return interval->error("must be at least 100ms");
-  }
-  SERIN_TRY(guard.breaches, node.integer("breaches", 1, 1000, guard.breaches));
+  if (!node.is_map()) return guard;
+  read_required(
+      guard.name, node, "name", "must be a name of 1 to 64 characters without spaces, quotes, colons and commas",
+      [](const std::string& name) { return !name.empty() && name.size() <= 64 && name.find_first_of(" \t\n\":,") == std::string::npos; },
+      problems);
+  read_required(
+      guard.address, node, "address", "must be http://HOST:PORT", [](const std::string& url) { return url.starts_with("http://"); },
+      problems);
+  read_required(
+      guard.query, node, "query", "must be PromQL of 1 to 4096 characters",
+      [](const std::string& query) { return !query.empty() && query.size() <= 4096; }, problems);
+  const auto max = node.at("max");
+  problems.read(guard.max, max ? max->number(-1e300, 1e300) : Result<double>(max.error()));
+  if (const auto interval = node.find("interval");
+      interval && problems.read(guard.interval, positive_duration(*interval)) && guard.interval < std::chrono::milliseconds(100))
+    problems.add(interval->error("must be at least 100ms"));
+  problems.read(guard.breaches, node.integer("breaches", 1, 1000, guard.breaches));
   return guard;
 }
 
 /// A list of {name, address, query, max}; one alone needs no list.
-Status read_prometheus(const Node& node, Guard& guard) {
+void read_prometheus(const Node& node, Guard& guard, Problems& problems) {
   constexpr size_t kMost = 16;
   const auto entries = node.is_map() ? std::vector<Node>{node} : node.items();
   if (entries.empty() || entries.size() > kMost)
-    return node.error(fmt::format("must be a list of 1 to {} entries such as {{name, address, query, max}}", kMost));
+    return problems.add(node.error(fmt::format("must be a list of 1 to {} entries such as {{name, address, query, max}}", kMost)));
   guard.prometheus.clear();
   for (const Node& entry : entries) {
-    SERIN_TRY(PrometheusGuard read, read_prometheus_guard(entry));
-    for (const PrometheusGuard& other : guard.prometheus)
-      if (other.name == read.name) return entry.error(fmt::format("name '{}' given twice", read.name));
+    PrometheusGuard read = read_prometheus_guard(entry, problems);
+    if (!read.name.empty() && std::ranges::find(guard.prometheus, read.name, &PrometheusGuard::name) != guard.prometheus.end())
+      problems.add(entry.error(fmt::format("name '{}' given twice", read.name)));
     guard.prometheus.push_back(std::move(read));
   }
-  return {};
 }
 
-Status read_margin(const Node& margin, Certify& certify) {
+void read_margin(const Node& margin, Certify& certify, Problems& problems) {
   if (margin.is_map()) {
-    SERIN_CHECK(margin.allow_only({"errors", "latency"}));
-    SERIN_TRY(certify.margin_errors, open_fraction(margin, "errors", certify.margin_errors));
-    SERIN_TRY(certify.margin_latency, open_fraction(margin, "latency", certify.margin_latency));
+    problems.allow_only(margin, {"errors", "latency"});
+    problems.read(certify.margin_errors, open_fraction(margin, "errors", certify.margin_errors));
+    problems.read(certify.margin_latency, open_fraction(margin, "latency", certify.margin_latency));
     certify.taper = false;
-    return {};
+    return;
   }
-  SERIN_TRY(const std::string word, margin.text());
-  if (word == "taper") return {};
-  const auto fraction = config::parse_fraction(word);
+  const auto word = margin.text();
+  if (word && *word == "taper") return;
+  const auto fraction = word ? config::parse_fraction(*word) : std::nullopt;
   if (!fraction || *fraction <= 0 || *fraction >= 1)
-    return margin.error("must be taper, a fraction such as 1%, or {errors: 1%, latency: 2%}");
+    return problems.add(margin.error("must be taper, a fraction such as 1%, or {errors: 1%, latency: 2%}"));
   certify.margin_errors = certify.margin_latency = *fraction;
   certify.taper = false;
-  return {};
 }
 
-Status read_certify(const Node& node, Certify& certify) {
-  SERIN_CHECK(node.allow_only({"margin", "confidence", "maxStepDuration", "onTimeout"}));
-  if (const auto margin = node.find("margin")) SERIN_CHECK(read_margin(*margin, certify));
-  SERIN_TRY(certify.confidence, node.fraction("confidence", certify.confidence));
-  if (const auto given = node.find("confidence"); given && (certify.confidence < 0.5 || certify.confidence > 0.9999))
-    return given->error("must be from 50% to 99.99%");
-  if (const auto duration = node.find("maxStepDuration")) {
-    SERIN_TRY(certify.max_step_duration, positive_duration(*duration));
-  }
-  if (const auto word = node.find("onTimeout")) {
-    SERIN_CHECK(word->one_of({"pause"}));
-  }
-  return {};
+void read_certify(const Node& node, Certify& certify, Problems& problems) {
+  problems.allow_only(node, {"margin", "confidence", "maxStepDuration", "onTimeout"});
+  if (const auto margin = node.find("margin")) read_margin(*margin, certify, problems);
+  if (problems.read(certify.confidence, node.fraction("confidence", certify.confidence)) &&
+      (certify.confidence < 0.5 || certify.confidence > 0.9999))
+    problems.add(node.find("confidence")->error("must be from 50% to 99.99%"));
+  if (const auto duration = node.find("maxStepDuration")) problems.read(certify.max_step_duration, positive_duration(*duration));
+  std::string word;
+  if (const auto timeout = node.find("onTimeout")) problems.read(word, timeout->one_of({"pause"}));
 }
 
-Status read_shield(const Node& node, Shield& shield) {
-  SERIN_CHECK(node.allow_only({"retryStable", "budget", "hedge"}));
-  SERIN_TRY(shield.retry_stable, node.boolean("retryStable", shield.retry_stable));
-  SERIN_TRY(shield.budget, node.fraction("budget", shield.budget));
-  const auto hedge = node.find("hedge");
-  if (!hedge) return {};
-  SERIN_TRY(const std::string word, hedge->one_of({"off", "p90", "p95", "p99"}));
-  shield.hedge = word == "off" ? std::nullopt : std::optional(word == "p90" ? 0.90 : word == "p95" ? 0.95 : 0.99);
-  return {};
+void read_shield(const Node& node, Shield& shield, Problems& problems) {
+  problems.allow_only(node, {"retryStable", "budget", "hedge"});
+  problems.read(shield.retry_stable, node.boolean("retryStable", shield.retry_stable));
+  problems.read(shield.budget, node.fraction("budget", shield.budget));
+  std::string word;
+  if (const auto hedge = node.find("hedge"); hedge && problems.read(word, hedge->one_of({"off", "p90", "p95", "p99"})))
+    shield.hedge = word == "off" ? std::nullopt : std::optional(word == "p90" ? 0.90 : word == "p95" ? 0.95 : 0.99);
 }
 
-Status read_dry_run(const Node& list, Spec& spec) {
-  if (!list.is_list()) return list.error("must be a list such as [output, latency]");
+void read_dry_run(const Node& list, Spec& spec, Problems& problems) {
+  if (!list.is_list()) return problems.add(list.error("must be a list such as [output, latency]"));
+  std::string word;
   for (const Node& item : list.items()) {
-    SERIN_TRY(const std::string word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "thresholds", "prometheus"}));
-    if (std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
+    const bool known = problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "thresholds", "prometheus"}));
+    if (known && std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
   }
-  return {};
+}
+
+Guard read_guard(const Node& node, Guard guard, Problems& problems) {
+  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus"});
+  if (const auto alpha = node.find("falseRollback"); alpha && problems.read(guard.false_rollback, alpha->fraction()) &&
+                                                     (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5))
+    problems.add(alpha->error("must be above 0 and at most 0.5; default 0.001"));
+  if (const auto errors = node.find("errors")) read_errors(*errors, guard, problems);
+  if (const auto latency = node.find("latency")) read_latency(*latency, guard, problems);
+  if (const auto output = node.find("output")) read_output(*output, guard, problems);
+  std::string word;
+  if (const auto breach = node.find("whenStableBreachesToo"); breach && problems.read(word, breach->one_of({"hold", "rollback"})))
+    guard.when_stable_breaches_too = word == "hold" ? Guard::Breach::kHold : Guard::Breach::kRollback;
+  if (const auto unit = node.find("unit"); unit && problems.read(word, unit->one_of({"batch", "request", "key"})))
+    guard.unit = word == "batch" ? Guard::Unit::kBatch : word == "key" ? Guard::Unit::kKey : Guard::Unit::kRequest;
+  if (const auto prometheus = node.find("prometheus")) read_prometheus(*prometheus, guard, problems);
+  return guard;
 }
 
 }  // namespace
 
-Result<Spec> parse_spec(const Node& document) {
-  SERIN_CHECK(refuse_unsupported(document, {"webhooks", "replicas", "analysis"}));
-  SERIN_CHECK(document.allow_only({"kind", "service", "stable", "canary", "steps", "guard", "certify", "shield", "dryRun"}));
-  if (const auto kind = document.find("kind")) {
-    SERIN_CHECK(kind->one_of({"Rollout"}));
-  }
+Spec parse_spec(const Node& document, Problems& problems) {
+  check_keys(document, {"kind", "service", "stable", "canary", "steps", "guard", "certify", "shield", "dryRun"},
+             {"webhooks", "replicas", "analysis"}, problems);
   Spec spec;
-  SERIN_CHECK(read_traffic(document, spec));
-  if (const auto steps = document.find("steps")) SERIN_CHECK(read_steps(*steps, spec));
+  if (!document.is_map() && !document.is_null()) return spec;
+  std::string word;
+  if (const auto kind = document.find("kind")) problems.read(word, kind->one_of({"Rollout"}));
+  read_traffic(document, spec, problems);
+  if (const auto steps = document.find("steps")) read_steps(*steps, spec, problems);
   if (spec.steps.empty()) spec.steps = default_steps();
   if (const auto guard = document.find("guard")) {
-    SERIN_TRY(spec.guard, parse_guard(*guard));
+    spec.guard = read_guard(*guard, {}, problems);
     if (spec.guard.unit == Guard::Unit::kKey && !spec.sticky.on())
-      return guard->error("unit: key needs canary: {sticky: {header: NAME}} or {sticky: {cookie: NAME}}");
+      problems.add(guard->error("unit: key needs canary: {sticky: {header: NAME}} or {sticky: {cookie: NAME}}"));
   }
-  if (const auto certify = document.find("certify")) SERIN_CHECK(read_certify(*certify, spec.certify));
-  if (const auto shield = document.find("shield")) SERIN_CHECK(read_shield(*shield, spec.shield));
-  if (const auto dry_run = document.find("dryRun")) SERIN_CHECK(read_dry_run(*dry_run, spec));
+  if (const auto certify = document.find("certify")) read_certify(*certify, spec.certify, problems);
+  if (const auto shield = document.find("shield")) read_shield(*shield, spec.shield, problems);
+  if (const auto dry_run = document.find("dryRun")) read_dry_run(*dry_run, spec, problems);
   return spec;
 }
 
-Result<Guard> parse_guard(const Node& node, Guard guard) {
-  SERIN_CHECK(node.allow_only({"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus"}));
-  if (const auto alpha = node.find("falseRollback")) {
-    SERIN_TRY(guard.false_rollback, alpha->fraction());
-    if (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5)
-      return alpha->error("must be above 0 and at most 0.5; default 0.001");
-  }
-  if (const auto errors = node.find("errors")) SERIN_CHECK(read_errors(*errors, guard));
-  if (const auto latency = node.find("latency")) SERIN_CHECK(read_latency(*latency, guard));
-  if (const auto output = node.find("output")) SERIN_CHECK(read_output(*output, guard));
-  if (const auto breach = node.find("whenStableBreachesToo")) {
-    SERIN_CHECK(breach->one_of({"hold", "rollback"}));
-    guard.when_stable_breaches_too = *breach->text() == "hold" ? Guard::Breach::kHold : Guard::Breach::kRollback;
-  }
-  if (const auto unit = node.find("unit")) {
-    SERIN_TRY(const std::string word, unit->one_of({"batch", "request", "key"}));
-    guard.unit = word == "batch" ? Guard::Unit::kBatch : word == "key" ? Guard::Unit::kKey : Guard::Unit::kRequest;
-  }
-  if (const auto prometheus = node.find("prometheus")) SERIN_CHECK(read_prometheus(*prometheus, guard));
+Result<Spec> parse_spec(const Node& document) {
+  Problems problems;
+  Spec spec = parse_spec(document, problems);
+  SERIN_CHECK(problems.first());
+  return spec;
+}
+
+Result<Guard> parse_guard(const Node& node, Guard defaults) {
+  Problems problems;
+  Guard guard = read_guard(node, std::move(defaults), problems);
+  SERIN_CHECK(problems.first());
   return guard;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/config.h"
@@ -88,22 +89,36 @@ struct Cohort {
   std::vector<std::string> values;
 };
 
+/// Moves that wait for a yes from outside. Not of the document: the router knows whom to ask.
+struct Gates {
+  bool rollout = false;    ///< before the first step
+  bool increase = false;   ///< before each further weight
+  bool promotion = false;  ///< before 100 %
+};
+
 struct Spec {
   std::string service, stable, canary;  ///< stable empty: whatever is stable now
   std::string baseline;  ///< a version that runs stable's model on replicas like the canary's; empty: compared with stable itself
   Sticky sticky;
   Cohort cohort;
-  std::vector<std::string> dry_run;  ///< guards that only say what they would have done: "output", "latency" ...
-  std::vector<Step> steps;           ///< weights rise; shadow steps come before them; never empty after parse_spec
-  std::chrono::nanoseconds bake{0};  ///< after 100 %: how long the old version stays judged against
-  uint32_t bake_control_ppm = 0;     ///< of traffic kept on the old version while baking
+  std::vector<std::string> dry_run;       ///< guards that only say what they would have done: "output", "latency" ...
+  std::vector<Step> steps;                ///< weights rise; shadow steps come before them; never empty after parse_spec
+  std::chrono::nanoseconds bake{0};       ///< after 100 %: how long the old version stays judged against
+  uint32_t bake_control_ppm = 0;          ///< of traffic kept on the old version while baking
+  std::chrono::nanoseconds keep_warm{0};  ///< after the promotion: how long the old version still gets copies of requests, ready for undo
   Guard guard;
   Certify certify;
   Shield shield;
+  Gates gates;
 };
 
-/// Unknown keys, bad values and nonsense (tests: R1, R2, R5) are refused with line and allowed values.
+/// Unknown keys, bad values and nonsense (tests: R1, R2, R5) are refused with line and allowed values: the first of them, and how many more.
 Result<Spec> parse_spec(const config::Node& document);
+/// Every one of them; the specification is good for nothing where there is any.
+Spec parse_spec(const config::Node& document, config::Problems& problems);
+/// The JSON schema of such a document, for editors and tools: refuses nothing that parse_spec() takes of what it describes, but spellings nobody
+/// uses (1e1 %), and takes nothing that parse_spec() refuses but what only a whole document shows (weights rise, versions differ).
+std::string_view spec_schema();
 /// What is asked of a rollout that names no steps: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
 std::vector<Step> default_steps();
 /// `steps: blue-green`: shadow 10 % until certified, a manual gate, then 100 %.

@@ -21,14 +21,15 @@ std::string quantile_word(double quantile);
 std::string print_weight(uint32_t ppm);
 
 /// service, stable, canary with its baseline, sticky and cohort.
-Status read_traffic(const config::Node& document, Spec& spec);
+void read_traffic(const config::Node& document, Spec& spec, config::Problems& problems);
 /// A header or cookie of that name could stand in a request.
 bool is_token(std::string_view name);
 /// `steps:` into spec.steps, and a promotion into spec.bake.
-Status read_steps(const config::Node& list, Spec& spec);
+void read_steps(const config::Node& list, Spec& spec, config::Problems& problems);
 Result<uint32_t> weight_of(const config::Node& node);
 Result<std::chrono::nanoseconds> positive_duration(const config::Node& node);
-/// Refuses a key of ours whose time has not come.
-Status refuse_unsupported(const config::Node& node, std::initializer_list<std::string_view> keys);
+/// Keys outside the list; those of ours whose time has not come are refused by name.
+void check_keys(const config::Node& node, std::initializer_list<std::string_view> keys, std::initializer_list<std::string_view> unsupported,
+                config::Problems& problems);
 
 }  // namespace serin::rollout

@@ -48,13 +48,18 @@ std::string print_step(const Step& step) {
   return step.until == Step::Until::kManual ? "{pause: {}}" : fmt::format("{{pause: {}}}", until);
 }
 
+std::string print_promote(const Spec& spec) {
+  std::string text;
+  if (spec.bake.count() > 0)
+    text = fmt::format("bake: {}, control: {}", config::print_duration(spec.bake), print_weight(spec.bake_control_ppm));
+  if (spec.keep_warm.count() > 0) text += fmt::format("{}keepWarm: {}", text.empty() ? "" : ", ", config::print_duration(spec.keep_warm));
+  return text.empty() ? "" : fmt::format("  - {{promote: {{{}}}}}\n", text);
+}
+
 std::string print_steps(const Spec& spec) {
   std::string text = "steps:\n";
   for (const Step& step : spec.steps) text += fmt::format("  - {}\n", print_step(step));
-  if (spec.bake.count() > 0)
-    text +=
-        fmt::format("  - {{promote: {{bake: {}, control: {}}}}}\n", config::print_duration(spec.bake), print_weight(spec.bake_control_ppm));
-  return text;
+  return text + print_promote(spec);
 }
 
 std::string print_latency(const Guard& guard) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "router/rollout/spec.h"
 #include "router/rollout/spec_parts.h"
@@ -14,6 +15,7 @@ namespace serin::rollout {
 namespace {
 
 using config::Node;
+using config::Problems;
 
 constexpr uint32_t kPpmPerPercent = 10'000;
 constexpr size_t kMostSteps = 100;
@@ -25,84 +27,88 @@ Result<uint32_t> positive_weight(const Node& node) {
 }
 
 /// until: certified | {duration: 10m}
-Status read_until(const Node& owner, Step& step) {
+void read_until(const Node& owner, Step& step, Problems& problems) {
   const auto until = owner.find("until");
-  if (!until) return {};
+  if (!until) return;
   if (until->is_map()) {
-    SERIN_CHECK(until->allow_only({"duration"}));
-    SERIN_TRY(const Node duration, until->at("duration"));
-    SERIN_TRY(step.duration, positive_duration(duration));
+    problems.allow_only(*until, {"duration"});
+    const auto duration = until->at("duration");
+    problems.read(step.duration, duration ? positive_duration(*duration) : Result<std::chrono::nanoseconds>(duration.error()));
     step.until = Step::Until::kDuration;
-    return {};
+    return;
   }
-  return until->is_scalar() && *until->text() == "certified" ? Status() : until->error("must be certified or {duration: 10m}");
+  if (!until->is_scalar() || *until->text() != "certified") problems.add(until->error("must be certified or {duration: 10m}"));
 }
 
-Result<Step> read_shadow_step(const Node& shadow) {
-  Step step;
-  SERIN_CHECK(shadow.allow_only({"percent", "until"}));
-  SERIN_TRY(const Node percent, shadow.at("percent"));
-  SERIN_TRY(step.shadow_ppm, positive_weight(percent));
-  SERIN_CHECK(read_until(shadow, step));
+Step read_shadow_step(const Node& shadow, Problems& problems) {
+  Step step{.shadow_ppm = 1};  // whatever it says, it is a shadow step
+  problems.allow_only(shadow, {"percent", "until"});
+  const auto percent = shadow.at("percent");
+  problems.read(step.shadow_ppm, percent ? positive_weight(*percent) : Result<uint32_t>(percent.error()));
+  read_until(shadow, step, problems);
   return step;
 }
 
-Result<Step> read_pause_step(const Node& entry) {
+Step read_pause_step(const Node& entry, Problems& problems) {
   Step step{.until = Step::Until::kManual};
   const auto pause = entry.find("pause");
   if (!pause) return step;  // {pause: } with nothing: as in Argo, until a person resumes it
-  SERIN_CHECK(pause->allow_only({"duration"}));
+  problems.allow_only(*pause, {"duration"});
   if (const auto duration = pause->find("duration")) {
-    SERIN_TRY(step.duration, positive_duration(*duration));
+    problems.read(step.duration, positive_duration(*duration));
     step.until = Step::Until::kDuration;
   }
   return step;
 }
 
-/// A number is short for {setWeight: number}.
-Result<Step> read_step(const Node& entry) {
-  if (entry.is_scalar()) {
-    Step step;
-    SERIN_TRY(step.weight_ppm, positive_weight(entry));
-    return step;
-  }
-  SERIN_CHECK(refuse_unsupported(entry, {"analysis", "experiment", "setHeaderRoute", "setMirrorRoute"}));
-  SERIN_CHECK(entry.allow_only({"shadow", "setWeight", "until", "pause", "promote"}));
+/// A number is short for {setWeight: number}. Nothing: it is no step, or its weight is none, and that was said.
+std::optional<Step> read_step(const Node& entry, Problems& problems) {
+  Step step;
+  if (entry.is_scalar()) return problems.read(step.weight_ppm, positive_weight(entry)) ? std::optional(step) : std::nullopt;
+  check_keys(entry, {"shadow", "setWeight", "until", "pause", "promote"}, {"analysis", "experiment", "setHeaderRoute", "setMirrorRoute"},
+             problems);
   const auto keys = entry.keys();
   const auto has = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
   if (has("setWeight") && !has("shadow") && !has("pause")) {
-    Step step;
-    SERIN_TRY(const Node weight, entry.at("setWeight"));
-    SERIN_TRY(step.weight_ppm, positive_weight(weight));
-    SERIN_CHECK(read_until(entry, step));
-    return step;
+    const auto weight = entry.at("setWeight");
+    const bool good = problems.read(step.weight_ppm, weight ? positive_weight(*weight) : Result<uint32_t>(weight.error()));
+    read_until(entry, step, problems);
+    return good ? std::optional(step) : std::nullopt;
   }
   if (keys.size() == 1 && has("shadow")) {
-    SERIN_TRY(const Node shadow, entry.at("shadow"));
-    return read_shadow_step(shadow);
+    const auto shadow = entry.at("shadow");
+    if (shadow) return read_shadow_step(*shadow, problems);
+    problems.add(shadow.error());
+    return std::nullopt;
   }
-  if (keys.size() == 1 && has("pause")) return read_pause_step(entry);
-  return entry.error("a step is one of {shadow: {percent: 10}}, {setWeight: 5, until: certified}, {pause: {}}, {promote: {bake: 30m}}");
+  if (keys.size() == 1 && has("pause")) return read_pause_step(entry, problems);
+  if (entry.allow_only({"shadow", "setWeight", "until", "pause", "promote"}))
+    problems.add(
+        entry.error("a step is one of {shadow: {percent: 10}}, {setWeight: 5, until: certified}, {pause: {}}, {promote: {bake: 30m}}"));
+  return std::nullopt;
 }
 
-Status read_promote(const Node& promote, Spec& spec) {
-  SERIN_CHECK(promote.allow_only({"bake", "control"}));
-  SERIN_TRY(spec.bake, promote.duration("bake", spec.bake));
+void read_promote(const Node& promote, Spec& spec, Problems& problems) {
+  problems.allow_only(promote, {"bake", "control", "keepWarm"});
+  problems.read(spec.keep_warm, promote.duration("keepWarm", spec.keep_warm));
+  problems.read(spec.bake, promote.duration("bake", spec.bake));
   spec.bake_control_ppm = spec.bake.count() > 0 ? 5 * kPpmPerPercent : 0;
   const auto control = promote.find("control");
-  if (!control) return {};
-  SERIN_TRY(spec.bake_control_ppm, weight_of(*control));
-  if (spec.bake.count() == 0) return control->error("needs a bake time: {bake: 30m, control: 5}");
-  return spec.bake_control_ppm <= 50 * kPpmPerPercent ? Status() : control->error("must be at most 50: the new version is being promoted");
+  if (!control || !problems.read(spec.bake_control_ppm, weight_of(*control))) return;
+  if (spec.bake.count() == 0) return problems.add(control->error("needs a bake time: {bake: 30m, control: 5}"));
+  if (spec.bake_control_ppm > 50 * kPpmPerPercent) problems.add(control->error("must be at most 50: the new version is being promoted"));
 }
 
 }  // namespace
 
-/// Refuses a key of ours whose time has not come.
-Status refuse_unsupported(const Node& node, std::initializer_list<std::string_view> keys) {
-  for (std::string_view key : keys)
-    if (const auto value = node.find(key)) return value->error("not supported yet");
-  return {};
+void check_keys(const Node& node, std::initializer_list<std::string_view> keys, std::initializer_list<std::string_view> unsupported,
+                Problems& problems) {
+  for (std::string_view key : unsupported) {
+    if (std::ranges::count(node.keys(), key) == 0) continue;
+    const std::string why = key == "webhooks" ? "stand in router.yaml, for every rollout" : "is not supported yet";
+    problems.add(node.find(key).value_or(node).error(fmt::format("{} {}", key, why)));
+  }
+  for (Error& error : node.refused_keys(keys, unsupported)) problems.add(std::move(error));
 }
 
 Result<uint32_t> weight_of(const Node& node) {
@@ -118,32 +124,36 @@ Result<std::chrono::nanoseconds> positive_duration(const Node& node) {
   return duration;
 }
 
-Status read_steps(const Node& list, Spec& spec) {
+void read_steps(const Node& list, Spec& spec, Problems& problems) {
   if (list.is_scalar() && *list.text() == "blue-green") {
     spec.steps = blue_green_steps();
-    return {};
+    return;
   }
   if (!list.is_list())
-    return list.error("must be a list such as [5, 25, 50, 100] or [{setWeight: 5, until: certified}, {pause: {}}], or blue-green");
+    return problems.add(
+        list.error("must be a list such as [5, 25, 50, 100] or [{setWeight: 5, until: certified}, {pause: {}}], or blue-green"));
   const auto entries = list.items();
-  if (entries.size() > kMostSteps) return list.error(fmt::format("at most {} steps", kMostSteps));
+  if (entries.size() > kMostSteps) return problems.add(list.error(fmt::format("at most {} steps", kMostSteps)));
   uint32_t weight = 0;
+  bool all_read = true;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Node& entry = entries[i];
     if (const auto promote = entry.find("promote")) {
-      SERIN_CHECK(entry.allow_only({"promote"}));
-      SERIN_CHECK(read_promote(*promote, spec));
-      if (i + 1 != entries.size()) return entry.error("promote must be the last step");
-      break;
+      problems.allow_only(entry, {"promote"});
+      read_promote(*promote, spec, problems);
+      if (i + 1 != entries.size()) problems.add(entry.error("promote must be the last step"));
+      continue;
     }
-    SERIN_TRY(const Step step, read_step(entry));
-    if (step.is_shadow() && weight > 0) return entry.error("a shadow step comes before the first setWeight");
-    if (step.weight_ppm > 0 && step.weight_ppm <= weight)
-      return entry.error(fmt::format("weights must rise: {} after {}", print_weight(step.weight_ppm), print_weight(weight)));
-    weight = std::max(weight, step.weight_ppm);
-    spec.steps.push_back(step);
+    const auto step = read_step(entry, problems);
+    all_read = all_read && step.has_value();
+    if (!step) continue;
+    if (step->is_shadow() && weight > 0) problems.add(entry.error("a shadow step comes before the first setWeight"));
+    if (step->weight_ppm > 0 && step->weight_ppm <= weight)
+      problems.add(entry.error(fmt::format("weights must rise: {} after {}", print_weight(step->weight_ppm), print_weight(weight))));
+    weight = std::max(weight, step->weight_ppm);
+    spec.steps.push_back(*step);
   }
-  return weight > 0 ? Status() : list.error("no step sets a weight");
+  if (weight == 0 && all_read) problems.add(list.error("no step sets a weight"));
 }
 
 std::vector<Step> default_steps() {

@@ -34,6 +34,10 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
+Error not_yaml(const std::string& name, const YAML::Exception& e) {
+  return {Code::kInvalidArgument, fmt::format("{}:{}:{}: not YAML: {}", name, e.mark.line + 1, e.mark.column + 1, e.msg)};
+}
+
 }  // namespace
 
 struct Node::Yaml {
@@ -54,7 +58,20 @@ Result<Node> Node::parse(std::string_view text, std::string name) {
     auto yaml = std::make_shared<const Yaml>(Yaml{YAML::Load(std::string(text))});
     return Node(std::move(yaml), std::make_shared<const std::string>(std::move(name)), "");
   } catch (const YAML::Exception& e) {
-    return Error{Code::kInvalidArgument, fmt::format("{}:{}:{}: not YAML: {}", name, e.mark.line + 1, e.mark.column + 1, e.msg)};
+    return not_yaml(name, e);
+  }
+}
+
+Result<std::vector<Node>> Node::parse_all(std::string_view text, std::string name) {
+  if (text.size() > kLargestDocument) return Error{Code::kTooLarge, fmt::format("{}: larger than {} bytes", name, kLargestDocument)};
+  const auto file = std::make_shared<const std::string>(std::move(name));
+  try {
+    std::vector<Node> nodes;
+    for (const YAML::Node& yaml : YAML::LoadAll(std::string(text)))
+      if (yaml.IsDefined() && !yaml.IsNull()) nodes.push_back(Node(std::make_shared<const Yaml>(Yaml{yaml}), file, ""));
+    return nodes;
+  } catch (const YAML::Exception& e) {
+    return not_yaml(*file, e);
   }
 }
 
@@ -71,18 +88,33 @@ Error Node::error(std::string_view message) const {
 }
 
 Status Node::allow_only(std::initializer_list<std::string_view> keys) const {
+  auto refused = refused_keys(keys);
+  return refused.empty() ? Status() : std::move(refused.front());
+}
+
+std::vector<Error> Node::refused_keys(std::initializer_list<std::string_view> keys,
+                                      std::initializer_list<std::string_view> silently) const {
   if (is_null()) return {};
-  if (!is_map()) return error("must be a map with the keys " + join(keys));
+  if (!is_map()) return {error("must be a map with the keys " + join(keys))};
+  std::vector<Error> refused;
   std::set<std::string> seen;
   for (const auto& entry : yaml_->node) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "(not a word)";
     const std::string where = fmt::format("{}:{}:{}", *file_, entry.first.Mark().line + 1, entry.first.Mark().column + 1);
     const std::string under = path_.empty() ? "" : " under " + path_;
-    if (std::ranges::find(keys, std::string_view(key)) == keys.end())
-      return Error{Code::kInvalidArgument, fmt::format("{}: unknown key '{}'{}; allowed: {}", where, key, under, join(keys))};
-    if (!seen.insert(key).second) return Error{Code::kInvalidArgument, fmt::format("{}: key '{}' given twice{}", where, key, under)};
+    if (std::ranges::find(keys, std::string_view(key)) == keys.end() &&
+        std::ranges::find(silently, std::string_view(key)) == silently.end())
+      refused.push_back({Code::kInvalidArgument, fmt::format("{}: unknown key '{}'{}; allowed: {}", where, key, under, join(keys))});
+    else if (!seen.insert(key).second)
+      refused.push_back({Code::kInvalidArgument, fmt::format("{}: key '{}' given twice{}", where, key, under)});
   }
-  return {};
+  return refused;
+}
+
+Status Problems::first() const {
+  if (all_.empty()) return {};
+  if (all_.size() == 1) return all_.front();
+  return Error{all_.front().code, fmt::format("{} (and {} more)", all_.front().message, all_.size() - 1)};
 }
 
 std::optional<Node> Node::find(std::string_view key) const {

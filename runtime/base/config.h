@@ -26,6 +26,8 @@ class Node {
   static Result<Node> load(const std::string& path);
   /// `name` stands where a file name would in messages, e.g. "request body".
   static Result<Node> parse(std::string_view text, std::string name);
+  /// The documents of a stream (divided by lines of three dashes); empty ones are left out.
+  static Result<std::vector<Node>> parse_all(std::string_view text, std::string name);
 
   bool is_map() const;
   bool is_list() const;
@@ -34,6 +36,9 @@ class Node {
 
   /// Refuses keys outside the list and keys given twice. Requires a map (an empty document counts as an empty map).
   Status allow_only(std::initializer_list<std::string_view> keys) const;
+  /// The same, every one of them; what is in `silently` is let through and not named as allowed.
+  std::vector<Error> refused_keys(std::initializer_list<std::string_view> keys,
+                                  std::initializer_list<std::string_view> silently = {}) const;
 
   bool has(std::string_view key) const;
   std::optional<Node> find(std::string_view key) const;  ///< absent or null: nothing
@@ -69,6 +74,41 @@ class Node {
   std::shared_ptr<const Yaml> yaml_;
   std::shared_ptr<const std::string> file_;
   std::string path_;
+};
+
+/// What is wrong with a document, for readers that say everything at once instead of the first thing.
+///
+///   problems.allow_only(node, {"max", "slack"});
+///   problems.read(guard.slack, node.fraction("slack", guard.slack));     // what cannot be read stays as it is
+class Problems {
+ public:
+  static constexpr size_t kMost = 100;  ///< a document of nonsense is not worth more lines
+
+  void add(Error error) {
+    if (all_.size() < kMost) all_.push_back(std::move(error));
+  }
+  /// False: it was an error.
+  bool check(const Status& status) {
+    if (!status) add(status.error());
+    return status.has_value();
+  }
+  template <class T, class U>
+  bool read(T& value, Result<U> result) {
+    if (result)
+      value = *std::move(result);
+    else
+      add(std::move(result).error());
+    return result.has_value();
+  }
+  void allow_only(const Node& node, std::initializer_list<std::string_view> keys) {
+    for (Error& error : node.refused_keys(keys)) add(std::move(error));
+  }
+  const std::vector<Error>& all() const { return all_; }
+  /// The first, and how many there are beside it.
+  Status first() const;
+
+ private:
+  std::vector<Error> all_;
 };
 
 /// "50ms" -> 50 ms; nothing where it is not a duration. Units: ns us ms s m h; a bare number is refused, except 0.

@@ -369,6 +369,70 @@ TEST(RolloutCommands, AWeightByHandPausesTheStepsAndIsTheirNewStart) {
   EXPECT_EQ(bench.weight(), 500'000u);
 }
 
+/// A rollout whose moves wait for a yes from outside.
+Rollout gated(const std::string& lines, Gates gates) {
+  Spec spec = spec_of(lines);
+  spec.gates = gates;
+  return Rollout::start(std::move(spec), "digits-1", 7, fast_baseline(), {});
+}
+
+TEST(RolloutGates, NothingBeginsBeforeTheYes) {
+  Bench bench("steps: [5, 100]");
+  bench.rollout = gated("steps: [5, 100]", {.rollout = true});
+  EXPECT_EQ(bench.phase(), Phase::kPaused);
+  EXPECT_EQ(bench.weight(), 0u);
+  EXPECT_EQ(bench.rollout.awaits(), "confirm-rollout");
+  EXPECT_FALSE(bench.tick_after(hours(100))) << "it waits for as long as it takes";
+  EXPECT_FALSE(bench.rollout.confirm("confirm-promotion", bench.now)) << "another gate's yes";
+  EXPECT_TRUE(bench.rollout.confirm("confirm-rollout", bench.now));
+  EXPECT_EQ(bench.weight(), 50'000u);
+  EXPECT_EQ(bench.rollout.awaits(), "");
+  EXPECT_FALSE(bench.rollout.confirm("confirm-rollout", bench.now)) << "once";
+}
+
+TEST(RolloutGates, APromotionWaitsAtTheWeightItHasWhileTheGuardsGoOn) {
+  Bench bench("steps: [50, 100]");
+  bench.rollout = gated("steps: [50, 100]", {.promotion = true});
+  bench.pass_step();
+  EXPECT_EQ(bench.rollout.awaits(), "confirm-promotion");
+  EXPECT_THAT(bench.rollout.state().reason, HasSubstr("step 1 of 2 is done: waits for confirm-promotion"));
+  EXPECT_EQ(bench.weight(), 500'000u);
+  for (int i = 0; i < 1000 && bench.phase() == Phase::kPaused; ++i) {
+    bench.answer(Arm::kStable);
+    bench.answer(Arm::kCanary, Outcome::kError);
+  }
+  EXPECT_EQ(bench.phase(), Phase::kRolledBack);
+  EXPECT_EQ(bench.rollout.state().cause, "err");
+}
+
+TEST(RolloutGates, EveryIncreaseHasItsOwnYesAndAPersonsCounts) {
+  Bench bench("steps: [5, 20, 50]");
+  bench.rollout = gated("steps: [5, 20, 50]", {.increase = true});
+  bench.pass_step();
+  EXPECT_EQ(bench.rollout.awaits(), "confirm-traffic-increase");
+  EXPECT_TRUE(bench.rollout.resume(bench.now));
+  EXPECT_EQ(bench.weight(), 200'000u);
+  bench.pass_step();
+  EXPECT_EQ(bench.rollout.awaits(), "confirm-traffic-increase");
+  EXPECT_TRUE(bench.rollout.confirm("confirm-traffic-increase", bench.now));
+  EXPECT_EQ(bench.weight(), 500'000u);
+}
+
+TEST(RolloutGates, AGateSurvivesARestartAndAnythingElseEndsIt) {
+  Bench bench("steps: [50, 100]");
+  bench.rollout = gated("steps: [50, 100]", {.promotion = true});
+  bench.pass_step();
+  Spec spec = spec_of("steps: [50, 100]");
+  spec.gates.promotion = true;
+  Rollout again = Rollout::resume(spec, bench.rollout.state(), fast_baseline(), bench.now);
+  EXPECT_EQ(again.awaits(), "confirm-promotion");
+  EXPECT_TRUE(again.confirm("confirm-promotion", bench.now));
+  EXPECT_EQ(again.state().weight_ppm, kAll);
+
+  EXPECT_TRUE(bench.rollout.set_weight(100'000, bench.now));
+  EXPECT_EQ(bench.rollout.awaits(), "") << "a weight by hand is another matter";
+}
+
 TEST(RolloutRestart, KeepsStepAndWeightAndForgetsEvidence) {
   Bench bench("steps: [1, 5, 100]");
   bench.pass_step();
