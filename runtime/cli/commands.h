@@ -10,7 +10,16 @@
 
 namespace serin::cli {
 
-enum ExitCode : int { kYes = 0, kNo = 1, kUsage = 2, kCannotRun = 3, kRolledBack = 3, kInconclusive = 4, kUnreachable = 5 };
+enum ExitCode : int {
+  kYes = 0,
+  kNo = 1,
+  kUsage = 2,
+  kCannotRun = 3,
+  kRolledBack = 3,
+  kInconclusive = 4,
+  kUnreachable = 5,
+  kInterrupted = 130
+};
 
 struct EngineFlags {
   int threads = 1;
@@ -97,5 +106,37 @@ struct RolloutOptions {
   bool wait = false, json = false;
 };
 int run_rollout(const RolloutOptions& options);
+
+// What `serin rollout` does with files alone, without a router.
+struct ValidateOptions {
+  std::vector<std::string> files;
+  bool json = false;
+};
+int run_validate(const ValidateOptions& options);
+
+struct ImportOptions {
+  std::string file, service, canary;  ///< names: empty where the file says them
+};
+int run_import(const ImportOptions& options);
+int run_schema();
+
+struct SimulateOptions {
+  std::string spec, log;
+  size_t runs = 100;
+  uint64_t most_requests = 2'000'000;  ///< of one rollout
+  bool json = false;
+};
+int run_simulate(const SimulateOptions& options);
+
+struct DrillOptions {
+  std::string admin = "127.0.0.1:8081", token_file;
+  std::string service, version;  ///< the version whose endpoint is `listen`
+  std::string listen, forward;   ///< ADDRESS:PORT; http://HOST:PORT of a server that runs stable
+  double errors = 0.5;
+  int weight = 10;        ///< percent, and twice that beside errors
+  int baseline = 1000;    ///< answers of stable before latency is judged
+  double patience = 600;  ///< seconds for each half
+};
+int run_drill(const DrillOptions& options);
 
 }  // namespace serin::cli

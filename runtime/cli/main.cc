@@ -169,6 +169,58 @@ void add_route(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = run_route(*options); });
 }
 
+void add_rollout_files(CLI::App& group, int& exit_code) {
+  auto* validate =
+      group.add_subcommand("validate", "Say everything that is wrong with specifications, with its line; 0: nothing, 1: something");
+  auto checked = std::make_shared<ValidateOptions>();
+  validate->add_option("files", checked->files, "documents of kind Rollout, YAML or JSON")->required();
+  validate->add_flag("--json", checked->json, "print one JSON object");
+  validate->callback([checked, &exit_code] { exit_code = run_validate(*checked); });
+
+  auto* import =
+      group.add_subcommand("import", "Print a rollout of Argo, Flagger, KServe or Seldon as Serin's, and on standard error what was lost");
+  auto imported = std::make_shared<ImportOptions>();
+  import->add_option("file", imported->file, "manifests, with the templates that they refer to")->required();
+  import->add_option("--service", imported->service, "service in router.yaml; default: the name in the file");
+  import->add_option("--canary", imported->canary, "version to roll out; default: what the file says");
+  import->callback([imported, &exit_code] { exit_code = run_import(*imported); });
+
+  auto* simulate =
+      group.add_subcommand("simulate", "Live through many rollouts on the traffic of an access log: healthy canaries and broken ones");
+  auto simulated = std::make_shared<SimulateOptions>();
+  simulate->add_option("spec", simulated->spec, "document of kind Rollout")->required();
+  simulate->add_option("--log", simulated->log, "access log: JSON lines, the combined format with $request_time behind it, or CSV")
+      ->required();
+  simulate->add_option("--runs", simulated->runs, "rollouts of each kind of canary")->capture_default_str()->check(CLI::Range(1, 100'000));
+  simulate->add_option("--most-requests", simulated->most_requests, "of one rollout; then it counts as inconclusive")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+  simulate->add_flag("--json", simulated->json, "print one JSON object");
+  simulate->callback([simulated, &exit_code] { exit_code = run_simulate(*simulated); });
+
+  auto* drill = group.add_subcommand("drill", "Prove on live traffic that the guard lets stable itself pass and finds errors; 0: both");
+  auto drilled = std::make_shared<DrillOptions>();
+  drill->add_option("service", drilled->service, "service in router.yaml")->required();
+  drill->add_option("--version", drilled->version, "version in router.yaml whose endpoint is the address of --listen")->required();
+  drill->add_option("--listen", drilled->listen, "ADDRESS:PORT that this command serves meanwhile")->required();
+  drill->add_option("--forward", drilled->forward, "http://HOST:PORT of a server that runs the stable version")->required();
+  drill->add_option("--errors", drilled->errors, "share of answers turned into errors")->capture_default_str()->check(between(0.001, 1));
+  drill->add_option("--weight", drilled->weight, "percent of the traffic; twice that beside errors")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 50));
+  drill->add_option("--baseline", drilled->baseline, "answers of stable before latency is judged")
+      ->capture_default_str()
+      ->check(CLI::Range(100, 1'000'000));
+  drill->add_option("--patience", drilled->patience, "seconds for each half")->capture_default_str()->check(between(1, 86'400));
+  drill->add_option("--admin", drilled->admin, "HOST:PORT of the router's admin API")->capture_default_str();
+  drill->add_option("--token-file", drilled->token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
+  drill->callback([drilled, &exit_code] { exit_code = run_drill(*drilled); });
+
+  group.add_subcommand("schema", "Print the JSON schema of specifications, for editors")->callback([&exit_code] {
+    exit_code = run_schema();
+  });
+}
+
 void add_rollout(CLI::App& app, int& exit_code) {
   auto* group = app.add_subcommand("rollout", "Steer the router: start a rollout, watch it, pause, promote, abort");
   group->require_subcommand(1);
@@ -209,6 +261,7 @@ void add_rollout(CLI::App& app, int& exit_code) {
       ->add_option("--limit", options->limit, "entries")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
+  add_rollout_files(*group, exit_code);
 }
 
 }  // namespace

@@ -4,22 +4,20 @@
 // router's answer as it came, so that pipelines read one format whoever asked.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
-#include <thread>
 
 #include "router/rollout/spec.h"
 #include "runtime/base/config.h"
 #include "runtime/base/file.h"
+#include "runtime/cli/admin_client.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/ready_file.h"
 #include "runtime/cli/rollout_text.h"
-#include "runtime/net/client.h"
 #include "runtime/net/target.h"
 
 namespace serin::cli {
@@ -27,77 +25,13 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::chrono::seconds kTimeout{30};
-constexpr std::chrono::milliseconds kPoll{250};
-constexpr std::chrono::seconds kSilence{10};  // people are told at least so often that there is still something to wait for
-constexpr size_t kLargestSpec = 1 << 20, kLargestToken = 4096;
+constexpr std::chrono::duration<double> kPoll{0.25};
+constexpr std::chrono::seconds kPatience{30};  // with a router that has answered before
+constexpr std::chrono::seconds kSilence{10};   // people are told at least so often that there is still something to wait for
+constexpr size_t kLargestSpec = 1 << 20;
 
-/// Ends the subcommand: what to say and which code to end with.
-struct Failure {
-  std::string message;
-  int exit_code = kUsage;
-};
-
-[[noreturn]] void refuse(std::string message) { throw Failure{std::move(message)}; }
-
-std::string actor() {
-  const char* user = std::getenv("USER");
-  return user != nullptr && *user != '\0' ? user : fmt::format("uid {}", ::getuid());
-}
-
-/// From a file or the environment, never from the command line, which every user of the machine can read. Empty: none.
-std::string read_token(const std::string& file) {
-  const char* given = std::getenv("SERIN_TOKEN");
-  std::string token = given != nullptr ? given : "";
-  if (!file.empty()) {
-    auto text = read_file(file, kLargestToken);
-    if (!text) refuse(fmt::format("--token-file {}", text.error().message));
-    token = *std::move(text);
-  }
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
-  if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; }))
-    refuse(fmt::format("{}: holds no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
-  return token;
-}
-
-class Admin {
- public:
-  Admin(const std::string& address, const std::string& token_file) : address_(address), token_(read_token(token_file)) {
-    const auto url = net::parse_url(address.starts_with("http://") ? address : "http://" + address);
-    if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT", address));
-    origin_ = {url->host, url->port};
-  }
-
-  /// The body of a 2xx answer.
-  std::string get(const std::string& target) const { return call("GET", target, ""); }
-  std::string post(const std::string& target, const std::string& body) const { return call("POST", target, body); }
-
- private:
-  std::string call(const std::string& method, const std::string& target, const std::string& body) const {
-    net::Outgoing request{.method = method, .target = target};
-    request.headers.set("x-serin-actor", actor());
-    if (!token_.empty()) request.headers.set("Authorization", "Bearer " + token_);
-    if (!body.empty()) {
-      request.headers.set("Content-Type", "application/yaml");
-      request.body = std::make_shared<const std::string>(body);
-    }
-    const auto response = net::fetch(origin_, std::move(request), kTimeout);
-    if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
-    if (response->status / 100 == 2) return response->body;
-    throw Failure{error_text(*response), kNo};
-  }
-
-  static std::string error_text(const net::Response& response) {
-    boost::system::error_code failure;
-    const json::value body = json::parse(response.body, failure);
-    const json::value* error = failure || !body.is_object() ? nullptr : body.as_object().if_contains("error");
-    if (error != nullptr && error->is_string()) return std::string(std::string_view(error->as_string()));
-    return fmt::format("the router answered {} {}", response.status, net::reason_phrase(response.status));
-  }
-
-  std::string address_, token_;
-  net::Origin origin_;
-};
+/// Ctrl-C, or a pipeline that is being ended.
+struct Interrupted {};
 
 std::string phase_of(const json::value& status) {
   const json::value& rollout = status.at("rollout");
@@ -170,12 +104,28 @@ void print(const RolloutOptions& options, const std::string& body, std::string (
   std::fflush(stdout);
 }
 
+/// The router is asked again and again: one that is restarted meanwhile is no reason to give up.
+std::string ask_patiently(const AdminClient& admin, const std::string& target, std::chrono::steady_clock::time_point& answered) {
+  while (true) {
+    try {
+      std::string body = admin.get(target);
+      answered = std::chrono::steady_clock::now();
+      return body;
+    } catch (const Failure& failure) {
+      const bool asked_before = answered.time_since_epoch().count() > 0;
+      if (failure.exit_code != kUnreachable || !asked_before || std::chrono::steady_clock::now() - answered > kPatience) throw;
+      if (wait_for_end_signal(kPoll.count())) throw Interrupted{};
+    }
+  }
+}
+
 /// Follows one service until its rollout is over (or has become inconclusive, where somebody waits for a verdict).
-int follow(const Admin& admin, const RolloutOptions& options, bool say_changes, bool until_inconclusive) {
+int follow(const AdminClient& admin, const RolloutOptions& options, bool say_changes, bool until_inconclusive) {
   std::string last;
+  std::chrono::steady_clock::time_point answered{};
   auto said = std::chrono::steady_clock::now();
   while (true) {
-    const std::string body = admin.get("/v1/rollouts/" + net::escaped(options.service));
+    const std::string body = ask_patiently(admin, "/v1/rollouts/" + net::escaped(options.service), answered);
     const json::value status = json::parse(body);
     const std::string key = watch_key(status), phase = phase_of(status);
     const auto now = std::chrono::steady_clock::now();
@@ -189,11 +139,20 @@ int follow(const Admin& admin, const RolloutOptions& options, bool say_changes, 
       if (!say_changes) print(options, body, print_status);
       return exit_code_of(phase);
     }
-    std::this_thread::sleep_for(kPoll);
+    if (wait_for_end_signal(kPoll.count())) throw Interrupted{};
   }
 }
 
-int start(const Admin& admin, const RolloutOptions& options) {
+/// The verdict is the router's, whoever watches.
+int leave(const RolloutOptions& options) {
+  std::fprintf(stderr,
+               "serin rollout %s: interrupted; the rollout of '%s' goes on without this command (watch it: serin rollout watch %s; end it: "
+               "serin rollout abort %s)\n",
+               options.action.c_str(), options.service.c_str(), options.service.c_str(), options.service.c_str());
+  return kInterrupted;
+}
+
+int start(const AdminClient& admin, const RolloutOptions& options) {
   const std::string body = admin.post("/v1/rollouts", read_document(options));
   if (!options.wait) {
     print(options, body, print_status);
@@ -202,7 +161,7 @@ int start(const Admin& admin, const RolloutOptions& options) {
   return follow(admin, options, /*say_changes=*/!options.json, /*until_inconclusive=*/true);
 }
 
-int status(const Admin& admin, const RolloutOptions& options) {
+int status(const AdminClient& admin, const RolloutOptions& options) {
   if (!options.service.empty()) {
     print(options, admin.get("/v1/rollouts/" + net::escaped(options.service)), print_status);
     return kYes;
@@ -215,7 +174,7 @@ int status(const Admin& admin, const RolloutOptions& options) {
   return kYes;
 }
 
-int command(const Admin& admin, const RolloutOptions& options) {
+int command(const AdminClient& admin, const RolloutOptions& options) {
   json::object body;
   if (!options.reason.empty()) body["reason"] = options.reason;
   if (options.action == "set-weight") {
@@ -227,12 +186,12 @@ int command(const Admin& admin, const RolloutOptions& options) {
   return kYes;
 }
 
-int history(const Admin& admin, const RolloutOptions& options) {
+int history(const AdminClient& admin, const RolloutOptions& options) {
   print(options, admin.get(fmt::format("/v1/rollouts/{}/history?limit={}", net::escaped(options.service), options.limit)), print_history);
   return kYes;
 }
 
-int explain(const Admin& admin, const RolloutOptions& options) {
+int explain(const AdminClient& admin, const RolloutOptions& options) {
   const std::string body = admin.get("/v1/verdicts/" + net::escaped(options.service));
   bool agrees = true;
   const std::string lines = explain_verdict(body, agrees);
@@ -241,7 +200,7 @@ int explain(const Admin& admin, const RolloutOptions& options) {
 }
 
 int dispatch(const RolloutOptions& options) {
-  const Admin admin(options.admin, options.token_file);
+  const AdminClient admin(options.admin, options.token_file);
   if (options.action == "start") return start(admin, options);
   if (options.action == "status") return status(admin, options);
   if (options.action == "watch") return follow(admin, options, /*say_changes=*/true, /*until_inconclusive=*/false);
@@ -253,8 +212,11 @@ int dispatch(const RolloutOptions& options) {
 }  // namespace
 
 int run_rollout(const RolloutOptions& options) {
+  if (options.wait) block_end_signals();  // follow() looks for them; a watch may just end
   try {
     return dispatch(options);
+  } catch (const Interrupted&) {
+    return leave(options);
   } catch (const Failure& failure) {
     std::fprintf(stderr, "serin rollout %s: %s\n", options.action.c_str(), failure.message.c_str());
     return failure.exit_code;

@@ -1,0 +1,73 @@
+#include "runtime/cli/admin_client.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdlib>
+#include <string_view>
+
+#include "runtime/base/file.h"
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::chrono::seconds kTimeout{30};
+constexpr size_t kLargestToken = 4096;
+
+std::string actor() {
+  const char* user = std::getenv("USER");
+  return user != nullptr && *user != '\0' ? user : fmt::format("uid {}", ::getuid());
+}
+
+/// Empty: none.
+std::string read_token(const std::string& file) {
+  const char* given = std::getenv("SERIN_TOKEN");
+  std::string token = given != nullptr ? given : "";
+  if (!file.empty()) {
+    auto text = read_file(file, kLargestToken);
+    if (!text) refuse(fmt::format("--token-file {}", text.error().message));
+    token = *std::move(text);
+  }
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; }))
+    refuse(fmt::format("{}: holds no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
+  return token;
+}
+
+std::string error_text(const net::Response& response) {
+  boost::system::error_code failure;
+  const json::value body = json::parse(response.body, failure);
+  const json::value* error = failure || !body.is_object() ? nullptr : body.as_object().if_contains("error");
+  if (error != nullptr && error->is_string()) return std::string(std::string_view(error->as_string()));
+  return fmt::format("the router answered {} {}", response.status, net::reason_phrase(response.status));
+}
+
+}  // namespace
+
+void refuse(std::string message) { throw Failure{std::move(message)}; }
+
+AdminClient::AdminClient(const std::string& address, const std::string& token_file) : address_(address), token_(read_token(token_file)) {
+  const auto url = net::parse_url(address.starts_with("http://") ? address : "http://" + address);
+  if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT", address));
+  origin_ = {url->host, url->port};
+}
+
+std::string AdminClient::call(const std::string& method, const std::string& target, const std::string& body) const {
+  net::Outgoing request{.method = method, .target = target};
+  request.headers.set("x-serin-actor", actor());
+  if (!token_.empty()) request.headers.set("Authorization", "Bearer " + token_);
+  if (!body.empty()) {
+    request.headers.set("Content-Type", "application/yaml");
+    request.body = std::make_shared<const std::string>(body);
+  }
+  const auto response = net::fetch(origin_, std::move(request), kTimeout);
+  if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
+  if (response->status / 100 == 2) return response->body;
+  throw Failure{error_text(*response), kNo};
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,34 @@
+// admin_client.h: `serin rollout` talks to the router's admin API. Throws a Failure, which ends the subcommand.
+#pragma once
+
+#include <string>
+
+#include "runtime/cli/commands.h"
+#include "runtime/net/client.h"
+
+namespace serin::cli {
+
+/// What to say and which code to end with.
+struct Failure {
+  std::string message;
+  int exit_code = kUsage;
+};
+[[noreturn]] void refuse(std::string message);
+
+class AdminClient {
+ public:
+  /// `address`: HOST:PORT. The token comes from the file, else from $SERIN_TOKEN, never from the command line, which every user of the machine can read.
+  AdminClient(const std::string& address, const std::string& token_file);
+
+  /// The body of a 2xx answer.
+  std::string get(const std::string& target) const { return call("GET", target, ""); }
+  std::string post(const std::string& target, const std::string& body) const { return call("POST", target, body); }
+
+ private:
+  std::string call(const std::string& method, const std::string& target, const std::string& body) const;
+
+  std::string address_, token_;
+  net::Origin origin_;
+};
+
+}  // namespace serin::cli
