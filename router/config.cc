@@ -1,7 +1,7 @@
 // config.cc: every key of router.yaml, each read by a function named after it.
 //
 // Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. What is meant to come later
-// (webhooks, https) is refused by name, so that nobody believes it is on. Nothing here opens a socket or resolves a name.
+// (https) is refused by name, so that nobody believes it is on. Nothing here opens a socket or resolves a name.
 
 #include "router/config.h"
 
@@ -274,8 +274,8 @@ Result<RouterConfig> load_config(const std::string& path) {
 }
 
 Result<RouterConfig> read_config(const Node& root) {
-  SERIN_CHECK(refuse_unsupported(root, {"tls", "webhooks", "replicas"}));
-  SERIN_CHECK(root.allow_only({"listen", "admin", "store", "io_threads", "limits", "services"}));
+  SERIN_CHECK(refuse_unsupported(root, {"tls", "replicas"}));
+  SERIN_CHECK(root.allow_only({"listen", "admin", "store", "io_threads", "limits", "services", "webhooks"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));
@@ -292,6 +292,7 @@ Result<RouterConfig> read_config(const Node& root) {
     SERIN_TRY(config.limits, read_limits(*limits));
   }
   SERIN_CHECK(read_services(root, config));
+  if (const auto webhooks = root.find("webhooks")) SERIN_CHECK(read_webhooks(*webhooks, config));
   return config;
 }
 

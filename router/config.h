@@ -97,8 +97,24 @@ struct ServiceConfig {
   bool force_header = false;
   std::vector<VersionConfig> versions;  ///< at most 63
   rollout::Guard guard;
+  rollout::Gates gates;                               ///< those that a webhook opens
   std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, where the client gives no smaller one
 };
+
+/// Somebody outside who is told what happens (kEvent), or asked before something does.
+struct WebhookConfig {
+  enum class Type : uint8_t { kEvent, kConfirmRollout, kConfirmIncrease, kConfirmPromotion, kRollback } type = Type::kEvent;
+  std::string name;
+  net::Origin origin;
+  std::string target = "/";           ///< path and query of its url
+  std::string secret;                 ///< a file with the keys that sign; empty: not signed
+  std::vector<std::string> events;    ///< of kEvent; empty: all
+  std::vector<std::string> services;  ///< empty: all
+  std::chrono::milliseconds timeout{5000};
+  std::chrono::milliseconds interval{
+      10'000};  ///< between two questions; and the first pause between two attempts to tell: 1 s, 2 s, 4 s ...
+};
+std::string_view webhook_type_name(WebhookConfig::Type type);  ///< "confirm-promotion"
 
 struct RouterConfig {
   Listen listen{"127.0.0.1", 8080};
@@ -107,10 +123,14 @@ struct RouterConfig {
   int io_threads = 1;
   net::Limits limits;
   std::vector<ServiceConfig> services;
+  std::vector<WebhookConfig> webhooks;
 };
 
 /// Index of the version with that name; Split::kNoCanary where there is none.
 uint32_t version_index(const ServiceConfig& config, std::string_view name);
+
+/// `webhooks:` into config.webhooks and the gates of its services, which must have been read before.
+Status read_webhooks(const config::Node& list, RouterConfig& config);
 
 /// Errors name file, line, column and what is allowed; the file itself missing is kNotFound.
 Result<RouterConfig> load_config(const std::string& path);

@@ -16,6 +16,7 @@
 #include "router/services.h"
 #include "router/store/lock_file.h"
 #include "router/store/sqlite_store.h"
+#include "router/webhooks.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -40,8 +41,12 @@ struct Controller::State {
   std::mutex mutex;
   std::condition_variable wake;
   bool work = false, ending = false;  // guarded by mutex
+  AuditStream* audit = nullptr;
+  bool audit_behind = true;  // of what the last run wrote, too
+  std::atomic<bool> webhooks_ready{false};
   std::thread thread;
   std::unique_ptr<PrometheusWatch> prometheus;
+  std::unique_ptr<Webhooks> webhooks;
 
   explicit State(const RouterConfig& given) : config(given) {}
 
@@ -49,6 +54,8 @@ struct Controller::State {
   const std::vector<std::unique_ptr<ServiceControl>>& services() const { return opened_services->all; }
   void run();
   void save_all();
+  void tell_followers(bool wrote);
+  Gatekeeper gatekeeper();
   std::vector<PrometheusWatch::Question> questions() const;
   void notify();
   Result<ServiceControl*> find(const std::string& service) const;
@@ -88,10 +95,50 @@ void Controller::State::run() {
 
 void Controller::State::save_all() {
   std::optional<Error> error;
-  for (const auto& service : services())
-    if (const Status status = service->save(*store, now()); !status) error = status.error();  // the next tick tries again
+  bool wrote_any = false;
+  for (const auto& service : services()) {
+    const auto wrote = service->save(*store, now());
+    if (!wrote) error = wrote.error();  // the next tick tries again
+    wrote_any = wrote_any || !wrote || *wrote;
+  }
   if (error && failing->value() == 0) log::error("store {}: {}; weights only fall until it can be written", config.store, error->message);
   failing->set(error ? 1 : 0);
+  tell_followers(wrote_any);
+}
+
+void Controller::State::tell_followers(bool wrote) {
+  if (wrote && webhooks_ready) webhooks->wake();
+  audit_behind = audit_behind || wrote;
+  if (audit == nullptr || !audit_behind) return;
+  const auto told = audit->follow(*store);
+  audit_behind = !told || !*told;
+}
+
+/// What people outside may open and end.
+Gatekeeper Controller::State::gatekeeper() {
+  const auto find_running = [this](const rollout::State& state, const auto& act) {
+    if (const auto control = find(state.service); control && act(**control)) notify();
+  };
+  return {.running =
+              [this] {
+                std::vector<rollout::State> running;
+                for (const auto& service : services())
+                  if (auto state = service->running_state()) running.push_back(*std::move(state));
+                return running;
+              },
+          .confirm =
+              [find_running](const rollout::State& state, const std::string& who) {
+                find_running(state,
+                             [&](ServiceControl& control) { return control.confirm(state.id, state.cause, who, now()).has_value(); });
+              },
+          .roll_back =
+              [find_running](const rollout::State& state, const std::string& who) {
+                find_running(state, [&](ServiceControl& control) {
+                  const Controller::Request request{.actor = who, .if_match = std::nullopt, .reason = "asked for by " + who};
+                  const auto now_running = control.running_state();
+                  return now_running && now_running->id == state.id && control.abort(request, now()).has_value();
+                });
+              }};
 }
 
 /// The queries of the rollouts under way.
@@ -130,8 +177,9 @@ Result<ServiceStatus> Controller::State::command(const std::string& service, con
 
 Controller::Controller(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics) {
+Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit) {
   auto state = std::make_unique<State>(config);
+  state->audit = audit;
   SERIN_CHECK(state->open(metrics));
   state->thread = std::thread([raw = state.get()] { raw->run(); });
   state->prometheus = std::make_unique<PrometheusWatch>(
@@ -139,17 +187,21 @@ Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config,
       [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
         if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->notify();
       });
+  state->webhooks = std::make_unique<Webhooks>(state->config.webhooks, *state->store, state->gatekeeper(), metrics);
+  state->webhooks_ready = true;
   return std::unique_ptr<Controller>(new Controller(std::move(state)));
 }
 
 Controller::~Controller() {
   state_->prometheus.reset();
+  state_->webhooks_ready = false;
   {
     const std::lock_guard guard(state_->mutex);
     state_->ending = true;
     state_->wake.notify_one();
   }
   state_->thread.join();
+  state_->webhooks.reset();
 }
 
 Split Controller::split(size_t service) const { return state_->services()[service]->split(); }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "router/audit_stream.h"
 #include "router/config.h"
 #include "router/rollout/rollout.h"
 #include "router/split.h"
@@ -33,6 +34,11 @@ struct ServiceStatus {
   std::optional<rollout::Report> rollout;  ///< the current or the last one
   size_t rollout_steps = 0;                ///< of its specification
   double rollout_seconds = 0;              ///< from its start to now, or to its verdict
+  struct Warm {
+    std::string version;
+    double seconds = 0;
+  };
+  std::optional<Warm> warm;  ///< after a promotion: the version that undo would bring back, and how long it is still kept warm
 };
 
 /// How fast stable is: what hedging and the exposure cap go by. 0: not known yet.
@@ -45,7 +51,8 @@ class Controller {
  public:
   /// Opens the store (kAlreadyExists: locked by another router, named by pid where known; a damaged one is set aside and said so) and continues
   /// what was under way with the same history, never with a higher canary weight.
-  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics);
+  /// `audit`, which must outlive the controller, is told every change once it is written.
+  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr);
   ~Controller();
 
   // Data path. `service` is the index in the configuration.

@@ -62,12 +62,14 @@ Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Req
   }
   if (spec.stable.empty()) spec.stable = stable_;
   if (spec.baseline == spec.stable) spec.baseline.clear();
+  spec.gates = config_.gates;
   SERIN_CHECK(check_canary(spec));
   SERIN_CHECK(check_store());
   spec_.publish(std::make_shared<const rollout::Spec>(spec));
   ++epoch_;
   last_ = store::RolloutRecord{.spec = rollout::print_spec(spec), .started_wall_ms = wall_milliseconds()};
   started_ = now;
+  warm_.reset();
   steps_ = spec.steps.size();
   rollout_ = rollout::Rollout::start(std::move(spec), fmt::format("{}-{}", config_.name, epoch_), epoch_, latencies_.snapshot(), now);
   evidence_.clear();
@@ -102,6 +104,16 @@ Result<ServiceControl::Done> ServiceControl::resume(const Request& request, Time
   const Phase before = rollout->state().phase;
   SERIN_CHECK(rollout->resume(now));
   return command_done(before, "resumed", request, now);
+}
+
+Result<ServiceControl::Done> ServiceControl::confirm(const std::string& id, std::string_view gate, const std::string& who, Time now) {
+  const std::lock_guard lock(mutex_);
+  SERIN_TRY(rollout::Rollout * rollout, running("pass a gate"));
+  if (rollout->state().id != id) return Error{Code::kConflict, fmt::format("rollout '{}' is over", id)};
+  SERIN_CHECK(check_store());
+  const Phase before = rollout->state().phase;
+  SERIN_CHECK(rollout->confirm(gate, now));
+  return command_done(before, "confirmed", {.actor = who}, now);
 }
 
 Result<ServiceControl::Done> ServiceControl::promote(const Request& request, Time now) {
@@ -151,6 +163,7 @@ Result<ServiceControl::Done> ServiceControl::undo(const Request& request, Time) 
   state.cause = "undo";
   state.reason = request.reason.empty() ? fmt::format("undone by hand: version {} gets all traffic again", state.stable) : request.reason;
   stable_ = state.stable;
+  warm_.reset();
   latencies_.clear();
   ++epoch_;
   spec_.publish(std::make_shared<const rollout::Spec>(rollout::Spec{.service = config_.name, .stable = stable_, .guard = config_.guard}));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "router/rollout/draw.h"
 #include "router/split.h"
@@ -19,15 +20,17 @@ namespace {
 
 using rollout::Phase;
 
+constexpr uint32_t kWarmingPpm = 10'000;  // of requests copied to a version that is kept warm
+
 constexpr Phase kPhases[] = {Phase::kProgressing, Phase::kPaused,    Phase::kInconclusive, Phase::kPromoting,
                              Phase::kBaking,      Phase::kSucceeded, Phase::kRolledBack};
 
 /// The audit log's word for what the rollout did by itself.
-std::string_view event_of(Phase before, Phase after) {
+std::string_view event_of(Phase before, Phase after, std::string_view cause) {
   if (before == after) return "weight";
   switch (after) {
     case Phase::kProgressing: return "resumed";
-    case Phase::kPaused: return "paused";
+    case Phase::kPaused: return cause.starts_with("confirm-") ? "waiting" : "paused";
     case Phase::kInconclusive: return "inconclusive";
     case Phase::kPromoting: return "promoting";
     case Phase::kBaking: return "baking";
@@ -83,9 +86,14 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
   if (stored) steps_ = stored->steps.size();
   if (stored && !rollout::is_over(last_->report.state.phase)) {
     spec = *std::move(stored);
+    spec.gates = config.gates;
     rollout_ = rollout::Rollout::resume(spec, last_->report.state, {}, now);
     const double wall_seconds = static_cast<double>(wall_milliseconds() - last_->started_wall_ms) / 1000;
     started_ = now - std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(std::max(last_->seconds, wall_seconds)));
+  }
+  if (stored && last_->report.state.phase == Phase::kSucceeded) {
+    const auto age = std::chrono::milliseconds(wall_milliseconds() - last_->started_wall_ms - std::llround(last_->seconds * 1000));
+    keep_warm(stored->keep_warm - std::max<std::chrono::nanoseconds>(age, std::chrono::nanoseconds(0)), now);
   }
   spec_.publish(std::make_shared<const rollout::Spec>(std::move(spec)));
 
@@ -146,6 +154,11 @@ bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::op
   return true;
 }
 
+std::optional<rollout::State> ServiceControl::running_state() const {
+  const std::lock_guard lock(mutex_);
+  return rollout_ ? std::optional(rollout_->state()) : std::nullopt;
+}
+
 /// Renewed every second: a quantile walks through thousands of buckets.
 void ServiceControl::set_pace(Time now) {
   if (now < next_pace_) return;
@@ -161,7 +174,7 @@ void ServiceControl::set_pace(Time now) {
 bool ServiceControl::tick(Time now) {
   const std::lock_guard lock(mutex_);
   set_pace(now);
-  if (!rollout_) return false;
+  if (!rollout_) return cool_down(now);
   // A promotion ends when its weight is in force, not when it is wanted.
   if (rollout_->state().phase == Phase::kPromoting && split() != target()) return false;
   const Phase before = rollout_->state().phase;
@@ -176,7 +189,7 @@ ServiceControl::Done ServiceControl::changed(rollout::Phase before, std::string_
                                              const std::string& given_reason, Time now) {
   const rollout::State after = rollout_->state();
   if (rollout::is_over(after.phase)) finish(now);
-  return written_down(after, event.empty() ? event_of(before, after.phase) : event, std::move(actor), given_reason);
+  return written_down(after, event.empty() ? event_of(before, after.phase, after.cause) : event, std::move(actor), given_reason);
 }
 
 ServiceControl::Done ServiceControl::written_down(const rollout::State& after, std::string_view event, std::string actor,
@@ -203,10 +216,25 @@ void ServiceControl::finish(Time now) {
   if (state.phase == Phase::kSucceeded) {
     stable_ = state.canary;
     latencies_.clear();  // they were another version's
+    keep_warm(spec_.get()->keep_warm, now);
   }
   epoch_ = std::max(epoch_, state.epoch) + 1;
   spec_.publish(std::make_shared<const rollout::Spec>(rollout::Spec{.service = config_.name, .stable = stable_, .guard = config_.guard}));
   conclude(why);
+}
+
+void ServiceControl::keep_warm(std::chrono::nanoseconds time, Time now) {
+  const std::string& before = last_->report.state.stable;
+  warm_.reset();
+  if (time.count() > 0 && version_index(config_, before) != Split::kNoCanary)
+    warm_ = Warm{before, now + std::chrono::duration_cast<Time::duration>(time)};
+}
+
+/// Nothing to be saved either way: the specification and the time of the verdict say until when.
+bool ServiceControl::cool_down(Time now) {
+  if (warm_ && now >= warm_->until) warm_.reset();
+  if (saved_change_ == change_) apply(target());
+  return false;
 }
 
 /// Counts the verdict on last_ and keeps why.
@@ -224,7 +252,11 @@ void ServiceControl::conclude(const rollout::VerdictRecord& why) {
 }
 
 Split ServiceControl::target() const {
-  const Split idle{.stable = version_index(config_, stable_), .epoch = static_cast<uint32_t>(epoch_ & Split::kEpochMask)};
+  Split idle{.stable = version_index(config_, stable_), .epoch = static_cast<uint32_t>(epoch_ & Split::kEpochMask)};
+  if (!rollout_ && warm_) {
+    idle.shadow_ppm = kWarmingPpm;
+    idle.canary = version_index(config_, warm_->version);
+  }
   if (!rollout_) return idle;
   const rollout::State& state = rollout_->state();
   return {state.weight_ppm, state.shadow_ppm, idle.stable, version_index(config_, state.canary),
@@ -247,15 +279,17 @@ store::RolloutRecord ServiceControl::record(Time now) const {
   return record;
 }
 
-Status ServiceControl::save(store::Store& store, Time now) {
+Result<bool> ServiceControl::save(store::Store& store, Time now) {
+  bool wrote = false;
   while (const auto unsaved_now = unsaved(now)) {
-    if (Status status = store.save(unsaved_now->what); !status) {
+    if (const Status status = store.save(unsaved_now->what); !status) {
       save_failed(*unsaved_now, status.error());
-      return status;
+      return status.error();
     }
     saved(*unsaved_now);
+    wrote = true;
   }
-  return {};
+  return wrote;
 }
 
 std::optional<ServiceControl::Unsaved> ServiceControl::unsaved(Time now) const {
@@ -297,6 +331,7 @@ ServiceStatus ServiceControl::status(Time now) const {
   const std::lock_guard lock(mutex_);
   ServiceStatus status{.service = config_.name, .stable = stable_, .epoch = epoch_};
   if (!last_) return status;
+  if (warm_) status.warm = ServiceStatus::Warm{warm_->version, std::chrono::duration<double>(warm_->until - now).count()};
   store::RolloutRecord current = record(now);
   status.rollout = std::move(current.report);
   status.rollout_steps = steps_;

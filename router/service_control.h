@@ -49,6 +49,12 @@ class ServiceControl {
   std::pair<std::string, std::shared_ptr<const rollout::Spec>> running_spec() const;
   Pace pace() const { return {hedge_after_.load(std::memory_order_relaxed), p99_.load(std::memory_order_relaxed)}; }
 
+  /// What a command has done: the number to wait for, and whether traffic follows it already (then the disk is not the caller's concern).
+  struct Done {
+    uint64_t change = 0;
+    bool applied = false;
+  };
+
   // True: something changed and waits to be saved.
   bool observe(rollout::Observation observation, Time now);
   bool observe(rollout::ShadowPair pair, Time now);
@@ -56,11 +62,11 @@ class ServiceControl {
   bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);
 
-  /// What a command has done: the number to wait for, and whether traffic follows it already (then the disk is not the caller's concern).
-  struct Done {
-    uint64_t change = 0;
-    bool applied = false;
-  };
+  /// The state of a rollout that is paused at a gate, or runs; nothing: none does.
+  std::optional<rollout::State> running_state() const;
+  /// A yes to the gate that rollout `id` waits at; `who` said it.
+  Result<Done> confirm(const std::string& id, std::string_view gate, const std::string& who, Time now);
+
   Result<Done> start(rollout::Spec spec, const Request& request, Time now);
   Result<Done> set_weight(uint32_t weight_ppm, const Request& request, Time now);
   Result<Done> pause(const Request& request, Time now);
@@ -73,8 +79,8 @@ class ServiceControl {
   /// Until the change is on disk, or could not be written.
   Status wait_until_saved(uint64_t change);
 
-  /// Writes all that is unsaved, what comes meanwhile included; what was written takes effect.
-  Status save(store::Store& store, Time now);
+  /// Writes all that is unsaved, what comes meanwhile included; what was written takes effect. False: there was nothing to write.
+  Result<bool> save(store::Store& store, Time now);
 
   ServiceStatus status(Time now) const;
   /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current or the last one.
@@ -103,6 +109,8 @@ class ServiceControl {
   Done command_done(rollout::Phase before, std::string_view event, const Request& request, Time now);
   Done unchanged() const;
   void finish(Time now);
+  void keep_warm(std::chrono::nanoseconds time, Time now);
+  bool cool_down(Time now);
   Split target() const;
   void apply(const Split& split);
   void set_pace(Time now);
@@ -125,6 +133,11 @@ class ServiceControl {
   std::optional<store::RolloutRecord> last_;  // of the running one what does not change; of a finished one everything
   size_t steps_ = 0;                          // of its specification
   Time started_;                              // of the running one, moved back by what it ran before a restart
+  struct Warm {
+    std::string version;  // stable before the last promotion: gets copies of requests, so that undo finds it ready
+    Time until;
+  };
+  std::optional<Warm> warm_;  // only while no rollout runs
   RecentLatencies latencies_;
   std::vector<std::optional<EndpointCount>> endpoints_;  // by version; nothing: not reported yet
   uint64_t change_ = 0, saved_change_ = 0, failed_change_ = 0;

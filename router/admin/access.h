@@ -29,7 +29,8 @@ class Access {
  public:
   static Result<std::unique_ptr<Access>> open(const AdminConfig& config, metrics::Registry& metrics);
 
-  Admission admit(const net::Request& request);
+  /// `token`: one that came elsewhere than in the header; empty: none did.
+  Admission admit(const net::Request& request, std::string_view token = "");
   /// A 403 that says what `what` needs, where the caller's role is too small.
   std::optional<net::Response> require(Role role, const Caller& caller, std::string_view what);
 

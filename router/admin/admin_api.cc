@@ -11,6 +11,8 @@
 #include <ranges>
 
 #include "router/admin/browser_guard.h"
+#include "router/admin/gates.h"
+#include "router/admin/openapi.h"
 #include "router/admin/status_json.h"
 #include "runtime/base/config.h"
 
@@ -20,7 +22,9 @@ namespace {
 using net::Request;
 using net::Response;
 
-constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/", kHealth = "/health/";
+constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/", kHealth = "/health/", kOpenApi = "/v1/openapi.json",
+                           kSchema = "/v1/rollout.schema.json";
+constexpr std::string_view kGates = "/gates/", kHistory = "/history", kVerdict = "/verdict";
 struct Verb {
   std::string_view name;
   Role needs;
@@ -71,6 +75,14 @@ Response json_response(int status, std::string body) {
   return response;
 }
 
+/// The same for everybody: needs no token.
+Response document_response(std::string_view type, std::string_view text) {
+  Response response;
+  response.headers.set("Content-Type", type);
+  response.body = text;
+  return response;
+}
+
 Response status_response(int code, const Result<ServiceStatus>& status) {
   if (!status) return error_response(status.error());
   Response response = json_response(code, status_json(*status));
@@ -79,6 +91,17 @@ Response status_response(int code, const Result<ServiceStatus>& status) {
 }
 
 bool is_read(const Request& request) { return request.method == "GET" || request.method == "HEAD"; }
+/// Asks, although it is a POST.
+bool is_gate(const Request& request) { return request.path.starts_with(kRollouts) && request.path.find(kGates) != std::string::npos; }
+
+/// Flagger sends no headers of its user's: its token stands in the metadata of the webhook.
+std::string token_in_body(const Request& request) {
+  if (!is_gate(request) || request.headers.has("authorization")) return "";
+  const auto body = config::Node::parse(request.body, "request body");
+  const auto metadata = body ? body->find("metadata") : std::nullopt;
+  const auto token = metadata ? metadata->text("token", "") : Result<std::string>("");
+  return token ? *token : "";
+}
 
 Response method_not_allowed(std::string_view allowed) {
   Response response = net::json_error(405, fmt::format("method not allowed; allowed: {}", allowed));
@@ -118,6 +141,12 @@ Result<Controller::Request> read_request(const Request& request, const Caller& c
   return command;
 }
 
+std::string verdict_json(const ServiceStatus& status) {
+  const rollout::State state = status.rollout ? status.rollout->state : rollout::State{};
+  return fmt::format(R"({{"verdict":"{}","service":{},"rollout":{},"reason":{}}})", verdict_word(status), net::json_quote(status.service),
+                     net::json_quote(state.id), net::json_quote(state.reason));
+}
+
 std::string caller_json(const Caller& caller) {
   std::string may;
   for (const Verb& verb : kVerbs)
@@ -148,14 +177,34 @@ Result<size_t> read_limit(std::string_view query) {
 
 }  // namespace
 
-AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Access& access, metrics::Registry& metrics)
-    : config_(config), controller_(controller), access_(access), metrics_(metrics), on_loopback_(config.admin.listen.is_loopback()) {}
+AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Access& access, const AuditStream& audit, metrics::Registry& metrics)
+    : config_(config),
+      controller_(controller),
+      access_(access),
+      audit_(audit),
+      metrics_(metrics),
+      on_loopback_(config.admin.listen.is_loopback()) {}
 
 Response AdminApi::answer(const Request& request) {
   if (auto refused = refuse_browser(request, on_loopback_)) return *std::move(refused);
   if (request.path.starts_with(kHealth)) return health(request);
-  Admission admission = access_.admit(request);
-  return admission.refusal ? *std::move(admission.refusal) : route(request, admission.caller);
+  if (is_read(request) && request.path == kOpenApi) return document_response("application/json", openapi_document());
+  if (is_read(request) && request.path == kSchema) return document_response("application/schema+json", rollout::spec_schema());
+  Admission admission = access_.admit(request, token_in_body(request));
+  Response response = admission.refusal ? *std::move(admission.refusal) : route(request, admission.caller);
+  if (!is_read(request) && !is_gate(request) && response.status / 100 == 4) tell_refusal(request, admission.caller, response);
+  return response;
+}
+
+void AdminApi::tell_refusal(const Request& request, const Caller& caller, const Response& response) const {
+  if (response.status == 429) return;  // counted; a flood of lines would drown the others
+  const auto body = config::Node::parse(response.body, "answer");
+  audit_.refused({.actor = actor_of(request, caller),
+                  .peer = request.peer,
+                  .method = request.method,
+                  .path = request.path,
+                  .status = response.status,
+                  .error = body ? *body->text("error", "") : ""});
 }
 
 /// Probes have no token, and say nothing that needs one.
@@ -177,9 +226,11 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     const std::string rest = path.substr(kRollouts.size() + 1);
     const size_t colon = rest.rfind(':');
     if (colon != std::string::npos) return command(rest.substr(0, colon), rest.substr(colon + 1), request, caller);
+    if (const size_t gates = rest.find(kGates); gates != std::string::npos)
+      return gate(rest.substr(0, gates), rest.substr(gates + kGates.size()), request);
     if (!is_read(request)) return method_not_allowed("GET, HEAD");
-    if (const size_t slash = rest.find("/history"); slash != std::string::npos && slash + 8 == rest.size())
-      return history(rest.substr(0, slash), request);
+    if (rest.ends_with(kHistory)) return history(rest.substr(0, rest.size() - kHistory.size()), request);
+    if (rest.ends_with(kVerdict)) return verdict(rest.substr(0, rest.size() - kVerdict.size()));
     return status_response(200, controller_.status(rest));
   }
   if (path.starts_with(kVerdicts)) {
@@ -187,6 +238,7 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     const auto verdict = controller_.explain(path.substr(kVerdicts.size()));
     return verdict ? json_response(200, *verdict) : error_response(verdict.error());
   }
+  if (path == kOpenApi || path == kSchema) return method_not_allowed("GET, HEAD");
   if (path != "/v1/services" && path != "/v1/me" && path != "/metrics") return not_found(path);
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
   if (path == "/v1/services") return list_services();
@@ -217,6 +269,20 @@ Response AdminApi::history(const std::string& service, const Request& request) c
   if (!limit) return error_response(limit.error());
   const auto entries = controller_.history(service, *limit);
   return entries ? json_response(200, history_json(service, *entries)) : error_response(entries.error());
+}
+
+Response AdminApi::verdict(const std::string& service) const {
+  const auto status = controller_.status(service);
+  if (!status) return error_response(status.error());
+  return json_response(200, verdict_json(*status));
+}
+
+Response AdminApi::gate(const std::string& service, const std::string& type, const Request& request) const {
+  if (request.method != "POST") return method_not_allowed("POST");
+  const auto status = controller_.status(service);
+  if (!status) return error_response(status.error());
+  const auto opens = gate_opens(type, verdict_word(*status));
+  return opens ? json_response(*opens ? 200 : 409, verdict_json(*status)) : net::json_error(404, fmt::format("no gate '{}'", type));
 }
 
 /// A document of kind Rollout; what it does not say of its guard, the service's configuration says.

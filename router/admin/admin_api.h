@@ -1,7 +1,7 @@
 // admin_api.h: the router's REST API, on a port of its own (router/README.md has the table).
 //
 //   SERIN_TRY(const auto access, Access::open(config.admin, registry));
-//   AdminApi api(config, controller, *access, registry);
+//   AdminApi api(config, controller, *access, audit, registry);
 //   net::Server::start(admin_loops, {...}, [&](net::Request r, net::Responder to) { to.send(api.answer(r)); });
 //
 // A change is on disk when its answer comes: give the API an io thread of its own, never one of the data path.
@@ -21,19 +21,23 @@ namespace serin::router {
 /// Thread-safe.
 class AdminApi {
  public:
-  AdminApi(const RouterConfig& config, Controller& controller, Access& access, metrics::Registry& metrics);
+  AdminApi(const RouterConfig& config, Controller& controller, Access& access, const AuditStream& audit, metrics::Registry& metrics);
 
+  /// A change that is refused goes to `audit`; one that is made gets there through the controller.
   net::Response answer(const net::Request& request);
   /// /health/ready answers 503 from now on.
   void stop_being_ready() { ready_.store(false); }
 
  private:
   net::Response health(const net::Request& request) const;
+  void tell_refusal(const net::Request& request, const Caller& caller, const net::Response& response) const;
   net::Response route(const net::Request& request, const Caller& caller);
   net::Response start_rollout(const net::Request& request, const Caller& caller);
   net::Response command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
   net::Response list_rollouts() const;
   net::Response list_services() const;
+  net::Response verdict(const std::string& service) const;
+  net::Response gate(const std::string& service, const std::string& type, const net::Request& request) const;
   net::Response history(const std::string& service, const net::Request& request) const;
   Result<ServiceStatus> run_command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
   Result<rollout::Spec> read_spec(const net::Request& request) const;
@@ -41,6 +45,7 @@ class AdminApi {
   const RouterConfig& config_;
   Controller& controller_;
   Access& access_;
+  const AuditStream& audit_;
   metrics::Registry& metrics_;
   const bool on_loopback_;
   std::atomic<bool> ready_{true};

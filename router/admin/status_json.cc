@@ -2,12 +2,11 @@
 
 #include "router/admin/status_json.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
-#include <ctime>
 
+#include "router/history_json.h"
 #include "runtime/net/http.h"
 
 namespace serin::router {
@@ -16,12 +15,6 @@ namespace {
 using net::json_quote;
 
 double finite(double value) { return std::isfinite(value) ? value : 0; }
-/// Percent with at most four decimals, as it was given.
-std::string percent(uint32_t ppm) { return fmt::format("{}", static_cast<double>(ppm) / 10'000); }
-
-std::string utc(int64_t wall_ms) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(wall_ms / 1000)), wall_ms % 1000);
-}
 
 template <class List, class Print>
 std::string list_json(const List& list, const Print& print) {
@@ -74,17 +67,14 @@ std::string rollout_json(const rollout::Report& report, size_t steps, double sec
 
 std::string status_json(const ServiceStatus& status) {
   const std::string rollout = status.rollout ? rollout_json(*status.rollout, status.rollout_steps, status.rollout_seconds) : "null";
-  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"rollout":{}}})", json_quote(status.service), json_quote(status.stable),
-                     status.epoch, rollout);
+  const std::string warm =
+      status.warm ? fmt::format(R"({{"version":{},"seconds":{:.1f}}})", json_quote(status.warm->version), status.warm->seconds) : "null";
+  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"warm":{},"rollout":{}}})", json_quote(status.service),
+                     json_quote(status.stable), status.epoch, warm, rollout);
 }
 
 std::string history_json(const std::string& service, const std::vector<HistoryEntry>& entries) {
-  const auto print = [](const HistoryEntry& entry) {
-    return fmt::format(R"({{"id":{},"time":"{}","wall_ms":{},"rollout":{},"event":{},"actor":{},"detail":{},"weight":{}}})", entry.id,
-                       utc(entry.wall_ms), entry.wall_ms, json_quote(entry.rollout), json_quote(entry.event), json_quote(entry.actor),
-                       json_quote(entry.detail), percent(entry.weight_ppm));
-  };
-  return fmt::format(R"({{"service":{},"history":{}}})", json_quote(service), list_json(entries, print));
+  return fmt::format(R"({{"service":{},"history":{}}})", json_quote(service), list_json(entries, history_entry_json));
 }
 
 std::string service_json(const ServiceConfig& config, const ServiceStatus& status, const Controller& controller, size_t index) {

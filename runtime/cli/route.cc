@@ -5,6 +5,7 @@
 // go on where they are at the next start.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -57,12 +58,13 @@ int run_route(const RouteOptions& options) {
   raise_descriptor_limit();
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
-  auto controller = router::Controller::open(*config, registry);
+  router::AuditStream audit(STDOUT_FILENO);
+  auto controller = router::Controller::open(*config, registry, &audit);
   if (!controller) return usage(controller.error());
   net::Loops loops(static_cast<size_t>(config->io_threads));
   net::Loops admin_loop(1);
   router::Proxy proxy(*config, **controller, loops, registry);
-  router::AdminApi admin(*config, **controller, **access, registry);
+  router::AdminApi admin(*config, **controller, **access, audit, registry);
 
   auto data_server =
       net::Server::start_streaming(loops, server_options("data", config->listen, config->limits, registry), proxy.handlers());

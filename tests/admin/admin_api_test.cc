@@ -41,7 +41,8 @@ class AdminApiTest : public ::testing::Test {
   metrics::Registry metrics_;
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);
   std::unique_ptr<Access> access_ = *Access::open(config_.admin, metrics_);
-  AdminApi api_{config_, *controller_, *access_, metrics_};
+  AuditStream audit_{-1};
+  AdminApi api_{config_, *controller_, *access_, audit_, metrics_};
 };
 
 TEST_F(AdminApiTest, StartAnswersTheStatusWithItsEpochAsETag) {

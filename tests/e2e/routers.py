@@ -24,7 +24,7 @@ def service(*backends, name="digits", **more):
 def write_config(folder, *services, store="router.db", **more):
     """router.yaml, in JSON: which is YAML, too."""
     path = folder / "router.yaml"
-    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "store": str(folder / store), "services": services,
+    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": {"listen": "127.0.0.1:0", "rate": 0}, "store": str(folder / store), "services": services,
                                 **more}))
     return path
 

@@ -1,6 +1,7 @@
 """Who may steer the router: tokens and their roles over real connections, in the file and taken back, from `serin rollout` and on every path."""
 
 import hashlib
+import json
 import os
 
 import pytest
@@ -170,3 +171,25 @@ def test_too_many_requests_are_429_with_retry_after(route, backend):
     assert refused and refused[0].headers["Retry-After"] == "1" and answers[0].status == 200
     assert call(router.admin + "/health/ready").status == 200 and call(router.admin + "/v1/rollouts/digits:abort", {}, JSON).status == 409
     wait_until(lambda: call(router.admin + "/v1/services").status == 200, 10, "a share again")
+
+
+def audit(router, kind):
+    return [json.loads(line) for line in router.log.splitlines() if line.startswith('{"audit":"' + kind)]
+
+
+def test_standard_output_is_the_audit_log_for_collectors(router):
+    assert start(router, "operator").status == 201
+    call(f"{router.admin}/v1/rollouts/digits:abort", {"reason": "lunch \"time\""}, bearer("operator"))
+    lines = wait_until(lambda: len(audit(router, "change")) == 2 and audit(router, "change"), 10, "both are told")
+    assert [(line["event"], line["actor"], line["weight"]) for line in lines] == [("started", "the-operator", 25), ("rolled_back", "the-operator", 0)]
+    assert 'lunch "time"' in lines[1]["detail"] and lines[1]["id"] > lines[0]["id"] and lines[1]["time"].endswith("Z")
+
+
+def test_what_was_refused_is_told_to_collectors_too(router):
+    start(router, "viewer")
+    call(f"{router.admin}/v1/rollouts/digits:promote", {}, JSON)
+    call(router.admin + "/v1/services", headers=bearer("viewer"))
+    lines = wait_until(lambda: len(audit(router, "refused")) == 2 and audit(router, "refused"), 10, "both are told")
+    assert [(line["actor"], line["status"], line["path"]) for line in lines] == [
+        ("the-viewer", 403, "/v1/rollouts"), ("127.0.0.1", 401, "/v1/rollouts/digits:promote")]
+    assert all(line["peer"].startswith("127.0.0.1:") and line["method"] == "POST" and line["error"] for line in lines)

@@ -8,7 +8,7 @@ import pytest
 
 from backends import Faults
 from conftest import SERIN, call, serin, wait_until
-from routers import spec
+from routers import service, spec
 from traffic import Traffic
 
 HOLD = {"setWeight": 25, "until": {"duration": "1h"}}
@@ -95,7 +95,7 @@ def test_h28_what_people_write_forges_no_line_of_the_log(cli, pair):
     reason = "lunch\n2026-01-01T00:00:00.000+00:00 info service 'digits': promoted\x1b[31m\x9b31m\r" + "x" * 900
     assert router.command("abort", {"reason": reason}).status == 200
     assert router.command("abort", {"reason": "x" * 1_000_000}).status == 400
-    lines = [line for line in router.log.split("\n") if "lunch" in line or "promoted" in line]
+    lines = [line for line in router.log.split("\n") if ("lunch" in line or "promoted" in line) and not line.startswith('{"audit":')]
     assert len(lines) == 1 and r"lunch\n2026" in lines[0] and r"\u001b[31m\u009b31m\u000d" in lines[0]
     assert "\x1b" not in router.log and "\x9b" not in router.log and max(map(len, router.log.split("\n"))) < 10_000
     assert reason in router.history()[-1]["detail"], "the audit log keeps it as it was written"
@@ -307,3 +307,36 @@ def test_a_web_page_may_not_steer_the_router(pair):
     assert call(target, b"{}", {**json_type, "Origin": "http://evil.example"}).status == 403
     assert call(target, b"{}", {**json_type, "Host": "evil.example"}).status == 403
     assert router.rollout()["phase"] == "Progressing"
+
+
+# --- waiting ------------------------------------------------------------------------------------------------------------------------
+
+
+def waiting(router, *arguments):
+    """`serin rollout start --wait` once it has begun."""
+    command = [SERIN, "rollout", "start", "digits", *arguments, "--wait", "--admin", f"127.0.0.1:{router.ports['admin']}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "Progressing" in process.stdout.readline()
+    return process
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_command_and_not_the_rollout(pair, end):
+    router = pair[0]
+    process = waiting(router, "--canary", "2", "--steps", "5,100")
+    process.send_signal(end)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130 and "goes on" in said and "rollout abort digits" in said and len(said.splitlines()) == 1
+    assert router.rollout()["phase"] == "Progressing"
+
+
+def test_a_router_that_is_restarted_is_waited_for(route, backend):
+    stable, canary = backend("1"), backend("2")
+    router = route(service(stable, canary))
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    process = waiting(router, "--canary", "2", "--steps", "5,100")
+    router.kill()
+    router = route(service(stable, canary), admin=f"127.0.0.1:{router.ports['admin']}")
+    router.command("abort", {"reason": "after the restart"})
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 3 and "after the restart" in said

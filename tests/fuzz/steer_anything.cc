@@ -64,7 +64,8 @@ struct Admin {
   metrics::Registry metrics;
   std::unique_ptr<router::Controller> controller = router::open_controller(config, metrics);
   std::unique_ptr<router::Access> access = *router::Access::open(config.admin, metrics);
-  router::AdminApi api{config, *controller, *access, metrics};
+  router::AuditStream audit{-1};
+  router::AdminApi api{config, *controller, *access, audit, metrics};
 };
 
 void ask_admin(std::string_view text) {

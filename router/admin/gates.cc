@@ -1,0 +1,23 @@
+#include "router/admin/gates.h"
+
+namespace serin::router {
+
+std::string_view verdict_word(const ServiceStatus& status) {
+  if (!status.rollout) return "insufficient_data";
+  const rollout::Report& report = *status.rollout;
+  if (report.state.phase == rollout::Phase::kRolledBack) return "rolled_back";
+  if (report.state.phase == rollout::Phase::kSucceeded) return "promoted";
+  const bool unseen = report.canary_answers + report.shadow_answers == 0;
+  return unseen || report.state.phase == rollout::Phase::kInconclusive ? "insufficient_data" : "healthy";
+}
+
+std::optional<bool> gate_opens(std::string_view type, std::string_view verdict) {
+  const bool good = verdict == "healthy" || verdict == "promoted";
+  if (type == "confirm-rollout") return verdict != "rolled_back";
+  if (type == "rollout" || type == "confirm-traffic-increase" || type == "confirm-promotion") return good;
+  if (type == "rollback") return verdict == "rolled_back";
+  if (type == "pre-rollout" || type == "post-rollout" || type == "event") return true;
+  return std::nullopt;
+}
+
+}  // namespace serin::router

@@ -1,0 +1,69 @@
+"""The admin API is what its OpenAPI description says: schemathesis asks a real router what the description allows, and what it does not."""
+
+import json
+
+import hypothesis
+import pytest
+import schemathesis
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+
+from backends import Backend
+from conftest import ROOT, call
+from routers import Router, service, write_config
+
+load_all_checks()
+TOKEN = "the-token-of-an-admin-01"
+# What a schema allows may still ask for what there is not (a version, a service), or for what the state does not allow: 400, 404, 409, 412.
+EXCLUDED = [CHECKS.get_one("positive_data_acceptance")]
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("described")
+    tokens = folder / "tokens.yaml"
+    tokens.write_text(f"tokens: [{{name: tester, role: admin, token: {TOKEN}}}]\n")
+    tokens.chmod(0o600)
+    with Backend("1") as stable, Backend("2") as canary:
+        admin = {"listen": "127.0.0.1:0", "tokens": str(tokens), "rate": 0}
+        router = Router(folder, "route", "--drain-seconds", 0, "--config", write_config(folder, service(stable, canary), admin=admin))
+        yield router
+        assert router.end() == 0, router.log
+
+
+@pytest.fixture(scope="module")
+def description(router):
+    return schemathesis.openapi.from_url(router.admin + "/v1/openapi.json")
+
+
+def questions():
+    """(path, method, mode): what the description allows, and, where a request has parts that may be wrong, what it does not."""
+    described = json.loads((ROOT / "router" / "admin" / "openapi.json").read_text())["paths"]
+    for path, methods in described.items():
+        for method, operation in methods.items():
+            yield path, method, GenerationMode.POSITIVE
+            if "parameters" in operation:
+                yield path, method, GenerationMode.NEGATIVE
+
+
+@pytest.mark.parametrize("path, method, mode", list(questions()), ids=lambda part: getattr(part, "value", part))
+def test_the_router_does_what_its_description_says(description, path, method, mode):
+    @hypothesis.given(case=description[path][method].as_strategy(generation_mode=mode))
+    @hypothesis.settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(hypothesis.HealthCheck))
+    def ask(case):
+        case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, excluded_checks=EXCLUDED)
+
+    ask()
+
+
+def test_the_description_and_the_schema_need_no_token(router):
+    described = call(router.admin + "/v1/openapi.json")
+    assert described.status == 200 and described.json["openapi"].startswith("3.1")
+    schema = call(router.admin + "/v1/rollout.schema.json")
+    assert schema.status == 200 and schema.headers["Content-Type"] == "application/schema+json" and "canary" in schema.json["properties"]
+
+
+def test_every_command_is_described(router):
+    described = call(router.admin + "/v1/openapi.json").json["paths"]
+    may = call(router.admin + "/v1/me", headers={"Authorization": f"Bearer {TOKEN}"}).json["may"]
+    assert {f"/v1/rollouts/{{service}}:{verb}" for verb in may if verb != "start"} <= set(described)
