@@ -207,7 +207,7 @@ void Connection::begin_answer(const AnswerHead& head) {
   const bool chunked = has_body && !head.length && !http10_;
   if (has_body && !head.length && http10_) keep_alive_ = false;  // its end is the connection's
   outlet_.clear();
-  outlet_.set_chunked(chunked);
+  outlet_.set_chunked(chunked && !head_only_);  // HEAD's answer has the head of a chunked one and not even its last chunk
   const auto kept = http10_ ? Persistence::kKeepAlive : Persistence::kImplied;
   write_answer_head(head, keep_alive_ ? kept : Persistence::kClose, chunked, outlet_.text());
 }

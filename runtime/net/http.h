@@ -1,8 +1,10 @@
-// http.h: HTTP/1.1 messages as Serin's servers and clients pass them around. Plain data; bodies are whole (bounded by Limits).
+// http.h: HTTP/1.1 messages as Serin's servers and clients pass them around. Plain data; bodies are whole (bounded by Limits), but for those of
+// answers that have no end yet.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +12,8 @@
 #include <vector>
 
 namespace serin::net {
+
+class BodySource;
 
 /// Every limit has a default and a name in the configuration.
 struct Limits {
@@ -113,7 +117,8 @@ struct Response {
   int status = 200;
   Headers headers;  ///< Content-Length is written by the server; hop-by-hop headers are ignored
   std::string body;
-  bool close = false;  ///< close the connection after this answer
+  std::shared_ptr<BodySource> source;  ///< instead of the body, where it is made while it is sent (body_source.h)
+  bool close = false;                  ///< close the connection after this answer
 };
 
 /// {"error": message} with the given status.

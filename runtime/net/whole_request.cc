@@ -1,13 +1,18 @@
+// whole_request.cc: an answer is one body, or pieces for as long as its source has some; what begins the next request ends the one before.
+
 #include "runtime/net/whole_request.h"
 
 #include <algorithm>
 
 #include "runtime/base/log.h"
+#include "runtime/net/body_source.h"
 
 namespace serin::net {
 
 void WholeRequest::on_request(Head& head) {
   request_ = Request();
+  response_ = Response();  // a source may hold what its client asked for
+  wants_body_ = head.method != "HEAD";
   request_.method = std::move(head.method);
   request_.target = std::move(head.target);
   request_.path = std::move(head.path);
@@ -42,14 +47,45 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
     response_ = json_error(500, "internal error");
   }
   written_ = 0;
-  stream_.begin_answer(
-      {.status = response_.status, .headers = response_.headers, .length = response_.body.size(), .close = response_.close});
+  const auto length = response_.source ? std::nullopt : std::optional<uint64_t>(response_.body.size());
+  stream_.begin_answer({.status = response_.status, .headers = response_.headers, .length = length, .close = response_.close});
+  if (response_.source) begin_source();
   write();
 }
 
-void WholeRequest::write() { written_ += stream_.write(std::string_view(response_.body).substr(written_), /*last=*/true); }
+void WholeRequest::begin_source() {
+  response_.body.clear();
+  said_all_ = !wants_body_;
+  if (said_all_) return;
+  response_.source->begin([&loop = loop_, request = weak_from_this(), source = response_.source.get()] {
+    loop.post([request, source] {
+      const auto self = request.lock();
+      if (self && self->response_.source.get() == source) self->write();  // else it is another answer's turn
+    });
+  });
+}
+
+void WholeRequest::write() {
+  if (response_.source) return write_pieces();
+  written_ += stream_.write(std::string_view(response_.body).substr(written_), /*last=*/true);
+}
+
+void WholeRequest::write_pieces() {
+  while (true) {
+    if (written_ == response_.body.size() && !said_all_) {
+      auto piece = response_.source->pull();
+      said_all_ = !piece;
+      response_.body = std::move(piece).value_or("");
+      written_ = 0;
+      if (!said_all_ && response_.body.empty()) return;
+    }
+    written_ += stream_.write(std::string_view(response_.body).substr(written_), said_all_);
+    if (said_all_ || written_ < response_.body.size()) return;
+  }
+}
 
 void WholeRequest::on_gone() {
+  response_.source.reset();
   const auto responder = std::exchange(responder_, nullptr);
   if (!responder) return;
   responder->cancelled.store(true);

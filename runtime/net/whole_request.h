@@ -1,4 +1,5 @@
-// whole_request.h: for servers whose handler wants requests whole: collects one, calls the handler, sends what its Responder is given.
+// whole_request.h: for servers whose handler wants requests whole: collects one, calls the handler, sends what its Responder is given, whole or
+// piece by piece.
 // For the .cc files of net only.
 #pragma once
 
@@ -44,7 +45,9 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void on_gone() override;
 
  private:
+  void begin_source();
   void write();
+  void write_pieces();
 
   const std::shared_ptr<const WholeHandler> handler_;
   ServerStream& stream_;
@@ -52,8 +55,10 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   Request request_;
   WholeBody body_;  // of it
   std::shared_ptr<Responder::State> responder_;
-  Response response_;
-  size_t written_ = 0;  // of response_.body
+  Response response_;        // with a source: its body is the piece that is being written
+  size_t written_ = 0;       // of response_.body
+  bool said_all_ = false;    // the source has come to its end
+  bool wants_body_ = false;  // not HEAD
 };
 
 }  // namespace serin::net

@@ -73,11 +73,13 @@ class RawSocket {
     ahead_.append(bytes, static_cast<size_t>(received));
     return true;
   }
+  /// What came and was not taken yet.
+  std::string take() { return std::exchange(ahead_, ""); }
   /// All until the other side closes.
   std::string receive_all() {
     while (receive_some()) {
     }
-    return std::exchange(ahead_, "");
+    return take();
   }
   /// Head and body of the next answer, which has a content-length or no body; what came so far where none is complete.
   std::string receive_answer(bool head_only = false) {
