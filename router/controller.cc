@@ -275,6 +275,11 @@ Result<std::vector<HistoryEntry>> Controller::history(const std::string& service
   return state_->store->history(service, limit);
 }
 
+Result<Timeline> Controller::timeline(const std::string& service) const {
+  SERIN_TRY(const ServiceControl* control, state_->find(service));
+  return control->timeline();
+}
+
 void Controller::set_endpoint_count(size_t service, size_t version, EndpointCount count) {
   state_->services()[service]->set_endpoint_count(version, count);
 }

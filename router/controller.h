@@ -18,9 +18,11 @@
 
 #include "router/audit_stream.h"
 #include "router/config.h"
+#include "router/recent_answers.h"
 #include "router/rollout/rollout.h"
 #include "router/split.h"
 #include "router/store/store.h"
+#include "router/timeline.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 
@@ -30,10 +32,11 @@ using HistoryEntry = store::HistoryEntry;
 
 struct ServiceStatus {
   std::string service, stable;
-  uint64_t epoch = 0;                      ///< for If-Match
-  std::optional<rollout::Report> rollout;  ///< the current or the last one
-  size_t rollout_steps = 0;                ///< of its specification
-  double rollout_seconds = 0;              ///< from its start to now, or to its verdict
+  uint64_t epoch = 0;                          ///< for If-Match
+  AnswerSummary recent_stable, recent_canary;  ///< renewed every second
+  std::optional<rollout::Report> rollout;      ///< the current or the last one
+  size_t rollout_steps = 0;                    ///< of its specification
+  double rollout_seconds = 0;                  ///< from its start to now, or to its verdict
   struct Warm {
     std::string version;
     double seconds = 0;
@@ -86,6 +89,8 @@ class Controller {
   Result<ServiceStatus> status(const std::string& service) const;
   std::vector<ServiceStatus> status() const;
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) const;
+  /// How the current or last rollout went; ends a minute after its verdict, and begins anew with a restart of the router.
+  Result<Timeline> timeline(const std::string& service) const;
   /// Why a rollout was decided as it was, as JSON; `name` is its id or a service, whose current or last one is meant.
   Result<std::string> explain(const std::string& name) const;
   /// The data path tells how many endpoints each version has, so that start() can refuse a canary that is down.

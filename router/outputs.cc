@@ -76,6 +76,9 @@ rollout::Difference measure(const AnswerOutput& stable, const AnswerOutput& cana
   const Best theirs = best_of(stable, random), ours = best_of(canary, random);
   difference.label = theirs.label != ours.label;
   difference.score = ours.score - theirs.score;
+  difference.stable_label = theirs.label;
+  difference.canary_label = ours.label;
+  difference.stable_score = theirs.score;
   return difference;
 }
 

@@ -72,7 +72,9 @@ Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Req
   warm_.reset();
   steps_ = spec.steps.size();
   rollout_ = rollout::Rollout::start(std::move(spec), fmt::format("{}-{}", config_.name, epoch_), epoch_, latencies_.snapshot(), now);
-  evidence_.clear();
+  service_metrics_.forget();
+  timeline_.clear(now);
+  next_second_ = now;  // its first point is its start
   return changed(rollout_->state().phase, "started", request.actor, request.reason, now);
 }
 

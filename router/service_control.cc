@@ -22,9 +22,6 @@ using rollout::Phase;
 
 constexpr uint32_t kWarmingPpm = 10'000;  // of requests copied to a version that is kept warm
 
-constexpr Phase kPhases[] = {Phase::kProgressing, Phase::kPaused,    Phase::kInconclusive, Phase::kPromoting,
-                             Phase::kBaking,      Phase::kSucceeded, Phase::kRolledBack};
-
 /// The audit log's word for what the rollout did by itself.
 std::string_view event_of(Phase before, Phase after, std::string_view cause) {
   if (before == after) return "weight";
@@ -76,7 +73,7 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
       page_(page),
       slot_(slot),
       word_(page.word(slot)),
-      metrics_(metrics),
+      service_metrics_(metrics, config.name),
       stable_(std::move(restored.stable)),
       epoch_(restored.epoch),
       last_(std::move(restored.rollout)),
@@ -96,15 +93,13 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
     keep_warm(stored->keep_warm - std::max<std::chrono::nanoseconds>(age, std::chrono::nanoseconds(0)), now);
   }
   spec_.publish(std::make_shared<const rollout::Spec>(std::move(spec)));
+  timeline_.clear(now);
 
   for (size_t i = 0; i < config.versions.size(); ++i) {
     gauges_.push_back(metrics.gauge_callback("serin_route_weight_ppm", "Share of requests that a version gets, in parts per million.",
                                              {{"service", config.name}, {"version", config.versions[i].name}},
                                              [this, i] { return static_cast<double>(share_of(i)); }));
   }
-  for (const Phase phase : kPhases)
-    phases_.push_back(metrics.gauge("serin_rollout_phase", "1 for the phase that the current or last rollout is in.",
-                                    {{"service", config.name}, {"phase", std::string(rollout::phase_name(phase))}}));
 }
 
 uint32_t ServiceControl::share_of(size_t version) const {
@@ -128,6 +123,8 @@ bool ServiceControl::observe(rollout::Observation observation, Time now) {
   if ((observation.epoch & Split::kEpochMask) != (epoch & Split::kEpochMask)) return false;
   observation.epoch = epoch;
   if (observation.arm == rollout::Arm::kStable && observation.outcome == rollout::Outcome::kOk) latencies_.record(observation.latency);
+  recent_[static_cast<size_t>(observation.arm)].record(observation);
+  service_metrics_.count(observation);
   if (!rollout_) return false;
   const Phase before = rollout_->state().phase;
   if (!rollout_->observe(observation, now)) return false;
@@ -139,6 +136,7 @@ bool ServiceControl::observe(rollout::ShadowPair pair, Time now) {
   const std::lock_guard lock(mutex_);
   if (!rollout_ || (pair.epoch & Split::kEpochMask) != (rollout_->state().epoch & Split::kEpochMask)) return false;
   pair.epoch = rollout_->state().epoch;
+  service_metrics_.count(pair);
   const Phase before = rollout_->state().phase;
   if (!rollout_->observe(pair, now)) return false;
   changed(before, {}, "router", {}, now);
@@ -159,10 +157,7 @@ std::optional<rollout::State> ServiceControl::running_state() const {
   return rollout_ ? std::optional(rollout_->state()) : std::nullopt;
 }
 
-/// Renewed every second: a quantile walks through thousands of buckets.
-void ServiceControl::set_pace(Time now) {
-  if (now < next_pace_) return;
-  next_pace_ = now + std::chrono::seconds(1);
+void ServiceControl::set_pace() {
   constexpr uint64_t kEnough = 100;
   const LatencyHistogram known = latencies_.snapshot();
   const auto hedge = spec_.get()->shield.hedge;
@@ -171,9 +166,28 @@ void ServiceControl::set_pace(Time now) {
   hedge_after_ = enough && hedge ? std::max(known.quantile(*hedge), known.quantile(0.5) * 3 / 2) : std::chrono::nanoseconds(0);
 }
 
+/// What is shown of the answers, and of the rollout's way until a minute after its verdict: then it is history.
+void ServiceControl::keep_watch(Time now) {
+  for (size_t arm = 0; arm < recent_.size(); ++arm) {
+    recent_[arm].turn(now);
+    recent_summary_[arm] = recent_[arm].summary(now);
+  }
+  if (rollout_) watch_until_ = now + std::chrono::minutes(1);
+  if (now >= watch_until_) return;
+  const rollout::Report report = rollout_ ? rollout_->report() : last_->report;
+  const Split applied = split();
+  timeline_.add(
+      {.weight_ppm = applied.weight_ppm, .shadow_ppm = applied.shadow_ppm, .stable = recent_summary_[0], .canary = recent_summary_[1]},
+      report.evidence, now);
+}
+
 bool ServiceControl::tick(Time now) {
   const std::lock_guard lock(mutex_);
-  set_pace(now);
+  if (now >= next_second_) {  // a quantile walks through thousands of buckets
+    next_second_ = now + std::chrono::seconds(1);
+    set_pace();
+    keep_watch(now);
+  }
   if (!rollout_) return cool_down(now);
   // A promotion ends when its weight is in force, not when it is wanted.
   if (rollout_->state().phase == Phase::kPromoting && split() != target()) return false;
@@ -244,11 +258,7 @@ void ServiceControl::conclude(const rollout::VerdictRecord& why) {
   if (unsaved_verdicts_.size() < store::kVerdictLimit)
     unsaved_verdicts_.push_back({.id = state.id, .wall_ms = wall_milliseconds(), .json = verdict_});
   const std::string outcome(state.phase == Phase::kSucceeded ? "promoted" : "rolled_back");
-  auto& counter = verdicts_[{outcome, state.cause}];
-  if (!counter)
-    counter = metrics_.counter("serin_rollout_verdicts_total", "Rollouts that have ended.",
-                               {{"service", config_.name}, {"outcome", outcome}, {"cause", state.cause}});
-  counter->add();
+  service_metrics_.count_verdict(outcome, state.cause);
 }
 
 Split ServiceControl::target() const {
@@ -266,6 +276,7 @@ Split ServiceControl::target() const {
 void ServiceControl::apply(const Split& split_now) {
   if (split_now == split()) return;
   const bool verdict = !rollout_ && last_;
+  next_second_ = {};  // a weight that stood for less than a second is part of the way, too
   page_.store(slot_, split_now.pack(), epoch_, verdict ? last_->report.state.cause : "", verdict ? last_->report.state.reason : "");
 }
 
@@ -329,7 +340,11 @@ Status ServiceControl::wait_until_saved(uint64_t change) {
 
 ServiceStatus ServiceControl::status(Time now) const {
   const std::lock_guard lock(mutex_);
-  ServiceStatus status{.service = config_.name, .stable = stable_, .epoch = epoch_};
+  ServiceStatus status{.service = config_.name,
+                       .stable = stable_,
+                       .epoch = epoch_,
+                       .recent_stable = recent_summary_[0],
+                       .recent_canary = recent_summary_[1]};
   if (!last_) return status;
   if (warm_) status.warm = ServiceStatus::Warm{warm_->version, std::chrono::duration<double>(warm_->until - now).count()};
   store::RolloutRecord current = record(now);
@@ -348,6 +363,11 @@ std::optional<std::string> ServiceControl::explain(const std::string& id, Time n
   return verdict_.empty() ? verdict_json(current, {}, 0) : verdict_;
 }
 
+Timeline ServiceControl::timeline() const {
+  const std::lock_guard lock(mutex_);
+  return timeline_;
+}
+
 void ServiceControl::set_endpoint_count(size_t version, EndpointCount count) {
   const std::lock_guard lock(mutex_);
   if (version < endpoints_.size()) endpoints_[version] = count;
@@ -362,14 +382,7 @@ void ServiceControl::update_metrics() {
   const std::lock_guard lock(mutex_);
   if (!last_) return;
   const rollout::Report report = rollout_ ? rollout_->report() : last_->report;
-  for (size_t i = 0; i < std::size(kPhases); ++i) phases_[i]->set(kPhases[i] == report.state.phase ? 1 : 0);
-  for (const rollout::Evidence& evidence : report.evidence) {
-    auto& gauge = evidence_[evidence.guard];
-    if (!gauge)
-      gauge = metrics_.gauge("serin_route_evidence_bits", "Evidence against the canary: log2 of the guard's e-value.",
-                             {{"service", config_.name}, {"guard", evidence.guard}});
-    gauge->set(evidence.bits);
-  }
+  service_metrics_.show(report, steps_);
 }
 
 }  // namespace serin::router

@@ -5,6 +5,7 @@
 // weight rise.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include "router/baseline.h"
 #include "router/controller.h"
 #include "router/restore.h"
+#include "router/service_metrics.h"
 #include "router/store/store.h"
 #include "router/store/weights_page.h"
 #include "runtime/base/published.h"
@@ -85,6 +87,7 @@ class ServiceControl {
   ServiceStatus status(Time now) const;
   /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current or the last one.
   std::optional<std::string> explain(const std::string& id, Time now) const;
+  Timeline timeline() const;
   void set_endpoint_count(size_t version, EndpointCount count);
   std::optional<EndpointCount> endpoint_count(size_t version) const;
   void update_metrics();
@@ -113,7 +116,8 @@ class ServiceControl {
   bool cool_down(Time now);
   Split target() const;
   void apply(const Split& split);
-  void set_pace(Time now);
+  void set_pace();
+  void keep_watch(Time now);
   double seconds(Time now) const;
   store::RolloutRecord record(Time now) const;
 
@@ -121,11 +125,11 @@ class ServiceControl {
   store::WeightsPage& page_;
   const size_t slot_;
   const std::atomic<uint64_t>& word_;
-  metrics::Registry& metrics_;
   Published<rollout::Spec> spec_;
   std::atomic<std::chrono::nanoseconds> hedge_after_{std::chrono::nanoseconds(0)}, p99_{std::chrono::nanoseconds(0)};
 
   mutable std::mutex mutex_;  // guards everything below
+  ServiceMetrics service_metrics_;
   std::condition_variable saved_;
   std::string stable_;
   uint64_t epoch_ = 0;
@@ -145,12 +149,14 @@ class ServiceControl {
   std::vector<store::HistoryEntry> unsaved_history_;
   std::vector<store::VerdictEntry> unsaved_verdicts_;
   std::string verdict_;  // of last_, as JSON; empty: an earlier run's
-  Time next_pace_{};
+  Time next_second_{};
+
+  std::array<RecentAnswers, 2> recent_;          // by arm
+  std::array<AnswerSummary, 2> recent_summary_;  // of recent_, renewed with the timeline
+  Timeline timeline_;
+  Time watch_until_{};
 
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped
-  std::vector<std::shared_ptr<metrics::Gauge>> phases_;
-  std::map<std::string, std::shared_ptr<metrics::Gauge>> evidence_;
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<metrics::Counter>> verdicts_;  // by outcome and cause
 };
 
 }  // namespace serin::router

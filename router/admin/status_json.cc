@@ -43,24 +43,44 @@ std::string dry_run_json(const rollout::DryRunVerdict& verdict) {
   return fmt::format(R"({{"at_ms":{},"guard":{},"reason":{}}})", verdict.at.count(), json_quote(verdict.guard), json_quote(verdict.reason));
 }
 
+std::string example_json(const rollout::Disagreement& example) {
+  if (!example.difference) return fmt::format(R"({{"at_ms":{},"form":true}})", example.at.count());
+  const rollout::Difference& difference = *example.difference;
+  return fmt::format(
+      R"({{"at_ms":{},"stable_label":{},"canary_label":{},"stable_score":{:.6g},"canary_score":{:.6g},"absolute":{:.6g},"relative":{:.6g}}})",
+      example.at.count(), difference.stable_label, difference.canary_label, finite(difference.stable_score),
+      finite(difference.stable_score + difference.score), finite(difference.absolute), finite(difference.relative));
+}
+
 std::string shadow_json(const rollout::ShadowSummary& shadow) {
   return fmt::format(
-      R"({{"compared":{},"mismatches":{},"labels":{},"largest_absolute":{:.6g},"largest_relative":{:.6g},"mean_score":{:.6g}}})",
+      R"({{"compared":{},"mismatches":{},"labels":{},"largest_absolute":{:.6g},"largest_relative":{:.6g},"mean_score":{:.6g},"examples":{}}})",
       shadow.compared, shadow.mismatches, shadow.labels, finite(shadow.largest_absolute), finite(shadow.largest_relative),
-      finite(shadow.mean_score));
+      finite(shadow.mean_score), list_json(shadow.examples, example_json));
+}
+
+/// "12.345", or nothing known.
+std::string or_null(const std::optional<double>& value) { return value ? fmt::format("{:.3f}", finite(*value)) : "null"; }
+
+double milliseconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+std::string answers_json(const AnswerSummary& answers) {
+  return fmt::format(R"({{"seconds":{:.4g},"answers":{},"failures":{},"p50_ms":{:.4g},"p90_ms":{:.4g},"p99_ms":{:.4g}}})", answers.seconds,
+                     answers.answers, answers.failures, milliseconds(answers.p50), milliseconds(answers.p90), milliseconds(answers.p99));
 }
 
 std::string rollout_json(const rollout::Report& report, size_t steps, double seconds) {
   const rollout::State& s = report.state;
   return fmt::format(
       R"({{"id":{},"stable":{},"canary":{},"phase":"{}","step":{},"steps":{},"weight":{},"weight_ppm":{},"shadow_ppm":{},"cause":{},"reason":{},)"
-      R"("note":{},"seconds":{:.3f},"answers":{{"stable":{},"canary":{},"shadow":{},"step_canary":{}}},"evidence":{},"certificates":{},)"
+      R"("note":{},"seconds":{:.3f},"step_seconds":{:.3f},"step_eta_seconds":{},"answers":{{"stable":{},"canary":{},"shadow":{},"step_canary":{}}},"evidence":{},"certificates":{},)"
       R"("leading_guard":{},"events":{},"dry_run":{},"shadow":{}}})",
       json_quote(s.id), json_quote(s.stable), json_quote(s.canary), rollout::phase_name(s.phase), s.step, steps, percent(s.weight_ppm),
       s.weight_ppm, s.shadow_ppm, json_quote(s.cause), json_quote(s.reason), json_quote(report.note), finite(seconds),
-      report.stable_answers, report.canary_answers, report.shadow_answers, report.step_canary_answers,
-      list_json(report.evidence, evidence_json), list_json(report.certificates, certificate_json), json_quote(report.leading_guard),
-      list_json(report.events, event_json), list_json(report.dry_run, dry_run_json), shadow_json(report.shadow));
+      finite(report.step_seconds), or_null(report.step_eta_seconds), report.stable_answers, report.canary_answers, report.shadow_answers,
+      report.step_canary_answers, list_json(report.evidence, evidence_json), list_json(report.certificates, certificate_json),
+      json_quote(report.leading_guard), list_json(report.events, event_json), list_json(report.dry_run, dry_run_json),
+      shadow_json(report.shadow));
 }
 
 }  // namespace
@@ -69,8 +89,33 @@ std::string status_json(const ServiceStatus& status) {
   const std::string rollout = status.rollout ? rollout_json(*status.rollout, status.rollout_steps, status.rollout_seconds) : "null";
   const std::string warm =
       status.warm ? fmt::format(R"({{"version":{},"seconds":{:.1f}}})", json_quote(status.warm->version), status.warm->seconds) : "null";
-  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"warm":{},"rollout":{}}})", json_quote(status.service),
-                     json_quote(status.stable), status.epoch, warm, rollout);
+  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"warm":{},"recent":{{"stable":{},"canary":{}}},"rollout":{}}})",
+                     json_quote(status.service), json_quote(status.stable), status.epoch, warm, answers_json(status.recent_stable),
+                     answers_json(status.recent_canary), rollout);
+}
+
+/// By columns: 600 objects of the same twelve names would be four times as long.
+std::string timeline_json(const std::string& service, const Timeline& timeline) {
+  using Point = Timeline::Point;
+  const auto column = [&](const auto& print) { return list_json(timeline.points(), print); };
+  const auto arm = [&](AnswerSummary Point::* of) {
+    const auto quantile = [&](std::chrono::nanoseconds AnswerSummary::* which) {
+      return column([&](const Point& point) { return fmt::format("{:.4g}", milliseconds(point.*of.*which)); });
+    };
+    return fmt::format(R"({{"answers":{},"failures":{},"p50_ms":{},"p90_ms":{},"p99_ms":{}}})",
+                       column([&](const Point& point) { return std::to_string((point.*of).answers); }),
+                       column([&](const Point& point) { return std::to_string((point.*of).failures); }), quantile(&AnswerSummary::p50),
+                       quantile(&AnswerSummary::p90), quantile(&AnswerSummary::p99));
+  };
+  const auto guard = [](const auto& named) {
+    return fmt::format(R"({{"guard":{},"bits_to_trip":{:.4g},"bits":{}}})", json_quote(named.first), finite(named.second.bits_to_trip),
+                       list_json(named.second.bits, [](float bits) { return fmt::format("{:.3g}", finite(bits)); }));
+  };
+  return fmt::format(R"({{"service":{},"at_ms":{},"weight_ppm":{},"shadow_ppm":{},"stable":{},"canary":{},"evidence":{}}})",
+                     json_quote(service), column([](const Point& point) { return std::to_string(point.at.count()); }),
+                     column([](const Point& point) { return std::to_string(point.weight_ppm); }),
+                     column([](const Point& point) { return std::to_string(point.shadow_ppm); }), arm(&Point::stable), arm(&Point::canary),
+                     list_json(timeline.guards(), guard));
 }
 
 std::string history_json(const std::string& service, const std::vector<HistoryEntry>& entries) {

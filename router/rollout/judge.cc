@@ -198,7 +198,7 @@ std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milli
     return std::nullopt;
   }
   if (!pair.comparable) return std::nullopt;
-  remember_difference(pair);
+  remember_difference(pair, at);
   agreement_certificate_.observe(pair.mismatch);
   if (!shadow_.observe(Arm::kCanary, pair.mismatch, Unit(0.5), /*alone=*/true, at)) return std::nullopt;
   const Evidence evidence = shadow_.evidence();
@@ -209,9 +209,15 @@ std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milli
       at);
 }
 
-void Judge::remember_difference(const ShadowPair& pair) {
+void Judge::remember_difference(const ShadowPair& pair, std::chrono::milliseconds at) {
+  constexpr size_t kExamples = 10;
   ++differences_.compared;
   differences_.mismatches += pair.mismatch;
+  if (pair.mismatch) {
+    auto& examples = differences_.examples;
+    if (examples.size() == kExamples) examples.erase(examples.begin());
+    examples.push_back({at, pair.difference});
+  }
   if (!pair.difference) return;
   const Difference& difference = *pair.difference;
   ++measured_;

@@ -50,7 +50,7 @@ class Judge {
   std::optional<Verdict> judge_thresholds(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_cohort(const Observation& observation, std::chrono::milliseconds at);
   const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
-  void remember_difference(const ShadowPair& pair);
+  void remember_difference(const ShadowPair& pair, std::chrono::milliseconds at);
   void certify(const Observation& observation);
   EventGuard* guard_of(Outcome outcome);
   std::optional<Verdict> conclude(Verdict verdict, std::chrono::milliseconds at);

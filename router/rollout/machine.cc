@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "router/rollout/spec_parts.h"
@@ -182,6 +183,24 @@ VerdictRecord Rollout::Machine::explain() const {
             .events = silences};
   if (state.phase == Phase::kSucceeded || state.cause == kAborted) return {};
   return judge.record();
+}
+
+void Rollout::Machine::fill(Report& report) const {
+  report.state = state;
+  judge.fill(report, last_age);
+  report.step_seconds = std::max(0.0, std::chrono::duration<double>(last_age - age(step_since)).count());
+  if (hold || (state.phase != Phase::kProgressing && state.phase != Phase::kBaking)) return;
+  const auto left = [&](std::chrono::nanoseconds whole) {
+    return std::max(0.0, std::chrono::duration<double>(whole).count() - report.step_seconds);
+  };
+  if (state.phase == Phase::kBaking) {
+    report.step_eta_seconds = left(spec.bake);
+  } else if (step().until == Step::Until::kDuration) {
+    report.step_eta_seconds = left(step().duration);
+  } else if (step().until == Step::Until::kCertified) {
+    const double shown = std::ranges::min(report.certificates, {}, &Certificate::progress).progress;
+    if (shown > 0) report.step_eta_seconds = report.step_seconds * std::max(0.0, 1 - shown) / shown;  // evidence grows with the answers
+  }
 }
 
 Status Rollout::Machine::refuse(std::string_view command) const {

@@ -54,6 +54,7 @@ struct Rollout::Machine {
   bool continue_promotion(Time now);
   void follow_manual_weight(Time now);
   VerdictRecord explain() const;
+  void fill(Report& report) const;
   Status refuse(std::string_view command) const;
 
   Spec spec;

@@ -60,10 +60,12 @@ inline bool is_silent_failure(const Observation& observation) {
 
 /// How far two answers to one request lie apart, for people; ShadowPair::mismatch is what is judged.
 struct Difference {
-  bool label = false;   ///< another label in the row that was compared
-  double absolute = 0;  ///< largest |canary - stable|
-  double relative = 0;  ///< largest |canary - stable| / |stable|, where stable's is not 0
-  double score = 0;     ///< canary's highest score minus stable's, in that row
+  bool label = false;                           ///< another label in the row that was compared
+  double absolute = 0;                          ///< largest |canary - stable|
+  double relative = 0;                          ///< largest |canary - stable| / |stable|, where stable's is not 0
+  double score = 0;                             ///< canary's highest score minus stable's, in that row
+  uint32_t stable_label = 0, canary_label = 0;  ///< in that row: the place of the highest score
+  double stable_score = 0;                      ///< that score
 };
 
 /// A stable request that was mirrored to the canary, both answers in hand.

@@ -52,8 +52,7 @@ const Spec& Rollout::spec() const { return machine_->spec; }
 
 Report Rollout::report() const {
   Report report;
-  report.state = machine_->state;
-  machine_->judge.fill(report, machine_->last_age);
+  machine_->fill(report);
   return report;
 }
 

@@ -77,11 +77,18 @@ struct DryRunVerdict {
   std::string guard, reason;
 };
 
+/// A mirrored request whose two answers differ.
+struct Disagreement {
+  std::chrono::milliseconds at{0};       ///< since the rollout started
+  std::optional<Difference> difference;  ///< nothing: the answers have no output of one shape to be compared
+};
+
 /// What the answers to mirrored requests said, beside those of stable.
 struct ShadowSummary {
   uint64_t compared = 0, mismatches = 0, labels = 0;  ///< labels: pairs whose label differs, whatever is compared
   double largest_absolute = 0, largest_relative = 0;  ///< over all elements
   double mean_score = 0;                              ///< canary's highest score minus stable's
+  std::vector<Disagreement> examples;                 ///< the latest, oldest first, at most 10
 };
 
 struct Report {
@@ -94,7 +101,9 @@ struct Report {
   std::vector<DecidingEvent> events;      ///< its latest events, oldest first, at most 128
   std::vector<DryRunVerdict> dry_run;     ///< the first of each guard
   ShadowSummary shadow;
-  std::string note;  ///< what holds the steps beside the certificates, for people; may be empty
+  double step_seconds = 0;                 ///< since the step began
+  std::optional<double> step_eta_seconds;  ///< until it is over, at its pace so far; nothing: it waits for a person, or nobody knows yet
+  std::string note;                        ///< what holds the steps beside the certificates, for people; may be empty
 };
 
 /// Stable's latencies before the canary got any traffic; taus are taken from it. Fewer than the specification's `latency.baseline` samples:
