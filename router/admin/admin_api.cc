@@ -24,7 +24,7 @@ using net::Response;
 
 constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/", kHealth = "/health/", kOpenApi = "/v1/openapi.json",
                            kSchema = "/v1/rollout.schema.json";
-constexpr std::string_view kGates = "/gates/", kHistory = "/history", kVerdict = "/verdict";
+constexpr std::string_view kGates = "/gates/", kHistory = "/history", kTimeline = "/timeline", kEvents = "/events", kVerdict = "/verdict";
 struct Verb {
   std::string_view name;
   Role needs;
@@ -110,7 +110,8 @@ Response method_not_allowed(std::string_view allowed) {
 }
 
 Response not_found(std::string_view path) {
-  return net::json_error(404, fmt::format("not found: '{}'; see /v1/rollouts, /v1/services, /v1/me, /metrics, /health/ready", path));
+  return net::json_error(404,
+                         fmt::format("not found: '{}'; see /v1/rollouts, /v1/services, /v1/events, /v1/me, /metrics, /health/ready", path));
 }
 
 /// If-Match: "7" (the ETag), 7, or *.
@@ -183,7 +184,8 @@ AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Access& a
       access_(access),
       audit_(audit),
       metrics_(metrics),
-      on_loopback_(config.admin.listen.is_loopback()) {}
+      on_loopback_(config.admin.listen.is_loopback()),
+      events_(config, controller, metrics) {}
 
 Response AdminApi::answer(const Request& request) {
   if (auto refused = refuse_browser(request, on_loopback_)) return *std::move(refused);
@@ -231,6 +233,8 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     if (!is_read(request)) return method_not_allowed("GET, HEAD");
     if (rest.ends_with(kHistory)) return history(rest.substr(0, rest.size() - kHistory.size()), request);
     if (rest.ends_with(kVerdict)) return verdict(rest.substr(0, rest.size() - kVerdict.size()));
+    if (rest.ends_with(kTimeline)) return timeline(rest.substr(0, rest.size() - kTimeline.size()));
+    if (rest.ends_with(kEvents)) return events(std::string_view(rest).substr(0, rest.size() - kEvents.size()), request);
     return status_response(200, controller_.status(rest));
   }
   if (path.starts_with(kVerdicts)) {
@@ -239,9 +243,10 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     return verdict ? json_response(200, *verdict) : error_response(verdict.error());
   }
   if (path == kOpenApi || path == kSchema) return method_not_allowed("GET, HEAD");
-  if (path != "/v1/services" && path != "/v1/me" && path != "/metrics") return not_found(path);
+  if (path != "/v1/services" && path != "/v1/events" && path != "/v1/me" && path != "/metrics") return not_found(path);
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
   if (path == "/v1/services") return list_services();
+  if (path == "/v1/events") return events(std::nullopt, request);
   if (path == "/v1/me") return json_response(200, caller_json(caller));
   Response page;
   page.headers.set("Content-Type", metrics::Registry::kContentType);
@@ -283,6 +288,21 @@ Response AdminApi::gate(const std::string& service, const std::string& type, con
   if (!status) return error_response(status.error());
   const auto opens = gate_opens(type, verdict_word(*status));
   return opens ? json_response(*opens ? 200 : 409, verdict_json(*status)) : net::json_error(404, fmt::format("no gate '{}'", type));
+}
+
+Response AdminApi::timeline(const std::string& service) const {
+  const auto timeline = controller_.timeline(service);
+  return timeline ? json_response(200, timeline_json(service, *timeline)) : error_response(timeline.error());
+}
+
+Response AdminApi::events(std::optional<std::string_view> service, const Request& request) {
+  std::optional<size_t> index;
+  if (service) {
+    const auto found = std::ranges::find(config_.services, *service, &ServiceConfig::name);
+    if (found == config_.services.end()) return error_response(Error{Code::kNotFound, fmt::format("no service '{}'", *service)});
+    index = static_cast<size_t>(found - config_.services.begin());
+  }
+  return events_.open(index, request.headers.get("last-event-id"));
 }
 
 /// A document of kind Rollout; what it does not say of its guard, the service's configuration says.

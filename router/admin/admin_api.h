@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "router/admin/access.h"
+#include "router/admin/event_feed.h"
 #include "router/config.h"
 #include "router/controller.h"
 #include "runtime/base/metrics.h"
@@ -18,7 +19,7 @@
 
 namespace serin::router {
 
-/// Thread-safe.
+/// Thread-safe but for events, which belong to one io thread: requests for them are answered there.
 class AdminApi {
  public:
   AdminApi(const RouterConfig& config, Controller& controller, Access& access, const AuditStream& audit, metrics::Registry& metrics);
@@ -27,6 +28,8 @@ class AdminApi {
   net::Response answer(const net::Request& request);
   /// /health/ready answers 503 from now on.
   void stop_being_ready() { ready_.store(false); }
+  /// Ends what would never end by itself: answers that tell events. On their io thread.
+  void close() { events_.close(); }
 
  private:
   net::Response health(const net::Request& request) const;
@@ -38,6 +41,8 @@ class AdminApi {
   net::Response list_services() const;
   net::Response verdict(const std::string& service) const;
   net::Response gate(const std::string& service, const std::string& type, const net::Request& request) const;
+  net::Response timeline(const std::string& service) const;
+  net::Response events(std::optional<std::string_view> service, const net::Request& request);
   net::Response history(const std::string& service, const net::Request& request) const;
   Result<ServiceStatus> run_command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
   Result<rollout::Spec> read_spec(const net::Request& request) const;
@@ -49,6 +54,7 @@ class AdminApi {
   metrics::Registry& metrics_;
   const bool on_loopback_;
   std::atomic<bool> ready_{true};
+  EventFeed events_;
 };
 
 }  // namespace serin::router

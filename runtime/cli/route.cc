@@ -87,6 +87,7 @@ int run_route(const RouteOptions& options) {
   log::info("ending: not ready any more; requests are routed for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
   const bool drained = (*data_server)->drain(kLongestDrain);
+  admin_loop.post_and_wait(0, [&admin] { admin.close(); });
   (void)(*admin_server)->drain(kLongestDrain);
   log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
   return kYes;
