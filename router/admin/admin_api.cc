@@ -14,6 +14,7 @@
 #include "router/admin/gates.h"
 #include "router/admin/openapi.h"
 #include "router/admin/status_json.h"
+#include "router/dashboard/dashboard.h"
 #include "runtime/base/config.h"
 
 namespace serin::router {
@@ -190,6 +191,7 @@ AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Access& a
 Response AdminApi::answer(const Request& request) {
   if (auto refused = refuse_browser(request, on_loopback_)) return *std::move(refused);
   if (request.path.starts_with(kHealth)) return health(request);
+  if (auto page = dashboard_answer(request)) return *std::move(page);  // it asks for a token itself
   if (is_read(request) && request.path == kOpenApi) return document_response("application/json", openapi_document());
   if (is_read(request) && request.path == kSchema) return document_response("application/schema+json", rollout::spec_schema());
   Admission admission = access_.admit(request, token_in_body(request));

@@ -245,7 +245,7 @@ TEST_F(AdminApiTest, AVerdictIsExplainedByItsIdAndReplays) {
 }
 
 TEST_F(AdminApiTest, UnknownPathsAndMethods) {
-  EXPECT_EQ(call("GET", "/").status, 404);
+  EXPECT_EQ(call("GET", "/dashboard").status, 404);
   EXPECT_EQ(call("GET", "/v1/rollouts/resnet").status, 404);
   EXPECT_EQ(call("POST", "/v1/rollouts/digits:redo").status, 404);
   EXPECT_EQ(call("POST", "/v1/rollouts/resnet:pause").status, 404);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def sample(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("name", ["format", "headers", "layering", "lint", "python", "shell", "text"])
+@pytest.mark.parametrize("name", ["dashboard", "format", "headers", "layering", "lint", "python", "shell", "text"])
 def test_accepts_a_good_repository(sample, name):
     result = sample.check(name)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -154,6 +155,20 @@ def test_headers_checks_again_when_an_included_file_changes(sample):
     assert sample.check("headers").returncode == 0
     sample.write({"kernels/tensor.h": "#pragma once\n#error no\n"})
     assert "#error no" in sample.check("headers").stdout
+
+
+def test_dashboard_refuses_a_page_that_its_sources_do_not_build_to(sample):
+    page, copy = CHECKS.parents[1] / "router/dashboard", sample.folder / "router/dashboard"
+    shutil.copytree(page, copy, ignore=shutil.ignore_patterns("node_modules"))
+    (copy / "node_modules").symlink_to(page / "node_modules")
+    assert sample.check("dashboard").returncode == 0
+    style = copy / "src/style.css"
+    style.write_text(style.read_text() + "main { color: red }\n")
+    refused = sample.check("dashboard")
+    assert refused.returncode == 1 and "router/dashboard/built/dashboard.css: is not what" in refused.stdout
+    (copy / "src/format.ts").write_text("export const count = (n: number): string => n;\n")
+    refused = sample.check("dashboard")
+    assert refused.returncode != 0 and "src/format.ts" in refused.stdout
 
 
 def test_lint_leaves_unchanged_files_alone(sample):

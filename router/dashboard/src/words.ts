@@ -1,0 +1,58 @@
+// words.ts: the judge's short names, said in full. What is not here is shown as it is named.
+
+import type { Phase, Verdict } from "./types";
+
+const kGuards: Record<string, string> = {
+  err: "errors: 5xx, resets, malformed, NaN",
+  rej: "refusals: 4xx",
+  dl: "deadline passed",
+  lat_p50: "slower than stable's median",
+  lat_p90: "slower than stable's p90",
+  lat_p99: "slower than stable's p99",
+  lat_2xp99: "slower than twice stable's p99",
+  shadow: "other answers to copied requests",
+  out_form: "outputs of another form",
+  out_score_high: "scores above stable's p95",
+  out_score_low: "scores below stable's p5",
+  out_label: "a label too often, or too rarely",
+  hang: "no answer at all",
+};
+
+export function guardWords(guard: string): string {
+  const known = kGuards[guard];
+  if (known) return known;
+  const label = /^out_label_(\d+)_(often|rarely)$/.exec(guard);
+  if (label) return `label ${label[1]} too ${label[2]}`;
+  if (guard.startsWith("threshold:")) return `your limit on ${guard.slice("threshold:".length)}`;
+  if (guard.startsWith("prometheus:")) return `your query ${guard.slice("prometheus:".length)}`;
+  return guard;
+}
+
+/** A mark beside the word: nobody has to tell colours apart. */
+export const kPhases: Record<Phase, { mark: string; tone: string; words: string }> = {
+  Progressing: { mark: "▶", tone: "going", words: "Progressing" },
+  Paused: { mark: "❚❚", tone: "waiting", words: "Paused" },
+  Inconclusive: { mark: "?", tone: "waiting", words: "Inconclusive" },
+  Promoting: { mark: "▲", tone: "going", words: "Promoting" },
+  Baking: { mark: "◷", tone: "going", words: "Baking" },
+  Succeeded: { mark: "✓", tone: "good", words: "Succeeded" },
+  RolledBack: { mark: "✕", tone: "bad", words: "Rolled back" },
+};
+
+export function question(record: NonNullable<Verdict["record"]>): string {
+  const limit = `${+(100 * record.p0).toPrecision(4)} %`;
+  switch (record.question) {
+    case "worse":
+      return `Does it come from ${record.mirrored ? "stable" : "the canary"} more often than its share of the traffic explains?`;
+    case "above":
+      return `Is the canary's rate above ${limit}?`;
+    case "above and worse":
+      return `Is the canary's rate above ${limit}, and is it worse than stable?`;
+    case "silence":
+      return "How often did the canary fall silent while stable answered?";
+    case "samples":
+      return `How many samples in a row were above ${record.p0}?`;
+    default:
+      return record.question;
+  }
+}
