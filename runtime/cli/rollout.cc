@@ -16,6 +16,7 @@
 #include "runtime/base/file.h"
 #include "runtime/cli/admin_client.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/live_text.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/rollout_text.h"
 #include "runtime/net/target.h"
@@ -119,17 +120,22 @@ std::string ask_patiently(const AdminClient& admin, const std::string& target, s
   }
 }
 
-/// Follows one service until its rollout is over (or has become inconclusive, where somebody waits for a verdict).
+/// Follows one service until its rollout is over (or has become inconclusive, where somebody waits for a verdict): a picture that moves on a
+/// terminal, else a line for each change.
 int follow(const AdminClient& admin, const RolloutOptions& options, bool say_changes, bool until_inconclusive) {
   std::string last;
   std::chrono::steady_clock::time_point answered{};
+  LiveText live;
+  const bool redraw = say_changes && !options.json && LiveText::possible();
   auto said = std::chrono::steady_clock::now();
   while (true) {
     const std::string body = ask_patiently(admin, "/v1/rollouts/" + net::escaped(options.service), answered);
     const json::value status = json::parse(body);
     const std::string key = watch_key(status), phase = phase_of(status);
     const auto now = std::chrono::steady_clock::now();
-    if (say_changes && (key != last || (!options.json && now - said >= kSilence))) {
+    if (redraw) {
+      live.show(print_status(status));
+    } else if (say_changes && (key != last || (!options.json && now - said >= kSilence))) {
       std::fputs(options.json ? body.c_str() : (print_status_line(status) + "\n").c_str(), stdout);
       std::fflush(stdout);
       said = now;

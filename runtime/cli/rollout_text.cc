@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <functional>
 #include <string_view>
 
 namespace serin::cli {
@@ -24,14 +25,28 @@ std::string bar(double share) {
   return "[" + std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kBarWidth - filled), '.') + "]";
 }
 
-std::string print_evidence(const json::array& list) {
+double share_of_trip(const json::value& entry) {
+  const double trip = number(entry.at("bits_to_trip"));
+  return trip > 0 ? std::max(0.0, number(entry.at("bits"))) / trip : 0;
+}
+
+/// The strongest first: a small terminal shows no more than these.
+std::string print_evidence(json::array list) {
+  std::ranges::stable_sort(list, std::greater(), share_of_trip);
   std::string lines;
-  for (const json::value& entry : list) {
-    const double bits = std::max(0.0, number(entry.at("bits"))), trip = number(entry.at("bits_to_trip"));
+  for (const json::value& entry : list)
     lines += fmt::format("  {:<20} {} {:>5.1f} of {:.1f} bits   events: canary {}, stable {}\n", text(entry.at("guard")),
-                         bar(trip > 0 ? bits / trip : 0), bits, trip, number(entry.at("canary_events")), number(entry.at("stable_events")));
-  }
+                         bar(share_of_trip(entry)), std::max(0.0, number(entry.at("bits"))), number(entry.at("bits_to_trip")),
+                         number(entry.at("canary_events")), number(entry.at("stable_events")));
   return lines;
+}
+
+/// ", next step in about 41 s"
+std::string time_left(const json::value& rollout) {
+  const json::value& seconds = rollout.at("step_eta_seconds");
+  if (seconds.is_null()) return "";
+  const char* what = text(rollout.at("phase")) == "Baking" ? "succeeds" : "next step";
+  return fmt::format(", {} in about {:.0f} s", what, number(seconds));
 }
 
 std::string print_certificates(const json::array& list) {
@@ -70,16 +85,16 @@ std::string print_status(const json::value& status) {
                        text(rollout.at("phase")), place(rollout));
   lines += fmt::format("  {}\n", text(rollout.at("reason")));
   if (const std::string note = text(rollout.at("note")); !note.empty()) lines += fmt::format("  {}\n", note);
-  lines += fmt::format("weight   canary {:g} %, shadow {:g} %, for {:.1f} s\n", number(rollout.at("weight")),
-                       number(rollout.at("shadow_ppm")) / 10'000, number(rollout.at("seconds")));
+  lines += fmt::format("weight   {} canary {:g} %, shadow {:g} %, for {:.1f} s{}\n", bar(number(rollout.at("weight")) / 100),
+                       number(rollout.at("weight")), number(rollout.at("shadow_ppm")) / 10'000, number(rollout.at("seconds")),
+                       time_left(rollout));
   lines += fmt::format("answers  stable {}, canary {} ({} in this step), shadow {}\n", number(answers.at("stable")),
                        number(answers.at("canary")), number(answers.at("step_canary")), number(answers.at("shadow")));
-  lines += "evidence against the canary, in bits of what it takes to roll back\n" + print_evidence(rollout.at("evidence").as_array());
   const std::string phase = text(rollout.at("phase"));
   if (const auto& certificates = rollout.at("certificates").as_array();
       !certificates.empty() && phase != "Succeeded" && phase != "RolledBack")
     lines += "certificate for the next step\n" + print_certificates(certificates);
-  return lines;
+  return lines + "evidence against the canary, in bits of what it takes to roll back\n" + print_evidence(rollout.at("evidence").as_array());
 }
 
 std::string print_status_line(const json::value& status) {
