@@ -1,34 +1,16 @@
 """Custom guards against Debian's Prometheus: a query of the user's own rolls back where its answer is above the limit, and holds where there is none."""
 
 import http.server
-import pathlib
-import shutil
-import socket
-import subprocess
 import threading
 
 import pytest
 
-from conftest import ROOT, call, wait_until
+import prometheus_server
+from conftest import call, wait_until
+from prometheus_server import program
 from routers import service
 
-PROMETHEUS = next((path for path in (ROOT / ".deps/prometheus/usr/bin/prometheus", pathlib.Path(shutil.which("prometheus") or "/nowhere"))
-                   if path.exists()), None)
-
-pytestmark = pytest.mark.skipif(PROMETHEUS is None, reason="no prometheus here; deploy/install-deps --tests gets it")
-
-CONFIG = """
-global: {{scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 1m}}
-scrape_configs:
-  - job_name: exporter
-    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
-"""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+pytestmark = pytest.mark.skipif(program("prometheus") is None, reason="no prometheus here; deploy/install-deps --tests gets it")
 
 
 class Exporter:
@@ -67,26 +49,8 @@ def exporter():
 @pytest.fixture
 def prometheus(tmp_path, exporter):
     """Its URL, once it has answers."""
-    port = free_port()
-    config = tmp_path / "prometheus.yml"
-    config.write_text(CONFIG.format(port=exporter.port))
-    log = open(tmp_path / "prometheus.log", "wb")
-    process = subprocess.Popen([PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}",
-                                f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
-    url = f"http://127.0.0.1:{port}"
-
-    def answers():
-        assert process.poll() is None, (tmp_path / "prometheus.log").read_text()
-        try:
-            answer = call(f"{url}/api/v1/query?query=queue")
-        except OSError:  # not listening yet
-            return False
-        return answer.status == 200 and answer.json["data"]["result"]
-    wait_until(answers, 30, "Prometheus has scraped")
-    yield url
-    process.terminate()
-    process.wait(20)
-    log.close()
+    with prometheus_server.prometheus(tmp_path, f"127.0.0.1:{exporter.port}") as server:
+        yield server.url
 
 
 @pytest.fixture
