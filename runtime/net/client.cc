@@ -41,6 +41,7 @@ struct Call::State final : AnswerHandler, std::enable_shared_from_this<Call::Sta
   }
   std::span<char> body_room(std::optional<uint64_t> left) override { return answer.room(left); }
   void body_filled(size_t bytes) override { answer.filled(bytes); }
+  void on_trailers(Headers& trailers) override { response.trailers = std::move(trailers); }
   void on_progress(bool end) override;
   void on_writable() override { write(); }
   void on_failure(const Failure& failure) override;

@@ -1,4 +1,4 @@
-// client.h: HTTP/1.1 client on the io threads, with kept connections, for the router, health checks and `serin load`.
+// client.h: HTTP client on the io threads, with kept connections, for the router, health checks and `serin load`.
 //
 //   net::Client client({.connect_timeout = 1s});
 //   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });    // on an io thread; calls back on the same
@@ -31,6 +31,7 @@ struct ClientOptions {
   std::chrono::milliseconds idle_timeout{30'000};  ///< a kept connection older than this is closed
   size_t kept_per_origin = 256;
   size_t response_bytes = size_t{256} << 20;
+  bool http2 = false;  ///< in the clear, without asking (RFC 9113, 3.3): for servers that speak gRPC
 };
 
 struct Outgoing {

@@ -3,10 +3,9 @@
 
 #include "runtime/net/client_connection.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include "runtime/net/h2_client.h"
 #include "runtime/net/message_writer.h"
 
 namespace serin::net {
@@ -17,11 +16,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kInterimAnswers = 8;  // 1xx; more is a flood
 constexpr size_t kChunks = size_t{1} << 20;
 constexpr Limits kDefaults;
-
-/// Descriptors, ports or memory have run out here: that says nothing about the server.
-bool is_lack_of_ours(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EADDRNOTAVAIL;
-}
 
 }  // namespace
 
@@ -50,35 +44,19 @@ void ClientConnection::start(AnswerHandler& handler, Time deadline) {
 
 void ClientConnection::connect() {
   state_ = State::kConnecting;
-  arm(std::min(deadline_, Clock::now() + upstream_->options_.connect_timeout));
-  const Origin& origin = upstream_->origin_;
-  if (const auto address = Address::parse(origin.host, origin.port)) {
-    addresses_.push_back(*address);
-    // Not from here: it may fail at once, and who opens the stream has not got it yet.
-    return loop_.post([self = shared_from_this()] { self->try_next_address("no address"); });
-  }
-  resolve(origin.host, origin.port, [self = shared_from_this()](Resolved resolved) {
-    if (self->state_ != State::kConnecting) return;
-    self->addresses_ = std::move(resolved.addresses);
-    self->try_next_address(resolved.error);
-  });
+  arm(deadline_);
+  connector_ = std::make_shared<Connector>(loop_, upstream_->options_.connect_timeout);
+  connector_->start(upstream_->origin_,
+                    [self = shared_from_this()](Socket socket, const Error& why_not) { self->connected(std::move(socket), why_not); });
 }
 
-void ClientConnection::try_next_address(const std::string& why_not_the_last) {
-  if (state_ != State::kConnecting) return;
-  if (next_address_ == addresses_.size()) return fail(Code::kUnavailable, "cannot connect: " + why_not_the_last);
-  arm(std::min(deadline_, Clock::now() + upstream_->options_.connect_timeout));
-  const int error = Socket::connect(addresses_[next_address_++], socket_);
-  if (is_lack_of_ours(error)) return fail(Code::kOverloaded, std::string("cannot connect: ") + std::strerror(error));
-  if (error != 0 && error != EINPROGRESS) return try_next_address(std::strerror(error));
-  if (!loop_.watch(socket_.descriptor(), *this)) return fail(Code::kOverloaded, "cannot connect: the socket cannot be watched");
-}
-
-void ClientConnection::connected() {
-  if (const int error = socket_.connect_error()) return try_next_address(std::strerror(error));
+void ClientConnection::connected(Socket socket, const Error& why_not) {
+  connector_.reset();
+  if (!socket.open()) return fail(why_not.code, why_not.message);
+  socket_ = std::move(socket);
+  if (!loop_.hand_over(socket_.descriptor(), *this)) return fail(Code::kOverloaded, "the socket cannot be watched");
   state_ = State::kHead;
   outlet_.ready();
-  arm(deadline_);
   flush();
 }
 
@@ -110,10 +88,7 @@ void ClientConnection::flush() {
 void ClientConnection::on_ready(uint32_t events) {
   if (state_ == State::kClosed) return;
   inlet_.ready(events);
-  if (state_ == State::kConnecting) {
-    if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) connected();
-    if (state_ == State::kConnecting || state_ == State::kClosed) return;
-  } else if (events & EPOLLOUT && !outlet_.writable()) {
+  if (events & EPOLLOUT && !outlet_.writable()) {
     outlet_.ready();
     flush();
   }
@@ -191,6 +166,10 @@ void ClientConnection::read_more() {
   loop_.post([self = shared_from_this()] { self->process(); });
 }
 
+void ClientConnection::set_deadline(Time deadline) {
+  if (handler_) arm(deadline_ = deadline);
+}
+
 void ClientConnection::finish() {
   // Bytes behind the answer, or an answer to half a request: nobody knows what would come next on this connection.
   const bool kept =
@@ -226,10 +205,7 @@ void ClientConnection::refuse(const Refusal& refusal) {
 void ClientConnection::on_deadline() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kIdle) return upstream_->drop(*this);
-  if (Clock::now() >= deadline_) return fail(Code::kDeadlineExceeded, "no complete answer in time");
-  if (state_ != State::kConnecting) return arm(deadline_);
-  if (addresses_.empty()) return fail(Code::kUnavailable, "cannot connect: the name was not resolved in time");
-  try_next_address("connecting took too long");
+  fail(Code::kDeadlineExceeded, "no complete answer in time");
 }
 
 void ClientConnection::fail(Code code, std::string_view what, bool stale) {
@@ -247,6 +223,7 @@ void ClientConnection::close() {
   state_ = State::kClosed;
   handler_ = nullptr;
   alarm_.clear();
+  if (const auto connector = std::exchange(connector_, nullptr)) connector->cancel();
   socket_.close();
   loop_.retire(shared_from_this());
 }
@@ -254,13 +231,17 @@ void ClientConnection::close() {
 // ---- the pool ----
 
 Upstream::Upstream(Origin origin, const ClientOptions& options)
-    : origin_(std::move(origin)), options_(options), host_(authority(origin_)) {}
+    : origin_(std::move(origin)),
+      options_(options),
+      host_(authority(origin_)),
+      http2_(options.http2 ? std::make_unique<H2Pool>(origin_, options) : nullptr) {}
 
 Upstream::~Upstream() {
   for (const auto& connection : std::exchange(all_, {})) connection->close();
 }
 
 ClientStream& Upstream::open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh) {
+  if (http2_) return http2_->open(handler, deadline, fresh);
   ClientConnection* connection = nullptr;
   if (!fresh && !kept_.empty()) {
     connection = kept_.back();
@@ -273,6 +254,8 @@ ClientStream& Upstream::open(AnswerHandler& handler, std::chrono::steady_clock::
   connection->start(handler, deadline);
   return *connection;
 }
+
+size_t Upstream::connections() const { return http2_ ? http2_->connections() : all_.size(); }
 
 void Upstream::keep(ClientConnection& connection) {
   if (kept_.size() < options_.kept_per_origin) return kept_.push_back(&connection);

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "runtime/net/connector.h"
 #include "runtime/net/inlet.h"
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/outlet.h"
-#include "runtime/net/resolver.h"
 #include "runtime/net/socket.h"
 #include "runtime/net/upstream.h"
 
@@ -31,14 +29,14 @@ class ClientConnection final : public Watcher, public ClientStream, public std::
   void begin_request(const RequestHead& head) override;
   size_t write(std::string_view bytes, bool last) override;
   void read_more() override;
+  void set_deadline(Time deadline) override;
   void cancel() override;
 
  private:
   enum class State : uint8_t { kNew, kConnecting, kHead, kBody, kIdle, kClosed };
 
   void connect();
-  void try_next_address(const std::string& why_not_the_last);
-  void connected();
+  void connected(Socket socket, const Error& why_not);
   void process();
   bool advance_head();
   bool advance_body();
@@ -56,8 +54,7 @@ class ClientConnection final : public Watcher, public ClientStream, public std::
   Socket socket_;
   Deadline alarm_;
   Inlet inlet_;
-  std::vector<Address> addresses_;
-  size_t next_address_ = 0;
+  std::shared_ptr<Connector> connector_;  // while connecting
 
   State state_ = State::kNew;
   AnswerHandler* handler_ = nullptr;

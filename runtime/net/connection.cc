@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/net/h2_server.h"
 #include "runtime/net/message_writer.h"
+#include "runtime/net/served.h"
 #include "runtime/net/target.h"
 
 namespace serin::net {
@@ -24,26 +26,8 @@ constexpr size_t kAheadBytes = 16 * 1024;  // pipelined requests kept while one 
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 // For what an idle client sent before it could know that this server ends: longer than a round trip, shorter than an operator's patience.
 constexpr std::chrono::milliseconds kDrainGrace{1'000};
-constexpr std::string_view kAllowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-bool is_allowed(std::string_view method) {
-  for (const std::string_view known : {"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"})
-    if (method == known) return true;
-  return false;
-}
-
-HeadLimits head_limits(const Limits& limits) { return {limits.request_line_bytes, limits.header_bytes, limits.header_count}; }
 BodyLimits body_limits(const Limits& limits) { return {.bytes = limits.body_bytes, .chunks = limits.chunks}; }
-
-/// What is well-formed and still not served, whatever the handler.
-std::optional<Refusal> unserved(const Head& head, const ServerOptions& options) {
-  if (!is_allowed(head.method)) return Refusal{405, "method", "method '" + head.method + "' is not served here"};
-  if (head.upgrade) return Refusal{501, "upgrade", "this server speaks HTTP/1.1 only: no upgrade to another protocol"};
-  if (options.encoded_bodies) return std::nullopt;
-  const std::string_view encoding = head.headers.get("content-encoding");
-  if (encoding.empty() || equal_ignoring_case(encoding, "identity")) return std::nullopt;
-  return Refusal{415, "content_encoding", "content-encoding '" + std::string(encoding) + "' is not understood; send the body as it is"};
-}
 
 }  // namespace
 
@@ -54,7 +38,8 @@ Connection::Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, So
       socket_(std::move(socket)),
       peer_(std::move(peer)),
       deadline_(this, [](void* self) { static_cast<Connection*>(self)->on_deadline(); }),
-      inlet_(loop.buffers, HeadParser::Kind::kRequest, head_limits(listener_->options.limits), body_limits(listener_->options.limits)) {}
+      inlet_(loop.buffers, HeadParser::Kind::kRequest, head_limits(listener_->options.limits), body_limits(listener_->options.limits)),
+      may_be_http2_(listener_->options.http2) {}
 
 void Connection::start() {
   socket_.set_no_delay();
@@ -102,7 +87,12 @@ void Connection::process() {
 /// False: nothing more can be done until the next event.
 bool Connection::advance_head() {
   const bool was_empty = inlet_.buffered() == 0;
-  switch (inlet_.head(socket_)) {
+  if (may_be_http2_) may_be_http2_ = kH2Preface.starts_with(inlet_.ahead().substr(0, kH2Preface.size()));
+  if (may_be_http2_ && inlet_.buffered() >= kH2Preface.size()) {
+    go_on_with_http2();
+    return false;
+  }
+  switch (may_be_http2_ ? inlet_.read(socket_) : inlet_.head(socket_)) {
     case Inlet::Step::kDone: begin_request(); return true;
     case Inlet::Step::kRefused: refuse(inlet_.refusal()); return true;
     case Inlet::Step::kSome:
@@ -113,10 +103,22 @@ bool Connection::advance_head() {
   }
 }
 
+/// What has been read, and the place among the server's connections, are the other's from here on.
+void Connection::go_on_with_http2() {
+  const auto self = shared_from_this();
+  const auto successor = std::make_shared<H2ServerConnection>(listener_, loop_, peer_);
+  here_.connections.erase(self);
+  here_.connections.insert(successor);
+  phase_ = Phase::kClosed;
+  deadline_.clear();
+  loop_.retire(self);
+  successor->start(std::move(socket_), inlet_.intake(), inlet_.ahead());
+}
+
 void Connection::begin_request() {
   Head& head = inlet_.parsed();
   phase_ = Phase::kRequest;
-  fresh_ = request_done_ = paused_ = false;
+  fresh_ = may_be_http2_ = request_done_ = paused_ = false;
   keep_alive_ = head.keep_alive;
   http10_ = head.minor_version == 0;
   head_only_ = head.method == "HEAD";
@@ -131,12 +133,7 @@ void Connection::begin_request() {
     deadline_.clear();
   else
     expire(listener_->options.limits.body_timeout);
-  if (head.target == "*") {
-    Response response;
-    response.status = 204;
-    response.headers.add("allow", kAllowed);
-    return answer_for_ourselves(response);
-  }
+  if (head.target == "*") return answer_for_ourselves(answer_to_asterisk());
   if (!handler_) handler_ = listener_->make_handler(*this);
   handled_ = true;
   handler_->on_request(head);
@@ -272,11 +269,7 @@ void Connection::refuse(const Refusal& refusal) {
   lose_handler();
   if (too_late) return close();
   phase_ = Phase::kRequest;
-  Response response = json_error(refusal.status, refusal.message);
-  if (listener_->options.on_refusal) listener_->options.on_refusal(response);
-  if (refusal.status == 405) response.headers.add("allow", kAllowed);
-  response.close = true;
-  answer_for_ourselves(response);
+  answer_for_ourselves(answer_to(refusal, listener_->options));
 }
 
 void Connection::answer_for_ourselves(const Response& response) {

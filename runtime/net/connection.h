@@ -14,21 +14,22 @@
 namespace serin::net {
 
 /// Everything runs on the io thread that owns the connection.
-class Connection final : public Watcher, public ServerStream, public std::enable_shared_from_this<Connection> {
+class Connection final : public Watcher, public ServedConnection, public ServerStream, public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer);
   virtual ~Connection() = default;
 
   void start();
-  void close();
+  void close() override;
   /// The next answer will be the last; where no request comes within a moment, it ends without one.
-  void drain();
+  void drain() override;
 
   void on_ready(uint32_t events) override;
 
   const std::string& peer() const override { return peer_; }
   void begin_answer(const AnswerHead& head) override;
   size_t write(std::string_view bytes, bool last) override;
+  void set_trailers(const Headers&) override {}  // few clients of HTTP/1.1 look for them
   void read_more() override;
   void abort() override;
 
@@ -44,6 +45,7 @@ class Connection final : public Watcher, public ServerStream, public std::enable
   bool advance_head();
   bool advance_request();
   bool advance_body();
+  void go_on_with_http2();
   void begin_request();
   void say_continue();
   void refuse(const Refusal& refusal);
@@ -69,6 +71,7 @@ class Connection final : public Watcher, public ServerStream, public std::enable
   int status_ = 0;  // of the answer
   bool processing_ = false;
   bool fresh_ = true;          // nothing has been asked yet
+  bool may_be_http2_;          // what has come so far may be its preface
   bool handled_ = false;       // the handler has the request
   bool request_done_ = false;  // all of it has come
   bool paused_ = false;        // the handler had no room for more of it

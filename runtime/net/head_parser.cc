@@ -26,19 +26,6 @@ bool each_element(std::string_view list, const Take& take) {
   }
 }
 
-/// A host with an optional port: "a.example:80", "[::1]:8080". Syntax only.
-bool is_host(std::string_view value) {
-  if (value.empty() || !text::all(value, text::kHost)) return false;
-  const size_t bracket = value.rfind(']');
-  if ((value.front() == '[') != (bracket != std::string_view::npos)) return false;
-  const size_t colon = value.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  const std::string_view name = value.substr(0, colon);
-  if (name.empty() || (bracket != std::string_view::npos && bracket + 1 != name.size())) return false;
-  if (colon == std::string_view::npos) return true;
-  const std::string_view port = value.substr(colon + 1);
-  return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 }  // namespace
 
 bool is_hop_by_hop(std::string_view name) {
@@ -51,6 +38,18 @@ bool is_hop_by_hop(std::string_view name) {
     case 17: return equal_ignoring_case(name, "transfer-encoding");
     default: return false;
   }
+}
+
+bool is_host(std::string_view value) {
+  if (value.empty() || !text::all(value, text::kHost)) return false;
+  const size_t bracket = value.rfind(']');
+  if ((value.front() == '[') != (bracket != std::string_view::npos)) return false;
+  const size_t colon = value.find(':', bracket == std::string_view::npos ? 0 : bracket);
+  const std::string_view name = value.substr(0, colon);
+  if (name.empty() || (bracket != std::string_view::npos && bracket + 1 != name.size())) return false;
+  if (colon == std::string_view::npos) return true;
+  const std::string_view port = value.substr(colon + 1);
+  return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool parse_field_line(std::string_view line, FieldLine& field) {
@@ -69,6 +68,7 @@ void Head::clear() {
   headers.clear();
   status = 0;
   minor_version = 1;
+  http2 = false;
   framing = Framing::kNone;
   content_length = 0;
   keep_alive = true;

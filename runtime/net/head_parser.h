@@ -37,6 +37,7 @@ struct Head {
   std::string path, query;     ///< of the target: see target.h; the parser leaves them empty
   int status = 0;              ///< of an answer
   int minor_version = 1;       ///< HTTP/1.x
+  bool http2 = false;          ///< came over HTTP/2: `framing` is then kChunked where the length is not known
   Headers headers;             ///< those that are not about this connection: see is_hop_by_hop()
   Framing framing = Framing::kNone;
   uint64_t content_length = 0;  ///< where framing is kLength
@@ -94,6 +95,8 @@ class HeadParser {
 
 /// A header of this connection, not of the message: never kept, never forwarded.
 bool is_hop_by_hop(std::string_view name);
+/// A host with an optional port: "a.example:80", "[::1]:8080". Syntax only.
+bool is_host(std::string_view value);
 /// "name: value" as heads and trailers have it; nothing where it is malformed.
 struct FieldLine {
   std::string_view name, value;

@@ -17,16 +17,18 @@ class BodySource;
 
 /// Every limit has a default and a name in the configuration.
 struct Limits {
-  size_t request_line_bytes = 8 * 1024;              ///< over it: 414
-  size_t header_bytes = 64 * 1024;                   ///< whole head; over it: 431
-  size_t header_count = 100;                         ///< over it: 431
-  size_t body_bytes = size_t{64} << 20;              ///< over it: 413
-  size_t chunks = 65'536;                            ///< of one chunked body; over it: 413
-  size_t connections = 10'000;                       ///< over it: accepted last, closed at once with 503
-  std::chrono::milliseconds header_timeout{10'000};  ///< from the first byte of a head to its end; over it: 408
-  std::chrono::milliseconds body_timeout{30'000};    ///< between two reads of a body; over it: 408
-  std::chrono::milliseconds idle_timeout{75'000};    ///< between two requests of a connection
-  std::chrono::milliseconds write_timeout{30'000};   ///< a peer that does not read its answer
+  size_t request_line_bytes = 8 * 1024;                ///< over it: 414
+  size_t header_bytes = 64 * 1024;                     ///< whole head; over it: 431
+  size_t header_count = 100;                           ///< over it: 431
+  size_t body_bytes = size_t{64} << 20;                ///< over it: 413
+  size_t chunks = 65'536;                              ///< of one chunked body; over it: 413
+  size_t streams = 128;                                ///< of one HTTP/2 connection at once; over it: refused, to be tried again
+  size_t connections = 10'000;                         ///< over it: accepted last, closed at once with 503
+  std::chrono::milliseconds header_timeout{10'000};    ///< from the first byte of a head to its end; over it: 408
+  std::chrono::milliseconds body_timeout{30'000};      ///< between two reads of a body; over it: 408
+  std::chrono::milliseconds silence_timeout{300'000};  ///< of a gRPC call in which neither side says anything
+  std::chrono::milliseconds idle_timeout{75'000};      ///< between two requests of a connection
+  std::chrono::milliseconds write_timeout{30'000};     ///< a peer that does not read its answer
 };
 
 /// A view of one header of a list; void once the list changes.
@@ -118,6 +120,7 @@ struct Response {
   Headers headers;  ///< Content-Length is written by the server; hop-by-hop headers are ignored
   std::string body;
   std::shared_ptr<BodySource> source;  ///< instead of the body, where it is made while it is sent (body_source.h)
+  Headers trailers;                    ///< behind the body; HTTP/2 only
   bool close = false;                  ///< close the connection after this answer
 };
 

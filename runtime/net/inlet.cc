@@ -3,9 +3,6 @@
 
 #include "runtime/net/inlet.h"
 
-#include <sys/epoll.h>
-
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -17,31 +14,17 @@ constexpr size_t kMostAtOnce = 1 << 20;   // then the other connections of this 
 
 }  // namespace
 
-void Inlet::ready(uint32_t events) {
-  if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
-  if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ending_ = true;
-}
-
 Inlet::Step Inlet::read_into(Socket& socket, std::span<char> room, size_t& bytes) {
-  bytes = 0;
-  if (!readable_) return Step::kNothing;
-  const Socket::Done done = socket.read(room);
-  if (done.error == EAGAIN) {
-    readable_ = false;
-    return Step::kNothing;
+  switch (intake_.read(socket, room, bytes)) {
+    case Intake::Step::kSome: return Step::kSome;
+    case Intake::Step::kNothing: return Step::kNothing;
+    case Intake::Step::kEnd: return Step::kEnd;
+    default: return Step::kFailed;
   }
-  if (done.error) {
-    error_ = done.error;
-    return Step::kFailed;
-  }
-  if (done.bytes == 0) return Step::kEnd;
-  if (done.bytes < room.size() && !ending_) readable_ = false;
-  bytes = done.bytes;
-  return Step::kSome;
 }
 
 Inlet::Step Inlet::read(Socket& socket) {
-  if (!readable_) return Step::kNothing;
+  if (!intake_.readable()) return Step::kNothing;
   if (buffer_.capacity() == 0) buffer_ = pool_.take();
   size_t bytes;
   const Step step = read_into(socket, buffer_.room(kReadBytes), bytes);

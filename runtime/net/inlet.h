@@ -1,7 +1,5 @@
-// inlet.h: the receiving half of a connection: reads the socket, finds head and body in the bytes. The same for server and client.
-//
-// Knows what edge-triggered events ask for: after a read that filled its room there may be more, after a short one there is nothing until the
-// next event. For the .cc files of net only.
+// inlet.h: the receiving half of an HTTP/1.1 connection: reads the socket, finds head and body in the bytes. The same for server and client.
+// For the .cc files of net only.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include "runtime/net/body_reader.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/head_parser.h"
+#include "runtime/net/intake.h"
 #include "runtime/net/socket.h"
 #include "runtime/net/stream.h"
 
@@ -31,7 +30,7 @@ class Inlet {
   };
 
   /// What epoll has told.
-  void ready(uint32_t events);
+  void ready(uint32_t events) { intake_.ready(events); }
 
   /// Reads into the buffer, without looking at it.
   Step read(Socket& socket);
@@ -47,9 +46,12 @@ class Inlet {
 
   Head& parsed() { return parser_.head(); }
   const Refusal& refusal() const { return refused_by_parser_ ? parser_.refusal() : reader_.refusal(); }
-  int error() const { return error_; }
+  int error() const { return intake_.error(); }
   size_t buffered() const { return buffer_.size(); }
-  bool readable() const { return readable_; }
+  bool readable() const { return intake_.readable(); }
+  /// What was read and not looked at, and what is known of the socket: for whoever goes on with another protocol.
+  std::string_view ahead() const { return buffer_.data(); }
+  const Intake& intake() const { return intake_; }
   void drop() { buffer_.clear(); }
   /// Before waiting: memory that holds nothing goes back to the pool.
   void rest() {
@@ -60,12 +62,10 @@ class Inlet {
   Step read_into(Socket& socket, std::span<char> room, size_t& bytes);
 
   BufferPool& pool_;
+  Intake intake_;
   Buffer buffer_;
   HeadParser parser_;
   BodyReader reader_;
-  int error_ = 0;
-  bool readable_ = true;  // there may be bytes
-  bool ending_ = false;   // epoll has told of the end: there is something to be read until it shows
   bool refused_by_parser_ = false;
   bool over_ = false;  // the parser holds the head of a message that has ended
 };

@@ -2,12 +2,13 @@
 
 #include "runtime/net/listener.h"
 
-#include "runtime/net/connection.h"
-
 namespace serin::net {
 
-Listener::Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory)
-    : loops(io_threads), options(std::move(server_options)), make_handler(std::move(handler_factory)) {
+Listener::Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory, bool handler_wants_whole_bodies)
+    : loops(io_threads),
+      options(std::move(server_options)),
+      make_handler(std::move(handler_factory)),
+      whole_bodies(handler_wants_whole_bodies) {
   for (size_t i = 0; i < loops.size(); ++i) per_loop.push_back(std::make_unique<PerLoop>());
   if (options.metrics) {
     connections_gauge = options.metrics->gauge("serin_http_connections", "Open client connections.", {{"listener", options.name}});

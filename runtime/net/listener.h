@@ -15,18 +15,27 @@
 
 namespace serin::net {
 
-class Connection;
+/// A connection as its server sees it. On its io thread only.
+class ServedConnection {
+ public:
+  /// Ends once what is under way has been answered.
+  virtual void drain() = 0;
+  virtual void close() = 0;
+
+ protected:
+  ~ServedConnection() = default;
+};
 
 struct Listener {
   /// Touched by its io thread only, but for `count`.
   struct PerLoop {
-    std::unordered_set<std::shared_ptr<Connection>> connections;
+    std::unordered_set<std::shared_ptr<ServedConnection>> connections;
     std::vector<std::shared_ptr<metrics::Counter>> answers;  // by status - 100
     std::map<std::string_view, std::shared_ptr<metrics::Counter>> bad_requests;
     std::atomic<size_t> count{0};  // also those on their way from the accepting thread
   };
 
-  Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory);
+  Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory, bool handler_wants_whole_bodies);
 
   void count_answer(PerLoop& here, int status);
   void count_bad_request(PerLoop& here, std::string_view reason);
@@ -37,6 +46,7 @@ struct Listener {
   Loops& loops;
   const ServerOptions options;
   const HandlerFactory make_handler;
+  const bool whole_bodies;  ///< then all of them have a limit, also in calls of gRPC
   std::vector<std::unique_ptr<PerLoop>> per_loop;
   std::shared_ptr<metrics::Gauge> connections_gauge;
 

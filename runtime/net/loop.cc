@@ -23,6 +23,8 @@ namespace {
 thread_local Loops::Loop* t_loop = nullptr;
 
 constexpr int kEventsPerWait = 256;
+constexpr int kTurnEndRounds = 4;  // what one sends may let another go on; then the sockets have their turn
+constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 /// Nanoseconds where the kernel can (since 5.11), otherwise milliseconds, rounded up.
 int await_events(int epoll, std::span<epoll_event> events, std::chrono::nanoseconds wait) {
@@ -85,8 +87,13 @@ Loops::Loop::Loop(size_t at) : index(at), epoll_(checked(::epoll_create1(EPOLL_C
 Loops::Loop::~Loop() { ::close(epoll_); }
 
 bool Loops::Loop::watch(int descriptor, Watcher& watcher) {
-  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.ptr = &watcher}};
+  epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
   return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+bool Loops::Loop::hand_over(int descriptor, Watcher& watcher) {
+  epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
+  return ::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) == 0;
 }
 
 void Loops::Loop::run_posted() {
@@ -108,8 +115,22 @@ void Loops::Loop::run_timers() {
   }
 }
 
+void Loops::Loop::run_turn_ends() {
+  for (int round = 0; round < kTurnEndRounds && !turn_ends_.empty(); ++round) {
+    ending_now_.swap(turn_ends_);
+    for (const auto& work : ending_now_) {
+      try {
+        work->on_turn_end();
+      } catch (const std::exception& e) {
+        log::error("io thread {}: a handler threw: {}", index, e.what());
+      }
+    }
+    ending_now_.clear();
+  }
+}
+
 std::chrono::nanoseconds Loops::Loop::time_to_wait() {
-  if (mailbox_->waiting()) return std::chrono::nanoseconds(0);
+  if (mailbox_->waiting() || !turn_ends_.empty()) return std::chrono::nanoseconds(0);
   std::chrono::nanoseconds wait = deadlines.time_to_next(now);
   if (!timers_.empty()) wait = std::min<std::chrono::nanoseconds>(wait, timers_.top()->due - now);
   return std::max(wait, std::chrono::nanoseconds(0));
@@ -140,6 +161,7 @@ void Loops::Loop::run() {
     } catch (const std::exception& e) {
       log::error("io thread {}: a timer threw: {}", index, e.what());
     }
+    run_turn_ends();
     while (!retired_.empty()) std::exchange(retired_, {}).clear();  // what ends may end others
   }
 }

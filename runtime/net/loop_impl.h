@@ -27,6 +27,15 @@ class Watcher {
   ~Watcher() = default;
 };
 
+/// Somebody who has something to do once per turn of a loop, after all that the turn brought: what many asked for in between goes out at once.
+class TurnEnd {
+ public:
+  virtual void on_turn_end() = 0;
+
+ protected:
+  ~TurnEnd() = default;
+};
+
 /// What other threads give to a loop. Held by them, too, so that one that comes too late finds it, though nobody reads it any more.
 class Mailbox {
  public:
@@ -62,6 +71,10 @@ struct Loops::Loop {
 
   /// Both on the io thread, but for a descriptor that nothing can be said about yet.
   bool watch(int descriptor, Watcher& watcher);
+  /// Another one is told from now on, also of what is at hand already.
+  bool hand_over(int descriptor, Watcher& watcher);
+  /// Once for each call.
+  void at_turn_end(std::shared_ptr<TurnEnd> work) { turn_ends_.push_back(std::move(work)); }
   /// Keeps what has closed its descriptor until nothing in hand can refer to it any more.
   void retire(std::shared_ptr<void> closed) { retired_.push_back(std::move(closed)); }
 
@@ -81,11 +94,13 @@ struct Loops::Loop {
 
   void run_posted();
   void run_timers();
+  void run_turn_ends();
   std::chrono::nanoseconds time_to_wait();
 
   const int epoll_;
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::priority_queue<std::shared_ptr<Timer::State>, std::vector<std::shared_ptr<Timer::State>>, Later> timers_;
+  std::vector<std::shared_ptr<TurnEnd>> turn_ends_, ending_now_;
   std::vector<std::shared_ptr<void>> retired_;
   bool stopping_ = false;
 };

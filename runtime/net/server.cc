@@ -41,8 +41,8 @@ Error listen_error(const ServerOptions& options, int failure) {
 struct Server::State {
   struct Acceptor;
 
-  State(Loops& loops, ServerOptions options, HandlerFactory factory)
-      : listener(std::make_shared<Listener>(loops, std::move(options), std::move(factory))),
+  State(Loops& loops, ServerOptions options, HandlerFactory factory, bool whole_bodies)
+      : listener(std::make_shared<Listener>(loops, std::move(options), std::move(factory), whole_bodies)),
         acceptor(std::make_shared<Acceptor>(listener, loops.loop(0))) {}
 
   const std::shared_ptr<Listener> listener;
@@ -143,14 +143,17 @@ void Server::State::Acceptor::close() {
 
 Result<std::unique_ptr<Server>> Server::start(Loops& loops, ServerOptions options, Handler handler) {
   const auto shared = std::make_shared<const WholeHandler>(WholeHandler{options.name, std::move(handler)});
-  return start_streaming(loops, std::move(options),
-                         [shared](ServerStream& stream) { return std::make_shared<WholeRequest>(shared, stream, *current_loop()); });
+  const auto collect = [shared](ServerStream& stream) { return std::make_shared<WholeRequest>(shared, stream, *current_loop()); };
+  return start(std::make_unique<State>(loops, std::move(options), collect, /*whole_bodies=*/true));
 }
 
 Result<std::unique_ptr<Server>> Server::start_streaming(Loops& loops, ServerOptions options, HandlerFactory factory) {
-  auto state = std::make_unique<State>(loops, std::move(options), std::move(factory));
+  return start(std::make_unique<State>(loops, std::move(options), std::move(factory), /*whole_bodies=*/false));
+}
+
+Result<std::unique_ptr<Server>> Server::start(std::unique_ptr<State> state) {
   SERIN_CHECK(state->acceptor->listen());
-  loops.post(0, [acceptor = state->acceptor] { acceptor->watch(); });
+  state->listener->loops.post(0, [acceptor = state->acceptor] { acceptor->watch(); });
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
@@ -164,7 +167,8 @@ bool Server::drain(std::chrono::milliseconds deadline) {
   run_on(listener.loops.loop(0), [this] { state_->acceptor->close(); });
   for (size_t i = 0; i < listener.per_loop.size(); ++i) {
     run_on(listener.loops.loop(i), [&there = *listener.per_loop[i]] {
-      const std::vector<std::shared_ptr<Connection>> all(there.connections.begin(), there.connections.end());  // drain() changes the set
+      const std::vector<std::shared_ptr<ServedConnection>> all(there.connections.begin(),
+                                                               there.connections.end());  // drain() changes the set
       for (const auto& connection : all) connection->drain();
     });
   }
@@ -177,7 +181,7 @@ Server::~Server() {
   run_on(listener.loops.loop(0), [this] { state_->acceptor->close(); });
   for (size_t i = 0; i < listener.per_loop.size(); ++i) {
     run_on(listener.loops.loop(i), [&there = *listener.per_loop[i]] {
-      const std::vector<std::shared_ptr<Connection>> all(there.connections.begin(), there.connections.end());
+      const std::vector<std::shared_ptr<ServedConnection>> all(there.connections.begin(), there.connections.end());
       for (const auto& connection : all) connection->close();
     });
   }

@@ -1,4 +1,4 @@
-// server.h: an HTTP/1.1 server on the io threads.
+// server.h: an HTTP server on the io threads: HTTP/1.1, and HTTP/2 in the clear where the options say so.
 //
 //   auto server = net::Server::start(loops, {.address = "127.0.0.1", .port = 0}, [](net::Request request, net::Responder responder) {
 //     responder.send({.status = 200, .body = "hello"});      // now, or later from any thread
@@ -51,6 +51,7 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 0;  ///< 0: a free one
   Limits limits;
+  bool http2 = false;           ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
   bool encoded_bodies = false;  ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
   /// serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}; null: none
   metrics::Registry* metrics = nullptr;
@@ -73,6 +74,7 @@ class Server {
 
  private:
   struct State;
+  static Result<std::unique_ptr<Server>> start(std::unique_ptr<State> state);
   explicit Server(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

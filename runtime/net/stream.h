@@ -5,9 +5,11 @@
 //
 // Bodies go straight from the socket into memory of the handler (body_room, body_filled) and from its memory to the socket (write): nothing is
 // copied in between that comes in large pieces, and a handler that offers no room, or a peer that takes no bytes, stops the other side. All calls are
-// made on the io thread that owns the connection, never out of a call into the stream, but for what is said there.
+// made on the io thread that owns the connection, never out of a call into the stream, but for what is said there. body_room() and body_filled()
+// must not call into any stream.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,8 +51,8 @@ class RequestHandler : public BodyHandler {
 struct AnswerHead {
   int status = 200;
   const Headers& headers;          ///< those of the connection are left out, whatever it holds
-  std::optional<uint64_t> length;  ///< of the body; absent: it ends with last
-  bool close = false;              ///< end the connection after this answer
+  std::optional<uint64_t> length;  ///< of the body; absent: it ends with last. 0: nothing follows, no trailers either
+  bool close = false;              ///< end the connection after this answer; HTTP/1.1 only, in HTTP/2 one request does not spoil the next
 };
 
 /// Towards a client. Outlives its handler's request unless on_gone() is called.
@@ -60,6 +62,8 @@ class ServerStream {
   virtual void begin_answer(const AnswerHead& head) = 0;
   /// How many bytes were taken. Give the others again from on_writable(). `last`: they are the last; the answer ends once all are taken.
   virtual size_t write(std::string_view bytes, bool last) = 0;
+  /// Before the write() that is given the last byte: these follow it. Dropped where the protocol has no good place for them (HTTP/1.1).
+  virtual void set_trailers(const Headers& trailers) = 0;
   virtual void read_more() = 0;
   /// Ends an answer that cannot be completed so that the client notices. No call of the handler follows.
   virtual void abort() = 0;
@@ -74,13 +78,15 @@ using HandlerFactory = std::function<std::shared_ptr<RequestHandler>(ServerStrea
 struct Failure {
   Code code = Code::kUnavailable;  ///< as Client::send()
   std::string_view what;           ///< without the server's address; valid during the call
-  bool stale = false;              ///< a kept connection that the server had closed before it saw the request: ask again on a fresh one
+  bool stale = false;              ///< the server did not see the request, because it had closed a kept connection: ask again on a fresh one
 };
 
 /// Who has asked a server.
 class AnswerHandler : public BodyHandler {
  public:
   virtual void on_answer(Head& head) = 0;
+  /// Before on_progress(true), where there are any (HTTP/2 only). They are the handler's to change or take.
+  virtual void on_trailers(Headers&) {}
   /// Instead of on_progress(true). No further call. May be called out of begin().
   virtual void on_failure(const Failure& failure) = 0;
 
@@ -102,6 +108,8 @@ class ClientStream {
   /// As ServerStream::write().
   virtual size_t write(std::string_view bytes, bool last) = 0;
   virtual void read_more() = 0;
+  /// For the whole answer, in place of what open() was given.
+  virtual void set_deadline(std::chrono::steady_clock::time_point deadline) = 0;
   /// Nobody wants the answer any more. No call of the handler follows.
   virtual void cancel() = 0;
 

@@ -5,7 +5,7 @@
 //   stream->begin_request({.method = "POST", .target = "/infer", .headers = headers, .length = body.size()});
 //   sent = stream->write(body, /*last=*/true);
 //
-// Kept connections are taken newest first, so that a pool that has become too large drains by idle_timeout.
+// Kept connections are taken newest first, so that a pool that has become too large drains by idle_timeout. Over HTTP/2 many requests share one.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,7 @@
 namespace serin::net {
 
 class ClientConnection;
+class H2Pool;
 
 class Upstream {
  public:
@@ -28,8 +29,7 @@ class Upstream {
 
   /// `fresh`: on a new connection even if there are kept ones. `deadline`: for the whole answer; on_failure(kDeadlineExceeded).
   ClientStream& open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh = false);
-  size_t connections() const { return all_.size(); }
-  const std::string& host() const { return host_; }
+  size_t connections() const;
 
  private:
   friend class ClientConnection;
@@ -41,6 +41,7 @@ class Upstream {
   const std::string host_;  // authority() of the origin
   std::unordered_set<std::shared_ptr<ClientConnection>> all_;
   std::vector<ClientConnection*> kept_;
+  const std::unique_ptr<H2Pool> http2_;  // all of it, where that is spoken
 };
 
 }  // namespace serin::net

@@ -47,8 +47,10 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
     response_ = json_error(500, "internal error");
   }
   written_ = 0;
-  const auto length = response_.source ? std::nullopt : std::optional<uint64_t>(response_.body.size());
+  const bool trailers = !response_.trailers.empty();
+  const auto length = trailers || response_.source ? std::nullopt : std::optional<uint64_t>(response_.body.size());
   stream_.begin_answer({.status = response_.status, .headers = response_.headers, .length = length, .close = response_.close});
+  if (trailers) stream_.set_trailers(response_.trailers);
   if (response_.source) begin_source();
   write();
 }

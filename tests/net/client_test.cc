@@ -5,51 +5,19 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include <future>
-
+#include "tests/net/test_client.h"
 #include "tests/net/test_server.h"
 
 namespace serin::net {
 namespace {
 
 using namespace std::chrono_literals;
+using test::kPatience;
 using test::RawSocket;
 using test::ScriptedServer;
+using test::TestClient;
 using test::TestServer;
 using testing::HasSubstr;
-
-constexpr std::chrono::milliseconds kPatience{test::kPatienceMs};
-
-/// A Client on an io thread of its own, called from the test's thread.
-class TestClient {
- public:
-  explicit TestClient(ClientOptions options = {}) {
-    on_loop([&] { client_ = std::make_unique<Client>(options); });
-  }
-  ~TestClient() {
-    on_loop([&] { client_.reset(); });
-  }
-  Result<Response> send(uint16_t port, Outgoing request, std::chrono::nanoseconds timeout = kPatience) {
-    auto promise = std::make_shared<std::promise<Result<Response>>>();
-    on_loop([&] {
-      client_->send({"127.0.0.1", port}, std::move(request), timeout,
-                    [promise](Result<Response> response) { promise->set_value(std::move(response)); });
-    });
-    return promise->get_future().get();
-  }
-  Result<Response> get(uint16_t port, std::string target = "/echo") { return send(port, {.target = std::move(target)}); }
-  size_t open_connections() {
-    size_t count = 0;
-    on_loop([&] { count = client_->open_connections(); });
-    return count;
-  }
-  Client& client() { return *client_; }
-  void on_loop(const std::function<void()>& work) { loops_.post_and_wait(0, work); }
-
- private:
-  Loops loops_{1};
-  std::unique_ptr<Client> client_;
-};
 
 /// Reads one request head, then sends `answer` and ends the connection.
 ScriptedServer answering(std::string answer) {

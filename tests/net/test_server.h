@@ -12,11 +12,11 @@
 
 namespace serin::net::test {
 
-/// /echo answers "METHOD path?query|body"; /hold answers when release() is called; /big answers 8 MiB; /split tries to split its answer.
+/// /echo answers "METHOD path?query|body", /trailers too, with a trailer; /hold answers when release() is called; /big answers 8 MiB; /split tries to split its answer.
 class TestServer {
  public:
-  explicit TestServer(Limits limits = {}, size_t threads = 1) : loops_(threads) {
-    ServerOptions options{.name = "test", .limits = limits, .metrics = &registry};
+  explicit TestServer(Limits limits = {}, size_t threads = 1, bool http2 = false) : loops_(threads) {
+    ServerOptions options{.name = "test", .limits = limits, .http2 = http2, .metrics = &registry};
     server_ = std::move(*Server::start(loops_, options,
                                        [this](Request request, Responder responder) { handle(std::move(request), std::move(responder)); }));
   }
@@ -92,6 +92,7 @@ class TestServer {
     if (request.path == "/throw") throw std::runtime_error("thrown by a handler");
     if (request.path == "/big") return responder.send(text(std::string(size_t{8} << 20, 'x')));
     Response response = text(request.method + " " + request.path + (request.query.empty() ? "" : "?" + request.query) + "|" + request.body);
+    if (request.path == "/trailers") response.trailers.add("grpc-status", "0");
     if (request.path == "/split") {
       response.headers.add("x-echo", "a\r\nset-cookie: b\n\rc");
       response.headers.add("bad name\r\nx", "y");

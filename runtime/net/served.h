@@ -1,0 +1,19 @@
+// served.h: what a server refuses whatever its handler, and how it says so; the same in both versions of HTTP. For the .cc files of net only.
+#pragma once
+
+#include <optional>
+
+#include "runtime/net/head_parser.h"
+#include "runtime/net/refusal.h"
+#include "runtime/net/server.h"
+
+namespace serin::net {
+
+HeadLimits head_limits(const Limits& limits);
+/// What is well-formed and still not served.
+std::optional<Refusal> unserved(const Head& head, const ServerOptions& options);
+Response answer_to(const Refusal& refusal, const ServerOptions& options);
+/// To OPTIONS of the whole server.
+Response answer_to_asterisk();
+
+}  // namespace serin::net
