@@ -96,8 +96,8 @@ Result<milliseconds> read_milliseconds(const Node& owner, std::string_view key, 
 }
 
 Result<net::Limits> read_limits(const Node& node) {
-  SERIN_CHECK(node.allow_only({"request_line_bytes", "header_bytes", "header_count", "body_bytes", "chunks", "connections",
-                               "header_timeout", "body_timeout", "idle_timeout", "write_timeout"}));
+  SERIN_CHECK(node.allow_only({"request_line_bytes", "header_bytes", "header_count", "body_bytes", "chunks", "streams", "connections",
+                               "header_timeout", "body_timeout", "silence_timeout", "idle_timeout", "write_timeout"}));
   net::Limits limits;
   const auto size = [&node](std::string_view key, int64_t least, int64_t most, size_t& value) -> Status {
     SERIN_TRY(const int64_t given, node.integer(key, least, most, static_cast<int64_t>(value)));
@@ -109,17 +109,24 @@ Result<net::Limits> read_limits(const Node& node) {
   SERIN_CHECK(size("header_count", 8, 10'000, limits.header_count));
   SERIN_CHECK(size("body_bytes", 1, kLargestBody, limits.body_bytes));
   SERIN_CHECK(size("chunks", 1, 10'000'000, limits.chunks));
+  SERIN_CHECK(size("streams", 1, 10'000, limits.streams));
   SERIN_CHECK(size("connections", 1, 1'000'000, limits.connections));
   SERIN_TRY(limits.header_timeout, read_milliseconds(node, "header_timeout", limits.header_timeout));
   SERIN_TRY(limits.body_timeout, read_milliseconds(node, "body_timeout", limits.body_timeout));
+  SERIN_TRY(limits.silence_timeout, read_milliseconds(node, "silence_timeout", limits.silence_timeout));
   SERIN_TRY(limits.idle_timeout, read_milliseconds(node, "idle_timeout", limits.idle_timeout));
   SERIN_TRY(limits.write_timeout, read_milliseconds(node, "write_timeout", limits.write_timeout));
   return limits;
 }
 
-Result<Endpoint> read_url(const Node& node) {
+Result<uint16_t> read_grpc_port(const Node& owner) {
+  SERIN_TRY(const int64_t port, owner.integer("grpc_port", 1, 65535, 0));
+  return static_cast<uint16_t>(port);
+}
+
+Result<Endpoint> read_url(const Node& node, uint16_t grpc_port) {
   SERIN_TRY(std::string text, node.text());
-  auto endpoint = parse_endpoint(std::move(text));
+  auto endpoint = parse_endpoint(std::move(text), grpc_port);
   if (!endpoint) return node.error(endpoint.error().message);
   return endpoint;
 }
@@ -131,9 +138,10 @@ Result<std::vector<Endpoint>> read_list(const Node& list) {
   std::vector<Endpoint> endpoints;
   std::set<std::string> seen;
   for (const Node& item : items) {
-    SERIN_CHECK(item.allow_only({"url"}));
+    SERIN_CHECK(item.allow_only({"url", "grpc_port"}));
     SERIN_TRY(const Node url, item.at("url"));
-    SERIN_TRY(Endpoint endpoint, read_url(url));
+    SERIN_TRY(const uint16_t grpc_port, read_grpc_port(item));
+    SERIN_TRY(Endpoint endpoint, read_url(url, grpc_port));
     if (!seen.insert(endpoint.url).second) return item.error(fmt::format("endpoint {} given twice", endpoint.url));
     endpoints.push_back(std::move(endpoint));
   }
@@ -142,13 +150,14 @@ Result<std::vector<Endpoint>> read_list(const Node& list) {
 
 /// {file: PATH} or {dns: URL}
 Result<EndpointSource> read_source(const Node& node) {
-  SERIN_CHECK(node.allow_only({"file", "dns", "interval"}));
+  SERIN_CHECK(node.allow_only({"file", "dns", "interval", "grpc_port"}));
   const auto file = node.find("file"), dns = node.find("dns");
   if (file.has_value() == dns.has_value())
     return node.error("must be a list, or have one of file (a path) and dns (http://HOST:PORT[/PATH])");
   EndpointSource source;
+  SERIN_TRY(source.grpc_port, read_grpc_port(node));
   if (dns) {
-    SERIN_TRY(source.name, read_url(*dns));
+    SERIN_TRY(source.name, read_url(*dns, source.grpc_port));
   } else {
     SERIN_TRY(source.file, file->text());
     if (source.file.empty()) return file->error("must be the path of a file");
@@ -167,7 +176,7 @@ Status read_endpoints(const Node& owner, VersionConfig& version) {
   if (version.source.name) return {};
   const auto text = read_endpoint_file(version.source.file);
   if (!text) return node.find("file")->error(text.error().message);
-  auto endpoints = parse_endpoint_list(*text, version.source.file);
+  auto endpoints = parse_endpoint_list(*text, version.source.file, version.source.grpc_port);
   if (!endpoints) return node.find("file")->error(endpoints.error().message);
   version.endpoints = std::move(*endpoints);
   return {};

@@ -10,6 +10,7 @@
 //       versions:
 //         - name: "1"
 //           endpoints: [{url: "http://127.0.0.1:8000/v2/models/digits/versions/1"}]
+//           # {url: "http://...:8000", grpc_port: 8001} answers gRPC as well, {url: "grpc://127.0.0.1:8001"} nothing else
 //           # or {file: endpoints.txt}, one url a line, watched; or {dns: "http://digits-2:8000"}, every address of the name
 //           health: {path: /v2/models/digits/versions/1/ready, interval: 1s, timeout: 1s, unhealthy: 2, healthy: 1}
 //       guard: {latency: {floor: 5ms}}           # defaults for rollouts of this service
@@ -44,11 +45,14 @@ struct AdminConfig {
   int rate = 200;      ///< requests a second of one caller, twice as many at once; 0: no limit
 };
 
-/// An endpoint's url may have a path; then it replaces the prefix /v2/models/<service>[/versions/<v>] of what the client asked for.
+/// An endpoint's url may have a path; then it replaces the prefix /v2/models/<service>[/versions/<v>] of what the client asked for, and names the
+/// model and version in calls of gRPC.
 struct Endpoint {
   std::string url;
   net::Origin origin;
-  std::string path;  ///< without trailing slash; empty: the client's path is kept
+  bool http = true;                 ///< it answers HTTP/1.1 there; false: the url is grpc://
+  std::optional<net::Origin> grpc;  ///< where it answers gRPC
+  std::string path;                 ///< without trailing slash; empty: the client's path is kept
 };
 
 struct Health {
@@ -71,6 +75,7 @@ struct Ejection {
 struct EndpointSource {
   std::string file;              ///< one url on each line
   std::optional<Endpoint> name;  ///< whose host is resolved: every address is an endpoint
+  uint16_t grpc_port = 0;        ///< of those of `file`
   std::chrono::milliseconds interval{0};
 
   bool changes() const { return !file.empty() || name; }

@@ -22,17 +22,23 @@ std::string_view trim(std::string_view line) {
 
 }  // namespace
 
-Result<Endpoint> parse_endpoint(std::string url) {
-  if (url.starts_with("https://")) return Error{Code::kInvalidArgument, "https is not supported yet; allowed: http://HOST:PORT[/PATH]"};
-  const auto parts = net::parse_url(url);
+Result<Endpoint> parse_endpoint(std::string url, uint16_t grpc_port) {
+  constexpr std::string_view kGrpc = "grpc://";
+  if (url.starts_with("https://"))
+    return Error{Code::kInvalidArgument, "https is not supported yet; allowed: http://HOST:PORT[/PATH], grpc://HOST:PORT[/PATH]"};
+  const bool http = !url.starts_with(kGrpc);
+  const auto parts = net::parse_url(http ? url : "http://" + url.substr(kGrpc.size()));
   if (!parts || parts->path.find('?') != std::string::npos)
-    return Error{Code::kInvalidArgument, fmt::format("must be http://HOST:PORT[/PATH], not '{}'", url.substr(0, 200))};
-  Endpoint endpoint{.url = std::move(url), .origin = {parts->host, parts->port}, .path = parts->path};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH], not '{}'", url.substr(0, 200))};
+  Endpoint endpoint{.url = std::move(url), .origin = {parts->host, parts->port}, .http = http, .path = parts->path};
+  if (!http) endpoint.grpc = endpoint.origin;
+  if (http && grpc_port != 0) endpoint.grpc = {parts->host, grpc_port};
   while (endpoint.path.ends_with('/')) endpoint.path.pop_back();
   return endpoint;
 }
 
-Result<std::vector<Endpoint>> parse_endpoint_list(std::string_view text, const std::string& path) {
+Result<std::vector<Endpoint>> parse_endpoint_list(std::string_view text, const std::string& path, uint16_t grpc_port) {
   std::vector<Endpoint> endpoints;
   std::set<std::string, std::less<>> seen;
   for (size_t number = 1, end = 0; !text.empty(); ++number, text.remove_prefix(std::min(text.size(), end + 1))) {
@@ -40,7 +46,7 @@ Result<std::vector<Endpoint>> parse_endpoint_list(std::string_view text, const s
     const std::string_view line = trim(text.substr(0, end));
     if (line.empty() || line.starts_with('#')) continue;
     const auto refuse = [&](std::string_view why) { return Error{Code::kInvalidArgument, fmt::format("{}:{}: {}", path, number, why)}; };
-    auto endpoint = parse_endpoint(std::string(line));
+    auto endpoint = parse_endpoint(std::string(line), grpc_port);
     if (!endpoint) return refuse(endpoint.error().message);
     if (!seen.emplace(line).second) return refuse(fmt::format("endpoint {} given twice", line));
     if (endpoints.size() == kMostEndpoints) return refuse(fmt::format("more than {} endpoints", kMostEndpoints));

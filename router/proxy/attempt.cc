@@ -15,12 +15,12 @@ using Clock = std::chrono::steady_clock;
 
 Attempt::Attempt(Lane& lane) : lane_(lane), alarm_(this, [](void* self) { static_cast<Attempt*>(self)->on_alarm(); }) {}
 
-bool Attempt::start(Owner& owner, Service& service, size_t version, Purpose purpose, const Placement& placement, Time deadline,
-                    const EndpointState* avoid) {
+bool Attempt::start(Owner& owner, Service& service, const Target& target, size_t version, Purpose purpose, const Placement& placement,
+                    Time deadline, const EndpointState* avoid) {
   Endpoints& endpoints = *service.versions[version];
   const Endpoints::List& list = lane_.endpoints(endpoints);
   const Time now = Clock::now();
-  EndpointState* chosen = endpoints.choose(list, lane_.random(), now, avoid);
+  EndpointState* chosen = endpoints.choose(list, lane_.random(), now, avoid, target.grpc);
   if (chosen == nullptr) return false;
   endpoint_ = chosen->shared_from_this();
   owner_ = &owner;
@@ -30,14 +30,27 @@ bool Attempt::start(Owner& owner, Service& service, size_t version, Purpose purp
   placement_ = placement;
   started_ = now;
   deadline_ = deadline;
+  grpc_ = target.grpc;
+  streams_ = target.streams;
   endpoints.begin(*endpoint_);
   set_alarm();
-  stream_ = &lane_.upstream(*endpoint_).open(*this, deadline);
+  stream_ = &lane_.upstream(*endpoint_, grpc_).open(*this, deadline);
   return true;
 }
 
 void Attempt::send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length) {
   write_target(request, target, endpoint_->config, target_);
+  if (target.names_model) namer_.begin(naming_fields(target.service, endpoint_->config.path));
+  if (grpc_) {
+    // Who gave no time waits for as long as it takes.
+    const std::string time_left = target.timeout ? net::print_grpc_timeout(deadline_ - started_) : std::string();
+    return stream_->begin_request({.method = request.method,
+                                   .target = target_,
+                                   .headers = request.headers,
+                                   .length = length,
+                                   .extra_name = target.timeout ? kGrpcTimeout : std::string_view(),
+                                   .extra_value = time_left});
+  }
   char left[24];
   const auto ms = std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(deadline_ - started_).count());
   const auto end = std::to_chars(left, left + sizeof left, ms).ptr;
@@ -58,6 +71,7 @@ void Attempt::set_alarm() {
 }
 
 void Attempt::wait_for_client(bool waits) {
+  if (first_latency_) return;
   if (waits == (waits_since_ != Time())) return;
   const Time now = Clock::now();
   if (waits) {
@@ -68,11 +82,27 @@ void Attempt::wait_for_client(bool waits) {
   set_alarm();
 }
 
+size_t Attempt::write(std::string_view bytes, bool last) {
+  if (stream_ == nullptr) return 0;
+  if (!namer_.active()) return stream_->write(bytes, last);
+  constexpr size_t kStep = size_t{64} << 10;
+  for (size_t taken = 0;;) {
+    const bool all = taken == bytes.size();
+    named_.consume(stream_->write(named_.data(), last && all));
+    if (!named_.empty() || all) return taken;
+    const std::string_view step = bytes.substr(taken, kStep);
+    if (named_.capacity() == 0) named_ = lane_.buffers().take();
+    namer_.feed(step, named_);
+    taken += step.size();
+  }
+}
+
 // ---- what comes back ----
 
 void Attempt::on_answer(net::Head& head) {
-  answer_ = &head;
-  status_ = head.status;
+  std::swap(answer_, head);
+  answered_ = true;
+  status_ = answer_.status;
   if (body_.capacity() == 0) body_ = lane_.buffers().take();
 }
 
@@ -89,6 +119,15 @@ std::span<char> Attempt::body_room(std::optional<uint64_t> left) {
 }
 
 void Attempt::on_progress(bool last) {
+  if (streams_ && !first_latency_ && !body_.empty()) {
+    wait_for_client(false);
+    alarm_.clear();  // how long messages go on is for both ends to say
+    first_latency_ = Clock::now() - started_ - client_time_;
+    if (owner_ == nullptr) {  // nobody reads the rest
+      observe(rollout::Outcome::kOk, *first_latency_, /*answered=*/true);
+      return release();
+    }
+  }
   if (last) {
     stream_ = nullptr;
     end();
@@ -101,7 +140,7 @@ void Attempt::on_progress(bool last) {
 
 void Attempt::on_writable() {
   if (owner_) return owner_->on_request_writable(*this);
-  if (stream_) rest_.consume(stream_->write(rest_.data(), /*last=*/true));
+  if (stream_) rest_.consume(write(rest_.data(), /*last=*/true));
 }
 
 void Attempt::on_failure(const net::Failure& failure) {
@@ -109,7 +148,8 @@ void Attempt::on_failure(const net::Failure& failure) {
   // A kept connection that the server had closed tells nothing about the server: once more, on a fresh one.
   if (failure.stale && owner_ && owner_->can_send_again() && !std::exchange(retried_stale_, true)) {
     sent = 0;
-    stream_ = &lane_.upstream(*endpoint_).open(*this, deadline_, /*fresh=*/true);
+    named_.clear();
+    stream_ = &lane_.upstream(*endpoint_, grpc_).open(*this, deadline_, /*fresh=*/true);
     return owner_->send_request(*this);
   }
   failed_ = true;
@@ -128,14 +168,14 @@ void Attempt::on_failure(const net::Failure& failure) {
 void Attempt::end() {
   const bool client_owed = waits_since_ != Time();
   wait_for_client(false);
-  const auto latency = Clock::now() - started_ - client_time_;
+  const std::chrono::nanoseconds latency = first_latency_ ? *first_latency_ : Clock::now() - started_ - client_time_;
   ended_ = true;
   alarm_.clear();
-  const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
-  outcome_ = failed_ ? outcome_of(failure_.code) : outcome_of(status_);
+  const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body && !grpc_;
+  if (grpc_ && !failed_) read_grpc_status();
+  outcome_ = failed_ ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
   if (look && outcome_ == rollout::Outcome::kOk) {
-    const Look seen =
-        look_at(answer_body(answer_->headers, body_), placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
+    const Look seen = look_at(answer_body(answer_.headers, body_), placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
     output_ = seen.output;
     if (seen.failed) outcome_ = rollout::Outcome::kError;
   }
@@ -151,6 +191,15 @@ void Attempt::end() {
   observe(outcome_, latency, !failed_ || !is_silence(failure_.code));
 }
 
+/// From here on status() is what that means in HTTP. An answer that does not say how it ended is none.
+void Attempt::read_grpc_status() {
+  const bool ok = answer_.status == 200;
+  auto said = net::grpc_status_in(trailers_);
+  if (!said) said = net::grpc_status_in(answer_.headers);
+  grpc_status_ = said ? *said : ok ? net::GrpcStatus::kUnknown : net::grpc_status_of(answer_.status);
+  status_ = net::http_status_of(grpc_status_);
+}
+
 void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered) {
   if (purpose_ != Purpose::kDrawn || !placement_.judged || !placement_.draw.evidence || std::exchange(observed_, true)) return;
   rollout::Observation observation;
@@ -164,7 +213,8 @@ void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency
   observation.drawn = placement_.draw.drawn;
   observation.key = placement_.draw.key;
   observation.output = output_;
-  if (answer_ && answered) observation.batch = batch_of(answer_->headers);
+  if (answered_ && answered) observation.batch = batch_of(answer_.headers);
+  if (answered_ && answered && !observation.batch) observation.batch = batch_of(trailers_);
   service_->controller->observe(service_->index, observation);
 }
 
@@ -199,7 +249,12 @@ void Attempt::recycle() {
   endpoint_.reset();
   owner_ = nullptr;
   stream_ = nullptr;
-  answer_ = nullptr;
+  answer_.clear();
+  trailers_.clear();
+  namer_.begin("");
+  lane_.buffers().give(std::move(named_));
+  grpc_status_ = net::GrpcStatus::kOk;
+  first_latency_.reset();
   status_ = 0;
   sent = 0;
   waits_since_ = Time();
@@ -207,7 +262,7 @@ void Attempt::recycle() {
   lane_.buffers().give(std::move(rest_));
   outcome_ = rollout::Outcome::kOk;
   output_.reset();
-  keep_body = ended_ = failed_ = observed_ = retried_stale_ = false;
+  keep_body = grpc_ = streams_ = answered_ = ended_ = failed_ = observed_ = retried_stale_ = false;
   lane_.give_back(*this);
 }
 

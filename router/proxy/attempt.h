@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "router/proxy/grpc_call.h"
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
 #include "router/rollout/draw.h"
@@ -44,11 +45,13 @@ class Attempt final : public net::AnswerHandler {
   explicit Attempt(Lane& lane);
 
   /// False: the version has no endpoint to give.
-  bool start(Owner& owner, Service& service, size_t version, Purpose purpose, const Placement& placement, Time deadline,
-             const EndpointState* avoid);
+  bool start(Owner& owner, Service& service, const Target& target, size_t version, Purpose purpose, const Placement& placement,
+             Time deadline, const EndpointState* avoid);
   void send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length);
   /// Null once it has ended.
   net::ClientStream* stream() { return stream_; }
+  /// Of the request's body, as net::ClientStream::write().
+  size_t write(std::string_view bytes, bool last);
 
   /// All there is of the request has been sent and its client owes the rest: that time is the client's and no version's.
   void wait_for_client(bool waits);
@@ -61,11 +64,13 @@ class Attempt final : public net::AnswerHandler {
   // What came back so far.
   bool ended() const { return ended_; }
   bool overdue() const { return !ended_ && outcome_ == rollout::Outcome::kDeadline; }
-  bool answered() const { return answer_ != nullptr; }  ///< there is a head
+  bool answered() const { return answered_; }  ///< there is a head
   const net::Failure* failure() const { return failed_ ? &failure_ : nullptr; }
   int status() const { return status_; }
-  net::Head& answer() { return *answer_; }
+  net::Head& answer() { return answer_; }
   net::Buffer& body() { return body_; }
+  const net::Headers& trailers() const { return trailers_; }
+  net::GrpcStatus grpc_status() const { return grpc_status_; }  ///< of a call of gRPC that has ended
   rollout::Outcome outcome() const { return outcome_; }
 
   size_t version() const { return version_; }
@@ -80,6 +85,7 @@ class Attempt final : public net::AnswerHandler {
 
   // net::AnswerHandler
   void on_answer(net::Head& head) override;
+  void on_trailers(net::Headers& trailers) override { std::swap(trailers_, trailers); }
   std::span<char> body_room(std::optional<uint64_t> left) override;
   void body_filled(size_t bytes) override { body_.filled(bytes); }
   void on_progress(bool end) override;
@@ -90,6 +96,7 @@ class Attempt final : public net::AnswerHandler {
   void set_alarm();
   void on_alarm();
   void end();
+  void read_grpc_status();
   void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered);
   void recycle();
 
@@ -103,17 +110,23 @@ class Attempt final : public net::AnswerHandler {
   std::shared_ptr<EndpointState> endpoint_;
   net::ClientStream* stream_ = nullptr;  // null: none under way
   Time started_, deadline_;
-  Time waits_since_;                         // for the client; Time(): it does not
-  std::chrono::nanoseconds client_time_{0};  // until then
+  Time waits_since_;                                       // for the client; Time(): it does not
+  std::chrono::nanoseconds client_time_{0};                // until then
+  std::optional<std::chrono::nanoseconds> first_latency_;  // to the first message, where they stream
   std::string target_, failure_text_;
-  net::Head* answer_ = nullptr;
+  net::Head answer_;  // taken from the stream, which will soon have another one
+  net::Headers trailers_;
+  net::GrpcStatus grpc_status_ = net::GrpcStatus::kOk;
+  MessageNamer namer_;
+  net::Buffer named_;  // of the request: named anew and not sent yet
   net::Buffer body_;
   net::Buffer rest_;  // of the request, once there is no owner to send it
   net::Failure failure_;
   rollout::Outcome outcome_ = rollout::Outcome::kOk;
   std::optional<rollout::Output> output_;  // where the body was looked at
   int status_ = 0;
-  bool ended_ = false, failed_ = false, observed_ = false, retried_stale_ = false;
+  bool grpc_ = false, streams_ = false;
+  bool answered_ = false, ended_ = false, failed_ = false, observed_ = false, retried_stale_ = false;
 };
 
 }  // namespace serin::router

@@ -28,8 +28,11 @@ Result<std::vector<Endpoint>> endpoints_of(const net::Resolved& resolved, const 
     return Error{Code::kTooLarge, fmt::format("'{}' has {} addresses, more than {}", name.origin.host, hosts.size(), kMostEndpoints)};
   std::vector<Endpoint> endpoints;
   for (const std::string& host : hosts) {
-    const net::Origin origin{host, name.origin.port};
-    endpoints.push_back({.url = fmt::format("http://{}{}", net::authority(origin), name.path), .origin = origin, .path = name.path});
+    Endpoint endpoint = name;
+    endpoint.origin.host = host;
+    if (endpoint.grpc) endpoint.grpc->host = host;
+    endpoint.url = fmt::format("{}://{}{}", name.http ? "http" : "grpc", net::authority(endpoint.origin), name.path);
+    endpoints.push_back(std::move(endpoint));
   }
   return endpoints;
 }
@@ -53,8 +56,9 @@ void EndpointWatch::ask_file() {
 }
 
 void EndpointWatch::learn_file(const Result<std::string>& text) {
+  const EndpointSource& source = endpoints_.config().source;
   if (!text) return learn(text.error());
-  if (*text == std::exchange(seen_, *text)) return learn(parse_endpoint_list(*text, endpoints_.config().source.file));
+  if (*text == std::exchange(seen_, *text)) return learn(parse_endpoint_list(*text, source.file, source.grpc_port));
   timer_ = net::after(endpoints_.config().source.interval, [this] { ask(); });
 }
 

@@ -63,11 +63,11 @@ void Endpoints::count_healthy() {
   healthy_ = static_cast<size_t>(std::ranges::count_if(*list, [](const auto& endpoint) { return endpoint->healthy.load(); }));
 }
 
-EndpointState* Endpoints::choose(const List& list, uint64_t random, Time now, const EndpointState* avoid) const {
+EndpointState* Endpoints::choose(const List& list, uint64_t random, Time now, const EndpointState* avoid, bool grpc) const {
   const size_t count = list.size();
   if (count == 1) {  // the usual case
     EndpointState& only = *list.front();
-    return only.in_flight.load(std::memory_order_relaxed) < config_.max_in_flight ? &only : nullptr;
+    return only.in_flight.load(std::memory_order_relaxed) < config_.max_in_flight && only.speaks(grpc) ? &only : nullptr;
   }
   constexpr double kReluctantly = 1e9, kHardly = 1e12;  // without health, or ejected; the one to avoid
   EndpointState* best = nullptr;
@@ -75,7 +75,7 @@ EndpointState* Endpoints::choose(const List& list, uint64_t random, Time now, co
   for (size_t i = 0, at = count == 0 ? 0 : random % count; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
     EndpointState& endpoint = *list[at];
     const int64_t in_flight = endpoint.in_flight.load(std::memory_order_relaxed);
-    if (in_flight >= config_.max_in_flight) continue;
+    if (in_flight >= config_.max_in_flight || !endpoint.speaks(grpc)) continue;
     double cost = static_cast<double>(in_flight + 1) / ramp(endpoint, config_.slow_start, now);
     if (!endpoint.healthy.load(std::memory_order_relaxed) || endpoint.ejected_until.load(std::memory_order_relaxed) > now)
       cost += kReluctantly;

@@ -21,6 +21,7 @@ using Time = std::chrono::steady_clock::time_point;
 struct EndpointState : std::enable_shared_from_this<EndpointState> {
   EndpointState(const Endpoint& configured, uint32_t number, Time now) : config(configured), index(number), since(now) {}
   const Endpoint config;
+  bool speaks(bool grpc) const { return grpc ? config.grpc.has_value() : config.http; }
   const uint32_t index;             ///< within the service: the unit of evidence where an answer names no batch
   std::atomic<bool> healthy{true};  ///< as the last check said; before it, whether there was nobody else
   std::atomic<int64_t> in_flight{0};
@@ -54,8 +55,8 @@ class Endpoints {
 
   /// The one with the fewest requests in flight among those that may be chosen, ties broken by `random`; one that is new counts as busier for
   /// a while (slow start). Where none is healthy any one, because a wrong health check must not turn into an outage. `avoid` is left out where there
-  /// is another. Null: every one is at its limit, or there is none.
-  EndpointState* choose(const List& list, uint64_t random, Time now, const EndpointState* avoid = nullptr) const;
+  /// is another. `grpc`: only those that speak it; otherwise, only those that speak HTTP/1.1. Null: every one is at its limit, or there is none.
+  EndpointState* choose(const List& list, uint64_t random, Time now, const EndpointState* avoid = nullptr, bool grpc = false) const;
 
   void begin(EndpointState& endpoint);
   void end(EndpointState& endpoint);

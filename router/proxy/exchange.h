@@ -6,6 +6,9 @@
 //                              -> slow on the canary -> hedge: attempt on stable beside it, the first good answer -> client
 //            (stable's answer, sampled) -> mirrored to the canary, compared; the client has long been answered
 //
+// Calls of gRPC go the same ways. Whose a call is may stand in its first message only: then it is placed once that much has come. Where messages
+// stream, an answer is held until its first message only, for nobody knows when the next one comes.
+//
 // Bodies stream both ways. What may have to be sent a second time (up to 1 MiB of a request) or judged before the client sees it (an answer of the
 // canary, up to 1 MiB) is held; everything else passes through a window of 256 KiB. Once a byte of an answer has gone to the client
 // nothing is tried again.
@@ -46,7 +49,16 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void send_request(Attempt& attempt) override;
 
  private:
+  // whose it is
+  void route(Service* service);
+  void begin_call(net::Head& head);
+  bool name_model(bool complete);
+  bool take_time(net::Headers& headers, Time now);
+  void refuse(int status, std::string_view message);
+
   // attempts
+  bool can_start(bool end) const;
+  void extend(Attempt& attempt);
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   bool begin(size_t version, Purpose purpose, const EndpointState* avoid);
   void send_body(Attempt& attempt);
@@ -66,6 +78,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
 
   // answers of our own
   void fail(size_t version, Code code, std::string_view what);
+  void end_call(size_t version, const net::Failure& failure);
   void send_local();
   void end_request();
 
@@ -79,6 +92,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   net::Head* request_ = nullptr;
   Service* service_ = nullptr;  // null: answered locally
   Target target_;
+  std::string model_;  // where the first message named it
   Placed placed_;
   Time deadline_;
   net::Buffer body_;        // of the request, from `discarded_` on
@@ -89,6 +103,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   size_t passed_ = 0;                             // of its body, where that is kept
   std::optional<net::Response> local_;
   size_t local_sent_ = 0;
+  bool naming_ = false;  // the first message is to say whose it is
   bool body_done_ = false, started_ = false, tried_twice_ = false;
 };
 

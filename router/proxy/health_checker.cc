@@ -7,15 +7,35 @@
 #include <algorithm>
 
 #include "runtime/base/log.h"
+#include "runtime/net/grpc.h"
 
 namespace serin::router {
-
 namespace {
 
 /// Where the protocol of an endpoint with this path tells whether it is ready. TensorFlow Serving does at the model's own path.
 std::string usual_path(const std::string& path) {
   if (path.empty()) return "/v2/health/ready";
   return path.starts_with("/v1/models/") ? path : path + "/ready";
+}
+
+net::Outgoing question(const Health& health, const Endpoint& endpoint) {
+  return {.target = health.path.empty() ? usual_path(endpoint.path) : health.path};
+}
+
+/// A call with an empty message: grpc.health.v1, or a method like ServerReady, whose answer says yes in field 1 as well.
+net::Outgoing call(const Health& health) {
+  static const auto kEmpty = std::make_shared<const std::string>(net::GrpcPrefix::kBytes, '\0');
+  net::Outgoing request{.method = "POST", .target = health.path.empty() ? "/grpc.health.v1.Health/Check" : health.path, .body = kEmpty};
+  request.headers.add("content-type", "application/grpc");
+  return request;
+}
+
+/// A server without a health service is well as long as it says so.
+bool says_yes(const net::Response& answer) {
+  auto status = net::grpc_status_in(answer.trailers);
+  if (!status) status = net::grpc_status_in(answer.headers);
+  if (status == net::GrpcStatus::kUnimplemented) return true;
+  return status == net::GrpcStatus::kOk && answer.body.size() >= 7 && std::string_view(answer.body).substr(5, 2) == "\x08\x01";
 }
 
 }  // namespace
@@ -33,7 +53,7 @@ void HealthChecker::follow_lists() {
         probes_.push_back(std::move(*known));
         continue;
       }
-      probes_.push_back(std::make_unique<Probe>());
+      probes_.push_back(std::make_unique<Probe>(net::ClientOptions{.http2 = !endpoint->config.http}));
       probes_.back()->version = version;
       probes_.back()->endpoint = endpoint;
       fresh.push_back(probes_.back().get());
@@ -45,18 +65,18 @@ void HealthChecker::follow_lists() {
 void HealthChecker::ask(Probe& probe) {
   const Health& health = versions_[probe.version]->config().health;
   const Endpoint& endpoint = probe.endpoint->config;
-  net::Outgoing request;
-  request.target = health.path.empty() ? usual_path(endpoint.path) : health.path;
-  probe.client.send(endpoint.origin, std::move(request), health.timeout, [this, &probe](const Result<net::Response>& answer) {
-    learn(probe, answer);
-    probe.timer = net::after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
-  });
+  probe.client.send(endpoint.origin, endpoint.http ? question(health, endpoint) : call(health), health.timeout,
+                    [this, &probe](const Result<net::Response>& answer) {
+                      learn(probe, answer);
+                      probe.timer = net::after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
+                    });
 }
 
 void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {
   Endpoints& version = *versions_[probe.version];
   const Health& health = version.config().health;
-  const bool good = answer && (answer->status == 200 || health.any_status);
+  const bool well = answer && (probe.endpoint->config.http ? answer->status == 200 : says_yes(*answer));
+  const bool good = well || (answer && health.any_status);
   const bool first = probe.failures + probe.successes == 0;
   probe.failures = good ? 0 : probe.failures + 1;
   probe.successes = good ? probe.successes + 1 : 0;
@@ -72,7 +92,9 @@ void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {
     if (now) endpoint.since = std::chrono::steady_clock::now();
     endpoint.up->set(now ? 1 : 0);
     version.count_healthy();
-    const std::string why = answer ? fmt::format("status {}", answer->status) : answer.error().message;
+    const std::string_view grpc = answer ? answer->trailers.get("grpc-status") : std::string_view();
+    const std::string why =
+        answer ? fmt::format("status {}{}{}", answer->status, grpc.empty() ? "" : ", grpc-status ", grpc) : answer.error().message;
     log::warning("service '{}' version '{}': endpoint {} is {}", service_, version.version(), endpoint.config.url,
                  now ? "healthy" : "not healthy: " + why);
   }

@@ -21,11 +21,12 @@ class HealthChecker {
 
  private:
   struct Probe {
+    explicit Probe(const net::ClientOptions& options) : client(options) {}
     size_t version = 0;
     std::shared_ptr<EndpointState> endpoint;
     int failures = 0, successes = 0;  // in a row
     net::Timer timer;
-    net::Client client{net::ClientOptions{}};  // its own, so that its connection ends with it
+    net::Client client;  // its own, so that its connection ends with it
   };
   void ask(Probe& probe);
   void learn(Probe& probe, const Result<net::Response>& answer);

@@ -12,5 +12,7 @@ namespace serin::router {
 
 /// For a path that names no service of this router's; 404 where it is not the router's own either. `target`: of the path, where it could be one.
 net::Response answer_of_ours(const Router& router, const net::Head& request, const std::optional<Target>& target);
+/// The same for calls of gRPC; UNIMPLEMENTED where it is nobody's.
+net::Response call_of_ours(const Router& router, const net::Head& request);
 
 }  // namespace serin::router

@@ -67,6 +67,7 @@ void Proxy::State::watch(const std::string& name, Service& service) {
 
 Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics)
     : state_(new State{.loops = loops}) {
+  state_->router.silence = config.limits.silence_timeout;
   for (size_t index = 0; index < config.services.size(); ++index)
     state_->router.services.emplace(config.services[index].name, make_service(config.services[index], index, controller, metrics));
   std::random_device entropy;

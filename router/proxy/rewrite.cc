@@ -12,7 +12,8 @@ namespace serin::router {
 namespace {
 
 constexpr std::array<std::string_view, 2> kForProxies = {"proxy-authenticate", "proxy-authorization"};
-constexpr std::array<std::string_view, 3> kOwn = {"x-serin-shadow", "x-serin-force-version", "x-serin-timeout-ms"};
+constexpr std::array<std::string_view, 5> kOwn = {"x-serin-shadow", "x-serin-force-version", "x-serin-timeout-ms", "x-serin-service",
+                                                  kGrpcTimeout};
 constexpr std::string_view kForwardedFor = "X-Forwarded-For", kVersion = "x-serin-version";
 
 // The path was decoded once; written out again it must mean the same, so that nobody behind us decodes it a second time.
@@ -76,7 +77,7 @@ void rewrite_request(net::Head& request, std::string_view peer, std::string& scr
 }
 
 void write_target(const net::Head& request, const Target& target, const Endpoint& endpoint, std::string& out) {
-  if (endpoint.path.empty()) {
+  if (endpoint.path.empty() || target.grpc) {
     out = request.target;
     return;
   }

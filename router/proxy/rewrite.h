@@ -16,6 +16,11 @@ struct Target {
   std::string_view rest;  ///< what follows the model and its version: "/infer", ":predict", "/ready", ""
   bool infer = false;     ///< an inference: the only requests that are drawn and judged
   bool model = true;      ///< the path says that this is a model; otherwise its first segment may be a service's name
+  // Of calls of gRPC:
+  bool grpc = false;
+  bool timeout = false;      ///< its client says how long it waits
+  bool names_model = false;  ///< by its messages
+  bool streams = false;      ///< any number of messages each way: nothing waits for the end
 };
 /// Nothing where the path can name no service. Known are
 ///   /v2/models/<service>[/versions/<v>][/infer]                                               Open Inference Protocol
@@ -27,6 +32,8 @@ std::optional<Target> parse_target(const net::Head& request);
 void rewrite_request(net::Head& request, std::string_view peer, std::string& scratch);
 /// Replaces `out` by the target that the request has on `endpoint`.
 void write_target(const net::Head& request, const Target& target, const Endpoint& endpoint, std::string& out);
+/// The header that says how long the client waits; what is passed on says how long is left.
+constexpr std::string_view kGrpcTimeout = "grpc-timeout";
 /// Leaves the end-to-end headers only and marks the answer with the version that gave it.
 void rewrite_answer(net::Head& answer, std::string_view version);
 

@@ -27,10 +27,18 @@ bool Router::ready() const {
 Lane::Lane(uint64_t seed) : random_state_(seed) {}
 Lane::~Lane() = default;
 
-net::Upstream& Lane::upstream(EndpointState& endpoint) {
+net::Upstream& Lane::upstream(EndpointState& endpoint, bool grpc) {
   Connections& known = upstreams_[&endpoint];
-  if (!known.upstream) known = {endpoint.weak_from_this(), std::make_unique<net::Upstream>(endpoint.config.origin, net::ClientOptions{})};
-  return *known.upstream;
+  known.endpoint = endpoint.weak_from_this();
+  if (!grpc) {
+    if (!known.http) known.http = std::make_unique<net::Upstream>(endpoint.config.origin, net::ClientOptions{});
+    return *known.http;
+  }
+  // A call may go on for ever; what of it lies here is bounded by windows.
+  constexpr size_t kAnyNumber = ~size_t{0};
+  if (!known.grpc)
+    known.grpc = std::make_unique<net::Upstream>(*endpoint.config.grpc, net::ClientOptions{.response_bytes = kAnyNumber, .http2 = true});
+  return *known.grpc;
 }
 
 void Lane::forget_gone() {
@@ -54,11 +62,20 @@ const std::shared_ptr<const rollout::Spec>& Lane::spec(const Service& service, c
 void Lane::count_answer(const Service& service, size_t version, int status) {
   const Answered answered{&service, version, status};
   if (last_answer_.first == answered && last_answer_.second) return last_answer_.second->add();
+  count_answer(answered, std::to_string(status));
+}
+
+void Lane::count_answer(const Service& service, size_t version, net::GrpcStatus status) {
+  count_answer({&service, version, -static_cast<int>(status)}, net::grpc_name(status));
+}
+
+void Lane::count_answer(const Answered& answered, std::string_view code) {
+  const auto& [service, version, key] = answered;
   auto& counter = answers_[answered];
   if (!counter) {
-    counter = service.metrics->counter(
+    counter = service->metrics->counter(
         "serin_route_requests_total", "Answers given to clients.",
-        {{"service", service.config->name}, {"version", service.versions[version]->version()}, {"code", std::to_string(status)}});
+        {{"service", service->config->name}, {"version", service->versions[version]->version()}, {"code", std::string(code)}});
   }
   counter->add();
   last_answer_ = {answered, counter.get()};

@@ -16,6 +16,7 @@
 #include "router/proxy/rewrite.h"
 #include "router/rollout/hash.h"
 #include "runtime/net/buffer.h"
+#include "runtime/net/grpc.h"
 #include "runtime/net/upstream.h"
 
 namespace serin::router {
@@ -81,6 +82,7 @@ class Shadow;
 struct Router {
   std::map<std::string, std::unique_ptr<Service>, std::less<>> services;
   std::atomic<bool> ending{false};
+  std::chrono::milliseconds silence{0};  ///< net::Limits::silence_timeout
 
   /// Whose request it is; null: nobody's. Paddle's C++ server has one path for whatever it serves, so it is the only service's, too.
   Service* find(const Target& target) const;
@@ -96,13 +98,14 @@ class Lane {
 
   /// splitmix64: independent draws are what the statistics rest on, and it passes BigCrush.
   uint64_t random() { return rollout::mix(std::exchange(random_state_, random_state_ + rollout::kGolden)); }
-  net::Upstream& upstream(EndpointState& endpoint);
+  net::Upstream& upstream(EndpointState& endpoint, bool grpc = false);
   /// Ends the connections to endpoints that are in no list any more, once no request is under way. Not out of a call from one of them.
   void forget_gone();
   const Endpoints::List& endpoints(const Endpoints& version);
   /// Of the rollout whose epoch the split names; asked of the controller when that changes.
   const std::shared_ptr<const rollout::Spec>& spec(const Service& service, const Split& split);
   void count_answer(const Service& service, size_t version, int status);
+  void count_answer(const Service& service, size_t version, net::GrpcStatus status);
 
   net::BufferPool& buffers() { return buffers_; }  ///< for bodies
   Attempt& take_attempt();
@@ -119,18 +122,20 @@ class Lane {
   /// The weak pointer also keeps the address, which is the key, from being used again.
   struct Connections {
     std::weak_ptr<const EndpointState> endpoint;
-    std::unique_ptr<net::Upstream> upstream;
+    std::unique_ptr<net::Upstream> http, grpc;  // made when first needed
   };
 
   template <class T>
   T& take(std::vector<std::unique_ptr<T>>& all, std::vector<T*>& free);
+
+  using Answered = std::tuple<const Service*, size_t, int>;
+  void count_answer(const Answered& answered, std::string_view code);
 
   uint64_t random_state_;
   net::BufferPool buffers_;
   std::unordered_map<const EndpointState*, Connections> upstreams_;
   std::unordered_map<const Endpoints*, Published<Endpoints::List>::Reader> lists_;
   std::unordered_map<const Service*, Seen> specs_;
-  using Answered = std::tuple<const Service*, size_t, int>;
   std::map<Answered, std::shared_ptr<metrics::Counter>> answers_;  // made when first met
   std::pair<Answered, metrics::Counter*> last_answer_;             // of answers_: the next one is often the same
   std::vector<std::unique_ptr<Attempt>> all_attempts_;

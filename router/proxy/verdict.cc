@@ -36,6 +36,11 @@ Outcome outcome_of(int status) {
   return Outcome::kOk;
 }
 
+/// As that of HTTP which means the same; but a call knows its deadline on both sides, and whoever is first says that it has passed.
+Outcome outcome_of(net::GrpcStatus status) {
+  return status == net::GrpcStatus::kDeadlineExceeded ? Outcome::kDeadline : outcome_of(net::http_status_of(status));
+}
+
 Outcome outcome_of(Code failure) { return failure == Code::kDeadlineExceeded ? Outcome::kDeadline : Outcome::kError; }
 
 bool is_silence(Code failure) { return failure == Code::kUnavailable || failure == Code::kIo; }

@@ -9,12 +9,14 @@
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"
 #include "runtime/net/buffer.h"
+#include "runtime/net/grpc.h"
 #include "runtime/net/http.h"
 
 namespace serin::router {
 
 /// What an answer's status says in the judge's terms.
 rollout::Outcome outcome_of(int status);
+rollout::Outcome outcome_of(net::GrpcStatus status);
 /// The same of a request that got no answer.
 rollout::Outcome outcome_of(Code failure);
 /// The endpoint said nothing at all: refused, reset, closed.

@@ -32,11 +32,13 @@ std::string url_of(const router::Listen& listen, uint16_t port) {
   return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
 }
 
-net::ServerOptions server_options(std::string name, const router::Listen& listen, const net::Limits& limits, metrics::Registry& registry) {
+net::ServerOptions server_options(std::string name, const router::Listen& listen, const net::Limits& limits, bool http2,
+                                  metrics::Registry& registry) {
   return {.name = std::move(name),
           .address = listen.address,
           .port = listen.port,
           .limits = limits,
+          .http2 = http2,
           .encoded_bodies = true,
           .metrics = &registry};
 }
@@ -66,13 +68,13 @@ int run_route(const RouteOptions& options) {
   router::Proxy proxy(*config, **controller, loops, registry);
   router::AdminApi admin(*config, **controller, **access, audit, registry);
 
-  auto data_server =
-      net::Server::start_streaming(loops, server_options("data", config->listen, config->limits, registry), proxy.handlers());
+  auto data_server = net::Server::start_streaming(loops, server_options("data", config->listen, config->limits, /*http2=*/true, registry),
+                                                  proxy.handlers());
   if (!data_server) return usage(data_server.error().in("listen"));
   net::Limits admin_limits;
   admin_limits.body_bytes = kLargestAdminBody;
   auto admin_server =
-      net::Server::start(admin_loop, server_options("admin", config->admin.listen, admin_limits, registry),
+      net::Server::start(admin_loop, server_options("admin", config->admin.listen, admin_limits, /*http2=*/false, registry),
                          [&admin](const net::Request& request, net::Responder responder) { responder.send(admin.answer(request)); });
   if (!admin_server) return usage(admin_server.error().in("admin"));
 

@@ -78,7 +78,7 @@ using HandlerFactory = std::function<std::shared_ptr<RequestHandler>(ServerStrea
 struct Failure {
   Code code = Code::kUnavailable;  ///< as Client::send()
   std::string_view what;           ///< without the server's address; valid during the call
-  bool stale = false;              ///< the server did not see the request, because it had closed a kept connection: ask again on a fresh one
+  bool stale = false;  ///< the server did not see the request, because it had closed a kept connection: ask again on a fresh one
 };
 
 /// Who has asked a server.

@@ -42,8 +42,8 @@ listen: 0.0.0.0:80
 admin: "[::1]:0"
 store: state/router.db
 io_threads: 4
-limits: {request_line_bytes: 4096, header_bytes: 32768, header_count: 50, body_bytes: 1000000, chunks: 100, connections: 2000,
-         header_timeout: 5s, body_timeout: 10s, idle_timeout: 1m, write_timeout: 20s}
+limits: {request_line_bytes: 4096, header_bytes: 32768, header_count: 50, body_bytes: 1000000, chunks: 100, streams: 10, connections: 2000,
+         header_timeout: 5s, body_timeout: 10s, silence_timeout: 2m, idle_timeout: 1m, write_timeout: 20s}
 services:
   - name: digits
     initial_stable: "2"
@@ -182,7 +182,7 @@ TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
     std::ofstream(path) << text;
     expect_refused(from_file, "endpoints.file: " + path + message);
   };
-  refused("http://h\nhost:1\n", ":2: must be http://HOST:PORT[/PATH], not 'host:1'");
+  refused("http://h\nhost:1\n", ":2: must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH], not 'host:1'");
   refused("http://h\n\nhttp://h\n", ":3: endpoint http://h given twice");
   refused("https://h", ":1: https is not supported yet");
   std::string many;
@@ -195,6 +195,26 @@ TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
   expect_refused(with_endpoints("{dns: host}"), "endpoints.dns: must be http://HOST:PORT[/PATH]");
   expect_refused(with_endpoints("{dns: 'http://h', interval: 0}"), "interval: must be from 10ms to 24h");
   expect_refused(with_endpoints("{host: h}"), "unknown key 'host'");
+}
+
+TEST(Config, EndpointsThatSpeakGrpc) {
+  const auto first = [](const std::string& endpoints) {
+    const auto config = load(with_endpoints(endpoints));
+    EXPECT_TRUE(config) << config.error().message;
+    const VersionConfig& version = config->services[0].versions[0];
+    return version.source.name ? *version.source.name : version.endpoints[0];
+  };
+  const Endpoint both = first("[{url: 'http://h:8000/v2/models/m', grpc_port: 8001}]");
+  EXPECT_TRUE(both.http);
+  EXPECT_EQ(both.grpc, (net::Origin{"h", 8001}));
+  const Endpoint alone = first("[{url: 'grpc://h:8001/v2/models/m'}]");
+  EXPECT_FALSE(alone.http);
+  EXPECT_EQ(alone.grpc, (net::Origin{"h", 8001}));
+  EXPECT_EQ(alone.path, "/v2/models/m");
+  EXPECT_FALSE(first("[{url: 'http://h'}]").grpc);
+  EXPECT_EQ(first("{dns: 'http://h', grpc_port: 9}").grpc, (net::Origin{"h", 9}));
+  expect_refused(with_endpoints("[{url: 'http://h', grpc_port: 65536}]"), "grpc_port");
+  expect_refused(with_endpoints("[{url: 'grpc://h:0'}]"), "must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH]");
 }
 
 TEST(Config, UrlsThatAreNone) {
