@@ -96,6 +96,8 @@ bool Loops::Loop::hand_over(int descriptor, Watcher& watcher) {
   return ::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) == 0;
 }
 
+void Loops::Loop::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
+
 void Loops::Loop::run_posted() {
   for (const auto& work : mailbox_->take()) {
     try {

@@ -75,6 +75,8 @@ struct Loops::Loop {
   bool hand_over(int descriptor, Watcher& watcher);
   /// Once for each call.
   void at_turn_end(std::shared_ptr<TurnEnd> work) { turn_ends_.push_back(std::move(work)); }
+  /// Before closing one that somebody else holds a duplicate of: epoll watches files, and that one stays open.
+  void unwatch(int descriptor);
   /// Keeps what has closed its descriptor until nothing in hand can refer to it any more.
   void retire(std::shared_ptr<void> closed) { retired_.push_back(std::move(closed)); }
 

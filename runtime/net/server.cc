@@ -5,6 +5,7 @@
 
 #include "runtime/net/server.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,6 +54,7 @@ struct Server::State::Acceptor final : Watcher, std::enable_shared_from_this<Acc
   Acceptor(std::shared_ptr<Listener> shared_listener, Loops::Loop& first) : listener(std::move(shared_listener)), loop(first) {}
 
   Status listen();
+  Status adopt_listening();
   void watch();
   void on_ready(uint32_t events) override;
   /// False: descriptors have run out.
@@ -69,6 +71,7 @@ struct Server::State::Acceptor final : Watcher, std::enable_shared_from_this<Acc
 
 Status Server::State::Acceptor::listen() {
   const ServerOptions& options = listener->options;
+  if (options.listening >= 0) return adopt_listening();
   auto address = Address::parse(options.address == "localhost" ? "127.0.0.1" : options.address, options.port);
   if (!address) return Error{Code::kInvalidArgument, "listener '" + options.name + "': '" + options.address + "' is not an IP address"};
   socket = Socket(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -79,6 +82,20 @@ Status Server::State::Acceptor::listen() {
   }
   ::getsockname(socket.descriptor(), address->get(), &address->size);
   port = address->port();
+  return {};
+}
+
+Status Server::State::Acceptor::adopt_listening() {
+  socket = Socket(listener->options.listening);
+  Address address;
+  address.size = sizeof address.storage;
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
+      ::getsockname(socket.descriptor(), address.get(), &address.size) != 0 || ::fcntl(socket.descriptor(), F_SETFL, O_NONBLOCK) != 0) {
+    return Error{Code::kInvalidArgument, "listener '" + listener->options.name + "': the socket that was handed over does not listen"};
+  }
+  port = address.port();
   return {};
 }
 
@@ -136,6 +153,7 @@ void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
 void Server::State::Acceptor::close() {
   if (!socket.open()) return;
   accept_waiting(kBacklog);  // who is in the backlog has been promised an answer
+  loop.unwatch(socket.descriptor());
   socket.close();
   pause.cancel();
   loop.retire(shared_from_this());
@@ -160,6 +178,7 @@ Result<std::unique_ptr<Server>> Server::start(std::unique_ptr<State> state) {
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 uint16_t Server::port() const { return state_->acceptor->port; }
+int Server::listening() const { return state_->acceptor->socket.descriptor(); }
 
 bool Server::drain(std::chrono::milliseconds deadline) {
   Listener& listener = *state_->listener;

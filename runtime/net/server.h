@@ -49,7 +49,8 @@ using Handler = std::function<void(Request, Responder)>;
 struct ServerOptions {
   std::string name = "http";  ///< for logs and metrics
   std::string address = "127.0.0.1";
-  uint16_t port = 0;  ///< 0: a free one
+  uint16_t port = 0;   ///< 0: a free one
+  int listening = -1;  ///< a socket that listens already, of a predecessor: the server's from now on, in place of address and port
   Limits limits;
   bool http2 = false;           ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
   bool encoded_bodies = false;  ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
@@ -68,6 +69,8 @@ class Server {
   ~Server();  ///< stops accepting and closes every connection
 
   uint16_t port() const;
+  /// The listening socket. A successor that accepts from a duplicate of it loses nobody who waits to be accepted.
+  int listening() const;
   /// Stops accepting, lets requests in progress end (answers say Connection: close), closes connections that stay idle for a second. Returns
   /// true when none is left, false at the deadline.
   bool drain(std::chrono::milliseconds deadline);

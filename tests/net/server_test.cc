@@ -391,6 +391,35 @@ TEST(BadInput, H27_ResponseSplitting) {
   EXPECT_THAT(answer, Not(HasSubstr("bad name")));
 }
 
+// ---- who comes after it ----
+
+TEST(Successor, AcceptsFromTheSameSocketWhenTheFirstHasEnded) {
+  Loops loops(1);
+  const auto start = [&loops](std::string says, int listening) {
+    return std::move(*Server::start(loops, {.listening = listening},
+                                    [says = std::move(says)](const Request&, Responder responder) { responder.send({.body = says}); }));
+  };
+  const std::string ask = "GET / HTTP/1.1\r\n" + std::string(kClose);
+  std::unique_ptr<Server> first = start("first", -1);
+  const uint16_t port = first->port();
+  std::unique_ptr<Server> second = start("second", ::dup(first->listening()));
+  EXPECT_EQ(second->port(), port);
+  EXPECT_TRUE(first->drain(std::chrono::seconds(10)));
+  first.reset();
+  for (int i = 0; i < 10; ++i) {
+    RawSocket client = RawSocket::connect(port);
+    client.send(ask);
+    EXPECT_EQ(body_of(client.receive_all()), "second");
+  }
+}
+
+TEST(Successor, TakesNoSocketThatDoesNotListen) {
+  Loops loops(1);
+  const auto server = Server::start(loops, {.listening = ::socket(AF_INET, SOCK_STREAM, 0)}, [](const Request&, const Responder&) {});
+  ASSERT_FALSE(server);
+  EXPECT_THAT(server.error().message, HasSubstr("does not listen"));
+}
+
 TEST(BadInput, EachIsCounted) {
   TestServer server;
   server.exchange("GET /echo HTTP/1.1\r\nHost : a\r\n\r\n");
