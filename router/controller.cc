@@ -38,6 +38,7 @@ struct Controller::State {
   std::string damage;
   std::shared_ptr<metrics::Gauge> corrupt, failing;
 
+  std::atomic<bool> learning{true};
   std::mutex mutex;
   std::condition_variable wake;
   bool work = false, ending = false;  // guarded by mutex
@@ -192,7 +193,12 @@ Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config,
   return std::unique_ptr<Controller>(new Controller(std::move(state)));
 }
 
-Controller::~Controller() {
+Controller::~Controller() { retire(); }
+
+void Controller::stop_learning() { state_->learning = false; }
+
+void Controller::retire() {
+  if (!state_->store) return;
   state_->prometheus.reset();
   state_->webhooks_ready = false;
   {
@@ -202,15 +208,19 @@ Controller::~Controller() {
   }
   state_->thread.join();
   state_->webhooks.reset();
+  state_->store.reset();
+  state_->lock.reset();
 }
 
 Split Controller::split(size_t service) const { return state_->services()[service]->split(); }
 
 void Controller::observe(size_t service, rollout::Observation observation) {
+  if (!state_->learning.load(std::memory_order_relaxed)) return;
   if (state_->services()[service]->observe(observation, now())) state_->notify();
 }
 
 void Controller::observe(size_t service, rollout::ShadowPair pair) {
+  if (!state_->learning.load(std::memory_order_relaxed)) return;
   if (state_->services()[service]->observe(pair, now())) state_->notify();
 }
 

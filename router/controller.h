@@ -58,6 +58,12 @@ class Controller {
   static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr);
   ~Controller();
 
+  // Before another controller, here or in another process, opens the same store. No command may be under way, and none may follow.
+  /// Answers are no evidence any more.
+  void stop_learning();
+  /// Saves what is not saved, once nobody learns any more, and lets go of the store. Requests may still be placed as they were.
+  void retire();
+
   // Data path. `service` is the index in the configuration.
   Split split(size_t service) const;  ///< one atomic load
   /// Every drawn attempt, also while no rollout runs (stable's latencies are the baseline). `epoch` may be the split's 12 bits or the whole.

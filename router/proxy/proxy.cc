@@ -2,6 +2,7 @@
 
 #include "router/proxy/proxy.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -91,6 +92,15 @@ net::HandlerFactory Proxy::handlers() {
   return [state = state_.get()](net::ServerStream& client) {
     return std::make_shared<Exchange>(state->router, *state->lanes[net::this_loop()], client);
   };
+}
+
+bool Proxy::is_settled() const {
+  return std::ranges::all_of(state_->router.services, [](const auto& named) {
+    const Service& service = *named.second;
+    for (size_t version = 0; version < service.versions.size(); ++version)
+      if (!service.controller->endpoint_count(service.index, version)) return false;
+    return true;
+  });
 }
 
 void Proxy::stop_being_ready() { state_->router.ending = true; }

@@ -23,6 +23,8 @@ class Proxy {
   ~Proxy();
   /// For the server whose clients are to be routed. The proxy must outlive it.
   net::HandlerFactory handlers();
+  /// Whether every version has been asked for its health once: who takes over traffic should know whom to trust.
+  bool is_settled() const;
   /// From now on /v2/health/ready answers 503; everything else goes on.
   void stop_being_ready();
 

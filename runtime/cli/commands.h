@@ -92,7 +92,8 @@ struct RouteOptions {
   std::string config;
   double drain_seconds = 5;
   std::string ready_file, log_format = "text", log_level = "info";
-  bool check = false;  ///< read the configuration, say what is wrong, end
+  bool check = false;      ///< read the configuration, say what is wrong, end
+  bool take_over = false;  ///< from the router that runs on the same store, where there is one
 };
 int run_route(const RouteOptions& options);
 

@@ -39,6 +39,13 @@ Status write_ready_file(const std::string& path, const Ports& ports) {
   return write_file_atomically(path, text + "}\n");
 }
 
+void block_signal(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 void block_end_signals() {
   const sigset_t set = end_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);

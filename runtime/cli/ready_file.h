@@ -18,6 +18,7 @@ Status write_ready_file(const std::string& path, const Ports& ports);
 
 /// Blocks SIGTERM and SIGINT for every thread started afterwards; call first in main thread. SIGPIPE is ignored.
 void block_end_signals();
+void block_signal(int signal);
 /// As many as the system lets us have: what it gives by itself is meant for programs that wait with select().
 void raise_descriptor_limit();
 /// Waits for SIGTERM or SIGINT.

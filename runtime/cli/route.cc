@@ -1,46 +1,216 @@
-// route.cc: `serin route`: puts the router together and waits for the end.
+// route.cc: `serin route`: one Generation after the other, until the end.
 //
-// The admin API has an io thread of its own: its answers wait for the disk, and the data path must not. On SIGTERM readiness turns 503 at once,
-// on both ports; requests go on being routed for the drain time (or until a second signal), what is then under way is answered, exit 0. Rollouts
-// go on where they are at the next start.
+// SIGHUP      router.yaml is read again. A bad one is refused whole; a good one is a new generation on the same sockets, and the old one drains.
+// --take-over the same across processes (handover.h): the old one hands its sockets and the store over, drains and ends.
+// SIGTERM     readiness turns 503 at once, on both ports; requests go on being routed for the drain time (or until a second signal), what is then
+//             under way is answered, exit 0. Rollouts go on where they are at the next start.
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <thread>
 
-#include "router/admin/admin_api.h"
-#include "router/proxy/proxy.h"
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/generation.h"
+#include "runtime/cli/handover.h"
 #include "runtime/cli/ready_file.h"
-#include "runtime/net/server.h"
 
 namespace serin::cli {
 namespace {
 
-constexpr std::chrono::seconds kLongestDrain{30};
-constexpr size_t kLargestAdminBody = 1 << 20;
+constexpr std::chrono::seconds kLongestDrain{30}, kPeerTime{60};
+constexpr int kRetryMs = 1000;
 
 int usage(const Error& error) {
   std::fprintf(stderr, "serin route: %s\n", error.message.c_str());
   return kUsage;
 }
 
-std::string url_of(const router::Listen& listen, uint16_t port) {
-  const bool v6 = listen.address.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
+Error needs_restart(std::string_view key) {
+  return {Code::kFailedPrecondition, fmt::format("'{}' cannot change while the router runs: restart it", key)};
 }
 
-net::ServerOptions server_options(std::string name, const router::Listen& listen, const net::Limits& limits, bool http2,
-                                  metrics::Registry& registry) {
-  return {.name = std::move(name),
-          .address = listen.address,
-          .port = listen.port,
-          .limits = limits,
-          .http2 = http2,
-          .encoded_bodies = true,
-          .metrics = &registry};
+/// What runs must still be there: a reload never ends a rollout by the way.
+Status check_rollouts(const std::vector<router::ServiceStatus>& running, const router::RouterConfig& next) {
+  for (const router::ServiceStatus& now : running) {
+    const auto found = std::ranges::find(next.services, now.service, &router::ServiceConfig::name);
+    const bool under_way = now.rollout && !rollout::is_over(now.rollout->state.phase);
+    if (found == next.services.end()) {
+      if (!under_way) continue;
+      return Error{Code::kFailedPrecondition, fmt::format("service '{}' is gone, and its rollout '{}' is under way: end it first",
+                                                          now.service, now.rollout->state.id)};
+    }
+    const auto missing = [&](const std::string& version) { return router::version_index(*found, version) == router::Split::kNoCanary; };
+    if (missing(now.stable))
+      return Error{Code::kFailedPrecondition,
+                   fmt::format("service '{}' has no version '{}' any more, which is stable", now.service, now.stable)};
+    if (under_way && missing(now.rollout->state.canary))
+      return Error{Code::kFailedPrecondition,
+                   fmt::format("service '{}' has no version '{}' any more, the canary of rollout '{}': end it first", now.service,
+                               now.rollout->state.canary, now.rollout->state.id)};
+  }
+  return {};
+}
+
+class Route {
+ public:
+  explicit Route(const RouteOptions& options) : options_(options) {}
+  ~Route() {
+    if (draining_.joinable()) draining_.join();
+  }
+  int run(const router::RouterConfig& config);
+
+ private:
+  Result<ListeningSockets> take_over(const std::string& store);
+  void serve_until_ended();
+  void reload();
+  void refuse(const Error& error);
+  bool hand_over(HandoverPeer& successor);
+  void recover();
+  void replace(std::unique_ptr<Generation> next);
+  void count_reloads();
+  void end();
+
+  const RouteOptions& options_;
+  std::unique_ptr<RouterLoops> loops_;
+  std::unique_ptr<Generation> running_;
+  std::thread draining_;  // the generation before
+  std::unique_ptr<HandoverPeer> predecessor_;
+  Result<HandoverPoint> point_ = Error{};
+  bool without_store_ = false;  // handed over to a successor that failed, and not got back yet
+  uint64_t applied_ = 0, refused_ = 0;
+  std::shared_ptr<metrics::Counter> applied_counter_, refused_counter_;
+};
+
+int Route::run(const router::RouterConfig& config) {
+  loops_.reset(new RouterLoops{net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
+  auto inherited = options_.take_over ? take_over(config.store) : sockets_of_systemd();
+  if (!inherited) return usage(inherited.error());
+  auto generation = Generation::start(config, *loops_, *std::move(inherited));
+  if (!generation) return usage(generation.error());
+  running_ = *std::move(generation);
+  count_reloads();
+  point_ = HandoverPoint::open(config.store + ".handover");
+  if (!point_) log::warning("{}", point_.error().message);
+  if (auto written = write_ready_file(options_.ready_file, {.http = running_->data_port(), .admin = running_->admin_port()}); !written)
+    return usage(written.error());
+  if (predecessor_) predecessor_->send("ready");
+  predecessor_.reset();
+  log::info("routing at {}; admin API and metrics at {}", running_->data_url(), running_->admin_url());
+  serve_until_ended();
+  return kYes;
+}
+
+/// Nobody there is nobody to take over from: then this is an ordinary start.
+Result<ListeningSockets> Route::take_over(const std::string& store) {
+  predecessor_ = HandoverPeer::connect(store + ".handover");
+  if (!predecessor_) return sockets_of_systemd();
+  SERIN_TRY(ListeningSockets sockets, predecessor_->await_sockets(kPeerTime));
+  if (predecessor_->send("store") && predecessor_->await("store", kPeerTime)) return sockets;
+  return Error{Code::kUnavailable, fmt::format("the router that runs on {} does not hand it over", store)};
+}
+
+void Route::serve_until_ended() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  const Descriptor signalled(::signalfd(-1, &signals, SFD_CLOEXEC));
+  for (;;) {
+    pollfd waits[2] = {{.fd = signalled.get(), .events = POLLIN, .revents = 0},
+                       {.fd = point_ ? point_->descriptor() : -1, .events = POLLIN, .revents = 0}};
+    (void)::poll(waits, 2, without_store_ ? kRetryMs : -1);
+    if (without_store_) recover();
+    if (waits[0].revents) {
+      signalfd_siginfo received{};
+      if (::read(signalled.get(), &received, sizeof received) != sizeof received) continue;
+      if (received.ssi_signo != SIGHUP) return end();
+      reload();
+    } else if (waits[1].revents) {
+      const auto successor = point_->accept();
+      if (successor && !without_store_ && hand_over(*successor)) return;
+    }
+  }
+}
+
+void Route::reload() {
+  auto next = router::load_config(options_.config);
+  if (!next) return refuse(next.error());
+  if (next->store != running_->config().store) return refuse(needs_restart("store"));
+  if (next->io_threads != running_->config().io_threads) return refuse(needs_restart("io_threads"));
+  if (auto kept = check_rollouts(running_->controller().status(), *next); !kept) return refuse(kept.error());
+  metrics::Registry unused;
+  if (auto access = router::Access::open(next->admin, unused); !access) return refuse(access.error().in("admin"));
+  ListeningSockets sockets = running_->sockets();
+  running_->hand_over_store();
+  auto generation = Generation::start(*next, *loops_, std::move(sockets));
+  if (!generation) {
+    refuse(generation.error());
+    return recover();
+  }
+  without_store_ = false;
+  ++applied_;
+  replace(*std::move(generation));
+  log::info("{} was read again: {} services", options_.config, next->services.size());
+}
+
+void Route::refuse(const Error& error) {
+  ++refused_;
+  refused_counter_->add();
+  log::error("{} is refused, what was read before stays in force: {}", options_.config, error.message);
+}
+
+/// True: the successor routes, and this process has nothing left to do.
+bool Route::hand_over(HandoverPeer& successor) {
+  if (!successor.send_sockets(running_->sockets()) || !successor.await("store", kPeerTime)) return false;
+  log::info("a successor takes over");
+  running_->hand_over_store();
+  if (successor.send("store") && successor.await("ready", kPeerTime)) {
+    const bool drained = running_->drain(kLongestDrain);
+    log::info("ended: a successor has taken over{}", drained ? "" : "; some requests were still under way after 30 s");
+    return true;
+  }
+  log::error("the successor failed: this router goes on");
+  recover();
+  return false;
+}
+
+/// The store was handed over and nobody works with it.
+void Route::recover() {
+  auto generation = Generation::start(running_->config(), *loops_, running_->sockets());
+  without_store_ = !generation;
+  if (generation) return replace(*std::move(generation));
+  log::error("requests are routed as before, but nothing can be decided: {}", generation.error().message);
+}
+
+void Route::replace(std::unique_ptr<Generation> next) {
+  if (draining_.joinable()) draining_.join();  // two at a time are enough
+  draining_ = std::thread([old = std::exchange(running_, std::move(next))] { (void)old->drain(kLongestDrain); });
+  count_reloads();
+}
+
+void Route::count_reloads() {
+  const auto counter = [this](const char* result, uint64_t value) {
+    auto series = running_->registry().counter("serin_route_reloads_total", "Times that router.yaml was read again, since the start.",
+                                               {{"result", result}});
+    series->add(value);
+    return series;
+  };
+  applied_counter_ = counter("applied", applied_);
+  refused_counter_ = counter("refused", refused_);
+}
+
+void Route::end() {
+  running_->stop_being_ready();
+  log::info("ending: not ready any more; requests are routed for another {} s", options_.drain_seconds);
+  wait_for_end_signal(options_.drain_seconds);
+  const bool drained = running_->drain(kLongestDrain);
+  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
 }
 
 }  // namespace
@@ -49,50 +219,16 @@ int run_route(const RouteOptions& options) {
   if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
   const auto config = router::load_config(options.config);
   if (!config) return usage(config.error());
-  metrics::Registry registry;
-  const auto access = router::Access::open(config->admin, registry);
-  if (!access) return usage(access.error().in("admin"));
+  metrics::Registry unused;
+  if (const auto access = router::Access::open(config->admin, unused); !access) return usage(access.error().in("admin"));
   if (options.check) {
     std::printf("%s: %zu services, nothing to complain about\n", options.config.c_str(), config->services.size());
     return kYes;
   }
   block_end_signals();
+  block_signal(SIGHUP);
   raise_descriptor_limit();
-
-  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
-  router::AuditStream audit(STDOUT_FILENO);
-  auto controller = router::Controller::open(*config, registry, &audit);
-  if (!controller) return usage(controller.error());
-  net::Loops loops(static_cast<size_t>(config->io_threads));
-  net::Loops admin_loop(1);
-  router::Proxy proxy(*config, **controller, loops, registry);
-  router::AdminApi admin(*config, **controller, **access, audit, registry);
-
-  auto data_server = net::Server::start_streaming(loops, server_options("data", config->listen, config->limits, /*http2=*/true, registry),
-                                                  proxy.handlers());
-  if (!data_server) return usage(data_server.error().in("listen"));
-  net::Limits admin_limits;
-  admin_limits.body_bytes = kLargestAdminBody;
-  auto admin_server =
-      net::Server::start(admin_loop, server_options("admin", config->admin.listen, admin_limits, /*http2=*/false, registry),
-                         [&admin](const net::Request& request, net::Responder responder) { responder.send(admin.answer(request)); });
-  if (!admin_server) return usage(admin_server.error().in("admin"));
-
-  if (auto written = write_ready_file(options.ready_file, {.http = (*data_server)->port(), .admin = (*admin_server)->port()}); !written)
-    return usage(written.error());
-  log::info("routing at {}; admin API and metrics at {}", url_of(config->listen, (*data_server)->port()),
-            url_of(config->admin.listen, (*admin_server)->port()));
-
-  wait_for_end_signal();
-  proxy.stop_being_ready();
-  admin.stop_being_ready();
-  log::info("ending: not ready any more; requests are routed for another {} s", options.drain_seconds);
-  wait_for_end_signal(options.drain_seconds);
-  const bool drained = (*data_server)->drain(kLongestDrain);
-  admin_loop.post_and_wait(0, [&admin] { admin.close(); });
-  (void)(*admin_server)->drain(kLongestDrain);
-  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
-  return kYes;
+  return Route(options).run(*config);
 }
 
 }  // namespace serin::cli
