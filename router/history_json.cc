@@ -18,9 +18,11 @@ std::string utc(int64_t wall_ms) {
 }
 
 std::string history_entry_json(const store::HistoryEntry& entry) {
-  return fmt::format(R"({{"id":{},"time":"{}","wall_ms":{},"service":{},"rollout":{},"event":{},"actor":{},"detail":{},"weight":{}}})",
-                     entry.id, utc(entry.wall_ms), entry.wall_ms, json_quote(entry.service), json_quote(entry.rollout),
-                     json_quote(entry.event), json_quote(entry.actor), json_quote(entry.detail), percent(entry.weight_ppm));
+  return fmt::format(
+      R"({{"id":{},"time":"{}","wall_ms":{},"service":{},"rollout":{},"event":{},"actor":{},"detail":{},"weight":{},"weight_ppm":{},)"
+      R"("previous":"{}","digest":"{}"}})",
+      entry.id, utc(entry.wall_ms), entry.wall_ms, json_quote(entry.service), json_quote(entry.rollout), json_quote(entry.event),
+      json_quote(entry.actor), json_quote(entry.detail), percent(entry.weight_ppm), entry.weight_ppm, entry.previous, entry.digest);
 }
 
 }  // namespace serin::router

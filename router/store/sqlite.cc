@@ -87,8 +87,10 @@ Result<Statement> Database::prepare(std::string_view sql) {
 }
 
 Status Database::execute(const std::string& sql) {
-  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return error_of(database_.get());
-  return {};
+  const int result = sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (result == SQLITE_OK) return {};
+  sync_failed_ = sync_failed_ || result == SQLITE_IOERR_FSYNC || result == SQLITE_IOERR_DIR_FSYNC;
+  return error_of(database_.get());
 }
 
 Result<int64_t> Database::integer(std::string_view sql) {

@@ -47,6 +47,8 @@ class Database {
   /// Creates the file where there is none.
   static Result<Database> open(const std::string& path);
   Result<Statement> prepare(std::string_view sql);
+  /// A COMMIT has failed because the disk did not confirm what was written.
+  bool sync_failed() const { return sync_failed_; }
   /// Statements without parameters; rows are ignored.
   Status execute(const std::string& sql);
   /// The first column of the first row.
@@ -58,6 +60,7 @@ class Database {
     void operator()(sqlite3* database) const;
   };
   std::unique_ptr<sqlite3, Close> database_;
+  bool sync_failed_ = false;
 };
 
 /// BEGIN IMMEDIATE ... COMMIT; rolls back where commit() was not reached.

@@ -8,7 +8,7 @@ namespace serin::store {
 namespace {
 
 constexpr int64_t kApplicationId = 0x53524e31;  // "SRN1": says that the file is ours
-constexpr int64_t kSchemaVersion = 3;
+constexpr int64_t kSchemaVersion = 4;
 
 // One entry for each version of the schema: what brings the one before it there.
 constexpr const char* kMigrations[kSchemaVersion] = {
@@ -29,7 +29,9 @@ constexpr const char* kMigrations[kSchemaVersion] = {
     R"(CREATE TABLE verdicts (
          id TEXT PRIMARY KEY, service TEXT NOT NULL REFERENCES services (name), wall_ms INTEGER NOT NULL, json TEXT NOT NULL) STRICT;
        CREATE INDEX verdicts_of_service ON verdicts (service, wall_ms);)",
-    "CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;"};
+    "CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;",
+    R"(ALTER TABLE history ADD COLUMN previous TEXT NOT NULL DEFAULT '';
+       ALTER TABLE history ADD COLUMN digest TEXT NOT NULL DEFAULT '';)"};
 
 }  // namespace
 

@@ -18,6 +18,7 @@
 #include <mutex>
 
 #include "router/store/digest.h"
+#include "router/store/history_chain.h"
 #include "router/store/sqlite.h"
 #include "router/store/sqlite_schema.h"
 
@@ -57,12 +58,15 @@ class SqliteStore final : public Store {
   Result<std::optional<RolloutRecord>> load_rollout(const std::string& service);
   Status save_rollout(const RolloutRecord& record);
   Status save_evidence(const std::string& service, const rollout::Report& report);
-  Status append(const std::vector<HistoryEntry>& entries);
+  Status append(const std::string& service, std::vector<HistoryEntry> entries);
   Status forget_old_history(const std::string& service);
   Status save_verdicts(const std::string& service, const std::vector<VerdictEntry>& verdicts);
 
+  Status write(const Change& change);
+
   std::mutex mutex_;
-  Database database_;  // guarded by mutex_
+  Database database_;            // guarded by mutex_, and so is what follows
+  std::optional<Error> beyond_;  // why nothing is written any more
 };
 
 Result<std::vector<ServiceRecord>> SqliteStore::load() {
@@ -125,8 +129,18 @@ Result<std::optional<RolloutRecord>> SqliteStore::load_rollout(const std::string
   }
 }
 
+/// Where the disk could not make sure of a write, what is on it is unknown, and asking again is answered with yes though pages were lost
+/// (Rebello and others, "Can applications recover from fsync failures?", 2020). So nothing more is written; the next start looks at the file.
 Status SqliteStore::save(const Change& change) {
   const std::lock_guard lock(mutex_);
+  if (beyond_) return *beyond_;
+  Status written = write(change);
+  if (written || !database_.sync_failed()) return written;
+  beyond_ = Error{Code::kIo, written.error().message + "; it is unknown what reached the disk: restart the router once the disk is well"};
+  return *beyond_;
+}
+
+Status SqliteStore::write(const Change& change) {
   SERIN_TRY(Transaction transaction, Transaction::begin(database_));
   SERIN_TRY(Statement upsert,
             database_.prepare("INSERT INTO services (name, stable, epoch, digest) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO "
@@ -138,7 +152,7 @@ Status SqliteStore::save(const Change& change) {
   upsert.bind(4, digest_of(record));
   SERIN_CHECK(upsert.run());
   if (record.rollout) SERIN_CHECK(save_rollout(*record.rollout));
-  SERIN_CHECK(append(change.history));
+  if (!change.history.empty()) SERIN_CHECK(append(record.service, change.history));
   SERIN_CHECK(forget_old_history(record.service));
   if (!change.verdicts.empty()) SERIN_CHECK(save_verdicts(record.service, change.verdicts));
   return transaction.commit();
@@ -189,9 +203,13 @@ Status SqliteStore::save_evidence(const std::string& service, const rollout::Rep
   return {};
 }
 
-Status SqliteStore::append(const std::vector<HistoryEntry>& entries) {
-  SERIN_TRY(Statement insert, database_.prepare("INSERT INTO history (wall_ms, service, rollout, event, actor, detail, weight_ppm) "
-                                                "VALUES (?, ?, ?, ?, ?, ?, ?)"));
+Status SqliteStore::append(const std::string& service, std::vector<HistoryEntry> entries) {
+  SERIN_TRY(Statement last, database_.prepare("SELECT digest FROM history WHERE service = ? ORDER BY id DESC LIMIT 1"));
+  last.bind(1, service);
+  SERIN_TRY(const bool any, last.step());
+  chain(entries, any ? last.text(0) : "");
+  SERIN_TRY(Statement insert, database_.prepare("INSERT INTO history (wall_ms, service, rollout, event, actor, detail, weight_ppm, "
+                                                "previous, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   for (const HistoryEntry& entry : entries) {
     insert.bind(1, entry.wall_ms);
     insert.bind(2, entry.service);
@@ -200,6 +218,8 @@ Status SqliteStore::append(const std::vector<HistoryEntry>& entries) {
     insert.bind(5, entry.actor);
     insert.bind(6, entry.detail);
     insert.bind(7, int64_t{entry.weight_ppm});
+    insert.bind(8, entry.previous);
+    insert.bind(9, entry.digest);
     SERIN_CHECK(insert.run());
     insert.reset();
   }
@@ -242,7 +262,7 @@ Result<std::optional<VerdictEntry>> SqliteStore::verdict(const std::string& id) 
   return std::optional(VerdictEntry{.id = select.text(0), .wall_ms = select.integer(1), .json = select.text(2)});
 }
 
-/// The rows of a statement that selects id, wall_ms, service, rollout, event, actor, detail and weight_ppm.
+/// The rows of a statement that selects id, wall_ms, service, rollout, event, actor, detail, weight_ppm, previous and digest.
 Result<std::vector<HistoryEntry>> read_history(Statement& select) {
   std::vector<HistoryEntry> entries;
   while (true) {
@@ -255,15 +275,18 @@ Result<std::vector<HistoryEntry>> read_history(Statement& select) {
                        .event = select.text(4),
                        .actor = select.text(5),
                        .detail = select.text(6),
-                       .weight_ppm = static_cast<uint32_t>(select.integer(7))});
+                       .weight_ppm = static_cast<uint32_t>(select.integer(7)),
+                       .previous = select.text(8),
+                       .digest = select.text(9)});
   }
 }
 
 Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& service, size_t limit) {
   const std::lock_guard lock(mutex_);
   SERIN_TRY(Statement select,
-            database_.prepare("SELECT * FROM (SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm FROM history "
-                              "WHERE service = ? ORDER BY id DESC LIMIT ?) ORDER BY id"));
+            database_.prepare(
+                "SELECT * FROM (SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm, previous, digest FROM history "
+                "WHERE service = ? ORDER BY id DESC LIMIT ?) ORDER BY id"));
   select.bind(1, service);
   select.bind(2, signed_of(std::min(limit, kHistoryLimit)));
   return read_history(select);
@@ -271,8 +294,9 @@ Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& servic
 
 Result<std::vector<HistoryEntry>> SqliteStore::history_after(int64_t id, size_t limit) {
   const std::lock_guard lock(mutex_);
-  SERIN_TRY(Statement select, database_.prepare("SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm FROM history "
-                                                "WHERE id > ? ORDER BY id LIMIT ?"));
+  SERIN_TRY(Statement select,
+            database_.prepare("SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm, previous, digest FROM history "
+                              "WHERE id > ? ORDER BY id LIMIT ?"));
   select.bind(1, id);
   select.bind(2, signed_of(std::min(limit, kHistoryLimit)));
   return read_history(select);

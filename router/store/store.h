@@ -23,6 +23,7 @@ struct HistoryEntry {
   int64_t wall_ms = 0;                                 ///< when, Unix time in milliseconds
   std::string service, rollout, event, actor, detail;  ///< event: "started", "weight", "rolled_back", "promoted", "paused", ...
   uint32_t weight_ppm = 0;                             ///< of the canary, after the event
+  std::string previous, digest;                        ///< given by the store: history_chain.h
 };
 
 struct RolloutRecord {

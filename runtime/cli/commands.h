@@ -105,6 +105,8 @@ struct RolloutOptions {
   std::string canary, steps, spec_file, weight, reason;  ///< weights as text: they are exact, and refused where they are not
   size_t limit = 100;                                    ///< of history
   bool wait = false, json = false;
+  bool verify = false;  ///< the digests of history
+  std::string noted;    ///< a digest that must still be in it
 };
 int run_rollout(const RolloutOptions& options);
 

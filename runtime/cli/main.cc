@@ -259,10 +259,10 @@ void add_rollout(CLI::App& app, int& exit_code) {
   add_reason(add("undo", "After a promotion: give all traffic back to the version that was stable before"));
   add_reason(add("retry", "Begin the last rollout once more, as it was asked for"));
   add("explain", "Say why a rollout (its ID, or a service's last one) was decided as it was, and decide it again from the record");
-  add("history", "Print the audit log")
-      ->add_option("--limit", options->limit, "entries")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10'000));
+  auto* history = add("history", "Print the audit log");
+  history->add_option("--limit", options->limit, "entries")->capture_default_str()->check(CLI::Range(1, 10'000));
+  history->add_flag("--verify", options->verify, "instead: was an entry changed or taken out? Exit code 1: the first bad one");
+  history->add_option("--noted", options->noted, "with --verify: a digest that was noted earlier and must still be there");
   add_rollout_files(*group, exit_code);
 }
 

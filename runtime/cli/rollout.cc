@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "router/rollout/spec.h"
+#include "router/store/store.h"
 #include "runtime/base/config.h"
 #include "runtime/base/file.h"
 #include "runtime/cli/admin_client.h"
@@ -193,8 +194,16 @@ int command(const AdminClient& admin, const RolloutOptions& options) {
 }
 
 int history(const AdminClient& admin, const RolloutOptions& options) {
-  print(options, admin.get(fmt::format("/v1/rollouts/{}/history?limit={}", net::escaped(options.service), options.limit)), print_history);
-  return kYes;
+  const bool verify = options.verify || !options.noted.empty();
+  const size_t limit = verify ? store::kHistoryLimit : options.limit;
+  const std::string body = admin.get(fmt::format("/v1/rollouts/{}/history?limit={}", net::escaped(options.service), limit));
+  if (!verify) {
+    print(options, body, print_history);
+    return kYes;
+  }
+  bool intact = false;
+  std::fputs(verify_history(body, options.noted, intact).c_str(), stdout);
+  return intact ? kYes : kNo;
 }
 
 int explain(const AdminClient& admin, const RolloutOptions& options) {

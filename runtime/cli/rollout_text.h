@@ -14,6 +14,8 @@ std::string print_status_line(const boost::json::value& status);
 std::string watch_key(const boost::json::value& status);
 /// The audit log, one line an entry, oldest first.
 std::string print_history(const boost::json::value& history);
+/// Whether no entry was changed or taken out, and the one with the digest `noted` (empty: none was) is still there; for people.
+std::string verify_history(const std::string& body, const std::string& noted, bool& intact);
 /// Why a rollout was decided as it was, decided once more from its record. `agrees`: both came to the same.
 std::string explain_verdict(const std::string& body, bool& agrees);
 

@@ -67,7 +67,8 @@ TEST(AuditStream, SaysWhoDidWhatWhenAndWhy) {
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_EQ(lines[0],
             R"({"audit":"change","id":1,"time":"2026-02-03T04:05:06.789Z","wall_ms":1770091506789,"service":"digits","rollout":"digits-1",)"
-            R"("event":"weight","actor":"ann","detail":"says \"why\"\nin two lines","weight":12.5})");
+            R"("event":"weight","actor":"ann","detail":"says \"why\"\nin two lines","weight":12.5,"weight_ppm":125000,"previous":"",)"
+            R"("digest":"6169fe5b76e80ef50813919d17b684c7c76d8e790eb52b02572f7e46b09f2322"})");
 }
 
 TEST(AuditStream, GoesOnWhereItStoppedAfterARestart) {

@@ -231,3 +231,38 @@ def test_s1_a_store_of_a_newer_router_is_refused_not_misread(backend, tmp_path, 
     assert done.returncode == 2 and "newer" in done.stderr and "router.db" in done.stderr
 
 
+
+
+# --- the audit log shows tampering --------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_history_is_found_at_its_first_bad_entry(launch, backend, tmp_path):
+    import sqlite3
+
+    config = write_config(tmp_path, service(backend("1"), backend("2")))
+    router = launch(config)
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    router.start_rollout(steps=[HOLD_25])
+    assert router.command("pause", {"reason": "lunch"}).status == 200
+    noted = router.history()[-1]["digest"]
+    assert router.command("abort").status == 200
+    verify = ("rollout", "history", "digits", "--verify", "--admin", router.admin)
+    done = serin(*verify, "--noted", noted)
+    assert done.returncode == 0 and "3 entries, none changed" in done.stdout and router.history()[-1]["digest"] in done.stdout
+    assert router.end() == 0
+
+    with contextlib.closing(sqlite3.connect(tmp_path / "router.db")) as database:
+        database.execute("UPDATE history SET actor = 'nobody' WHERE event = 'paused'")
+        database.commit()
+    router = launch(config)
+    done = serin("rollout", "history", "digits", "--verify", "--admin", router.admin)
+    assert done.returncode == 1 and "entry 2: was changed after it was written" in done.stdout
+    assert router.end() == 0
+
+    with contextlib.closing(sqlite3.connect(tmp_path / "router.db")) as database:  # the whole end taken out: only who noted a digest can tell
+        database.execute("DELETE FROM history WHERE id >= 2")
+        database.commit()
+    router = launch(config)
+    assert serin("rollout", "history", "digits", "--verify", "--admin", router.admin).returncode == 0
+    done = serin("rollout", "history", "digits", "--verify", "--noted", noted, "--admin", router.admin)
+    assert done.returncode == 1 and noted in done.stdout

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "router/store/history_chain.h"
 #include "tests/store/temporary_folder.h"
 
 namespace serin::store {
@@ -154,6 +155,25 @@ TEST(SqliteStore, AFollowerReadsOnWhereItStoppedAcrossRestarts) {
   EXPECT_THAT(*store->history_after(3, 10), IsEmpty());
 }
 
+TEST(SqliteStore, TheHistoryIsAChainAcrossSavesAndRestarts) {
+  const TemporaryFolder folder;
+  const std::string path = stored(folder);
+  ASSERT_TRUE(open(path)->save({.record = example(), .history = {entry("second"), entry("third")}}));
+  ServiceRecord other = example();
+  other.service = other.rollout->report.state.service = "resnet";
+  HistoryEntry others = entry("of another chain");
+  others.service = "resnet";
+  ASSERT_TRUE(open(path)->save({.record = other, .history = {others}}));
+  ASSERT_TRUE(open(path)->save({.record = example(), .history = {entry("fourth")}}));
+  auto history = *open(path)->history("digits", 10);
+  ASSERT_THAT(history, SizeIs(4));
+  EXPECT_FALSE(find_break(history));
+  run_sql(path, "UPDATE history SET actor = 'bob' WHERE detail = 'third'");
+  history = *open(path)->history("digits", 10);
+  ASSERT_TRUE(find_break(history));
+  EXPECT_EQ(history[find_break(history)->index].detail, "third");
+}
+
 TEST(SqliteStore, R14TheHistoryIsBounded) {
   const TemporaryFolder folder;
   const auto store = open(folder.file("router.db"));
@@ -224,6 +244,20 @@ TEST(SqliteStore, S1AMissingTableIsSetAside) {
   expect_set_aside(path, "no table rollouts");
 }
 
+TEST(SqliteStore, S1AGigabyteBehindItIsNotLookedAt) {
+  const TemporaryFolder folder;
+  const std::string path = stored(folder);
+  std::filesystem::resize_file(path, uintmax_t{1} << 30);  // sparse: it takes no room
+  EXPECT_THAT(*open(path)->load(), SizeIs(1));
+}
+
+TEST(SqliteStore, S1AFileOlderThanItsCopiesIsAsGoodAsAnother) {
+  const TemporaryFolder folder;
+  const std::string path = stored(folder);
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 365 * 60));
+  EXPECT_THAT(*open(path)->load(), SizeIs(1));
+}
+
 TEST(SqliteStore, S1NotADatabaseIsSetAside) {
   const TemporaryFolder folder;
   const std::string path = folder.file("router.db");
@@ -248,16 +282,19 @@ TEST(SqliteStore, S1ANewerSchemaIsRefusedAndStays) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kUnsupported);
   EXPECT_THAT(opened.error().message, HasSubstr("newer serin (schema 99"));
-  run_sql(path, "PRAGMA user_version = 3");
+  run_sql(path, "PRAGMA user_version = 4");
   EXPECT_THAT(*open(path)->load(), SizeIs(1)) << "nothing was lost";
 }
 
 TEST(SqliteStore, S1AnOlderSchemaIsBroughtUpToDate) {
   const TemporaryFolder folder;
   const std::string path = stored(folder);
-  run_sql(path, "DROP TABLE verdicts; DROP TABLE notes; PRAGMA user_version = 1");
+  run_sql(path,
+          "DROP TABLE verdicts; DROP TABLE notes; ALTER TABLE history DROP COLUMN previous; ALTER TABLE history DROP COLUMN digest; "
+          "PRAGMA user_version = 1");
   const auto store = open(path);
   EXPECT_THAT(*store->load(), SizeIs(1));
+  EXPECT_EQ(store->history("digits", 1)->at(0).digest, "") << "it had none";
   ASSERT_TRUE(store->save({.record = example(), .verdicts = {{.id = "digits-7", .json = "{}"}}}));
   EXPECT_EQ(store->verdict("digits-7").value()->json, "{}");
 }
