@@ -270,6 +270,55 @@ Status read_services(const Node& root, RouterConfig& config) {
   return {};
 }
 
+Status read_etcd(const Node& node, ReplicasConfig& replicas) {
+  SERIN_CHECK(node.allow_only({"endpoints", "prefix", "user", "password_file", "timeout"}));
+  SERIN_TRY(const Node list, node.at("endpoints"));
+  for (const Node& item : list.items()) {
+    SERIN_TRY(const std::string text, item.text());
+    if (text.starts_with("https://")) return item.error("etcd over TLS is not supported yet; http:// on a private network is");
+    const auto url = net::parse_url(text);
+    if (!url || url->path != "/") return item.error(fmt::format("must be a url such as http://10.0.0.1:2379, not '{}'", text));
+    replicas.etcd.push_back({url->host, url->port});
+  }
+  if (replicas.etcd.empty()) return list.error("must be a list of at least one url such as http://10.0.0.1:2379");
+  SERIN_TRY(replicas.prefix, node.text("prefix", replicas.prefix));
+  if (!replicas.prefix.starts_with('/') || replicas.prefix.ends_with('/') || replicas.prefix.size() > kLongestName)
+    return node.find("prefix")->error("must begin with '/' and not end with one");
+  SERIN_TRY(replicas.user, node.text("user", ""));
+  SERIN_TRY(replicas.password_file, node.text("password_file", ""));
+  if (replicas.user.empty() != replicas.password_file.empty()) return node.error("user and password_file belong together");
+  SERIN_TRY(replicas.timeout, read_milliseconds(node, "timeout", replicas.timeout, milliseconds(10)));
+  return {};
+}
+
+/// `store: FILE`, or `store: {file: FILE, etcd: {...}}` with `replicas: {max, listen, name}` beside it.
+Status read_store(const Node& root, RouterConfig& config) {
+  const auto store = root.find("store"), replicas = root.find("replicas");
+  const auto etcd = store && store->is_map() ? store->find("etcd") : std::nullopt;
+  if (store && store->is_map()) {
+    SERIN_CHECK(store->allow_only({"file", "etcd"}));
+    SERIN_TRY(config.store, store->text("file", config.store));
+  } else if (store) {
+    SERIN_TRY(config.store, store->text());
+  }
+  if (config.store.empty()) return store->error("must be the path of a file");
+  if (!etcd && !replicas) return {};
+  if (!etcd) return replicas->error("several routers need a store that they share: store: {etcd: {endpoints: [...]}}");
+  if (!replicas) return etcd->error("say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
+  SERIN_CHECK(replicas->allow_only({"max", "listen", "name"}));
+  ReplicasConfig shared;
+  if (!replicas->find("max")) return replicas->error("needs max: how many routers there may be, which alpha is divided by");
+  SERIN_TRY(shared.max, replicas->integer("max", 1, 64, 1));
+  SERIN_TRY(const Node listen, replicas->at("listen"));
+  SERIN_TRY(shared.listen, read_listen(listen));
+  SERIN_TRY(shared.name, replicas->text("name", ""));
+  if (shared.name.size() > kLongestName || shared.name.find('/') != std::string::npos)
+    return replicas->find("name")->error(fmt::format("must be at most {} characters without '/'", kLongestName));
+  SERIN_CHECK(read_etcd(*etcd, shared));
+  config.replicas = std::move(shared);
+  return {};
+}
+
 }  // namespace
 
 uint32_t version_index(const ServiceConfig& config, std::string_view name) {
@@ -283,8 +332,8 @@ Result<RouterConfig> load_config(const std::string& path) {
 }
 
 Result<RouterConfig> read_config(const Node& root) {
-  SERIN_CHECK(refuse_unsupported(root, {"tls", "replicas"}));
-  SERIN_CHECK(root.allow_only({"listen", "admin", "store", "io_threads", "limits", "services", "webhooks"}));
+  SERIN_CHECK(refuse_unsupported(root, {"tls"}));
+  SERIN_CHECK(root.allow_only({"listen", "admin", "store", "replicas", "io_threads", "limits", "services", "webhooks"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));
@@ -294,8 +343,7 @@ Result<RouterConfig> read_config(const Node& root) {
     if (const Listen& other = config.admin.listen; other.port != 0 && other == config.listen)
       return admin->error(fmt::format("{}:{} is already the address of 'listen'", other.address, other.port));
   }
-  SERIN_TRY(config.store, root.text("store", config.store));
-  if (config.store.empty()) return root.find("store")->error("must be the path of a file");
+  SERIN_CHECK(read_store(root, config));
   SERIN_TRY(config.io_threads, root.integer("io_threads", 1, 64, config.io_threads));
   if (const auto limits = root.find("limits")) {
     SERIN_TRY(config.limits, read_limits(*limits));

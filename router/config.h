@@ -2,7 +2,7 @@
 //
 //   listen: 127.0.0.1:8080                       # data path
 //   admin: 127.0.0.1:8081                        # admin API, metrics
-//   store: serin-router.db                       # SQLite; the weights page lies beside it
+//   store: serin-router.db                       # SQLite; the weights page lies beside it. Or {file: serin-router.db, etcd: {...}}
 //   services:
 //     - name: digits
 //       initial_stable: "1"                      # read on the very first start; afterwards the store owns stable, weights and phase
@@ -121,10 +121,22 @@ struct WebhookConfig {
 };
 std::string_view webhook_type_name(WebhookConfig::Type type);  ///< "confirm-promotion"
 
+/// Routers that share their rollouts through etcd.
+struct ReplicasConfig {
+  int max = 0;       ///< how many there may be: alpha is divided by it
+  Listen listen;     ///< where the other routers reach this one
+  std::string name;  ///< among them; empty: the address it listens at
+  std::vector<net::Origin> etcd;
+  std::string prefix = "/serin";
+  std::string user, password_file;
+  std::chrono::milliseconds timeout{300};  ///< of one attempt at one endpoint
+};
+
 struct RouterConfig {
   Listen listen{"127.0.0.1", 8080};
   AdminConfig admin;
   std::string store = "serin-router.db";
+  std::optional<ReplicasConfig> replicas;
   int io_threads = 1;
   net::Limits limits;
   std::vector<ServiceConfig> services;

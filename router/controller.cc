@@ -12,11 +12,15 @@
 #include <thread>
 
 #include "router/prometheus.h"
+#include "router/replicas.h"
 #include "router/service_control.h"
 #include "router/services.h"
+#include "router/store/etcd_store.h"
 #include "router/store/lock_file.h"
+#include "router/store/replicated_store.h"
 #include "router/store/sqlite_store.h"
 #include "router/webhooks.h"
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -24,19 +28,33 @@ namespace {
 
 using Time = rollout::Time;
 constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kAgreeWithin{2000};
+constexpr size_t kLongestPassword = 1024;
 
 Time now() { return Time::clock::now(); }
+
+Result<std::unique_ptr<store::SharedStore>> open_shared_store(const ReplicasConfig& config) {
+  store::EtcdOptions options{.endpoints = config.etcd, .user = config.user, .timeout = config.timeout};
+  if (!config.password_file.empty()) {
+    auto text = read_file(config.password_file, kLongestPassword);
+    if (!text) return text.error().in("store: etcd: password_file");
+    options.password = text->substr(0, text->find_last_not_of("\r\n") + 1);
+  }
+  return store::make_etcd_store(std::move(options), config.prefix);
+}
 
 }  // namespace
 
 struct Controller::State {
   // Order matters: the services refer to the page, the lock goes last.
   std::optional<store::LockFile> lock;
+  std::unique_ptr<store::SharedStore> shared;  // where there are several routers
   std::unique_ptr<store::Store> store;
   const RouterConfig config;
   std::unique_ptr<Services> opened_services;
   std::string damage;
   std::shared_ptr<metrics::Gauge> corrupt, failing;
+  std::unique_ptr<Replicas> replicas;
 
   std::atomic<bool> learning{true};
   std::mutex mutex;
@@ -59,9 +77,11 @@ struct Controller::State {
   Gatekeeper gatekeeper();
   std::vector<PrometheusWatch::Question> questions() const;
   void notify();
+  void changed();
+  ServiceStatus status(const ServiceControl& service) const;
   Result<ServiceControl*> find(const std::string& service) const;
   template <class Command>
-  Result<ServiceStatus> command(const std::string& service, const Command& command);
+  Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false);
 };
 
 Status Controller::State::open(metrics::Registry& metrics) {
@@ -76,7 +96,23 @@ Status Controller::State::open(metrics::Registry& metrics) {
     corrupt->set(1);
   }
   SERIN_TRY(opened_services, open_services(config, *store, config.store + ".weights", metrics, now()));
+  if (!config.replicas) return {};
+  SERIN_TRY(shared, open_shared_store(*config.replicas));
+  store = store::make_replicated_store(std::move(store), *shared);
+  SERIN_TRY(replicas, Replicas::start(*config.replicas, *shared, services(), metrics, [this] { notify(); }));
   return {};
+}
+
+ServiceStatus Controller::State::status(const ServiceControl& service) const {
+  ServiceStatus status = service.status(now());
+  if (replicas) status.replicas = replicas->status();
+  return status;
+}
+
+/// A service may have come to a verdict: the others first, then the disk.
+void Controller::State::changed() {
+  if (replicas) replicas->tell_verdicts();
+  notify();
 }
 
 void Controller::State::run() {
@@ -87,7 +123,8 @@ void Controller::State::run() {
       if (ending) break;
       work = false;
     }
-    for (const auto& service : services()) service->tick(now());
+    for (const auto& service : services())
+      if (service->tick(now())) changed();
     save_all();
     for (const auto& service : services()) service->update_metrics();
   }
@@ -118,7 +155,7 @@ void Controller::State::tell_followers(bool wrote) {
 /// What people outside may open and end.
 Gatekeeper Controller::State::gatekeeper() {
   const auto find_running = [this](const rollout::State& state, const auto& act) {
-    if (const auto control = find(state.service); control && act(**control)) notify();
+    if (const auto control = find(state.service); control && act(**control)) changed();
   };
   return {.running =
               [this] {
@@ -146,6 +183,7 @@ Gatekeeper Controller::State::gatekeeper() {
 std::vector<PrometheusWatch::Question> Controller::State::questions() const {
   std::vector<PrometheusWatch::Question> open;
   for (size_t service = 0; service < services().size(); ++service) {
+    if (!services()[service]->leads()) continue;  // one router asks
     const auto [rollout, spec] = services()[service]->running_spec();
     for (size_t guard = 0; spec && guard < spec->guard.prometheus.size(); ++guard)
       open.push_back({rollout, service, guard, spec->guard.prometheus[guard]});
@@ -166,14 +204,15 @@ Result<ServiceControl*> Controller::State::find(const std::string& service) cons
 }
 
 template <class Command>
-Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command) {
+Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command, bool may_rise) {
   SERIN_TRY(ServiceControl * control, find(service));
+  if (may_rise && replicas) SERIN_CHECK(control->wait_until_agreed(kAgreeWithin));
   SERIN_TRY(const ServiceControl::Done done, command(*control));
-  notify();
+  changed();
   prometheus->look_again();
   const Status saved = control->wait_until_saved(done.change);
   if (!saved && !done.applied) return saved.error();
-  return control->status(now());
+  return status(*control);
 }
 
 Controller::Controller(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -186,7 +225,7 @@ Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config,
   state->prometheus = std::make_unique<PrometheusWatch>(
       [raw = state.get()] { return raw->questions(); },
       [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
-        if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->notify();
+        if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->changed();
       });
   state->webhooks = std::make_unique<Webhooks>(state->config.webhooks, *state->store, state->gatekeeper(), metrics);
   state->webhooks_ready = true;
@@ -208,20 +247,29 @@ void Controller::retire() {
   }
   state_->thread.join();
   state_->webhooks.reset();
+  state_->replicas.reset();  // last: what was left to be saved was the leader's to save
   state_->store.reset();
   state_->lock.reset();
+}
+
+void Controller::advertise(std::string admin) {
+  if (state_->replicas) state_->replicas->advertise(std::move(admin));
+}
+
+std::optional<ReplicasStatus> Controller::replicas() const {
+  return state_->replicas ? std::optional(state_->replicas->status()) : std::nullopt;
 }
 
 Split Controller::split(size_t service) const { return state_->services()[service]->split(); }
 
 void Controller::observe(size_t service, rollout::Observation observation) {
   if (!state_->learning.load(std::memory_order_relaxed)) return;
-  if (state_->services()[service]->observe(observation, now())) state_->notify();
+  if (state_->services()[service]->observe(observation, now())) state_->changed();
 }
 
 void Controller::observe(size_t service, rollout::ShadowPair pair) {
   if (!state_->learning.load(std::memory_order_relaxed)) return;
-  if (state_->services()[service]->observe(pair, now())) state_->notify();
+  if (state_->services()[service]->observe(pair, now())) state_->changed();
 }
 
 std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services()[service]->spec(); }
@@ -233,26 +281,28 @@ Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& reque
     std::random_device entropy;
     spec.sticky.salt = fmt::format("{:08x}{:08x}", entropy(), entropy());
   }
-  return state_->command(service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); });
+  return state_->command(
+      service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); }, /*may_rise=*/true);
 }
 Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
-  return state_->command(service, [&](ServiceControl& control) { return control.set_weight(weight_ppm, request, now()); });
+  return state_->command(
+      service, [&](ServiceControl& control) { return control.set_weight(weight_ppm, request, now()); }, /*may_rise=*/true);
 }
 Result<ServiceStatus> Controller::pause(const std::string& service, const Request& request) {
   return state_->command(service, [&](ServiceControl& control) { return control.pause(request, now()); });
 }
 Result<ServiceStatus> Controller::resume(const std::string& service, const Request& request) {
-  return state_->command(service, [&](ServiceControl& control) { return control.resume(request, now()); });
+  return state_->command(service, [&](ServiceControl& control) { return control.resume(request, now()); }, /*may_rise=*/true);
 }
 Result<ServiceStatus> Controller::promote(const std::string& service, const Request& request) {
-  return state_->command(service, [&](ServiceControl& control) { return control.promote(request, now()); });
+  return state_->command(service, [&](ServiceControl& control) { return control.promote(request, now()); }, /*may_rise=*/true);
 }
 Result<ServiceStatus> Controller::abort(const std::string& service, const Request& request) {
   return state_->command(service, [&](ServiceControl& control) { return control.abort(request, now()); });
 }
 
 Result<ServiceStatus> Controller::undo(const std::string& service, const Request& request) {
-  return state_->command(service, [&](ServiceControl& control) { return control.undo(request, now()); });
+  return state_->command(service, [&](ServiceControl& control) { return control.undo(request, now()); }, /*may_rise=*/true);
 }
 Result<ServiceStatus> Controller::retry(const std::string& service, const Request& request) {
   SERIN_TRY(const ServiceControl* control, state_->find(service));
@@ -261,9 +311,13 @@ Result<ServiceStatus> Controller::retry(const std::string& service, const Reques
 }
 
 Result<std::string> Controller::explain(const std::string& name) const {
-  for (const auto& service : state_->services())
+  std::string id = name;
+  for (const auto& service : state_->services()) {
     if (auto verdict = service->explain(name, now())) return *std::move(verdict);
-  SERIN_TRY(auto stored, state_->store->verdict(name));
+    if (service->config().name == name)
+      if (const auto status = service->status(now()); status.rollout) id = status.rollout->state.id;
+  }
+  SERIN_TRY(auto stored, state_->store->verdict(id));
   if (!stored)
     return Error{Code::kNotFound, fmt::format("no rollout '{}', or it ended more than {} rollouts ago", name, store::kVerdictLimit)};
   return std::move(stored->json);
@@ -271,12 +325,12 @@ Result<std::string> Controller::explain(const std::string& name) const {
 
 Result<ServiceStatus> Controller::status(const std::string& service) const {
   SERIN_TRY(const ServiceControl* control, state_->find(service));
-  return control->status(now());
+  return state_->status(*control);
 }
 
 std::vector<ServiceStatus> Controller::status() const {
   std::vector<ServiceStatus> all;
-  for (const auto& service : state_->services()) all.push_back(service->status(now()));
+  for (const auto& service : state_->services()) all.push_back(state_->status(*service));
   return all;
 }
 

@@ -21,6 +21,7 @@
 #include "router/recent_answers.h"
 #include "router/rollout/rollout.h"
 #include "router/split.h"
+#include "router/store/shared_store.h"
 #include "router/store/store.h"
 #include "router/timeline.h"
 #include "runtime/base/metrics.h"
@@ -29,6 +30,17 @@
 namespace serin::router {
 
 using HistoryEntry = store::HistoryEntry;
+
+/// This router among those that share its rollouts.
+struct ReplicasStatus {
+  std::string self, leader;            ///< names; leader empty: nobody leads, as far as is known
+  std::string leader_admin;            ///< url of its admin API
+  bool leads = false;                  ///< this one
+  bool reachable = false;              ///< the shared store, when it was asked last
+  double behind_seconds = 0;           ///< since what a majority agrees on was seen
+  size_t untold = 0;                   ///< verdicts of this router that are not in the shared store yet
+  std::vector<store::Member> members;  ///< alive, this one included
+};
 
 struct ServiceStatus {
   std::string service, stable;
@@ -42,6 +54,7 @@ struct ServiceStatus {
     double seconds = 0;
   };
   std::optional<Warm> warm;  ///< after a promotion: the version that undo would bring back, and how long it is still kept warm
+  std::optional<ReplicasStatus> replicas;  ///< nothing where this router is alone
 };
 
 /// How fast stable is: what hedging and the exposure cap go by. 0: not known yet.
@@ -103,6 +116,9 @@ class Controller {
   void set_endpoint_count(size_t service, size_t version, EndpointCount count);
   std::optional<EndpointCount> endpoint_count(size_t service, size_t version) const;  ///< nothing: not reported yet
   uint32_t share_of(size_t service, size_t version) const;                            ///< of the service's requests, in parts per million
+  /// Where several routers share the rollouts: the url of this one's admin API, known once it listens. From then on it counts among them.
+  void advertise(std::string admin);
+  std::optional<ReplicasStatus> replicas() const;  ///< nothing where this router is alone
   /// What was wrong with the store found at start, and where it is now; empty: nothing.
   const std::string& damage() const;
 

@@ -19,8 +19,16 @@ Status ServiceControl::check_epoch(const Request& request) const {
                fmt::format("service '{}' is at epoch {}, not {}: somebody changed it first", config_.name, epoch_, *request.if_match)};
 }
 
+/// Of several routers the leader alone changes a rollout; only to end it needs nobody.
+Status ServiceControl::check_leads() const {
+  if (leading_) return {};
+  return Error{Code::kUnavailable, "this router does not lead the others; until one leads, rollouts can only be aborted"};
+}
+
 /// Nothing that may bring traffic to a canary is begun while it could not be written down.
 Status ServiceControl::check_store() const {
+  SERIN_CHECK(check_leads());
+  if (!agreed_) return Error{Code::kUnavailable, fmt::format("the last change is not followed by all routers yet: {}", waits_for_)};
   if (!store_error_) return {};
   return Error{Code::kUnavailable, fmt::format("the store cannot be written ({}); until it can, weights only fall", store_error_->message)};
 }
@@ -65,13 +73,14 @@ Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Req
   spec.gates = config_.gates;
   SERIN_CHECK(check_canary(spec));
   SERIN_CHECK(check_store());
-  spec_.publish(std::make_shared<const rollout::Spec>(spec));
   ++epoch_;
   last_ = store::RolloutRecord{.spec = rollout::print_spec(spec), .started_wall_ms = wall_milliseconds()};
   started_ = now;
   warm_.reset();
   steps_ = spec.steps.size();
-  rollout_ = rollout::Rollout::start(std::move(spec), fmt::format("{}-{}", config_.name, epoch_), epoch_, latencies_.snapshot(), now);
+  rollout_ = begun(spec, now);
+  if (routers_ > 0) own_ = resumed(spec, rollout_->state(), /*of_all=*/false, now);
+  spec_.publish(std::make_shared<const rollout::Spec>(std::move(spec)));
   service_metrics_.forget();
   timeline_.clear(now);
   next_second_ = now;  // its first point is its start
@@ -82,7 +91,7 @@ Result<ServiceControl::Done> ServiceControl::set_weight(uint32_t weight_ppm, con
   const std::lock_guard lock(mutex_);
   SERIN_CHECK(check_epoch(request));
   SERIN_TRY(rollout::Rollout * rollout, running("set the weight"));
-  if (weight_ppm > rollout->state().weight_ppm) SERIN_CHECK(check_store());
+  SERIN_CHECK(weight_ppm > rollout->state().weight_ppm ? check_store() : check_leads());
   const Phase before = rollout->state().phase;
   SERIN_CHECK(rollout->set_weight(weight_ppm, now));
   return command_done(before, "weight", request, now);
@@ -92,6 +101,7 @@ Result<ServiceControl::Done> ServiceControl::pause(const Request& request, Time 
   const std::lock_guard lock(mutex_);
   SERIN_CHECK(check_epoch(request));
   SERIN_TRY(rollout::Rollout * rollout, running("pause"));
+  SERIN_CHECK(check_leads());
   const Phase before = rollout->state().phase;
   SERIN_CHECK(rollout->pause(now));
   if (before == Phase::kPaused) return unchanged();

@@ -68,7 +68,7 @@ int64_t wall_milliseconds() {
 }
 
 ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot,
-                               metrics::Registry& metrics, Time now)
+                               metrics::Registry& metrics, Time now, int routers)
     : config_(config),
       page_(page),
       slot_(slot),
@@ -77,16 +77,18 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
       stable_(std::move(restored.stable)),
       epoch_(restored.epoch),
       last_(std::move(restored.rollout)),
-      endpoints_(config.versions.size()) {
+      endpoints_(config.versions.size()),
+      routers_(routers),
+      leading_(routers == 0),
+      agreed_(routers == 0) {
   rollout::Spec spec{.service = config.name, .stable = stable_, .guard = config.guard};
   auto stored = last_ ? stored_spec(*last_) : Result<rollout::Spec>(Error{});
   if (stored) steps_ = stored->steps.size();
   if (stored && !rollout::is_over(last_->report.state.phase)) {
     spec = *std::move(stored);
     spec.gates = config.gates;
-    rollout_ = rollout::Rollout::resume(spec, last_->report.state, {}, now);
-    const double wall_seconds = static_cast<double>(wall_milliseconds() - last_->started_wall_ms) / 1000;
-    started_ = now - std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(std::max(last_->seconds, wall_seconds)));
+    rollout_ = resumed(spec, last_->report.state, leading_, now);
+    started_ = begin_of(*last_, now);
   }
   if (stored && last_->report.state.phase == Phase::kSucceeded) {
     const auto age = std::chrono::milliseconds(wall_milliseconds() - last_->started_wall_ms - std::llround(last_->seconds * 1000));
@@ -94,12 +96,19 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
   }
   spec_.publish(std::make_shared<const rollout::Spec>(std::move(spec)));
   timeline_.clear(now);
+  remember_trip();  // it may have been killed before anybody else heard of it
+  settle();
 
   for (size_t i = 0; i < config.versions.size(); ++i) {
     gauges_.push_back(metrics.gauge_callback("serin_route_weight_ppm", "Share of requests that a version gets, in parts per million.",
                                              {{"service", config.name}, {"version", config.versions[i].name}},
                                              [this, i] { return static_cast<double>(share_of(i)); }));
   }
+}
+
+ServiceControl::Time ServiceControl::begin_of(const store::RolloutRecord& record, Time now) {
+  const double wall_seconds = static_cast<double>(wall_milliseconds() - record.started_wall_ms) / 1000;
+  return now - std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(std::max(record.seconds, wall_seconds)));
 }
 
 uint32_t ServiceControl::share_of(size_t version) const {
@@ -126,7 +135,9 @@ bool ServiceControl::observe(rollout::Observation observation, Time now) {
   recent_[static_cast<size_t>(observation.arm)].record(observation);
   service_metrics_.count(observation);
   if (!rollout_) return false;
+  if (!leading_) note(observation);
   const Phase before = rollout_->state().phase;
+  if (own_ && own_->observe(observation, now)) return verdict_of_own(before, now);
   if (!rollout_->observe(observation, now)) return false;
   changed(before, {}, "router", {}, now);
   return true;
@@ -137,7 +148,9 @@ bool ServiceControl::observe(rollout::ShadowPair pair, Time now) {
   if (!rollout_ || (pair.epoch & Split::kEpochMask) != (rollout_->state().epoch & Split::kEpochMask)) return false;
   pair.epoch = rollout_->state().epoch;
   service_metrics_.count(pair);
+  if (!leading_) note(pair);
   const Phase before = rollout_->state().phase;
+  if (own_ && own_->observe(pair, now)) return verdict_of_own(before, now);
   if (!rollout_->observe(pair, now)) return false;
   changed(before, {}, "router", {}, now);
   return true;
@@ -154,7 +167,7 @@ bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::op
 
 std::optional<rollout::State> ServiceControl::running_state() const {
   const std::lock_guard lock(mutex_);
-  return rollout_ ? std::optional(rollout_->state()) : std::nullopt;
+  return rollout_ && leading_ ? std::optional(rollout_->state()) : std::nullopt;
 }
 
 void ServiceControl::set_pace() {
@@ -189,8 +202,7 @@ bool ServiceControl::tick(Time now) {
     keep_watch(now);
   }
   if (!rollout_) return cool_down(now);
-  // A promotion ends when its weight is in force, not when it is wanted.
-  if (rollout_->state().phase == Phase::kPromoting && split() != target()) return false;
+  if (!leading_) return false;
   const Phase before = rollout_->state().phase;
   if (!rollout_->tick(now)) return false;
   changed(before, {}, "router", {}, now);
@@ -209,6 +221,8 @@ ServiceControl::Done ServiceControl::changed(rollout::Phase before, std::string_
 ServiceControl::Done ServiceControl::written_down(const rollout::State& after, std::string_view event, std::string actor,
                                                   const std::string& given_reason) {
   apply(without_rises(split(), target()));
+  if (own_) own_->follow(after);
+  settle();
   const store::HistoryEntry entry{.wall_ms = wall_milliseconds(),
                                   .service = config_.name,
                                   .rollout = after.id,
@@ -225,8 +239,10 @@ ServiceControl::Done ServiceControl::written_down(const rollout::State& after, s
 void ServiceControl::finish(Time now) {
   last_ = record(now);
   const rollout::State& state = last_->report.state;
-  const rollout::VerdictRecord why = rollout_->explain();
+  const rollout::VerdictRecord why = own_ && rollout::is_over(own_->state().phase) ? own_->explain() : rollout_->explain();
   rollout_.reset();
+  own_.reset();
+  sightings_ = {};
   if (state.phase == Phase::kSucceeded) {
     stable_ = state.canary;
     latencies_.clear();  // they were another version's
@@ -235,6 +251,7 @@ void ServiceControl::finish(Time now) {
   epoch_ = std::max(epoch_, state.epoch) + 1;
   spec_.publish(std::make_shared<const rollout::Spec>(rollout::Spec{.service = config_.name, .stable = stable_, .guard = config_.guard}));
   conclude(why);
+  if (!told_) remember_trip();
 }
 
 void ServiceControl::keep_warm(std::chrono::nanoseconds time, Time now) {
@@ -247,14 +264,14 @@ void ServiceControl::keep_warm(std::chrono::nanoseconds time, Time now) {
 /// Nothing to be saved either way: the specification and the time of the verdict say until when.
 bool ServiceControl::cool_down(Time now) {
   if (warm_ && now >= warm_->until) warm_.reset();
-  if (saved_change_ == change_) apply(target());
+  if (leading_ && saved_change_ == change_) apply(target());
   return false;
 }
 
 /// Counts the verdict on last_ and keeps why.
 void ServiceControl::conclude(const rollout::VerdictRecord& why) {
   const rollout::State& state = last_->report.state;
-  verdict_ = verdict_json(*last_, why, wall_milliseconds());
+  verdict_ = told_verdict_.empty() ? verdict_json(*last_, why, wall_milliseconds()) : std::exchange(told_verdict_, "");
   if (unsaved_verdicts_.size() < store::kVerdictLimit)
     unsaved_verdicts_.push_back({.id = state.id, .wall_ms = wall_milliseconds(), .json = verdict_});
   const std::string outcome(state.phase == Phase::kSucceeded ? "promoted" : "rolled_back");
@@ -306,8 +323,10 @@ Result<bool> ServiceControl::save(store::Store& store, Time now) {
 std::optional<ServiceControl::Unsaved> ServiceControl::unsaved(Time now) const {
   const std::lock_guard lock(mutex_);
   if (change_ == saved_change_) return std::nullopt;
-  store::Change change{
-      .record = {.service = config_.name, .stable = stable_, .epoch = epoch_}, .history = unsaved_history_, .verdicts = unsaved_verdicts_};
+  store::Change change{.shared = leading_,
+                       .record = {.service = config_.name, .stable = stable_, .epoch = epoch_},
+                       .history = unsaved_history_,
+                       .verdicts = unsaved_verdicts_};
   if (last_) change.record.rollout = record(now);
   return Unsaved{.change = change_, .what = std::move(change)};
 }
@@ -319,7 +338,9 @@ void ServiceControl::saved(const Unsaved& unsaved) {
   unsaved_verdicts_.erase(unsaved_verdicts_.begin(), unsaved_verdicts_.begin() + static_cast<std::ptrdiff_t>(unsaved.what.verdicts.size()));
   saved_change_ = unsaved.change;
   store_error_.reset();
-  if (saved_change_ == change_) apply(target());  // else something newer must be written first
+  if (unsaved.what.shared && routers_ > 0) agreed_ = false;              // until the others follow
+  if (saved_change_ == change_ && unsaved.what.shared) apply(target());  // else something newer must be written first
+  settle();
   saved_.notify_all();
 }
 
@@ -360,6 +381,7 @@ std::optional<std::string> ServiceControl::explain(const std::string& id, Time n
   const store::RolloutRecord current = record(now);
   if (id != config_.name && id != current.report.state.id) return std::nullopt;
   if (rollout_) return verdict_json(current, rollout_->explain(), wall_milliseconds());
+  if (verdict_.empty() && routers_ > 0) return std::nullopt;  // another router's: the store has it
   return verdict_.empty() ? verdict_json(current, {}, 0) : verdict_;
 }
 

@@ -3,6 +3,10 @@
 // Whatever changes the rollout (an answer, the clock, a person) ends in changed(): an entry for the audit log, a fall of the weight applied at
 // once, and a number that waits to be saved. The controller's thread takes what is unsaved, writes it, and reports saved(): only then does a
 // weight rise.
+//
+// Where several routers share the service (replicas.h), one of them leads. The leader has two judges: `rollout_` weighs what all routers see, with
+// half of alpha, and moves the steps; `own_` weighs what this one sees, with 1/(2R) of it. A follower has only the latter, as `rollout_`, and goes
+// where the shared store says: adopt(). Whoever comes to a verdict acts on it at once and leaves it in trips() for the others.
 #pragma once
 
 #include <array>
@@ -21,6 +25,8 @@
 #include "router/controller.h"
 #include "router/restore.h"
 #include "router/service_metrics.h"
+#include "router/sightings.h"
+#include "router/store/shared_store.h"
 #include "router/store/store.h"
 #include "router/store/weights_page.h"
 #include "runtime/base/published.h"
@@ -39,9 +45,10 @@ class ServiceControl {
   using Request = Controller::Request;
   using Time = rollout::Time;
 
-  /// `slot` of `page` holds split_of(config, restored) already. All referred to must outlive this.
+  /// `slot` of `page` holds split_of(config, restored) already. All referred to must outlive this. `routers`: how many there may be that share the
+  /// service; 0: this one is alone.
   ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot, metrics::Registry& metrics,
-                 Time now);
+                 Time now, int routers = 0);
 
   const ServiceConfig& config() const { return config_; }
   Split split() const { return Split::unpack(word_.load(std::memory_order_acquire)); }
@@ -64,7 +71,26 @@ class ServiceControl {
   bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);
 
-  /// The state of a rollout that is paused at a gate, or runs; nothing: none does.
+  // Several routers; thread-safe as the rest.
+  /// Whether this one leads. Who begins to takes everything up from the evidence of now on, as after a restart.
+  void lead(bool leading, Time now);
+  bool leads() const;
+  /// The number of the last change that is saved; taken before the shared store is looked at, it says of which change let_rise() speaks.
+  uint64_t saved_change() const;
+  /// Whether the others follow that change; until they do, and after each later one, weights do not rise. `waits_for`: who does not, for people.
+  void let_rise(bool allowed, uint64_t change, const std::string& waits_for);
+  /// What the shared store says. False: not followed, because this router's configuration does not know one of the versions.
+  /// `agreed`: by a majority. Otherwise it may be old, and no weight rises by it.
+  bool adopt(const store::ServiceRecord& record, bool agreed, Time now);
+  /// Somebody else's verdict. False: that rollout does not run here.
+  bool trip(const store::Trip& trip, Time now);
+  /// Verdicts of this router that the others must learn of; each once.
+  std::vector<store::Trip> take_trips();
+  /// What this router has seen since the last call, where another one leads; and what the leader does with it.
+  Sightings take_sightings();
+  bool observe_of_others(const Sightings& sightings, Time now);
+
+  /// The state of a rollout that is paused at a gate, or runs; nothing: none does, or another router leads it.
   std::optional<rollout::State> running_state() const;
   /// A yes to the gate that rollout `id` waits at; `who` said it.
   Result<Done> confirm(const std::string& id, std::string_view gate, const std::string& who, Time now);
@@ -78,6 +104,8 @@ class ServiceControl {
   Result<Done> undo(const Request& request, Time now);
   /// What the last rollout was asked for, to start it again; refuses while one runs.
   Result<rollout::Spec> last_spec() const;
+  /// Until the others follow the last change; kUnavailable naming who does not.
+  Status wait_until_agreed(std::chrono::milliseconds longest);
   /// Until the change is on disk, or could not be written.
   Status wait_until_saved(uint64_t change);
 
@@ -102,7 +130,19 @@ class ServiceControl {
   void save_failed(const Unsaved& unsaved, const Error& error);
 
   // All of these require mutex_.
+  rollout::Rollout begun(const rollout::Spec& spec, Time now) const;
+  rollout::Rollout resumed(const rollout::Spec& spec, rollout::State state, bool of_all, Time now) const;
+  bool may_rise() const { return leading_ && agreed_ && split() == target(); }
+  void settle();
+  void note(const rollout::Observation& observation);
+  void note(const rollout::ShadowPair& pair);
+  bool begin_sightings();
+  void remember_trip();
+  static Time begin_of(const store::RolloutRecord& record, Time now);
+  bool verdict_of_own(rollout::Phase before, Time now);
+  bool knows(const store::ServiceRecord& record) const;
   Status check_epoch(const Request& request) const;
+  Status check_leads() const;
   Status check_store() const;
   Result<rollout::Rollout*> running(std::string_view command);
   Status check_canary(const rollout::Spec& spec) const;
@@ -134,6 +174,7 @@ class ServiceControl {
   std::string stable_;
   uint64_t epoch_ = 0;
   std::optional<rollout::Rollout> rollout_;   // while one runs
+  std::optional<rollout::Rollout> own_;       // of the leader among several: what this router alone sees
   std::optional<store::RolloutRecord> last_;  // of the running one what does not change; of a finished one everything
   size_t steps_ = 0;                          // of its specification
   Time started_;                              // of the running one, moved back by what it ran before a restart
@@ -148,7 +189,15 @@ class ServiceControl {
   std::optional<Error> store_error_;  // of the last attempt
   std::vector<store::HistoryEntry> unsaved_history_;
   std::vector<store::VerdictEntry> unsaved_verdicts_;
-  std::string verdict_;  // of last_, as JSON; empty: an earlier run's
+  const int routers_;               // that share the service at most; 0: this one is alone
+  bool leading_ = true;             // always, where it is alone
+  bool agreed_ = true;              // every other router follows the last change
+  std::string waits_for_;           // who does not
+  std::vector<store::Trip> trips_;  // for the others
+  bool told_ = false;               // the verdict at hand came from another router
+  std::string told_verdict_;        // why, as that one sent it
+  Sightings sightings_;             // for the leader
+  std::string verdict_;             // of last_, as JSON; empty: an earlier run's
   Time next_second_{};
 
   std::array<RecentAnswers, 2> recent_;          // by arm

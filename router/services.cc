@@ -53,7 +53,8 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
   }
   SERIN_TRY(services->page, store::WeightsPage::create(page_path, slots));
   for (size_t i = 0; i < config.services.size(); ++i)
-    services->all.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now));
+    services->all.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now,
+                                                             config.replicas ? config.replicas->max : 0));
   return services;
 }
 

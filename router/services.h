@@ -20,6 +20,7 @@ struct Services {
   std::vector<std::unique_ptr<ServiceControl>> all;
 };
 
+/// Of a router among several this is its own copy; what is agreed on follows (replicas.h).
 /// Reads database and page of weights, decides what goes on (restore.h), writes that to the database, and only then begins a new page: killed in
 /// between, the next start finds the old page and decides the same again.
 Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,

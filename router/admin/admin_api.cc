@@ -322,6 +322,7 @@ Result<rollout::Spec> AdminApi::read_spec(const Request& request) const {
 
 Response AdminApi::start_rollout(const Request& request, const Caller& caller) {
   if (auto refusal = access_.require(Role::kOperator, caller, "start")) return *std::move(refusal);
+  if (auto elsewhere = at_leader(request)) return *std::move(elsewhere);
   auto spec = read_spec(request);
   if (!spec) return error_response(spec.error());
   const auto command = read_request(request, caller);
@@ -336,7 +337,18 @@ Response AdminApi::command(const std::string& service, const std::string& verb, 
         404, fmt::format("no command '{}'; there are {}", verb, fmt::join(kVerbs | std::views::transform(&Verb::name), ", ")));
   if (request.method != "POST") return method_not_allowed("POST");
   if (auto refusal = access_.require(known->needs, caller, known->name)) return *std::move(refusal);
+  if (verb != "abort")  // which any router may
+    if (auto elsewhere = at_leader(request)) return *std::move(elsewhere);
   return status_response(200, run_command(service, verb, request, caller));
+}
+
+/// Where several routers share the rollouts, the leader changes them.
+std::optional<Response> AdminApi::at_leader(const Request& request) const {
+  const auto replicas = controller_.replicas();
+  if (!replicas || replicas->leads || replicas->leader_admin.empty()) return std::nullopt;
+  Response response = net::json_error(307, fmt::format("router '{}' leads: ask it at {}", replicas->leader, replicas->leader_admin));
+  response.headers.set("Location", replicas->leader_admin + request.target);
+  return response;
 }
 
 Result<ServiceStatus> AdminApi::run_command(const std::string& service, const std::string& verb, const Request& request,

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "router/admin/access.h"
 #include "router/admin/event_feed.h"
@@ -36,6 +37,7 @@ class AdminApi {
   void tell_refusal(const net::Request& request, const Caller& caller, const net::Response& response) const;
   net::Response route(const net::Request& request, const Caller& caller);
   net::Response start_rollout(const net::Request& request, const Caller& caller);
+  std::optional<net::Response> at_leader(const net::Request& request) const;
   net::Response command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
   net::Response list_rollouts() const;
   net::Response list_services() const;

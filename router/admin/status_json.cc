@@ -83,15 +83,26 @@ std::string rollout_json(const rollout::Report& report, size_t steps, double sec
       shadow_json(report.shadow));
 }
 
+std::string replicas_json(const ReplicasStatus& replicas) {
+  const auto print = [&](const store::Member& member) {
+    return fmt::format(R"({{"name":{},"admin":{},"leads":{}}})", json_quote(member.id), json_quote(member.admin),
+                       member.id == replicas.leader);
+  };
+  return fmt::format(R"({{"self":{},"leader":{},"store_reachable":{},"behind_seconds":{:.3f},"untold_verdicts":{},"alive":{}}})",
+                     json_quote(replicas.self), json_quote(replicas.leader), replicas.reachable, finite(replicas.behind_seconds),
+                     replicas.untold, list_json(replicas.members, print));
+}
+
 }  // namespace
 
 std::string status_json(const ServiceStatus& status) {
   const std::string rollout = status.rollout ? rollout_json(*status.rollout, status.rollout_steps, status.rollout_seconds) : "null";
   const std::string warm =
       status.warm ? fmt::format(R"({{"version":{},"seconds":{:.1f}}})", json_quote(status.warm->version), status.warm->seconds) : "null";
-  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"warm":{},"recent":{{"stable":{},"canary":{}}},"rollout":{}}})",
+  const std::string replicas = status.replicas ? R"(,"replicas":)" + replicas_json(*status.replicas) : "";
+  return fmt::format(R"({{"service":{},"stable":{},"epoch":{},"warm":{},"recent":{{"stable":{},"canary":{}}},"rollout":{}{}}})",
                      json_quote(status.service), json_quote(status.stable), status.epoch, warm, answers_json(status.recent_stable),
-                     answers_json(status.recent_canary), rollout);
+                     answers_json(status.recent_canary), rollout, replicas);
 }
 
 /// By columns: 600 objects of the same twelve names would be four times as long.

@@ -73,7 +73,7 @@ bool Rollout::Machine::step_done(Time now) const {
 }
 
 bool Rollout::Machine::advance_if_done(Time now) {
-  if (state.phase != Phase::kProgressing || hold || !step_done(now) || !judge.held(age(now)).empty()) return false;
+  if (state.phase != Phase::kProgressing || hold || !may_rise || !step_done(now) || !judge.held(age(now)).empty()) return false;
   if (const std::string_view gate = gate_before(state.step + 1); !gate.empty())
     wait_at(gate, fmt::format("step {} of {} is done", state.step + 1, spec.steps.size()));
   else
@@ -127,7 +127,7 @@ bool Rollout::Machine::watch_silence(Time now) {
   constexpr int kMostHolds = 3;
   constexpr std::chrono::seconds kShortestHold{10};
   if (hold) {
-    if (now < hold->until) return false;
+    if (now < hold->until || !may_rise) return false;
     state.weight_ppm = hold->weight_ppm;
     state.reason = fmt::format("tries the canary again after silence {} of {}", holds, kMostHolds);
     hold.reset();

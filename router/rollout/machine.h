@@ -63,6 +63,7 @@ struct Rollout::Machine {
   Time started, step_since;
   Time paused_since;
   std::chrono::milliseconds last_age{0};  // at the latest tick: what a report calls now
+  bool may_rise = true;                   // Rollout::let_rise()
   bool manual_weight = false;             // set_weight() was used and resume() has not followed yet
 
   struct Hold {

@@ -85,7 +85,7 @@ bool Rollout::tick(Time now) {
   if (is_over(machine.state.phase)) return false;
   machine.last_age = machine.age(now);
   if (machine.watch_silence(now)) return true;
-  if (machine.hold) return false;
+  if (machine.hold || !machine.may_rise) return false;
   switch (machine.state.phase) {
     case Phase::kProgressing: return machine.advance_if_done(now) || machine.give_up_waiting(now);
     case Phase::kPromoting:
@@ -104,6 +104,22 @@ Status Rollout::confirm(std::string_view gate, Time now) {
   if (gate.empty() || machine_->awaits() != gate) return machine_->refuse(fmt::format("pass {}", gate));
   machine_->pass_gate(now);
   return {};
+}
+
+void Rollout::let_rise(bool allowed) { machine_->may_rise = allowed; }
+
+void Rollout::follow(State state) {
+  Machine& machine = *machine_;
+  const bool same_step = state.step == machine.state.step && state.weight_ppm == machine.state.weight_ppm &&
+                         state.shadow_ppm == machine.state.shadow_ppm && state.epoch == machine.state.epoch;
+  machine.state = std::move(state);
+  machine.state.step = std::clamp(machine.state.step, 0, machine.last_step());
+  if (!same_step) machine.judge.begin_step(machine.state.weight_ppm, machine.state.weight_ppm == 0 && machine.state.shadow_ppm > 0);
+}
+
+bool Rollout::trip(std::string cause, std::string reason) {
+  if (is_over(machine_->state.phase)) return false;
+  return machine_->roll_back({std::move(cause), std::move(reason)});
 }
 
 Status Rollout::pause(Time now) {

@@ -139,6 +139,14 @@ class Rollout {
   /// The yes from outside; kFailedPrecondition where it does not wait at that gate.
   Status confirm(std::string_view gate, Time now);
 
+  // Where several routers share a rollout (router/replicas.h).
+  /// False: nothing here makes the weight rise or ends the rollout well: no step advances, no silence is over, no bake. Verdicts still act.
+  void let_rise(bool allowed);
+  /// Goes where somebody else has brought the rollout; the evidence against the canary stays, certificates begin again where the step is another.
+  void follow(State state);
+  /// A verdict that was come to elsewhere.
+  bool trip(std::string cause, std::string reason);
+
   // Commands. kFailedPrecondition naming the phase where the phase does not allow it.
   Status pause(Time now);
   Status resume(Time now);                           ///< from Paused or Inconclusive; also passes a manual gate

@@ -47,6 +47,7 @@ struct VerdictEntry {
 };
 
 struct Change {
+  bool shared = true;                  ///< of routers that share their state: to be agreed on; false: this router alone remembers it
   ServiceRecord record;                ///< replaces what was there
   std::vector<HistoryEntry> history;   ///< appended
   std::vector<VerdictEntry> verdicts;  ///< appended; one of the same rollout is replaced

@@ -57,6 +57,17 @@ AdminClient::AdminClient(const std::string& address, const std::string& token_fi
 }
 
 std::string AdminClient::call(const std::string& method, const std::string& target, const std::string& body) const {
+  auto response = send(origin_, method, target, body);
+  if (response && response->status == 307)  // several routers share the rollouts, and another one leads
+    if (const auto leader = net::parse_url(response->headers.get("location")))
+      response = send({leader->host, leader->port}, method, target, body);
+  if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
+  if (response->status / 100 == 2) return response->body;
+  throw Failure{error_text(*response), kNo};
+}
+
+Result<net::Response> AdminClient::send(const net::Origin& origin, const std::string& method, const std::string& target,
+                                        const std::string& body) const {
   net::Outgoing request{.method = method, .target = target};
   request.headers.set("x-serin-actor", actor());
   if (!token_.empty()) request.headers.set("Authorization", "Bearer " + token_);
@@ -64,10 +75,7 @@ std::string AdminClient::call(const std::string& method, const std::string& targ
     request.headers.set("Content-Type", "application/yaml");
     request.body = std::make_shared<const std::string>(body);
   }
-  const auto response = net::fetch(origin_, std::move(request), kTimeout);
-  if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
-  if (response->status / 100 == 2) return response->body;
-  throw Failure{error_text(*response), kNo};
+  return net::fetch(origin, std::move(request), kTimeout);
 }
 
 }  // namespace serin::cli

@@ -26,6 +26,8 @@ class AdminClient {
 
  private:
   std::string call(const std::string& method, const std::string& target, const std::string& body) const;
+  Result<net::Response> send(const net::Origin& origin, const std::string& method, const std::string& target,
+                             const std::string& body) const;
 
   std::string address_, token_;
   net::Origin origin_;

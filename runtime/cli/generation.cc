@@ -63,6 +63,7 @@ Status Generation::open(ListeningSockets inherited) {
       loops_.data, server_options("data", config_.listen, config_.limits, /*http2=*/true, registry_, inherited.data), proxy_->handlers());
   if (!data) return data.error().in("listen");
   data_server_ = *std::move(data);
+  controller_->advertise(admin_url());
   return {};
 }
 

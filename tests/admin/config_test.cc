@@ -230,6 +230,36 @@ TEST(Config, WhatComesLaterIsRefusedByName) {
   expect_refused(std::string(kService) + "    sticky: {header: x-user}\n", "services[0].sticky: belongs to a rollout");
 }
 
+TEST(Config, SeveralRouters) {
+  const std::string etcd = "store: {file: a.db, etcd: {endpoints: ['http://10.0.0.1:2379', 'http://10.0.0.2:2379'], timeout: 200ms}}\n";
+  const auto config = load(etcd + "replicas: {max: 3, listen: 127.0.0.1:8082, name: a}\n" + kService);
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_TRUE(config->replicas);
+  EXPECT_EQ(config->store, "a.db");
+  EXPECT_EQ(config->replicas->max, 3);
+  EXPECT_EQ(config->replicas->listen.port, 8082);
+  EXPECT_EQ(config->replicas->name, "a");
+  EXPECT_EQ(config->replicas->prefix, "/serin");
+  ASSERT_EQ(config->replicas->etcd.size(), 2U);
+  EXPECT_EQ(config->replicas->etcd[1].host, "10.0.0.2");
+  EXPECT_EQ(config->replicas->timeout, std::chrono::milliseconds(200));
+  EXPECT_FALSE(load(kService)->replicas);
+
+  expect_refused(etcd + kService, "say how many routers there may be");
+  expect_refused(std::string("replicas: {max: 3, listen: 127.0.0.1:8082}\n") + kService, "need a store that they share");
+  expect_refused(etcd + "replicas: {listen: 127.0.0.1:8082}\n" + kService, "needs max");
+  expect_refused(etcd + "replicas: {max: 0, listen: 127.0.0.1:8082}\n" + kService, "replicas.max");
+  expect_refused(etcd + "replicas: {max: 3}\n" + kService, "listen");
+  const auto with_etcd = [](const std::string& inside) {
+    return "store: {etcd: {" + inside + "}}\nreplicas: {max: 3, listen: 127.0.0.1:8082}\n" + std::string(kService);
+  };
+  expect_refused(with_etcd("endpoints: []"), "at least one url");
+  expect_refused(with_etcd("endpoints: ['https://10.0.0.1:2379']"), "over TLS is not supported yet");
+  expect_refused(with_etcd("endpoints: ['10.0.0.1:2379']"), "must be a url such as");
+  expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], prefix: serin"), "must begin with '/'");
+  expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], user: serin"), "belong together");
+}
+
 TEST(Config, C4Timeouts) {
   expect_refused(std::string(kService) + "    request_timeout: 0\n", "request_timeout: must be from 1ms to 24h");
   expect_refused(std::string(kService) + "    request_timeout: 30\n", "must be a duration with a unit");

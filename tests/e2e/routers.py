@@ -5,6 +5,7 @@ import json
 from conftest import Process, call, wait_until
 
 JSON = {"Content-Type": "application/json"}
+UNLIMITED_ADMIN = {"listen": "127.0.0.1:0", "rate": 0}  # tests poll it
 QUICK_HEALTH = {"interval": "50ms", "timeout": "500ms", "unhealthy": 2, "healthy": 1}
 # What a rollout needs to come to a verdict within seconds on a busy machine: latency is judged after 200 answers of stable, 50 ms do not
 # matter, and every step is certified after some sixty good answers of the canary.
@@ -24,7 +25,7 @@ def service(*backends, name="digits", **more):
 def write_config(folder, *services, store="router.db", **more):
     """router.yaml, in JSON: which is YAML, too."""
     path = folder / "router.yaml"
-    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": {"listen": "127.0.0.1:0", "rate": 0}, "store": str(folder / store), "services": services,
+    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "store": str(folder / store), "services": services,
                                 **more}))
     return path
 

@@ -1,0 +1,23 @@
+// record_json.h: records as the JSON that lies in a shared store. Field names are a contract between routers of different versions: they are added to,
+// never changed.
+#pragma once
+
+#include <boost/json.hpp>
+#include <string>
+
+#include "router/store/shared_store.h"
+
+namespace serin::store {
+
+boost::json::object to_json(const ServiceRecord& record);
+boost::json::object to_json(const HistoryEntry& entry);
+boost::json::object to_json(const Trip& trip);
+boost::json::object to_json(const Member& member);
+
+// kCorrupt where something is missing or of another kind.
+Result<ServiceRecord> service_from_json(const boost::json::value& value);
+Result<HistoryEntry> entry_from_json(const boost::json::value& value);
+Result<Trip> trip_from_json(const boost::json::value& value);
+Result<Member> member_from_json(const boost::json::value& value);
+
+}  // namespace serin::store

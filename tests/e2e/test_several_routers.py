@@ -1,0 +1,289 @@
+"""Three routers that share their rollouts through three etcd members, while etcd, the network and the routers fail one after the other.
+
+What must hold whatever happens: traffic goes on, no weight rises that a majority has not agreed on, and no verdict is lost.
+"""
+
+import contextlib
+import json
+import signal
+import time
+
+import pytest
+
+from backends import Faults
+from conftest import call, serin, wait_until
+from etcd import Cluster, text64
+from routers import JSON, UNLIMITED_ADMIN, Router, service, spec
+from traffic import Traffic, ask
+
+HOLD = {"until": {"duration": "1h"}}
+
+
+class Group:
+    """Three routers named a, b and c, each with its own way to etcd."""
+
+    def __init__(self, folder, etcd, backends, stack):
+        self.folder, self.etcd, self.backends, self.stack = folder, etcd, backends, stack
+        self.ways = {name: etcd.way() for name in "abc"}
+        self.routers = {}
+        for name in "abc":
+            self.launch(name)
+
+    def launch(self, name, **etcd_options):
+        home = self.folder / name
+        home.mkdir(exist_ok=True)
+        config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*self.backends)],
+                  "store": {"file": str(home / "router.db"), "etcd": {"endpoints": self.ways[name].urls, **etcd_options}},
+                  "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": name}}
+        (home / "router.yaml").write_text(json.dumps(config))
+        router = Router(home, "route", "--drain-seconds", 0, "--config", home / "router.yaml")
+        self.stack.callback(lambda: router.process.poll() is None and (router.process.send_signal(signal.SIGCONT), router.kill()))
+        self.routers[name] = router
+        return router
+
+    def all(self):
+        return list(self.routers.values())
+
+    def replicas(self, router):
+        return router.status()["replicas"]
+
+    def leader(self, among="abc"):
+        """The name of the one that all of these name, and that says so itself."""
+        def agreed():
+            named = {self.replicas(self.routers[name])["leader"] for name in among}
+            return named.pop() if len(named) == 1 and named != {""} and next(iter(named)) in among else None
+        return wait_until(agreed, 20, "one leader")
+
+    def settled(self, count=3):
+        wait_until(lambda: all(len(self.replicas(router)["alive"]) == count for router in self.all()), 20, f"{count} routers alive")
+        return self.leader()
+
+    def start(self, weight=25):
+        """A rollout that stays at this weight, asked for at any router that leads or says who does."""
+        wait_until(lambda: all(router.healthy("2") == 1 for router in self.all()), 10, "health checked")
+        asked = spec(steps=[{"setWeight": weight, **HOLD}])
+        wait_until(lambda: self.routers[self.leader()].post("/v1/rollouts", asked).status == 201, 15, "started by who leads")
+        self.wait_for_weight(weight)
+
+    def weights(self, names="abc"):
+        return [self.routers[name].metric("serin_route_weight_ppm", version="2") / 10_000 for name in names]
+
+    def wait_for_weight(self, weight, names="abc"):
+        wait_until(lambda: self.weights(names) == [weight] * len(names), 15, f"{weight} % at all of {names}: {self.weights(names)}")
+
+    def wait_for_phase(self, phase, names="abc", seconds=15):
+        wait_until(lambda: all(self.routers[name].rollout()["phase"] == phase for name in names), seconds, f"{phase} at all of {names}")
+
+    def set_weight(self, name, weight):
+        return call(f"{self.routers[name].admin}/v1/rollouts/digits:set-weight", {"weight": weight}, JSON)
+
+
+@pytest.fixture
+def group(tmp_path, backend):
+    with contextlib.ExitStack() as stack:
+        etcd = stack.enter_context(Cluster(tmp_path))
+        group = Group(tmp_path, etcd, [backend("1"), backend("2")], stack)
+        group.settled()
+        yield group
+
+
+def test_what_the_leader_was_asked_all_do_and_any_router_may_be_asked(group):
+    follower = next(name for name in "abc" if name != group.leader())
+    group.start(25)
+    shared = [{key: router.status()[key] for key in ("stable", "epoch")} for router in group.all()]
+    assert shared[0] == shared[1] == shared[2]
+    asked = serin("rollout", "set-weight", "digits", "40", "--admin", group.routers[follower].admin)
+    assert asked.returncode == 0, asked.stderr  # follows the redirection to who leads
+    group.wait_for_weight(40)
+    assert serin("rollout", "abort", "digits", "--reason", "enough", "--admin", group.routers[follower].admin).returncode == 0
+    group.wait_for_phase("RolledBack")
+    assert group.weights() == [0, 0, 0]
+    for router in group.all():
+        done = serin("rollout", "history", "digits", "--verify", "--admin", router.admin)
+        assert done.returncode == 0, done.stdout
+        assert [entry["event"] for entry in router.history()][-1] == "rolled_back"
+    metrics = group.routers[group.leader()].metrics()
+    for name in ("serin_route_leader 1", "serin_route_replicas 3", "serin_route_store_reachable 1", "serin_route_store_untold_verdicts 0"):
+        assert name in metrics
+
+
+def test_what_one_router_sees_rolls_back_all(group):
+    stable, canary = group.backends
+    group.start(25)
+    canary.faults = Faults(error_rate=1)
+    follower = next(name for name in "abc" if name != group.leader())
+    with Traffic(group.routers[follower].url, clients=2) as traffic:
+        group.wait_for_phase("RolledBack")
+    assert group.weights() == [0, 0, 0] and set(traffic.statuses) == {200}
+    seen = canary.inferences
+    for router in group.all():
+        ask(router.url, 50)
+    assert canary.inferences == seen
+    assert {router.rollout()["cause"] for router in group.all()} == {"err"}
+    wait_until(lambda: json.loads(group.etcd.keys()["/serin/live/state/digits"])["rollout"]["phase"] == "RolledBack", 10, "in the store")
+    for router in group.all():
+        assert serin("rollout", "explain", "digits", "--admin", router.admin).returncode == 0
+
+
+def test_what_all_see_together_is_judged_together(group):
+    """The leader's judge has the answers of all three, not only its own third."""
+    _, canary = group.backends
+    group.start(10)
+    leader = group.leader()
+    with contextlib.ExitStack() as stack:
+        clients = {name: stack.enter_context(Traffic(group.routers[name].url, clients=1, pause=0.01)) for name in "abc"}
+        wait_until(lambda: group.routers[leader].metric("serin_route_sightings_received_total") > 300, 15, "sightings")
+        judged = group.routers[leader].rollout()["answers"]
+        own = sum(clients[leader].statuses.values())
+        assert judged["stable"] + judged["canary"] > 1.5 * own
+        canary.faults = Faults(error_rate=0.6)
+        group.wait_for_phase("RolledBack", seconds=30)
+    assert group.routers[leader].rollout()["cause"] == "err"
+
+
+def test_etcds_leader_killed(group):
+    group.start(25)
+    group.etcd.leader().kill()
+    group.etcd.leader()  # the next one
+    answers = []
+
+    def changed():
+        answers.append(group.set_weight(group.leader(), 30))
+        return answers[-1].status == 200
+    wait_until(changed, 30, f"a change by the next leader of etcd: {[answer.body for answer in answers[-3:]]}")
+    group.wait_for_weight(30)
+    assert group.routers[group.leader()].command("abort").status == 200
+    group.wait_for_phase("RolledBack")
+
+
+def test_compacted(group):
+    group.start(25)
+    member = group.etcd.leader()
+    revision = member.call("/v3/kv/range", {"key": text64("/serin/live/leader")})["header"]["revision"]
+    member.call("/v3/kv/compaction", {"revision": revision, "physical": True})
+    assert group.set_weight(group.leader(), 30).status == 200
+    group.wait_for_weight(30)
+
+
+def test_the_leader_of_the_routers_cut_off_from_etcd_raises_nothing_and_another_leads(group):
+    group.start(25)
+    old = group.leader()
+    others = "".join(name for name in "abc" if name != old)
+    group.ways[old].cut()
+    new = group.leader(among=others)
+    assert new != old
+    refused = group.set_weight(old, 90)
+    assert refused.status in (307, 503), refused.body
+    assert group.set_weight(new, 30).status == 200
+    group.wait_for_weight(30, others)
+    assert group.weights(old) == [25]  # as it was: it neither rises nor falls without a reason
+    assert group.routers[new].command("abort").status == 200
+    wait_until(lambda: group.weights() == [0, 0, 0], 5, "told directly, past etcd")
+    group.ways[old].mend()
+    group.settled()
+    group.wait_for_phase("RolledBack")
+
+
+def test_a_leader_that_was_stopped_for_longer_than_its_lease(group):
+    group.start(25)
+    old = group.leader()
+    others = "".join(name for name in "abc" if name != old)
+    group.routers[old].process.send_signal(signal.SIGSTOP)
+    try:
+        new = group.leader(among=others)
+        assert group.set_weight(new, 20).status == 200
+        group.wait_for_weight(20, others)
+    finally:
+        group.routers[old].process.send_signal(signal.SIGCONT)
+    group.wait_for_weight(20)
+    assert group.settled() == new
+    assert group.set_weight(new, 30).status == 200
+    group.wait_for_weight(30)
+
+
+def test_without_a_majority_nothing_rises_and_a_verdict_is_not_lost(group):
+    _, canary = group.backends
+    group.start(25)
+    for member in group.etcd.followers():
+        member.freeze()
+    wait_until(lambda: all(not group.replicas(router)["store_reachable"] for router in group.all()), 15, "noticed")
+    for name in "abc":
+        assert group.set_weight(name, 90).status in (307, 503)
+    assert max(group.weights()) <= 25
+    canary.faults = Faults(error_rate=1)
+    follower = next(name for name in "abc" if name != group.replicas(group.routers["a"])["leader"])
+    with Traffic(group.routers[follower].url, clients=2) as traffic:
+        wait_until(lambda: group.weights() == [0, 0, 0], 15, "a verdict of one acts at all, past etcd")
+    assert set(traffic.statuses) == {200}
+    group.routers[follower].kill()  # before etcd has heard of it
+    for member in group.etcd.members:
+        member.thaw()
+    group.launch(follower)
+    group.settled()
+    group.wait_for_phase("RolledBack")
+    state = json.loads(group.etcd.keys()["/serin/live/state/digits"])
+    assert state["rollout"]["phase"] == "RolledBack" and state["rollout"]["weight_ppm"] == 0
+
+
+def test_without_etcd_each_router_still_acts_alone(group):
+    _, canary = group.backends
+    group.start(25)
+    for way in group.ways.values():
+        way.cut()
+    group.routers["a"].kill()
+    alone = group.launch("a")  # from what is on its disk
+    assert alone.metric("serin_route_weight_ppm", version="2") <= 250_000
+    canary.faults = Faults(error_rate=1)
+    with Traffic(alone.url, clients=2) as traffic:
+        wait_until(lambda: alone.rollout()["phase"] == "RolledBack", 20, "a verdict of its own")
+    assert set(traffic.statuses) == {200}
+    assert alone.status()["replicas"]["untold_verdicts"] == 1
+    for way in group.ways.values():
+        way.mend()
+    group.settled()
+    group.wait_for_phase("RolledBack")
+    wait_until(lambda: alone.status()["replicas"]["untold_verdicts"] == 0, 10, "handed in")
+
+
+def test_users_and_a_group_that_is_full(group, tmp_path):
+    member = group.etcd.leader()
+    for path, body in (("/v3/auth/user/add", {"name": "root", "password": "secret"}), ("/v3/auth/role/add", {"name": "root"}),
+                       ("/v3/auth/user/grant", {"user": "root", "role": "root"}), ("/v3/auth/enable", {})):
+        member.call(path, body)
+    wait_until(lambda: not group.replicas(group.routers["a"])["store_reachable"], 10, "etcd wants to know who asks")
+    password = tmp_path / "password"
+    for said in ("wrong\n", "secret\n"):
+        password.write_text(said)
+        for name in "abc":
+            group.routers[name].kill()
+        for name in "abc":
+            group.launch(name, user="root", password_file=str(password))
+        if said == "wrong\n":
+            wait_until(lambda: "authentication failed" in group.routers["a"].log, 10, "the reason in the log")
+            assert ask(group.routers["a"].url, 1)[0][0] == 200
+    group.settled()
+    group.start(25)
+
+    home = tmp_path / "d"
+    home.mkdir()
+    config = json.loads((tmp_path / "a" / "router.yaml").read_text())
+    config["store"]["file"], config["replicas"]["name"] = str(home / "router.db"), "d"
+    (home / "router.yaml").write_text(json.dumps(config))
+    done = serin("route", "--config", home / "router.yaml", timeout=20)
+    assert done.returncode == 2 and "3 routers share this store already" in done.stderr
+
+
+def test_how_long_three_routers_take_to_agree_on_a_rollback(group):
+    """Prints it; a bound on a busy machine would be a coin."""
+    took = []
+    for _ in range(20):
+        group.start(25)
+        follower = next(name for name in "abc" if name != group.leader())
+        begin = time.monotonic()
+        assert group.routers[follower].command("abort").status == 200
+        while any(router.rollout()["weight"] > 0 for router in group.all()):
+            pass
+        took.append(time.monotonic() - begin)
+        group.wait_for_phase("RolledBack")
+    took.sort()
+    print(f"abort at one router until all three are at 0: p50 {took[10] * 1000:.1f} ms, longest of 20 {took[-1] * 1000:.1f} ms")
