@@ -74,6 +74,13 @@ def command(page, name, reason=""):
 # --- watched ------------------------------------------------------------------------------------------------------------------------
 
 
+IS_DRAWN = re.compile("^M[0-9.,]+L[0-9.,L]+$")  # from one point to another
+
+
+def curve(page, title):
+    return page.locator(".chart", has=page.get_by_role("heading", name=title)).locator("path.line").first
+
+
 def test_a_rollout_is_watched_to_its_rollback(pair, open_page):
     router, _, canary = pair
     page = open_page(router)
@@ -84,6 +91,7 @@ def test_a_rollout_is_watched_to_its_rollback(pair, open_page):
         expect(badge(page)).to_contain_text("Progressing")
         expect(panel(page, "Traffic").get_by_role("row", name="2 canary")).to_contain_text("25 %")
         expect(page.locator("main .reason")).to_have_text("step 1 of 1: 25 % for 1h")
+        expect(curve(page, "Latency")).to_have_attribute("d", IS_DRAWN)  # a point a second: before the verdict ends it
         canary.faults = Faults(error_rate=1)
         expect(badge(page)).to_contain_text("Rolled back")
         expect(page.locator(".evidence tr.tripped")).to_contain_text("err")
@@ -98,8 +106,7 @@ def test_a_rollout_is_watched_to_its_rollback(pair, open_page):
     expect(audit.first).to_contain_text("router · digits-1")
     expect(audit.last).to_contain_text("started")
     for title in ("Weight", "Evidence against the canary", "Latency", "Errors"):
-        line = page.locator(".chart", has=page.get_by_role("heading", name=title)).locator("path.line").first
-        expect(line).to_have_attribute("d", re.compile("^M[0-9.,]+L[0-9.,L]+$"))
+        expect(curve(page, title)).to_have_attribute("d", IS_DRAWN)
     expect(page.locator(".chart .limit")).to_contain_text("rolls back")
     expect(page).to_have_title("digits: Rolled back · Serin")
     for name in ("Pause", "Abort"):
