@@ -24,8 +24,9 @@ net::Outgoing question(const Health& health, const Endpoint& endpoint) {
 
 /// A call with an empty message: grpc.health.v1, or a method like ServerReady, whose answer says yes in field 1 as well.
 net::Outgoing call(const Health& health) {
-  static const auto kEmpty = std::make_shared<const std::string>(net::GrpcPrefix::kBytes, '\0');
-  net::Outgoing request{.method = "POST", .target = health.path.empty() ? "/grpc.health.v1.Health/Check" : health.path, .body = kEmpty};
+  static const auto empty_message = std::make_shared<const std::string>(net::GrpcPrefix::kBytes, '\0');
+  net::Outgoing request{
+      .method = "POST", .target = health.path.empty() ? "/grpc.health.v1.Health/Check" : health.path, .body = empty_message};
   request.headers.add("content-type", "application/grpc");
   return request;
 }

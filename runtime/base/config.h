@@ -94,11 +94,12 @@ class Problems {
   }
   template <class T, class U>
   bool read(T& value, Result<U> result) {
-    if (result)
+    const bool good = result.has_value();
+    if (good)
       value = *std::move(result);
     else
       add(std::move(result).error());
-    return result.has_value();
+    return good;
   }
   void allow_only(const Node& node, std::initializer_list<std::string_view> keys) {
     for (Error& error : node.refused_keys(keys)) add(std::move(error));
