@@ -85,7 +85,7 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
   auto stored = last_ ? stored_spec(*last_) : Result<rollout::Spec>(Error{});
   if (stored) steps_ = stored->steps.size();
   if (stored && !rollout::is_over(last_->report.state.phase)) {
-    spec = *std::move(stored);
+    spec = *stored;
     spec.gates = config.gates;
     rollout_ = resumed(spec, last_->report.state, leading_, now);
     started_ = begin_of(*last_, now);
