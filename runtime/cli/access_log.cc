@@ -44,7 +44,7 @@ std::optional<Recorded> recorded(std::optional<double> seconds, std::optional<do
 }
 
 /// "2026-02-03T04:05:06.789Z" or with "+01:00": Unix seconds.
-std::optional<double> iso_time(std::string text) {
+std::optional<double> iso_time(const std::string& text) {
   std::tm parts{};
   const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (rest == nullptr) return std::nullopt;
