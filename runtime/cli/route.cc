@@ -89,6 +89,7 @@ class Route {
 };
 
 int Route::run(const router::RouterConfig& config) {
+  // NOLINTNEXTLINE(modernize-make-unique): an aggregate of members that do not move
   loops_.reset(new RouterLoops{net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
   auto inherited = options_.take_over ? take_over(config.store) : sockets_of_systemd();
   if (!inherited) return usage(inherited.error());

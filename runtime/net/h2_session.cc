@@ -178,7 +178,8 @@ void H2Session::read() {
       break;
     }
     receive({room.data(), bytes});
-    if ((total += bytes) >= kMostAtOnce) break;
+    total += bytes;
+    if (total >= kMostAtOnce) break;
   }
   loop_.buffers.give(std::move(buffer));
 }
