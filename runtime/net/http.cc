@@ -6,7 +6,7 @@
 #include <charconv>
 #include <span>
 
-#include "runtime/net/target.h"
+#include "runtime/base/utf8.h"
 #include "runtime/net/text.h"
 
 namespace serin::net {

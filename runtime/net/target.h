@@ -18,9 +18,4 @@ void append_escaped(std::string_view text, std::string_view kept, std::string& o
 /// As one segment of a path, or one value of a form.
 std::string escaped(std::string_view text);
 
-/// Whether the bytes are UTF-8 (RFC 3629: no overlong forms, no surrogates).
-bool is_utf8(std::string_view bytes);
-/// Length of the UTF-8 sequence at the start, or 0 where it is not one.
-size_t utf8_sequence(std::string_view bytes);
-
 }  // namespace serin::net

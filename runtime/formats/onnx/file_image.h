@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/formats/onnx/wire.h"
+#include "runtime/base/wire.h"
 
 namespace serin::formats::onnx {
+
+using wire::Bytes;
 
 /// A regular file, open for reading.
 class InputFile {

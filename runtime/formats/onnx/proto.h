@@ -10,9 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/formats/onnx/wire.h"
+#include "runtime/base/wire.h"
 
 namespace serin::formats::onnx {
+
+using wire::Bytes;
+using wire::Decoding;
+using wire::Message;
 
 /// The header of a tensor; its elements stay in `body` until tensor.h reads them.
 struct TensorProto {

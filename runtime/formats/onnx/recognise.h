@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "runtime/formats/onnx/wire.h"
+#include "runtime/base/wire.h"
 
 namespace serin::formats::onnx {
+
+using wire::Bytes;
 
 /// "an HTML page (a download that went to a login or error page?)"; nothing where the bytes do not say.
 std::optional<std::string> recognise(Bytes file);

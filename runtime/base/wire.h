@@ -23,11 +23,11 @@
 
 #include "runtime/base/result.h"
 
-namespace serin::formats::onnx {
+namespace serin::wire {
 
 using Bytes = std::span<const std::byte>;
 
-/// What all messages of one file share.
+/// What all messages of one file, or of one request, share.
 struct Decoding {
   const std::byte* begin = nullptr;  ///< byte 0: offsets in errors count from here
   size_t message_limit = SIZE_MAX;   ///< a two-byte message costs some hundred bytes once decoded: their number is bounded
@@ -120,6 +120,4 @@ void Message::each_fixed(F&& take) {
   }
 }
 
-bool is_utf8(std::string_view text);
-
-}  // namespace serin::formats::onnx
+}  // namespace serin::wire

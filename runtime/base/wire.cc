@@ -3,11 +3,13 @@
 // A field is a varint tag (number << 3 | wire type) and a value: a varint, 4 or 8 bytes, or a length and so many bytes. Groups (wire types 3
 // and 4) have been out of use since before ONNX; they are the one construct that would need recursion to skip, and are refused.
 
-#include "runtime/formats/onnx/wire.h"
+#include "runtime/base/wire.h"
 
 #include <fmt/format.h>
 
-namespace serin::formats::onnx {
+#include "runtime/base/utf8.h"
+
+namespace serin::wire {
 
 void Decoding::fail(Code code, const std::byte* at, std::string_view what) {
   if (error) return;
@@ -51,7 +53,7 @@ bool Message::next() {
       const uint64_t length = varint(at_, end_);
       if (decoding_->error) return false;
       if (length > left()) {
-        fail(fmt::format("length {}, but {} bytes are left: the file is cut short or damaged", length, left()));
+        fail(fmt::format("length {}, but {} bytes are left: cut short or damaged", length, left()));
         return false;
       }
       bytes_ = Bytes(at_, static_cast<size_t>(length));
@@ -59,7 +61,7 @@ bool Message::next() {
       break;
     }
     case Wire::kStartGroup:
-    case Wire::kEndGroup: fail("a group, which ONNX does not use"); return false;
+    case Wire::kEndGroup: fail("a group, which has been out of use for long"); return false;
     default: fail(fmt::format("wire type {} does not exist", tag & 7)); return false;
   }
   return !decoding_->error;
@@ -125,26 +127,4 @@ void Message::fail(std::string_view what) {
                   field_ ? fmt::format("field {} of {}: {}", field_, type_, what) : fmt::format("{}: {}", type_, what));
 }
 
-bool is_utf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (size_t i = 0; i < text.size();) {
-    const unsigned lead = byte(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() - i < length) return false;
-    for (size_t k = 1; k < length; ++k)
-      if ((byte(i + k) & 0xc0) != 0x80) return false;
-    const unsigned second = byte(i + 1);
-    if (lead == 0xe0 && second < 0xa0) return false;   // overlong
-    if (lead == 0xed && second >= 0xa0) return false;  // a surrogate
-    if (lead == 0xf0 && second < 0x90) return false;   // overlong
-    if (lead == 0xf4 && second >= 0x90) return false;  // beyond U+10FFFF
-    i += length;
-  }
-  return true;
-}
-
-}  // namespace serin::formats::onnx
+}  // namespace serin::wire

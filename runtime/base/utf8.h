@@ -1,0 +1,13 @@
+// utf8.h: which bytes are text (RFC 3629: no overlong forms, no surrogates).
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace serin {
+
+bool is_utf8(std::string_view bytes);
+/// Length of the UTF-8 sequence at the start, or 0 where it is not one.
+size_t utf8_sequence(std::string_view bytes);
+
+}  // namespace serin
