@@ -9,6 +9,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
+#include <ranges>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/compare.h"
@@ -67,13 +68,27 @@ void compare_values(const std::string& name, const engine::Value& actual, const 
     compare_values(fmt::format("{}[{}]", name, i), actual.elements[i], expected.elements[i], tolerance, reports);
 }
 
-Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& data, const Tolerance& tolerance) {
+/// Of each output.
+Result<std::vector<Tolerance>> tolerances(const CheckOptions& options, const engine::Model& model) {
+  std::vector<Tolerance> list(model.outputs().size(), {options.rtol, options.atol, options.absolute_atol});
+  for (const auto& [name, atol] : options.output_atol) {
+    const auto output = std::ranges::find(model.outputs(), name, [](const auto& info) { return info.name; });
+    if (output == model.outputs().end())
+      return Error{Code::kInvalidArgument, fmt::format("--output-atol {}: the model has no such output", name)};
+    list[static_cast<size_t>(output - model.outputs().begin())].atol = atol;
+  }
+  return list;
+}
+
+bool negative(double number) { return !(number >= 0); }  // or not a number
+
+Result<std::vector<OutputReport>> run_data(engine::Model& model, const Data& data, const std::vector<Tolerance>& allowed) {
   SERIN_TRY(const std::vector<engine::Value> actual, model.run(data.inputs));
   if (data.outputs.size() != actual.size())
     return Error{Code::kNotFound,
                  fmt::format("there are {} outputs to compare with, the model has {}", data.outputs.size(), actual.size())};
   std::vector<OutputReport> reports;
-  for (size_t i = 0; i < actual.size(); ++i) compare_values(model.outputs()[i].name, actual[i], data.outputs[i], tolerance, reports);
+  for (size_t i = 0; i < actual.size(); ++i) compare_values(model.outputs()[i].name, actual[i], data.outputs[i], allowed[i], reports);
   return reports;
 }
 
@@ -119,8 +134,8 @@ boost::json::object json_of(const OutputReport& report) {
 }  // namespace
 
 int run_check(const CheckOptions& options) {
-  if (!(options.rtol >= 0) || !(options.atol >= 0)) return fail({Code::kInvalidArgument, "--rtol and --atol must not be negative"}, kUsage);
-  const Tolerance tolerance{options.rtol, options.atol, options.absolute_atol};
+  if (negative(options.rtol) || negative(options.atol) || std::ranges::any_of(options.output_atol | std::views::values, negative))
+    return fail({Code::kInvalidArgument, "--rtol, --atol and --output-atol must not be negative"}, kUsage);
   EngineFlags given = options.engine;
   if (given.samples.empty()) given.samples = options.folder;  // what is compared on may be decided on
   const auto flags = with_decided_precision(given, options.model, 1);
@@ -132,13 +147,15 @@ int run_check(const CheckOptions& options) {
   const auto loaded = load_model(*flags, *engine, options.model, 1);
   if (!loaded) return fail(loaded.error(), kCannotRun);
   engine::Model& model = *loaded->model;
+  const auto allowed = tolerances(options, model);
+  if (!allowed) return fail(allowed.error(), kUsage);
 
   size_t agree = 0;
   boost::json::array json;
   for (const samples::DataSet& set : *sets) {
     const auto data = read_data(set, model);
     if (!data) return fail(data.error().in(set.folder), kUsage);
-    const auto reports = run_data(model, *data, tolerance);
+    const auto reports = run_data(model, *data, *allowed);
     if (!reports) return fail(reports.error().in(set.folder), reports.error().code == Code::kNotFound ? kUsage : kCannotRun);
     agree += std::ranges::all_of(*reports, [](const OutputReport& report) { return report.comparison.match; }) ? 1 : 0;
     if (!options.json) fmt::print("{}\n", set.name);

@@ -46,8 +46,9 @@ int run_bench(const BenchOptions& options);
 struct CheckOptions {
   std::string model, folder;
   EngineFlags engine;
-  double rtol = 1e-4, atol = 1e-5;  ///< |a-b| <= atol*max|b| + rtol*|b|; see compare.h
-  bool absolute_atol = false;       ///< |a-b| <= atol + rtol*|b|, as NumPy and ONNX's own test data have it
+  double rtol = 1e-4, atol = 1e-5;            ///< |a-b| <= atol*max|b| + rtol*|b|; see compare.h
+  std::map<std::string, double> output_atol;  ///< in place of atol, by the output's name
+  bool absolute_atol = false;                 ///< |a-b| <= atol + rtol*|b|, as NumPy and ONNX's own test data have it
   bool json = false;
 };
 int run_check(const CheckOptions& options);

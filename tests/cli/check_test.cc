@@ -77,6 +77,19 @@ TEST(Check, NothingIsWithinNoTolerance) {
   EXPECT_EQ(check(options).exit_code, kNo);
 }
 
+TEST(Check, AToleranceOfOneOutput) {
+  CheckOptions options;
+  options.model = SERIN_TEST_DATA "/attention/model.onnx";
+  options.folder = SERIN_TEST_DATA "/attention";
+  options.rtol = options.atol = 0;
+  options.output_atol = {{"hidden", 0.1}, {"pooled", 0.1}};
+  EXPECT_EQ(check(options).exit_code, kYes);
+  options.output_atol = {{"nothing", 0.1}};
+  const Answer unknown = check(options);
+  EXPECT_EQ(unknown.exit_code, kUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("--output-atol nothing: the model has no such output"));
+}
+
 TEST(Check, Json) {
   CheckOptions options;
   options.model = SERIN_TEST_DATA "/conv_bn/model.onnx";
