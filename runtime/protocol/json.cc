@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/float16.h"
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json_error.h"
 
@@ -77,6 +78,9 @@ class DataReader {
     switch (tensor_.dtype) {
       case DType::kFloat32: return store_float<float>(element);
       case DType::kFloat64: return store_float<double>(element);
+      case DType::kFloat16: return store_narrow<kernels::Half>(element, 65504, [](double value) { return kernels::to_half(value); });
+      case DType::kBFloat16:
+        return store_narrow<kernels::BFloat16>(element, 0x1.fep127, [](double value) { return kernels::to_bfloat16(value); });
       case DType::kInt8: return store_integer<int8_t>(element);
       case DType::kInt16: return store_integer<int16_t>(element);
       case DType::kInt32: return store_integer<int32_t>(element);
@@ -105,6 +109,13 @@ class DataReader {
     if (element.get(value)) return bad(element);  // integers convert
     if (std::abs(value) > static_cast<double>(std::numeric_limits<T>::max())) return bad(element);
     tensor_.as<T>()[done_++] = static_cast<T>(value);
+    return {};
+  }
+  template <class T, class Round>
+  Status store_narrow(const dom::element& element, double largest, const Round& round) {
+    double value = 0;
+    if (element.get(value) || std::abs(value) > largest) return bad(element);
+    tensor_.as<T>()[done_++] = round(value);
     return {};
   }
   template <class T>
@@ -145,21 +156,23 @@ class DataReader {
 
 }  // namespace
 
-Result<Document> parse_json(std::string& body, size_t depth) {
-  if (body.empty()) return Error{Code::kInvalidArgument, "failed to parse the request JSON buffer: The document is empty. at 0"};
+Result<Document> parse_json(std::string& body, size_t depth, size_t bytes) {
+  bytes = std::min(bytes, body.size());
+  if (bytes == 0) return Error{Code::kInvalidArgument, "failed to parse the request JSON buffer: The document is empty. at 0"};
   Document document;
-  if (body.size() > kLargestKept) document.large = std::make_unique<dom::parser>();
+  if (bytes > kLargestKept) document.large = std::make_unique<dom::parser>();
   dom::parser& parser = document.large ? *document.large : thread_parser();
-  if (body.size() > parser.capacity() || parser.max_depth() != depth) {
-    if (parser.allocate(std::max<size_t>(body.size(), 4096), depth)) return Error{Code::kTooLarge, "the request is too large to parse"};
+  if (bytes > parser.capacity() || parser.max_depth() != depth) {
+    if (parser.allocate(std::max<size_t>(bytes, 4096), depth)) return Error{Code::kTooLarge, "the request is too large to parse"};
   }
-  body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
-  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), body.size(), false).get(document.root);
+  body.reserve(bytes + simdjson::SIMDJSON_PADDING);
+  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), bytes, false).get(document.root);
   if (!error) return document;
   if (error == simdjson::DEPTH_ERROR)
     return Error{Code::kInvalidArgument, fmt::format("the request JSON is nested deeper than {} levels", depth)};
-  return Error{Code::kInvalidArgument, fmt::format("failed to parse the request JSON buffer: {}",
-                                                   explain_json_error(body).value_or(simdjson::error_message(error)))};
+  return Error{Code::kInvalidArgument,
+               fmt::format("failed to parse the request JSON buffer: {}",
+                           explain_json_error(std::string_view(body).substr(0, bytes)).value_or(simdjson::error_message(error)))};
 }
 
 std::string_view kind_of(const dom::element& element) {

@@ -17,8 +17,9 @@ struct Document {
   std::unique_ptr<simdjson::dom::parser> large;  ///< what holds a document that is too large for the thread's own parser
 };
 /// Each thread keeps a parser: a steady stream of requests allocates nothing here. It takes up to 15 bytes for one of text, so a large document gets
-/// one that goes when it does. The nesting is bounded (no recursion deeper than `depth`), UTF-8 is checked; `body` is padded in place.
-Result<Document> parse_json(std::string& body, size_t depth);
+/// one that goes when it does. The nesting is bounded (no recursion deeper than `depth`), UTF-8 is checked; the first `bytes` of `body`
+/// are the document, which is padded in place.
+Result<Document> parse_json(std::string& body, size_t depth, size_t bytes = std::string::npos);
 
 /// "an array", "null", "a number": for messages.
 std::string_view kind_of(const simdjson::dom::element& element);

@@ -1,61 +1,75 @@
-// oip_decode.cc: the JSON of an inference request -> tensors.
+// oip_decode.cc: an inference request over REST -> tensors.
 //
 // Order of checks: the text is JSON; the top is an object with keys this protocol has; each input is one of the model's, given once, with its
-// datatype and a shape the model takes; only then memory is taken, and the data is read into it, element by element, with range checks.
+// datatype and a shape the model takes; the bytes behind the JSON are those that its inputs claim; only then memory is taken, and the data is
+// read into it, element by element, with range checks.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <ranges>
 
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json.h"
 #include "runtime/protocol/oip_rest.h"
+#include "runtime/protocol/raw_tensor.h"
+#include "runtime/protocol/request_builder.h"
 
 namespace serin::protocol {
 namespace {
 
 namespace dom = simdjson::dom;
 
-/// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
-size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
-
 class Decoder {
  public:
   Decoder(const Signature& signature, const RequestLimits& limits, std::string* field)
-      : signature_(signature), limits_(limits), field_(field) {}
-  Result<InferRequest> decode(std::string& body);
+      : signature_(signature), limits_(limits), field_(field), builder_(signature, limits), slots_(signature.inputs.size()) {}
+  Result<InferRequest> decode(OipBody& body);
 
  private:
   struct Slot {
-    bool given = false;
-    dom::element data;
     std::string where;  ///< JSON pointer of the input
-    size_t offset = 0;
+    std::optional<dom::element> data;
+    std::string_view bytes;  ///< in place of it
   };
 
-  Error fail(std::string where, std::string message, Code code = Code::kInvalidArgument) const {
+  Error fail(std::string where, Error error) const {
     if (field_) *field_ = std::move(where);
-    return Error{code, std::move(message)};
+    return error;
+  }
+  Error fail(std::string where, std::string message, Code code = Code::kInvalidArgument) const {
+    return fail(std::move(where), Error{code, std::move(message)});
+  }
+  Status at(std::string_view where, Status status) const {
+    return status ? status : Status(fail(std::string(where), std::move(status.error())));
   }
   Status read_top(const dom::object& top, std::optional<dom::array>& inputs, std::optional<dom::array>& outputs);
   Status read_parameters(const dom::element& element);
   Status read_input(const dom::element& element, size_t position);
-  Status read_shape(const dom::element& element, const TensorSpec& spec, const std::string& where, Shape& shape) const;
+  Status read_shape(const dom::element& element, size_t input, const std::string& where);
+  Status take_bytes(const dom::object& input, std::string_view name, Slot& slot);
   Status read_outputs(const dom::array& outputs);
+  Status read_output(const dom::element& element, size_t position);
   Status read_data(size_t text_bytes);
+  Result<InferRequest> decode_only_input(std::string_view bytes);
 
   const Signature& signature_;
   const RequestLimits& limits_;
   std::string* field_;
-  InferRequest request_;
+  RequestBuilder builder_;
   std::vector<Slot> slots_;
+  std::string_view tail_;        // bytes behind the JSON that no input has taken yet
+  bool binary_outputs_ = false;  // where an output does not say
 };
 
-Result<InferRequest> Decoder::decode(std::string& body) {
+Result<InferRequest> Decoder::decode(OipBody& body) {
   if (field_) field_->clear();
-  SERIN_TRY(const Document document, parse_json(body, limits_.json_depth));
+  const size_t json_bytes = body.json_bytes.value_or(body.bytes.size());
+  if (json_bytes > body.bytes.size())
+    return fail(std::string(kJsonLength),
+                fmt::format("header {} is {}, but the body has {} bytes", kJsonLength, json_bytes, body.bytes.size()));
+  if (body.json_bytes == 0u) return decode_only_input(body.bytes);
+  SERIN_TRY(const Document document, parse_json(body.bytes, limits_.json_depth, json_bytes));
+  tail_ = std::string_view(body.bytes).substr(json_bytes);
   dom::object top;
   if (document.root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(document.root)));
 
@@ -63,20 +77,42 @@ Result<InferRequest> Decoder::decode(std::string& body) {
   SERIN_CHECK(read_top(top, inputs, outputs));
   if (!inputs) return fail("/inputs", "the request has no 'inputs'");
 
-  slots_.resize(signature_.inputs.size());
-  request_.inputs.resize(signature_.inputs.size());
   size_t position = 0;
   for (const dom::element element : *inputs) SERIN_CHECK(read_input(element, position++));
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].given)
-      return fail("/inputs", fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", slots_.size(), position,
-                                         signature_.model, signature_.inputs[i].name));
-  }
+  SERIN_CHECK(at("/inputs", builder_.check_all_given()));
+  if (!tail_.empty())
+    return fail("/inputs", fmt::format("{} bytes behind the JSON belong to no input: see 'binary_data_size'", tail_.size()));
   if (outputs) SERIN_CHECK(read_outputs(*outputs));
-  if (request_.outputs.empty())
-    for (size_t i = 0; i < signature_.outputs.size(); ++i) request_.outputs.push_back(i);
-  SERIN_CHECK(read_data(body.size()));
-  return std::move(request_);
+  builder_.want_rest(binary_outputs_);
+  SERIN_CHECK(read_data(json_bytes));
+  return std::move(builder_.request);
+}
+
+/// The body is one tensor, a batch of one; a dimension that the model leaves open is what the bytes make of it.
+Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
+  const std::string where(kJsonLength);
+  if (signature_.inputs.size() != 1)
+    return fail(where,
+                fmt::format("a request without JSON takes a model with one input, {} has {}", signature_.model, signature_.inputs.size()));
+  const TensorSpec& spec = signature_.inputs.front();
+  SERIN_TRY(const size_t input, builder_.begin_input(spec.name));
+  SERIN_CHECK(builder_.set_datatype(input, oip_datatype(spec.dtype)));
+
+  const auto open = [](int64_t dim) { return dim < 0; };
+  std::vector<int64_t> dims(spec.shape.begin(), spec.shape.end());
+  if (dims.size() > 1 && open(dims.front())) dims.front() = 1;
+  if (!spec.ranked || std::ranges::count_if(dims, open) > 1)
+    return fail(where, fmt::format("a request without JSON takes an input with one open dimension beside the batch, '{}' is {}", spec.name,
+                                   spec.ranked ? spec.shape.str() : "of any shape"));
+  size_t of_one = dtype_size(spec.dtype);  // bytes for each step of the open dimension; 0: BYTES, which are one element
+  for (const int64_t dim : dims) of_one *= open(dim) ? 1 : static_cast<size_t>(dim);
+  std::ranges::replace_if(dims, open, of_one == 0 ? 1 : std::max<int64_t>(1, static_cast<int64_t>(bytes.size() / of_one)));
+  SERIN_CHECK(at(where, builder_.set_shape(input, dims)));
+  builder_.want_rest(true);
+  SERIN_CHECK(at(where, check_raw(bytes, builder_.request.inputs[input], spec.name)));
+  SERIN_CHECK(at(where, builder_.allocate()));
+  read_raw(bytes, builder_.request.inputs[input]);
+  return std::move(builder_.request);
 }
 
 Status Decoder::read_top(const dom::object& top, std::optional<dom::array>& inputs, std::optional<dom::array>& outputs) {
@@ -92,7 +128,7 @@ Status Decoder::read_top(const dom::object& top, std::optional<dom::array>& inpu
       std::string_view id;
       if (value.get(id)) return fail("/id", fmt::format("'id' must be a string, not {}", kind_of(value)));
       if (id.size() > limits_.id_bytes) return fail("/id", fmt::format("'id' is longer than {} bytes", limits_.id_bytes));
-      request_.id = id;
+      builder_.request.id = id;
     } else if (key == "parameters") {
       SERIN_CHECK(read_parameters(value));
     }  // other keys belong to extensions that this server does not announce: the protocol has clients send them freely
@@ -105,14 +141,11 @@ Status Decoder::read_parameters(const dom::element& element) {
   if (element.get(parameters)) return fail("/parameters", fmt::format("'parameters' must be an object, not {}", kind_of(element)));
   for (const auto [key, value] : parameters) {
     if (key == "timeout") {
-      if (value.get(request_.timeout_us) || request_.timeout_us < 0)
+      int64_t& timeout = builder_.request.timeout_us;
+      if (value.get(timeout) || timeout < 0)
         return fail("/parameters/timeout", "parameter 'timeout' must be a whole number of microseconds, not negative");
     } else if (key == "binary_data_output") {
-      bool wanted = false;
-      if (value.get(wanted)) return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
-      if (wanted)
-        return fail("/parameters/binary_data_output", "binary output is not supported yet: ask for JSON (binary_data_output false)",
-                    Code::kUnsupported);
+      if (value.get(binary_outputs_)) return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
     }
   }
   return {};
@@ -124,129 +157,113 @@ Status Decoder::read_input(const dom::element& element, size_t position) {
   if (element.get(input)) return fail(where, fmt::format("an input must be an object, not {}", kind_of(element)));
 
   std::string_view name, datatype;
-  dom::element shape_value, data;
   if (input["name"].get(name)) return fail(where + "/name", fmt::format("input {} has no 'name', or it is not a string", position));
-  const auto spec = std::ranges::find(signature_.inputs, name, &TensorSpec::name);
-  if (spec == signature_.inputs.end())
-    return fail(
-        where + "/name",
-        fmt::format("unexpected inference input '{}' for {}; it has {}", name, signature_.model,
-                    fmt::join(signature_.inputs | std::views::transform([](const TensorSpec& s) { return "'" + s.name + "'"; }), ", ")));
-  const auto index = static_cast<size_t>(spec - signature_.inputs.begin());
-  Slot& slot = slots_[index];
-  if (slot.given) return fail(where + "/name", fmt::format("input '{}' is given twice", name));
-
+  const auto index = builder_.begin_input(name);
+  if (!index) return fail(where + "/name", index.error());
   if (input["datatype"].get(datatype))
     return fail(where + "/datatype", fmt::format("input '{}' has no 'datatype', or it is not a string", name));
-  const auto dtype = parse_oip_datatype(datatype);
-  if (!dtype) return fail(where + "/datatype", fmt::format("input '{}': unknown datatype '{}'", name, datatype.substr(0, 32)));
-  if (*dtype != spec->dtype)
-    return fail(where + "/datatype", fmt::format("inference input '{}' data-type is '{}', but {} expects '{}'", name, datatype,
-                                                 signature_.model, oip_datatype(spec->dtype)));
-
-  Shape shape;
-  if (input["shape"].get(shape_value)) return fail(where + "/shape", fmt::format("input '{}' has no 'shape'", name));
-  SERIN_CHECK(read_shape(shape_value, *spec, where + "/shape", shape));
-  if (input["data"].get(data)) {
-    dom::element binary;
-    if (!input["parameters"]["binary_data_size"].get(binary))
-      return fail(where + "/parameters/binary_data_size", "binary tensor data is not supported yet: send 'data' as JSON",
-                  Code::kUnsupported);
-    return fail(where + "/data", fmt::format("input '{}' has no 'data'", name));
-  }
-  slot = Slot{true, data, where, 0};
-  request_.inputs[index] = TensorView{*dtype, shape, nullptr};
+  SERIN_CHECK(at(where + "/datatype", builder_.set_datatype(*index, datatype)));
+  dom::element shape, data;
+  if (input["shape"].get(shape)) return fail(where + "/shape", fmt::format("input '{}' has no 'shape'", name));
+  SERIN_CHECK(read_shape(shape, *index, where + "/shape"));
+  Slot& slot = slots_[*index];
+  slot.where = where;
+  if (input["data"].get(data)) return take_bytes(input, name, slot);
+  dom::element size;
+  if (!input["parameters"]["binary_data_size"].get(size))
+    return fail(where + "/data", fmt::format("input '{}' has both 'data' and 'binary_data_size'", name));
+  slot.data = data;
   return {};
 }
 
-Status Decoder::read_shape(const dom::element& element, const TensorSpec& spec, const std::string& where, Shape& shape) const {
-  dom::array dims;
-  if (element.get(dims))
-    return fail(where, fmt::format("input '{}': 'shape' must be a list of numbers, not {}", spec.name, kind_of(element)));
-  std::string shown = std::string(simdjson::minify(element)).substr(0, 128);
-  const auto refuse = [&](std::string_view why) {
-    std::string expected = spec.shape.str();
-    return fail(where, fmt::format("{}: input '{}' expects {} {}, the request has {}{}{}", signature_.model, spec.name, expected,
-                                   oip_datatype(spec.dtype), shown, why.empty() ? "" : ": ", why));
-  };
-  if (spec.ranked && dims.size() != spec.shape.rank()) return refuse("");
-  if (!Shape::fits(dims.size())) return refuse("too many dimensions");
-  size_t axis = 0;
-  for (const dom::element dim : dims) {
+Status Decoder::read_shape(const dom::element& element, size_t input, const std::string& where) {
+  dom::array list;
+  if (element.get(list))
+    return fail(where,
+                fmt::format("input '{}': 'shape' must be a list of numbers, not {}", signature_.inputs[input].name, kind_of(element)));
+  Shape dims;
+  for (const dom::element dim : list) {
+    const auto refuse = [&](std::string_view why) {
+      return fail(where, builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why));
+    };
     int64_t value = 0;
     if (dim.get(value)) return refuse("a dimension is not a whole number");
-    if (value < 1) return refuse(value == 0 ? "a dimension is 0" : "a dimension is negative");
-    if (spec.ranked && spec.shape[axis] >= 0 && value != spec.shape[axis]) return refuse("");
-    shape.push_back(value);
-    ++axis;
+    if (!Shape::fits(dims.rank() + 1)) return refuse("too many dimensions");
+    dims.push_back(value);
   }
-  const auto elements = shape.checked_elements();
-  if (!elements || static_cast<uint64_t>(*elements) > limits_.tensor_bytes / element_bytes(spec.dtype))
-    return fail(where, fmt::format("input '{}': shape {} is over the limit of {} bytes", spec.name, shown, limits_.tensor_bytes),
-                Code::kTooLarge);
+  return at(where, builder_.set_shape(input, {dims.begin(), dims.end()}));
+}
+
+/// Inputs that have no data have bytes behind the JSON, in the order in which they are named.
+Status Decoder::take_bytes(const dom::object& input, std::string_view name, Slot& slot) {
+  const std::string where = slot.where + "/parameters/binary_data_size";
+  dom::element size;
+  if (input["parameters"]["binary_data_size"].get(size)) {
+    if (!input["parameters"]["shared_memory_region"].get(size))
+      return fail(slot.where + "/parameters/shared_memory_region", "shared memory is not supported: send the tensor", Code::kUnsupported);
+    return fail(slot.where + "/data", fmt::format("input '{}' has no 'data'", name));
+  }
+  uint64_t bytes = 0;
+  if (size.get(bytes)) return fail(where, fmt::format("input '{}': 'binary_data_size' must be a number of bytes", name));
+  if (bytes > tail_.size())
+    return fail(where, fmt::format("input '{}': 'binary_data_size' is {}, but {} bytes are left behind the JSON (header {})", name, bytes,
+                                   tail_.size(), kJsonLength));
+  slot.bytes = tail_.substr(0, bytes);
+  tail_.remove_prefix(bytes);
   return {};
 }
 
 Status Decoder::read_outputs(const dom::array& outputs) {
-  if (outputs.size() > limits_.outputs) return fail("/outputs", fmt::format("more than {} outputs asked for", limits_.outputs));
   size_t position = 0;
-  for (const dom::element element : outputs) {
-    const std::string where = fmt::format("/outputs/{}", position++);
-    std::string_view name;
-    if (element["name"].get(name))
-      return fail(where + "/name", fmt::format("output {} has no 'name', or it is not a string", position - 1));
-    const auto spec = std::ranges::find(signature_.outputs, name, &TensorSpec::name);
-    if (spec == signature_.outputs.end())
-      return fail(where + "/name", fmt::format("unexpected inference output '{}' for {}", name, signature_.model));
-    const auto index = static_cast<size_t>(spec - signature_.outputs.begin());
-    if (std::ranges::find(request_.outputs, index) != request_.outputs.end())
-      return fail(where + "/name", fmt::format("output '{}' is asked for twice", name));
-    bool binary = false;
-    if (!element["parameters"]["binary_data"].get(binary) && binary)
-      return fail(where + "/parameters/binary_data", "binary output is not supported yet: ask for JSON", Code::kUnsupported);
-    request_.outputs.push_back(index);
-  }
+  for (const dom::element element : outputs) SERIN_CHECK(read_output(element, position++));
   return {};
 }
 
+Status Decoder::read_output(const dom::element& element, size_t position) {
+  const std::string where = fmt::format("/outputs/{}", position);
+  std::string_view name;
+  if (element["name"].get(name)) return fail(where + "/name", fmt::format("output {} has no 'name', or it is not a string", position));
+  WantedOutput how{.binary = binary_outputs_};
+  dom::element value;
+  if (!element["parameters"]["binary_data"].get(value) && value.get(how.binary))
+    return fail(where + "/parameters/binary_data", "parameter 'binary_data' must be true or false");
+  if (!element["parameters"]["classification"].get(value) && (value.get(how.classes) || how.classes < 1))
+    return fail(where + "/parameters/classification", "parameter 'classification' must be a number of classes, at least 1");
+  if (!element["parameters"]["shared_memory_region"].get(value))
+    return fail(where + "/parameters/shared_memory_region", "shared memory is not supported: take the tensor", Code::kUnsupported);
+  return at(where + "/name", builder_.want(name, how));
+}
+
 Status Decoder::read_data(size_t text_bytes) {
-  size_t total = 0, texts = 0;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].offset = total;
-    total += AlignedBuffer::rounded_up(request_.inputs[i].bytes());
-    if (request_.inputs[i].dtype == DType::kString) texts += static_cast<size_t>(request_.inputs[i].elements()) * sizeof(std::string);
-    if (total + texts > limits_.tensor_bytes)
-      return fail("/inputs", fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes), Code::kTooLarge);
-  }
+  const std::vector<TensorView>& inputs = builder_.request.inputs;
   // A short list must not make us take the memory that its shape claims: an element needs at least one byte of text.
   for (size_t i = 0; i < slots_.size(); ++i) {
-    dom::array data;
-    if (slots_[i].data.get(data))
-      return fail(slots_[i].where + "/data",
-                  fmt::format("input '{}': 'data' must be a list, not {}", signature_.inputs[i].name, kind_of(slots_[i].data)));
-    if (static_cast<size_t>(request_.inputs[i].elements()) > text_bytes)
-      return fail(slots_[i].where + "/data",
-                  fmt::format("input '{}': shape {} takes {} elements, data has fewer", signature_.inputs[i].name,
-                              request_.inputs[i].shape.str(), request_.inputs[i].elements()));
-  }
-  request_.memory = AlignedBuffer(total);
-  request_.texts.resize(slots_.size());
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    TensorView& input = request_.inputs[i];
-    input.data = request_.memory.data() + slots_[i].offset;
-    if (input.dtype == DType::kString) {
-      request_.texts[i].resize(static_cast<size_t>(input.elements()));
-      input.data = request_.texts[i].data();
+    const Slot& slot = slots_[i];
+    if (!slot.data) {
+      SERIN_CHECK(at(slot.where + "/parameters/binary_data_size", check_raw(slot.bytes, inputs[i], signature_.inputs[i].name)));
+      continue;
     }
-    if (auto read = read_elements(dom::array(slots_[i].data), request_.inputs[i], signature_.inputs[i].name); !read)
-      return fail(slots_[i].where + "/data", read.error().message, read.error().code);
+    if (!slot.data->is_array())
+      return fail(slot.where + "/data",
+                  fmt::format("input '{}': 'data' must be a list, not {}", signature_.inputs[i].name, kind_of(*slot.data)));
+    if (static_cast<size_t>(inputs[i].elements()) > text_bytes)
+      return fail(slot.where + "/data", fmt::format("input '{}': shape {} takes {} elements, data has fewer", signature_.inputs[i].name,
+                                                    inputs[i].shape.str(), inputs[i].elements()));
+  }
+  SERIN_CHECK(at("/inputs", builder_.allocate()));
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.data)
+      SERIN_CHECK(at(slot.where + "/data", read_elements(dom::array(*slot.data), inputs[i], signature_.inputs[i].name)));
+    else
+      read_raw(slot.bytes, inputs[i]);
   }
   return {};
 }
 
 }  // namespace
 
-Result<InferRequest> decode_infer_request(std::string body, const Signature& signature, std::string* field, const RequestLimits& limits) {
+Result<InferRequest> decode_infer_request(OipBody body, const Signature& signature, std::string* field, const RequestLimits& limits) {
   return Decoder(signature, limits, field).decode(body);
 }
 

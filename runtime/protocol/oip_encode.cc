@@ -2,11 +2,14 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "kernels/float16.h"
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/oip_rest.h"
+#include "runtime/protocol/raw_tensor.h"
 
 namespace serin::protocol {
 namespace {
@@ -47,6 +50,8 @@ void append_elements(std::string& out, const TensorView& tensor) {
     first = false;
     if constexpr (std::is_same_v<T, bool>)
       out += value ? "true" : "false";
+    else if constexpr (sizeof(T) == 2 && std::is_class_v<T>)
+      append_number(out, kernels::to_float(value));
     else
       append_number(out, value);
   }
@@ -88,7 +93,9 @@ void append_data(std::string& out, const TensorView& tensor) {
     case DType::kFloat32: return append_elements<float>(out, tensor);
     case DType::kFloat64: return append_elements<double>(out, tensor);
     case DType::kString: return append_texts(out, tensor);
-    default: return;  // such outputs are refused when a model is loaded
+    case DType::kFloat16: return append_elements<kernels::Half>(out, tensor);
+    case DType::kBFloat16: return append_elements<kernels::BFloat16>(out, tensor);
+    default: return;  // a model with such outputs is refused when it is loaded
   }
 }
 
@@ -101,6 +108,11 @@ void append_tensor(std::string& out, const NamedTensor& named) {
   out += oip_datatype(named.tensor.dtype);
   out += R"(","shape":)";
   append_shape(out, named.tensor.shape);
+  if (named.binary) {
+    append_number(out += R"(,"parameters":{"binary_data_size":)", raw_bytes(named.tensor));
+    out += "}}";
+    return;
+  }
   out += R"(,"data":[)";
   append_data(out, named.tensor);
   out += "]}";
@@ -120,13 +132,14 @@ void append_list(std::string& out, const List& list, const Append& append) {
 
 size_t estimated_bytes(std::span<const NamedTensor> tensors) {
   size_t bytes = 128;
-  for (const NamedTensor& named : tensors) bytes += 64 + named.name.size() + static_cast<size_t>(named.tensor.elements()) * 13;
+  for (const NamedTensor& named : tensors)
+    bytes += 96 + named.name.size() + (named.binary ? raw_bytes(named.tensor) : static_cast<size_t>(named.tensor.elements()) * 13);
   return bytes;
 }
 
 }  // namespace
 
-std::string encode_infer_response(const InferResponse& response) {
+OipBody encode_infer_response(const InferResponse& response) {
   std::string out;
   out.reserve(estimated_bytes(response.outputs));
   out += R"({"model_name":)";
@@ -136,7 +149,12 @@ std::string encode_infer_response(const InferResponse& response) {
   if (!response.id.empty()) append_string(out += R"(,"id":)", response.id);
   append_list(out += R"(,"outputs":)", response.outputs, append_tensor);
   out += '}';
-  return out;
+  OipBody body;
+  if (std::ranges::any_of(response.outputs, &NamedTensor::binary)) body.json_bytes = out.size();
+  for (const NamedTensor& named : response.outputs)
+    if (named.binary) append_raw(out, named.tensor);
+  body.bytes = std::move(out);
+  return body;
 }
 
 std::string encode_infer_request(std::span<const NamedTensor> inputs) {

@@ -1,7 +1,5 @@
-// rest_api.cc: one request in five steps: route, decode, queue, wait, encode. Everything but the wait happens on the io thread of the connection.
-//
-// An Exchange lives on its io thread. Three things may end it, whichever comes first: the batch's answer (posted from a compute thread), the
-// deadline's timer, the client hanging up. The other two then find it ended and do nothing.
+// rest_api.cc: one request in five steps: route, decode, queue, wait (both Inference), encode. Everything but the wait happens on the io thread of the
+// connection.
 
 #include "runtime/serving/rest_api.h"
 
@@ -12,6 +10,7 @@
 #include <optional>
 
 #include "runtime/base/version.h"
+#include "runtime/serving/inference.h"
 
 namespace serin::serving {
 namespace {
@@ -59,12 +58,43 @@ net::Response wrong_verb(std::string_view allowed) {
   return response;
 }
 
-// The whole text as a number of milliseconds, 0 < n <= a day.
-std::optional<int64_t> parse_timeout_ms(std::string_view text) {
-  int64_t value = 0;
+// The whole text.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size() || value <= 0 || value > 86'400'000) return std::nullopt;
+  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// 0 < n <= a day.
+std::optional<int64_t> parse_timeout_ms(std::string_view text) {
+  const auto value = parse_number<int64_t>(text);
+  return value && *value > 0 && *value <= 86'400'000 ? value : std::nullopt;
+}
+
+net::Response answer_to(const Finished& finished, std::string_view id) {
+  const Version& version = finished.version;
+  const Answer& answer = finished.answer;
+  net::Response response;
+  if (answer.outputs) {
+    protocol::InferResponse message{version.model(), version.version(), id, {}};
+    const OutputViews outputs(finished);
+    for (size_t i = 0; i < finished.wanted.size(); ++i)
+      message.outputs.push_back({version.signature().outputs[finished.wanted[i].index].name, outputs[i], finished.wanted[i].binary});
+    protocol::OipBody body = protocol::encode_infer_response(message);
+    response = json(std::move(body.bytes));
+    if (body.json_bytes) {
+      response.headers.set("Content-Type", "application/octet-stream");
+      response.headers.set(protocol::kJsonLength, std::to_string(*body.json_bytes));
+    }
+  } else {
+    response = error_response(answer.outputs.error());
+    if (response.status == 429) response.headers.set("Retry-After", std::to_string(version.retry_after_seconds()));
+  }
+  response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
+  response.headers.set("x-serin-version", version.version());
+  return response;
 }
 
 std::string take_segment(std::string_view& path) {
@@ -122,51 +152,6 @@ struct RestApi::Route {
   }
 };
 
-struct RestApi::Exchange : std::enable_shared_from_this<Exchange> {
-  Exchange(net::Responder to, std::shared_ptr<Version> by) : responder(std::move(to)), version(std::move(by)) {}
-
-  void finish(Answer answer) {
-    if (ended) return;
-    ended = true;
-    timer = net::Timer();
-    if (!shadow) {
-      if (queued) version->metrics().pending->add(-1);
-      version->metrics().answered(rows, answer, Clock::now() - arrived);
-    }
-    if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
-    net::Response response = answer.outputs ? json(encode(*answer.outputs)) : error_response(answer.outputs.error());
-    if (response.status == 429) response.headers.set("Retry-After", std::to_string(version->retry_after_seconds()));
-    response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
-    response.headers.set("x-serin-version", version->version());
-    version.reset();  // the exchange may live until a run ends that nobody waits for any more: at shutdown longer than the pool
-    responder.send(std::move(response));
-  }
-
-  void fail(Error error) {
-    Answer answer;
-    answer.outputs = std::move(error);
-    if (const auto waiting = job.lock()) waiting->abandoned = true;
-    finish(std::move(answer));
-  }
-
-  std::string encode(const Outputs& outputs) const {
-    protocol::InferResponse response{version->model(), version->version(), id, {}};
-    for (const size_t index : wanted) response.outputs.push_back({version->signature().outputs[index].name, outputs.tensors[index]});
-    return protocol::encode_infer_response(response);
-  }
-
-  net::Responder responder;
-  std::shared_ptr<Version> version;  // null once ended
-  std::weak_ptr<Job> job;            // the job holds the exchange through `done`, never the other way round
-  Clock::time_point arrived;
-  int64_t rows = 1;
-  bool shadow = false;
-  std::string id;
-  std::vector<size_t> wanted;
-  net::Timer timer;
-  bool queued = false, ended = false;
-};
-
 RestApi::RestApi(net::Loops& loops, const Repository& repository, Host& host)
     : loops_(loops), host_(host), readers_(loops.size(), Published<Catalogue>::Reader(repository.catalogue())) {}
 RestApi::~RestApi() = default;
@@ -214,53 +199,38 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
     if (!request.headers.has("x-serin-shadow")) (*version)->metrics().failure_rejected->add();
     refuse(error, field);
   };
-  if (request.headers.has("Inference-Header-Content-Length"))
-    return bad({Code::kUnsupported, "binary tensor data is not supported yet: send 'data' as JSON"}, "Inference-Header-Content-Length");
-
+  protocol::OipBody body{std::move(request.body), {}};
+  if (const auto header = request.headers.get(protocol::kJsonLength); request.headers.has(protocol::kJsonLength)) {
+    body.json_bytes = parse_number<size_t>(header);
+    if (!body.json_bytes)
+      return bad({Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)},
+                 protocol::kJsonLength);
+  }
   std::string field;
-  auto decoded = protocol::decode_infer_request(std::move(request.body), (*version)->signature(), &field);
+  auto decoded = protocol::decode_infer_request(std::move(body), (*version)->signature(), &field);
   if (!decoded) return bad(decoded.error(), field);
   auto deadline = Clock::time_point::max();
-  if (decoded->timeout_us > 0) deadline = arrived + std::chrono::microseconds(std::min<int64_t>(decoded->timeout_us, 86'400'000'000));
   if (const auto header = request.headers.get("x-serin-timeout-ms"); !header.empty()) {
     const auto ms = parse_timeout_ms(header);
     if (!ms)
       return bad({Code::kInvalidArgument, "header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000"},
                  "x-serin-timeout-ms");
-    deadline = std::min(deadline, arrived + std::chrono::milliseconds(*ms));
+    deadline = arrived + std::chrono::milliseconds(*ms);
   }
 
-  auto exchange = std::make_shared<Exchange>(std::move(responder), *version);
-  exchange->id = std::move(decoded->id);
-  exchange->wanted = std::move(decoded->outputs);
-  exchange->arrived = arrived;
-  exchange->shadow = request.headers.get("x-serin-shadow") == "1";
-
-  const auto job = std::make_shared<Job>();
-  job->inputs = std::move(decoded->inputs);
-  job->memory = std::move(decoded->memory);
-  job->texts = std::move(decoded->texts);
-  job->arrived = arrived;
-  job->deadline = deadline;
-  job->shadow = exchange->shadow;
-  job->done = [exchange, &loops = loops_, loop = net::this_loop()](Answer answer) {
-    loops.post(loop, [exchange, held = std::make_shared<Answer>(std::move(answer))] { exchange->finish(std::move(*held)); });
-  };
-  exchange->job = job;
-  exchange->responder.on_cancel([weak = std::weak_ptr(exchange)] {
-    if (const auto held = weak.lock()) held->fail({Code::kCancelled, "the client hung up"});
+  // std::function asks for what can be copied.
+  const auto to = std::make_shared<net::Responder>(std::move(responder));
+  std::string id = std::move(decoded->id);
+  const auto inference = Inference::start(loops_,
+                                          {.version = *version,
+                                           .request = std::move(*decoded),
+                                           .arrived = arrived,
+                                           .deadline = deadline,
+                                           .shadow = request.headers.get("x-serin-shadow") == "1"},
+                                          [to, id = std::move(id)](const Finished& finished) { to->send(answer_to(finished, id)); });
+  to->on_cancel([weak = std::weak_ptr(inference)] {
+    if (const auto held = weak.lock()) held->cancel();
   });
-  if (deadline != Clock::time_point::max()) {
-    exchange->timer = net::after(deadline - Clock::now(), [weak = std::weak_ptr(exchange)] {
-      if (const auto held = weak.lock()) held->fail({Code::kDeadlineExceeded, "the deadline passed before the answer was ready"});
-    });
-  }
-  exchange->queued = true;
-  if (auto queued = exchange->version->submit(job); !queued) {
-    exchange->queued = false;
-    exchange->fail(queued.error());
-  }
-  exchange->rows = job->rows;
 }
 
 net::Response RestApi::metadata(const Route& route) {
@@ -285,7 +255,7 @@ net::Response RestApi::model_ready(const Route& route) {
 }
 
 net::Response RestApi::server_metadata() const {
-  return json(fmt::format(R"({{"name":"{}","version":"{}","extensions":[]}})", kName, kVersion));
+  return json(fmt::format(R"({{"name":"{}","version":"{}","extensions":["classification","binary_tensor_data"]}})", kName, kVersion));
 }
 
 net::Response RestApi::list_models() {

@@ -30,7 +30,6 @@ class RestApi {
 
  private:
   struct Route;
-  struct Exchange;
   void infer(const Route& route, net::Request request, net::Responder responder);
   net::Response metadata(const Route& route);
   net::Response model_ready(const Route& route);

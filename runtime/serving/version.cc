@@ -71,6 +71,8 @@ void Version::choose_sizes(Job& job, const graph::Bindings& own) const {
     if (!engine_->batchable().yes || dimension != engine_->batchable().symbol) job.group.push_back(size);
 }
 
+bool Version::batchable() const { return engine_->batchable().yes; }
+
 Status Version::submit(JobPtr job) {
   if (engine_->batchable().yes) {
     job->rows = job->inputs.empty() ? 1 : job->inputs.front().shape[0];

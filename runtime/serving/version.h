@@ -48,6 +48,7 @@ class Version : public std::enable_shared_from_this<Version> {
   const std::string& version() const { return version_; }
   const protocol::Signature& signature() const { return signature_; }
   int64_t max_batch() const { return max_batch_; }
+  bool batchable() const;  ///< axis 0 of all tensors counts rows
   /// For the model's metadata: "device" and "precision", each with the reason beside it where there is one ("device_why").
   const protocol::Parameters& parameters() const { return parameters_; }
   ModelMetrics& metrics() const { return *metrics_; }

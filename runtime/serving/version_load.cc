@@ -39,9 +39,9 @@ Status check_tensors(std::span<const engine::TensorInfo> infos) {
 Status check_servable(const protocol::Signature& signature) {
   for (const auto* list : {&signature.inputs, &signature.outputs})
     for (const protocol::TensorSpec& spec : *list)
-      if (protocol::oip_datatype(spec.dtype).empty() || spec.dtype == DType::kFloat16 || spec.dtype == DType::kBFloat16)
+      if (protocol::oip_datatype(spec.dtype).empty())
         return Error{Code::kUnsupported,
-                     fmt::format("tensor '{}' is {}, which cannot be served yet", spec.name, protocol::oip_datatype(spec.dtype))};
+                     fmt::format("tensor '{}' is {}, which the protocol has no word for", spec.name, dtype_name(spec.dtype))};
   return {};
 }
 

@@ -69,7 +69,7 @@ TEST(LoadInputs, RandomBodiesFitTheModel) {
   const auto bodies = random_bodies(digits().inputs, 3);
   ASSERT_TRUE(bodies) << bodies.error().message;
   std::string field;
-  const auto request = protocol::decode_infer_request(*bodies->front(), digits(), &field);
+  const auto request = protocol::decode_infer_request({*bodies->front()}, digits(), &field);
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ(request->inputs[0].shape, (Shape{3, 64}));
   EXPECT_NE(*bodies->front(), *bodies->back());
@@ -82,7 +82,7 @@ TEST(LoadInputs, RowsOfAFileGoRound) {
   ASSERT_EQ(bodies->size(), 540u) << "540 and 7 have no common divisor: after 540 bodies the rows are where they began";
   const auto arrays = read_npz_file(kEvalFile);
   std::string field;
-  const auto request = protocol::decode_infer_request(*bodies->at(77), digits(), &field);  // rows 539, 0, 1 ... 5
+  const auto request = protocol::decode_infer_request({*bodies->at(77)}, digits(), &field);  // rows 539, 0, 1 ... 5
   ASSERT_TRUE(request) << request.error().message;
   const auto rows = arrays->at("pixels")->span<float>();
   for (size_t i = 0; i < 64; ++i) {

@@ -39,7 +39,8 @@ def scores_of(answer):
 def test_health_and_server_metadata(shared_runtime):
     assert call(shared_runtime.url + "/v2/health/live").json == {"live": True}
     assert call(shared_runtime.url + "/v2/health/ready").json == {"ready": True}
-    assert call(shared_runtime.url + "/v2/").json["name"] == "serin"
+    about = call(shared_runtime.url + "/v2/").json
+    assert about["name"] == "serin" and about["extensions"] == ["classification", "binary_tensor_data"]
 
 
 def test_model_metadata(shared_runtime):
@@ -165,11 +166,53 @@ def test_tritonclient_works_unchanged(shared_runtime):
     assert client.get_model_metadata("digits")["inputs"][0]["name"] == "pixels"
     pixels = EVALUATION["pixels"][:5]
     tensor = triton.InferInput("pixels", list(pixels.shape), "FP32")
-    tensor.set_data_from_numpy(pixels, binary_data=False)
-    result = client.infer("digits", [tensor], model_version="1", outputs=[triton.InferRequestedOutput("scores", binary_data=False)])
-    np.testing.assert_allclose(result.as_numpy("scores"), expected_scores(1, pixels), rtol=1e-4, atol=1e-5)
+    for binary_in in (True, False):
+        tensor.set_data_from_numpy(pixels, binary_data=binary_in)
+        for outputs in (None, *([triton.InferRequestedOutput("scores", binary_data=binary_out)] for binary_out in (True, False))):
+            result = client.infer("digits", [tensor], model_version="1", outputs=outputs)
+            np.testing.assert_allclose(result.as_numpy("scores"), expected_scores(1, pixels), rtol=1e-4, atol=1e-5)
+    best = client.infer("digits", [tensor], model_version="1", outputs=[triton.InferRequestedOutput("scores", class_count=2)])
+    assert [[int(text.split(b":")[1]) for text in row] for row in best.as_numpy("scores")] == [
+        list(np.argsort(-row, kind="stable")[:2]) for row in expected_scores(1, pixels)]
     with pytest.raises(triton.InferenceServerException, match="nope"):
         client.get_model_metadata("nope")
+
+
+def test_a_body_without_json_is_the_input(shared_runtime):
+    row = EVALUATION["pixels"][0].astype("<f4")
+    headers = {"Inference-Header-Content-Length": "0", "Content-Type": "application/octet-stream"}
+    answer = call(shared_runtime.url + "/v2/models/digits/versions/1/infer", row.tobytes(), headers)
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/octet-stream"
+    header = json.loads(answer.body[: int(answer.headers["Inference-Header-Content-Length"])])
+    assert header["outputs"][0]["parameters"] == {"binary_data_size": 40}
+    np.testing.assert_allclose(np.frombuffer(answer.body[-40:], "<f4"), expected_scores(1, row[None])[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "length, field",
+    [("-1", "Inference-Header-Content-Length"), ("x", "Inference-Header-Content-Length"), ("99999", "Inference-Header-Content-Length"),
+     ("", "Inference-Header-Content-Length"), ("10", "")],
+)  # fmt: skip
+def test_p11_lengths_of_the_json_that_are_wrong(shared_runtime, length, field):
+    answer = call(shared_runtime.url + "/v2/models/digits/infer", ZEROS, {"Inference-Header-Content-Length": length})
+    assert answer.status == 400 and answer.headers.get("x-serin-field", "") == field, answer
+
+
+def test_half_precision_models_are_served(serve, repository, tmp_path):
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"])]
+    for name, kind in (("half", TensorProto.FLOAT16), ("brain", TensorProto.BFLOAT16)):
+        graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", kind, ["n", 2])], [helper.make_tensor_value_info("y", kind, ["n", 2])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / f"{name}.onnx")
+    runtime = serve(repository({f"{name}/1": tmp_path / f"{name}.onnx" for name in ("half", "brain")}))
+    for name, datatype in (("half", "FP16"), ("brain", "BF16")):
+        body = {"inputs": [{"name": "x", "datatype": datatype, "shape": [1, 2], "data": [1.5, -0.25]}]}
+        output = call(f"{runtime.url}/v2/models/{name}/infer", json.dumps(body)).json["outputs"][0]
+        assert (output["datatype"], output["data"]) == (datatype, [3, -0.5])
+    client = triton.InferenceServerClient(f"127.0.0.1:{runtime.ports['http']}")
+    tensor = triton.InferInput("x", [2, 2], "FP16")
+    values = np.array([[1, 2], [3, 65504]], np.float16)
+    tensor.set_data_from_numpy(values)
+    np.testing.assert_array_equal(client.infer("half", [tensor]).as_numpy("y"), np.float16([[2, 4], [6, np.inf]]))
 
 
 def test_every_answer_names_its_batch(shared_runtime):

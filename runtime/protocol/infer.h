@@ -1,0 +1,61 @@
+// infer.h: a request for inference and its answer, whatever protocol they came by: what the codecs read into and write from.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/tensor.h"
+#include "runtime/base/aligned_buffer.h"
+
+namespace serin::protocol {
+
+/// An input or output of a model as clients see it; -1 where any size is taken.
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  bool ranked = true;  ///< false: any number of dimensions is taken, `shape` says nothing
+};
+
+struct Signature {
+  std::string model;  ///< as messages name it: "model 'digits' version 3"
+  std::vector<TensorSpec> inputs, outputs;
+};
+
+/// Most that one request may ask for; the body limit is the HTTP server's.
+struct RequestLimits {
+  size_t json_depth = 100;
+  size_t tensor_bytes = size_t{256} << 20;  ///< of all inputs together once decoded: INT8 as JSON text widens, so it is bounded by itself
+  size_t id_bytes = 1024;
+};
+
+struct WantedOutput {
+  size_t index = 0;     ///< into the signature's outputs
+  bool binary = false;  ///< as bytes behind the JSON
+  int64_t classes = 0;  ///< not 0: in place of the tensor its so many highest elements (classification.h)
+};
+
+struct InferRequest {
+  std::string id;
+  std::vector<TensorView> inputs;  ///< in the signature's order, dense, in `memory`
+  AlignedBuffer memory;
+  std::vector<std::vector<std::string>> texts;  ///< by input: the elements of those that are BYTES, which their views point to
+  std::vector<WantedOutput> outputs;            ///< in the order asked for; all of them when none were named
+  int64_t timeout_us = 0;                       ///< parameter `timeout`; 0: none
+};
+
+struct NamedTensor {
+  std::string_view name;
+  TensorView tensor;
+  bool binary = false;  ///< as bytes behind the JSON
+};
+
+struct InferResponse {
+  std::string_view model, version, id;  ///< id empty: not echoed
+  std::vector<NamedTensor> outputs;
+};
+
+}  // namespace serin::protocol

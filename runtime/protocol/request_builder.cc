@@ -1,0 +1,123 @@
+// request_builder.cc: the checks, in the order in which a reader of the request meets what is wrong. The sentences are those that tritonclient's
+// tests know, where there are such.
+
+#include "runtime/protocol/request_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "runtime/protocol/datatype.h"
+
+namespace serin::protocol {
+namespace {
+
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+/// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
+size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
+
+std::string names_of(const std::vector<TensorSpec>& specs) {
+  return fmt::format("{}", fmt::join(specs | std::views::transform([](const TensorSpec& s) { return "'" + s.name + "'"; }), ", "));
+}
+
+}  // namespace
+
+RequestBuilder::RequestBuilder(const Signature& signature, const RequestLimits& limits)
+    : signature_(signature), limits_(limits), given_(signature.inputs.size()) {
+  request.inputs.resize(signature.inputs.size());
+}
+
+Result<size_t> RequestBuilder::begin_input(std::string_view name) {
+  const auto found = std::ranges::find(signature_.inputs, name, &TensorSpec::name);
+  if (found == signature_.inputs.end())
+    return invalid(fmt::format("unexpected inference input '{}' for {}; it has {}", name, signature_.model, names_of(signature_.inputs)));
+  const auto index = static_cast<size_t>(found - signature_.inputs.begin());
+  if (given_[index]) return invalid(fmt::format("input '{}' is given twice", name));
+  given_[index] = true;
+  return index;
+}
+
+Status RequestBuilder::set_datatype(size_t input, std::string_view datatype) {
+  const auto dtype = parse_oip_datatype(datatype);
+  if (!dtype) return invalid(fmt::format("input '{}': unknown datatype '{}'", spec(input).name, datatype.substr(0, 32)));
+  if (*dtype != spec(input).dtype)
+    return invalid(fmt::format("inference input '{}' data-type is '{}', but {} expects '{}'", spec(input).name, datatype, signature_.model,
+                               oip_datatype(spec(input).dtype)));
+  request.inputs[input].dtype = *dtype;
+  return {};
+}
+
+Error RequestBuilder::bad_shape(size_t input, std::string_view shown, std::string_view why) const {
+  return invalid(fmt::format("{}: input '{}' expects {} {}, the request has {}{}{}", signature_.model, spec(input).name,
+                             spec(input).shape.str(), oip_datatype(spec(input).dtype), shown, why.empty() ? "" : ": ", why));
+}
+
+Status RequestBuilder::set_shape(size_t input, std::span<const int64_t> dims) {
+  const auto refuse = [&](std::string_view why) {
+    return bad_shape(input, fmt::format("[{}]", fmt::join(dims.first(std::min<size_t>(dims.size(), 32)), ",")), why);
+  };
+  const TensorSpec& wanted = spec(input);
+  if (wanted.ranked && dims.size() != wanted.shape.rank()) return refuse("");
+  if (!Shape::fits(dims.size())) return refuse("too many dimensions");
+  Shape& shape = request.inputs[input].shape;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] < 1) return refuse(dims[axis] == 0 ? "a dimension is 0" : "a dimension is negative");
+    if (wanted.ranked && wanted.shape[axis] >= 0 && dims[axis] != wanted.shape[axis]) return refuse("");
+    shape.push_back(dims[axis]);
+  }
+  const auto elements = shape.checked_elements();
+  if (!elements || static_cast<uint64_t>(*elements) > limits_.tensor_bytes / element_bytes(wanted.dtype))
+    return Error{Code::kTooLarge,
+                 fmt::format("input '{}': shape {} is over the limit of {} bytes", wanted.name, shape.str(), limits_.tensor_bytes)};
+  return {};
+}
+
+Status RequestBuilder::want(std::string_view name, WantedOutput how) {
+  const auto found = std::ranges::find(signature_.outputs, name, &TensorSpec::name);
+  if (found == signature_.outputs.end())
+    return invalid(fmt::format("unexpected inference output '{}' for {}; it has {}", name, signature_.model, names_of(signature_.outputs)));
+  how.index = static_cast<size_t>(found - signature_.outputs.begin());
+  if (std::ranges::find(request.outputs, how.index, &WantedOutput::index) != request.outputs.end())
+    return invalid(fmt::format("output '{}' is asked for twice", name));
+  if (how.classes != 0 && found->dtype == DType::kString) return invalid(fmt::format("output '{}' is BYTES, which has no classes", name));
+  request.outputs.push_back(how);
+  return {};
+}
+
+void RequestBuilder::want_rest(bool binary) {
+  if (!request.outputs.empty()) return;
+  for (size_t i = 0; i < signature_.outputs.size(); ++i) request.outputs.push_back({.index = i, .binary = binary});
+}
+
+Status RequestBuilder::check_all_given() const {
+  const auto missing = std::ranges::find(given_, false);
+  if (missing == given_.end()) return {};
+  return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", given_.size(),
+                             std::ranges::count(given_, true), signature_.model, spec(static_cast<size_t>(missing - given_.begin())).name));
+}
+
+Status RequestBuilder::allocate() {
+  size_t total = 0, texts = 0;
+  for (const TensorView& input : request.inputs) {
+    total += AlignedBuffer::rounded_up(input.bytes());
+    if (input.dtype == DType::kString) texts += static_cast<size_t>(input.elements()) * sizeof(std::string);
+    if (total + texts > limits_.tensor_bytes)
+      return Error{Code::kTooLarge, fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes)};
+  }
+  request.memory = AlignedBuffer(total);
+  request.texts.resize(request.inputs.size());
+  size_t offset = 0;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    TensorView& input = request.inputs[i];
+    input.data = request.memory.data() + offset;
+    offset += AlignedBuffer::rounded_up(input.bytes());
+    if (input.dtype != DType::kString) continue;
+    request.texts[i].resize(static_cast<size_t>(input.elements()));
+    input.data = request.texts[i].data();
+  }
+  return {};
+}
+
+}  // namespace serin::protocol

@@ -1,0 +1,50 @@
+// request_builder.h: puts an InferRequest together and checks it against the model's signature, for every protocol in the same words.
+//
+//   RequestBuilder builder(signature, limits);
+//   SERIN_TRY(const size_t i, builder.begin_input("x"));  builder.set_datatype(i, "FP32");  builder.set_shape(i, {1, 4});   // for each input
+//   builder.want("scores", {});                                                                        // for each output that is named
+//   builder.check_all_given();  builder.allocate();  read_raw(bytes, builder.request.inputs[i]);       // memory is taken last, for data that is there
+//
+// Internal to runtime/protocol. Requires the calls in that order; an error ends the building.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/protocol/infer.h"
+
+namespace serin::protocol {
+
+class RequestBuilder {
+ public:
+  RequestBuilder(const Signature& signature, const RequestLimits& limits);
+
+  /// The place of that input in the signature. Unknown, or given before: an error.
+  Result<size_t> begin_input(std::string_view name);
+  Status set_datatype(size_t input, std::string_view datatype);
+  Status set_shape(size_t input, std::span<const int64_t> dims);
+  /// kUnsupported, kInvalidArgument: why the model does not take it, `shown` being what the request has.
+  Error bad_shape(size_t input, std::string_view shown, std::string_view why) const;
+
+  /// An output by name; once.
+  Status want(std::string_view name, WantedOutput how);
+  /// All of them, where none was named.
+  void want_rest(bool binary);
+
+  Status check_all_given() const;
+  /// Memory for all inputs; their data points to it from now on.
+  Status allocate();
+
+  InferRequest request;
+
+ private:
+  const TensorSpec& spec(size_t input) const { return signature_.inputs[input]; }
+
+  const Signature& signature_;
+  const RequestLimits& limits_;
+  std::vector<bool> given_;
+};
+
+}  // namespace serin::protocol
