@@ -11,20 +11,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-}
+#include "tests/base/counted_malloc.h"
 
 namespace {
 
 std::atomic<uint64_t>* counter = nullptr;
-
-void count() {
-  if (counter != nullptr) counter->fetch_add(1, std::memory_order_relaxed);
-}
 
 __attribute__((constructor)) void map_counter() {
   const char* path = std::getenv("COUNT_ALLOCATIONS");
@@ -37,26 +28,6 @@ __attribute__((constructor)) void map_counter() {
 
 }  // namespace
 
-extern "C" {
-void* malloc(size_t bytes) {
-  count();
-  return __libc_malloc(bytes);
-}
-void* calloc(size_t number, size_t bytes) {
-  count();
-  return __libc_calloc(number, bytes);
-}
-void* realloc(void* old, size_t bytes) {
-  count();
-  return __libc_realloc(old, bytes);
-}
-void* memalign(size_t alignment, size_t bytes) {
-  count();
-  return __libc_memalign(alignment, bytes);
-}
-void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
-int posix_memalign(void** result, size_t alignment, size_t bytes) {
-  *result = memalign(alignment, bytes);
-  return *result == nullptr ? 12 /* ENOMEM */ : 0;
-}
+void serin::test::count_allocation() {
+  if (counter != nullptr) counter->fetch_add(1, std::memory_order_relaxed);
 }

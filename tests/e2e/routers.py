@@ -35,6 +35,11 @@ def spec(canary="2", steps=(50,), name="digits", guard=None, **more):
             "certify": SOON, **more}
 
 
+def hold(weight):
+    """A step that nothing ends within a test."""
+    return {"setWeight": weight, "until": {"duration": "1h"}}
+
+
 class Router(Process):
     def post(self, path, body=None, **headers):
         return call(self.admin + path, body or {}, {**JSON, **headers})

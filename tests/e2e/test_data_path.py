@@ -13,8 +13,7 @@ import pytest
 
 from backends import Faults
 from conftest import SERIN, call, resident_mb, wait_until
-from routers import QUICK_HEALTH, service
-from test_route import hold
+from routers import QUICK_HEALTH, hold, service
 from traffic import BODY, Connection, Traffic, ask, infer_request
 
 MIB = 1 << 20

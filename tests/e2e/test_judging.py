@@ -9,12 +9,8 @@ import pytest
 
 from backends import Faults
 from conftest import call, serin, wait_until
-from routers import service
+from routers import hold, service
 from traffic import Traffic, ask
-
-
-def hold(weight):
-    return {"setWeight": weight, "until": {"duration": "1h"}}
 
 
 def start(router, canary, **asked):

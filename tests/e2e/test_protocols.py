@@ -10,7 +10,7 @@ import pytest
 
 from backends import Backend, Faults
 from conftest import call, wait_until
-from routers import service
+from routers import hold, service
 from traffic import Traffic, ask
 
 NAN = float("nan")
@@ -107,7 +107,7 @@ def traffic_to(router, protocol):
 @pytest.mark.parametrize("pair", PROTOCOLS, indirect=True)
 def test_an_inference_is_drawn_and_arrives_as_it_was_sent(pair):
     router, protocol, _, canary = pair
-    router.start_rollout(steps=[{"setWeight": 50, "until": {"duration": "1h"}}])
+    router.start_rollout(steps=[hold(50)])
     answers = ask(router.url, 100, path=protocol.path)
     assert {status for status, _, _ in answers} == {200}
     assert 10 < sum(headers["x-serin-version"] == "2" for _, headers, _ in answers) < 90
@@ -127,25 +127,16 @@ def test_other_answers_are_found_in_the_shadow(pair):
 @pytest.mark.parametrize("pair", TENSORS, indirect=True)
 def test_answers_with_other_scores_and_the_same_label_agree(pair):
     router, protocol, _, _ = pair
-    router.start_rollout(steps=[{"shadow": {"percent": 100, "until": "certified"}}, {"setWeight": 50, "until": {"duration": "1h"}}])
+    router.start_rollout(steps=[{"shadow": {"percent": 100, "until": "certified"}}, hold(50)])
     with traffic_to(router, protocol):
         wait_until(lambda: router.rollout()["step"] == 1, 20, "the second step")
 
 
-@pytest.mark.parametrize("pair", TENSORS, indirect=True)
-def test_nan_is_an_error_though_the_status_is_200(pair):
+@pytest.mark.parametrize(("pair", "faults"), [*((name, Faults(nan=True)) for name in TENSORS), ("unknown", Faults(error_rate=1))],
+                         ids=[*TENSORS, "unknown"], indirect=["pair"])
+def test_nan_under_a_good_status_and_any_bad_status_are_errors(pair, faults):
     router, protocol, _, canary = pair
-    canary.faults = Faults(nan=True)
-    router.start_rollout(steps=[50])
-    with traffic_to(router, protocol) as traffic:
-        assert router.wait_for("RolledBack")["cause"] == "err"
-    assert traffic.failures == []
-
-
-@pytest.mark.parametrize("pair", ["unknown"], indirect=True)
-def test_of_an_unknown_protocol_the_status_counts(pair):
-    router, protocol, _, canary = pair
-    canary.faults = Faults(error_rate=1)
+    canary.faults = faults
     router.start_rollout(steps=[50])
     with traffic_to(router, protocol) as traffic:
         assert router.wait_for("RolledBack")["cause"] == "err"

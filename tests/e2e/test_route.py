@@ -9,16 +9,11 @@ import pytest
 
 from backends import Faults
 from conftest import call, wait_until
-from routers import service
+from routers import hold, service
 from traffic import BODY, Connection, Traffic, ask, infer_request
 
 CLIENTS = 3  # at most as many as the shield may re-run at once however little goes on: no client ever sees the canary fail
 SIGMAS = 5
-
-
-def hold(weight):
-    """A step that no certificate ends."""
-    return {"setWeight": weight, "until": {"duration": "1h"}}
 
 
 def within(count, trials, share):

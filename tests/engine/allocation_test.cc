@@ -4,48 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
+#include <cstdint>
 
+#include "tests/base/counted_malloc.h"
 #include "tests/engine/fixtures.h"
-
-// The C library's own functions under the names that it keeps for programs that replace them.
-// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-}
-// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 namespace {
 thread_local int64_t allocations = 0;
 }
 
-extern "C" {
-void* malloc(size_t size) {
-  ++allocations;
-  return __libc_malloc(size);
-}
-void* calloc(size_t count, size_t size) {
-  ++allocations;
-  return __libc_calloc(count, size);
-}
-void* realloc(void* memory, size_t size) {
-  ++allocations;
-  return __libc_realloc(memory, size);
-}
-void* aligned_alloc(size_t alignment, size_t size) {
-  ++allocations;
-  return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** memory, size_t alignment, size_t size) {
-  ++allocations;
-  *memory = __libc_memalign(alignment, size);
-  return *memory ? 0 : 12;  // ENOMEM
-}
-}
+void serin::test::count_allocation() { ++allocations; }
 
 namespace serin::engine {
 namespace {

@@ -45,4 +45,15 @@ class TestClient {
   std::unique_ptr<Client> client_;
 };
 
+/// Whose headers would be more than one, or another connection's, if they were written as they are.
+inline Outgoing splitting_request() {
+  Outgoing request{.target = "/echo"};
+  request.headers.add("X-A", "1\r\nx-b: 2");
+  request.headers.add("x-c\r\nx-d", "3");
+  request.headers.add("transfer-encoding", "chunked");
+  request.headers.add("connection", "x");
+  request.headers.add("host", "other");
+  return request;
+}
+
 }  // namespace serin::net::test

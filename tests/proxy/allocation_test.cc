@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,17 +13,8 @@
 #include "router/proxy/proxy.h"
 #include "runtime/net/server.h"
 #include "tests/admin/router_fixture.h"
+#include "tests/base/counted_malloc.h"
 #include "tests/net/raw_socket.h"
-
-// The C library's own functions under the names that it keeps for programs that replace them.
-// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-}
-// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 namespace {
 
@@ -33,35 +23,11 @@ thread_local bool watched = false;  // then the first one is kept
 std::array<void*, 16> first_from;
 int first_depth = 0;
 
-void count() {
-  ++allocations;
-  if (watched && std::exchange(watched, false)) first_depth = ::backtrace(first_from.data(), static_cast<int>(first_from.size()));
-}
-
 }  // namespace
 
-extern "C" {
-void* malloc(size_t size) {
-  count();
-  return __libc_malloc(size);
-}
-void* calloc(size_t number, size_t size) {
-  count();
-  return __libc_calloc(number, size);
-}
-void* realloc(void* memory, size_t size) {
-  count();
-  return __libc_realloc(memory, size);
-}
-void* aligned_alloc(size_t alignment, size_t size) {
-  count();
-  return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** memory, size_t alignment, size_t size) {
-  count();
-  *memory = __libc_memalign(alignment, size);
-  return *memory ? 0 : 12;  // ENOMEM
-}
+void serin::test::count_allocation() {
+  ++allocations;
+  if (watched && std::exchange(watched, false)) first_depth = ::backtrace(first_from.data(), static_cast<int>(first_from.size()));
 }
 
 namespace serin::router {
