@@ -27,10 +27,10 @@ AnswerReader& second_reader() {
   return mine;
 }
 
-/// The words that a body with something wrong in it must hold, JSON or binary: nearly always this search is the end of it.
+/// The words that a body with something wrong in it must hold, if it is JSON: nearly always this search is the end of it.
 bool may_say_failed(const AnswerBody& answer) {
   const auto holds = [&](std::string_view word) { return answer.bytes.find(word) != std::string_view::npos; };
-  return answer.json_bytes || holds("NaN") || holds("Infinity") || holds("\"err_no\"");
+  return answer.binary() || holds("NaN") || holds("Infinity") || holds("\"err_no\"");
 }
 
 /// Names, datatypes, ranks and last dimensions, whatever the batch.
@@ -103,7 +103,7 @@ bool says_failed(const AnswerBody& answer) {
 Look look_at(const AnswerBody& answer, const Guard& guard, uint32_t weight_ppm, uint64_t random) {
   Look look{.output = {.weight_ppm = weight_ppm}};
   if (guard.compare == Guard::Compare::kOff || answer.bytes.size() > kLargestLook) {
-    const bool short_enough = !answer.json_bytes || answer.bytes.size() <= kLargestLook;
+    const bool short_enough = !answer.binary() || answer.bytes.size() <= kLargestLook;
     look.failed = short_enough && says_failed(answer);
     look.output.finite = !look.failed;
     return look;

@@ -171,14 +171,10 @@ void Attempt::end() {
   const std::chrono::nanoseconds latency = first_latency_ ? *first_latency_ : Clock::now() - started_ - client_time_;
   ended_ = true;
   alarm_.clear();
-  const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body && !grpc_;
+  const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
   if (grpc_ && !failed_) read_grpc_status();
   outcome_ = failed_ ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
-  if (look && outcome_ == rollout::Outcome::kOk) {
-    const Look seen = look_at(answer_body(answer_.headers, body_), placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
-    output_ = seen.output;
-    if (seen.failed) outcome_ = rollout::Outcome::kError;
-  }
+  if (look && outcome_ == rollout::Outcome::kOk) look_at_answer();
   // A request that did not come in time is its client's fault, and a want of descriptors is ours. Any other answer to half a request is the
   // version's own.
   const bool client_late = client_owed && (outcome_ == rollout::Outcome::kDeadline || status_ == 408);
@@ -191,12 +187,18 @@ void Attempt::end() {
   observe(outcome_, latency, !failed_ || !is_silence(failure_.code));
 }
 
+void Attempt::look_at_answer() {
+  const auto body = answer_body(answer_.headers, body_, grpc_);
+  if (!body) return;
+  const Look seen = look_at(*body, placement_.spec->guard, placement_.draw.look_weight_ppm, lane_.random());
+  output_ = seen.output;
+  if (seen.failed) outcome_ = rollout::Outcome::kError;
+}
+
 /// From here on status() is what that means in HTTP. An answer that does not say how it ended is none.
 void Attempt::read_grpc_status() {
-  const bool ok = answer_.status == 200;
-  auto said = net::grpc_status_in(trailers_);
-  if (!said) said = net::grpc_status_in(answer_.headers);
-  grpc_status_ = said ? *said : ok ? net::GrpcStatus::kUnknown : net::grpc_status_of(answer_.status);
+  const auto said = net::grpc_status_in(trailers_);
+  grpc_status_ = said ? *said : net::grpc_status_in_answer(answer_.status, answer_.headers);
   status_ = net::http_status_of(grpc_status_);
 }
 

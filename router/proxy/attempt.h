@@ -97,6 +97,7 @@ class Attempt final : public net::AnswerHandler {
   void on_alarm();
   void end();
   void read_grpc_status();
+  void look_at_answer();
   void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered);
   void recycle();
 

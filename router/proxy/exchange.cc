@@ -138,7 +138,7 @@ void Exchange::route(Service* service) {
   auto placed = place_request(*service_, lane_, target_, head.headers, now);
   if (!placed) return refuse(400, placed.error().message);
   placed_ = *std::move(placed);
-  placed_.mirror = placed_.mirror && !target_.grpc;
+  placed_.mirror = placed_.mirror && !target_.streams;
   rewrite_request(head, client_.peer(), scratch_);
 }
 
@@ -393,7 +393,7 @@ void Exchange::finish(Attempt& attempt) {
 void Exchange::mirror(Attempt& attempt) {
   if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
   Endpoints& canary = *service_->versions[placed_.split.canary];
-  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time());
+  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time(), /*avoid=*/nullptr, target_.grpc);
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
   lane_.take_shadow().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }

@@ -12,21 +12,34 @@ void Shadow::start(Service& service, const Placement& placement, Attempt& stable
   placement_ = placement;
   endpoint_ = endpoint.shared_from_this();
   stable_endpoint_ = stable.endpoint();
-  stable_.take_head(stable.status(), stable.answer().headers);
+  stable_.call = canary_.call = target.grpc;
+  stable_.take_head(stable.answer().status, stable.answer().headers);
+  stable_.take_trailers(stable.trailers());
   stable_.body = std::move(stable.body());
   canary_.body = lane_.buffers().take();
   request_ = std::move(body);
+  if (target.grpc) name_messages(target);
   service_->mirrored.fetch_add(1, std::memory_order_relaxed);
 
   write_target(request, target, endpoint_->config, target_);
-  stream_ = &lane_.upstream(*endpoint_).open(*this, std::chrono::steady_clock::now() + service_->config->request_timeout);
+  stream_ = &lane_.upstream(*endpoint_, target.grpc).open(*this, std::chrono::steady_clock::now() + service_->config->request_timeout);
   stream_->begin_request({.method = request.method,
                           .target = target_,
                           .headers = request.headers,
-                          .length = request_.size(),
+                          .length = target.grpc ? std::nullopt : std::optional<uint64_t>(request_.size()),
                           .extra_name = "x-serin-shadow",
                           .extra_value = "1"});
   write();
+}
+
+/// The same model of the canary's endpoint.
+void Shadow::name_messages(const Target& target) {
+  MessageNamer namer;
+  namer.begin(naming_fields(target.service, endpoint_->config.path));
+  net::Buffer named = lane_.buffers().take();
+  namer.feed(request_.data(), named);
+  std::swap(request_, named);
+  lane_.buffers().give(std::move(named));
 }
 
 void Shadow::write() { request_.consume(stream_->write(request_.data(), /*last=*/true)); }
@@ -34,12 +47,17 @@ void Shadow::write() { request_.consume(stream_->write(request_.data(), /*last=*
 std::span<char> Shadow::body_room(std::optional<uint64_t>) {
   constexpr size_t kStep = size_t{64} << 10;
   net::Buffer& body = canary_.body;
-  if (body.size() >= Attempt::kKeptBytes) body.clear();
+  if (body.size() >= Attempt::kKeptBytes) {
+    body.clear();
+    too_large_ = true;
+  }
   return body.room(std::min(kStep, Attempt::kKeptBytes - body.size()));
 }
 
 void Shadow::on_progress(bool end) {
-  if (end) compare_both();
+  if (!end) return;
+  if (too_large_) canary_.body.clear();
+  compare_both();
 }
 
 void Shadow::on_failure(const net::Failure& failure) {
@@ -67,6 +85,7 @@ void Shadow::end() {
   endpoint_.reset();
   stable_endpoint_.reset();
   stream_ = nullptr;
+  too_large_ = false;
   for (Half* half : {&stable_, &canary_}) {
     half->clear();
     lane_.buffers().give(std::move(half->body));

@@ -19,6 +19,7 @@ class Shadow final : public net::AnswerHandler {
              const Target& target, net::Buffer&& body);
 
   void on_answer(net::Head& head) override { canary_.take_head(head.status, head.headers); }
+  void on_trailers(net::Headers& trailers) override { canary_.take_trailers(trailers); }
   std::span<char> body_room(std::optional<uint64_t> left) override;
   void body_filled(size_t bytes) override { canary_.body.filled(bytes); }
   void on_progress(bool end) override;
@@ -26,6 +27,7 @@ class Shadow final : public net::AnswerHandler {
   void on_failure(const net::Failure& failure) override;
 
  private:
+  void name_messages(const Target& target);
   void write();
   void compare_both();
   void end();
@@ -38,6 +40,7 @@ class Shadow final : public net::AnswerHandler {
   std::string target_;
   net::Buffer request_;
   net::ClientStream* stream_ = nullptr;
+  bool too_large_ = false;  // the canary's answer: what is kept of it is not all
 };
 
 }  // namespace serin::router

@@ -21,9 +21,23 @@ std::optional<size_t> json_bytes_of(const net::Headers& headers) {
   return given ? std::optional(length) : std::nullopt;
 }
 
-AnswerBody readable(net::Buffer& body, std::optional<size_t> json_bytes) {
+bool is_encoded(const net::Headers& headers) {
+  const std::string_view encoding = headers.get("content-encoding");
+  return !encoding.empty() && !net::equal_ignoring_case(encoding, "identity");
+}
+
+std::optional<AnswerBody> readable(net::Buffer& body, std::optional<size_t> json_bytes, bool call, bool encoded) {
+  const bool compressed = call && !body.empty() && body.data().front() != 0;
+  if (encoded || compressed) return std::nullopt;
   body.room(protocol::kPadding);  // first: it may move the bytes
-  return {.bytes = body.data(), .json_bytes = json_bytes, .padded = true};
+  return AnswerBody{.bytes = body.data(), .json_bytes = json_bytes, .padded = true, .call = call};
+}
+
+std::optional<AnswerBody> readable(Half& half) { return readable(half.body, half.json_bytes, half.call, half.encoded); }
+
+/// A good status may be no good answer.
+void look_again(Outcome& outcome, const std::optional<AnswerBody>& body) {
+  if (outcome == Outcome::kOk && body && says_failed(*body)) outcome = Outcome::kError;
 }
 
 }  // namespace
@@ -52,12 +66,21 @@ std::optional<rollout::BatchId> batch_of(const net::Headers& answer) {
                           tag->n};  // an odd multiplier: no two batches of one start meet
 }
 
-AnswerBody answer_body(const net::Headers& headers, net::Buffer& body) { return readable(body, json_bytes_of(headers)); }
+std::optional<AnswerBody> answer_body(const net::Headers& headers, net::Buffer& body, bool call) {
+  return readable(body, json_bytes_of(headers), call, is_encoded(headers));
+}
 
 void Half::take_head(int status, const net::Headers& headers) {
-  outcome = outcome_of(status);
+  outcome = call ? outcome_of(net::grpc_status_in_answer(status, headers)) : outcome_of(status);
   batch = batch_of(headers);
   json_bytes = json_bytes_of(headers);
+  encoded = is_encoded(headers);
+}
+
+/// What they say counts, whatever the head said.
+void Half::take_trailers(const net::Headers& trailers) {
+  if (const auto said = net::grpc_status_in(trailers); said && call) outcome = outcome_of(*said);
+  if (!batch) batch = batch_of(trailers);
 }
 
 void Half::fail(Code code) {
@@ -71,6 +94,7 @@ void Half::clear() {
   batch.reset();
   json_bytes.reset();
   answered = true;
+  call = encoded = false;
 }
 
 rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint64_t random) {
@@ -80,13 +104,13 @@ rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint
   pair.stable_batch = stable.batch;
   pair.canary_batch = canary.batch;
   pair.canary_answered = canary.answered;
-  const AnswerBody expected = readable(stable.body, stable.json_bytes), got = readable(canary.body, canary.json_bytes);
-  if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk) {  // nothing to compare, but a good status may be no good answer
-    if (pair.stable == Outcome::kOk && says_failed(expected)) pair.stable = Outcome::kError;
-    if (pair.canary == Outcome::kOk && says_failed(got)) pair.canary = Outcome::kError;
+  const auto expected = readable(stable), got = readable(canary);
+  if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk || !expected || !got) {  // nothing to compare
+    look_again(pair.stable, expected);
+    look_again(pair.canary, got);
     return pair;
   }
-  const Comparison comparison = compare_answers(expected, got, guard, random);
+  const Comparison comparison = compare_answers(*expected, *got, guard, random);
   if (comparison.stable_failed) pair.stable = Outcome::kError;
   if (comparison.canary_failed) pair.canary = Outcome::kError;
   pair.comparable = comparison.comparable;

@@ -23,8 +23,9 @@ rollout::Outcome outcome_of(Code failure);
 bool is_silence(Code failure);
 /// The batch that an answer says it rode in.
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer);
-/// The body with what its headers say about it. Makes room behind it for whoever reads it.
-AnswerBody answer_body(const net::Headers& headers, net::Buffer& body);
+/// The body with what its headers say about it. Makes room behind it for whoever reads it. `call`: of gRPC. Nothing where it is compressed: it is
+/// passed on like any other, and judged by its status.
+std::optional<AnswerBody> answer_body(const net::Headers& headers, net::Buffer& body, bool call);
 
 /// An answer that waits for the other one to the same request; of its headers what matters is kept.
 struct Half {
@@ -33,8 +34,11 @@ struct Half {
   std::optional<size_t> json_bytes;
   net::Buffer body;
   bool answered = true;  ///< false: reset or refused connect
+  bool call = false;     ///< of gRPC
+  bool encoded = false;  ///< compressed: not read
 
   void take_head(int status, const net::Headers& headers);
+  void take_trailers(const net::Headers& trailers);
   void fail(Code code);
   void clear();  ///< but for the body
 };

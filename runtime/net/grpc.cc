@@ -77,6 +77,11 @@ std::optional<GrpcStatus> grpc_status_in(const Headers& headers) {
   return number < kRows.size() ? static_cast<GrpcStatus>(number) : GrpcStatus::kUnknown;
 }
 
+GrpcStatus grpc_status_in_answer(int http_status, const Headers& headers) {
+  if (const auto said = grpc_status_in(headers)) return *said;
+  return http_status == 200 ? GrpcStatus::kUnknown : grpc_status_of(http_status);
+}
+
 std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text) {
   constexpr size_t kMostDigits = 8;
   if (text.size() < 2 || text.size() > kMostDigits + 1) return std::nullopt;

@@ -43,6 +43,8 @@ GrpcStatus grpc_status_of(int http_status);
 bool is_grpc(const Head& request);
 /// The grpc-status in trailers, or in the head of an answer without a body. Absent, or no number: nothing.
 std::optional<GrpcStatus> grpc_status_in(const Headers& headers);
+/// How a call has ended whose answer has that head and no trailers that say it. One that says nothing has not ended well.
+GrpcStatus grpc_status_in_answer(int http_status, const Headers& headers);
 
 /// "100m": the time that a caller gives. Nothing where it is malformed. At most a year, so that sums do not overflow.
 std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text);

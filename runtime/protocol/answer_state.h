@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/wire.h"
 #include "runtime/protocol/answers.h"
 #include "runtime/protocol/list_tensor.h"
 
@@ -16,6 +17,15 @@ namespace serin::protocol {
 
 /// NaN and infinities, as servers write them though JSON has no such thing.
 bool is_not_finite(std::string_view token);
+
+/// Of an object that is walked. False: it is malformed from here on.
+inline bool take_field(simdjson::simdjson_result<simdjson::ondemand::field> each, std::string_view& name,
+                       simdjson::ondemand::value& value) {
+  simdjson::ondemand::field field;
+  if (std::move(each).get(field) || field.unescaped_key().get(name)) return false;
+  value = field.value();
+  return true;
+}
 
 struct AnswerReader::State {
   using Value = simdjson::ondemand::value;
@@ -25,6 +35,7 @@ struct AnswerReader::State {
   Reading read(const AnswerBody& answer, const Wanted& what);
 
   // answers.cc: what the protocols share.
+  bool read_text(const AnswerBody& answer);
   bool read_root(std::string_view json, bool padded);
   bool read_outputs(Value& value);
   bool failed() {
@@ -46,6 +57,14 @@ struct AnswerReader::State {
   bool read_part(std::string_view key, Value& value, Parts& parts);
   static bool check(const Parts& parts);
   bool read_binary(AnswerOutput& output, uint64_t size, bool mine);
+  /// Its elements as they lie in memory. `mine`: it is the wanted one.
+  bool read_raw(AnswerOutput& output, std::string_view bytes, bool mine);
+
+  struct Filling;
+  bool read_call(std::string_view bytes);  // answers_grpc.cc
+  bool read_output(wire::Message message, Filling& filling);
+  bool read_contents(wire::Message contents, AnswerOutput& output, bool mine);
+  bool read_raw_contents(std::string_view message);
 
   bool read_predictions(Value& value);  // answers_tensorflow.cc
   bool read_row(Object& row, size_t index);

@@ -40,20 +40,25 @@ Reading AnswerReader::State::read(const AnswerBody& answer, const Wanted& what) 
   found.reset();
   end = Reading::kForeign;
   tail = {};
-  std::string_view json = answer.bytes;
-  if (answer.json_bytes) {
-    if (*answer.json_bytes > json.size()) return end;
-    tail = json.substr(*answer.json_bytes);
-    json = json.substr(0, *answer.json_bytes);
-  }
-  every_number = holds(json, "NaN") || holds(json, "Infinity");
-  if (!read_root(json, answer.padded) || !tail.empty()) return end;
+  if (!(answer.call ? read_call(answer.bytes) : read_text(answer))) return end;
   if (found) {
     AnswerOutput& output = outputs[*found];
     const Range row = row_of(output.shape, values.size());  // one row already, where its place was known in time
     output.values = std::span<const double>(values).subspan(row.first, row.last - row.first);
   }
   return Reading::kOutputs;
+}
+
+/// JSON, and perhaps binary tensors behind it.
+bool AnswerReader::State::read_text(const AnswerBody& answer) {
+  std::string_view json = answer.bytes;
+  if (answer.json_bytes) {
+    if (*answer.json_bytes > json.size()) return false;
+    tail = json.substr(*answer.json_bytes);
+    json = json.substr(0, *answer.json_bytes);
+  }
+  every_number = holds(json, "NaN") || holds(json, "Infinity");
+  return read_root(json, answer.padded) && tail.empty();
 }
 
 bool AnswerReader::State::read_root(std::string_view json, bool padded) {
@@ -69,10 +74,9 @@ bool AnswerReader::State::read_root(std::string_view json, bool padded) {
   if (parser.iterate(json, json.size() + kPadding).get(document) || document.get_object().get(root)) return false;
   bool known = false;
   for (auto each : root) {
-    ondemand::field field;
     std::string_view key;
-    if (std::move(each).get(field) || field.unescaped_key().get(key)) return false;
-    Value value = field.value();
+    Value value;
+    if (!take_field(std::move(each), key, value)) return false;
     bool good = true;
     if (key == "outputs") {
       good = !std::exchange(known, true) && read_outputs(value);

@@ -4,7 +4,7 @@
 //   if (reader.read({body, json_bytes}, {.output = "scores"}) == Reading::kOutputs)
 //     for (const AnswerOutput& output : reader.outputs()) ...              // names and shapes of all, the numbers of the one that is wanted
 //
-// Open Inference Protocol v2 (JSON, and binary tensors after the JSON), TensorFlow Serving's REST API (rows, columns, classify, regress), Paddle
+// Open Inference Protocol v2 (JSON, binary tensors after the JSON, and gRPC), TensorFlow Serving's REST API (rows, columns, classify, regress), Paddle
 // Serving (the C++ server's tensors and the pipeline's texts). Which one it is shows in the answer itself. The text is walked once and not copied
 // where it is padded; numbers that nobody asks for are stepped over.
 #pragma once
@@ -26,6 +26,9 @@ struct AnswerBody {
   std::string_view bytes;
   std::optional<size_t> json_bytes;  ///< the header Inference-Header-Content-Length: binary tensors follow
   bool padded = false;               ///< kPadding bytes behind it may be read; otherwise it is copied
+  bool call = false;                 ///< of gRPC: one ModelInferResponse, with the five bytes before it
+
+  bool binary() const { return call || json_bytes; }
 };
 
 /// Whose numbers are wanted, and which of them.

@@ -82,10 +82,9 @@ struct AnswerReader::State::Parts {
 bool AnswerReader::State::read_output(Object& object) {
   Parts parts;
   for (auto each : object) {
-    ondemand::field field;
     std::string_view key;
-    if (std::move(each).get(field) || field.unescaped_key().get(key)) return false;
-    Value value = field.value();
+    Value value;
+    if (!take_field(std::move(each), key, value)) return false;
     if (key == "tensor") return read_tensors(value);  // Paddle's stand in the same place
     if (!read_part(key, value, parts)) return false;
   }
@@ -129,17 +128,22 @@ bool AnswerReader::State::check(const Parts& parts) {
 }
 
 bool AnswerReader::State::read_binary(AnswerOutput& output, uint64_t size, bool mine) {
-  const auto dtype = parse_oip_datatype(output.datatype);
-  if (!dtype || size > tail.size()) return false;
+  if (size > tail.size()) return false;
   const std::string_view bytes = tail.substr(0, size);
   tail.remove_prefix(size);
+  return read_raw(output, bytes, mine);
+}
+
+bool AnswerReader::State::read_raw(AnswerOutput& output, std::string_view bytes, bool mine) {
+  const auto dtype = parse_oip_datatype(output.datatype);
+  if (!dtype) return false;
   if (output.datatype == "BYTES") {
     output.texts = digest(0, bytes);
     return true;
   }
   const auto elements = output.shape.checked_elements();
   const size_t width = dtype_size(*dtype);
-  if (!elements || size % width != 0 || size / width != static_cast<uint64_t>(*elements)) return false;
+  if (!elements || bytes.size() % width != 0 || bytes.size() / width != static_cast<uint64_t>(*elements)) return false;
   const Range kept = range(mine).empty() ? Range() : row_of(output.shape, static_cast<size_t>(*elements));
   return read_elements(*dtype, bytes, kept, values) || failed();
 }

@@ -14,8 +14,6 @@
 namespace serin::protocol {
 namespace {
 
-namespace ondemand = simdjson::ondemand;
-
 bool is_list_of_elements(std::string_view key) {
   for (const std::string_view known : {"float_data", "int64_data", "int_data", "float64_data", "uint32_data", "bool_data", "data"})
     if (key == known) return true;
@@ -41,10 +39,9 @@ bool AnswerReader::State::read_tensor(Object& object) {
   Shape list;
   size_t elements = 0;
   for (auto each : object) {
-    ondemand::field field;
     std::string_view key;
-    if (std::move(each).get(field) || field.unescaped_key().get(key)) return false;
-    Value value = field.value();
+    Value value;
+    if (!take_field(std::move(each), key, value)) return false;
     bool good = true;
     if (key == "name") {
       good = !value.get(output.name);

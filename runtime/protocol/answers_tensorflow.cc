@@ -10,11 +10,7 @@
 #include "runtime/protocol/digest.h"
 
 namespace serin::protocol {
-namespace {
-
-namespace ondemand = simdjson::ondemand;
-
-}  // namespace
+namespace {}  // namespace
 
 bool AnswerReader::State::read_predictions(Value& value) {
   Array rows;
@@ -43,14 +39,13 @@ bool AnswerReader::State::read_predictions(Value& value) {
 bool AnswerReader::State::read_row(Object& row, size_t index) {
   size_t place = 0;
   for (auto each : row) {
-    ondemand::field field;
     std::string_view name;
-    if (std::move(each).get(field) || field.unescaped_key().get(name)) return false;
+    Value value;
+    if (!take_field(std::move(each), name, value)) return false;
     if (index == 0) add({.name = name, .datatype = "FP64", .shape = Shape{0}});
     if (place == outputs.size() || outputs[place].name != name) return false;
     AnswerOutput& output = outputs[place];
     ListTensor part(output.shape, range(found == place), /*depth=*/1, /*ranked=*/index > 0);
-    Value value = field.value();
     if (!read_lists(value, part, output)) return false;
     ++place;
   }
@@ -59,12 +54,11 @@ bool AnswerReader::State::read_row(Object& row, size_t index) {
 
 bool AnswerReader::State::read_columns(Object& columns) {
   for (auto each : columns) {
-    ondemand::field field;
     std::string_view name;
-    if (std::move(each).get(field) || field.unescaped_key().get(name)) return false;
+    Value value;
+    if (!take_field(std::move(each), name, value)) return false;
     AnswerOutput& output = add({.name = name, .datatype = "FP64"});
     ListTensor tensor(output.shape, range(found == outputs.size() - 1));
-    Value value = field.value();
     if (!read_lists(value, tensor, output)) return false;
   }
   return true;

@@ -139,6 +139,24 @@ def backend():
 
 
 @pytest.fixture
+def grpc_backend():
+    """grpc_backend("2", nan=True): the same of gRPC."""
+    from grpc_backends import GrpcBackend
+
+    with contextlib.ExitStack() as stack:
+        yield lambda version="1", **options: stack.enter_context(GrpcBackend(version, **options))
+
+
+@pytest.fixture
+def channel():
+    """channel(router): of gRPC, to its data port."""
+    import grpc
+
+    with contextlib.ExitStack() as stack:
+        yield lambda router: stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{router.ports['http']}"))
+
+
+@pytest.fixture
 def route(tmp_path):
     """route(service(stable, canary)): a Router with that configuration, ended after the test."""
     from routers import Router, write_config

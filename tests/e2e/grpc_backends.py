@@ -8,6 +8,7 @@ import concurrent.futures
 import dataclasses
 import itertools
 import random
+import struct
 import threading
 import time
 
@@ -15,6 +16,8 @@ import grpc
 
 OIP = "/inference.GRPCInferenceService/"
 YES = b"\x08\x01"
+CLASSES = 10
+ECHOED = (3, 7)  # of a request: its id and its raw contents, which an answer has no field of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +25,20 @@ class Faults:
     error_rate: float = 0.0
     code: grpc.StatusCode = grpc.StatusCode.INTERNAL
     delay: float = 0.0
+    nan: bool = False
+    label: int = 3  # the class with the highest score; -1: any
+    classes: int = CLASSES  # another number is another shape
+    raw: bool = True  # the scores stand behind the outputs; otherwise in theirs
+    compression: grpc.Compression = grpc.Compression.NoCompression
+
+
+def scores(faults):
+    """What is left of a ModelInferResponse: an output with its scores."""
+    label = faults.label if faults.label >= 0 else random.randrange(faults.classes)
+    numbers = [float("nan")] * faults.classes if faults.nan else [0.9 if i == label else 0.01 for i in range(faults.classes)]
+    elements = struct.pack(f"<{faults.classes}f", *numbers)
+    output = field(1, "scores") + field(2, "FP32") + field(3, bytes([1, faults.classes]))
+    return field(5, output) + field(6, elements) if faults.raw else field(5, output + field(5, field(6, elements)))
 
 
 def field(number, content):
@@ -76,6 +93,10 @@ class GrpcBackend(grpc.GenericRpcHandler):
         self.port = 0
 
     @property
+    def shadows(self):
+        return sum("x-serin-shadow" in metadata for metadata, _ in list(self.calls))
+
+    @property
     def inferences(self):
         return len(self.calls)
 
@@ -116,15 +137,21 @@ class GrpcBackend(grpc.GenericRpcHandler):
         context.add_callback(lambda: context.code() or self.cancelled.set())
         if faults.delay:
             time.sleep(faults.delay)
+        context.set_compression(faults.compression)  # the initial metadata say it
         context.send_initial_metadata((("x-serin-batch", f"{self.boot}-{next(self._sequence)}/0/1"), ("x-backend", self.version)))
         context.set_trailing_metadata((("x-trailer", "t"), ("x-trailer-bin", b"\x00\xff")))
         if random.random() < faults.error_rate:
             context.abort(faults.code, f"as ordered: 100 % {faults.code.name}")
-        return field(1, self.service_name) + field(2, self.version) + message
+        return self._answer(message, faults)
+
+    def _answer(self, message, faults):
+        asked = fields(message)
+        echo = b"".join(field(number, asked[number]) for number in ECHOED if number in asked)
+        return field(1, self.service_name) + field(2, self.version) + echo + scores(faults)
 
     def _answer_each(self, messages, context):
         for message in messages:
-            yield field(2, self.version) + message
+            yield field(2, self._answer(message, self.faults))  # of a ModelStreamInferResponse
 
     def _produce(self, message, context):
         for _ in range(int(message)):

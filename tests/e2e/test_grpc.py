@@ -1,7 +1,5 @@
 """gRPC through the router, with grpcio at both ends."""
 
-import collections
-import contextlib
 import subprocess
 import sys
 import threading
@@ -11,61 +9,11 @@ import grpc
 import grpc_backends
 import pytest
 from conftest import call, wait_until
-from grpc_backends import OIP, YES, Faults, GrpcBackend, field, fields
+from grpc_backends import OIP, YES, Faults, field, fields
+from grpc_clients import Calls, code_of, infer
 from routers import service
 
 TEST = (("x-serin-service", "digits"),)  # for methods that name no model
-
-
-@pytest.fixture
-def grpc_backend():
-    with contextlib.ExitStack() as stack:
-        yield lambda version="1", **options: stack.enter_context(GrpcBackend(version, **options))
-
-
-@pytest.fixture
-def channel():
-    """channel(router): to its data port."""
-    with contextlib.ExitStack() as stack:
-        yield lambda router: stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{router.ports['http']}"))
-
-
-def infer(model="digits", more=b""):
-    return field(1, model) + more
-
-
-def code_of(failing):
-    with pytest.raises(grpc.RpcError) as error:
-        failing()
-    return error.value.code()
-
-
-class Calls:
-    """Clients in threads that infer as fast as they are answered."""
-
-    def __init__(self, channel, clients=4):
-        self.method = channel.unary_unary(OIP + "ModelInfer")
-        self.versions, self.failures = collections.Counter(), []
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(clients)]
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(60)
-
-    def _run(self):
-        while not self._stop.is_set():
-            try:
-                _, ended = self.method.with_call(infer(), timeout=30)
-                self.versions[dict(ended.initial_metadata())["x-serin-version"]] += 1
-            except grpc.RpcError as error:
-                self.failures.append((error.code(), error.details()))
 
 
 def test_a_call_reaches_the_model_that_its_message_names(grpc_backend, route, channel):
@@ -155,8 +103,9 @@ def test_messages_go_back_and_forth(grpc_backend, route, channel):
             yield infer(more=field(3, str(i)))
 
     for answer in channel(router).stream_stream(OIP + "ModelStreamInfer")(one_by_one()):
-        said.append(fields(answer)[3])
-        assert fields(answer)[2] == b"1"
+        response = fields(fields(answer)[2])
+        said.append(response[3])
+        assert response[2] == b"1"
         may_say.release()
     assert said == [str(i).encode() for i in range(50)]
 

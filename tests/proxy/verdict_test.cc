@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
+#include <vector>
+
+#include "tests/base/protobuf_encoder.h"
 
 namespace serin::router {
 namespace {
@@ -58,12 +62,25 @@ TEST(AnswerBody, KnowsWhereBinaryTensorsBegin) {
   net::Headers headers;
   net::Buffer body;
   body.append("{}1234");
-  EXPECT_FALSE(answer_body(headers, body).json_bytes);
+  const auto seen = [&] { return *answer_body(headers, body, /*call=*/false); };
+  EXPECT_FALSE(seen().json_bytes);
   headers.add("Inference-Header-Content-Length", "2");
-  EXPECT_EQ(answer_body(headers, body).json_bytes, 2U);
-  EXPECT_EQ(answer_body(headers, body).bytes, "{}1234");
+  EXPECT_EQ(seen().json_bytes, 2U);
+  EXPECT_EQ(seen().bytes, "{}1234");
   headers.set("Inference-Header-Content-Length", "2x");
-  EXPECT_FALSE(answer_body(headers, body).json_bytes);
+  EXPECT_FALSE(seen().json_bytes);
+}
+
+TEST(AnswerBody, IsNotReadWhereItIsCompressed) {
+  net::Headers headers;
+  net::Buffer body;
+  body.append(std::string_view("\x01\0\0\0\0", 5));
+  EXPECT_FALSE(answer_body(headers, body, /*call=*/true));
+  EXPECT_TRUE(answer_body(headers, body, /*call=*/false));
+  headers.add("Content-Encoding", "Identity");
+  EXPECT_TRUE(answer_body(headers, body, /*call=*/false));
+  headers.set("Content-Encoding", "gzip");
+  EXPECT_FALSE(answer_body(headers, body, /*call=*/false));
 }
 
 TEST(BatchOf, IsReadFromTheHeader) {
@@ -137,6 +154,55 @@ TEST(Compare, WithoutTwoGoodAnswersThereIsNothingToCompare) {
   EXPECT_EQ(pair_of(good, scores("[NaN,0,0]")).canary, Outcome::kError);
   EXPECT_TRUE(pair_of(Answer{.body = "garbage"}, other).mismatch) << "a protocol nobody knows here is compared byte by byte";
   EXPECT_FALSE(pair_of(Answer{.body = "garbage"}, Answer{.body = "garbage"}).mismatch);
+}
+
+/// A message of one output with three scores.
+Half called(const std::vector<float>& scores, std::string_view grpc_status = "0", bool compressed = false) {
+  const std::string raw(reinterpret_cast<const char*>(scores.data()), scores.size() * sizeof(float));
+  const test::Encoder output = test::Encoder().bytes(1, "scores").bytes(2, "FP32").bytes(3, "\x01\x03");
+  const test::Encoder message = test::Encoder().message(5, output).bytes(6, raw);
+  net::Headers trailers;
+  trailers.add("grpc-status", grpc_status);
+  trailers.add("x-serin-batch", "00000000000000ff-7/2/8");
+  std::string prefix;
+  net::append_grpc_prefix({.compressed = compressed, .length = static_cast<uint32_t>(message.str().size())}, prefix);
+  Half made;
+  made.call = true;
+  made.take_head(200, {});
+  made.take_trailers(trailers);
+  made.body.append(prefix + message.str());
+  return made;
+}
+
+rollout::ShadowPair pair_of(Half stable, Half canary) { return compare(stable, canary, {}, 0); }
+
+TEST(Compare, CallsTensorByTensor) {
+  const auto same = pair_of(called({0.1F, 0.7F, 0.2F}), called({0.3F, 0.4F, 0.3F}));
+  EXPECT_TRUE(same.comparable && !same.mismatch);
+  ASSERT_TRUE(same.difference);
+  EXPECT_NEAR(same.difference->absolute, 0.3, 1e-6);
+  EXPECT_TRUE(same.stable_batch && same.canary_batch) << "named by the trailers";
+  EXPECT_TRUE(pair_of(called({0.1F, 0.7F, 0.2F}), called({0.7F, 0.1F, 0.2F})).mismatch);
+  EXPECT_EQ(pair_of(called({0, 1, 0}), called({0, NAN, 0})).canary, Outcome::kError);
+}
+
+TEST(Compare, CallsByWhatTheirTrailersSay) {
+  EXPECT_EQ(pair_of(called({1, 0, 0}), called({}, "13")).canary, Outcome::kError);
+  EXPECT_EQ(pair_of(called({1, 0, 0}), called({}, "4")).canary, Outcome::kDeadline);
+  EXPECT_EQ(pair_of(called({1, 0, 0}), called({}, "3")).canary, Outcome::kRejected);
+  Half cut_off;
+  cut_off.call = true;
+  cut_off.take_head(200, {});
+  EXPECT_EQ(cut_off.outcome, Outcome::kError) << "it does not say how it ended";
+}
+
+TEST(Compare, WhatIsCompressedIsJudgedByItsStatus) {
+  for (const bool canary : {false, true}) {
+    const auto pair = pair_of(called({1, 0, 0}, "0", !canary), called({0, 1, 0}, "0", canary));
+    EXPECT_FALSE(pair.comparable || pair.mismatch);
+    EXPECT_EQ(pair.canary, Outcome::kOk);
+  }
+  EXPECT_EQ(pair_of(called({1, 0, 0}), called({}, "13", true)).canary, Outcome::kError);
 }
 
 TEST(Compare, SwitchedOffItOnlyReportsOutcomes) {
