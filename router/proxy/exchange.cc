@@ -1,42 +1,22 @@
-// exchange.cc: place, attempt, shield, failover, hedge, deliver.
+// exchange.cc: a request comes in, is placed, and goes out in an attempt, or in two. What becomes of those: exchange_answer.cc.
 
 #include "router/proxy/exchange.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "router/proxy/own_answers.h"
-#include "router/proxy/shadow.h"
-#include "router/proxy/verdict.h"
 #include "runtime/net/loop.h"
 
 namespace serin::router {
 namespace {
 
-using rollout::Outcome;
-
 constexpr size_t kReplayBytes = size_t{1} << 20;    // of a request's body kept so that it can be sent again
 constexpr size_t kWindowBytes = size_t{256} << 10;  // of one that is larger
 constexpr size_t kStartBytes = size_t{64} << 10;    // then its attempt begins, though the body is not complete
-constexpr size_t kSmallAnswer =
-    size_t{64} << 10;                      // goes to the client in one piece, so that one cut off is an error and not half an answer
-constexpr double kFailoverShare = 0.20;    // of the requests under way, plus 3: most that go to a second endpoint
-constexpr std::chrono::hours kNoTime{24};  // of a call whose messages stream and whose client gives no time
-constexpr int64_t kMostMirrored = 16;      // mirrored requests under way at once, for each service: a stuck canary must not fill our memory
-
-// Milliseconds the client gives; nothing where it does not say, a negative number where what it says is no number.
-std::optional<int64_t> client_timeout_ms(const net::Headers& headers) {
-  const auto text = headers.get("x-serin-timeout-ms");
-  if (text.empty()) return std::nullopt;
-  int64_t value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return ec == std::errc() && end == text.data() + text.size() && value > 0 && value <= 86'400'000 ? value : -1;
-}
-
-bool is_good(Outcome outcome) { return outcome == Outcome::kOk || outcome == Outcome::kNeutral; }
+constexpr std::chrono::hours kNoTime{24};           // of a call whose messages stream and whose client gives no time
 
 }  // namespace
 
@@ -103,24 +83,15 @@ void Exchange::refuse(int status, std::string_view message) {
 }
 
 /// False: what the client says of its time makes no sense.
-bool Exchange::take_time(net::Headers& headers, Time now) {
-  deadline_ = now + (target_.streams ? std::chrono::nanoseconds(kNoTime) : service_->config->request_timeout);
-  if (const auto ms = client_timeout_ms(headers)) {
-    if (*ms < 0) {
-      refuse(400, "header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000");
-      return false;
-    }
-    target_.timeout = true;
-    deadline_ = std::min(deadline_, now + std::chrono::milliseconds(*ms));
-  }
-  if (!target_.grpc || !headers.has(kGrpcTimeout)) return true;
-  const auto given = net::parse_grpc_timeout(headers.get(kGrpcTimeout));
+bool Exchange::take_time(const net::Headers& headers, Time now) {
+  const auto given = time_given(headers, target_.grpc);
   if (!given) {
-    refuse(400, "header grpc-timeout must be a number of at most eight digits and one of H M S m u n");
+    refuse(400, given.error().message);
     return false;
   }
-  target_.timeout = true;
-  deadline_ = std::min(deadline_, now + *given);
+  const std::chrono::nanoseconds most = target_.streams ? std::chrono::nanoseconds(kNoTime) : service_->config->request_timeout;
+  target_.timeout = given->has_value();
+  deadline_ = now + std::min(most, given->value_or(most));
   return true;
 }
 
@@ -247,215 +218,5 @@ void Exchange::send_body(Attempt& attempt) {
   attempt.wait_for_client(!body_done_ && (unsent == 0 || target_.streams));
   if (!body_done_ && unsent < kWindowBytes) client_.read_more();
 }
-
-// ---- what becomes of attempts ----
-
-void Exchange::on_answer_progress(Attempt& attempt) {
-  extend(attempt);
-  if (&attempt == delivering_) return pass_on(attempt);
-  if (attempt.ended() || attempt.overdue()) return resolved(attempt);
-  if (!attempt.answered()) return;
-  const bool may_be_replaced = attempt.on_canary() && attempt.purpose() == Purpose::kDrawn && placed_.spec;
-  const bool other = first_ && second_;
-  const net::Head& head = attempt.answer();
-  if (target_.streams) {  // a client that still sends may be waiting for no more than the head
-    if (may_be_replaced && body_done_ && attempt.body().empty()) return;
-    return deliver(attempt);
-  }
-  const bool soon_whole =
-      target_.grpc ? attempt.body().size() < kSmallAnswer : head.framing == net::Framing::kLength && head.content_length <= kSmallAnswer;
-  if ((may_be_replaced && attempt.body().size() < Attempt::kKeptBytes) || (other && attempt.status() >= 400) || soon_whole) return;
-  deliver(attempt);
-}
-
-void Exchange::resolved(Attempt& attempt) {
-  if (is_good(attempt.outcome()) && attempt.status() != 429) return deliver(attempt);
-  if (first_ && second_) {  // the other may still do better
-    if (attempt.ended()) drop(attempt);
-    return;
-  }
-  if (!try_again(attempt) && attempt.ended()) deliver(attempt);
-}
-
-/// Shield and failover. A canary without capacity (429) is no evidence against its answers, but its clients need not feel it.
-bool Exchange::try_again(Attempt& attempt) {
-  if (tried_twice_ || !can_send_again() || net::loop_time() >= deadline_) return false;
-  const bool shield = attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placed_.spec && placed_.spec->shield.retry_stable;
-  if (shield) {
-    if (!second_try_allowed(placed_.spec->shield.budget)) return false;
-    drop(attempt);
-    this->attempt(placed_.split.stable, Purpose::kShield);
-    return true;
-  }
-  // One endpoint of several went away before the health check saw it. Once only: a request that kills whoever takes it must not go round.
-  const bool gone = attempt.failure() && is_silence(attempt.failure()->code);
-  if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(kFailoverShare)) return false;
-  const size_t version = attempt.version();
-  const auto avoid = attempt.endpoint();
-  drop(attempt);
-  this->attempt(version, Purpose::kFailover, avoid.get());
-  return true;
-}
-
-bool Exchange::second_try_allowed(double share) {
-  if (!service_->budget.take(share)) {
-    service_->retries_denied->add();
-    return false;
-  }
-  tried_twice_ = true;
-  return true;
-}
-
-/// Once the canary has the whole request and does not answer as soon as stable usually does, stable is to be asked, too.
-void Exchange::plan_hedge() {
-  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec->shield.retry_stable) return;
-  if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
-    hedge_alarm_.set(net::this_wheel(), net::loop_time() + after);
-}
-
-/// The first good answer counts.
-void Exchange::hedge() {
-  if (!first_ || second_ || delivering_ || tried_twice_ || !can_send_again() || first_->overdue()) return;
-  if (net::loop_time() >= deadline_ || !second_try_allowed(placed_.spec->shield.budget)) return;
-  if (begin(placed_.split.stable, Purpose::kHedge, nullptr)) return service_->hedges->add();
-  tried_twice_ = false;  // stable is full: the canary's answer may still be good, and if not the shield may find stable free
-  service_->budget.give_back();
-}
-
-void Exchange::drop(Attempt& attempt) {
-  forget(attempt);
-  attempt.release();
-}
-
-void Exchange::forget(const Attempt& attempt) {
-  (&attempt == first_ ? first_ : second_) = nullptr;
-  if (!first_) std::swap(first_, second_);
-}
-
-// ---- the answer ----
-
-void Exchange::deliver(Attempt& attempt) {
-  delivering_ = &attempt;
-  hedge_alarm_.clear();
-  if (Attempt* other = &attempt == first_ ? second_ : first_) {  // one of them is a hedge: the request is here, and whole
-    forget(*other);
-    other->release_to_judge(body_.data().substr(static_cast<size_t>(other->sent)));
-  }
-  if (const net::Failure* failure = attempt.failure()) return fail(attempt.version(), failure->code, failure->what);
-  net::Head& head = attempt.answer();
-  rewrite_answer(head, service_->versions[attempt.version()]->version());
-  std::optional<uint64_t> length;
-  if (head.framing == net::Framing::kLength || request_->method == "HEAD")
-    length = head.content_length;
-  else if (attempt.ended() && (!target_.grpc || (attempt.body().empty() && attempt.trailers().empty())))
-    length = attempt.body().size();
-  passed_ = 0;
-  client_.begin_answer({.status = head.status, .headers = head.headers, .length = length});
-  pass_on(attempt);
-}
-
-void Exchange::pass_on(Attempt& attempt) {
-  if (const net::Failure* failure = attempt.failure()) {  // in the middle of the answer
-    if (target_.grpc) return end_call(attempt.version(), *failure);
-    client_.abort();  // all that is left is to let the client notice
-    return end_request();
-  }
-  if (attempt.keep_body && attempt.body().size() >= Attempt::kKeptBytes) {  // too large to be looked at
-    attempt.keep_body = placed_.mirror = false;
-    attempt.body().consume(std::exchange(passed_, 0));
-  }
-  const std::string_view rest = attempt.body().data().substr(passed_);
-  if (attempt.ended() && !attempt.trailers().empty()) client_.set_trailers(attempt.trailers());
-  const size_t taken = client_.write(rest, attempt.ended());
-  if (attempt.keep_body)
-    passed_ += taken;
-  else
-    attempt.body().consume(taken);
-  if (attempt.ended() && taken == rest.size()) return finish(attempt);
-  const size_t most = attempt.keep_body ? Attempt::kKeptBytes : Attempt::kWindowBytes;
-  if (attempt.stream() && attempt.body().size() < most) attempt.stream()->read_more();
-}
-
-void Exchange::on_writable() {
-  if (local_) return send_local();
-  if (delivering_) pass_on(*delivering_);
-}
-
-void Exchange::finish(Attempt& attempt) {
-  if (target_.grpc)
-    lane_.count_answer(*service_, attempt.version(), attempt.grpc_status());
-  else
-    lane_.count_answer(*service_, attempt.version(), attempt.status());
-  if (placed_.mirror && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
-  end_request();
-}
-
-void Exchange::mirror(Attempt& attempt) {
-  if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
-  Endpoints& canary = *service_->versions[placed_.split.canary];
-  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time(), /*avoid=*/nullptr, target_.grpc);
-  if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
-  lane_.take_shadow().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
-}
-
-// ---- answers of our own ----
-
-void Exchange::fail(size_t version, Code code, std::string_view what) {
-  const std::string& name = service_->versions[version]->version();
-  const bool busy = code == Code::kUnavailable || code == Code::kOverloaded;
-  const int status = code == Code::kDeadlineExceeded ? 504 : code == Code::kUnsupported ? 501 : busy ? 503 : 502;
-  refuse(status, fmt::format("service '{}' version '{}': {}", target_.service, name, what));
-  local_->headers.set("x-serin-code", code_name(code));
-  local_->headers.set("x-serin-version", name);
-  if (busy && !target_.grpc) local_->headers.set("Retry-After", "1");
-  if (target_.grpc)
-    lane_.count_answer(*service_, version, net::grpc_status_of(status));
-  else
-    lane_.count_answer(*service_, version, status);
-  send_local();
-}
-
-/// What has come of the answer has been passed on; gRPC has a place for what became of it.
-void Exchange::end_call(size_t version, const net::Failure& failure) {
-  const auto status = failure.code == Code::kDeadlineExceeded ? net::GrpcStatus::kDeadlineExceeded : net::GrpcStatus::kUnavailable;
-  net::Headers trailers;
-  net::set_grpc_status(trailers, status,
-                       fmt::format("service '{}' version '{}': {}", target_.service, service_->versions[version]->version(), failure.what));
-  client_.set_trailers(trailers);
-  lane_.count_answer(*service_, version, status);
-  (void)client_.write({}, /*last=*/true);
-  end_request();
-}
-
-void Exchange::send_local() {
-  const bool trailers = !local_->trailers.empty();
-  const auto length = trailers ? std::nullopt : std::optional<uint64_t>(local_->body.size());
-  if (local_sent_ == 0) client_.begin_answer({.status = local_->status, .headers = local_->headers, .length = length});
-  if (trailers) client_.set_trailers(local_->trailers);
-  const std::string_view rest = std::string_view(local_->body).substr(local_sent_);
-  const size_t taken = client_.write(rest, /*last=*/true);
-  local_sent_ += taken;
-  if (taken == rest.size()) end_request();
-}
-
-/// Also where the client is gone, which says nothing about a version.
-void Exchange::end_request() {
-  hedge_alarm_.clear();
-  delivering_ = nullptr;
-  if (auto* attempt = std::exchange(first_, nullptr)) attempt->release();
-  if (auto* attempt = std::exchange(second_, nullptr)) attempt->release();
-  if (auto* service = std::exchange(service_, nullptr)) {
-    service->budget.request_ends();
-    if (tried_twice_) service->budget.give_back();
-  }
-  placed_ = Placed();
-  lane_.buffers().give(std::move(body_));
-  discarded_ = 0;
-  passed_ = local_sent_ = 0;
-  local_.reset();
-  naming_ = body_done_ = started_ = tried_twice_ = false;
-}
-
-void Exchange::on_gone() { end_request(); }
 
 }  // namespace serin::router

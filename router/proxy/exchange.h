@@ -53,7 +53,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void route(Service* service);
   void begin_call(net::Head& head);
   bool name_model(bool complete);
-  bool take_time(net::Headers& headers, Time now);
+  bool take_time(const net::Headers& headers, Time now);
   void refuse(int status, std::string_view message);
 
   // attempts

@@ -19,4 +19,7 @@ struct Placed : Placement {
 /// kInvalidArgument: the header names a version that there is not.
 Result<Placed> place_request(Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now);
 
+/// How long the client says that it waits: x-serin-timeout-ms and, of a call, grpc-timeout; the shorter one. kInvalidArgument: no such time.
+Result<std::optional<std::chrono::nanoseconds>> time_given(const net::Headers& headers, bool grpc);
+
 }  // namespace serin::router

@@ -27,6 +27,8 @@
 namespace serin::net {
 
 class H2Stream;
+/// Of every session, in h2_callbacks.cc.
+const nghttp2_session_callbacks* h2_callbacks();
 
 class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from_this<H2Session> {
  public:
