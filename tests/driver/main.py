@@ -23,13 +23,15 @@ def main():
     parts = all_parts()
     if arguments.list:
         for part in parts:
-            print(f"{part.kind:8}{part.name}")
+            print(f"{part.kind:8}{part.title}")
         return 0
     try:
         chosen = select(parts, arguments.names)
     except LookupError as error:
         print(f"tests/run: {error.args[0]}", file=sys.stderr)
         return 2
+    if not arguments.names and not arguments.long:
+        chosen = [part for part in chosen if not part.sanitized]
     if arguments.long:
         os.environ["SERIN_LONG"] = "1"
     for number in signal.SIGINT, signal.SIGTERM:
@@ -43,7 +45,7 @@ def stop(number, _):
 
 
 def run_all(parts):
-    from runners import build, build_cuda, run_part, summary  # reads SERIN_LONG
+    from runners import build, build_cuda, build_sanitized, run_part, summary  # reads SERIN_LONG
 
     everything = []
     targets = sorted({target for part in parts for target in part.targets})
@@ -52,6 +54,11 @@ def run_all(parts):
     if any(part.needs_cuda for part in parts) and timed_build("cuda", build_cuda):
         everything.append(Case("cuda", "build", FAILED))
         parts = [part for part in parts if not part.needs_cuda]
+    for kind in sorted({part.kind for part in parts if part.sanitized}):
+        programs = [part.program for part in parts if part.kind == kind]
+        if timed_build(kind, lambda: build_sanitized(kind, programs)):
+            everything.append(Case(kind, "build", FAILED))
+            parts = [part for part in parts if part.kind != kind]
 
     def timed(part):
         started = time.monotonic()
@@ -81,7 +88,7 @@ def timed_build(name, run):
 
 
 def show(part, cases, seconds, summary):
-    say(f"{part.kind:8} {part.name:16} {counts(cases):40} {seconds:7.1f} s")
+    say(f"{part.kind:8} {part.title:16} {counts(cases):40} {seconds:7.1f} s")
     for line in summary:
         say(f"         {line}")
     for case in cases:

@@ -1,6 +1,7 @@
 """What there is to run, read from the tree alone, so that a wrong name is refused before anything is built.
 
-A part is a folder of tests/ (its gtest executables and its pytest files) or a check: an executable file of tests/checks/.
+A part is a folder of tests/ (its gtest executables and its pytest files), a check (an executable file of tests/checks/), or a gtest executable once more,
+built with sanitizers.
 """
 
 import fnmatch
@@ -14,6 +15,11 @@ TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
 NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
+SANITIZED = {  # what reads from outside, and what several threads share
+    "asan": ["base_test", "net_test", "protocol_test", "rollout_test", "store_test", "proxy_test", "admin_test", "simulation_test"],
+    "tsan": ["base_test", "net_test", "store_test", "proxy_test", "admin_test"],
+}
+SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 ALSO_NEEDED = {  # by Python tests, beside the program
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
     "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin"],
@@ -24,8 +30,8 @@ ALSO_NEEDED = {  # by Python tests, beside the program
 @dataclass
 class Part:
     name: str
-    kind: str  # the group: cpp, pytest or checks
-    program: str = ""  # cpp: the executable in build/tests
+    kind: str  # the group: cpp, pytest, checks, asan or tsan
+    program: str = ""  # the executable in tests/ of the build folder
     only: list = field(default_factory=list)  # names of single tests; empty: all
 
     @property
@@ -35,7 +41,17 @@ class Part:
             return [self.program]
         if self.kind == "checks":
             return ["all"] if self.name in NEED_EVERYTHING else []
+        if self.sanitized:
+            return []  # of build/: they have folders of their own
         return [] if self.name in NEED_NOTHING else ["serin", *ALSO_NEEDED.get(self.name, [])]
+
+    @property
+    def title(self):
+        return self.program if self.sanitized else self.name
+
+    @property
+    def sanitized(self):
+        return self.kind in SANITIZED
 
     @property
     def needs_cuda(self):
@@ -64,7 +80,8 @@ def all_parts():
         if any(folder.rglob("test_*.py")):
             parts.append(Part(folder.name, "pytest"))
     scripts = sorted(p for p in CHECKS.iterdir() if p.is_file() and os.access(p, os.X_OK))
-    return parts + [Part(p.name, "checks") for p in scripts]
+    parts += [Part(p.name, "checks") for p in scripts]
+    return parts + [Part(kind, kind, program) for kind, programs in SANITIZED.items() for program in programs]
 
 
 def select(parts, names):
@@ -87,5 +104,5 @@ def parts_with_test(parts, name):
             chosen.append(Part(part.name, part.kind, part.program, only))
     if not chosen:
         known = ", ".join(dict.fromkeys(p.name for p in parts))
-        raise LookupError(f"no part and no test is named '{name}'; groups: cpp, pytest, checks; parts: {known}")
+        raise LookupError(f"no part and no test is named '{name}'; groups: cpp, pytest, checks, asan, tsan; parts: {known}")
     return chosen

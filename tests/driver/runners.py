@@ -2,7 +2,7 @@
 
 import os
 
-from parts import CHECKS, ROOT, TESTS
+from parts import CHECKS, ROOT, SANITIZERS, TESTS
 from process import describe, run
 from results import FAILED, PASSED, Case, clip, from_gtest_log, from_junit, gtest_detail
 
@@ -15,7 +15,8 @@ TEST_LIMIT_S = 1200 if LONG else 180  # one Python test
 
 
 def run_part(part):
-    cases = {"cpp": _run_gtest, "pytest": _run_pytest, "checks": _run_check}[part.kind](part)
+    run_kind = {"pytest": _run_pytest, "checks": _run_check}.get(part.kind, _run_gtest)
+    cases = run_kind(part)
     return cases or [Case(part.name, part.name, FAILED, detail="ran no test")]
 
 
@@ -36,6 +37,15 @@ def build_cuda():
     return _build(CUDA_BUILD, ["-DBUILD_TESTING=OFF", "-DSERIN_CUDA=ON", "-DSERIN_CUDA_ARCHITECTURES=90a"], ["serin_cuda"])
 
 
+def build_sanitized(kind, targets):
+    """The same of test programs, with those sanitizers."""
+    return _build(_folder(kind), ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DSERIN_SANITIZE={SANITIZERS[kind]}", "-DBUILD_TESTING=ON"], targets)
+
+
+def _folder(kind):
+    return ROOT / f"build-{kind}" if kind in SANITIZERS else BUILD
+
+
 def _build(folder, options, targets):
     # A preset's settings, spelled out: CMake takes the default preset's folder from the caller's directory otherwise.
     configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options]
@@ -49,10 +59,11 @@ def _build(folder, options, targets):
 
 
 def _run_gtest(part):
-    program = BUILD / "tests" / part.program
+    program = _folder(part.kind) / "tests" / part.program
     if not program.exists():
         return [Case(part.name, part.program, FAILED, detail=f"{program.relative_to(ROOT)} was not built")]
-    report, log = LOGS / f"{part.program}.xml", LOGS / f"{part.program}.log"
+    name = f"{part.kind}-{part.program}" if part.sanitized else part.program
+    report, log = LOGS / f"{name}.xml", LOGS / f"{name}.log"
     report.unlink(missing_ok=True)
     command = [program, f"--gtest_output=xml:{report}", "--gtest_color=no"]
     if part.only:  # *s: instances of parameterised and typed tests

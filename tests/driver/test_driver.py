@@ -130,6 +130,7 @@ def builds(monkeypatch):
     problem = {"all": None, "cuda": None}
     monkeypatch.setattr(runners, "build", lambda targets: made.append(targets) or problem["all"])
     monkeypatch.setattr(runners, "build_cuda", lambda: made.append("cuda") or problem["cuda"])
+    monkeypatch.setattr(runners, "build_sanitized", lambda kind, targets: made.append((kind, targets)) or problem.get(kind))
     monkeypatch.setattr(runners, "run_part", lambda part: [Case(part.name, part.name, PASSED)])
     monkeypatch.setattr(runners, "summary", lambda part: [])
     return made, problem
@@ -148,6 +149,25 @@ def test_a_plugin_that_does_not_build_fails_alone(builds, capsys):
     cases = main.run_all([Part("graph", "cpp", "graph_test"), Part("cuda", "pytest")])
     assert [(case.name, case.status) for case in cases] == [("build", FAILED), ("graph", PASSED)]
     assert "nvcc is not there" in capsys.readouterr().out
+
+
+def test_each_sanitizer_has_a_build_of_its_own_that_fails_alone(builds):
+    builds[1]["asan"] = "no such compiler"
+    parts = [Part("graph", "cpp", "graph_test"), Part("asan", "asan", "net_test"), Part("asan", "asan", "proxy_test"), Part("tsan", "tsan", "net_test")]
+    assert [(case.part, case.status) for case in main.run_all(parts)] == [("asan", FAILED), ("graph", PASSED), ("tsan", PASSED)]
+    assert builds[0] == [["graph_test"], ("asan", ["net_test", "proxy_test"]), ("tsan", ["net_test"])]
+
+
+@pytest.mark.parametrize("arguments, ran", [(["--long"], True), (["asan"], True), ([], False)])
+def test_sanitizers_are_for_long_runs_and_who_names_them(monkeypatch, arguments, ran):
+    chosen = []
+    monkeypatch.setattr(sys, "argv", ["tests/run", *arguments])
+    monkeypatch.setenv("SERIN_LONG", "0")
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(main, "run_all", lambda parts: chosen.extend(parts) or [])
+    main.main()
+    assert any(part.sanitized for part in chosen) == ran
+    assert all(part.program in {known.program for known in all_parts() if known.kind == "cpp"} for part in chosen if part.sanitized)
 
 
 PARTS = [Part("graph", "cpp", "graph_test"), Part("e2e", "pytest"), Part("format", "checks"), Part("layering", "checks")]
