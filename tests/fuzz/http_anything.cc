@@ -12,6 +12,7 @@
 #include "runtime/net/head_parser.h"
 #include "runtime/net/message_writer.h"
 #include "runtime/net/target.h"
+#include "tests/fuzz/h2_anything.h"
 
 namespace serin::fuzz {
 namespace {
@@ -35,30 +36,6 @@ net::Head read_again(HeadParser::Kind kind, const std::string& text) {
   must(parser.feed(text) == HeadParser::Step::kDone, "what is written is accepted");
   must(parser.size() == text.size(), "and is one head");
   return parser.head();
-}
-
-/// What the proxy does with a request before it opens a stream, and the stream when it begins.
-void pass_on_request(net::Head head) {
-  if (net::decode_target(head.target, head.path, head.query)) return;  // refused
-  if (head.target == "*") return;                                      // answered by the server itself
-  const auto target = router::parse_target(head);
-  if (!target) return;
-  const router::Endpoint behind{.url = "http://b/m", .origin = {"b", 80}, .path = "/m"};
-  std::string path, scratch, text;
-  router::write_target(head, *target, behind, path);
-  std::string meant, query;
-  must(!net::decode_target(path, meant, query), "a target that is written is accepted");
-  must(meant == "/m" + std::string(target->rest) && query == head.query, "and means the same");
-
-  router::rewrite_request(head, "192.0.2.1:5", scratch);
-  const bool chunked = head.framing == Framing::kChunked;
-  const auto length = chunked ? std::nullopt : std::optional(head.content_length);
-  must(net::valid_request_line(head.method, path), "its first line can be written");
-  net::write_request_head("b:80", {.method = head.method, .target = path, .headers = head.headers, .length = length}, text);
-  const net::Head again = read_again(HeadParser::Kind::kRequest, text);
-  must(again.method == head.method && again.target == path, "the request is the same");
-  must((again.framing == Framing::kChunked) == chunked && again.content_length == length.value_or(0), "its body is as long");
-  for (const net::Header header : again.headers) must(!net::is_hop_by_hop(header.name), "what belongs to a connection ends with it");
 }
 
 void pass_on_answer(net::Head head) {
@@ -125,7 +102,31 @@ std::string understood(HeadParser::Kind kind, std::string_view bytes, Most most)
 
 }  // namespace
 
+void pass_on_request(net::Head head) {
+  if (net::decode_target(head.target, head.path, head.query)) return;  // refused
+  if (head.target == "*") return;                                      // answered by the server itself
+  const auto target = router::parse_target(head);
+  if (!target) return;
+  const router::Endpoint behind{.url = "http://b/m", .origin = {"b", 80}, .path = "/m"};
+  std::string path, scratch, text;
+  router::write_target(head, *target, behind, path);
+  std::string meant, query;
+  must(!net::decode_target(path, meant, query), "a target that is written is accepted");
+  must(meant == "/m" + std::string(target->rest) && query == head.query, "and means the same");
+
+  router::rewrite_request(head, "192.0.2.1:5", scratch);
+  const bool chunked = head.framing == Framing::kChunked;
+  const auto length = chunked ? std::nullopt : std::optional(head.content_length);
+  must(net::valid_request_line(head.method, path), "its first line can be written");
+  net::write_request_head("b:80", {.method = head.method, .target = path, .headers = head.headers, .length = length}, text);
+  const net::Head again = read_again(HeadParser::Kind::kRequest, text);
+  must(again.method == head.method && again.target == path, "the request is the same");
+  must((again.framing == Framing::kChunked) == chunked && again.content_length == length.value_or(0), "its body is as long");
+  for (const net::Header header : again.headers) must(!net::is_hop_by_hop(header.name), "what belongs to a connection ends with it");
+}
+
 void http_anything(std::string_view input) {
+  if (input.starts_with('h')) return h2_anything(input.substr(1));
   if (input.size() < 2 || (input[0] != 'r' && input[0] != 'a')) return;
   const auto kind = input[0] == 'r' ? HeadParser::Kind::kRequest : HeadParser::Kind::kResponse;
   std::minstd_rand random(static_cast<unsigned char>(input[1]));
