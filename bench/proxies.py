@@ -107,12 +107,60 @@ class Traffic(Process):
         return json.loads(self.process.stdout.readline())
 
 
+INFER = "/inference.GRPCInferenceService/ModelInfer"
+
+
+def framed(message):
+    """As gRPC sends it: not compressed, with its length."""
+    return struct.pack(">BI", 0, len(message)) + message
+
+
+def field(number, content):
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+class GrpcTraffic:
+    """The same over HTTP/2, with the programs of nghttp2: servers that give a file as the answer and grpc-status in trailers, and a client."""
+
+    def __init__(self, folder):
+        self.folder, self.ports = folder, [free_port(), free_port()]
+        output = field(5, field(1, b"y") + field(2, b"FP32") + field(3, b"\x01\x01")) + field(6, struct.pack("<f", 0.5))
+        messages = {INFER: field(1, b"m") + output, "/grpc.health.v1.Health/Check": b"\x08\x01"}
+        for path, message in messages.items():
+            file = folder / "answers" / path[1:]
+            file.parent.mkdir(parents=True)
+            file.write_bytes(framed(message))
+        self.servers = contextlib.ExitStack()
+
+    def __enter__(self):
+        for port in self.ports:
+            command = pinned(TRAFFIC_CORE, "/usr/sbin/nghttpd", "--no-tls", "-d", self.folder / "answers", "--trailer", "grpc-status: 0", port)
+            server = self.servers.enter_context(Process(command, self.folder, f"nghttpd-{port}"))
+            await_port(port, server.process, server.log)
+        return self
+
+    def __exit__(self, *_):
+        self.servers.close()
+
+    def load(self, port, connections, seconds, body_bytes, rate=0.0):
+        request = self.folder / "request"
+        request.write_bytes(framed(field(1, b"m") + field(7, bytes(min(body_bytes, 127)))))
+        headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
+        command = pinned(TRAFFIC_CORE, "/usr/bin/h2load", "-c", connections, "-m", 8, "-D", max(round(seconds), 1), "-d", request, *headers,
+                         f"http://127.0.0.1:{port}{INFER}")
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        done = re.search(r"(\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored", told)
+        answers, good, failed, errored = map(int, done.groups())
+        return {"rate": float(re.search(r"([\d.]+) req/s", told)[1]), "all": answers, "errors": answers - good, "broken": failed + errored}
+
+
 class Haproxy(Process):
     title = "HAProxy"
 
-    def __init__(self, folder, ports):
+    def __init__(self, folder, ports, grpc=False):
         self.port = free_port()
         stable, canary = ports
+        http2 = "proto h2" if grpc else ""
         config = folder / "haproxy.cfg"
         config.write_text(f"""
 global
@@ -127,12 +175,12 @@ defaults
   timeout client 75s
   timeout server 30s
 frontend data
-  bind 127.0.0.1:{self.port}
+  bind 127.0.0.1:{self.port} {http2}
   default_backend versions
 backend versions
   balance random
-  server stable 127.0.0.1:{stable} weight {100 - CANARY_PERCENT} pool-max-conn -1 check inter 1s observe layer7
-  server canary 127.0.0.1:{canary} weight {CANARY_PERCENT} pool-max-conn -1 check inter 1s observe layer7
+  server stable 127.0.0.1:{stable} weight {100 - CANARY_PERCENT} pool-max-conn -1 check inter 1s observe layer7 {http2}
+  server canary 127.0.0.1:{canary} weight {CANARY_PERCENT} pool-max-conn -1 check inter 1s observe layer7 {http2}
 """)
         super().__init__(pinned(PROXY_CORE, "/usr/sbin/haproxy", "-db", "-f", config), folder, "haproxy")
         await_port(self.port, self.process, self.log)
@@ -141,9 +189,10 @@ backend versions
 class Nginx(Process):
     title = "nginx"
 
-    def __init__(self, folder, ports):
+    def __init__(self, folder, ports, grpc=False):
         self.port = free_port()
         stable, canary = ports
+        passed_on = "grpc_pass grpc://versions;" if grpc else 'proxy_pass http://versions; proxy_http_version 1.1; proxy_set_header Connection "";'
         config = folder / "nginx.conf"
         config.write_text(f"""
 daemon off;
@@ -171,11 +220,9 @@ http {{
     keepalive_requests 100000000;
   }}
   server {{
-    listen 127.0.0.1:{self.port} backlog=4096;
+    listen 127.0.0.1:{self.port} backlog=4096 {"http2" if grpc else ""};
     location / {{
-      proxy_pass http://versions;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
+      {passed_on}
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     }}
   }}
@@ -190,8 +237,9 @@ class Serin(Process):
 
     title = "Serin"
 
-    def __init__(self, folder, ports, judged=True, threads=1, core=PROXY_CORE, environment=None):
+    def __init__(self, folder, ports, judged=True, threads=1, core=PROXY_CORE, environment=None, grpc=False):
         stable, canary = ports
+        scheme, health = ("grpc", "") if grpc else ("http", ", health: {path: /}")
         name = f"serin-{free_port()}"
         config, ready = folder / f"{name}.yaml", folder / f"{name}.ready"
         config.write_text(f"""
@@ -204,8 +252,8 @@ services:
   - name: m
     initial_stable: "1"
     versions:
-      - {{name: "1", endpoints: [{{url: "http://127.0.0.1:{stable}"}}], health: {{path: /}}}}
-      - {{name: "2", endpoints: [{{url: "http://127.0.0.1:{canary}"}}], health: {{path: /}}}}
+      - {{name: "1", endpoints: [{{url: "{scheme}://127.0.0.1:{stable}"}}]{health}}}
+      - {{name: "2", endpoints: [{{url: "{scheme}://127.0.0.1:{canary}"}}]{health}}}
 """)
         super().__init__(
             pinned(core, ROOT / "build/serin", "route", "--config", config, "--ready-file", ready, "--drain-seconds", 0), folder, name, environment

@@ -76,10 +76,10 @@ class Figures:
 
 
 @contextlib.contextmanager
-def all_three(folder, ports):
+def all_three(folder, ports, **options):
     with contextlib.ExitStack() as stack:
         kinds = (proxies.Serin, proxies.Haproxy, proxies.Nginx)
-        yield {kind.title: stack.enter_context(kind(folder, ports)) for kind in kinds}
+        yield {kind.title: stack.enter_context(kind(folder, ports, **options)) for kind in kinds}
 
 
 def small(out, options, folder):
@@ -102,6 +102,14 @@ def large(out, options, folder):
             figures = Figures(traffic, running, options, request, connections=8)
             figures.row(out, work, "MB/s", "rate", less_is_better=False, scale=TENSOR / 1e6, note=figures.busy_note())
             figures.row(out, work, "CPU us per request", "cpu_us")
+
+
+def grpc(out, options, folder):
+    """Calls of ModelInfer; Serin reads which model each names, names it anew, and looks at what the answers say."""
+    with proxies.GrpcTraffic(folder) as traffic, all_three(folder, traffic.ports, grpc=True) as running:
+        figures = Figures(traffic, running, options, SMALL, connections=8)
+        figures.row(out, "gRPC, 8 connections of 8 calls", "requests/s", "rate", less_is_better=False, note=figures.busy_note())
+        figures.row(out, "gRPC, 8 connections of 8 calls", "CPU us per request", "cpu_us")
 
 
 def judge(out, options, folder):
@@ -163,7 +171,7 @@ def threads(out, options, folder):
         figures.row(out, "two threads beside one", "CPU us per request", "cpu_us")
 
 
-PARTS = {"small": small, "large": large, "judge": judge, "idle": idle, "allocations": allocations, "threads": threads}
+PARTS = {"small": small, "large": large, "grpc": grpc, "judge": judge, "idle": idle, "allocations": allocations, "threads": threads}
 
 
 def version_of(command):
