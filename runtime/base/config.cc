@@ -13,6 +13,7 @@
 #include <set>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json_as_yaml.h"
 
 namespace serin::config {
 namespace {
@@ -38,6 +39,16 @@ Error not_yaml(const std::string& name, const YAML::Exception& e) {
   return {Code::kInvalidArgument, fmt::format("{}:{}:{}: not YAML: {}", name, e.mark.line + 1, e.mark.column + 1, e.msg)};
 }
 
+YAML::Node load_yaml(std::string_view text) {
+  try {
+    return YAML::Load(std::string(text));
+  } catch (const YAML::Exception&) {
+    const auto json = json_as_yaml(text);
+    if (!json) throw;
+    return YAML::Load(*json);
+  }
+}
+
 }  // namespace
 
 struct Node::Yaml {
@@ -55,7 +66,7 @@ Result<Node> Node::load(const std::string& path) {
 Result<Node> Node::parse(std::string_view text, std::string name) {
   if (text.size() > kLargestDocument) return Error{Code::kTooLarge, fmt::format("{}: larger than {} bytes", name, kLargestDocument)};
   try {
-    auto yaml = std::make_shared<const Yaml>(Yaml{YAML::Load(std::string(text))});
+    auto yaml = std::make_shared<const Yaml>(Yaml{load_yaml(text)});
     return Node(std::move(yaml), std::make_shared<const std::string>(std::move(name)), "");
   } catch (const YAML::Exception& e) {
     return not_yaml(name, e);

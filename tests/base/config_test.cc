@@ -42,6 +42,19 @@ TEST(Config, C1_TabsAndBrokenYamlNameTheLine) {
 
 TEST(Config, C1_AByteOrderMarkIsAccepted) { EXPECT_EQ(parsed("\xEF\xBB\xBFname: digits\n").text("name", "").value(), "digits"); }
 
+TEST(Config, JsonIsTakenAsJsonWritersSpellIt) {
+  const Node spelled = parsed(R"({"reason" : "\ud83d\ude00 \\ud83d \u00e9", "next"
+    :
+    [1,
+     2], "text": "a : b"})");
+  EXPECT_EQ(spelled.text("reason", "").value(), "\xF0\x9F\x98\x80 \\ud83d \xC3\xA9");
+  EXPECT_EQ(spelled.at("next")->items().size(), 2U);
+  EXPECT_EQ(spelled.text("text", "").value(), "a : b");
+  EXPECT_EQ(parsed("{\"a\"\n:\n 1, \"b\"\n: 2}").allow_only({"a"}).error().message, "router.yaml:3:5: unknown key 'b'; allowed: a");
+  for (const char* no : {R"({"reason": "\ud83d"})", R"({"reason": "\ud83d\u0041"})", "{'a'\n: 1}"})
+    EXPECT_FALSE(Node::parse(no, "x")) << no;
+}
+
 TEST(Config, MissingFileIsNamed) {
   EXPECT_EQ(Node::load("/nowhere/router.yaml").error().message, "/nowhere/router.yaml: cannot be opened: No such file or directory");
   EXPECT_EQ(Node::load("/dev/zero").error().message, "/dev/zero: not a regular file");  // read to its end, it would never come back
