@@ -136,10 +136,12 @@ struct DrillOptions {
   std::string admin = "127.0.0.1:8081", token_file;
   std::string service, version;  ///< the version whose endpoint is `listen`
   std::string listen, forward;   ///< ADDRESS:PORT; http://HOST:PORT of a server that runs stable
-  double errors = 0.5;
-  int weight = 10;        ///< percent, and twice that beside errors
+  std::string faults = "errors,slow,nan";
+  double errors = 0.5;    ///< share of answers
+  double delay = 0.25;    ///< seconds, of every answer
+  int weight = 10;        ///< percent, and twice that beside a fault
   int baseline = 1000;    ///< answers of stable before latency is judged
-  double patience = 600;  ///< seconds for each half
+  double patience = 600;  ///< seconds for each part
 };
 int run_drill(const DrillOptions& options);
 

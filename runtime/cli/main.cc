@@ -202,20 +202,23 @@ void add_rollout_files(CLI::App& group, int& exit_code) {
   simulate->add_flag("--json", simulated->json, "print one JSON object");
   simulate->callback([simulated, &exit_code] { exit_code = run_simulate(*simulated); });
 
-  auto* drill = group.add_subcommand("drill", "Prove on live traffic that the guard lets stable itself pass and finds errors; 0: both");
+  auto* drill =
+      group.add_subcommand("drill", "Prove on live traffic that the guard lets stable itself pass and finds what is wrong; 0: all of it");
   auto drilled = std::make_shared<DrillOptions>();
   drill->add_option("service", drilled->service, "service in router.yaml")->required();
   drill->add_option("--version", drilled->version, "version in router.yaml whose endpoint is the address of --listen")->required();
   drill->add_option("--listen", drilled->listen, "ADDRESS:PORT that this command serves meanwhile")->required();
   drill->add_option("--forward", drilled->forward, "http://HOST:PORT of a server that runs the stable version")->required();
+  drill->add_option("--faults", drilled->faults, "what is put into answers, one after the other: errors, slow, nan")->capture_default_str();
   drill->add_option("--errors", drilled->errors, "share of answers turned into errors")->capture_default_str()->check(between(0.001, 1));
-  drill->add_option("--weight", drilled->weight, "percent of the traffic; twice that beside errors")
+  drill->add_option("--delay", drilled->delay, "seconds by which answers are late")->capture_default_str()->check(between(0.001, 60));
+  drill->add_option("--weight", drilled->weight, "percent of the traffic; twice that beside a fault")
       ->capture_default_str()
       ->check(CLI::Range(1, 50));
   drill->add_option("--baseline", drilled->baseline, "answers of stable before latency is judged")
       ->capture_default_str()
       ->check(CLI::Range(100, 1'000'000));
-  drill->add_option("--patience", drilled->patience, "seconds for each half")->capture_default_str()->check(between(1, 86'400));
+  drill->add_option("--patience", drilled->patience, "seconds for each part")->capture_default_str()->check(between(1, 86'400));
   drill->add_option("--admin", drilled->admin, "HOST:PORT of the router's admin API")->capture_default_str();
   drill->add_option("--token-file", drilled->token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
   drill->callback([drilled, &exit_code] { exit_code = run_drill(*drilled); });

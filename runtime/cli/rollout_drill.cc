@@ -1,7 +1,8 @@
 // rollout_drill.cc: `serin rollout drill`: proof that the guard works here, on live traffic, without a broken model.
 //
 // router.yaml names a version whose endpoint is the address that this command listens on. It forwards to stable's own server: first as it is (the
-// guard must let it pass), then with answers turned into errors (the guard must find it). What the shield re-runs on stable, clients do not see.
+// guard must let it pass), then with one fault after the other, each in a rollout of its own (the guard must find it). What the shield re-runs on
+// stable, clients do not see.
 
 #include <fmt/format.h>
 
@@ -9,7 +10,9 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
+#include <list>
 #include <random>
+#include <sstream>
 
 #include "runtime/cli/admin_client.h"
 #include "runtime/cli/commands.h"
@@ -26,10 +29,34 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPoll = 0.1;
 constexpr std::chrono::seconds kForwardTimeout{30};
 
-/// Forwards every request, and turns a share of the good inferences into 500.
+enum class Fault { kNone, kErrors, kSlow, kNan };
+
+Fault fault_of(std::string_view word) {
+  if (word == "errors") return Fault::kErrors;
+  if (word == "slow") return Fault::kSlow;
+  if (word == "nan") return Fault::kNan;
+  refuse(fmt::format("--faults: '{}' is none; there are errors, slow, nan", word));
+}
+
+/// The first number of the first tensor in a JSON answer becomes NaN. False: there is none.
+bool put_nan(std::string& body) {
+  constexpr std::string_view kData = R"("data")";
+  size_t from = body.find(kData);
+  if (from == std::string::npos) return false;
+  from = body.find_first_not_of(": [\t\r\n", from + kData.size());
+  if (from == std::string::npos || body.find_first_of("0123456789-", from) != from) return false;
+  body.replace(from, body.find_first_of(",] \t\r\n", from) - from, "NaN");
+  return true;
+}
+
+/// Forwards every request; what it does to good inferences is the fault of the hour.
 class Impostor {
  public:
-  Impostor(const DrillOptions& options, net::Origin origin) : origin_(std::move(origin)), client_thread_(1) {
+  Impostor(const DrillOptions& options, net::Origin origin)
+      : origin_(std::move(origin)),
+        errors_(options.errors),
+        delay_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.delay))),
+        client_thread_(1) {
     client_thread_.post_and_wait(0, [this] { client_ = std::make_unique<net::Client>(net::ClientOptions{}); });
     const size_t colon = options.listen.rfind(':');
     const int port = colon == std::string::npos ? 0 : std::atoi(options.listen.c_str() + colon + 1);
@@ -43,13 +70,20 @@ class Impostor {
   }
   ~Impostor() {
     server_.reset();
-    client_thread_.post_and_wait(0, [this] { client_.reset(); });
+    client_thread_.post_and_wait(0, [this] {
+      client_.reset();
+      late_.clear();
+    });
   }
   Impostor(const Impostor&) = delete;
   Impostor& operator=(const Impostor&) = delete;
 
-  void fail(double share) { share_ = share; }
-  uint64_t failures() const { return failures_; }
+  void begin(Fault fault) {
+    faulty_ = 0;
+    fault_ = fault;
+  }
+  /// Answers that the present fault was put into.
+  uint64_t faulty() const { return faulty_; }
 
  private:
   void forward(net::Request request, net::Responder responder) {
@@ -61,18 +95,33 @@ class Impostor {
     const auto shared = std::make_shared<net::Responder>(std::move(responder));
     client_->send(origin_, std::move(outgoing), kForwardTimeout, [this, shared, inference](Result<net::Response> response) {
       if (!response) return shared->send(net::json_error(502, response.error().message));
-      if (inference && response->status / 100 == 2 && std::uniform_real_distribution<>()(random_) < share_) {
-        ++failures_;
-        return shared->send(net::json_error(500, "a drill: this error is made up"));
-      }
+      if (inference && response->status / 100 == 2) return answer(*std::move(response), shared);
       shared->send(*std::move(response));
     });
   }
 
+  void answer(net::Response response, const std::shared_ptr<net::Responder>& to) {
+    const Fault fault = fault_;
+    const bool chosen = fault != Fault::kErrors || std::uniform_real_distribution<>()(random_) < errors_;
+    if (fault == Fault::kNone || !chosen || (fault == Fault::kNan && !put_nan(response.body))) return to->send(std::move(response));
+    ++faulty_;
+    if (fault == Fault::kErrors) return to->send(net::json_error(500, "a drill: this error is made up"));
+    if (fault == Fault::kNan) return to->send(std::move(response));
+    const auto turn = late_.insert(late_.end(), net::Timer());
+    *turn = net::after(delay_, [this, turn, to, response = std::move(response)] {
+      to->send(response);
+      late_.erase(turn);
+    });
+  }
+
   const net::Origin origin_;
-  std::atomic<double> share_{0};
-  std::atomic<uint64_t> failures_{0};
-  std::mt19937_64 random_{std::random_device{}()};  // on the io thread alone
+  const double errors_;
+  const std::chrono::nanoseconds delay_;
+  std::atomic<Fault> fault_{Fault::kNone};
+  std::atomic<uint64_t> faulty_{0};
+  // Of the io thread.
+  std::mt19937_64 random_{std::random_device{}()};
+  std::list<net::Timer> late_;  // answers that are held back
   net::Loops client_thread_;
   std::unique_ptr<net::Client> client_;
   std::unique_ptr<net::Server> server_;
@@ -92,13 +141,17 @@ class Drill {
     const auto url = net::parse_url(options_.forward);
     if (!url || url->path != "/")
       refuse(fmt::format("--forward {}: must be http://HOST:PORT of the server that runs stable", options_.forward));
-    if (options_.errors <= 0 || options_.errors > 1) refuse("--errors: must be above 0 and at most 1");
+    std::istringstream words(options_.faults);
+    std::vector<Fault> faults;
+    for (std::string word; std::getline(words, word, ',');) faults.push_back(fault_of(word));
+    if (faults.empty()) refuse("--faults: name at least one of errors, slow, nan");
     block_end_signals();
     Impostor impostor(options_, {url->host, url->port});
     wait_until_healthy();
-    begin();
+    begin(fmt::format("{{setWeight: {}}}, {{pause: {{}}}}, {}", options_.weight,
+                      hold_step()));  // a step that stable itself must pass, and a gate
     try {
-      const int code = rehearse(impostor);
+      const int code = rehearse(impostor, faults);
       end();
       return code;
     } catch (...) {
@@ -108,7 +161,7 @@ class Drill {
   }
 
  private:
-  int rehearse(Impostor& impostor) {
+  int rehearse(Impostor& impostor, const std::vector<Fault>& faults) {
     const Standing passed = wait_for("Paused", "RolledBack");
     if (passed.phase != "Paused") {
       say(fmt::format("1. stable against itself: FAILED: it was rolled back: {}", passed.reason));
@@ -116,12 +169,22 @@ class Drill {
     }
     say(fmt::format("1. stable against itself: let through after {:.1f} s and {} requests", passed.seconds, passed.canary));
     (void)admin_.post(path() + ":resume", "{}");
-    const Standing before = standing();
-    impostor.fail(options_.errors);
-    const Standing found = wait_for("RolledBack", "");
-    say(fmt::format("2. with {:g} % errors: rolled back after {:.1f} s, {} requests and {} errors: {}", 100 * options_.errors,
-                    found.seconds - before.seconds, found.canary - before.canary, impostor.failures(), found.reason));
+    for (size_t i = 0; i < faults.size(); ++i) {
+      if (i > 0) begin(hold_step());
+      const Standing before = standing();
+      impostor.begin(faults[i]);
+      const Standing found = wait_for("RolledBack", "");
+      const uint64_t faulty = impostor.faulty();
+      impostor.begin(Fault::kNone);
+      say(fmt::format("{}. {}: rolled back after {:.1f} s, {} requests and {} faulty answers: {}", i + 2, words_of(faults[i]),
+                      found.seconds - before.seconds, found.canary - before.canary, faulty, found.reason));
+    }
     return kYes;
+  }
+
+  std::string words_of(Fault fault) const {
+    if (fault == Fault::kErrors) return fmt::format("with {:g} % errors", 100 * options_.errors);
+    return fault == Fault::kSlow ? fmt::format("with every answer {:g} s later", options_.delay) : "with NaN in every answer";
   }
 
   std::string path() const { return "/v1/rollouts/" + net::escaped(options_.service); }
@@ -154,15 +217,14 @@ class Drill {
     }
   }
 
-  /// One step that stable itself must pass, a gate, and one that lasts until the guard has found the errors.
-  void begin() {
+  /// At twice the weight, until the guard has found what is wrong.
+  std::string hold_step() const { return fmt::format("{{setWeight: {}, until: {{duration: 1000h}}}}", 2 * options_.weight); }
+
+  void begin(const std::string& steps) {
     const std::string version = json::serialize(json::value(options_.version));
-    (void)admin_.post(
-        "/v1/rollouts",
-        fmt::format("kind: Rollout\nservice: {}\ncanary: {{version: {}}}\n"
-                    "steps: [{{setWeight: {}}}, {{pause: {{}}}}, {{setWeight: {}, until: {{duration: 1000h}}}}]\n"
-                    "guard: {{latency: {{baseline: {}}}}}\n",
-                    json::serialize(json::value(options_.service)), version, options_.weight, 2 * options_.weight, options_.baseline));
+    (void)admin_.post("/v1/rollouts", fmt::format("kind: Rollout\nservice: {}\ncanary: {{version: {}}}\nsteps: [{}]\n"
+                                                  "guard: {{latency: {{baseline: {}}}}}\n",
+                                                  json::serialize(json::value(options_.service)), version, steps, options_.baseline));
   }
 
   /// Nothing of a drill stays.

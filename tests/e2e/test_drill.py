@@ -1,4 +1,4 @@
-"""`serin rollout drill`: stable against itself is let through, then against errors is found, on live traffic and unseen by clients."""
+"""`serin rollout drill`: stable against itself is let through, then each fault put into its answers is found, on live traffic and unseen by clients."""
 
 import signal
 import socket
@@ -26,13 +26,15 @@ def ground(route, backend):
     return router, stable, options
 
 
-def test_the_guard_lets_stable_pass_and_finds_errors(ground):
+def test_the_guard_lets_stable_pass_and_finds_every_fault(ground):
     router, _, options = ground
     with Traffic(router.url, clients=3) as traffic:
         done = serin("rollout", "drill", *options, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    first, second = done.stdout.splitlines()
-    assert "let through" in first and "rolled back" in second and "err" in second
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and "let through" in lines[0] and all("rolled back" in line for line in lines[1:]), done.stdout
+    for line, cause in zip(lines[1:], (": err:", ": lat_p", ": err:")):
+        assert cause in line, done.stdout
     assert traffic.failures == [], "the shield has the budget for a drill"
     assert router.rollout()["phase"] == "RolledBack" and router.status()["stable"] == "1"
 
@@ -55,7 +57,7 @@ def test_ctrl_c_ends_the_drill_and_its_rollout(ground):
 
 @pytest.mark.parametrize("change, code, words", [
     (["--version", "nope"], 2, ["no version 'nope'"]), (["--listen", "nonsense"], 2, ["ADDRESS:PORT"]), (["--forward", "127.0.0.1"], 2, ["--forward"]),
-    (["--errors", "0"], 2, ["--errors"]), (["--admin", "127.0.0.1:1"], 5, ["127.0.0.1:1"]),
+    (["--errors", "0"], 2, ["--errors"]), (["--faults", "nan,blue"], 2, ["'blue'", "slow"]), (["--admin", "127.0.0.1:1"], 5, ["127.0.0.1:1"]),
 ])
 def test_c5_mistakes_are_named(ground, change, code, words):
     options = list(ground[2])
