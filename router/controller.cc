@@ -69,7 +69,7 @@ struct Controller::State {
 
   explicit State(const RouterConfig& given) : config(given) {}
 
-  Status open(metrics::Registry& metrics);
+  Status open(metrics::Registry& metrics, const LearnedServices& learned);
   const std::vector<std::unique_ptr<ServiceControl>>& services() const { return opened_services->all; }
   void run();
   void save_all();
@@ -84,7 +84,7 @@ struct Controller::State {
   Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false);
 };
 
-Status Controller::State::open(metrics::Registry& metrics) {
+Status Controller::State::open(metrics::Registry& metrics, const LearnedServices& learned) {
   corrupt = metrics.gauge("serin_route_store_corrupt", "1 where the store found at start was damaged and has been set aside.");
   failing = metrics.gauge("serin_route_store_failing", "1 while the store cannot be written; weights then only fall.");
   SERIN_TRY(lock, store::LockFile::acquire(config.store + ".lock"));
@@ -95,7 +95,7 @@ Status Controller::State::open(metrics::Registry& metrics) {
     log::error("{}; every service starts with all traffic on its stable version", damage);
     corrupt->set(1);
   }
-  SERIN_TRY(opened_services, open_services(config, *store, config.store + ".weights", metrics, now()));
+  SERIN_TRY(opened_services, open_services(config, *store, config.store + ".weights", metrics, now(), learned));
   if (!config.replicas) return {};
   SERIN_TRY(shared, open_shared_store(*config.replicas));
   store = store::make_replicated_store(std::move(store), *shared);
@@ -217,10 +217,17 @@ Result<ServiceStatus> Controller::State::command(const std::string& service, con
 
 Controller::Controller(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit) {
+Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit,
+                                                     LearnedServices* learned) {
   auto state = std::make_unique<State>(config);
   state->audit = audit;
-  SERIN_CHECK(state->open(metrics));
+  LearnedServices known = learned == nullptr ? LearnedServices() : std::move(*learned);
+  if (Status opened = state->open(metrics, known); !opened) {
+    if (learned != nullptr) *learned = std::move(known);
+    return opened.error();
+  }
+  for (const auto& service : state->services())
+    if (auto found = known.find(service->config().name); found != known.end()) service->remember(std::move(found->second));
   state->thread = std::thread([raw = state.get()] { raw->run(); });
   state->prometheus = std::make_unique<PrometheusWatch>(
       [raw = state.get()] { return raw->questions(); },
@@ -250,6 +257,12 @@ void Controller::retire() {
   state_->replicas.reset();  // last: what was left to be saved was the leader's to save
   state_->store.reset();
   state_->lock.reset();
+}
+
+LearnedServices Controller::take_learned() {
+  LearnedServices all;
+  for (const auto& service : state_->services()) all.emplace(service->config().name, service->take_learned());
+  return all;
 }
 
 void Controller::advertise(std::string admin) {
@@ -318,9 +331,10 @@ Result<std::string> Controller::explain(const std::string& name) const {
       if (const auto status = service->status(now()); status.rollout) id = status.rollout->state.id;
   }
   SERIN_TRY(auto stored, state_->store->verdict(id));
-  if (!stored)
-    return Error{Code::kNotFound, fmt::format("no rollout '{}', or it ended more than {} rollouts ago", name, store::kVerdictLimit)};
-  return std::move(stored->json);
+  if (stored) return std::move(stored->json);
+  for (const auto& service : state_->services())
+    if (auto outcome = service->outcome(id)) return *std::move(outcome);  // ended while no router ran
+  return Error{Code::kNotFound, fmt::format("no rollout '{}', or it ended more than {} rollouts ago", name, store::kVerdictLimit)};
 }
 
 Result<ServiceStatus> Controller::status(const std::string& service) const {

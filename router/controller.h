@@ -18,6 +18,8 @@
 
 #include "router/audit_stream.h"
 #include "router/config.h"
+#include "router/evidence_pace.h"
+#include "router/learned.h"
 #include "router/recent_answers.h"
 #include "router/rollout/rollout.h"
 #include "router/split.h"
@@ -49,6 +51,7 @@ struct ServiceStatus {
   std::optional<rollout::Report> rollout;      ///< the current or the last one
   size_t rollout_steps = 0;                    ///< of its specification
   double rollout_seconds = 0;                  ///< from its start to now, or to its verdict
+  std::optional<NextVerdict> next_verdict;     ///< of the running one, at the pace of the last seconds
   struct Warm {
     std::string version;
     double seconds = 0;
@@ -67,8 +70,10 @@ class Controller {
  public:
   /// Opens the store (kAlreadyExists: locked by another router, named by pid where known; a damaged one is set aside and said so) and continues
   /// what was under way with the same history, never with a higher canary weight.
-  /// `audit`, which must outlive the controller, is told every change once it is written.
-  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr);
+  /// `audit`, which must outlive the controller, is told every change once it is written. `learned`: what the controller before it in this process
+  /// has learned; taken where it still holds, left as it is where this fails.
+  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr,
+                                                  LearnedServices* learned = nullptr);
   ~Controller();
 
   // Before another controller, here or in another process, opens the same store. No command may be under way, and none may follow.
@@ -76,6 +81,8 @@ class Controller {
   void stop_learning();
   /// Saves what is not saved, once nobody learns any more, and lets go of the store. Requests may still be placed as they were.
   void retire();
+  /// Once it has retired: what a controller in this process may go on with.
+  LearnedServices take_learned();
 
   // Data path. `service` is the index in the configuration.
   Split split(size_t service) const;  ///< one atomic load

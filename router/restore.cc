@@ -3,6 +3,7 @@
 //   stable      the database's; where it was lost, the page's; else the configuration's initial one
 //   rollout     goes on, unless a version of it is gone or the page knows of a verdict: then it is rolled back
 //   weight      the smaller one of database and page; what the page does not know is 0, and then a person must resume
+//   epoch       the database's; where the page is ahead, the one after the page's
 //   step        where a rise was written but not applied: the one whose weight is applied. Its certificate is asked for again.
 
 #include "router/restore.h"
@@ -105,7 +106,7 @@ void continue_rollout(Restored& restored, const ServiceConfig& config, const std
   }
   if (!means(*page, applied.canary, state.canary) || !means(*page, applied.stable, state.stable))
     return pause_at_zero(restored, "its first weight had not been applied");
-  restored.events.push_back({"restarted", "the rollout goes on; evidence starts again"});
+  restored.events.push_back({std::string(kRestarted), "the rollout goes on; evidence starts again"});
   if (applied.weight_ppm < state.weight_ppm || applied.shadow_ppm < state.shadow_ppm) take_back_rise(restored, *spec, applied);
 }
 
@@ -128,7 +129,8 @@ Restored restore(const ServiceConfig& config, const std::optional<store::Service
     return restored;
   }
   restored.stable = record->stable;
-  restored.epoch = std::max(record->epoch, page ? page->epoch : 0);
+  // An epoch that the page alone knows was seen by somebody, together with a state that was never written: it stays that state's.
+  restored.epoch = page && page->epoch > record->epoch ? page->epoch + 1 : record->epoch;
   restored.rollout = record->rollout;
   if (!knows(config, restored.stable)) {
     restored.stable = config.initial_stable;

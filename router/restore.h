@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "router/config.h"
@@ -13,6 +14,8 @@
 #include "router/store/weights_page.h"
 
 namespace serin::router {
+
+inline constexpr std::string_view kRestarted = "restarted";  ///< the event of a rollout that goes on
 
 struct Restored {
   std::string stable;

@@ -83,6 +83,7 @@ Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Req
   spec_.publish(std::make_shared<const rollout::Spec>(std::move(spec)));
   service_metrics_.forget();
   timeline_.clear(now);
+  pace_.clear();
   next_second_ = now;  // its first point is its start
   return changed(rollout_->state().phase, "started", request.actor, request.reason, now);
 }

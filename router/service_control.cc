@@ -76,6 +76,7 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
       service_metrics_(metrics, config.name),
       stable_(std::move(restored.stable)),
       epoch_(restored.epoch),
+      page_epoch_(restored.epoch),
       last_(std::move(restored.rollout)),
       endpoints_(config.versions.size()),
       routers_(routers),
@@ -111,19 +112,33 @@ ServiceControl::Time ServiceControl::begin_of(const store::RolloutRecord& record
   return now - std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(std::max(record.seconds, wall_seconds)));
 }
 
-uint32_t ServiceControl::share_of(size_t version) const {
-  const Split now = split();
-  if (version == now.canary) return now.weight_ppm;
-  const auto asked = spec_.get();
-  const uint32_t baseline = now.canary == Split::kNoCanary ? 0 : baseline_weight(*asked, now.weight_ppm);
-  if (version == now.stable) return rollout::kAll - now.weight_ppm - baseline;
-  return baseline > 0 && config_.versions[version].name == asked->baseline ? baseline : 0;
-}
-
 std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {
   const std::lock_guard lock(mutex_);
   if (!rollout_) return {};
   return {rollout_->state().id, spec_.get()};
+}
+
+Learned ServiceControl::take_learned() {
+  const std::lock_guard lock(mutex_);
+  return {.config = config_,
+          .routers = routers_,
+          .stable = stable_,
+          .latencies = latencies_,
+          .recent = recent_,
+          .rollout = own_ ? std::exchange(own_, std::nullopt) : std::exchange(rollout_, std::nullopt),
+          .timeline = timeline_};
+}
+
+void ServiceControl::remember(Learned learned) {
+  const std::lock_guard lock(mutex_);
+  if (learned.stable == stable_ && same_version(learned.config, config_, stable_)) latencies_ = learned.latencies;
+  if (!rollout_ || !goes_on(learned, config_, rollout_->state(), routers_)) return;
+  rollout_ = std::move(learned.rollout);
+  rollout_->set_gates(config_.gates);
+  recent_ = learned.recent;
+  timeline_ = std::move(learned.timeline);
+  pace_.clear();
+  settle();
 }
 
 bool ServiceControl::observe(rollout::Observation observation, Time now) {
@@ -168,30 +183,6 @@ bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::op
 std::optional<rollout::State> ServiceControl::running_state() const {
   const std::lock_guard lock(mutex_);
   return rollout_ && leading_ ? std::optional(rollout_->state()) : std::nullopt;
-}
-
-void ServiceControl::set_pace() {
-  constexpr uint64_t kEnough = 100;
-  const LatencyHistogram known = latencies_.snapshot();
-  const auto hedge = spec_.get()->shield.hedge;
-  const bool enough = known.count() >= kEnough;
-  p99_ = enough ? known.quantile(0.99) : std::chrono::nanoseconds(0);
-  hedge_after_ = enough && hedge ? std::max(known.quantile(*hedge), known.quantile(0.5) * 3 / 2) : std::chrono::nanoseconds(0);
-}
-
-/// What is shown of the answers, and of the rollout's way until a minute after its verdict: then it is history.
-void ServiceControl::keep_watch(Time now) {
-  for (size_t arm = 0; arm < recent_.size(); ++arm) {
-    recent_[arm].turn(now);
-    recent_summary_[arm] = recent_[arm].summary(now);
-  }
-  if (rollout_) watch_until_ = now + std::chrono::minutes(1);
-  if (now >= watch_until_) return;
-  const rollout::Report report = rollout_ ? rollout_->report() : last_->report;
-  const Split applied = split();
-  timeline_.add(
-      {.weight_ppm = applied.weight_ppm, .shadow_ppm = applied.shadow_ppm, .stable = recent_summary_[0], .canary = recent_summary_[1]},
-      report.evidence, now);
 }
 
 bool ServiceControl::tick(Time now) {
@@ -290,121 +281,14 @@ Split ServiceControl::target() const {
           static_cast<uint32_t>(state.epoch & Split::kEpochMask)};
 }
 
+/// The epoch goes to the page with whatever raises it, before anybody can see it: one that was seen is never given out again (restore.cc).
 void ServiceControl::apply(const Split& split_now) {
-  if (split_now == split()) return;
+  const bool same_word = split_now == split();
+  if (same_word && page_epoch_ == epoch_) return;
   const bool verdict = !rollout_ && last_;
-  next_second_ = {};  // a weight that stood for less than a second is part of the way, too
+  if (!same_word) next_second_ = {};  // a weight that stood for less than a second is part of the way, too
+  page_epoch_ = epoch_;
   page_.store(slot_, split_now.pack(), epoch_, verdict ? last_->report.state.cause : "", verdict ? last_->report.state.reason : "");
-}
-
-double ServiceControl::seconds(Time now) const { return std::chrono::duration<double>(now - started_).count(); }
-
-store::RolloutRecord ServiceControl::record(Time now) const {
-  store::RolloutRecord record = *last_;
-  if (!rollout_) return record;
-  record.report = rollout_->report();
-  record.seconds = seconds(now);
-  return record;
-}
-
-Result<bool> ServiceControl::save(store::Store& store, Time now) {
-  bool wrote = false;
-  while (const auto unsaved_now = unsaved(now)) {
-    if (const Status status = store.save(unsaved_now->what); !status) {
-      save_failed(*unsaved_now, status.error());
-      return status.error();
-    }
-    saved(*unsaved_now);
-    wrote = true;
-  }
-  return wrote;
-}
-
-std::optional<ServiceControl::Unsaved> ServiceControl::unsaved(Time now) const {
-  const std::lock_guard lock(mutex_);
-  if (change_ == saved_change_) return std::nullopt;
-  store::Change change{.shared = leading_,
-                       .record = {.service = config_.name, .stable = stable_, .epoch = epoch_},
-                       .history = unsaved_history_,
-                       .verdicts = unsaved_verdicts_};
-  if (last_) change.record.rollout = record(now);
-  return Unsaved{.change = change_, .what = std::move(change)};
-}
-
-void ServiceControl::saved(const Unsaved& unsaved) {
-  const std::lock_guard lock(mutex_);
-  const auto written = static_cast<std::ptrdiff_t>(unsaved.what.history.size());
-  unsaved_history_.erase(unsaved_history_.begin(), unsaved_history_.begin() + written);
-  unsaved_verdicts_.erase(unsaved_verdicts_.begin(), unsaved_verdicts_.begin() + static_cast<std::ptrdiff_t>(unsaved.what.verdicts.size()));
-  saved_change_ = unsaved.change;
-  store_error_.reset();
-  if (unsaved.what.shared && routers_ > 0) agreed_ = false;              // until the others follow
-  if (saved_change_ == change_ && unsaved.what.shared) apply(target());  // else something newer must be written first
-  settle();
-  saved_.notify_all();
-}
-
-void ServiceControl::save_failed(const Unsaved& unsaved, const Error& error) {
-  const std::lock_guard lock(mutex_);
-  failed_change_ = unsaved.change;
-  store_error_ = error;
-  saved_.notify_all();
-}
-
-Status ServiceControl::wait_until_saved(uint64_t change) {
-  std::unique_lock lock(mutex_);
-  saved_.wait(lock, [&] { return saved_change_ >= change || failed_change_ >= change; });
-  if (saved_change_ >= change) return {};
-  return Error{Code::kUnavailable, fmt::format("accepted, but the store cannot be written ({}); no weight rises until it can",
-                                               store_error_ ? store_error_->message : "")};
-}
-
-ServiceStatus ServiceControl::status(Time now) const {
-  const std::lock_guard lock(mutex_);
-  ServiceStatus status{.service = config_.name,
-                       .stable = stable_,
-                       .epoch = epoch_,
-                       .recent_stable = recent_summary_[0],
-                       .recent_canary = recent_summary_[1]};
-  if (!last_) return status;
-  if (warm_) status.warm = ServiceStatus::Warm{warm_->version, std::chrono::duration<double>(warm_->until - now).count()};
-  store::RolloutRecord current = record(now);
-  status.rollout = std::move(current.report);
-  status.rollout_steps = steps_;
-  status.rollout_seconds = current.seconds;
-  return status;
-}
-
-std::optional<std::string> ServiceControl::explain(const std::string& id, Time now) const {
-  const std::lock_guard lock(mutex_);
-  if (!last_) return std::nullopt;
-  const store::RolloutRecord current = record(now);
-  if (id != config_.name && id != current.report.state.id) return std::nullopt;
-  if (rollout_) return verdict_json(current, rollout_->explain(), wall_milliseconds());
-  if (verdict_.empty() && routers_ > 0) return std::nullopt;  // another router's: the store has it
-  return verdict_.empty() ? verdict_json(current, {}, 0) : verdict_;
-}
-
-Timeline ServiceControl::timeline() const {
-  const std::lock_guard lock(mutex_);
-  return timeline_;
-}
-
-void ServiceControl::set_endpoint_count(size_t version, EndpointCount count) {
-  const std::lock_guard lock(mutex_);
-  if (version < endpoints_.size()) endpoints_[version] = count;
-}
-
-std::optional<EndpointCount> ServiceControl::endpoint_count(size_t version) const {
-  const std::lock_guard lock(mutex_);
-  return version < endpoints_.size() ? endpoints_[version] : std::nullopt;
-}
-
-void ServiceControl::update_metrics() {
-  const std::lock_guard lock(mutex_);
-  if (!last_) return;
-  const rollout::Report report = rollout_ ? rollout_->report() : last_->report;
-  service_metrics_.show(report, steps_);
 }
 
 }  // namespace serin::router

@@ -23,6 +23,7 @@
 
 #include "router/baseline.h"
 #include "router/controller.h"
+#include "router/learned.h"
 #include "router/restore.h"
 #include "router/service_metrics.h"
 #include "router/sightings.h"
@@ -112,9 +113,16 @@ class ServiceControl {
   /// Writes all that is unsaved, what comes meanwhile included; what was written takes effect. False: there was nothing to write.
   Result<bool> save(store::Store& store, Time now);
 
+  /// Once nobody observes any more; and before anybody does, takes of it what still holds.
+  Learned take_learned();
+  void remember(Learned learned);
+
   ServiceStatus status(Time now) const;
-  /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current or the last one.
+  /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current one, nor the last one and
+  /// decided by this run of the router.
   std::optional<std::string> explain(const std::string& id, Time now) const;
+  /// The same of the last one, without the why.
+  std::optional<std::string> outcome(const std::string& id) const;
   Timeline timeline() const;
   void set_endpoint_count(size_t version, EndpointCount count);
   std::optional<EndpointCount> endpoint_count(size_t version) const;
@@ -172,7 +180,7 @@ class ServiceControl {
   ServiceMetrics service_metrics_;
   std::condition_variable saved_;
   std::string stable_;
-  uint64_t epoch_ = 0;
+  uint64_t epoch_ = 0, page_epoch_ = 0;       // page_epoch_: as the page has it
   std::optional<rollout::Rollout> rollout_;   // while one runs
   std::optional<rollout::Rollout> own_;       // of the leader among several: what this router alone sees
   std::optional<store::RolloutRecord> last_;  // of the running one what does not change; of a finished one everything
@@ -203,6 +211,7 @@ class ServiceControl {
   std::array<RecentAnswers, 2> recent_;          // by arm
   std::array<AnswerSummary, 2> recent_summary_;  // of recent_, renewed with the timeline
   Timeline timeline_;
+  EvidencePace pace_;
   Time watch_until_{};
 
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped

@@ -26,11 +26,6 @@ rollout::Spec with_part_of_alpha(rollout::Spec spec, int routers, bool of_all) {
   return spec;
 }
 
-bool same(const rollout::State& a, const rollout::State& b) {
-  return a.id == b.id && a.epoch == b.epoch && a.phase == b.phase && a.step == b.step && a.weight_ppm == b.weight_ppm &&
-         a.shadow_ppm == b.shadow_ppm && a.cause == b.cause && a.reason == b.reason;
-}
-
 }  // namespace
 
 rollout::Rollout ServiceControl::resumed(const rollout::Spec& spec, rollout::State state, bool of_all, Time now) const {
@@ -211,6 +206,7 @@ bool ServiceControl::adopt(const store::ServiceRecord& record, bool agreed, Time
     rollout_ = resumed(spec, *theirs, /*of_all=*/false, now);
     service_metrics_.forget();
     timeline_.clear(now);
+    pace_.clear();
   } else if (runs) {
     rollout_->follow(*theirs);
   } else {

@@ -8,6 +8,8 @@
 namespace serin::router {
 namespace {
 
+int routers_of(const RouterConfig& config) { return config.replicas ? config.replicas->max : 0; }
+
 /// Writes what the restart decided; nothing where nothing changed.
 Status save_restored(store::Store& store, const ServiceConfig& config, const Restored& restored, bool known) {
   if (known && restored.events.empty()) return {};
@@ -26,6 +28,15 @@ Status save_restored(store::Store& store, const ServiceConfig& config, const Res
   return store.save(change);
 }
 
+/// Read again while it runs, and nothing about the rollout has changed.
+void note_evidence_stays(const RouterConfig& config, const ServiceConfig& service, Restored& restored, const LearnedServices& learned) {
+  const auto found = learned.find(service.name);
+  if (found == learned.end() || !restored.rollout) return;
+  if (!goes_on(found->second, service, restored.rollout->report.state, routers_of(config))) return;
+  for (Restored::Event& event : restored.events)
+    if (event.event == kRestarted) event = {"reloaded", "router.yaml was read again; the rollout goes on with its evidence"};
+}
+
 void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRecord>& records) {
   for (const store::ServiceRecord& record : records)
     if (std::ranges::find(config.services, record.service, &ServiceConfig::name) == config.services.end())
@@ -35,7 +46,7 @@ void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRec
 }  // namespace
 
 Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,
-                                                metrics::Registry& metrics, rollout::Time now) {
+                                                metrics::Registry& metrics, rollout::Time now, const LearnedServices& learned) {
   SERIN_TRY(const std::vector<store::ServiceRecord> records, store.load());
   log_unknown(config, records);
   auto services = std::make_unique<Services>();
@@ -45,6 +56,7 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
     const auto found = std::ranges::find(records, service.name, &store::ServiceRecord::service);
     const auto record = found == records.end() ? std::nullopt : std::optional(*found);
     restored.push_back(restore(service, record, store::WeightsPage::read(page_path, service.name)));
+    note_evidence_stays(config, service, restored.back(), learned);
     SERIN_CHECK(save_restored(store, service, restored.back(), record.has_value()));
     store::WeightsPage::Slot slot{
         .service = service.name, .word = split_of(service, restored.back()).pack(), .epoch = restored.back().epoch};
@@ -53,8 +65,8 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
   }
   SERIN_TRY(services->page, store::WeightsPage::create(page_path, slots));
   for (size_t i = 0; i < config.services.size(); ++i)
-    services->all.push_back(std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now,
-                                                             config.replicas ? config.replicas->max : 0));
+    services->all.push_back(
+        std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now, routers_of(config)));
   return services;
 }
 

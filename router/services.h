@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "router/config.h"
+#include "router/learned.h"
 #include "router/service_control.h"
 #include "router/store/store.h"
 #include "router/store/weights_page.h"
@@ -22,8 +23,8 @@ struct Services {
 
 /// Of a router among several this is its own copy; what is agreed on follows (replicas.h).
 /// Reads database and page of weights, decides what goes on (restore.h), writes that to the database, and only then begins a new page: killed in
-/// between, the next start finds the old page and decides the same again.
+/// between, the next start finds the old page and decides the same again. `learned` is for the audit log: who takes it up is Controller::open().
 Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,
-                                                metrics::Registry& metrics, rollout::Time now);
+                                                metrics::Registry& metrics, rollout::Time now, const LearnedServices& learned = {});
 
 }  // namespace serin::router

@@ -106,6 +106,8 @@ Status Rollout::confirm(std::string_view gate, Time now) {
   return {};
 }
 
+void Rollout::set_gates(const Gates& gates) { machine_->spec.gates = gates; }
+
 void Rollout::let_rise(bool allowed) { machine_->may_rise = allowed; }
 
 void Rollout::follow(State state) {

@@ -139,6 +139,9 @@ class Rollout {
   /// The yes from outside; kFailedPrecondition where it does not wait at that gate.
   Status confirm(std::string_view gate, Time now);
 
+  /// Those that are asked from now on; one that it waits at already stays.
+  void set_gates(const Gates& gates);
+
   // Where several routers share a rollout (router/replicas.h).
   /// False: nothing here makes the weight rise or ends the rollout well: no step advances, no silence is over, no bake. Verdicts still act.
   void let_rise(bool allowed);

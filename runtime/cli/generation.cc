@@ -34,17 +34,23 @@ net::ServerOptions server_options(std::string name, const router::Listen& listen
 
 }  // namespace
 
-Result<std::unique_ptr<Generation>> Generation::start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited) {
+Result<std::unique_ptr<Generation>> Generation::start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited,
+                                                      router::LearnedServices* learned) {
   std::unique_ptr<Generation> generation(new Generation(config, loops));
-  SERIN_CHECK(generation->open(std::move(inherited)));
-  return generation;
+  const Status opened = generation->open(std::move(inherited), learned);
+  if (opened) return generation;
+  if (learned != nullptr && generation->controller_) {
+    generation->controller_->retire();
+    *learned = generation->controller_->take_learned();
+  }
+  return opened.error();
 }
 
-Status Generation::open(ListeningSockets inherited) {
+Status Generation::open(ListeningSockets inherited, router::LearnedServices* learned) {
   auto access = router::Access::open(config_.admin, registry_);
   if (!access) return access.error().in("admin");
   access_ = *std::move(access);
-  SERIN_TRY(controller_, router::Controller::open(config_, registry_, &audit_));
+  SERIN_TRY(controller_, router::Controller::open(config_, registry_, &audit_, learned));
   proxy_ = std::make_unique<router::Proxy>(config_, *controller_, loops_.data, registry_);
   admin_ = std::make_unique<router::AdminApi>(config_, *controller_, *access_, audit_, registry_);
   if (inherited.data.open()) {
@@ -80,14 +86,15 @@ void Generation::stop_being_ready() {
   admin_->stop_being_ready();
 }
 
-void Generation::hand_over_store() {
-  if (!admin_server_) return;
+router::LearnedServices Generation::hand_over_store() {
+  if (!admin_server_) return {};
   admin_socket_ = Descriptor::duplicate(admin_server_->listening());
   drain_admin(kAdminDrain);
   admin_server_.reset();
   controller_->stop_learning();
   for (size_t i = 0; i < loops_.data.size(); ++i) loops_.data.post_and_wait(i, [] {});  // who was learning has done so
   controller_->retire();
+  return controller_->take_learned();
 }
 
 bool Generation::drain(std::chrono::milliseconds deadline) {

@@ -3,8 +3,8 @@
 // A generation is replaced as a whole, by another one in this process (SIGHUP) or in the next (--take-over), which accepts from the same listening
 // sockets:
 //
-//   old.hand_over_store();                                     // admin requests wait in the backlog, answers are no evidence, all is saved
-//   auto next = Generation::start(config, loops, old.sockets());
+//   auto learned = old.hand_over_store();                      // admin requests wait in the backlog, answers are no evidence, all is saved
+//   auto next = Generation::start(config, loops, old.sockets(), &learned);
 //   old.drain(30s);                                            // what is under way is answered, connections end after their next answer
 //
 // So there are never two who write the store, and never none who route.
@@ -35,8 +35,10 @@ struct RouterLoops {
 class Generation {
  public:
   /// Listens where `config` says, on `inherited` sockets where they are at these addresses; where there are any, only after every endpoint has been
-  /// asked for its health. The error's code is kAlreadyExists where somebody else has the store or a port.
-  static Result<std::unique_ptr<Generation>> start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited = {});
+  /// asked for its health. Goes on with what is `learned`, and gives it back where it fails. The error's code is kAlreadyExists where somebody else
+  /// has the store or a port.
+  static Result<std::unique_ptr<Generation>> start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited = {},
+                                                   router::LearnedServices* learned = nullptr);
 
   const router::RouterConfig& config() const { return config_; }
   metrics::Registry& registry() { return registry_; }
@@ -49,13 +51,13 @@ class Generation {
   ListeningSockets sockets() const;
 
   void stop_being_ready();
-  void hand_over_store();
+  router::LearnedServices hand_over_store();
   /// True: everything under way was answered.
   bool drain(std::chrono::milliseconds deadline);
 
  private:
   Generation(const router::RouterConfig& config, RouterLoops& loops) : config_(config), loops_(loops) {}
-  Status open(ListeningSockets inherited);
+  Status open(ListeningSockets inherited, router::LearnedServices* learned);
   void drain_admin(std::chrono::milliseconds deadline);
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.

@@ -83,7 +83,8 @@ class Route {
   std::thread draining_;  // the generation before
   std::unique_ptr<HandoverPeer> predecessor_;
   Result<HandoverPoint> point_ = Error{};
-  bool without_store_ = false;  // handed over to a successor that failed, and not got back yet
+  bool without_store_ = false;       // handed over to a successor that failed, and not got back yet
+  router::LearnedServices learned_;  // while nobody works with the store
   uint64_t applied_ = 0, refused_ = 0;
   std::shared_ptr<metrics::Counter> applied_counter_, refused_counter_;
 };
@@ -148,8 +149,8 @@ void Route::reload() {
   metrics::Registry unused;
   if (auto access = router::Access::open(next->admin, unused); !access) return refuse(access.error().in("admin"));
   ListeningSockets sockets = running_->sockets();
-  running_->hand_over_store();
-  auto generation = Generation::start(*next, *loops_, std::move(sockets));
+  learned_ = running_->hand_over_store();
+  auto generation = Generation::start(*next, *loops_, std::move(sockets), &learned_);
   if (!generation) {
     refuse(generation.error());
     return recover();
@@ -170,7 +171,7 @@ void Route::refuse(const Error& error) {
 bool Route::hand_over(HandoverPeer& successor) {
   if (!successor.send_sockets(running_->sockets()) || !successor.await("store", kPeerTime)) return false;
   log::info("a successor takes over");
-  running_->hand_over_store();
+  learned_ = running_->hand_over_store();
   if (successor.send("store") && successor.await("ready", kPeerTime)) {
     const bool drained = running_->drain(kLongestDrain);
     log::info("ended: a successor has taken over{}", drained ? "" : "; some requests were still under way after 30 s");
@@ -183,7 +184,7 @@ bool Route::hand_over(HandoverPeer& successor) {
 
 /// The store was handed over and nobody works with it.
 void Route::recover() {
-  auto generation = Generation::start(running_->config(), *loops_, running_->sockets());
+  auto generation = Generation::start(running_->config(), *loops_, running_->sockets(), &learned_);
   without_store_ = !generation;
   if (generation) return replace(*std::move(generation));
   log::error("requests are routed as before, but nothing can be decided: {}", generation.error().message);

@@ -45,6 +45,22 @@ class ControllerTest : public ::testing::Test {
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);
 };
 
+double bits_against_errors(const Controller& controller) {
+  const auto status = controller.status("digits");
+  for (const rollout::Evidence& line : status->rollout->evidence)
+    if (line.guard == "err") return line.bits;
+  return 0;
+}
+
+/// A controller that goes on with what `before` has learned, as SIGHUP has it.
+Result<std::unique_ptr<Controller>> read_again(Controller& before, const RouterConfig& config, LearnedServices& learned) {
+  static metrics::Registry metrics;
+  before.stop_learning();
+  before.retire();
+  learned = before.take_learned();
+  return Controller::open(config, metrics, nullptr, &learned);
+}
+
 TEST_F(ControllerTest, BeginsWithAllTrafficOnTheInitialStable) {
   EXPECT_EQ(controller_->split(0), (Split{.stable = 0}));
   const auto status = controller_->status("digits");
@@ -247,6 +263,66 @@ TEST_F(ControllerTest, S2ADamagedStoreIsSetAsideAndTrafficStaysOnTheLastStable) 
   EXPECT_THAT(controller_->damage(), HasSubstr(".corrupt-"));
   EXPECT_THAT(metrics_.render(), HasSubstr("serin_route_store_corrupt 1"));
   EXPECT_THAT(events(), ElementsAre("state_lost"));
+}
+
+TEST_F(ControllerTest, EvidenceGoesOnWhereTheConfigurationIsReadAgain) {
+  ASSERT_TRUE(start());
+  send(*controller_, 60, 5, Outcome::kError);
+  const double bits = bits_against_errors(*controller_);
+  ASSERT_GT(bits, 1);
+  config_.services[0].versions[2].endpoints[0].url = "http://127.0.0.1:8001";  // of neither version
+  config_.services[0].versions[1].endpoints.push_back({.url = "http://127.0.0.1:8002", .origin = {"127.0.0.1", 8002}});
+  config_.services[0].gates.promotion = true;
+  LearnedServices learned;
+  const auto next = read_again(*controller_, config_, learned);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(bits_against_errors(**next), bits);
+  EXPECT_EQ((*next)->history("digits", 1)->back().event, "reloaded");
+  for (uint64_t batch = 1000; (*next)->split(0).weight_ppm > 0; batch += 20) {
+    ASSERT_LT(batch, 2000U);
+    send(**next, 20, 5, Outcome::kError, batch);
+  }
+}
+
+TEST_F(ControllerTest, EvidenceAboutAVersionThatIsFoundElsewhereBeginsAnew) {
+  ASSERT_TRUE(start());
+  send(*controller_, 60, 5, Outcome::kError);
+  ASSERT_GT(bits_against_errors(*controller_), 1);
+  config_.services[0].versions[1].endpoints[0].url = "http://127.0.0.1:8002/v2/models/another";
+  LearnedServices learned;
+  const auto next = read_again(*controller_, config_, learned);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_LT(bits_against_errors(**next), 1);
+  EXPECT_EQ((*next)->status("digits")->rollout->state.weight_ppm, 50'000U) << "the rollout itself goes on";
+  EXPECT_EQ((*next)->history("digits", 1)->back().event, "restarted");
+}
+
+TEST_F(ControllerTest, AConfigurationThatCannotBeOpenedTakesNoEvidence) {
+  ASSERT_TRUE(start());
+  send(*controller_, 60, 5, Outcome::kError);
+  const double bits = bits_against_errors(*controller_);
+  RouterConfig bad = config_;
+  bad.store = folder_.file("nowhere/router.db");
+  LearnedServices learned;
+  ASSERT_FALSE(read_again(*controller_, bad, learned));
+  metrics::Registry metrics;
+  const auto again = Controller::open(config_, metrics, nullptr, &learned);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(bits_against_errors(**again), bits);
+}
+
+TEST_F(ControllerTest, AVerdictIsExplainedAfterARestart) {
+  ASSERT_TRUE(start());
+  for (uint64_t batch = 0; controller_->split(0).weight_ppm > 0; batch += 20) {
+    ASSERT_LT(batch, 2000U);
+    send(*controller_, 20, 5, Outcome::kError, batch);
+  }
+  const auto why = controller_->explain("digits");
+  ASSERT_TRUE(why);
+  EXPECT_THAT(*why, HasSubstr("\"guard\":\"err\""));
+  restart();
+  EXPECT_EQ(controller_->explain("digits").value(), *why);
+  EXPECT_EQ(controller_->explain("digits-1").value(), *why);
 }
 
 }  // namespace

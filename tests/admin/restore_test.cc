@@ -108,6 +108,16 @@ TEST(Restore, R6TheSmallerOfTwoWeightsSetByHand) {
   EXPECT_EQ(state(other).phase, Phase::kPaused);
 }
 
+TEST(Restore, AnEpochThatOnlyThePageKnowsIsNotGivenOutAgain) {
+  auto ahead = page({.weight_ppm = rollout::kAll, .canary = 1, .epoch = 7});  // the end of a promotion was seen, and never written
+  ahead.epoch = 8;
+  const Restored restored = restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), ahead);
+  EXPECT_EQ(state(restored).phase, Phase::kPromoting);
+  EXPECT_EQ(restored.epoch, 9U);
+  ahead.epoch = 7;
+  EXPECT_EQ(restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), ahead).epoch, 7U);
+}
+
 TEST(Restore, S1AWeightThatNobodyKnowsIsZero) {
   const Restored restored = restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), std::nullopt);
   EXPECT_EQ(state(restored).phase, Phase::kPaused);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "router/evidence_pace.h"
 #include "router/recent_answers.h"
 
 namespace serin::router {
@@ -14,6 +15,31 @@ using std::chrono::seconds;
 const rollout::Time kStart{std::chrono::hours(1)};
 
 rollout::Evidence evidence(const char* guard, double bits) { return {.guard = guard, .bits = bits, .bits_to_trip = 11.7}; }
+
+TEST(EvidencePace, TheSoonestVerdictAtThePaceOfTheLastTenSeconds) {
+  EvidencePace pace;
+  EXPECT_FALSE(pace.next());
+  for (int i = 0; i <= 30; ++i)  // err: stood still for 20 s, then half a bit a second; dl: slower; rej falls
+    pace.add({evidence("err", i < 20 ? 1 : 1 + 0.5 * (i - 20)), evidence("dl", 0.1 * i), evidence("rej", 10 - 0.1 * i)},
+             kStart + seconds(i));
+  ASSERT_TRUE(pace.next());
+  EXPECT_EQ(pace.next()->guard, "err");
+  EXPECT_NEAR(pace.next()->seconds, (11.7 - 6) / 0.5, 0.01);
+}
+
+TEST(EvidencePace, NothingWhereNoEvidenceGrows) {
+  EvidencePace pace;
+  for (int i = 0; i <= 30; ++i) {
+    rollout::Evidence rehearsed = evidence("out_label", 0.3 * i);
+    rehearsed.dry_run = true;
+    pace.add({evidence("err", 3), evidence("dl", -5 + 0.1 * i), rehearsed}, kStart + seconds(i));
+  }
+  EXPECT_FALSE(pace.next());
+  pace.add({evidence("err", 4)}, kStart + std::chrono::milliseconds(30'200));
+  EXPECT_TRUE(pace.next());
+  pace.clear();
+  EXPECT_FALSE(pace.next());
+}
 
 TEST(Timeline, TakesAPointASecond) {
   Timeline timeline;

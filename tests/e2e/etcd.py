@@ -1,15 +1,18 @@
-"""Three etcd members on loopback, and a TCP proxy before each that can lose what comes through it.
+"""Three etcd members on loopback, with TCP proxies between them and before them that can lose what comes through.
 
     with Cluster(tmp_path) as etcd:
-        urls = etcd.proxied_urls()        # a way of its own for each router
+        way = etcd.way()                  # for one router: way.urls, way.cut(), way.mend()
         etcd.leader().kill()
-        etcd.members[1].freeze()          # as a partition: its connections stay open, and nobody answers
+        etcd.members[1].freeze()          # its connections stay open, and nobody answers
+        etcd.part([etcd.members[0]])      # from the other two; clients reach all three
+        etcd.unite()
 """
 
 import base64
 import contextlib
 import json
 import pathlib
+import re
 import selectors
 import signal
 import socket
@@ -34,13 +37,13 @@ def text64(text):
 
 
 class Member:
-    def __init__(self, folder, name, client_port, peer_port, initial_cluster):
+    def __init__(self, folder, name, client_port, peer_port, advertised_port, initial_cluster):
         self.name, self.url = name, f"http://127.0.0.1:{client_port}"
         self.port = client_port
         self.log = open(folder / f"{name}.log", "ab")
         self.arguments = [ETCD, "--name", name, "--data-dir", folder / name, "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
                           "--listen-peer-urls", f"http://127.0.0.1:{peer_port}",
-                          "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer_port}", "--initial-cluster", initial_cluster]
+                          "--initial-advertise-peer-urls", f"http://127.0.0.1:{advertised_port}", "--initial-cluster", initial_cluster]
         self.process = None
         self.start()
 
@@ -52,6 +55,10 @@ class Member:
         request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(), headers=headers)
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return json.loads(answer.read())
+
+    @property
+    def id(self):
+        return int(self.call("/v3/maintenance/status", {})["header"]["member_id"])
 
     def leads(self):
         try:
@@ -81,7 +88,7 @@ class Member:
 
 
 class Proxy:
-    """Passes bytes on; cut, it keeps connections open and passes nothing: what a client of a partitioned server sees."""
+    """Passes bytes on; where it is cut, connections stay open and nothing comes through: what a client of a partitioned server sees."""
 
     def __init__(self, target):
         self.target = target
@@ -102,24 +109,42 @@ class Proxy:
                 return
             threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 
+    def _is_cut(self, head):
+        """For the client whose connection began with `head`."""
+        return self.cut.is_set()
+
     def _carry(self, client):
+        head = b""
         with client, contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
             with socket.create_connection(("127.0.0.1", self.target), timeout=5) as server:
                 for one, other in ((client, server), (server, client)):
                     selector.register(one, selectors.EVENT_READ, other)
                 while not self.ended.is_set():
-                    if self.cut.is_set():
-                        self.ended.wait(0.02)
-                        continue
                     for key, _ in selector.select(0.05):
                         piece = key.fileobj.recv(65536)
                         if not piece:
                             return
+                        if key.fileobj is client and len(head) < 4096:
+                            head += piece
+                        while self._is_cut(head) and not self.ended.is_set():
+                            self.ended.wait(0.02)
                         key.data.sendall(piece)
 
     def end(self):
         self.ended.set()
         self.listener.close()
+
+
+class PeerProxy(Proxy):
+    """Before the peer port of one member. Whoever asks there says in his first request which member he is."""
+
+    def __init__(self, target):
+        super().__init__(target)
+        self.refused = frozenset()  # ids of members
+
+    def _is_cut(self, head):
+        source = re.search(rb"(?i)x-server-from: ([0-9a-f]+)", head)
+        return source is not None and int(source[1], 16) in self.refused
 
 
 class Way:
@@ -146,21 +171,34 @@ class Cluster:
     def __init__(self, folder):
         self.folder = folder / "etcd"
         self.folder.mkdir()
-        self.members, self.ways = [], []
+        self.members, self.ways, self.between = [], [], []
 
     def __enter__(self):
         clients, peers = free_ports(3), free_ports(3)
-        initial = ",".join(f"m{i}=http://127.0.0.1:{peers[i]}" for i in range(3))
-        self.members = [Member(self.folder, f"m{i}", clients[i], peers[i], initial) for i in range(3)]
+        self.between = [PeerProxy(port) for port in peers]
+        initial = ",".join(f"m{i}=http://127.0.0.1:{self.between[i].port}" for i in range(3))
+        self.members = [Member(self.folder, f"m{i}", clients[i], peers[i], self.between[i].port, initial) for i in range(3)]
         wait_until(lambda: all(member.alive() for member in self.members), 30, "three etcd members")
         return self
 
     def __exit__(self, *_):
-        for way in self.ways:
+        for way in [*self.ways, *self.between]:
             way.end()
         for member in self.members:
             member.kill()
             member.log.close()
+
+    def part(self, *groups):
+        """No member speaks with one of another group; who is in none is in a group with the rest."""
+        groups = [*groups, [member for member in self.members if not any(member in group for group in groups)]]
+        ids = {member: member.id for member in self.members}
+        for member, proxy in zip(self.members, self.between):
+            own = next(group for group in groups if member in group)
+            proxy.refused = frozenset(ids[other] for other in self.members if other not in own)
+
+    def unite(self):
+        for proxy in self.between:
+            proxy.refused = frozenset()
 
     def way(self):
         self.ways.append(Way(self.members))
@@ -175,5 +213,13 @@ class Cluster:
 
     def keys(self, prefix="/serin/"):
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        answer = next(m for m in self.members if m.alive()).call("/v3/kv/range", {"key": text64(prefix), "range_end": text64(end)})
+        return self._read(next(member for member in self.members if member.alive()), prefix, end)
+
+    def keys_known_to(self, member, prefix="/serin/"):
+        """Whatever the others know."""
+        return self._read(member, prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1), serializable=True)
+
+    @staticmethod
+    def _read(member, prefix, end, **more):
+        answer = member.call("/v3/kv/range", {"key": text64(prefix), "range_end": text64(end), **more})
         return {base64.b64decode(kv["key"]).decode(): base64.b64decode(kv.get("value", "")).decode() for kv in answer.get("kvs", [])}

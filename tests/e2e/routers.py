@@ -1,12 +1,16 @@
 """A router under test: its configuration, its rollouts over the admin API, what it says about itself."""
 
 import json
+import mmap
+import signal
+import struct
 
 from conftest import Process, call, wait_until
 
 JSON = {"Content-Type": "application/json"}
 UNLIMITED_ADMIN = {"listen": "127.0.0.1:0", "rate": 0}  # tests poll it
-QUICK_HEALTH = {"interval": "50ms", "timeout": "500ms", "unhealthy": 2, "healthy": 1}
+QUICK_HEALTH = {"interval": "50ms", "timeout": "2s", "unhealthy": 2, "healthy": 1}
+NO_SECOND_TRY = {"retryStable": False, "hedge": "off"}  # of a rollout: who was drawn to the canary is answered by it, however slow the machine is
 # What a rollout needs to come to a verdict within seconds on a busy machine: latency is judged after 200 answers of stable, 50 ms do not
 # matter, and every step is certified after some sixty good answers of the canary.
 PATIENT = {"latency": {"baseline": 200, "skip": 5, "floor": "50ms"}}
@@ -79,3 +83,32 @@ class Router(Process):
 
     def wait_for_answers(self, count, kind="canary", seconds=30):
         return wait_until(lambda: self.rollout()["answers"][kind] >= count, seconds, f"{count} answers of {kind}")
+
+
+def reload(router):
+    """SIGHUP, and whether what it read was applied."""
+    before = {result: router.metric("serin_route_reloads_total", result=result) for result in ("applied", "refused")}
+    router.process.send_signal(signal.SIGHUP)
+
+    def told():
+        try:
+            now = {result: router.metric("serin_route_reloads_total", result=result) for result in before}
+        except OSError:  # the admin API is between two servers
+            return None
+        return next((result for result in before if now[result] > before[result]), None)
+
+    return wait_until(told, 20, "read again") == "applied"
+
+
+class AppliedWeight:
+    """The canary's weight as the data path of a router reads it, from the page beside its store (weights_page.h): seen without asking the router.
+    Of its first service, and of the generation that runs now."""
+
+    WORD = 64 + 16 + 63 * 8
+
+    def __init__(self, store):
+        with open(f"{store}.weights", "rb") as page:
+            self._page = mmap.mmap(page.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def ppm(self):
+        return struct.unpack_from("<Q", self._page, self.WORD)[0] & 0xFFFFF

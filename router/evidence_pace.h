@@ -1,0 +1,38 @@
+// evidence_pace.h: which guard would roll the canary back first, and when, if evidence went on growing as it did in the last ten seconds. For people:
+// no verdict rests on it.
+//
+//   pace.add(report.evidence, now);        // about once a second
+//   pace.next();                           // {"err", 12.5}
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "router/rollout/rollout.h"
+
+namespace serin::router {
+
+struct NextVerdict {
+  std::string guard;
+  double seconds = 0;
+};
+
+/// Not thread-safe.
+class EvidencePace {
+ public:
+  void add(std::vector<rollout::Evidence> evidence, rollout::Time now);
+  /// Nothing where no guard's evidence grows.
+  std::optional<NextVerdict> next() const;
+  void clear() { looks_.clear(); }
+
+ private:
+  struct Look {
+    rollout::Time at;
+    std::vector<rollout::Evidence> evidence;
+  };
+  std::deque<Look> looks_;
+};
+
+}  // namespace serin::router
