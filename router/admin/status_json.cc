@@ -69,18 +69,22 @@ std::string answers_json(const AnswerSummary& answers) {
                      answers.answers, answers.failures, milliseconds(answers.p50), milliseconds(answers.p90), milliseconds(answers.p99));
 }
 
-std::string rollout_json(const rollout::Report& report, size_t steps, double seconds) {
+std::string rollout_json(const ServiceStatus& status) {
+  const rollout::Report& report = *status.rollout;
   const rollout::State& s = report.state;
+  const std::string next = status.next_verdict ? fmt::format(R"({{"guard":{},"seconds":{:.1f}}})", json_quote(status.next_verdict->guard),
+                                                             status.next_verdict->seconds)
+                                               : "null";
   return fmt::format(
       R"({{"id":{},"stable":{},"canary":{},"phase":"{}","step":{},"steps":{},"weight":{},"weight_ppm":{},"shadow_ppm":{},"cause":{},"reason":{},)"
-      R"("note":{},"seconds":{:.3f},"step_seconds":{:.3f},"step_eta_seconds":{},"answers":{{"stable":{},"canary":{},"shadow":{},"step_canary":{}}},"evidence":{},"certificates":{},)"
+      R"("note":{},"seconds":{:.3f},"step_seconds":{:.3f},"step_eta_seconds":{},"next_verdict":{},"answers":{{"stable":{},"canary":{},"shadow":{},"step_canary":{}}},"evidence":{},"certificates":{},)"
       R"("leading_guard":{},"events":{},"dry_run":{},"shadow":{}}})",
-      json_quote(s.id), json_quote(s.stable), json_quote(s.canary), rollout::phase_name(s.phase), s.step, steps, percent(s.weight_ppm),
-      s.weight_ppm, s.shadow_ppm, json_quote(s.cause), json_quote(s.reason), json_quote(report.note), finite(seconds),
-      finite(report.step_seconds), or_null(report.step_eta_seconds), report.stable_answers, report.canary_answers, report.shadow_answers,
-      report.step_canary_answers, list_json(report.evidence, evidence_json), list_json(report.certificates, certificate_json),
-      json_quote(report.leading_guard), list_json(report.events, event_json), list_json(report.dry_run, dry_run_json),
-      shadow_json(report.shadow));
+      json_quote(s.id), json_quote(s.stable), json_quote(s.canary), rollout::phase_name(s.phase), s.step, status.rollout_steps,
+      percent(s.weight_ppm), s.weight_ppm, s.shadow_ppm, json_quote(s.cause), json_quote(s.reason), json_quote(report.note),
+      finite(status.rollout_seconds), finite(report.step_seconds), or_null(report.step_eta_seconds), next, report.stable_answers,
+      report.canary_answers, report.shadow_answers, report.step_canary_answers, list_json(report.evidence, evidence_json),
+      list_json(report.certificates, certificate_json), json_quote(report.leading_guard), list_json(report.events, event_json),
+      list_json(report.dry_run, dry_run_json), shadow_json(report.shadow));
 }
 
 std::string replicas_json(const ReplicasStatus& replicas) {
@@ -96,7 +100,7 @@ std::string replicas_json(const ReplicasStatus& replicas) {
 }  // namespace
 
 std::string status_json(const ServiceStatus& status) {
-  const std::string rollout = status.rollout ? rollout_json(*status.rollout, status.rollout_steps, status.rollout_seconds) : "null";
+  const std::string rollout = status.rollout ? rollout_json(status) : "null";
   const std::string warm =
       status.warm ? fmt::format(R"({{"version":{},"seconds":{:.1f}}})", json_quote(status.warm->version), status.warm->seconds) : "null";
   const std::string replicas = status.replicas ? R"(,"replicas":)" + replicas_json(*status.replicas) : "";

@@ -49,6 +49,17 @@ std::string time_left(const json::value& rollout) {
   return fmt::format(", {} in about {:.0f} s", what, number(seconds));
 }
 
+/// "err rolls it back in about 12 s, at the pace of the last 10 s"
+std::string time_to_verdict(const json::value& rollout) {
+  const json::value& next = rollout.at("next_verdict");
+  if (next.is_null()) return "";
+  const double seconds = number(next.at("seconds"));
+  const std::string when = seconds < 120    ? fmt::format("{:.0f} s", seconds)
+                           : seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60)
+                                            : fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{} rolls it back in about {}, at the pace of the last 10 s", text(next.at("guard")), when);
+}
+
 std::string print_certificates(const json::array& list) {
   std::string lines;
   for (const json::value& entry : list) {
@@ -94,7 +105,9 @@ std::string print_status(const json::value& status) {
   if (const auto& certificates = rollout.at("certificates").as_array();
       !certificates.empty() && phase != "Succeeded" && phase != "RolledBack")
     lines += "certificate for the next step\n" + print_certificates(certificates);
-  return lines + "evidence against the canary, in bits of what it takes to roll back\n" + print_evidence(rollout.at("evidence").as_array());
+  lines += "evidence against the canary, in bits of what it takes to roll back\n";
+  if (const std::string verdict = time_to_verdict(rollout); !verdict.empty()) lines += "  " + verdict + "\n";
+  return lines + print_evidence(rollout.at("evidence").as_array());
 }
 
 std::string print_status_line(const json::value& status) {
@@ -103,7 +116,8 @@ std::string print_status_line(const json::value& status) {
   const json::value& answers = rollout.at("answers");
   return fmt::format("{:8.1f} s  {:<12} {:>8g} %  stable {:>8}  canary {:>6}  shadow {:>6}  {}{}", number(rollout.at("seconds")),
                      text(rollout.at("phase")), number(rollout.at("weight")), number(answers.at("stable")), number(answers.at("canary")),
-                     number(answers.at("shadow")), text(rollout.at("reason")), still_missing(rollout));
+                     number(answers.at("shadow")), text(rollout.at("reason")), still_missing(rollout)) +
+         (rollout.at("next_verdict").is_null() ? "" : "; " + time_to_verdict(rollout));
 }
 
 std::string watch_key(const json::value& status) {

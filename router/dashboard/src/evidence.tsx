@@ -1,6 +1,6 @@
 // evidence.tsx: each guard's evidence beside what it takes to roll back, and what the step still has to show.
 
-import { bits, count } from "./format";
+import { bits, count, duration } from "./format";
 import type { Evidence, Rollout } from "./types";
 import { isOver } from "./types";
 import { guardWords } from "./words";
@@ -96,6 +96,11 @@ export function EvidencePanel({ rollout }: { rollout: Rollout }) {
       <p class="hint">
         Evidence against the canary; one bit doubles the odds. At its threshold a guard rolls back, at once and by itself. Canary and stable: events so far.
       </p>
+      {rollout.next_verdict && (
+        <p class="note">
+          At the pace of the last ten seconds <b>{rollout.next_verdict.guard}</b> rolls it back in about {duration(rollout.next_verdict.seconds)}.
+        </p>
+      )}
       <Guards lines={strong} cause={cause} />
       {weak.length > 0 && (
         <details>

@@ -75,6 +75,7 @@ export interface Rollout {
   seconds: number;
   step_seconds: number;
   step_eta_seconds: number | null;
+  next_verdict: { guard: string; seconds: number } | null; // at the pace of the last seconds
   answers: { stable: number; canary: number; shadow: number; step_canary: number };
   evidence: Evidence[];
   certificates: { margin: string; progress: number }[];
