@@ -9,7 +9,7 @@ import pytest
 
 from backends import Faults
 from conftest import call, serin, wait_until
-from routers import hold, service
+from routers import NO_SECOND_TRY, hold, service
 from traffic import Traffic, ask
 
 
@@ -30,7 +30,7 @@ def versions(router, count, **headers):
 
 def test_a_user_stays_on_one_version_while_the_weight_allows(pair):
     router = pair[0]
-    start(router, {"sticky": {"header": "x-user"}}, steps=[hold(20), hold(60)])
+    start(router, {"sticky": {"header": "x-user"}}, steps=[hold(20), hold(60)], shield=NO_SECOND_TRY)
     users = [f"user {i}" for i in range(200)]
     at_20 = {user: set(versions(router, 3, **{"x-user": user})) for user in users}
     assert all(len(seen) == 1 for seen in at_20.values()), "the same user, the same version"
@@ -45,7 +45,7 @@ def test_a_user_stays_on_one_version_while_the_weight_allows(pair):
 
 def test_a_cookie_may_be_the_key(pair):
     router = pair[0]
-    start(router, {"sticky": {"cookie": "session"}}, steps=[hold(50)])
+    start(router, {"sticky": {"cookie": "session"}}, steps=[hold(50)], shield=NO_SECOND_TRY)
     for session in "abcdefgh":
         assert len(set(versions(router, 4, Cookie=f"theme=dark; session={session}"))) == 1
 
@@ -55,7 +55,7 @@ def test_r13_nobody_can_make_up_a_key_that_lands_on_the_canary(pair):
     router = pair[0]
     placed = []
     for _ in range(2):
-        start(router, {"sticky": {"header": "x-user"}}, steps=[hold(50)])
+        start(router, {"sticky": {"header": "x-user"}}, steps=[hold(50)], shield=NO_SECOND_TRY)
         placed.append([versions(router, 1, **{"x-user": str(i)})[0] for i in range(60)])
         router.command("abort")
     assert placed[0] != placed[1]

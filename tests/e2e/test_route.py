@@ -9,7 +9,7 @@ import pytest
 
 from backends import Faults
 from conftest import call, wait_until
-from routers import hold, service
+from routers import NO_SECOND_TRY, hold, service
 from traffic import BODY, Connection, Traffic, ask, infer_request
 
 CLIENTS = 3  # at most as many as the shield may re-run at once however little goes on: no client ever sees the canary fail
@@ -36,7 +36,7 @@ def test_without_a_rollout_stable_answers_everything(pair):
 @pytest.mark.parametrize("weight", [1, 20, 50])
 def test_requests_are_split_by_weight(pair, weight):
     router, _, canary = pair
-    router.start_rollout(steps=[hold(weight)])
+    router.start_rollout(steps=[hold(weight)], shield=NO_SECOND_TRY)
     answers = ask(router.url, 3000)
     from_canary = sum(headers["x-serin-version"] == "2" for _, headers, _ in answers)
     assert {status for status, _, _ in answers} == {200}
@@ -48,7 +48,7 @@ def test_requests_are_split_by_weight(pair, weight):
 def test_every_draw_is_independent_of_the_one_before(pair):
     """A smooth round robin at 50 % would never choose the canary twice in a row, and the statistics would not hold."""
     router, _, _ = pair
-    router.start_rollout(steps=[hold(50)])
+    router.start_rollout(steps=[hold(50)], shield=NO_SECOND_TRY)
     versions = [headers["x-serin-version"] for _, headers, _ in ask(router.url, 3001)]
     twice = sum(a == b == "2" for a, b in zip(versions, versions[1:]))
     assert abs(twice - 3000 / 4) < SIGMAS * math.sqrt(3000 * (1 / 4 + 2 / 8 - 3 / 16))  # the variance of overlapping pairs
