@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -15,6 +13,7 @@
 #include "router/replicas.h"
 #include "router/service_control.h"
 #include "router/services.h"
+#include "router/sleeper.h"
 #include "router/store/etcd_store.h"
 #include "router/store/lock_file.h"
 #include "router/store/replicated_store.h"
@@ -57,9 +56,7 @@ struct Controller::State {
   std::unique_ptr<Replicas> replicas;
 
   std::atomic<bool> learning{true};
-  std::mutex mutex;
-  std::condition_variable wake;
-  bool work = false, ending = false;  // guarded by mutex
+  Sleeper sleeper;
   AuditStream* audit = nullptr;
   bool audit_behind = true;  // of what the last run wrote, too
   std::atomic<bool> webhooks_ready{false};
@@ -76,7 +73,6 @@ struct Controller::State {
   void tell_followers(bool wrote);
   Gatekeeper gatekeeper();
   std::vector<PrometheusWatch::Question> questions() const;
-  void notify();
   void changed();
   ServiceStatus status(const ServiceControl& service) const;
   Result<ServiceControl*> find(const std::string& service) const;
@@ -99,7 +95,7 @@ Status Controller::State::open(metrics::Registry& metrics, const LearnedServices
   if (!config.replicas) return {};
   SERIN_TRY(shared, open_shared_store(*config.replicas));
   store = store::make_replicated_store(std::move(store), *shared);
-  SERIN_TRY(replicas, Replicas::start(*config.replicas, *shared, services(), metrics, [this] { notify(); }));
+  SERIN_TRY(replicas, Replicas::start(*config.replicas, *shared, *opened_services, metrics, [this] { sleeper.wake(); }));
   return {};
 }
 
@@ -112,17 +108,11 @@ ServiceStatus Controller::State::status(const ServiceControl& service) const {
 /// A service may have come to a verdict: the others first, then the disk.
 void Controller::State::changed() {
   if (replicas) replicas->tell_verdicts();
-  notify();
+  sleeper.wake();
 }
 
 void Controller::State::run() {
-  while (true) {
-    {
-      std::unique_lock guard(mutex);
-      wake.wait_for(guard, kTick, [this] { return work || ending; });
-      if (ending) break;
-      work = false;
-    }
+  while (sleeper.wait(kTick)) {
     for (const auto& service : services())
       if (service->tick(now())) changed();
     save_all();
@@ -191,15 +181,8 @@ std::vector<PrometheusWatch::Question> Controller::State::questions() const {
   return open;
 }
 
-void Controller::State::notify() {
-  const std::lock_guard guard(mutex);
-  work = true;
-  wake.notify_one();
-}
-
 Result<ServiceControl*> Controller::State::find(const std::string& service) const {
-  for (const auto& candidate : services())
-    if (candidate->config().name == service) return candidate.get();
+  if (ServiceControl* found = opened_services->find(service)) return found;
   return Error{Code::kNotFound, fmt::format("no service '{}'", service)};
 }
 
@@ -247,11 +230,7 @@ void Controller::retire() {
   if (!state_->store) return;
   state_->prometheus.reset();
   state_->webhooks_ready = false;
-  {
-    const std::lock_guard guard(state_->mutex);
-    state_->ending = true;
-    state_->wake.notify_one();
-  }
+  state_->sleeper.end();
   state_->thread.join();
   state_->webhooks.reset();
   state_->replicas.reset();  // last: what was left to be saved was the leader's to save

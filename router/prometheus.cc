@@ -67,28 +67,14 @@ PrometheusWatch::PrometheusWatch(Questions questions, Answer answer)
     : questions_(std::move(questions)), answer_(std::move(answer)), thread_([this] { run(); }) {}
 
 PrometheusWatch::~PrometheusWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    wake_.notify_one();
-  }
+  sleeper_.end();
   thread_.join();
 }
 
-void PrometheusWatch::look_again() {
-  const std::lock_guard lock(mutex_);
-  look_ = true;
-  wake_.notify_one();
-}
+void PrometheusWatch::look_again() { sleeper_.wake(); }
 
 void PrometheusWatch::run() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    look_ = false;
-    lock.unlock();
-    const Time next = ask_what_is_due();
-    lock.lock();
-    wake_.wait_until(lock, next, [this] { return ending_ || look_; });
+  while (sleeper_.wait(ask_what_is_due() - Time::clock::now())) {
   }
 }
 

@@ -3,10 +3,8 @@
 //   PrometheusWatch watch([&] { return open_questions(); }, [&](const Question& q, std::optional<double> value) { tell(q, value); });
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "router/rollout/spec.h"
+#include "router/sleeper.h"
 #include "runtime/base/result.h"
 
 namespace serin::router {
@@ -50,9 +49,7 @@ class PrometheusWatch {
   std::map<std::pair<std::string, size_t>, Time> due_;                // by rollout and guard
   std::map<std::pair<std::string, size_t>, std::string> complaints_;  // said once, until another or none
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ending_ = false, look_ = false;  // guarded by mutex_
+  Sleeper sleeper_;
   std::thread thread_;
 };
 

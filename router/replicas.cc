@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "router/peers.h"
+#include "router/sleeper.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -38,18 +38,18 @@ bool ends(const store::Trip& trip, const store::SharedService& service) {
 }  // namespace
 
 struct Replicas::State {
-  State(store::SharedStore& shared, const std::vector<std::unique_ptr<ServiceControl>>& all, std::function<void()> tell)
-      : store(shared), services(all), changed(std::move(tell)) {}
+  State(store::SharedStore& shared, const Services& all, std::function<void()> tell)
+      : store(shared), named(all), services(all.all), changed(std::move(tell)) {}
 
   store::SharedStore& store;
+  const Services& named;
   const std::vector<std::unique_ptr<ServiceControl>>& services;
   std::function<void()> changed;
   std::unique_ptr<Peers> peers;
   std::vector<std::shared_ptr<void>> gauges;
 
+  Sleeper sleeper;
   mutable std::mutex mutex;  // guards what follows
-  std::condition_variable wake;
-  bool work = false, ending = false;
   store::Member self;
   bool advertised = false;
   std::vector<store::Trip> untold;
@@ -72,28 +72,10 @@ struct Replicas::State {
   void unreachable(const Error& error);
   bool act_on(const store::Trip& trip);
   void gather_trips();
-  void notify();
-  ServiceControl* find_service(const std::string& name) const {
-    for (const auto& service : services)
-      if (service->config().name == name) return service.get();
-    return nullptr;
-  }
 };
 
-void Replicas::State::notify() {
-  const std::lock_guard lock(mutex);
-  work = true;
-  wake.notify_one();
-}
-
 void Replicas::State::run() {
-  while (true) {
-    {
-      std::unique_lock lock(mutex);
-      wake.wait_for(lock, kLookEvery, [this] { return work || ending; });
-      if (ending) return;
-      work = false;
-    }
+  while (sleeper.wait(kLookEvery)) {
     gather_trips();
     round();
   }
@@ -108,9 +90,8 @@ void Replicas::State::gather_trips() {
     const std::lock_guard lock(mutex);
     for (store::Trip& trip : trips) trip.member = self.id;
     untold.insert(untold.end(), trips.begin(), trips.end());
-    work = true;
-    wake.notify_one();
   }
+  sleeper.wake();
   peers->tell(std::move(trips));
 }
 
@@ -194,7 +175,7 @@ void Replicas::State::take_up(const store::Snapshot& snapshot, const std::vector
 bool Replicas::State::follow(const store::Snapshot& snapshot, std::map<std::string, int64_t>& applied) {
   bool any = false;
   for (const store::SharedService& shared : snapshot.services) {
-    ServiceControl* service = find_service(shared.record.service);
+    ServiceControl* service = named.find(shared.record.service);
     const bool tripped = std::ranges::any_of(snapshot.trips, [&](const store::Trip& trip) { return ends(trip, shared); });
     if (service == nullptr || !service->adopt(shared.record, /*agreed=*/!tripped, now())) continue;
     applied[shared.record.service] = shared.revision;
@@ -219,7 +200,7 @@ void Replicas::State::allow_rises(const store::Snapshot& snapshot, const std::ve
 }
 
 bool Replicas::State::act_on(const store::Trip& trip) {
-  ServiceControl* service = find_service(trip.service);
+  ServiceControl* service = named.find(trip.service);
   if (service == nullptr || !service->trip(trip, now())) return false;
   changed();
   return true;
@@ -244,16 +225,15 @@ void Replicas::State::hand_in_trips(const store::Snapshot& snapshot) {
 
 Replicas::Replicas(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, store::SharedStore& store,
-                                                  const std::vector<std::unique_ptr<ServiceControl>>& services, metrics::Registry& metrics,
-                                                  std::function<void()> changed) {
+Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, store::SharedStore& store, const Services& services,
+                                                  metrics::Registry& metrics, std::function<void()> changed) {
   auto state = std::make_unique<State>(store, services, std::move(changed));
   State* raw = state.get();
   SERIN_TRY(state->peers, Peers::start(config.listen,
                                        {.trip = [raw](const store::Trip& trip) { raw->act_on(trip); },
                                         .sightings =
                                             [raw](const Sightings& seen) {
-                                              ServiceControl* service = raw->find_service(seen.service);
+                                              ServiceControl* service = raw->named.find(seen.service);
                                               if (service == nullptr || !service->observe_of_others(seen, now())) return;
                                               raw->gather_trips();
                                               raw->changed();
@@ -277,7 +257,7 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
                                                           "rollback is divided among {}",
                                                           others, config.max)};
     for (const store::SharedService& shared : known->services)
-      if (ServiceControl* service = raw->find_service(shared.record.service)) service->adopt(shared.record, /*agreed=*/false, now());
+      if (ServiceControl* service = raw->named.find(shared.record.service)) service->adopt(shared.record, /*agreed=*/false, now());
     for (const store::Trip& trip : known->trips) raw->act_on(trip);
   } else {
     log::error("shared store: {}; begins with what this router knew last, and no weight rises", known.error().message);
@@ -300,18 +280,14 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
   gauge("serin_route_replicas", "Routers that share the store and are alive.",
         [](const auto& s) { return static_cast<double>(s.members.size()); });
   gauge("serin_route_leader", "1 where this router leads.", [](const auto& s) { return s.leads; });
-  store.watch([raw] { raw->notify(); });
-  state->work = true;
+  store.watch([raw] { raw->sleeper.wake(); });
+  state->sleeper.wake();
   state->thread = std::thread([raw] { raw->run(); });
   return std::unique_ptr<Replicas>(new Replicas(std::move(state)));
 }
 
 Replicas::~Replicas() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->ending = true;
-    state_->wake.notify_one();
-  }
+  state_->sleeper.end();
   state_->thread.join();
   state_->store.watch({});
   state_->store.leave();
@@ -323,7 +299,7 @@ void Replicas::advertise(std::string admin) {
     state_->self.admin = std::move(admin);
     state_->advertised = true;
   }
-  state_->notify();
+  state_->sleeper.wake();
 }
 
 void Replicas::tell_verdicts() { state_->gather_trips(); }

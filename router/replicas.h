@@ -11,10 +11,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "router/config.h"
-#include "router/service_control.h"
+#include "router/controller.h"
+#include "router/services.h"
 #include "router/store/shared_store.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
@@ -26,9 +26,8 @@ class Replicas {
  public:
   /// Looks at the store once before it returns, without insisting on a majority: weights fall by what is found there, none rises.
   /// kFailedPrecondition: there are as many routers as there may be. `changed`: something waits to be saved.
-  static Result<std::unique_ptr<Replicas>> start(const ReplicasConfig& config, store::SharedStore& store,
-                                                 const std::vector<std::unique_ptr<ServiceControl>>& services, metrics::Registry& metrics,
-                                                 std::function<void()> changed);
+  static Result<std::unique_ptr<Replicas>> start(const ReplicasConfig& config, store::SharedStore& store, const Services& services,
+                                                 metrics::Registry& metrics, std::function<void()> changed);
   ~Replicas();
 
   /// The url of this router's admin API; from now on it is a member, and may lead.

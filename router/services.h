@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "router/config.h"
@@ -19,6 +20,13 @@ namespace serin::router {
 struct Services {
   std::optional<store::WeightsPage> page;  // the services refer to it
   std::vector<std::unique_ptr<ServiceControl>> all;
+
+  /// Null where there is none of that name.
+  ServiceControl* find(std::string_view name) const {
+    for (const auto& service : all)
+      if (service->config().name == name) return service.get();
+    return nullptr;
+  }
 };
 
 /// Of a router among several this is its own copy; what is agreed on follows (replicas.h).

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "router/sleeper.h"
 #include "router/webhook_message.h"
 #include "runtime/base/log.h"
 
@@ -38,33 +38,6 @@ Status send(const WebhookConfig& webhook, std::string_view content_type, const s
   return Error{Code::kFailedPrecondition, fmt::format("answered {}", response.status)};
 }
 
-/// A thread that can be woken, and told to end while it waits.
-class Sleeper {
- public:
-  void wake() {
-    const std::lock_guard lock(mutex_);
-    woken_ = true;
-    wake_.notify_all();
-  }
-  void end() {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    wake_.notify_all();
-  }
-  /// False: the end. `until_woken`: wake() ends the wait before its time.
-  bool wait(std::chrono::nanoseconds time, bool until_woken) {
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, time, [&] { return ending_ || (until_woken && woken_); });
-    woken_ = false;
-    return !ending_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool woken_ = false, ending_ = false;  // guarded by mutex_
-};
-
 }  // namespace
 
 class Webhooks::Teller {
@@ -78,6 +51,11 @@ class Webhooks::Teller {
     told_ = counter("told");
     failed_ = counter("failed");
     given_up_ = counter("given_up");
+    behind_ = metrics.gauge_callback(
+        "serin_webhook_behind_seconds", "For how long an event has waited to be told; 0: none waits.", {{"webhook", webhook.name}}, [this] {
+          const auto since = waits_since_.load();
+          return since == Clock::time_point() ? 0 : std::chrono::duration<double>(Clock::now() - since).count();
+        });
     thread_ = std::thread([this] { run(); });
   }
   ~Teller() {
@@ -89,9 +67,9 @@ class Webhooks::Teller {
  private:
   void run() {
     while (!begin()) {
-      if (!sleeper_.wait(kFirstPause, false)) return;
+      if (!sleeper_.pause(kFirstPause)) return;
     }
-    while (tell_what_is_new() && sleeper_.wait(std::chrono::seconds(10), true)) {
+    while (tell_what_is_new() && sleeper_.wait(std::chrono::seconds(10))) {
     }
   }
 
@@ -125,6 +103,7 @@ class Webhooks::Teller {
 
   bool tell(const store::HistoryEntry& entry) {
     const Clock::time_point began = Clock::now();
+    waits_since_ = began;
     std::chrono::seconds pause = kFirstPause;
     while (true) {
       const Status told = send(webhook_, "application/cloudevents+json", fmt::format("serin-{}", entry.id), event_json(entry));
@@ -135,10 +114,11 @@ class Webhooks::Teller {
         log::warning("webhook '{}': event {} ({}): {}{}", webhook_.name, entry.id, entry.event, told.error().message,
                      given_up ? "; given up after a day" : "");
       if (told || given_up) {
+        waits_since_ = Clock::time_point();
         (void)store_.set_note(note_, std::to_string(entry.id));  // not written: told again after a restart
         return true;
       }
-      if (!sleeper_.wait(pause, false)) return false;
+      if (!sleeper_.pause(pause)) return false;
       pause = std::min(2 * pause, kLongestPause);
     }
   }
@@ -147,7 +127,9 @@ class Webhooks::Teller {
   store::Store& store_;
   const std::string note_;
   int64_t seen_ = 0;
+  std::atomic<Clock::time_point> waits_since_{Clock::time_point()};  // that: nothing waits
   std::shared_ptr<metrics::Counter> told_, failed_, given_up_;
+  std::shared_ptr<void> behind_;
   Sleeper sleeper_;
   std::thread thread_;
 };
@@ -163,7 +145,7 @@ class Webhooks::Asker {
 
  private:
   void run() {
-    while (sleeper_.wait(kLook, false)) {
+    while (sleeper_.pause(kLook)) {
       const auto running = gatekeeper_.running();
       std::erase_if(answers_, [&](const auto& entry) {
         return std::ranges::none_of(running,

@@ -180,6 +180,15 @@ def pair(route, backend):
     return router, stable, canary
 
 
+@pytest.fixture
+def receiver():
+    """Somebody who is told by webhooks; gone after the test."""
+    from receivers import Receiver
+
+    with Receiver() as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def shared_runtime(tmp_path_factory):
     """One runtime with the repository of models/, for tests that only ask."""

@@ -29,8 +29,8 @@ def service(*backends, name="digits", **more):
 def write_config(folder, *services, store="router.db", **more):
     """router.yaml, in JSON: which is YAML, too."""
     path = folder / "router.yaml"
-    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "store": str(folder / store), "services": services,
-                                **more}))
+    path.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": services,
+                                "store": store if isinstance(store, dict) else str(folder / store), **more}))
     return path
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from backends import Faults
 from conftest import ROOT, wait_until
+from etcd import Cluster
 from prometheus_server import program, prometheus
+from routers import service
 from traffic import Traffic
 
 RULES = ROOT / "deploy/prometheus/serin.rules.yml"
@@ -51,8 +53,16 @@ def test_the_dashboard_is_one():
         assert panel["title"] and panel["description"] and [target["refId"] for target in panel["targets"]] == list("ABCDE"[:len(panel["targets"])])
 
 
-def test_what_they_name_is_exported_and_every_panel_shows_something(pair, tmp_path):
-    router, stable, canary = pair
+def test_what_they_name_is_exported_and_every_panel_shows_something(route, backend, receiver, tmp_path):
+    stable, canary = backend("1"), backend("2")
+    with Cluster(tmp_path) as etcd:  # as one of several, with somebody to tell: all that a router may export
+        router = route(service(stable, canary), store={"file": str(tmp_path / "router.db"), "etcd": {"endpoints": [etcd.members[0].url]}},
+                       replicas={"max": 1, "listen": "127.0.0.1:0"}, webhooks=[{"name": "chat", "type": "event", "url": receiver.url}])
+        wait_until(lambda: router.healthy("2") == 1 and router.status()["replicas"]["leader"], 20, "leads, and its endpoints are checked")
+        shows_everything(router, stable, canary, tmp_path)
+
+
+def shows_everything(router, stable, canary, tmp_path):
     stable.faults, canary.faults = Faults(label=3), Faults(label=-1)
     router.start_rollout(steps=[{"setWeight": 25, "until": {"duration": "1h"}}], guard={"output": {"shadow": "50%", "maxDisagreement": "99%", "drift": 100}})
     with prometheus(tmp_path, f"127.0.0.1:{router.ports['admin']}", [RULES]) as server, Traffic(router.url, clients=3):

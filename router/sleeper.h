@@ -1,0 +1,48 @@
+// sleeper.h: how a thread that looks after something waits: for a time, until it is woken, or for its end.
+//
+//   while (sleeper.wait(100ms)) look();       // the thread
+//   sleeper.wake();                           // anybody: there is something to look at
+//   sleeper.end(); thread.join();
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace serin::router {
+
+/// Thread-safe; one waits.
+class Sleeper {
+ public:
+  void wake() {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+    changed_.notify_one();
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_one();
+  }
+  /// False: the end. A wake() since the last wait ends this one at once.
+  bool wait(std::chrono::nanoseconds longest) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, longest, [this] { return ending_ || woken_; });
+    woken_ = false;
+    return !ending_;
+  }
+  /// The same for the whole time, whoever wakes it.
+  bool pause(std::chrono::nanoseconds time) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, time, [this] { return ending_; });
+    return !ending_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false, ending_ = false;  // guarded by mutex_
+};
+
+}  // namespace serin::router
