@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <ranges>
 
+#include "router/admin/admin_answers.h"
+#include "router/admin/admin_requests.h"
 #include "router/admin/browser_guard.h"
 #include "router/admin/gates.h"
 #include "router/admin/openapi.h"
@@ -37,59 +38,6 @@ constexpr std::array<Verb, 7> kVerbs = {{{"pause", Role::kOperator},
                                          {"undo", Role::kOperator},
                                          {"retry", Role::kOperator},
                                          {"set-weight", Role::kOperator}}};
-constexpr size_t kHistoryDefault = 100, kLongestActor = 128;
-
-int status_of(Code code) {
-  switch (code) {
-    case Code::kInvalidArgument:
-    case Code::kOutOfRange:
-    case Code::kUnsupported:
-    case Code::kCorrupt: return 400;
-    case Code::kPermissionDenied: return 403;
-    case Code::kNotFound: return 404;
-    case Code::kAlreadyExists:
-    case Code::kFailedPrecondition: return 409;
-    case Code::kConflict: return 412;
-    case Code::kTooLarge: return 413;
-    case Code::kOverloaded: return 429;
-    case Code::kUnavailable:
-    case Code::kIo: return 503;
-    case Code::kDeadlineExceeded: return 504;
-    case Code::kCancelled:
-    case Code::kInternal: break;
-  }
-  return 500;
-}
-
-Response error_response(const Error& error) {
-  Response response = net::json_error(status_of(error.code), error.message);
-  response.headers.set("x-serin-code", code_name(error.code));
-  return response;
-}
-
-Response json_response(int status, std::string body) {
-  Response response;
-  response.status = status;
-  response.headers.set("Content-Type", "application/json");
-  response.headers.set("Cache-Control", "no-store");
-  response.body = std::move(body) + "\n";
-  return response;
-}
-
-/// The same for everybody: needs no token.
-Response document_response(std::string_view type, std::string_view text) {
-  Response response;
-  response.headers.set("Content-Type", type);
-  response.body = text;
-  return response;
-}
-
-Response status_response(int code, const Result<ServiceStatus>& status) {
-  if (!status) return error_response(status.error());
-  Response response = json_response(code, status_json(*status));
-  response.headers.set("ETag", fmt::format("\"{}\"", status->epoch));
-  return response;
-}
 
 bool is_read(const Request& request) { return request.method == "GET" || request.method == "HEAD"; }
 /// Asks, although it is a POST.
@@ -104,45 +52,6 @@ std::string token_in_body(const Request& request) {
   return token ? *token : "";
 }
 
-Response method_not_allowed(std::string_view allowed) {
-  Response response = net::json_error(405, fmt::format("method not allowed; allowed: {}", allowed));
-  response.headers.set("Allow", allowed);
-  return response;
-}
-
-Response not_found(std::string_view path) {
-  return net::json_error(404,
-                         fmt::format("not found: '{}'; see /v1/rollouts, /v1/services, /v1/events, /v1/me, /metrics, /health/ready", path));
-}
-
-/// If-Match: "7" (the ETag), 7, or *.
-Result<std::optional<uint64_t>> read_if_match(const Request& request) {
-  if (!request.headers.has("if-match")) return std::optional<uint64_t>();
-  std::string_view text = request.headers.get("if-match");
-  if (text == "*") return std::optional<uint64_t>();
-  const std::string_view given = text;
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  uint64_t epoch = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), epoch);
-  if (failure != std::errc() || end != text.data() + text.size())
-    return Error{Code::kInvalidArgument, fmt::format("header if-match: must be the epoch of the service, such as \"7\", not '{}'", given)};
-  return std::optional(epoch);
-}
-
-/// Who a token belongs to is known; whom a tool says that it acts for is only told.
-std::string actor_of(const Request& request, const Caller& caller) {
-  const std::string_view told = request.headers.get("x-serin-actor").substr(0, kLongestActor);
-  if (caller.name == request.peer) return told.empty() ? caller.name : std::string(told);
-  return told.empty() ? caller.name : fmt::format("{} ({})", caller.name, told);
-}
-
-Result<Controller::Request> read_request(const Request& request, const Caller& caller) {
-  Controller::Request command;
-  SERIN_TRY(command.if_match, read_if_match(request));
-  command.actor = actor_of(request, caller);
-  return command;
-}
-
 std::string verdict_json(const ServiceStatus& status) {
   const rollout::State state = status.rollout ? status.rollout->state : rollout::State{};
   return fmt::format(R"({{"verdict":"{}","service":{},"rollout":{},"reason":{}}})", verdict_word(status), net::json_quote(status.service),
@@ -155,26 +64,6 @@ std::string caller_json(const Caller& caller) {
     if (caller.role >= verb.needs) may += fmt::format(R"(,"{}")", verb.name);
   return fmt::format(R"({{"name":{},"role":"{}","may":[{}]}})", net::json_quote(caller.name), role_name(caller.role),
                      caller.role >= Role::kOperator ? R"("start")" + may : "");
-}
-
-/// The body of a command; none is an empty one.
-Result<config::Node> read_body(const Request& request) { return config::Node::parse(request.body, "request body"); }
-
-Result<std::string> read_reason(const config::Node& body) {
-  SERIN_TRY(std::string reason, body.text("reason", ""));
-  if (reason.size() > 1000) return body.find("reason")->error("must be at most 1000 characters");
-  return reason;
-}
-
-Result<size_t> read_limit(std::string_view query) {
-  size_t limit = kHistoryDefault;
-  if (query.empty()) return limit;
-  const bool known = query.starts_with("limit=");
-  const std::string_view value = known ? query.substr(6) : query;
-  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), limit);
-  if (!known || failure != std::errc() || end != value.data() + value.size() || limit == 0 || limit > store::kHistoryLimit)
-    return Error{Code::kInvalidArgument, fmt::format("query: must be limit=N with N from 1 to {}, not '{}'", store::kHistoryLimit, query)};
-  return limit;
 }
 
 }  // namespace

@@ -53,12 +53,6 @@ bool may_work_elsewhere(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kIo || code == Code::kCorrupt;
 }
 
-/// What ends a prefix: the first key that does not begin with it.
-std::string after_prefix(std::string prefix) {
-  ++prefix.back();  // prefixes end with '/'
-  return prefix;
-}
-
 net::Outgoing post(std::string_view path, std::string body, const std::string& token) {
   net::Outgoing request{.method = "POST", .target = std::string(path), .body = std::make_shared<const std::string>(std::move(body))};
   request.headers.set("Content-Type", "application/json");
@@ -91,6 +85,11 @@ int64_t int64_of(const json::object& object, std::string_view key) {
   if (value == nullptr) return 0;
   if (value->is_int64()) return value->as_int64();
   return value->is_string() ? std::strtoll(value->as_string().c_str(), nullptr, 10) : 0;
+}
+
+std::string after_prefix(std::string prefix) {
+  ++prefix.back();
+  return prefix;
 }
 
 /// One watch at a time, begun again for as long as it lives. On the io thread.

@@ -31,6 +31,8 @@ struct EtcdOptions {
 std::string base64(std::string_view bytes);
 /// Empty where it is none.
 std::string from_base64(std::string_view text);
+/// What ends the keys that begin with `prefix`, which ends with '/'.
+std::string after_prefix(std::string prefix);
 /// A member that is a 64-bit integer, as a string or not at all.
 int64_t int64_of(const boost::json::object& object, std::string_view key);
 

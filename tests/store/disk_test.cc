@@ -48,27 +48,34 @@ void expect_whole(const std::string& path, uint64_t least, uint64_t most) {
   EXPECT_FALSE(find_break(history));
 }
 
-TEST(Disk, S1FullAtAnyWriteLosesNothingAndIsOverOnceThereIsRoom) {
-  int failed = 0;
+/// A second change is saved on a disk that fails after 0, 1, 2 ... good calls, until there are enough of them. `then` is told what became of each
+/// attempt, and ends with the store closed. Returns how many failed.
+template <class Then>
+int save_at_every_failure(Call call, int error, Then&& then) {
   for (int good = 0;; ++good) {
     const TemporaryFolder folder;
     const std::string path = folder.file("router.db");
     FailingVfs disk;
     auto store = open(path);
-    ASSERT_NE(store, nullptr);
-    ASSERT_TRUE(store->save(change(1)));
-    disk.fail_after(Call::kWrite, good, SQLITE_FULL);
+    EXPECT_TRUE(store->save(change(1)));
+    disk.fail_after(call, good, error);
     const Status saved = store->save(change(2));
-    if (saved) break;  // it takes fewer writes
-    ++failed;
+    if (saved) return good;
     EXPECT_EQ(saved.error().code, Code::kIo);
-    EXPECT_THAT(saved.error().message, HasSubstr("full"));
-    EXPECT_EQ(store->load()->front().epoch, 1U) << "what was saved is still read";
-    disk.heal();
-    ASSERT_TRUE(store->save(change(2))) << "after " << good << " good writes";
-    store.reset();
-    expect_whole(path, 2, 2);
+    then(std::move(store), path, disk, saved.error().message);
   }
+}
+
+TEST(Disk, S1FullAtAnyWriteLosesNothingAndIsOverOnceThereIsRoom) {
+  const int failed = save_at_every_failure(
+      Call::kWrite, SQLITE_FULL, [](std::unique_ptr<Store> store, const std::string& path, FailingVfs& disk, const std::string& said) {
+        EXPECT_THAT(said, HasSubstr("full"));
+        EXPECT_EQ(store->load()->front().epoch, 1U) << "what was saved is still read";
+        disk.heal();
+        ASSERT_TRUE(store->save(change(2)));
+        store.reset();
+        expect_whole(path, 2, 2);
+      });
   EXPECT_GT(failed, 5) << "a change is several pages";
 }
 
@@ -96,27 +103,17 @@ TEST(Disk, S1FullAtAnyWriteOfAStartIsAnErrorAndTheFileStays) {
 }
 
 TEST(Disk, S1ASyncThatFailsIsTheLastThingThatIsAsked) {
-  int failed = 0;
-  for (int good = 0;; ++good) {
-    const TemporaryFolder folder;
-    const std::string path = folder.file("router.db");
-    FailingVfs disk;
-    auto store = open(path);
-    ASSERT_NE(store, nullptr);
-    ASSERT_TRUE(store->save(change(1)));
-    disk.fail_after(Call::kSync, good, SQLITE_IOERR_FSYNC);
-    const Status saved = store->save(change(2));
-    if (saved) break;
-    ++failed;
-    EXPECT_EQ(saved.error().code, Code::kIo);
-    EXPECT_THAT(saved.error().message, HasSubstr("restart"));
-    disk.heal();
-    const Status again = store->save(change(2));
-    ASSERT_FALSE(again) << "a disk that says yes the second time has lost the pages of the first";
-    EXPECT_EQ(disk.calls(Call::kSync) + disk.calls(Call::kWrite), 0) << "it is not asked at all";
-    store.reset();
-    expect_whole(path, 1, 2);
-  }
+  const int failed =
+      save_at_every_failure(Call::kSync, SQLITE_IOERR_FSYNC,
+                            [](std::unique_ptr<Store> store, const std::string& path, FailingVfs& disk, const std::string& said) {
+                              EXPECT_THAT(said, HasSubstr("restart"));
+                              disk.heal();
+                              const Status again = store->save(change(2));
+                              ASSERT_FALSE(again) << "a disk that says yes the second time has lost the pages of the first";
+                              EXPECT_EQ(disk.calls(Call::kSync) + disk.calls(Call::kWrite), 0) << "it is not asked at all";
+                              store.reset();
+                              expect_whole(path, 1, 2);
+                            });
   EXPECT_GT(failed, 0);
 }
 

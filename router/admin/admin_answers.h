@@ -1,0 +1,23 @@
+// admin_answers.h: what the controller says, as HTTP says it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "router/controller.h"
+#include "runtime/base/result.h"
+#include "runtime/net/http.h"
+
+namespace serin::router {
+
+/// The status that means the code, the sentence, and `x-serin-code`.
+net::Response error_response(const Error& error);
+net::Response json_response(int status, std::string body);
+/// The same for everybody: needs no token.
+net::Response document_response(std::string_view type, std::string_view text);
+/// The state of a service, with its epoch as ETag.
+net::Response status_response(int code, const Result<ServiceStatus>& status);
+net::Response method_not_allowed(std::string_view allowed);
+net::Response not_found(std::string_view path);
+
+}  // namespace serin::router

@@ -1,0 +1,62 @@
+#include "router/admin/admin_requests.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace serin::router {
+
+using net::Request;
+
+namespace {
+
+constexpr size_t kHistoryDefault = 100, kLongestActor = 128;
+
+Result<std::optional<uint64_t>> read_if_match(const Request& request) {
+  if (!request.headers.has("if-match")) return std::optional<uint64_t>();
+  std::string_view text = request.headers.get("if-match");
+  if (text == "*") return std::optional<uint64_t>();
+  const std::string_view given = text;
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  uint64_t epoch = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  if (failure != std::errc() || end != text.data() + text.size())
+    return Error{Code::kInvalidArgument, fmt::format("header if-match: must be the epoch of the service, such as \"7\", not '{}'", given)};
+  return std::optional(epoch);
+}
+
+}  // namespace
+
+std::string actor_of(const Request& request, const Caller& caller) {
+  const std::string_view told = request.headers.get("x-serin-actor").substr(0, kLongestActor);
+  if (caller.name == request.peer) return told.empty() ? caller.name : std::string(told);
+  return told.empty() ? caller.name : fmt::format("{} ({})", caller.name, told);
+}
+
+Result<Controller::Request> read_request(const Request& request, const Caller& caller) {
+  Controller::Request command;
+  SERIN_TRY(command.if_match, read_if_match(request));
+  command.actor = actor_of(request, caller);
+  return command;
+}
+
+Result<config::Node> read_body(const Request& request) { return config::Node::parse(request.body, "request body"); }
+
+Result<std::string> read_reason(const config::Node& body) {
+  SERIN_TRY(std::string reason, body.text("reason", ""));
+  if (reason.size() > 1000) return body.find("reason")->error("must be at most 1000 characters");
+  return reason;
+}
+
+Result<size_t> read_limit(std::string_view query) {
+  size_t limit = kHistoryDefault;
+  if (query.empty()) return limit;
+  const bool known = query.starts_with("limit=");
+  const std::string_view value = known ? query.substr(6) : query;
+  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), limit);
+  if (!known || failure != std::errc() || end != value.data() + value.size() || limit == 0 || limit > store::kHistoryLimit)
+    return Error{Code::kInvalidArgument, fmt::format("query: must be limit=N with N from 1 to {}, not '{}'", store::kHistoryLimit, query)};
+  return limit;
+}
+
+}  // namespace serin::router
