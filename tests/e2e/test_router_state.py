@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import random
+import signal
 import socket
 import time
 
@@ -74,6 +75,21 @@ def test_s3_killed_at_any_moment_it_goes_on_with_the_same_history_and_never_with
             answered = traffic.statuses[200]
             wait_until(lambda: traffic.statuses[200] > answered + 20, 10, "traffic goes on")
     assert set(traffic.statuses) <= {200}, traffic.failures
+
+
+def test_f1_interrupted_system_calls_cost_nothing(pair):
+    """A process that is stopped and goes on finds every call that was waiting interrupted."""
+    router = pair[0]
+    router.start_rollout(steps=[HOLD_25])
+    with Traffic(router.url, clients=3) as traffic:
+        for turn in range(100):
+            router.process.send_signal(signal.SIGSTOP)
+            router.process.send_signal(signal.SIGCONT)
+            if turn % 20 == 0:
+                assert router.command("pause").status == 200 and router.command("resume").status == 200
+        seen = traffic.answers
+        wait_until(lambda: traffic.answers > seen + 100, 20, "traffic goes on")
+    assert traffic.failures == [] and router.rollout()["weight"] == 25
 
 
 def test_a_verdict_outlives_a_kill_right_after_it(launch, backend, tmp_path):

@@ -19,7 +19,8 @@ from routers import JSON, UNLIMITED_ADMIN, AppliedWeight, Router, reload, servic
 from traffic import Traffic, ask
 
 HOLD = {"until": {"duration": "1h"}}
-RUNS = 200 if os.environ.get("SERIN_LONG") else 10
+LONG = bool(os.environ.get("SERIN_LONG"))
+RUNS = 200 if LONG else 10
 
 
 class Group:
@@ -336,6 +337,19 @@ def test_without_etcd_each_router_still_acts_alone(group):
     group.settled()
     group.wait_for_phase("RolledBack")
     wait_until(lambda: alone.status()["replicas"]["untold_verdicts"] == 0, 10, "handed in")
+
+
+@pytest.mark.skipif(not LONG, reason="ten thousand changes; tests/run --long")
+def test_r14_the_shared_history_is_bounded(group):
+    group.start(25)
+    leader = group.routers[group.leader()]
+    for turn in range(10_020):
+        changed = leader.command("set-weight", {"weight": 10 + turn % 5})
+        while changed.status == 503:  # not followed by all yet
+            changed = leader.command("set-weight", {"weight": 10 + turn % 5})
+        assert changed.status == 200, changed.body
+    assert len(group.etcd.keys("/serin/audit/")) == 10_000
+    assert serin("rollout", "history", "digits", "--verify", "--admin", leader.admin).returncode == 0
 
 
 def test_users_and_a_group_that_is_full(group, tmp_path):
