@@ -184,7 +184,7 @@ def main():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         ended_well = False
         try:
-            serve = demo.start("serve", "--models", ROOT / "models", "--port", "0", "--metrics-port", "0", "--drain-seconds", "0")
+            serve = demo.start("serve", "--models", ROOT / "models", "--port", "0", "--grpc-port", "0", "--metrics-port", "0", "--drain-seconds", "0")
             config = demo.folder / "router.yaml"
             config.write_text(ROUTER.format(folder=folder) + "".join(ROUTER_VERSION.format(version=v, port=serve["http"]) for v in "12345"))
             route = demo.start("route", "--config", config, "--drain-seconds", "0")

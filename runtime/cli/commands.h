@@ -65,6 +65,7 @@ struct ServeOptions {
   std::string models;
   std::string address = "127.0.0.1";
   uint16_t port = 8000;
+  uint16_t grpc_port = 8001;
   uint16_t metrics_port = 8002;
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process

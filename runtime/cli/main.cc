@@ -26,11 +26,14 @@ CLI::Validator between(double least, double most) {
 }
 
 void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Serve a folder of models: Open Inference Protocol v2 over HTTP");
+  auto* command = app.add_subcommand("serve", "Serve a folder of models: Open Inference Protocol v2 over HTTP and gRPC");
   auto options = std::make_shared<ServeOptions>();
   command->add_option("--models", options->models, "folder with <name>/<version>/model.onnx")->required();
   command->add_option("--address", options->address, "address to listen on")->capture_default_str();
   command->add_option("--port", options->port, "HTTP port; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+  command->add_option("--grpc-port", options->grpc_port, "gRPC port; 0 picks a free one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
   command->add_option("--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));

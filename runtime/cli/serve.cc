@@ -11,6 +11,8 @@
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
+#include "runtime/net/grpc_server.h"
+#include "runtime/serving/grpc_api.h"
 #include "runtime/serving/rest_api.h"
 
 namespace serin::cli {
@@ -92,32 +94,43 @@ int run_serve(const ServeOptions& options) {
       serving::Repository::open(options.models, std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000)), host);
   if (!repository) return usage(repository.error());
 
-  serving::RestApi api(loops, **repository, host);
+  serving::Frontend frontend(loops, **repository, host);
+  serving::RestApi rest(frontend);
+  serving::GrpcApi grpc(frontend);
   net::ServerOptions http_options{.name = "http", .address = options.address, .port = options.port, .metrics = &registry};
   http_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
   http_options.on_refusal = [&host](net::Response& refusal) {
     refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
   };
-  auto http = net::Server::start(loops, http_options, [&api](net::Request request, net::Responder responder) {
-    api.handle(std::move(request), std::move(responder));
+  auto http = net::Server::start(loops, http_options, [&rest](net::Request request, net::Responder responder) {
+    rest.handle(std::move(request), std::move(responder));
   });
   if (!http) return usage(http.error());
+  net::ServerOptions grpc_options{.name = "grpc", .address = options.address, .port = options.grpc_port, .metrics = &registry};
+  grpc_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
+  auto grpc_server = net::start_grpc_server(loops, grpc_options, [&grpc](std::string_view path) { return grpc.method(path); });
+  if (!grpc_server) return usage(grpc_server.error());
   auto metrics_server = net::Server::start(
       loops, {.name = "metrics", .address = options.address, .port = options.metrics_port},
       [&registry](const net::Request& request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
   if (!metrics_server) return usage(metrics_server.error());
 
   (*repository)->load();  // alive meanwhile, for a large repository must not fail its liveness probe
-  api.set_ready(true);
-  if (auto written = write_ready_file(options.ready_file, {.http = (*http)->port(), .metrics = (*metrics_server)->port()}); !written)
+  frontend.set_ready(true);
+  if (auto written = write_ready_file(options.ready_file,
+                                      {.http = (*http)->port(), .grpc = (*grpc_server)->port(), .metrics = (*metrics_server)->port()});
+      !written)
     return usage(written.error());
-  log::info("serving {} at http://{}:{} (metrics on port {})", options.models, options.address, (*http)->port(), (*metrics_server)->port());
+  log::info("serving {} at http://{}:{} (gRPC on port {}, metrics on port {})", options.models, options.address, (*http)->port(),
+            (*grpc_server)->port(), (*metrics_server)->port());
 
   wait_for_end_signal();
-  api.set_ready(false);
+  frontend.set_ready(false);
   log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
-  const bool drained = (*http)->drain(std::chrono::seconds(30));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto left = [deadline] { return std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()); };
+  const bool drained = static_cast<int>((*http)->drain(left())) + static_cast<int>((*grpc_server)->drain(left())) == 2;
   log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
   return (*repository)->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
 }

@@ -41,6 +41,12 @@ std::string_view oip_datatype(DType dtype) {
   return "";
 }
 
+std::string with_article(DType dtype) {
+  const std::string_view name = oip_datatype(dtype);
+  const bool vowel = name.starts_with('F') || name.starts_with('I');  // an FP32, an INT8; a UINT8, a BOOL
+  return fmt::format("{} {}", vowel ? "an" : "a", name);
+}
+
 std::optional<DType> parse_oip_datatype(std::string_view name) {
   for (const Name& entry : kNames)
     if (entry.text == name) return entry.dtype;

@@ -12,6 +12,8 @@ namespace serin::protocol {
 
 /// "FP32", "INT64", "BOOL", "BYTES" ...; empty for kUndefined.
 std::string_view oip_datatype(DType dtype);
+/// "an FP32", "a BOOL": for messages.
+std::string with_article(DType dtype);
 std::optional<DType> parse_oip_datatype(std::string_view name);
 
 /// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch an answer rode in, its place in it and the live requests of the batch.

@@ -97,10 +97,8 @@ class DataReader {
 
   Error bad(const dom::element& element) const {
     const std::string shown = element.is_number() ? std::string(simdjson::minify(element)) : std::string(kind_of(element));
-    const std::string_view wanted = oip_datatype(tensor_.dtype);
-    const std::string_view article = wanted.front() == 'F' || wanted.front() == 'I' ? "an" : "a";  // an FP32, an INT8; a UINT8, a BOOL
     return Error{Code::kInvalidArgument,
-                 fmt::format("input '{}': element {} is {}, which is not {} {}", name_, done_, shown, article, wanted)};
+                 fmt::format("input '{}': element {} is {}, which is not {}", name_, done_, shown, with_article(tensor_.dtype))};
   }
 
   template <class T>

@@ -55,6 +55,8 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
       default: return failure_other->add();
     }
   }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  last_inference_ms_.store(std::chrono::duration_cast<std::chrono::milliseconds>(now).count(), std::memory_order_relaxed);
   success->add();
   inferences->add(static_cast<uint64_t>(rows));
   request_us->add(microseconds(whole));
@@ -64,6 +66,10 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   request_histogram_us->observe(static_cast<double>(microseconds(whole)));
   queue_histogram_us->observe(static_cast<double>(microseconds(answer.timing.queue)));
   infer_histogram_us->observe(static_cast<double>(microseconds(answer.timing.infer)));
+}
+
+uint64_t ModelMetrics::failures() const {
+  return failure_rejected->value() + failure_canceled->value() + failure_backend->value() + failure_other->value();
 }
 
 }  // namespace serin::serving

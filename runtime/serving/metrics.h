@@ -1,6 +1,7 @@
 // metrics.h: the runtime's numbers, under the names that Triton users have dashboards on.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -16,11 +17,17 @@ struct ModelMetrics {
   /// One answer given, good or bad, to a request of so many rows. Not for shadow traffic.
   void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole);
   void ran_batch() { executions->add(); }
+  uint64_t failures() const;
+  /// When an inference last went well, in milliseconds since 1970; 0: never.
+  int64_t last_inference_ms() const { return last_inference_ms_.load(std::memory_order_relaxed); }
 
   std::shared_ptr<metrics::Counter> success, inferences, executions, failure_rejected, failure_canceled, failure_backend, failure_other;
   std::shared_ptr<metrics::Counter> request_us, queue_us, input_us, infer_us;
   std::shared_ptr<metrics::Histogram> request_histogram_us, queue_histogram_us, infer_histogram_us;
   std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes, device_bytes;
+
+ private:
+  std::atomic<int64_t> last_inference_ms_{0};
 };
 
 }  // namespace serin::serving

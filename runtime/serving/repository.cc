@@ -68,6 +68,28 @@ std::shared_ptr<Version> ModelEntry::latest() const {
   return nullptr;
 }
 
+Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::string_view version) const {
+  const auto unknown = [&](std::string_view what) {
+    return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}'{} is not found", model, what)};
+  };
+  const auto not_ready = [&](uint64_t number, const VersionEntry& held) {
+    const std::string_view why = held.state == VersionState::kLoading ? "it is being loaded" : std::string_view(held.reason);
+    return Error{Code::kUnavailable, fmt::format("model '{}' version {} is not ready: {}", model, number, why)};
+  };
+  const auto entry = models.find(model);
+  if (entry == models.end()) return unknown("");
+  const auto& versions = entry->second.versions;
+  if (version.empty()) {
+    if (auto latest = entry->second.latest()) return latest;
+    return not_ready(versions.rbegin()->first, versions.rbegin()->second);
+  }
+  const auto number = parse_version(version);
+  const auto held = number ? versions.find(*number) : versions.end();
+  if (held == versions.end()) return unknown(fmt::format(" version {}", version));
+  if (held->second.version) return held->second.version;
+  return not_ready(*number, held->second);
+}
+
 Status Catalogue::usable() const {
   for (const auto& [name, model] : models) {
     for (const auto& [number, entry] : model.versions) {

@@ -40,6 +40,8 @@ struct ModelEntry {
 /// What the repository holds right now. Immutable; a new one is published for every change.
 struct Catalogue {
   std::map<std::string, ModelEntry, std::less<>> models;
+  /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why).
+  Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
   /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
   Status usable() const;
 };

@@ -15,21 +15,6 @@
 namespace serin::serving {
 namespace {
 
-int http_status(Code code) {
-  switch (code) {
-    case Code::kNotFound: return 404;
-    case Code::kTooLarge: return 413;
-    case Code::kOverloaded: return 429;
-    case Code::kCancelled: return 499;
-    case Code::kUnavailable: return 503;
-    case Code::kDeadlineExceeded: return 504;
-    case Code::kInternal:
-    case Code::kCorrupt:
-    case Code::kIo: return 500;
-    default: return 400;
-  }
-}
-
 net::Response error_response(const Error& error, std::string_view field = {}) {
   net::Response response = net::json_error(http_status(error.code), error.message);
   response.headers.set("x-serin-code", code_name(error.code));
@@ -125,38 +110,7 @@ struct RestApi::Route {
     if (route.model.empty() || !path.empty()) return std::nullopt;
     return route;
   }
-
-  Error not_ready(uint64_t number, const VersionEntry& held) const {
-    const std::string_view why = held.state == VersionState::kLoading ? "it is being loaded" : std::string_view(held.reason);
-    return {Code::kUnavailable, fmt::format("model '{}' version {} is not ready: {}", model, number, why)};
-  }
-
-  /// The version asked for, ready to run.
-  Result<std::shared_ptr<Version>> find(const Catalogue& catalogue) const {
-    const auto unknown = [&](std::string_view what) {
-      return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}'{} is not found", model, what)};
-    };
-    const auto entry = catalogue.models.find(model);
-    if (entry == catalogue.models.end()) return unknown("");
-    const auto& versions = entry->second.versions;
-    if (version.empty()) {
-      if (auto latest = entry->second.latest()) return latest;
-      return not_ready(versions.rbegin()->first, versions.rbegin()->second);
-    }
-    for (const auto& [number, held] : versions) {
-      if (std::to_string(number) != version) continue;
-      if (held.version) return held.version;
-      return not_ready(number, held);
-    }
-    return unknown(fmt::format(" version {}", version));
-  }
 };
-
-RestApi::RestApi(net::Loops& loops, const Repository& repository, Host& host)
-    : loops_(loops), host_(host), readers_(loops.size(), Published<Catalogue>::Reader(repository.catalogue())) {}
-RestApi::~RestApi() = default;
-
-const Catalogue& RestApi::catalogue() { return *readers_[net::this_loop()].get(); }
 
 void RestApi::handle(net::Request request, net::Responder responder) {
   std::string_view path = request.path;
@@ -164,7 +118,7 @@ void RestApi::handle(net::Request request, net::Responder responder) {
   const bool get = request.method == "GET" || request.method == "HEAD";
 
   const auto reply = [&](net::Response response) {
-    response.headers.set("x-serin-batch", protocol::print_batch_tag(host_.lone_tag()));
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
     responder.send(std::move(response));
   };
   if (const auto route = Route::parse(path)) {
@@ -179,17 +133,17 @@ void RestApi::handle(net::Request request, net::Responder responder) {
   if (!get) return reply(wrong_verb("GET"));
   if (path == "/v2") return reply(server_metadata());
   if (path == "/v2/models") return reply(list_models());
-  const Status usable = catalogue().usable();
+  const Status usable = frontend_.catalogue().usable();
   if (path == "/v2/health/live") return reply(usable ? json(R"({"live":true})") : refused(R"({"live":false})", usable.error()));
-  return reply(ready_ && usable ? json(R"({"ready":true})") : json(R"({"ready":false})", 503));
+  return reply(frontend_.ready() ? json(R"({"ready":true})") : json(R"({"ready":false})", 503));
 }
 
 void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
   const auto arrived = Clock::now();
-  auto version = route.find(catalogue());
+  auto version = frontend_.catalogue().find(route.model, route.version);
   const auto refuse = [&](const Error& error, std::string_view field = {}) {
     net::Response response = error_response(error, field);
-    response.headers.set("x-serin-batch", protocol::print_batch_tag(host_.lone_tag()));
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
     const std::string& number = version ? (*version)->version() : route.version;
     if (!number.empty()) response.headers.set("x-serin-version", number);
     responder.send(std::move(response));
@@ -221,7 +175,7 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
   // std::function asks for what can be copied.
   const auto to = std::make_shared<net::Responder>(std::move(responder));
   std::string id = std::move(decoded->id);
-  const auto inference = Inference::start(loops_,
+  const auto inference = Inference::start(frontend_.loops,
                                           {.version = *version,
                                            .request = std::move(*decoded),
                                            .arrived = arrived,
@@ -234,33 +188,33 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
 }
 
 net::Response RestApi::metadata(const Route& route) {
-  const Catalogue& now = catalogue();  // one look: a second one may be a newer catalogue, without the model
-  const auto version = route.find(now);
+  const Catalogue& now = frontend_.catalogue();  // one look: a second one may be a newer catalogue, without the model
+  const auto version = now.find(route.model, route.version);
   if (!version) return error_response(version.error());
   std::vector<std::string> versions;
   for (const auto& [number, entry] : now.models.find(route.model)->second.versions)
     if (entry.version) versions.push_back(std::to_string(number));
-  net::Response response = json(protocol::encode_model_metadata(route.model, versions, "onnx_serin", (*version)->signature().inputs,
+  net::Response response = json(protocol::encode_model_metadata(route.model, versions, kPlatform, (*version)->signature().inputs,
                                                                 (*version)->signature().outputs, (*version)->parameters()));
   response.headers.set("x-serin-version", (*version)->version());
   return response;
 }
 
 net::Response RestApi::model_ready(const Route& route) {
-  const auto version = route.find(catalogue());
+  const auto version = frontend_.catalogue().find(route.model, route.version);
   if (!version && version.error().code == Code::kNotFound) return error_response(version.error());
   const Status usable = version ? (*version)->usable() : Status(version.error());
   std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
   return usable ? json(std::move(body)) : refused(std::move(body), usable.error());
 }
 
-net::Response RestApi::server_metadata() const {
-  return json(fmt::format(R"({{"name":"{}","version":"{}","extensions":["classification","binary_tensor_data"]}})", kName, kVersion));
+net::Response RestApi::server_metadata() {
+  return json(fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", kName, kVersion, fmt::join(kExtensions, "\",\"")));
 }
 
 net::Response RestApi::list_models() {
   std::string names;
-  for (const auto& [name, entry] : catalogue().models) names += (names.empty() ? "" : ",") + net::json_quote(name);
+  for (const auto& [name, entry] : frontend_.catalogue().models) names += (names.empty() ? "" : ",") + net::json_quote(name);
   return json(fmt::format(R"({{"models":[{}]}})", names));
 }
 

@@ -9,38 +9,27 @@
 // where one field is to blame, x-serin-field beside it.
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <vector>
-
 #include "runtime/net/server.h"
-#include "runtime/serving/repository.h"
+#include "runtime/serving/frontend.h"
 
 namespace serin::serving {
 
 class RestApi {
  public:
-  RestApi(net::Loops& loops, const Repository& repository, Host& host);
-  ~RestApi();
+  explicit RestApi(Frontend& frontend) : frontend_(frontend) {}
 
   /// Give this to net::Server. Called on io threads.
   void handle(net::Request request, net::Responder responder);
-  /// What /v2/health/ready says: not until everything was loaded, and not any more once the end is near. Everything else is answered all the time.
-  void set_ready(bool ready) { ready_ = ready; }
 
  private:
   struct Route;
   void infer(const Route& route, net::Request request, net::Responder responder);
   net::Response metadata(const Route& route);
   net::Response model_ready(const Route& route);
-  net::Response server_metadata() const;
+  static net::Response server_metadata();
   net::Response list_models();
-  const Catalogue& catalogue();
 
-  net::Loops& loops_;
-  Host& host_;
-  std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread
-  std::atomic<bool> ready_{false};
+  Frontend& frontend_;
 };
 
 }  // namespace serin::serving

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERIN = pathlib.Path(os.environ.get("SERIN", ROOT / "build" / "serin"))
 MODELS = ROOT / "models"
 DATA = ROOT / "tests" / "data"
-ON_FREE_PORTS = ["--port", 0, "--metrics-port", 0, "--drain-seconds", 0]  # and gone at once when told to end
+ON_FREE_PORTS = ["--port", 0, "--grpc-port", 0, "--metrics-port", 0, "--drain-seconds", 0]  # and gone at once when told to end
 
 
 def wait_until(condition, seconds=10, what="condition"):

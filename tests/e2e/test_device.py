@@ -117,7 +117,7 @@ def test_auto_without_a_device_is_the_cpu_and_says_why(serve, repository):
     (["--device", "gpu"], "cuda"), (["--device", "cuda:-1"], "cuda:-1"),
 ])
 def test_c6_a_device_that_is_not_there_is_named(arguments, named):
-    done = serin("serve", "--models", MODELS, "--port", 0, "--metrics-port", 0, *arguments)
+    done = serin("serve", "--models", MODELS, "--port", 0, "--grpc-port", 0, "--metrics-port", 0, *arguments)
     assert done.returncode == 2 and named in done.stderr.splitlines()[-1]
 
 
@@ -348,7 +348,7 @@ def test_f8_a_model_that_has_lost_its_only_device_is_loaded_on_another_once(serv
 def test_f8_a_device_that_is_lost_before_the_start_is_named(repository, emulated):
     machine = emulated()
     machine.fail(0)
-    done = serin("serve", "--models", digits(repository), "--port", 0, "--metrics-port", 0, *ON_CUDA, env=machine.env)
+    done = serin("serve", "--models", digits(repository), "--port", 0, "--grpc-port", 0, "--metrics-port", 0, *ON_CUDA, env=machine.env)
     assert done.returncode == 2 and "cudaErrorIllegalAddress" in done.stderr
 
 

@@ -343,7 +343,7 @@ def test_a_file_overwritten_in_place_does_not_harm_the_live_model(serve, reposit
 
 
 def test_sigterm_serves_on_while_not_ready_then_ends_with_0(start, repository):
-    runtime = start("serve", "--models", repository(DIGITS), "--port", 0, "--metrics-port", 0, "--drain-seconds", 1.5)
+    runtime = start("serve", "--models", repository(DIGITS), "--port", 0, "--grpc-port", 0, "--metrics-port", 0, "--drain-seconds", 1.5)
     runtime.process.send_signal(signal.SIGTERM)
     wait_until(lambda: call(runtime.url + "/v2/health/ready").status == 503, 2, "not ready")
     assert call(runtime.url + "/v2/models/digits/infer", ZEROS).status == 200
@@ -447,7 +447,7 @@ def test_c5_usage_mistakes_are_one_line_and_exit_code_2(arguments, named):
 
 
 def test_c2_a_port_in_use_is_named(shared_runtime):
-    done = serin("serve", "--models", MODELS, "--port", shared_runtime.ports["http"], "--metrics-port", 0, timeout=30)
+    done = serin("serve", "--models", MODELS, "--port", shared_runtime.ports["http"], "--grpc-port", 0, "--metrics-port", 0, timeout=30)
     assert done.returncode == 2 and str(shared_runtime.ports["http"]) in done.stderr
 
 

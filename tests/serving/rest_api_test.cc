@@ -30,7 +30,8 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
   Host host{.backend = *backend, .metrics = registry, .boot = 1, .pool = ComputePool(1)};
   auto repository = std::move(*Repository::open(SERIN_MODELS, 1h, host));
   repository->load();
-  auto api = std::make_unique<RestApi>(loops, *repository, host);
+  auto frontend = std::make_unique<Frontend>(loops, *repository, host);
+  auto api = std::make_unique<RestApi>(*frontend);
   auto server = std::move(*net::Server::start(
       loops, {}, [&](net::Request request, net::Responder responder) { api->handle(std::move(request), std::move(responder)); }));
   const std::weak_ptr<Version> version = repository->catalogue().get()->models.at("digits").versions.at(1).version;
@@ -46,6 +47,7 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
 
   server.reset();
   api.reset();
+  frontend.reset();
   repository.reset();
   EXPECT_TRUE(version.expired());  // although the request is still queued: the threads of a version go with it, into a pool that still is
   gate.set_value();

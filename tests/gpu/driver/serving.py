@@ -37,7 +37,7 @@ def mixed_requests(setting, unit, sources):
 def server(serin, folder, name, flags=()):
     """Serves folder/models: its URL, once every model is loaded."""
     ready, log = folder / f"{name}.ready", folder / f"{name}.log"
-    command = [serin, "serve", "--models", folder / "models", "--port", "0", "--metrics-port", "0", "--drain-seconds", "0", *flags]
+    command = [serin, "serve", "--models", folder / "models", "--port", "0", "--grpc-port", "0", "--metrics-port", "0", "--drain-seconds", "0", *flags]
     with log.open("wb") as out:
         process = subprocess.Popen([*command, "--ready-file", ready], stdout=out, stderr=out)
     try:

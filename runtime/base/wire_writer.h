@@ -1,0 +1,48 @@
+// wire_writer.h: protobuf's wire format, written into a string. Header only; what reads it is wire.h.
+//
+//   wire::write_text(out, 1, "name");
+//   wire::write_message(out, 5, [&](std::string& inner) { wire::write_integer(inner, 2, 7); });
+//
+// Fields that have their type's default value are left out, as proto3 does, but for elements of repeated fields, which count: write_bytes().
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace serin::wire {
+
+inline void write_varint(std::string& out, uint64_t value) {
+  for (; value > 127; value >>= 7) out += static_cast<char>((value & 127) | 128);
+  out += static_cast<char>(value);
+}
+inline size_t varint_bytes(uint64_t value) { return value == 0 ? 1 : static_cast<size_t>(std::bit_width(value) + 6) / 7; }
+inline void write_tag(std::string& out, uint32_t field, uint32_t wire_type) { write_varint(out, field << 3 | wire_type); }
+
+/// int32, int64, bool, enumerations.
+inline void write_integer(std::string& out, uint32_t field, int64_t value) {
+  if (value == 0) return;
+  write_tag(out, field, 0);
+  write_varint(out, static_cast<uint64_t>(value));
+}
+inline void write_bytes(std::string& out, uint32_t field, std::string_view bytes) {
+  write_tag(out, field, 2);
+  write_varint(out, bytes.size());
+  out += bytes;
+}
+inline void write_text(std::string& out, uint32_t field, std::string_view text) {
+  if (!text.empty()) write_bytes(out, field, text);
+}
+/// Written in place: its length takes as many bytes as it needs, for which what follows is moved. For small messages.
+template <class Write>
+void write_message(std::string& out, uint32_t field, const Write& write) {
+  write_tag(out, field, 2);
+  const size_t at = out.size();
+  write(out);
+  std::string length;
+  write_varint(length, out.size() - at);
+  out.insert(at, length);
+}
+
+}  // namespace serin::wire

@@ -1,0 +1,330 @@
+// grpc_server.cc: a handler of HTTP/2 streams that cuts the body into messages.
+//
+// The handler serves one call after the other; a call is shared with who answers it and may outlive its place in the handler, so that a late
+// answer meets a call that knows it is over, and never the next one.
+
+#include "runtime/net/grpc_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "runtime/base/log.h"
+#include "runtime/net/inflate.h"
+#include "runtime/net/loop.h"
+
+namespace serin::net {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr size_t kRoom = size_t{16} << 10;  // for what comes next, whatever it is
+constexpr size_t kUnsentLimit = size_t{64} << 20;
+
+class CallHandler;
+
+class Call final : public GrpcCall {
+ public:
+  Call(CallHandler& handler, ServerStream& stream, Headers headers) : handler_(&handler), stream_(&stream), headers_(std::move(headers)) {}
+
+  const Headers& headers() const override { return headers_; }
+  const std::string& peer() const override { return peer_; }
+  steady_clock::time_point deadline() const override { return deadline_; }
+  void set_header(std::string_view name, std::string_view value) override { answer_headers_.set(name, value); }
+  void send(std::string framed) override;
+  size_t unsent() const override { return out_.size() - sent_; }
+  void finish(GrpcStatus status, std::string_view message) override;
+  void pause() override { paused_ = true; }
+  void resume() override;
+
+  void set_deadline(std::chrono::nanoseconds left, const std::shared_ptr<Call>& self);
+  void set_peer(std::string peer) { peer_ = std::move(peer); }
+  void set_many(bool many) { many_ = many; }
+  bool paused() const { return paused_; }
+  void write();
+  /// The stream is not this call's any more.
+  void detach();
+  void lose();
+
+ private:
+  void begin(bool only_head);
+
+  CallHandler* handler_;  // null once detached
+  ServerStream* stream_;  // with it
+  Headers headers_, answer_headers_, trailers_;
+  std::string peer_;
+  steady_clock::time_point deadline_ = steady_clock::time_point::max();
+  Timer timer_;
+  std::string out_;  // framed, not taken by the stream yet from sent_ on
+  size_t sent_ = 0;
+  bool begun_ = false, paused_ = false, last_ = false;
+  bool many_ = false;  // answers
+};
+
+class CallHandler final : public RequestHandler {
+ public:
+  CallHandler(const GrpcMethods& methods, size_t limit, ServerStream& stream) : methods_(methods), limit_(limit), stream_(stream) {}
+  ~CallHandler() {
+    if (call_) call_->lose();
+  }
+
+  void on_request(Head& head) override;
+  std::span<char> body_room(std::optional<uint64_t> left) override;
+  void body_filled(size_t bytes) override { filled_ += bytes; }
+  void on_progress(bool end) override;
+  void on_writable() override {
+    if (call_) call_->write();
+  }
+  void on_gone() override {
+    if (const auto call = std::exchange(call_, nullptr)) call->lose();
+  }
+
+  void take_messages();
+  void ask_more() { stream_.read_more(); }
+
+ private:
+  void refuse(GrpcStatus status, std::string_view message);
+  /// The next message that is whole; nothing where there is none, or where the call was refused for it.
+  std::optional<std::string_view> next_message();
+
+  const GrpcMethods& methods_;
+  const size_t limit_;
+  ServerStream& stream_;
+  GrpcMethod* method_ = nullptr;
+  std::shared_ptr<Call> call_;
+  std::string in_;  // may be longer than what has come
+  size_t filled_ = 0, taken_ = 0;
+  uint64_t messages_ = 0;
+  bool end_ = false, taking_ = false;
+  std::optional<Coding> coding_;
+  std::string inflated_;
+};
+
+// ---- what goes out ----
+
+void Call::begin(bool only_head) {
+  begun_ = true;
+  answer_headers_.set("content-type", "application/grpc");
+  answer_headers_.set("grpc-accept-encoding", "identity, gzip, deflate");
+  stream_->begin_answer({.status = 200, .headers = answer_headers_, .length = only_head ? std::optional<uint64_t>(0) : std::nullopt});
+}
+
+void Call::send(std::string framed) {
+  if (ended_ || !stream_) return;
+  if (!begun_) begin(false);
+  if (unsent() == 0) {
+    out_ = std::move(framed);
+    sent_ = 0;
+  } else {
+    out_.erase(0, std::exchange(sent_, 0));
+    out_ += framed;
+  }
+  if (unsent() > kUnsentLimit) return finish(GrpcStatus::kResourceExhausted, "the client does not read its answers");
+  if (many_) write();  // the only one goes with the status that follows it at once
+}
+
+void Call::write() {
+  if (!stream_ || !begun_ || (unsent() == 0 && !last_)) return;
+  ServerStream& stream = *stream_;
+  sent_ += stream.write(std::string_view(out_).substr(sent_), last_);
+}
+
+void Call::finish(GrpcStatus status, std::string_view message) {
+  if (ended_) return;
+  ended_ = true;
+  timer_ = Timer();
+  on_gone = nullptr;
+  state = nullptr;
+  if (!stream_) return;
+  last_ = true;
+  if (!begun_) {
+    set_grpc_status(answer_headers_, status, message);
+    begin(true);
+  } else {
+    set_grpc_status(trailers_, status, message);
+    stream_->set_trailers(trailers_);
+  }
+  write();
+}
+
+void Call::resume() {
+  if (!std::exchange(paused_, false) || !handler_) return;
+  handler_->take_messages();
+}
+
+void Call::set_deadline(std::chrono::nanoseconds left, const std::shared_ptr<Call>& self) {
+  deadline_ = steady_clock::now() + left;
+  timer_ = after(left, [weak = std::weak_ptr(self)] {
+    const auto call = weak.lock();
+    if (!call || call->ended_) return;
+    const auto gone = std::exchange(call->on_gone, nullptr);
+    call->finish(GrpcStatus::kDeadlineExceeded, "the deadline passed before the answer was ready");
+    if (gone) gone();
+  });
+}
+
+void Call::detach() {
+  handler_ = nullptr;
+  stream_ = nullptr;
+}
+
+void Call::lose() {
+  detach();
+  const auto gone = std::exchange(on_gone, nullptr);
+  const auto kept = std::exchange(state, nullptr);
+  ended_ = true;
+  timer_ = Timer();
+  if (gone) gone();
+}
+
+// ---- what comes in ----
+
+void CallHandler::on_request(Head& head) {
+  if (call_) call_->detach();
+  in_.clear();
+  filled_ = taken_ = messages_ = 0;
+  end_ = false;
+  method_ = nullptr;
+  coding_.reset();
+  call_ = std::make_shared<Call>(*this, stream_, std::move(head.headers));
+  call_->set_peer(stream_.peer());
+  const Headers& headers = call_->headers();
+  if (!head.http2 || !headers.get("content-type").starts_with("application/grpc")) {
+    const std::shared_ptr<Call> call = std::exchange(call_, nullptr);
+    call->detach();
+    static const Headers kNone;
+    stream_.begin_answer({.status = 415, .headers = kNone, .length = 0});
+    stream_.write({}, true);
+    return;
+  }
+  method_ = methods_(head.path);
+  if (method_) call_->set_many(method_->many_answers());
+  if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' here", head.path));
+  if (headers.has("grpc-timeout")) {
+    const auto left = parse_grpc_timeout(headers.get("grpc-timeout"));
+    if (!left) return refuse(GrpcStatus::kInternal, "grpc-timeout is malformed");
+    call_->set_deadline(*left, call_);
+  }
+  if (const auto name = headers.get("grpc-encoding"); !name.empty() && name != "identity") {
+    coding_ = parse_coding(name);
+    if (!coding_)
+      refuse(GrpcStatus::kUnimplemented, fmt::format("grpc-encoding '{}' is not understood: identity, gzip and deflate are", name));
+  }
+}
+
+std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
+  if (call_ && call_->paused()) return {};
+  if (taken_ == filled_) taken_ = filled_ = 0;
+  size_t want = kRoom;
+  if (const size_t have = filled_ - taken_; have >= GrpcPrefix::kBytes) {
+    const size_t whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in_).substr(taken_));
+    if (whole > have) want = std::min(whole - have, std::max(have, kRoom));  // a promised length is believed only as far as bytes follow it
+  }
+  if (taken_ > 0 && filled_ + want > in_.size()) {
+    in_.erase(0, taken_);
+    filled_ -= std::exchange(taken_, 0);
+  }
+  if (filled_ + want > in_.size()) in_.resize(filled_ + want);
+  return {in_.data() + filled_, want};
+}
+
+void CallHandler::on_progress(bool end) {
+  end_ = end;
+  take_messages();
+}
+
+void CallHandler::take_messages() {
+  if (std::exchange(taking_, true)) return;  // out of on_message(): the loop below goes on
+  const std::shared_ptr<Call> call = call_;
+  while (call && !call->ended() && !call->paused()) {
+    const auto message = next_message();
+    if (!message) break;
+    method_->on_message(call, *message);
+  }
+  taking_ = false;
+  if (!call || call->ended() || call != call_) return;
+  if (call->paused()) return;
+  if (!end_) return ask_more();
+  if (taken_ < filled_) return refuse(GrpcStatus::kInternal, "the body ends within a message");
+  if (method_->many_messages()) return method_->on_half_close(call);
+  if (messages_ == 0) refuse(GrpcStatus::kInternal, "the call has no message");
+}
+
+std::optional<std::string_view> CallHandler::next_message() {
+  const std::string_view bytes = std::string_view(in_).substr(taken_, filled_ - taken_);
+  if (bytes.size() < GrpcPrefix::kBytes) return std::nullopt;
+  const auto prefix = read_grpc_prefix(bytes);
+  if (!prefix) {
+    refuse(GrpcStatus::kInternal, "what is before a message is no prefix");
+    return std::nullopt;
+  }
+  if (prefix->length > limit_) {
+    refuse(GrpcStatus::kResourceExhausted, fmt::format("a message of {} bytes is over the limit of {}", prefix->length, limit_));
+    return std::nullopt;
+  }
+  const size_t whole = GrpcPrefix::kBytes + prefix->length;
+  if (bytes.size() < whole) return std::nullopt;
+  if (!method_->many_messages()) {
+    if (bytes.size() > whole) {
+      refuse(GrpcStatus::kInternal, "this method takes one message");
+      return std::nullopt;
+    }
+    if (!end_) return std::nullopt;  // it may not be the only one
+  }
+  taken_ += whole;
+  ++messages_;
+  const std::string_view message = bytes.substr(GrpcPrefix::kBytes, prefix->length);
+  if (!prefix->compressed) return message;
+  if (!coding_) {
+    refuse(GrpcStatus::kInternal, "a message is marked as compressed, but there is no grpc-encoding");
+    return std::nullopt;
+  }
+  auto inflated = inflate(*coding_, message, limit_);
+  if (!inflated) {
+    refuse(inflated.error().code == Code::kTooLarge ? GrpcStatus::kResourceExhausted : GrpcStatus::kInternal, inflated.error().message);
+    return std::nullopt;
+  }
+  inflated_ = std::move(*inflated);
+  return inflated_;
+}
+
+void CallHandler::refuse(GrpcStatus status, std::string_view message) {
+  if (!call_) return;
+  const auto gone = std::exchange(call_->on_gone, nullptr);
+  call_->finish(status, message);
+  if (gone) gone();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods) {
+  options.http2 = true;
+  const size_t limit = options.limits.body_bytes;
+  const auto shared = std::make_shared<const GrpcMethods>(std::move(methods));
+  return Server::start_streaming(loops, std::move(options), [shared, limit](ServerStream& stream) -> std::shared_ptr<RequestHandler> {
+    return std::make_shared<CallHandler>(*shared, limit, stream);
+  });
+}
+
+std::string begin_grpc_message(size_t expected_bytes) {
+  std::string framed;
+  framed.reserve(GrpcPrefix::kBytes + expected_bytes);
+  framed.append(GrpcPrefix::kBytes, '\0');
+  return framed;
+}
+
+void seal_grpc_message(std::string& framed) {
+  std::string prefix;
+  append_grpc_prefix({.length = static_cast<uint32_t>(framed.size() - GrpcPrefix::kBytes)}, prefix);
+  framed.replace(0, GrpcPrefix::kBytes, prefix);
+}
+
+std::string grpc_framed(std::string_view message) {
+  std::string framed = begin_grpc_message(message.size());
+  framed += message;
+  seal_grpc_message(framed);
+  return framed;
+}
+
+}  // namespace serin::net

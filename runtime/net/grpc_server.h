@@ -1,0 +1,78 @@
+// grpc_server.h: calls of gRPC for who serves them: messages in, messages out, a status at the end.
+//
+//   class Echo : public GrpcMethod {
+//     void on_message(GrpcCall& call, std::string_view message) override { call.send(grpc_framed(message)); call.finish(GrpcStatus::kOk); }
+//   };
+//   GrpcServer::start(loops, options, [&](std::string_view path) { return path == "/echo.Echo/Say" ? &echo : nullptr; });
+//
+// One call is one stream of HTTP/2. Everything runs on the io thread that owns its connection. A message that is compressed (gzip, deflate) is
+// inflated within Limits::body_bytes; answers are sent as they are. Source: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/net/grpc.h"
+#include "runtime/net/server.h"
+
+namespace serin::net {
+
+/// One call under way. Shared with whoever will answer it; what comes after its end is dropped.
+class GrpcCall {
+ public:
+  virtual const Headers& headers() const = 0;
+  virtual const std::string& peer() const = 0;
+  /// As grpc-timeout says, or time_point::max(). The call ends by itself then, as when its client is gone: on_gone is told.
+  virtual std::chrono::steady_clock::time_point deadline() const = 0;
+
+  /// Of the answer's head; before the first message.
+  virtual void set_header(std::string_view name, std::string_view value) = 0;
+  /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here: see unsent().
+  virtual void send(std::string framed) = 0;
+  virtual size_t unsent() const = 0;
+  virtual void finish(GrpcStatus status, std::string_view message = {}) = 0;
+  bool ended() const { return ended_; }
+
+  /// No further message is taken from the client until resume(); those that came already are still given.
+  virtual void pause() = 0;
+  virtual void resume() = 0;
+
+  /// What who serves the call keeps for it; goes with the call.
+  std::shared_ptr<void> state;
+  /// Nobody waits any more: hung up, or the deadline has passed.
+  std::function<void()> on_gone;
+
+ protected:
+  ~GrpcCall() = default;
+  bool ended_ = false;
+};
+
+/// What serves the calls of one method. One object for all of them.
+class GrpcMethod {
+ public:
+  virtual ~GrpcMethod() = default;
+  /// Whether a client may send any number of messages; else it is exactly one, and more or fewer are refused.
+  virtual bool many_messages() const { return false; }
+  /// Whether answers go out one by one, before the call ends.
+  virtual bool many_answers() const { return many_messages(); }
+  /// The message is valid during the call.
+  virtual void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) = 0;
+  /// The client has sent all of many messages.
+  virtual void on_half_close(const std::shared_ptr<GrpcCall>&) {}
+};
+
+/// The method of a path "/package.Service/Method"; null: UNIMPLEMENTED.
+using GrpcMethods = std::function<GrpcMethod*(std::string_view path)>;
+
+/// A server that speaks gRPC only: other requests are answered 415. Errors as Server::start().
+Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods);
+
+/// Room for a prefix at the start of a message that will be appended; seal_grpc_message() writes it.
+std::string begin_grpc_message(size_t expected_bytes = 0);
+void seal_grpc_message(std::string& framed);
+std::string grpc_framed(std::string_view message);
+
+}  // namespace serin::net

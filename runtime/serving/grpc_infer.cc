@@ -1,0 +1,162 @@
+// grpc_infer.cc: ModelInfer, one inference a call, and ModelStreamInfer, any number of them over one.
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "runtime/base/wire_writer.h"
+#include "runtime/protocol/oip_grpc.h"
+#include "runtime/serving/grpc_api.h"
+#include "runtime/serving/inference.h"
+
+namespace serin::serving {
+namespace {
+
+using net::GrpcCall;
+using net::GrpcStatus;
+using CallPtr = std::shared_ptr<GrpcCall>;
+
+constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not read from
+
+/// What is asked of which version. A request that never gets as far is counted against its model, where that is known.
+Result<Inference::Call> read_request(Frontend& frontend, const GrpcCall& call, std::string_view message) {
+  const auto arrived = Clock::now();
+  SERIN_TRY(const protocol::GrpcInferRequest request, protocol::GrpcInferRequest::read(message));
+  SERIN_TRY(std::shared_ptr<Version> version, frontend.catalogue().find(request.model, request.version));
+  const bool shadow = call.headers().get("x-serin-shadow") == "1";
+  auto decoded = request.decode(version->signature());
+  if (!decoded) {
+    if (!shadow) version->metrics().failure_rejected->add();
+    return decoded.error();
+  }
+  return Inference::Call{
+      .version = std::move(version), .request = std::move(*decoded), .arrived = arrived, .deadline = call.deadline(), .shadow = shadow};
+}
+
+void append_response(std::string& out, const Finished& finished, std::string_view id) {
+  const Version& version = finished.version;
+  protocol::InferResponse response{version.model(), version.version(), id, {}};
+  const OutputViews outputs(finished);
+  for (size_t i = 0; i < finished.wanted.size(); ++i)
+    response.outputs.push_back({version.signature().outputs[finished.wanted[i].index].name, outputs[i]});
+  out.reserve(out.size() + protocol::grpc_response_bytes(response));
+  protocol::append_grpc_response(out, response);
+}
+
+class InferMethod final : public net::GrpcMethod {
+ public:
+  explicit InferMethod(Frontend& frontend) : frontend_(frontend) {}
+
+  void on_message(const CallPtr& call, std::string_view message) override {
+    auto request = read_request(frontend_, *call, message);
+    if (!request) {
+      call->set_header("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
+      return finish_with(*call, request.error());
+    }
+    std::string id = request->request.id;
+    const auto inference = Inference::start(frontend_.loops, std::move(*request),
+                                            [call, id = std::move(id)](const Finished& finished) { answer(*call, finished, id); });
+    if (!call->ended()) call->on_gone = [inference] { inference->cancel(); };
+  }
+
+ private:
+  static void answer(GrpcCall& call, const Finished& finished, std::string_view id) {
+    call.set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
+    call.set_header("x-serin-version", finished.version.version());
+    if (!finished.answer.outputs) return finish_with(call, finished.answer.outputs.error());
+    std::string framed = net::begin_grpc_message();
+    append_response(framed, finished, id);
+    net::seal_grpc_message(framed);
+    call.send(std::move(framed));
+    call.finish(GrpcStatus::kOk);
+  }
+
+  Frontend& frontend_;
+};
+
+/// Answers go out as they are ready. One that fails is told in its answer and the stream goes on, unless the client asked for the statuses of gRPC.
+class StreamInferMethod final : public net::GrpcMethod {
+ public:
+  explicit StreamInferMethod(Frontend& frontend) : frontend_(frontend) {}
+  bool many_messages() const override { return true; }
+
+  void on_message(const CallPtr& call, std::string_view message) override {
+    Stream& stream = stream_of(call);
+    auto request = read_request(frontend_, *call, message);
+    if (!request) return fail(*call, request.error());
+    const uint64_t number = stream.next++;
+    std::string id = request->request.id;
+    stream.running.emplace(number, nullptr);
+    auto inference = Inference::start(frontend_.loops, std::move(*request),
+                                      [call, number, id = std::move(id)](const Finished& finished) { answer(call, number, finished, id); });
+    if (call->ended()) return;
+    if (const auto running = stream.running.find(number); running != stream.running.end()) running->second = std::move(inference);
+    if (stream.running.size() >= kMostAtOnce) call->pause();
+  }
+
+  void on_half_close(const CallPtr& call) override {
+    Stream& stream = stream_of(call);
+    stream.half_closed = true;
+    if (stream.running.empty()) call->finish(GrpcStatus::kOk);
+  }
+
+ private:
+  struct Stream {
+    std::unordered_map<uint64_t, std::shared_ptr<Inference>> running;
+    uint64_t next = 0;
+    bool half_closed = false;
+  };
+
+  static Stream& stream_of(const CallPtr& call) {
+    if (!call->state) {
+      auto stream = std::make_shared<Stream>();
+      call->on_gone = [stream] {
+        const auto running = std::move(stream->running);
+        for (const auto& [number, inference] : running)
+          if (inference) inference->cancel();
+      };
+      call->state = std::move(stream);
+    }
+    return *static_cast<Stream*>(call->state.get());
+  }
+
+  static void answer(const CallPtr& call, uint64_t number, const Finished& finished, std::string_view id) {
+    if (call->ended()) return;
+    if (finished.answer.outputs) {
+      std::string response;
+      append_response(response, finished, id);
+      send(*call, /*field=*/2, response);
+    } else {
+      fail(*call, finished.answer.outputs.error());
+    }
+    if (call->ended()) return;
+    Stream& stream = stream_of(call);
+    stream.running.erase(number);
+    if (stream.half_closed && stream.running.empty()) return call->finish(GrpcStatus::kOk);
+    if (stream.running.size() < kMostAtOnce / 2) call->resume();
+  }
+
+  /// A ModelStreamInferResponse of one field: 1 error_message, 2 infer_response.
+  static void send(GrpcCall& call, uint32_t field, std::string_view content) {
+    std::string framed = net::begin_grpc_message(content.size() + 16);
+    wire::write_bytes(framed, field, content);
+    net::seal_grpc_message(framed);
+    call.send(std::move(framed));
+  }
+
+  static void fail(GrpcCall& call, const Error& error) {
+    if (call.headers().get("triton_grpc_error") == "true") return finish_with(call, error);
+    send(call, /*field=*/1, error.message);
+  }
+
+  Frontend& frontend_;
+};
+
+}  // namespace
+
+void add_inference_methods(Frontend& frontend, GrpcMethodMap& methods) {
+  methods.emplace("/inference.GRPCInferenceService/ModelInfer", std::make_unique<InferMethod>(frontend));
+  methods.emplace("/inference.GRPCInferenceService/ModelStreamInfer", std::make_unique<StreamInferMethod>(frontend));
+}
+
+}  // namespace serin::serving
