@@ -35,6 +35,7 @@ class AttentionKernel final : public Kernel {
   AttentionKernel(const Simd& simd, const AttentionLoops& loops, const AttentionOp& op, const OpDesc& desc, int threads)
       : loops_(loops), op_(op), width_(simd.width), threads_(threads) {
     std::vector<TensorView> bounds;
+    bounds.reserve(desc.inputs.size());
     for (const TensorDesc& input : desc.inputs) bounds.push_back({input.dtype, input.shape, nullptr});
     const AttentionRun run(op, bounds);
     const int64_t panel = simd.dense->panel_width;
@@ -54,7 +55,7 @@ class AttentionKernel final : public Kernel {
                           run, op_.v_head);
     if (run.batch == 0 || run.q_len == 0) return kOk;
     const int64_t heads = run.batch * op_.kv_heads, group = op_.q_heads / op_.kv_heads;
-    const int64_t parts = std::clamp<int64_t>((2 * threads_ + heads - 1) / heads, 1, threads_ == 1 ? 1 : (run.q_len + 31) / 32);
+    const int64_t parts = std::clamp<int64_t>((int64_t{2} * threads_ + heads - 1) / heads, 1, threads_ == 1 ? 1 : (run.q_len + 31) / 32);
     parallel_for(stream, heads * parts, [&](int64_t task, int worker) {
       const int64_t b = task / parts / op_.kv_heads, h = task / parts % op_.kv_heads, part = task % parts;
       const int64_t each = (run.q_len + parts - 1) / parts, first = part * each, rows = std::min(each, run.q_len - first);

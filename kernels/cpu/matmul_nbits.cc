@@ -113,7 +113,7 @@ class NBitsKernel final : public Kernel {
   /// Part by part of k, so that a part of all rows of a stays in the second cache while panels of it pass by.
   void panels(const Stream& stream, const Operands& operands, int64_t rows, float* y) const {
     const int64_t width = simd_.dense->panel_width, count = (n_ + width - 1) / width, part = blocks_of_part();
-    const int64_t tasks = stream.workers ? std::min<int64_t>(count, 3 * stream.workers->count()) : 1;
+    const int64_t tasks = stream.workers ? std::min<int64_t>(count, int64_t{3} * stream.workers->count()) : 1;
     parallel_for(stream, tasks, [&](int64_t task, int worker) {
       float* panel = reinterpret_cast<float*>(stream.scratch) + worker * width * (part + 1) * shape_.block;
       for (int64_t b = 0; b < shape_.blocks; b += part) {

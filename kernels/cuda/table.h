@@ -21,7 +21,8 @@ inline bool is_fixed(const TensorDesc& tensor) { return !tensor.bounded && tenso
 /// Every row of a device is one of these.
 template <class F>
 KernelRow row(std::string name, F prepare) {
-  return {std::move(name), [prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
+  return {std::move(name),
+          [prepare = std::move(prepare)](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
             if (!std::ranges::all_of(desc.inputs, is_fixed) || !std::ranges::all_of(desc.outputs, is_fixed))
               return refuse(why, "its sizes depend on the data, or its elements are strings");
             return prepare(desc, context, why);
@@ -29,7 +30,7 @@ KernelRow row(std::string name, F prepare) {
 }
 
 /// A row for the operator of that name alone. To others it gives no reason: it is nothing that a reader of `--explain` could want to know.
-inline KernelRow named(std::string_view op, KernelRow row) {
+inline KernelRow named(std::string_view op, const KernelRow& row) {
   return {row.name, [op, prepare = row.prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
             return std::get<Generic>(desc.op).name == op ? prepare(desc, context, why) : nullptr;
           }};

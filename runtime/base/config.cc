@@ -202,7 +202,7 @@ Result<std::chrono::nanoseconds> Node::duration() const {
 }
 
 Result<std::string> Node::one_of(std::initializer_list<std::string_view> words) const {
-  const std::string word = is_scalar() ? yaml_->node.Scalar() : "";
+  std::string word = is_scalar() ? yaml_->node.Scalar() : "";
   if (std::ranges::find(words, std::string_view(word)) == words.end())
     return error("must be one of " + join(words) + (word.empty() ? "" : ", not '" + word + "'"));
   return word;

@@ -106,7 +106,7 @@ std::unique_ptr<DnnGraph> build(const OpDesc& desc, bool tf32, std::string& why)
                                          .set_stride(op.strides)
                                          .set_dilation(op.dilations));
   value->set_dim(y.dims).set_stride(y.strides);
-  const auto add = [&](TensorPtr operand) {
+  const auto add = [&](const TensorPtr& operand) {
     value = graph.pointwise(value, operand, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
     value->set_dim(y.dims).set_stride(y.strides);
   };
