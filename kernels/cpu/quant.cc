@@ -18,6 +18,7 @@ struct Row {
 };
 constexpr Row kRows[] = {
     {"DequantizeLinear", dequantize_linear},
+    {"DynamicQuantizeLinear", dynamic_quantize_linear},
     {"DynamicQuantizeMatMul", quant_matmul},
     {"QLinearConv", quant_conv},
     {"QuantizeLinear", quantize_linear},

@@ -1,5 +1,5 @@
-// quant.h: the vector kernels of quantised tensors, by the name of the operator (kernels::Generic). Scales and zero points must be known at load; what
-// they do not do (other types, computed weights) is left to the reference kernels.
+// quant.h: the vector kernels of quantised tensors, by the name of the operator (kernels::Generic). Scales and zero points must be known at load, but for those
+// of what goes from f32 to bytes and back; what they do not do (other types, computed weights) is left to the reference kernels.
 #pragma once
 
 #include <algorithm>
@@ -31,6 +31,7 @@ std::unique_ptr<Kernel> quant_global_average_pool(const Quant& quant, const OpDe
 std::unique_ptr<Kernel> quant_max_pool(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
+std::unique_ptr<Kernel> dynamic_quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 // ---- what they share ----
 

@@ -5,7 +5,6 @@
 // signed byte (quant.h): older quantisers write weights of u8 around any number.
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -183,9 +182,7 @@ class DynamicQuantMatMulKernel final : public Kernel {
     const float* x = in[0].as<const float>();
     float low = 0, high = 0;
     quant_.range(x, rows * k, &low, &high);
-    float scale = (high - low) / 255.f;
-    if (scale == 0) scale = 1;
-    const auto zero = static_cast<int32_t>(std::clamp(std::nearbyint(-low / scale), 0.f, 255.f));
+    const auto [scale, zero] = DynamicScale::of(low, high);
     const QuantTo to{zero, 0, 255};
 
     auto* columns_scale = reinterpret_cast<float*>(stream.scratch);
@@ -272,9 +269,7 @@ class RowQuantMatMulKernel final : public Kernel {
     const int64_t k = product_.k();
     float low = 0, high = 0;
     quant_.range(x, k, &low, &high);
-    float scale = (high - low) / 255.f;
-    if (scale == 0) scale = 1;
-    const auto zero = static_cast<int32_t>(std::clamp(std::nearbyint(-low / scale), 0.f, 255.f));
+    const auto [scale, zero] = DynamicScale::of(low, high);
     quant_.quantise(x, bytes, k, scale, {zero, 0, 255});
     std::memset(bytes + k, 0, static_cast<size_t>(product_.padded_k() - k));
     return {scale, static_cast<float>(zero - kMiddle)};

@@ -21,16 +21,30 @@ void in_pieces(const Stream& stream, int64_t elements, F&& f, int64_t piece = kP
                [&](int64_t task, int) { f(task * piece, std::min(piece, elements - task * piece)); });
 }
 
+/// One number for the whole tensor, known at load or computed.
+bool is_one_scale(const OpDesc& desc, size_t i) {
+  return has_operand(desc, i) && desc.inputs[i].dtype == DType::kFloat32 && desc.inputs[i].shape.elements() == 1;
+}
+bool is_one_zero(const OpDesc& desc, size_t i, DType dtype) {
+  return !has_operand(desc, i) || (desc.inputs[i].dtype == dtype && desc.inputs[i].shape.elements() == 1);
+}
+int32_t zero_of(const TensorView* zero) {
+  if (!zero) return 0;
+  return zero->dtype == DType::kInt8 ? int32_t{*zero->as<const int8_t>()} : int32_t{*zero->as<const uint8_t>()};
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() < 2 || desc.outputs.size() != 1 || desc.inputs[0].dtype != DType::kFloat32) return refuse(why, "f32 only");
-  const auto scale = known_scale(desc, 1);
-  const auto to = known_target(desc, 2, desc.outputs[0].dtype, false);
-  if (!scale || !to || attributes_of(desc).has("precision")) return refuse(why, "not to bytes with one scale that is known at load");
-  return make_kernel([&quant, scale = *scale, to = *to](Stream& stream, Inputs in, Outputs out) -> Fault {
-    const float* x = in[0].as<const float>();
+  const DType dtype = desc.outputs[0].dtype;
+  if (!is_byte(dtype) || !is_one_scale(desc, 1) || !is_one_zero(desc, 2, dtype) || attributes_of(desc).has("precision"))
+    return refuse(why, "not to bytes with one scale");
+  const int32_t low = dtype == DType::kInt8 ? -128 : 0, high = dtype == DType::kInt8 ? 127 : 255;
+  return make_kernel([&quant, low, high](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const float *x = in[0].as<const float>(), scale = *in[1].as<const float>();
     uint8_t* y = out[0].as<uint8_t>();
+    const QuantTo to{zero_of(operand(in, 2)), low, high};
     in_pieces(stream, in[0].elements(), [&](int64_t begin, int64_t count) { quant.quantise(x + begin, y + begin, count, scale, to); });
     return kOk;
   });
@@ -38,15 +52,33 @@ std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, 
 
 std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() < 2 || desc.outputs.size() != 1 || !is_byte(desc.inputs[0].dtype)) return refuse(why, "bytes only");
-  const auto scale = known_scale(desc, 1);
-  const auto zero = known_zero(desc, 2);
-  if (!scale || !zero || desc.outputs[0].dtype != DType::kFloat32) return refuse(why, "not to f32 with one scale that is known at load");
-  const bool is_signed = desc.inputs[0].dtype == DType::kInt8;
-  return make_kernel([&quant, is_signed, scale = *scale, zero = *zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+  const DType dtype = desc.inputs[0].dtype;
+  if (!is_one_scale(desc, 1) || !is_one_zero(desc, 2, dtype) || desc.outputs[0].dtype != DType::kFloat32)
+    return refuse(why, "not to f32 with one scale");
+  return make_kernel([&quant, is_signed = dtype == DType::kInt8](Stream& stream, Inputs in, Outputs out) -> Fault {
     const uint8_t* x = in[0].as<const uint8_t>();
+    const float scale = *in[1].as<const float>();
     float* y = out[0].as<float>();
+    const int32_t zero = zero_of(operand(in, 2));
     in_pieces(stream, in[0].elements(),
               [&](int64_t begin, int64_t count) { quant.dequantise(x + begin, is_signed, y + begin, count, scale, zero); });
+    return kOk;
+  });
+}
+
+std::unique_ptr<Kernel> dynamic_quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext&, std::string& why) {
+  if (desc.inputs.size() != 1 || desc.outputs.size() != 3 || desc.inputs[0].dtype != DType::kFloat32) return refuse(why, "f32 only");
+  return make_kernel([&quant](Stream& stream, Inputs in, Outputs out) -> Fault {
+    const float* x = in[0].as<const float>();
+    float low = 0, high = 0;
+    quant.range(x, in[0].elements(), &low, &high);
+    const auto [scale, zero] = DynamicScale::of(low, high);
+    uint8_t* y = out[0].as<uint8_t>();
+    in_pieces(stream, in[0].elements(), [&, scale = scale, to = QuantTo{zero, 0, 255}](int64_t begin, int64_t count) {
+      quant.quantise(x + begin, y + begin, count, scale, to);
+    });
+    if (out[1].data) *out[1].as<float>() = scale;
+    if (out[2].data) *out[2].as<uint8_t>() = zero;
     return kOk;
   });
 }

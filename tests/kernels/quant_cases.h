@@ -170,17 +170,22 @@ template <class F>
 void for_floats_and_bytes(F&& match) {
   for (const int64_t n : {1, 15, 16, 33, 70000}) {
     for (const DType dtype : {kU8, kS8}) {
-      match(Case{.op = Generic{"QuantizeLinear", {}},
-                 .inputs = {special_values({n}), number(0.013f), zero(dtype, zero_of(dtype))},
-                 .outputs = {{dtype, {n}}},
-                 .constants = 6},
-            Tolerance{0, 0});
-      match(Case{.op = Generic{"DequantizeLinear", {}},
-                 .inputs = {bytes(dtype, {n}, 1), number(0.013f), zero(dtype, zero_of(dtype))},
-                 .outputs = {{kF32, {n}}},
-                 .constants = 6},
-            Tolerance{0, 0});
+      for (const unsigned constants : {6u, 0u}) {  // scales that are known, and computed ones
+        match(Case{.op = Generic{"QuantizeLinear", {}},
+                   .inputs = {special_values({n}), number(0.013f), zero(dtype, zero_of(dtype))},
+                   .outputs = {{dtype, {n}}},
+                   .constants = constants},
+              Tolerance{0, 0});
+        match(Case{.op = Generic{"DequantizeLinear", {}},
+                   .inputs = {bytes(dtype, {n}, 1), number(0.013f), zero(dtype, zero_of(dtype))},
+                   .outputs = {{kF32, {n}}},
+                   .constants = constants},
+              Tolerance{0, 0});
+      }
     }
+    for (const Tensor& x : {random_tensor({n}, 1), special_values({n})})
+      match(Case{.op = Generic{"DynamicQuantizeLinear", {}}, .inputs = {x}, .outputs = {{kU8, {n}}, {kF32, {}}, {kU8, {}}}},
+            Tolerance{0, 0});
   }
 }
 
