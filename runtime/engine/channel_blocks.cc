@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/engine/form_walk.h"
 #include "runtime/engine/nearest_resize.h"
 
 namespace serin::engine {
@@ -45,38 +46,15 @@ bool keeps_finite(BinaryFn fn) {
   return fn == BinaryFn::kAdd || fn == BinaryFn::kSub || fn == BinaryFn::kMul || fn == BinaryFn::kMin || fn == BinaryFn::kMax;
 }
 
-class Blocks {
+class Blocks : FormWalk {
  public:
-  Blocks(Program& program, int64_t block) : program_(program), block_(block) { grow(); }
+  Blocks(Program& program, int64_t block) : FormWalk(program), block_(block) {}
 
   bool run() {
-    for (const TensorId id : program_.outputs) output_[at(program_.root(id).first)] = true;
-    std::vector<Step> steps = std::exchange(program_.steps, {});
-    for (Step& step : steps) {
-      if (take(step)) continue;
-      for (const TensorId id : step.inputs) want_plain(id);
-      program_.steps.push_back(std::move(step));
-    }
-    for (const TensorId id : program_.outputs) want_plain(id);
-    return changed_;
+    return walk([this](Step& step) { return take(step); }, [this](TensorId id) { want_plain(id); });
   }
 
  private:
-  static size_t at(TensorId id) { return static_cast<size_t>(id); }
-  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
-  const Shape& shape(TensorId id) const { return tensor(id).shape; }
-
-  void grow() {
-    blocked_.resize(program_.tensors.size(), kNoTensor);
-    only_blocked_.resize(program_.tensors.size(), false);
-    output_.resize(program_.tensors.size(), false);
-  }
-  TensorId add(Tensor tensor) {
-    program_.tensors.push_back(std::move(tensor));
-    grow();
-    return static_cast<TensorId>(program_.tensors.size() - 1);
-  }
-
   Shape blocks_of(const Shape& plain) const { return {plain[0], (plain[1] + block_ - 1) / block_, plain[2], plain[3], block_}; }
   bool is_image(TensorId id) const {
     return id != kNoTensor && tensor(id).dtype == DType::kFloat32 && tensor(id).storage == Storage::kFixed && shape(id).rank() == 4;
@@ -90,14 +68,14 @@ class Blocks {
   /// The blocked form where there is one already.
   TensorId blocked(TensorId id) {
     if (!is_image(id)) return kNoTensor;
-    if (blocked_[at(id)] == kNoTensor && tensor(id).base != kNoTensor) blocked_[at(id)] = blocked_slice(id);
-    return blocked_[at(id)];
+    if (form_[at(id)] == kNoTensor && tensor(id).base != kNoTensor) form_[at(id)] = blocked_slice(id);
+    return form_[at(id)];
   }
   /// Whole blocks of another tensor, one image.
   TensorId blocked_slice(TensorId id) {
     const Tensor& part = tensor(id);
     const TensorId base = part.base;
-    if (!is_image(base) || tensor(base).base != kNoTensor || blocked_[at(base)] == kNoTensor) return kNoTensor;
+    if (!is_image(base) || tensor(base).base != kNoTensor || form_[at(base)] == kNoTensor) return kNoTensor;
     const Shape& whole = shape(base);
     const auto plane = static_cast<size_t>(whole[2] * whole[3]) * sizeof(float);
     if (whole[0] != 1 || part.shape[0] != 1 || whole[2] != part.shape[2] || whole[3] != part.shape[3]) return kNoTensor;
@@ -105,10 +83,10 @@ class Blocks {
     return add({.name = part.name + "~blocks",
                 .dtype = part.dtype,
                 .shape = blocks_of(part.shape),
-                .base = blocked_[at(base)],
+                .base = form_[at(base)],
                 .offset = part.offset});
   }
-  bool only_blocked(TensorId id) { return blocked(id) != kNoTensor && only_blocked_[at(program_.root(id).first)]; }
+  bool only_blocked(TensorId id) { return blocked(id) != kNoTensor && only_form_[root(id)]; }
 
   /// The blocked form; a step makes it where there is none.
   TensorId want_blocked(TensorId id) {
@@ -118,7 +96,7 @@ class Blocks {
     if (!form.constant && same_bytes(id) && full(id)) form.base = id;
     const bool computed = !form.constant && form.base == kNoTensor;
     const TensorId made = add(std::move(form));
-    blocked_[at(id)] = made;
+    form_[at(id)] = made;
     if (computed) change_layout(id, made);
     return made;
   }
@@ -145,13 +123,13 @@ class Blocks {
 
   void want_plain(TensorId id) {
     if (id == kNoTensor) return;
-    const TensorId root = program_.root(id).first;
-    if (!only_blocked_[at(root)]) return;
-    only_blocked_[at(root)] = false;
-    if (same_bytes(root) && !output_[at(root)])
-      program_.tensor(root).base = blocked_[at(root)];
+    const TensorId whole = program_.root(id).first;
+    if (!only_form_[at(whole)]) return;
+    only_form_[at(whole)] = false;
+    if (same_bytes(whole) && !output_[at(whole)])
+      program_.tensor(whole).base = form_[at(whole)];
     else
-      change_layout(blocked_[at(root)], root);
+      change_layout(form_[at(whole)], whole);
   }
 
   void change_layout(TensorId from, TensorId to) {
@@ -164,8 +142,8 @@ class Blocks {
   bool emit(Step& step, std::vector<TensorId> inputs) {
     const TensorId y = step.outputs[0];
     const TensorId form = add({.name = tensor(y).name, .dtype = tensor(y).dtype, .shape = blocks_of(shape(y))});
-    blocked_[at(y)] = form;
-    only_blocked_[at(y)] = true;
+    form_[at(y)] = form;
+    only_form_[at(y)] = true;
     step.inputs = std::move(inputs);
     step.outputs = {form};
     program_.steps.push_back(std::move(step));
@@ -333,12 +311,7 @@ class Blocks {
     y = add({.name = tensor(y).name, .dtype = tensor(y).dtype, .shape = written, .base = y});
   }
 
-  Program& program_;
   const int64_t block_;
-  std::vector<TensorId> blocked_;   // by tensor: its form in blocks
-  std::vector<bool> only_blocked_;  // by root: its plain form has not been computed
-  std::vector<bool> output_;        // by root: of the program, so that its memory is the caller's
-  bool changed_ = false;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "kernels/indexing.h"
+#include "runtime/engine/form_walk.h"
 #include "runtime/engine/image_walk.h"
 #include "runtime/engine/nearest_resize.h"
 
@@ -34,38 +35,15 @@ void reorder(List& list) {
   for (size_t i = 0; i < 4; ++i) list[i] = plain[kLastOrder[i]];
 }
 
-class Layout {
+class Layout : FormWalk {
  public:
-  Layout(Program& program, ConstantForms& forms) : program_(program), forms_(forms) { grow(); }
+  Layout(Program& program, ConstantForms& forms) : FormWalk(program), forms_(forms) {}
 
   bool run() {
-    for (const TensorId id : program_.outputs) output_[root(id)] = true;
-    std::vector<Step> steps = std::exchange(program_.steps, {});
-    for (Step& step : steps) {
-      if (take(step)) continue;
-      for (const TensorId id : step.inputs) want_plain(id);
-      program_.steps.push_back(std::move(step));
-    }
-    for (const TensorId id : program_.outputs) want_plain(id);
-    return changed_;
+    return walk([this](Step& step) { return take(step); }, [this](TensorId id) { want_plain(id); });
   }
 
  private:
-  static size_t at(TensorId id) { return static_cast<size_t>(id); }
-  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
-  const Shape& shape(TensorId id) const { return tensor(id).shape; }
-  size_t root(TensorId id) const { return at(program_.root(id).first); }
-
-  void grow() {
-    last_.resize(program_.tensors.size(), kNoTensor);
-    only_last_.resize(program_.tensors.size(), false);
-    output_.resize(program_.tensors.size(), false);
-  }
-  TensorId add(Tensor tensor) {
-    program_.tensors.push_back(std::move(tensor));
-    grow();
-    return static_cast<TensorId>(program_.tensors.size()) - 1;
-  }
   TensorId view(TensorId base, const Shape& shape, size_t offset = 0) {
     return add({.name = tensor(base).name, .dtype = tensor(base).dtype, .shape = shape, .base = base, .offset = offset});
   }
@@ -80,12 +58,12 @@ class Layout {
   /// The form of `id` where there is one already: its own, or that of a tensor which it shows whole.
   TensorId last(TensorId id) {
     if (!is_image(id)) return kNoTensor;
-    if (last_[at(id)] == kNoTensor && tensor(id).base != kNoTensor && shape(id) == program_.tensors[root(id)].shape &&
+    if (form_[at(id)] == kNoTensor && tensor(id).base != kNoTensor && shape(id) == program_.tensors[root(id)].shape &&
         tensor(id).dtype == program_.tensors[root(id)].dtype)
-      last_[at(id)] = last_[root(id)];
-    return last_[at(id)];
+      form_[at(id)] = form_[root(id)];
+    return form_[at(id)];
   }
-  bool only_last(TensorId id) { return last(id) != kNoTensor && only_last_[root(id)]; }
+  bool only_last(TensorId id) { return last(id) != kNoTensor && only_form_[root(id)]; }
 
   /// The form of an image; a step makes it where there is none.
   TensorId want_last(TensorId id) {
@@ -102,7 +80,7 @@ class Layout {
       else
         copy(id, made, permuted(kernels::row_major_strides(shape(id))));
     }
-    return last_[at(id)] = made;
+    return form_[at(id)] = made;
   }
   bool is_float(TensorId id) const {
     const DType dtype = tensor(id).dtype;
@@ -115,9 +93,9 @@ class Layout {
   void want_plain(TensorId id) {
     if (id == kNoTensor) return;
     const TensorId whole = program_.root(id).first;
-    if (!only_last_[at(whole)]) return;
-    only_last_[at(whole)] = false;
-    const TensorId form = last_[at(whole)];
+    if (!only_form_[at(whole)]) return;
+    only_form_[at(whole)] = false;
+    const TensorId form = form_[at(whole)];
     const Strides dense = kernels::row_major_strides(shape(form));
     if (same_bytes(shape(whole)) && !output_[at(whole)])
       program_.tensor(whole).base = form;
@@ -148,8 +126,8 @@ class Layout {
     return changed_ = true;
   }
   void note_form(TensorId y, TensorId form) {
-    last_[at(y)] = form;
-    only_last_[at(y)] = true;
+    form_[at(y)] = form;
+    only_form_[at(y)] = true;
   }
 
   bool take(Step& step) {
@@ -244,6 +222,7 @@ class Layout {
     const TensorId x = step.inputs[0], y = step.outputs[0];
     const Shape image = shape(x);
     std::vector<int64_t> axes;
+    axes.reserve(op.axes.size());
     for (const int64_t axis : op.axes) axes.push_back(kAxisOfPlain[static_cast<size_t>(axis)]);
     const auto reduces = [&](int64_t axis) {
       return image[static_cast<size_t>(axis)] == 1 || std::ranges::find(op.axes, axis) != op.axes.end();
@@ -330,8 +309,8 @@ class Layout {
   /// Of a tensor that is there with its channels last alone: cut out of that.
   bool copies_form(Step& step, kernels::StridedCopy& op) {
     const auto [whole, offset] = program_.root(step.inputs[0]);
-    if (!only_last_[at(whole)] || !is_image(whole) || offset != 0 || tensor(step.inputs[0]).bytes() != tensor(whole).bytes()) return false;
-    const TensorId y = step.outputs[0], form = last_[at(whole)];
+    if (!only_form_[at(whole)] || !is_image(whole) || offset != 0 || tensor(step.inputs[0]).bytes() != tensor(whole).bytes()) return false;
+    const TensorId y = step.outputs[0], form = form_[at(whole)];
     if (tensor(y).storage != Storage::kFixed) return false;
     const Shape target = shape(y);
     auto walk = walk_channels_last(shape(whole), op, target);
@@ -380,12 +359,7 @@ class Layout {
     return changed_ = true;
   }
 
-  Program& program_;
   ConstantForms& forms_;
-  std::vector<TensorId> last_;   // by tensor: its form with the channels last
-  std::vector<bool> only_last_;  // by root: its plain form has not been computed
-  std::vector<bool> output_;     // by root: of the program, so that its memory is the caller's
-  bool changed_ = false;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/engine/form_walk.h"
 #include "runtime/engine/plan.h"
 
 namespace serin::engine {
@@ -34,58 +35,36 @@ constexpr std::array<ByName, 7> kByName = {{{"Attention", 3},
                                             {"PRelu", 2},
                                             {"Resize", 1}}};
 
-class Narrowing {
+class Narrowing : FormWalk {
  public:
   Narrowing(Program& program, DType to, ConstantForms& forms, const std::function<bool(const kernels::OpDesc&)>& takes)
-      : program_(program), to_(to), forms_(forms), takes_(takes), writers_(program.tensors.size(), 0) {
+      : FormWalk(program), to_(to), forms_(forms), takes_(takes), writers_(program.tensors.size(), 0) {
     for (const Step& step : program.steps) {
       for (const TensorId id : step.outputs) {
-        if (id != kNoTensor) ++writers_[root_of(id)];
+        if (id != kNoTensor) ++writers_[root(id)];
       }
     }
-    grow();
   }
 
   bool run() {
-    std::vector<Step> steps = std::exchange(program_.steps, {});
-    for (Step& step : steps) {
-      if (step.bodies.empty() && step.outputs.size() == 1 && take(step)) continue;
-      for (const TensorId id : step.inputs) want_wide(id);
-      program_.steps.push_back(std::move(step));
-    }
-    for (const TensorId id : program_.outputs) want_wide(id);
-    return changed_;
+    return walk([this](Step& step) { return step.bodies.empty() && step.outputs.size() == 1 && take(step); },
+                [this](TensorId id) { want_wide(id); });
   }
 
  private:
-  static size_t at(TensorId id) { return static_cast<size_t>(id); }
-  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
-  size_t root_of(TensorId id) const { return at(program_.root(id).first); }
-
-  void grow() {
-    narrow_.resize(program_.tensors.size(), kNoTensor);
-    only_narrow_.resize(program_.tensors.size(), false);
-    writers_.resize(program_.tensors.size(), 1);
-  }
-  TensorId add(Tensor tensor) {
-    program_.tensors.push_back(std::move(tensor));
-    grow();
-    return static_cast<TensorId>(program_.tensors.size()) - 1;
-  }
-
   bool is_float(TensorId id) const {
     if (id == kNoTensor) return false;
     const Tensor& whole = tensor(program_.root(id).first);
     return tensor(id).dtype == DType::kFloat32 && whole.dtype == DType::kFloat32 && whole.storage == Storage::kFixed &&
-           tensor(id).storage == Storage::kFixed && writers_[root_of(id)] <= 1;
+           tensor(id).storage == Storage::kFixed && is_written_once(root(id));
   }
+  /// By one step, or by none: a weight. Tensors that were added are.
+  bool is_written_once(size_t id) const { return id >= writers_.size() || writers_[id] <= 1; }
   /// A result of which nobody has bytes yet: all of a tensor.
   bool is_free_float(TensorId id) const {
-    return is_float(id) && tensor(id).bytes() == program_.tensors[root_of(id)].bytes() && narrow_[root_of(id)] == kNoTensor;
+    return is_float(id) && tensor(id).bytes() == program_.tensors[root(id)].bytes() && form_[root(id)] == kNoTensor;
   }
-  bool is_narrow(TensorId id) const {
-    return is_float(id) && narrow_[root_of(id)] != kNoTensor && !tensor(program_.root(id).first).constant;
-  }
+  bool is_narrow(TensorId id) const { return is_float(id) && form_[root(id)] != kNoTensor && !tensor(program_.root(id).first).constant; }
   bool is_known(TensorId id) const {
     const graph::ConstantPtr& constant = tensor(program_.root(id).first).constant;
     return constant && constant->bytes() != 0;
@@ -93,30 +72,30 @@ class Narrowing {
 
   /// `id` as part of the narrow form of its root.
   TensorId seen_in(TensorId narrow_root, TensorId id) {
-    const auto [root, offset] = program_.root(id);
-    if (id == root) return narrow_root;
+    const auto [whole, offset] = program_.root(id);
+    if (id == whole) return narrow_root;
     const Tensor& wide = tensor(id);
     return add({.name = wide.name, .dtype = to_, .shape = wide.shape, .base = narrow_root, .offset = offset / 2});
   }
 
   TensorId want_narrow(TensorId id) {
-    const TensorId root = program_.root(id).first;
-    if (narrow_[at(root)] == kNoTensor) {
-      Tensor form{.name = tensor(root).name, .dtype = to_, .shape = tensor(root).shape};
-      if (tensor(root).constant) form.constant = forms_.get(tensor(root).constant, to_);
+    const TensorId whole = program_.root(id).first;
+    if (form_[at(whole)] == kNoTensor) {
+      Tensor form{.name = tensor(whole).name, .dtype = to_, .shape = tensor(whole).shape};
+      if (tensor(whole).constant) form.constant = forms_.get(tensor(whole).constant, to_);
       const TensorId made = add(std::move(form));
-      narrow_[at(root)] = made;
-      if (!tensor(root).constant) cast(root, made);
+      form_[at(whole)] = made;
+      if (!tensor(whole).constant) cast(whole, made);
     }
-    return seen_in(narrow_[at(root)], id);
+    return seen_in(form_[at(whole)], id);
   }
 
   void want_wide(TensorId id) {
     if (id == kNoTensor) return;
-    const TensorId root = program_.root(id).first;
-    if (!only_narrow_[at(root)]) return;
-    only_narrow_[at(root)] = false;
-    cast(narrow_[at(root)], root);
+    const TensorId whole = program_.root(id).first;
+    if (!only_form_[at(whole)]) return;
+    only_form_[at(whole)] = false;
+    cast(form_[at(whole)], whole);
   }
 
   void cast(TensorId from, TensorId to) {
@@ -136,10 +115,10 @@ class Narrowing {
     }
     step.inputs = std::move(inputs);
     if (const TensorId y = step.outputs[0]; tensor(y).dtype == DType::kFloat32) {
-      const TensorId root = program_.root(y).first;
-      const TensorId form = add({.name = tensor(root).name, .dtype = to_, .shape = tensor(root).shape});
-      narrow_[at(root)] = form;
-      only_narrow_[at(root)] = true;
+      const TensorId whole = program_.root(y).first;
+      const TensorId form = add({.name = tensor(whole).name, .dtype = to_, .shape = tensor(whole).shape});
+      form_[at(whole)] = form;
+      only_form_[at(whole)] = true;
       step.outputs[0] = seen_in(form, y);
     }
     program_.steps.push_back(std::move(step));
@@ -228,14 +207,10 @@ class Narrowing {
     return takes_(desc);
   }
 
-  Program& program_;
   const DType to_;
   ConstantForms& forms_;
   const std::function<bool(const kernels::OpDesc&)>& takes_;
-  std::vector<int> writers_;       // by root: steps that write it
-  std::vector<TensorId> narrow_;   // by root: its 16-bit form
-  std::vector<bool> only_narrow_;  // by root: its f32 has not been computed
-  bool changed_ = false;
+  std::vector<int> writers_;  // by root of the given program: steps that write it
 };
 
 }  // namespace
