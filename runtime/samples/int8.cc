@@ -1,4 +1,5 @@
-// int8.cc: the model runs on the samples in f32, with all that may become bytes among its results; then it is quantised and runs on them once more.
+// int8.cc: the model runs on the samples in f32, with all that may become bytes among its results; then it is quantised and runs once more, on samples that its
+// ranges did not come from where there are enough.
 //
 // Ranges seen on the inputs of users hold for what users send. Made-up inputs have no say in them: a network for pixels from 0 to 16 whose ranges were seen on
 // numbers from -1 to 1 got 9 % of the digits right. Without samples only products quantise, which find the range of each row when they run.
@@ -77,7 +78,7 @@ Result<std::shared_ptr<engine::Model>> model_showing(graph::Graph graph, std::sp
 struct Seen {
   graph::Ranges ranges;
   std::map<graph::ValueId, std::string> unfit;
-  std::vector<std::vector<engine::Value>> exact;  // the model's results, by sample
+  std::vector<std::vector<engine::Value>> exact;  // the model's results, by judged sample
 };
 
 std::span<const float> numbers_of(const engine::Value& value) {
@@ -90,14 +91,15 @@ Result<Seen> see(engine::Model& showing, const graph::Graph& graph, std::span<co
   Seen seen;
   Calibration calibration(values.size());
   const size_t own = graph.outputs().size();
-  for (const std::vector<engine::Value>& inputs : samples.inputs) {
-    SERIN_TRY(auto results, showing.run(inputs));
-    for (size_t i = 0; i < values.size(); ++i) calibration.see(i, numbers_of(results[own + i]));
+  for (size_t s = 0; s < samples.inputs.size(); ++s) {
+    SERIN_TRY(auto results, showing.run(samples.inputs[s]));
+    for (size_t i = 0; is_fitted(samples, s) && i < values.size(); ++i) calibration.see(i, numbers_of(results[own + i]));
     results.resize(own);
-    seen.exact.push_back(std::move(results));
+    if (is_judged(samples, s)) seen.exact.push_back(std::move(results));
   }
-  for (const std::vector<engine::Value>& inputs : values.empty() ? std::vector<std::vector<engine::Value>>() : samples.inputs) {
-    SERIN_TRY(const auto results, showing.run(inputs));
+  for (size_t s = 0; !values.empty() && s < samples.inputs.size(); ++s) {
+    if (!is_fitted(samples, s)) continue;
+    SERIN_TRY(const auto results, showing.run(samples.inputs[s]));
     for (size_t i = 0; i < values.size(); ++i) calibration.count(i, numbers_of(results[own + i]));
   }
   for (size_t i = 0; i < values.size(); ++i) {
@@ -183,9 +185,10 @@ Result<Int8Model> int8_model(graph::Graph graph, const kernels::Backend& backend
   result.why = describe(graph, choice);
   graph::insert_int8(graph, choice, seen.ranges);
   SERIN_TRY(result.model, engine::Model::from_graph(std::move(graph), backend, options));
-  SERIN_TRY(result.error, worst_error(*result.model, samples, seen.exact));
+  const Samples compared = judged(samples);
+  SERIN_TRY(result.error, worst_error(*result.model, compared, seen.exact));
   result.why = fmt::format("{}: {} on bytes; differs from fp32 by {:.2g} (relative L2, the worst of {} {})",
-                           result.on_bytes ? "int8" : "fp32", result.why, result.error, samples.inputs.size(), samples.source);
+                           result.on_bytes ? "int8" : "fp32", result.why, result.error, compared.inputs.size(), compared.source);
   result.warning = warning_of(result, choice);
   return result;
 } catch (const graph::LostConstant& lost) {

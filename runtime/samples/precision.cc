@@ -19,7 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr uint32_t kMadeUp = 3;
-constexpr size_t kMostSamples = 32;   // a model is decided on before it is served
+constexpr size_t kMostSamples = 32;  // a model is decided on before it is served
+constexpr size_t kOneJudgedOf = 4;
 constexpr int64_t kUnnamedSize = 16;  // of a dimension that the user gave no size
 
 struct Trial {
@@ -79,6 +80,17 @@ Result<Measured> measure(const Candidate& candidate, const Trial& wanted, const 
 
 }  // namespace
 
+bool is_judged(const Samples& samples, size_t i) { return samples.inputs.size() < kOneJudgedOf || i % kOneJudgedOf == kOneJudgedOf - 1; }
+bool is_fitted(const Samples& samples, size_t i) { return samples.inputs.size() < kOneJudgedOf || !is_judged(samples, i); }
+
+Samples judged(const Samples& samples) {
+  Samples some{{}, samples.source};
+  for (size_t i = 0; i < samples.inputs.size(); ++i) {
+    if (is_judged(samples, i)) some.inputs.push_back(samples.inputs[i]);
+  }
+  return some;
+}
+
 Result<double> worst_error(engine::Model& model, const Samples& samples, const std::vector<std::vector<engine::Value>>& exact) {
   double worst = 0;
   for (size_t i = 0; i < samples.inputs.size(); ++i) {
@@ -111,7 +123,8 @@ Result<Samples> made_up_samples(const engine::Model& model, graph::Bindings size
   return samples;
 }
 
-Result<PrecisionDecision> decide_precision(engine::Model& exact, std::span<const Candidate> candidates, const Samples& samples) {
+Result<PrecisionDecision> decide_precision(engine::Model& exact, std::span<const Candidate> candidates, const Samples& all) {
+  const Samples samples = judged(all);
   SERIN_TRY(const Trial wanted, run_all(exact, samples));
   PrecisionDecision decision;
   double shortest = wanted.milliseconds;

@@ -21,6 +21,12 @@ struct Samples {
   std::string source;                              ///< "made-up inputs", "inputs of calibration"
 };
 
+/// Every fourth of four samples or more: answers are compared on these, ranges are seen on the others, or a range that fits one sample would be praised for it.
+/// Of fewer samples, all for both.
+bool is_judged(const Samples& samples, size_t i);
+bool is_fitted(const Samples& samples, size_t i);
+Samples judged(const Samples& samples);
+
 /// |a - b| / |b| over all elements of each f32 output of each sample, the largest of them: `model` against `exact`, by sample.
 Result<double> worst_error(engine::Model& model, const Samples& samples, const std::vector<std::vector<engine::Value>>& exact);
 
@@ -40,7 +46,7 @@ struct PrecisionDecision {
   std::string why;                 ///< in words, with numbers
 };
 
-/// Runs all on every sample. Kept is the fastest of those whose outputs stay within kAllowedError and that are faster than fp32. An error where fp32 cannot
+/// Runs all on the judged samples. Kept is the fastest of those whose outputs stay within kAllowedError and that are faster than fp32. An error where fp32 cannot
 /// run the samples.
 Result<PrecisionDecision> decide_precision(engine::Model& exact, std::span<const Candidate> candidates, const Samples& samples);
 

@@ -122,6 +122,21 @@ TEST(Int8Model, ResidualNetwork) {
   expect_int8_kernels(made);
 }
 
+TEST(Int8Model, IsComparedOnSamplesThatItsRangesDidNotComeFrom) {
+  constexpr std::string_view kConv = "x: f32[1,1,4,4]\ny = Conv(x, w[1,1,1,1]{1}, b[1]{0})\nreturn y";
+  std::vector<float> numbers(16, 1.f);
+  std::filesystem::path folder;
+  for (int set = 0; set < 3; ++set) folder = stored_sample(Shape{1, 1, 4, 4}, numbers, set);
+  std::filesystem::remove_all(folder / "test_data_set_3");  // of an earlier run
+  EXPECT_LT(quantised(kConv, {.folder = folder}).error, 0.01);
+  std::fill(numbers.begin(), numbers.end(), 4.f);  // four times what the ranges reach to
+  stored_sample(Shape{1, 1, 4, 4}, numbers, 3);
+  const Int8Model made = quantised(kConv, {.folder = folder});
+  EXPECT_NEAR(made.error, 0.75, 0.01);
+  EXPECT_THAT(made.why, HasSubstr("the worst of 1 inputs of "));
+  EXPECT_THAT(made.warning, HasSubstr("which is much"));
+}
+
 TEST(Int8Model, NetworkOfDepthwiseConvolutionsGatesAndFactors) {
   const Int8Model made = calibrated(R"(
 x: f32[batch,8,16,16]

@@ -46,6 +46,18 @@ TEST_F(Precision, StoredSamplesAreTheInputsOfTheDataSets) {
   EXPECT_EQ(stored_samples("/nowhere", *model).error().code, Code::kNotFound);
 }
 
+TEST_F(Precision, EveryFourthSampleIsKeptForComparing) {
+  Samples samples{std::vector<std::vector<engine::Value>>(9), "somewhere"};
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(is_judged(samples, i), i == 3 || i == 7) << i;
+    EXPECT_NE(is_judged(samples, i), is_fitted(samples, i)) << i;
+  }
+  EXPECT_EQ(judged(samples).inputs.size(), 2U);
+  samples.inputs.resize(3);
+  EXPECT_TRUE(is_judged(samples, 0) && is_fitted(samples, 0)) << "three are too few to part";
+  EXPECT_EQ(judged(samples).inputs.size(), 3U);
+}
+
 TEST_F(Precision, MadeUpSamplesHaveTheSizesGivenAndSomeForTheRest) {
   const auto model = parsed("x: f32[n,seq,4]\ny = Relu(x)\nreturn y");
   const auto samples = made_up_samples(*model, {{"seq", 5}}, 2);
