@@ -27,6 +27,12 @@ Outcome BatchRule::per_item() const {
   return state(0);
 }
 
+/// STFT: x [batch, n, 1 or 2] by a step, a window and a length that are the same for all.
+Outcome BatchRule::signal() const {
+  SERIN_CHECK(rest_is_same(1));
+  return first_axis(0) ? Outcome(state(0)) : Outcome(refuse("has the batch elsewhere than on its first axis"));
+}
+
 /// q, k, v, mask, past keys, past values, lengths: all have the batch first, but for a mask that is the same for every item.
 Outcome BatchRule::attention() const {
   constexpr size_t kMask = 3;

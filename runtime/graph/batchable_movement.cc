@@ -24,11 +24,11 @@ std::optional<Dim> block_of(const Dim& dim, const std::string& symbol) {
 
 }  // namespace
 
-/// A tensor that is repeated to a shape with the batch in it has the same rows everywhere.
+/// ConstantOfShape, Expand, Tile: a tensor that is repeated to a shape with the batch in it has the same rows everywhere.
 Outcome BatchRule::expand() const {
-  const size_t target = node_.op == Op::kExpand ? 1 : 0;
-  if (state(target).is_rows()) return refuse("its shape depends on the contents of the batch");
-  if (node_.op == Op::kExpand && state(0).is_size()) return size();
+  const bool constant = node_.op == Op::kConstantOfShape;
+  if (state(constant ? 0 : 1).is_rows()) return refuse("its shape depends on the contents of the batch");
+  if (!constant && state(0).is_size()) return size();
   if (node_.op == Op::kExpand && state(0).is_rows()) return elementwise(std::array<size_t, 1>{0});
   const Dims& to = result_dims();
   std::optional<State> rows;
@@ -90,11 +90,32 @@ Outcome BatchRule::gather_elements() const {
   return state(0);
 }
 
-/// OneHot puts an axis somewhere, Trilu looks at the last two axes, ArrayFeatureExtractor at the last one.
+/// With batch_dims each row is looked up by itself; else a table that is the same for all, or axes of each item that are not the batch.
+Outcome BatchRule::gather_nd() const {
+  const int64_t batch_dims = node_.integer("batch_dims", 0), rank = static_cast<int64_t>(dims(1).size());
+  if (state(0).is_size() || state(1).is_size()) return refuse("computes with the size of the batch");
+  if (state(0).is_rows() && state(1).is_rows())
+    return batch_dims > 0 && first_axis(0) && first_axis(1) ? Outcome(state(0)) : refuse("looks up in one item what another may ask for");
+  if (state(1).is_rows()) return state(1).axis + 1 == rank ? Outcome(refuse("has the batch within an index")) : Outcome(state(1));
+  const auto picked = dims(1).back().value();
+  if (!picked || state(0).axis < batch_dims + *picked) return refuse("picks items of the batch");
+  return State::rows(rank - 1 + state(0).axis - batch_dims - *picked, state(0).block);
+}
+
+/// ArrayFeatureExtractor looks up a list of indices, of which each item has one or several: they come out along the last axis.
+Outcome BatchRule::listed() const {
+  if (!state(0).is_same()) return refuse("looks up in one item what another may ask for");
+  const auto axis = static_cast<size_t>(state(1).axis);
+  if (!(graph::product(dims(1), 0, axis) == Dim(1))) return refuse("has the batch elsewhere");
+  return State::rows(static_cast<int64_t>(result_dims().size()) - 1, state(1).block * graph::product(dims(1), axis + 1, dims(1).size()));
+}
+
+/// OneHot puts an axis somewhere, OneHotEncoder at the end, Trilu looks at the last two axes, ArrayFeatureExtractor at the last one.
 Outcome BatchRule::rows_before_the_end() const {
   SERIN_CHECK(rest_is_same(1));
   if (!state(0).is_rows()) return refuse("computes with the size of the batch");
   const auto rank = static_cast<int64_t>(dims(0).size());
+  if (node_.op == Op::kOneHotEncoder) return state(0);
   if (node_.op == Op::kOneHot) {
     const int64_t added = axis_attribute(-1, dims(0).size() + 1);
     return State::rows(state(0).axis + (added <= state(0).axis ? 1 : 0), state(0).block);

@@ -33,6 +33,8 @@ class BatchRule {
   Outcome concat() const;
   Outcome gather() const;
   Outcome gather_elements() const;
+  Outcome gather_nd() const;
+  Outcome listed() const;
   Outcome rows_before_the_end() const;
   Outcome transpose() const;
   Outcome keeps_batch_whole() const;
@@ -47,6 +49,7 @@ class BatchRule {
 
   // ---- batchable_layers.cc
   Outcome per_item() const;
+  Outcome signal() const;
   Outcome attention() const;
   Outcome rotary() const;
   Outcome image() const;

@@ -43,6 +43,7 @@ Outcome BatchRule::run() const {
     case Op::kAttention: return attention();
     case Op::kEinsum: return einsum();
     case Op::kGridSample: return per_item();
+    case Op::kSTFT: return signal();
     case Op::kRotaryEmbedding: return rotary();
     case Op::kConv:
     case Op::kConvInteger:
@@ -81,18 +82,20 @@ Outcome BatchRule::run() const {
     case Op::kTreeEnsemble:
     case Op::kTreeEnsembleClassifier:
     case Op::kTreeEnsembleRegressor: return table();
-    case Op::kArrayFeatureExtractor:
+    case Op::kArrayFeatureExtractor: return state(1).is_rows() ? listed() : rows_before_the_end();
     case Op::kOneHot:
+    case Op::kOneHotEncoder:
     case Op::kTrilu: return rows_before_the_end();
     case Op::kFeatureVectorizer:
     case Op::kConcat: return concat();
     case Op::kGatherElements: return gather_elements();
     case Op::kGather: return gather();
+    case Op::kGatherND: return gather_nd();
     case Op::kTranspose: return transpose();
     case Op::kSlice:
     case Op::kSplit:
     case Op::kPad:
-    case Op::kTile: return keeps_batch_whole();
+    case Op::kTile: return !state(0).is_rows() && state(1).is_size() ? expand() : keeps_batch_whole();
     case Op::kSoftmax:
     case Op::kLogSoftmax:
     case Op::kHardmax:

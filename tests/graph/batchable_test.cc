@@ -213,6 +213,30 @@ TEST(Batchable, PlacesLookedUpWithinAnItem) {
   EXPECT_EQ(why_not("x: f32[n,6]\ny = Trilu(x)\nreturn y"), "node 'y' (Trilu) works along the batch axis");
 }
 
+TEST(Batchable, RepeatedForEachItem) {
+  const std::string head = "x: f32[n,4]\ns = Shape(x)\nn = Slice(s, starts=[0], ends=[1], axes=[0])\nr = Concat(n, i64{1}, axis=0)\n";
+  EXPECT_EQ(why_not(head + "t = Tile(probe[1,4], r)\ny = Add(x, t)\nreturn y"), "");
+  EXPECT_EQ(why_not(head + "t = Tile(probe[3,4], r)\nq = Reshape(t, i64{-1,12})\nreturn q"), "");
+  EXPECT_EQ(why_not(head + "turned = Concat(i64{1}, n, axis=0)\ny = Tile(x, turned)\nreturn y"),
+            "node 'y' (Tile) operand 1 depends on the batch");
+}
+
+TEST(Batchable, LookedUpInATable) {
+  const std::string label = "x: f32[n,4]\ni = ArgMax(x, axis=1)\n";
+  EXPECT_EQ(why_not(label + "l = ArrayFeatureExtractor(words[1,4], i)\ny = Reshape(l, i64{-1})\nreturn y"), "");
+  EXPECT_EQ(why_not("i: i64[n,2]\nl = ArrayFeatureExtractor(words[1,4], i)\ny = Reshape(l, i64{-1,2})\nreturn y"), "");
+  EXPECT_EQ(why_not("i: i64[n,2]\nt = Transpose(i)\nl = ArrayFeatureExtractor(words[1,4], t)\nreturn l"),
+            "node 'l' (ArrayFeatureExtractor) has the batch elsewhere");
+  EXPECT_EQ(why_not("i: i64[n,2]\ny = GatherND(table[5,6,7], i)\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,5]\ni: i64[n,1]\ny = GatherND(x, i, batch_dims=1)\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,5]\ni: i64[n,1]\ny = GatherND(x, i)\nreturn y"),
+            "node 'y' (GatherND) looks up in one item what another may ask for");
+  EXPECT_EQ(why_not("x: f32[n,3,4]\nt = Transpose(x, perm=[1,2,0])\nq = GatherND(t, k:i64[2,2]{0,1,2,3})\ny = Transpose(q)\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,3,4]\ny = GatherND(x, k:i64[2,2]{0,1,2,3})\nreturn y"), "node 'y' (GatherND) picks items of the batch");
+  EXPECT_EQ(why_not("x: f32[n,64,1]\ny = STFT(x, i64[]{16}, window[32])\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,5]\ny = OneHotEncoder(x, cats_int64s=[1,2,3])\nreturn y"), "");
+}
+
 TEST(Batchable, RefusesWhatMixesItems) {
   const auto one = [](std::string_view statement) { return why_not("x: f32[n,4]\n" + std::string(statement) + "\nreturn y"); };
   EXPECT_EQ(one("y = ReduceMean(x, axes=[0])"), "node 'y' (ReduceMean) reduces the batch axis");

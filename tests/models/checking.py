@@ -28,7 +28,7 @@ def table(file):
     return {key.strip(): value.strip() for key, value in (line.split("|", 1) for line in lines if line and not line.startswith("#"))}
 
 
-REFUSED, INERT = table("refused.txt"), table("inert.txt")
+REFUSED, INERT, UNBATCHED = table("refused.txt"), table("inert.txt"), table("unbatched.txt")
 
 
 def batches(entry):

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 import checking
 import weights
-from checking import AGREE, DIFFER, ENTRIES, INERT, REFUSED, SERIN, prepared
+from checking import AGREE, DIFFER, ENTRIES, INERT, REFUSED, SERIN, UNBATCHED, prepared
 from materialise import CACHE
 
 LONG = os.environ.get("SERIN_LONG") == "1"
@@ -50,6 +50,7 @@ def test_every_model_has_a_recipe_and_every_recipe_a_model():
     recipes = {path.name.removesuffix(".onnx.xz") for path in (pathlib.Path(__file__).parent / "recipes").iterdir()}
     assert recipes == set(ENTRIES)
     assert {name.removesuffix(" without passes") for name in REFUSED} <= set(ENTRIES)
+    assert set(UNBATCHED) <= set(ENTRIES)
     assert len(ENTRIES) >= 60
 
 
@@ -81,6 +82,18 @@ def test_answers_the_same_without_passes(name):
     path, _ = prepared(name)
     disabled = [part for one in pass_names() for part in ("--disable-pass", one)]
     expect(check(name, path, path.parent, *disabled), f"{name} without passes")
+
+
+@each_model
+def test_requests_may_share_a_run(name):
+    """Exporters find new ways to write a mask; each must leave it provable that the rows of a batch are independent."""
+    skip_if_refused(name)
+    said = subprocess.run([SERIN, "inspect", prepared(name)[0]], capture_output=True, text=True, timeout=170, check=True).stdout
+    proof = next(line for line in said.splitlines() if line.startswith("batchable:"))
+    if name in UNBATCHED:
+        assert proof.startswith("batchable: no"), f"{name} is provable now: take its line out of unbatched.txt"
+        pytest.skip(UNBATCHED[name])
+    assert proof.startswith("batchable: yes"), proof
 
 
 def split(path):
