@@ -59,6 +59,7 @@ struct Replicas::State {
 
   // Of the thread alone.
   bool joined = false;
+  std::string complaint;  // said once, until another
   Time next_stay{};
   std::thread thread;
 
@@ -133,7 +134,8 @@ void Replicas::State::stay_member() {
   if (joined && now() < next_stay) return;
   Status status = joined ? store.stay() : store.join(as);
   if (joined && !status && status.error().code == Code::kNotFound) status = store.join(as);  // too late: a new lease
-  if (!status && status.error().code != Code::kUnavailable) log::error("shared store: {}", status.error().message);
+  const std::string now_wrong = !status && status.error().code != Code::kUnavailable ? status.error().message : "";
+  if (std::exchange(complaint, now_wrong) != now_wrong && !now_wrong.empty()) log::error("shared store: {}", now_wrong);
   joined = status.has_value() || (joined && status.error().code == Code::kUnavailable);
   if (status) next_stay = now() + kStayEvery;
 }

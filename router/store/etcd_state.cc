@@ -43,7 +43,11 @@ EtcdState EtcdState::read(const KeyValue& kv) {
     state.entries = int64_of(log->as_object(), "entries");
     state.digest = text_at(log->as_object(), "digest");
   }
-  state.mark = text_at(object, "mark");
+  if (const json::value* mark = object.if_contains("mark"); mark != nullptr && mark->is_object()) {
+    const json::object& made = mark->as_object();
+    state.mark = {text_at(made, "writer"),
+                  {static_cast<size_t>(int64_of(made, "entries")), static_cast<size_t>(int64_of(made, "verdicts"))}};
+  }
   if (const json::value* rollout = object.if_contains("rollout"); rollout != nullptr && rollout->is_object())
     state.rollout = text_at(rollout->as_object(), "id");
   if (const json::value* list = object.if_contains("verdicts"); list != nullptr && list->is_array())
@@ -52,7 +56,7 @@ EtcdState EtcdState::read(const KeyValue& kv) {
   return state;
 }
 
-json::array EtcdState::write(const Change& change, const EtcdKeys& keys, const std::string& mark, EtcdProgress& progress) {
+json::array EtcdState::write(const Change& change, const EtcdKeys& keys, const std::string& writer, EtcdProgress& progress) {
   const std::string& service = change.record.service;
   json::array then;
   const std::string id = change.record.rollout ? change.record.rollout->report.state.id : "";
@@ -64,7 +68,8 @@ json::array EtcdState::write(const Change& change, const EtcdKeys& keys, const s
   json::object written = to_json(change.record);
   written["log"] = json::object{{"entries", entries}, {"digest", digest}};
   written["verdicts"] = json::array(verdicts.begin(), verdicts.end());
-  written["mark"] = mark;
+  mark = {writer, progress};
+  written["mark"] = json::object{{"writer", writer}, {"entries", progress.entries}, {"verdicts", progress.verdicts}};
   then.emplace_back(put(keys.state(service), json::serialize(written)));
   return then;
 }

@@ -4,7 +4,6 @@
 
 #include <boost/json.hpp>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -29,19 +28,23 @@ struct EtcdProgress {
   size_t entries = 0, verdicts = 0;
 };
 
+/// Stands in the state: which run of a router wrote it, and how far it had come. By it a router recognises what it wrote without being told so.
+struct EtcdMark {
+  std::string writer;
+  EtcdProgress progress;
+};
+
 struct EtcdState {
   int64_t revision = 0;  ///< of the key; 0: it is not there
   int64_t entries = 0;   ///< of the audit log, ever
   std::string digest;    ///< of the last one
   std::string rollout;   ///< id
   std::vector<std::string> verdicts;
-  std::string mark;  ///< of the attempt that wrote it
-  std::map<std::string, EtcdProgress>
-      attempts;  ///< by mark: those since the last that is known to be done, and how far each would have come
+  EtcdMark mark;
 
   static EtcdState read(const KeyValue& kv);
-  /// What a transaction writes of `change`, as much as fits, in an attempt of that mark; this and `progress` move on as if it were done.
-  boost::json::array write(const Change& change, const EtcdKeys& keys, const std::string& mark, EtcdProgress& progress);
+  /// What a transaction of `writer` writes of `change`, as much as fits; this and `progress` move on as if it were done.
+  boost::json::array write(const Change& change, const EtcdKeys& keys, const std::string& writer, EtcdProgress& progress);
 
  private:
   void write_news(const Change& change, const EtcdKeys& keys, EtcdProgress& progress, boost::json::array& then);

@@ -1,8 +1,8 @@
 // etcd_store.cc: a few transactions.
 //
 // Every write of the leader compares two things: that the key `leader` is still the one it created (a leader that lost its lease without noticing
-// writes nothing), and that the state is the one it wrote or saw last. An attempt whose answer never came may have been done: each carries a mark,
-// so that the next attempt recognises its own and writes on from there, no entry of the audit log twice.
+// writes nothing), and that the state is the one it wrote or saw last. An attempt whose answer never came may have been done: the state says who
+// wrote it and how far that came, so that the next attempt recognises it and writes on from there, no entry of the audit log twice.
 
 #include "router/store/etcd_store.h"
 
@@ -42,7 +42,7 @@ class EtcdStore final : public SharedStore {
   Result<json::object> transaction(json::array compares, json::array then, json::array otherwise) {
     return etcd_.call("/v3/kv/txn", {{"compare", std::move(compares)}, {"success", std::move(then)}, {"failure", std::move(otherwise)}});
   }
-  Status read_state(const KeyValue& kv, Snapshot& snapshot);
+  Status read_state(const KeyValue& kv, bool leads, Snapshot& snapshot);
   Result<bool> save_part(const Change& change, EtcdProgress& progress);
 
   const EtcdKeys keys_;
@@ -54,12 +54,11 @@ class EtcdStore final : public SharedStore {
   int64_t lease_ = 0;            // 0: no member
   int64_t leader_revision_ = 0;  // of the key that says this member leads; 0: it does not
   std::map<std::string, EtcdState> known_;
-  uint64_t marks_ = 0;
 };
 
 // ---- reading ----
 
-Status EtcdStore::read_state(const KeyValue& kv, Snapshot& snapshot) {
+Status EtcdStore::read_state(const KeyValue& kv, bool leads, Snapshot& snapshot) {
   boost::system::error_code failure;
   const json::value value = json::parse(kv.value, failure);
   if (failure) return Error{Code::kCorrupt, kv.key + " is no JSON"};
@@ -68,7 +67,8 @@ Status EtcdStore::read_state(const KeyValue& kv, Snapshot& snapshot) {
   EtcdState& known = known_[record.service];
   if (kv.modified > known.revision) {
     EtcdState seen = EtcdState::read(kv);
-    if (!known.attempts.contains(seen.mark)) known = std::move(seen);  // one of its own save() must meet: it knows how much was in it
+    // What this router wrote without being told so save() must meet: it knows what is still to be written.
+    if (!leads || seen.mark.writer != self_.secret) known = std::move(seen);
   }
   snapshot.services.push_back({std::move(record), kv.modified});
   return {};
@@ -90,7 +90,7 @@ Result<Snapshot> EtcdStore::look(bool agreed) {
       continue;
     }
     if (name.starts_with("state/")) {
-      SERIN_CHECK(read_state(kv, snapshot));
+      SERIN_CHECK(read_state(kv, leads != 0, snapshot));  // "leader" comes before it
       continue;
     }
     boost::system::error_code failure;
@@ -237,10 +237,8 @@ Result<bool> EtcdStore::save_part(const Change& change, EtcdProgress& progress) 
   if (leader_revision_ == 0) return Error{Code::kConflict, "this router does not lead"};
   EtcdState next = known_[service];
   const int64_t leads = leader_revision_, revision = next.revision;
-  const std::string mark = fmt::format("{}-{}", self_.secret, ++marks_);
   EtcdProgress after = progress;
-  json::array then = next.write(change, keys_, mark, after);
-  known_[service].attempts[mark] = after;
+  json::array then = next.write(change, keys_, self_.secret, after);
   lock.unlock();
 
   SERIN_TRY(const json::object answer,
@@ -249,7 +247,6 @@ Result<bool> EtcdStore::save_part(const Change& change, EtcdProgress& progress) 
   EtcdState& held = known_[service];
   if (succeeded(answer)) {
     next.revision = revision_of(answer);
-    next.attempts.clear();
     held = std::move(next);
     progress = after;
     return progress.entries == change.history.size() && progress.verdicts == change.verdicts.size();
@@ -260,9 +257,9 @@ Result<bool> EtcdStore::save_part(const Change& change, EtcdProgress& progress) 
     return Error{Code::kConflict, "this router does not lead any more"};
   }
   EtcdState seen = there ? EtcdState::read(*there) : EtcdState();
-  const auto own = held.attempts.find(seen.mark);
-  const bool is_own = own != held.attempts.end();
-  if (is_own) progress = own->second;
+  const bool is_own = seen.mark.writer == self_.secret && seen.revision > held.revision;
+  if (is_own)
+    progress = {std::min(seen.mark.progress.entries, change.history.size()), std::min(seen.mark.progress.verdicts, change.verdicts.size())};
   held = std::move(seen);
   if (is_own) return false;  // written by an attempt whose answer never came; go on from there
   return Error{Code::kConflict, fmt::format("the state of service '{}' is not what this router saw last", service)};

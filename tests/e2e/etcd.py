@@ -95,6 +95,7 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.cut = threading.Event()
+        self.deaf = threading.Event()  # what is asked gets through, and its answers are lost with the connection
         self.ended = threading.Event()
         self.listener.settimeout(0.1)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -122,7 +123,7 @@ class Proxy:
                 while not self.ended.is_set():
                     for key, _ in selector.select(0.05):
                         piece = key.fileobj.recv(65536)
-                        if not piece:
+                        if not piece or (key.fileobj is server and self.deaf.is_set()):
                             return
                         if key.fileobj is client and len(head) < 4096:
                             head += piece
@@ -158,9 +159,14 @@ class Way:
         for proxy in self.proxies:
             proxy.cut.set()
 
+    def lose_answers(self):
+        for proxy in self.proxies:
+            proxy.deaf.set()
+
     def mend(self):
         for proxy in self.proxies:
             proxy.cut.clear()
+            proxy.deaf.clear()
 
     def end(self):
         for proxy in self.proxies:

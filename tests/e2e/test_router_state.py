@@ -15,7 +15,7 @@ from conftest import serin, wait_until
 from routers import Router, service, write_config
 from traffic import Traffic, ask
 
-KILLS = 150 if os.environ.get("SERIN_LONG") else 12
+KILLS = 1000 if os.environ.get("SERIN_LONG") else 100
 OVER = ("Succeeded", "RolledBack")
 HOLD_25 = {"setWeight": 25, "until": {"duration": "1h"}}
 

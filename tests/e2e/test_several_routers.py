@@ -219,6 +219,23 @@ def test_compacted_while_a_router_does_not_hear(group):
     group.wait_for_weight(35)
 
 
+def test_what_was_done_without_an_answer_is_not_done_twice(group):
+    """etcd has written it, and the router cannot know: it asks again and again, and finds its own work."""
+    group.start(25)
+    leader = group.leader()
+    way = group.ways[leader]
+    way.lose_answers()
+    assert group.set_weight(leader, 30).status == 503
+    written = lambda: json.loads(group.etcd.keys()["/serin/live/state/digits"])["rollout"]["weight_ppm"]
+    wait_until(lambda: written() == 300_000, 10, "done, although nobody was told")
+    assert max(group.weights(leader)) <= 25
+    way.mend()
+    group.wait_for_weight(30)
+    router = group.routers[leader]
+    assert [entry["event"] for entry in router.history()] == ["started", "weight"]
+    assert serin("rollout", "history", "digits", "--verify", "--admin", router.admin).returncode == 0
+
+
 def test_a_leader_whose_lease_is_taken_away(group):
     """It lives, etcd lives, and it does not lead any more: it must notice before it writes."""
     group.start(25)
@@ -380,7 +397,8 @@ def test_users_and_a_group_that_is_full(group, tmp_path):
     assert done.returncode == 2 and "3 routers share this store already" in done.stderr
 
 
-def test_how_long_three_routers_take_to_agree_on_a_rollback(group):
+@pytest.mark.parametrize("stopped", [False, True], ids=["etcd-healthy", "etcd-stopped"])
+def test_how_long_three_routers_take_to_agree_on_a_rollback(group, stopped):
     """Prints it; a bound on a busy machine would be a coin. Looks at the words that the data paths read, not at what the routers say."""
     pages = {name: AppliedWeight(group.folder / name / "router.db") for name in "abc"}
     apart, answered = [], []
@@ -388,6 +406,8 @@ def test_how_long_three_routers_take_to_agree_on_a_rollback(group):
         for turn in range(RUNS):
             group.start(25)
             wait_until(lambda: all(page.ppm() == 250_000 for page in pages.values()), 10, "in force everywhere")
+            for member in group.etcd.members if stopped else []:
+                member.freeze()
             begin = time.monotonic()
             asked = person.submit(group.routers["abc"[turn % 3]].command, "abort")
             fallen = {}
@@ -398,6 +418,8 @@ def test_how_long_three_routers_take_to_agree_on_a_rollback(group):
             assert len(fallen) == 3 and asked.result().status == 200
             answered.append(time.monotonic() - begin)
             apart.append(max(fallen.values()) - min(fallen.values()))
+            for member in group.etcd.members if stopped else []:
+                member.thaw()
             group.wait_for_phase("RolledBack")
     for what, took in (("from the first router's weight at 0 to the last one's", apart), ("from asking to the answer, which is on disk", answered)):
         took = sorted(1000 * seconds for seconds in took)
