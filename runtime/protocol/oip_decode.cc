@@ -267,4 +267,16 @@ Result<InferRequest> decode_infer_request(OipBody body, const Signature& signatu
   return Decoder(signature, limits, field).decode(body);
 }
 
+Result<bool> decode_index_request(std::string body) {
+  if (body.empty()) return false;
+  SERIN_TRY(const Document document, parse_json(body, RequestLimits().json_depth));
+  dom::object top;
+  if (document.root.get(top))
+    return Error{Code::kInvalidArgument, fmt::format("the request must be a JSON object, not {}", kind_of(document.root))};
+  bool ready = false;
+  dom::element value;
+  if (!top["ready"].get(value) && value.get(ready)) return Error{Code::kInvalidArgument, "'ready' must be true or false"};
+  return ready;
+}
+
 }  // namespace serin::protocol

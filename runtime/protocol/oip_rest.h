@@ -29,6 +29,9 @@ struct OipBody {
 /// `field` gets the JSON pointer of the culprit.
 Result<InferRequest> decode_infer_request(OipBody body, const Signature& signature, std::string* field, const RequestLimits& limits = {});
 
+/// Of POST /v2/repository/index: whether it asks for what is ready only. An empty body asks for all.
+Result<bool> decode_index_request(std::string body);
+
 /// Floats in shortest round-trip form; NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving clients read.
 OipBody encode_infer_response(const InferResponse& response);
 

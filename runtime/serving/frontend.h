@@ -46,6 +46,5 @@ constexpr int http_status(Code code) {
 
 /// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
 inline constexpr std::string_view kExtensions[] = {"classification", "binary_tensor_data", "model_repository", "statistics"};
-inline constexpr std::string_view kPlatform = "onnx_serin";
 
 }  // namespace serin::serving

@@ -11,6 +11,8 @@
 
 #include "runtime/base/version.h"
 #include "runtime/serving/inference.h"
+#include "runtime/serving/message_json.h"
+#include "runtime/serving/model_queries.h"
 
 namespace serin::serving {
 namespace {
@@ -82,6 +84,8 @@ net::Response answer_to(const Finished& finished, std::string_view id) {
   return response;
 }
 
+bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }
+
 std::string take_segment(std::string_view& path) {
   const size_t end = std::min(path.find('/'), path.size());
   std::string segment(path.substr(0, end));
@@ -107,7 +111,7 @@ struct RestApi::Route {
       route.action = take_segment(path);
       if (route.version.empty()) return std::nullopt;
     }
-    if (route.model.empty() || !path.empty()) return std::nullopt;
+    if (route.model.empty() || !path.empty() || (route.model == "stats" && route.action.empty())) return std::nullopt;
     return route;
   }
 };
@@ -115,27 +119,33 @@ struct RestApi::Route {
 void RestApi::handle(net::Request request, net::Responder responder) {
   std::string_view path = request.path;
   if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // OVMS clients write it
-  const bool get = request.method == "GET" || request.method == "HEAD";
+  const auto route = Route::parse(path);
+  if (route && route->action == "infer" && request.method == "POST") return infer(*route, std::move(request), std::move(responder));
+  net::Response response = route ? answer_about(*route, request) : answer(path, request);
+  response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
+  responder.send(std::move(response));
+}
 
-  const auto reply = [&](net::Response response) {
-    response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
-    responder.send(std::move(response));
-  };
-  if (const auto route = Route::parse(path)) {
-    if (route->action == "infer")
-      return request.method == "POST" ? infer(*route, std::move(request), std::move(responder)) : reply(wrong_verb("POST"));
-    if (!route->action.empty() && route->action != "ready") return reply(net::json_error(404, "Not Found"));
-    if (!get) return reply(wrong_verb("GET"));
-    return reply(route->action == "ready" ? model_ready(*route) : metadata(*route));
-  }
-  const bool known = path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" || path == "/v2/models";
-  if (!known) return reply(net::json_error(404, "Not Found"));
-  if (!get) return reply(wrong_verb("GET"));
-  if (path == "/v2") return reply(server_metadata());
-  if (path == "/v2/models") return reply(list_models());
+net::Response RestApi::answer_about(const Route& route, const net::Request& request) {
+  if (route.action == "infer") return wrong_verb("POST");
+  if (!route.action.empty() && route.action != "ready" && route.action != "stats") return net::json_error(404, "Not Found");
+  if (!is_get(request)) return wrong_verb("GET");
+  if (route.action == "ready") return readiness(route);
+  return route.action == "stats" ? statistics(route) : metadata(route);
+}
+
+net::Response RestApi::answer(std::string_view path, const net::Request& request) {
+  if (path == "/v2/repository/index") return request.method == "POST" ? index(request) : wrong_verb("POST");
+  const bool known =
+      path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" || path == "/v2/models" || path == "/v2/models/stats";
+  if (!known) return net::json_error(404, "Not Found");
+  if (!is_get(request)) return wrong_verb("GET");
+  if (path == "/v2") return server_metadata();
+  if (path == "/v2/models") return list_models();
+  if (path == "/v2/models/stats") return statistics({});
+  if (path == "/v2/health/ready") return frontend_.ready() ? json(R"({"ready":true})") : json(R"({"ready":false})", 503);
   const Status usable = frontend_.catalogue().usable();
-  if (path == "/v2/health/live") return reply(usable ? json(R"({"live":true})") : refused(R"({"live":false})", usable.error()));
-  return reply(frontend_.ready() ? json(R"({"ready":true})") : json(R"({"ready":false})", 503));
+  return usable ? json(R"({"live":true})") : refused(R"({"live":false})", usable.error());
 }
 
 void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
@@ -200,12 +210,39 @@ net::Response RestApi::metadata(const Route& route) {
   return response;
 }
 
-net::Response RestApi::model_ready(const Route& route) {
+net::Response RestApi::readiness(const Route& route) {
   const auto version = frontend_.catalogue().find(route.model, route.version);
   if (!version && version.error().code == Code::kNotFound) return error_response(version.error());
   const Status usable = version ? (*version)->usable() : Status(version.error());
   std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
   return usable ? json(std::move(body)) : refused(std::move(body), usable.error());
+}
+
+net::Response RestApi::statistics(const Route& route) {
+  inference::ModelStatisticsRequest request;
+  request.set_name(route.model);
+  request.set_version(route.version);
+  const auto found = model_statistics(frontend_.catalogue(), request);
+  if (!found) return error_response(found.error());
+  std::string body;
+  append_json(body, *found);
+  return json(std::move(body));
+}
+
+net::Response RestApi::index(const net::Request& request) {
+  inference::RepositoryIndexRequest asked;
+  if (const auto ready = protocol::decode_index_request(request.body); !ready)
+    return error_response(ready.error(), "/ready");
+  else
+    asked.set_ready(*ready);
+  const auto found = repository_index(frontend_.catalogue(), asked);
+  if (!found) return error_response(found.error());
+  std::string body = "[";
+  for (const auto& model : found->models()) {
+    if (body.size() > 1) body += ',';
+    append_json(body, model);
+  }
+  return json(body + "]");
 }
 
 net::Response RestApi::server_metadata() {

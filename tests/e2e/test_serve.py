@@ -40,7 +40,7 @@ def test_health_and_server_metadata(shared_runtime):
     assert call(shared_runtime.url + "/v2/health/live").json == {"live": True}
     assert call(shared_runtime.url + "/v2/health/ready").json == {"ready": True}
     about = call(shared_runtime.url + "/v2/").json
-    assert about["name"] == "serin" and about["extensions"] == ["classification", "binary_tensor_data"]
+    assert about["name"] == "serin" and about["extensions"] == ["classification", "binary_tensor_data", "model_repository", "statistics"]
 
 
 def test_model_metadata(shared_runtime):
@@ -176,6 +176,21 @@ def test_tritonclient_works_unchanged(shared_runtime):
         list(np.argsort(-row, kind="stable")[:2]) for row in expected_scores(1, pixels)]
     with pytest.raises(triton.InferenceServerException, match="nope"):
         client.get_model_metadata("nope")
+
+
+def test_index_and_statistics(shared_runtime):
+    client = triton.InferenceServerClient(f"127.0.0.1:{shared_runtime.ports['http']}")
+    assert client.get_model_repository_index() == [{"name": "digits", "version": str(v), "state": "READY"} for v in range(1, 6)]
+    call(shared_runtime.url + "/v2/models/digits/versions/4/infer", ZEROS)
+    stats = client.get_inference_statistics("digits", "4")["model_stats"]
+    assert [(model["name"], model["version"]) for model in stats] == [("digits", "4")]
+    success = stats[0]["inference_stats"]["success"]
+    assert success["count"] >= 1 and success["ns"] > 0 and stats[0]["execution_count"] >= 1
+    assert len(client.get_inference_statistics()["model_stats"]) == len(client.get_inference_statistics("digits")["model_stats"]) == 5
+    for path, body, status in (("/v2/models/nope/stats", None, 404), ("/v2/models/digits/versions/9/stats", None, 404),
+                               ("/v2/repository/index", "[]", 400), ("/v2/repository/index", '{"ready": 1}', 400)):  # fmt: skip
+        assert call(shared_runtime.url + path, body).status == status, path
+    assert call(shared_runtime.url + "/v2/repository/index").status == 405
 
 
 def test_a_body_without_json_is_the_input(shared_runtime):
