@@ -81,7 +81,7 @@ void ThresholdGuard::tell(Arm arm, bool bad, const Unit* unit, bool alone, std::
 VerdictRecord ThresholdGuard::record() const {
   const Processes& begin = tape_.begin(now_);
   return {.guard = limit_.name,
-          .question = VerdictRecord::Question::kAboveAndWorse,
+          .question = limit_.ask_stable ? VerdictRecord::Question::kAboveAndWorse : VerdictRecord::Question::kAbove,
           .trip_value = limit_.trip_value,
           .tolerated_ratio = limit_.tolerated_ratio,
           .mirrored = limit_.seldom,

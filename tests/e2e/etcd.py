@@ -74,6 +74,10 @@ class Member:
             return False
         return True
 
+    def put(self, values):
+        """In one transaction."""
+        self.call("/v3/kv/txn", {"success": [{"request_put": {"key": text64(key), "value": text64(value)}} for key, value in values.items()]})
+
     def kill(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)

@@ -127,7 +127,7 @@ export function Chart(props: Props) {
               {limit && (
                 <g class="limit">
                   <line x1={kMargin.left} x2={width - kMargin.right} y1={y(limit.at)} y2={y(limit.at)} />
-                  <text x={width - kMargin.right - 4} y={y(limit.at) - 5} text-anchor="end">
+                  <text x={kMargin.left + 4} y={y(limit.at) - 5}>
                     {limit.words}
                   </text>
                 </g>
