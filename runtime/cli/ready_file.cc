@@ -49,7 +49,7 @@ void block_signal(int signal) {
 void block_end_signals() {
   const sigset_t set = end_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  for (const int stray : {SIGPIPE, SIGUSR1, SIGUSR2}) signal(stray, SIG_IGN);
 }
 
 void raise_descriptor_limit() {

@@ -16,7 +16,8 @@ struct Ports {
 /// Writes {"pid", "http", "grpc", "metrics", "admin"} (those that there are) in one step; nothing where `path` is empty.
 Status write_ready_file(const std::string& path, const Ports& ports);
 
-/// Blocks SIGTERM and SIGINT for every thread started afterwards; call first in main thread. SIGPIPE is ignored.
+/// Blocks SIGTERM and SIGINT for every thread started afterwards; call first in main thread. SIGPIPE is ignored, and so are SIGUSR1 and
+/// SIGUSR2: who rotates logs sends them by habit.
 void block_end_signals();
 void block_signal(int signal);
 /// As many as the system lets us have: what it gives by itself is meant for programs that wait with select().
