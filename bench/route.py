@@ -124,25 +124,24 @@ def judge(out, options, folder):
 
 
 def idle(out, options, folder):
-    """Connections that say nothing: their memory, and what they do to the latency of the others."""
+    """Connections that say nothing: their memory, and what they do to the latency of the others, each round with and without them."""
     rate = 5000.0
     with proxies.Traffic(folder) as traffic, all_three(folder, traffic.ports) as running:
-        memory, p99 = {}, {"with": {}, "without": {}}
+        memory, p99, times = {}, {}, {}
         for title, proxy in running.items():
             traffic.load(proxy.port, CONNECTIONS, 1, SMALL, rate)
             before = proxy.memory_mb()
-            samples = {"without": [], "with": []}
+            pairs = []
             for _ in range(options.rounds):
-                samples["without"].append(traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL, rate)["p99_us"])
-                samples["with"].append(traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL, rate, proxies.IDLE)["p99_us"])
+                without, beside = (traffic.load(proxy.port, CONNECTIONS, options.seconds, SMALL, rate, count)["p99_us"] for count in (0, proxies.IDLE))
+                pairs.append((beside, beside / without))
             memory[title] = proxy.memory_mb() - before  # memory is given back rarely: what is held now is what it took
-            for which in p99:
-                p99[which][title] = statistics.median(samples[which])
-        out.add(table.Row(f"{proxies.IDLE:,} idle connections", "MB", memory.pop("Serin"), memory))
-        ours = {which: figures.pop("Serin") for which, figures in p99.items()}
-        note = f"without them {ours['without']:.0f}"
-        work = f"{proxies.IDLE:,} idle connections, {rate:.0f}/s beside them"
-        out.add(table.Row(work, "p99 us", ours["with"], p99["with"], note=note))
+            p99[title], times[title] = map(statistics.median, zip(*pairs))
+        work = f"{proxies.IDLE:,} idle connections"
+        out.add(table.Row(work, "MB", memory.pop("Serin"), memory))
+        work += f", {rate:.0f}/s beside them"
+        out.add(table.Row(work, "p99 us", p99.pop("Serin"), p99))
+        out.add(table.Row(work, "p99 over that without them", times.pop("Serin"), times))
 
 
 def allocations(out, options, folder):
@@ -158,15 +157,17 @@ def allocations(out, options, folder):
 
 
 def threads(out, options, folder):
-    """Throughput where the second thread finds a core; CPU time per request anywhere: what two threads cost each other shows there, too."""
-    cores = os.cpu_count()
+    """Throughput where the second thread finds a core. Where there are but two, CPU time per request of the same load on the same cores: what
+    two threads cost each other shows there, too."""
+    scales = os.cpu_count() >= 4
+    cores = "0,2" if scales else "0,1"
     with (
         proxies.Traffic(folder) as traffic,
-        proxies.Serin(folder, traffic.ports, threads=2, core="0,2" if cores >= 4 else "0,1") as two,
-        proxies.Serin(folder, traffic.ports) as one,
+        proxies.Serin(folder, traffic.ports, threads=2, core=cores) as two,
+        proxies.Serin(folder, traffic.ports, core=proxies.PROXY_CORE if scales else cores) as one,
     ):
-        figures = Figures(traffic, {"Serin": two, "one thread": one}, options, SMALL)
-        if cores >= 4:
+        figures = Figures(traffic, {"Serin": two, "one thread": one}, options, SMALL, rate=0.0 if scales else 20_000.0)
+        if scales:
             figures.row(out, "two threads beside one", "requests/s", "rate", less_is_better=False)
         figures.row(out, "two threads beside one", "CPU us per request", "cpu_us")
 

@@ -34,11 +34,13 @@ BodyReader::Step BodyReader::feed(std::string_view bytes, size_t most, size_t& c
   consumed = 0;
   data = {};
   if (framing_ == Framing::kChunked) return feed_chunked(bytes, most, consumed, data);
-  data = bytes.substr(0, static_cast<size_t>(std::min<uint64_t>(framing_ == Framing::kLength ? left_ : most, most)));
+  const uint64_t allowed = framing_ == Framing::kLength ? left_ : limits_.bytes - total_;
+  if (allowed == 0 && !bytes.empty()) return too_large();  // how much is taken before does not depend on the pieces that it comes in
+  data = bytes.substr(0, static_cast<size_t>(std::min<uint64_t>(allowed, most)));
   consumed = data.size();
   if (framing_ == Framing::kLength) return skipped(consumed);
   total_ += consumed;
-  return total_ > limits_.bytes ? too_large() : Step::kMore;
+  return Step::kMore;
 }
 
 BodyReader::Step BodyReader::skipped(size_t bytes) {

@@ -3,7 +3,6 @@
 
 #include "runtime/net/inlet.h"
 
-#include <cstring>
 #include <utility>
 
 namespace serin::net {
@@ -73,7 +72,7 @@ Inlet::Step Inlet::body(Socket& socket, BodyHandler& handler) {
     } else {
       std::string_view data;
       step = reader_.feed(buffer_.data(), room.size(), used, data);
-      std::memcpy(room.data(), data.data(), data.size());
+      data.copy(room.data(), data.size());
       buffer_.consume(used);
       bytes = data.size();
     }
