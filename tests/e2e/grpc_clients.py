@@ -21,9 +21,9 @@ def code_of(failing):
 
 
 class Calls:
-    """Clients in threads that infer as fast as they are answered."""
+    """Clients in threads that infer as fast as they are answered; no more than the shield may run again at once, however little goes on."""
 
-    def __init__(self, channel, clients=4, message=infer(), **options):
+    def __init__(self, channel, clients=3, message=infer(), **options):
         self.method, self.message, self.options = channel.unary_unary(OIP + "ModelInfer"), message, options
         self.versions, self.failures = collections.Counter(), []
         self._stop = threading.Event()
