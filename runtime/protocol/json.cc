@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "kernels/float16.h"
@@ -76,11 +75,12 @@ class DataReader {
 
   Status store(const dom::element& element) {
     switch (tensor_.dtype) {
-      case DType::kFloat32: return store_float<float>(element);
-      case DType::kFloat64: return store_float<double>(element);
-      case DType::kFloat16: return store_narrow<kernels::Half>(element, 65504, [](double value) { return kernels::to_half(value); });
+      // From the middle between the largest number and the next power of two on, a value rounds to infinity.
+      case DType::kFloat32: return store_real<float>(element, 0x1.ffffffp127, [](double value) { return static_cast<float>(value); });
+      case DType::kFloat64: return store_real<double>(element, HUGE_VAL, [](double value) { return value; });
+      case DType::kFloat16: return store_real<kernels::Half>(element, 65520, [](double value) { return kernels::to_half(value); });
       case DType::kBFloat16:
-        return store_narrow<kernels::BFloat16>(element, 0x1.fep127, [](double value) { return kernels::to_bfloat16(value); });
+        return store_real<kernels::BFloat16>(element, 0x1.ffp127, [](double value) { return kernels::to_bfloat16(value); });
       case DType::kInt8: return store_integer<int8_t>(element);
       case DType::kInt16: return store_integer<int16_t>(element);
       case DType::kInt32: return store_integer<int32_t>(element);
@@ -101,18 +101,10 @@ class DataReader {
                  fmt::format("input '{}': element {} is {}, which is not {}", name_, done_, shown, with_article(tensor_.dtype))};
   }
 
-  template <class T>
-  Status store_float(const dom::element& element) {
-    double value = 0;
-    if (element.get(value)) return bad(element);  // integers convert
-    if (std::abs(value) > static_cast<double>(std::numeric_limits<T>::max())) return bad(element);
-    tensor_.as<T>()[done_++] = static_cast<T>(value);
-    return {};
-  }
   template <class T, class Round>
-  Status store_narrow(const dom::element& element, double largest, const Round& round) {
+  Status store_real(const dom::element& element, double limit, const Round& round) {
     double value = 0;
-    if (element.get(value) || std::abs(value) > largest) return bad(element);
+    if (element.get(value) || std::abs(value) >= limit) return bad(element);  // integers convert
     tensor_.as<T>()[done_++] = round(value);
     return {};
   }

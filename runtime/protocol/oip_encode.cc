@@ -36,6 +36,10 @@ void append_number(std::string& out, T value) {
       out += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
       return;
     }
+    if (value == 0 && std::signbit(value)) {
+      out += "-0.0";  // "-0" is an integer to most readers, which has no sign
+      return;
+    }
   }
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
@@ -137,6 +141,15 @@ size_t estimated_bytes(std::span<const NamedTensor> tensors) {
   return bytes;
 }
 
+/// The JSON, and behind it those tensors that are not in it.
+OipBody with_bytes(std::string json, std::span<const NamedTensor> tensors) {
+  OipBody body{std::move(json), {}};
+  if (std::ranges::any_of(tensors, &NamedTensor::binary)) body.json_bytes = body.bytes.size();
+  for (const NamedTensor& named : tensors)
+    if (named.binary) append_raw(body.bytes, named.tensor);
+  return body;
+}
+
 }  // namespace
 
 OipBody encode_infer_response(const InferResponse& response) {
@@ -149,20 +162,15 @@ OipBody encode_infer_response(const InferResponse& response) {
   if (!response.id.empty()) append_string(out += R"(,"id":)", response.id);
   append_list(out += R"(,"outputs":)", response.outputs, append_tensor);
   out += '}';
-  OipBody body;
-  if (std::ranges::any_of(response.outputs, &NamedTensor::binary)) body.json_bytes = out.size();
-  for (const NamedTensor& named : response.outputs)
-    if (named.binary) append_raw(out, named.tensor);
-  body.bytes = std::move(out);
-  return body;
+  return with_bytes(std::move(out), response.outputs);
 }
 
-std::string encode_infer_request(std::span<const NamedTensor> inputs) {
+OipBody encode_infer_request(std::span<const NamedTensor> inputs) {
   std::string out;
   out.reserve(estimated_bytes(inputs));
   append_list(out += R"({"inputs":)", inputs, append_tensor);
   out += '}';
-  return out;
+  return with_bytes(std::move(out), inputs);
 }
 
 std::string encode_model_metadata(std::string_view model, std::span<const std::string> versions, std::string_view platform,

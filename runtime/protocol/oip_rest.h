@@ -40,7 +40,7 @@ using Parameters = std::vector<std::pair<std::string, std::string>>;
 std::string encode_model_metadata(std::string_view model, std::span<const std::string> versions, std::string_view platform,
                                   std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
                                   const Parameters& parameters = {});
-/// The JSON of a request with these inputs: what `serin load` and warm-up send.
-std::string encode_infer_request(std::span<const NamedTensor> inputs);
+/// A request with these inputs: what `serin load` sends.
+OipBody encode_infer_request(std::span<const NamedTensor> inputs);
 
 }  // namespace serin::protocol

@@ -1,4 +1,4 @@
-// The corpora of the fuzzers of HTTP and of steering, and what they once found, replayed by the ordinary build; and every input of them damaged in a few
+// The corpora of the fuzzers of HTTP, of steering and of inference, and what they once found, replayed by the ordinary build; and every input of them damaged in a few
 // places.
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/fuzz/http_anything.h"
+#include "tests/fuzz/infer_anything.h"
 #include "tests/fuzz/steer_anything.h"
 
 namespace serin::fuzz {
@@ -45,13 +46,16 @@ void replay(const fs::path& path, void (*target)(std::string_view)) {
 
 class Steering : public ::testing::TestWithParam<fs::path> {};
 class Http : public ::testing::TestWithParam<fs::path> {};
+class Infer : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
 TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
+TEST_P(Infer, IsSurvived) { replay(GetParam(), infer_anything); }
 
 const auto kName = [](const auto& info) { return info.param.stem().string(); };
 INSTANTIATE_TEST_SUITE_P(Corpus, Steering, ::testing::ValuesIn(inputs("steering")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Http, ::testing::ValuesIn(inputs("http")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Infer, ::testing::ValuesIn(inputs("infer")), kName);
 
 }  // namespace
 }  // namespace serin::fuzz

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "runtime/protocol/oip_rest.h"
 
@@ -192,6 +193,13 @@ TEST(OipDecode, P9_DatatypesMustBeTheModels) {
   const Signature flags = {"model 'f' version 1", {{"x", DType::kBool, {-1}}}, {}};
   EXPECT_TRUE(decoded(input("[true,false,1,0]", "[4]", "BOOL"), flags));
   EXPECT_THAT(refused(input("[2]", "[1]", "BOOL"), flags).message, HasSubstr("element 0 is 2, which is not a BOOL"));
+}
+
+TEST(OipDecode, P3_TheLargestFloatAndTheSignOfZeroAreRead) {
+  const auto values = floats(input("[3.4028235e+38,-0.0]"));
+  EXPECT_EQ(values[0], std::numeric_limits<float>::max());
+  EXPECT_TRUE(std::signbit(values[1]));
+  EXPECT_THAT(refused(input("[3.4028236e38,0]")).message, HasSubstr("element 0 is 3.4028236e+38, which is not an FP32"));
 }
 
 TEST(OipDecode, P10_RaggedDataIsRefused) {
