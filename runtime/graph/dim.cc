@@ -135,6 +135,21 @@ struct DimParts {
     return make(std::move(quotient));
   }
 
+  /// a / b where that is a polynomial: its terms come out one after the other, the highest first; nothing otherwise.
+  static std::optional<Dim> divide_by_polynomial(Dim a, const Dim& b) {
+    const Term highest = terms(b).front();
+    Dim quotient = 0;
+    for (size_t step = 0; step <= kMaxTerms; ++step) {
+      const Terms rest = terms(a);
+      if (rest.empty()) return quotient;
+      const auto part = divide_exactly(of_term(rest.front()), highest);
+      if (!part) return std::nullopt;
+      quotient = quotient + *part;
+      a = a - *part * b;
+    }
+    return std::nullopt;
+  }
+
   /// floor(a / divisor) for a number > 1: whole multiples come out, what is left stays under one division.
   static Dim divide_by_number(const Dim& a, int64_t divisor) {
     Terms whole, rest;
@@ -299,6 +314,8 @@ Dim floor_div(const Dim& a, const Dim& b) {
   const Terms divisor = DimParts::terms(b);
   if (divisor.size() == 1) {
     if (const auto exact = DimParts::divide_exactly(a, divisor[0])) return *exact;
+  } else if (const auto exact = DimParts::divide_by_polynomial(a, b)) {
+    return *exact;
   }
   if (!b.poly_ && b.number_ > 1) return DimParts::divide_by_number(a, b.number_);
   return DimParts::atom(Atom::Kind::kFloorDiv, "floor((" + a.str() + ") / (" + b.str() + "))", a, b);

@@ -35,6 +35,9 @@ TEST(Dim, EqualPolynomialsAreEqual) {
 TEST(Dim, DividesExactlyWhereItCan) {
   EXPECT_EQ(floor_div(kN * kSeq * 64, kSeq * 16), kN * 4);
   EXPECT_EQ(floor_div(kN * 12, kN), Dim(12));
+  EXPECT_EQ(floor_div(kN * kSeq * 64 + kN * 64, kSeq * 8 + 8), kN * 8) << "tokens and the class token";
+  EXPECT_EQ(floor_div((kN + 1) * (kSeq + kN + 2), kN + 1), kSeq + kN + 2);
+  EXPECT_EQ(floor_div(kN * kSeq + 1, kSeq + 1).str(), "floor((n*seq + 1) / (seq + 1))");
   EXPECT_EQ(floor_div(kN * 5 + 3, 2), kN * 2 + 1 + floor_div(kN + 1, 2));
   EXPECT_EQ(floor_div(floor_div(kN, 2) + 1, 2), floor_div(kN + 2, 4));
   EXPECT_EQ(floor_div(kN, 0), Dim(0));

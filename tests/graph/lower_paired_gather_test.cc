@@ -64,6 +64,22 @@ TEST(LowerPairedGather, AWholeRowIsNoLookup) {
   EXPECT_EQ(lowered(kRows + kPlaces + kSizes + kPairs), kWanted);
 }
 
+TEST(LowerPairedGather, OfAFixedLength) {
+  EXPECT_EQ(lowered(R"(
+    mask: i64[batch,4]
+    s = Shape(mask)
+    n = Gather(s, i64[]{0})
+    count = Range(i64[]{0}, n, i64[]{1})
+    i = Unsqueeze(count, axes=[1,2,3])
+    start = Mul(i, i64{4})
+    at = Add(start, j:i64[1,1,1,4]{0,1,2,3})
+    flat = Flatten(mask, axis=2)
+    y = Gather(flat, at, axis=0)
+    return y
+  )"),
+            "mask: i64[batch,4]\ny = Unsqueeze(mask, axes=[1,2])\ny~2 = Unsqueeze(y, axes=[-1])\nreturn y~2\n");
+}
+
 TEST(LowerPairedGather, AsManyPlacesAsAnotherInputSays) {
   const std::string places = R"(
     x: f32[batch,part]

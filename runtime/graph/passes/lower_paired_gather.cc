@@ -48,8 +48,17 @@ NodeId shown_along(const Graph& graph, ValueId value, End end) {
   return kNone;
 }
 
+/// 0, 1, 2 ... in one row: what a Range is where the length is known.
+bool counts(const Constant& constant) {
+  const auto numbers = constant.shape.rank() > 0 && constant.shape.back() == constant.elements() ? integers_of(constant) : std::nullopt;
+  for (size_t at = 0; numbers && at < numbers->size(); ++at)
+    if ((*numbers)[at] != static_cast<int64_t>(at)) return false;
+  return numbers.has_value();
+}
+
 /// Whether `value` counts 0, 1, 2 ... along its first or its last axis and is the same along all others: a Range seen through changes of shape.
 bool counts_along(const Graph& graph, ValueId value, End end) {
+  if (const ConstantPtr constant = graph.constant(value)) return end == End::kLast && is_index(constant->dtype) && counts(*constant);
   const NodeId id = shown_along(graph, value, end);
   return graph.is(id, Op::kRange) && is_number(graph, graph.input(id, 0), 0) && is_number(graph, graph.input(id, 2), 1);
 }
