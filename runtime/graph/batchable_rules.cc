@@ -168,10 +168,13 @@ Outcome BatchRule::elementwise(std::span<const size_t> operands) const {
 
 /// PRelu, QuantizeLinear and its inverse, tables of 256 bytes: functions of an element of x and of parameters that do not tell the items apart.
 Outcome BatchRule::elements_with_parameters() const {
-  SERIN_CHECK(rest_is_same(1));
   if (!state(0).is_rows()) return refuse("computes with the size of the batch");
   const auto rank = static_cast<int64_t>(dims(0).size());
   for (size_t i = 1; i < node_.inputs.size(); ++i) {
+    const bool own_rows =
+        state(i).is_rows() && dims(i).size() == dims(0).size() && state(i).axis == state(0).axis && state(i).block == state(0).block;
+    if (own_rows && node_.op != Op::kPRelu) continue;  // a scale for each block of each item
+    if (!state(i).is_same()) return refuse(fmt::format("operand {} depends on the batch", i));
     if (node_.inputs[i] == kNone || graph::product(dims(i)) == Dim(1)) continue;
     const auto own = static_cast<int64_t>(dims(i).size());
     const bool along = node_.op != Op::kPRelu && own == 1;  // one parameter for each place on "axis"

@@ -234,6 +234,9 @@ TEST(Batchable, LookedUpInATable) {
   EXPECT_EQ(why_not("x: f32[n,3,4]\nt = Transpose(x, perm=[1,2,0])\nq = GatherND(t, k:i64[2,2]{0,1,2,3})\ny = Transpose(q)\nreturn y"), "");
   EXPECT_EQ(why_not("x: f32[n,3,4]\ny = GatherND(x, k:i64[2,2]{0,1,2,3})\nreturn y"), "node 'y' (GatherND) picks items of the batch");
   EXPECT_EQ(why_not("x: f32[n,64,1]\ny = STFT(x, i64[]{16}, window[32])\nreturn y"), "");
+  EXPECT_EQ(why_not("i: i64[n,3]\nq = Gather(table:u8[2,4]{1,2,3,4,5,6,7,8}, i)\ns = Gather(scales[2,2], i)\n"
+                    "y = DequantizeLinear(q, s, axis=-1, block_size=2)\nreturn y"),
+            "");
   EXPECT_EQ(why_not("x: f32[n,5]\ny = OneHotEncoder(x, cats_int64s=[1,2,3])\nreturn y"), "");
 }
 

@@ -211,6 +211,11 @@ TEST(ConstantFolding, FoldsChainsThatTheKernelsCanCompute) {
   )"));
 }
 
+TEST(ConstantFolding, ATypeIsKnownBeforeTheTensorIs) {
+  EXPECT_EQ(after(ConstantFolding(negate), "x: f32[n]\nz: i64[n]\nlike = CastLike(z, x)\ny = Add(x, like)\nreturn y"),
+            dedent("x: f32[n]\nz: i64[n]\nlike = Cast(z, to=f32)\ny = Add(x, like)\nreturn y\n"));
+}
+
 TEST(ConstantFolding, DoesNotBlowTheModelUp) {
   bool asked = false;
   const ConstantFolding fold([&](const Graph&, NodeId) -> Result<std::vector<ConstantPtr>> {

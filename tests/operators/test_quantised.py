@@ -60,6 +60,16 @@ def test_embeddings_of_bytes(tmp_path):
     node.check(tmp_path, node.by_onnxruntime())
 
 
+def test_embeddings_without_segments(tmp_path):
+    """As the optimiser writes them for a model that has none: an absent input between others."""
+    ids = RANDOM.integers(0, 20, (2, 5)).astype(np.int32)
+    known = [None, f32(20, 16), f32(8, 16), None, f32(16), f32(16)]
+    node = case("EmbedLayerNormalization", [ids], known)
+    node.node.output.append("mask_index")
+    node.names.append("mask_index")
+    node.check(tmp_path, node.by_onnxruntime())
+
+
 def quantised_cases(dtype):
     make, name = (u8, "u8") if dtype == np.uint8 else (s8, "s8")
     zero = lambda z: np.array(z if dtype == np.uint8 else z - 128, dtype)

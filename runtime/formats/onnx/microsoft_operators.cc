@@ -18,7 +18,7 @@ constexpr OperatorRow kMicrosoftOperators[] = {
     {"BiasGelu", 1, 2, 2, 1, import_bias_gelu, Op::kGelu},
     {"BiasSoftmax", 1, 2, 2, 1, import_bias_softmax, Op::kSoftmax},
     {"BiasSplitGelu", 1, 2, 2, 1, import_bias_split_gelu, Op::kMul},
-    {"EmbedLayerNormalization", 1, 4, 9, 3, import_embed_layer_norm, Op::kLayerNormalization},
+    {"EmbedLayerNormalization", 1, 1, 9, 3, import_embed_layer_norm, Op::kLayerNormalization},
     {"FastGelu", 1, 1, 2, 1, import_fast_gelu, Op::kGelu},
     {"FusedConv", 1, 2, 4, 1, import_fused_conv, Op::kConv},
     {"FusedGemm", 1, 2, 3, 1, import_fused_gemm, Op::kGemm},

@@ -126,6 +126,8 @@ void embed(NodeImport& node, Op op, const Lookup& lookup, ValueId positions, Val
 }  // namespace
 
 void import_embed_layer_norm(NodeImport& node, Op op) {
+  for (const size_t i : {2, 3, 5, 6})  // there may be no segments before them
+    if (node.input(i) == kNone) return node.corrupt(fmt::format("input {} is missing", i));
   const Lookup lookup = [&](std::string_view name, size_t table, ValueId indices) {
     return node.step(Op::kGather, name, {node.input(table), indices}, {{"axis", int64_t{0}}});
   };

@@ -1,11 +1,12 @@
 // constant_folding.cc
 //
 // Computes at load what is the same in every run: a transposed weight, the square root of a width. In topological order, so that a chain
-// folds in one walk.
+// folds in one walk. A CastLike becomes a Cast first: what it reads of its second operand is a type, which is known here.
 
 #include <algorithm>
 
 #include "runtime/graph/passes/passes.h"
+#include "runtime/graph/passes/patch.h"
 
 namespace serin::graph {
 namespace {
@@ -32,13 +33,27 @@ std::optional<int64_t> growth(const Graph& graph, const Node& node) {
   return bytes;
 }
 
+bool name_types(Graph& graph) {
+  bool changed = false;
+  for (const NodeId id : graph.nodes(Op::kCastLike)) {
+    const DType to = graph.value(graph.input(id, 1)).type.dtype;
+    if (to == DType::kUndefined) continue;
+    Attributes attributes = graph.node(id).attributes;
+    attributes.insert_or_assign("to", std::string(dtype_name(to)));
+    Patch patch(graph, {id});
+    patch.replace(graph.output(id), patch.add(Op::kCast, {graph.input(id, 0)}, std::move(attributes)));
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 Result<bool> ConstantFolding::run(Graph& graph) const {
   if (!evaluate_) return false;
+  bool changed = name_types(graph);
   SERIN_TRY(const auto order, graph.topological_order());
   int64_t budget = kBudget;
-  bool changed = false;
   for (const NodeId id : order) {
     const Node& node = graph.node(id);
     if (!node.bodies.empty() || node.op == Op::kNonZero || !all_known(graph, node)) continue;
