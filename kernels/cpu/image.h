@@ -10,6 +10,8 @@ namespace serin::kernels::cpu {
 Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared grid_sample(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// ConvTranspose over three spatial axes.
+Prepared conv_transpose_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool over three spatial axes.
 Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Where, of elements of four bytes.
