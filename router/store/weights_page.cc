@@ -18,6 +18,7 @@
 
 #include "router/store/digest.h"
 #include "runtime/base/file.h"
+#include "runtime/base/utf8.h"
 
 namespace serin::store {
 namespace {
@@ -53,7 +54,7 @@ uint64_t digest_of(const Names& names, uint64_t from) { return digest({reinterpr
 
 template <size_t kSize>
 void copy_text(char (&to)[kSize], std::string_view text) {
-  const size_t n = text.copy(to, kSize - 1);
+  const size_t n = utf8_prefix(text, kSize - 1).copy(to, kSize - 1);
   std::memset(to + n, 0, kSize - n);
 }
 

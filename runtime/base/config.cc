@@ -14,6 +14,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json_as_yaml.h"
+#include "runtime/base/utf8.h"
 
 namespace serin::config {
 namespace {
@@ -37,6 +38,13 @@ std::optional<double> parse_number(std::string_view text) {
 
 Error not_yaml(const std::string& name, const YAML::Exception& e) {
   return {Code::kInvalidArgument, fmt::format("{}:{}:{}: not YAML: {}", name, e.mark.line + 1, e.mark.column + 1, e.msg)};
+}
+
+/// What is wrong with a document before anybody parses it. yaml-cpp passes on bytes that are no text, and JSON that holds them is none.
+Status check_text(std::string_view text, const std::string& name) {
+  if (text.size() > kLargestDocument) return Error{Code::kTooLarge, fmt::format("{}: larger than {} bytes", name, kLargestDocument)};
+  if (!is_utf8(text)) return Error{Code::kInvalidArgument, fmt::format("{}: is not UTF-8", name)};
+  return {};
 }
 
 YAML::Node load_yaml(std::string_view text) {
@@ -64,7 +72,7 @@ Result<Node> Node::load(const std::string& path) {
 }
 
 Result<Node> Node::parse(std::string_view text, std::string name) {
-  if (text.size() > kLargestDocument) return Error{Code::kTooLarge, fmt::format("{}: larger than {} bytes", name, kLargestDocument)};
+  SERIN_CHECK(check_text(text, name));
   try {
     auto yaml = std::make_shared<const Yaml>(Yaml{load_yaml(text)});
     return Node(std::move(yaml), std::make_shared<const std::string>(std::move(name)), "");
@@ -74,7 +82,7 @@ Result<Node> Node::parse(std::string_view text, std::string name) {
 }
 
 Result<std::vector<Node>> Node::parse_all(std::string_view text, std::string name) {
-  if (text.size() > kLargestDocument) return Error{Code::kTooLarge, fmt::format("{}: larger than {} bytes", name, kLargestDocument)};
+  SERIN_CHECK(check_text(text, name));
   const auto file = std::make_shared<const std::string>(std::move(name));
   try {
     std::vector<Node> nodes;

@@ -22,6 +22,12 @@ size_t utf8_sequence(std::string_view bytes) {
   return 0;
 }
 
+std::string_view utf8_prefix(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 bool is_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t length = utf8_sequence(bytes);

@@ -196,6 +196,7 @@ TEST_F(ControllerTest, R4OfTwoChangesWithTheSameEpochOneWins) {
   const uint64_t epoch = controller_->status("digits")->epoch;
   std::atomic<int> won{0}, lost{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (uint32_t i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       const auto result = controller_->set_weight("digits", 10'000 * (i + 1), {.if_match = epoch});

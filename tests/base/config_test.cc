@@ -55,6 +55,14 @@ TEST(Config, JsonIsTakenAsJsonWritersSpellIt) {
     EXPECT_FALSE(Node::parse(no, "x")) << no;
 }
 
+TEST(Config, C1_WhatIsNoTextIsRefused) {
+  for (const char* no : {"reason: \xC3", "reason: \"\xED\xA0\x80\"", "\xFF\xFEr\0"}) {
+    const auto refused = Node::parse(no, "request body");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "request body: is not UTF-8");
+  }
+}
+
 TEST(Config, MissingFileIsNamed) {
   EXPECT_EQ(Node::load("/nowhere/router.yaml").error().message, "/nowhere/router.yaml: cannot be opened: No such file or directory");
   EXPECT_EQ(Node::load("/dev/zero").error().message, "/dev/zero: not a regular file");  // read to its end, it would never come back

@@ -16,5 +16,13 @@ TEST(Utf8, AcceptsWhatRfc3629Does) {
   }
 }
 
+TEST(Utf8, APrefixEndsWithAWholeCharacter) {
+  EXPECT_EQ(utf8_prefix("abc", 3), "abc");
+  EXPECT_EQ(utf8_prefix("abcd", 3), "abc");
+  for (const size_t most : {2U, 3U, 4U}) EXPECT_EQ(utf8_prefix("a\xF0\x9F\x98\x80", most), "a");
+  EXPECT_EQ(utf8_prefix("\xC3\xA9\xC3\xA9", 3), "\xC3\xA9");
+  EXPECT_EQ(utf8_prefix("\x80\x80\x80", 2), "") << "no text at all";
+}
+
 }  // namespace
 }  // namespace serin

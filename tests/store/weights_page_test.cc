@@ -58,6 +58,10 @@ TEST(WeightsPage, ALongReasonIsCut) {
   EXPECT_EQ(found->cause, std::string(71, 'c'));
   EXPECT_EQ(found->reason, std::string(399, 'r'));
   EXPECT_TRUE(WeightsPage::read(folder.file("w"), "resnet")) << "the neighbour is untouched";
+  for (const size_t before : {397U, 398U, 399U}) {  // it goes on as JSON, which takes whole characters only
+    page->store(0, 1, 1, "err", std::string(before, 'r') + "\xE2\x82\xAC");
+    EXPECT_EQ(WeightsPage::read(folder.file("w"), "digits")->reason, std::string(before, 'r'));
+  }
 }
 
 TEST(WeightsPage, SurvivesTheKillOfItsWriter) {
