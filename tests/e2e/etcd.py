@@ -99,7 +99,7 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.cut = threading.Event()
-        self.deaf = threading.Event()  # what is asked gets through, and its answers are lost with the connection
+        self.unanswered = None  # requests that hold these bytes get through, and their answers are lost with the connection
         self.ended = threading.Event()
         self.listener.settimeout(0.1)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -119,7 +119,7 @@ class Proxy:
         return self.cut.is_set()
 
     def _carry(self, client):
-        head = b""
+        head, lost = b"", False
         with client, contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
             with socket.create_connection(("127.0.0.1", self.target), timeout=5) as server:
                 for one, other in ((client, server), (server, client)):
@@ -127,8 +127,9 @@ class Proxy:
                 while not self.ended.is_set():
                     for key, _ in selector.select(0.05):
                         piece = key.fileobj.recv(65536)
-                        if not piece or (key.fileobj is server and self.deaf.is_set()):
+                        if not piece or (lost and key.fileobj is server):
                             return
+                        lost = lost or (self.unanswered is not None and key.fileobj is client and self.unanswered in piece)
                         if key.fileobj is client and len(head) < 4096:
                             head += piece
                         while self._is_cut(head) and not self.ended.is_set():
@@ -163,14 +164,15 @@ class Way:
         for proxy in self.proxies:
             proxy.cut.set()
 
-    def lose_answers(self):
+    def lose_answers_about(self, key):
+        """To requests that write it."""
         for proxy in self.proxies:
-            proxy.deaf.set()
+            proxy.unanswered = json.dumps({"request_put": {"key": text64(key)}}, separators=(",", ":")).rstrip("}").encode()
 
     def mend(self):
         for proxy in self.proxies:
             proxy.cut.clear()
-            proxy.deaf.clear()
+            proxy.unanswered = None
 
     def end(self):
         for proxy in self.proxies:
