@@ -1,7 +1,7 @@
 // config.cc: every key of router.yaml, each read by a function named after it.
 //
-// Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. What is meant to come later
-// (https) is refused by name, so that nobody believes it is on. Nothing here opens a socket or resolves a name.
+// Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. Nothing here opens a socket or resolves a
+// name.
 
 #include "router/config.h"
 
@@ -11,6 +11,7 @@
 #include <charconv>
 #include <set>
 
+#include "router/config_tls.h"
 #include "router/endpoint_list.h"
 #include "router/split.h"
 #include "runtime/base/config.h"
@@ -25,12 +26,6 @@ constexpr size_t kMostVersions = 63;  // an index of six bits, one of which says
 constexpr size_t kLongestName = 128;
 constexpr milliseconds kAskFile{1000}, kAskName{5000};
 constexpr int64_t kLargestBody = int64_t{4} << 30;
-
-Status refuse_unsupported(const Node& node, std::initializer_list<std::string_view> keys) {
-  for (std::string_view key : keys)
-    if (const auto value = node.find(key)) return value->error("not supported yet");
-  return {};
-}
 
 /// "127.0.0.1:8080", "[::1]:8080"
 Result<Listen> read_listen(const Node& node) {
@@ -51,11 +46,12 @@ Result<Listen> read_listen(const Node& node) {
   return listen;
 }
 
-/// ADDRESS:PORT, or {listen, tokens, rate}. Beyond loopback somebody must have thought about who may steer.
+/// ADDRESS:PORT, or {listen, tokens, rate, tls}. Beyond loopback somebody must have thought about who may steer.
 Result<AdminConfig> read_admin(const Node& node) {
   AdminConfig admin;
+  bool certified = false;  // only who has a certificate gets in
   if (node.is_map()) {
-    SERIN_CHECK(node.allow_only({"listen", "tokens", "rate"}));
+    SERIN_CHECK(node.allow_only({"listen", "tokens", "rate", "tls"}));
     if (const auto listen = node.find("listen")) {
       SERIN_TRY(admin.listen, read_listen(*listen));
     }
@@ -63,13 +59,16 @@ Result<AdminConfig> read_admin(const Node& node) {
     if (const auto tokens = node.find("tokens"); tokens && admin.tokens.empty())
       return tokens->error("must be the path of a file, or none");
     SERIN_TRY(admin.rate, node.integer("rate", 0, 100'000, admin.rate));
+    if (const auto tls = node.find("tls")) {
+      SERIN_TRY(admin.tls, read_listener_tls(*tls, &certified));
+    }
   } else {
     SERIN_TRY(admin.listen, read_listen(node));
   }
-  if (admin.tokens.empty() && !admin.listen.is_loopback())
+  if (admin.tokens.empty() && !certified && !admin.listen.is_loopback())
     return node.error(
-        fmt::format("{} is not loopback: say who may steer the router, {{listen: ..., tokens: FILE}}, or that everybody who "
-                    "reaches the port may: tokens: none",
+        fmt::format("{} is not loopback: say who may steer the router, {{listen: ..., tokens: FILE}} or tls with a client_ca, or that "
+                    "everybody who reaches the port may: tokens: none",
                     admin.listen.address));
   if (admin.tokens == "none") admin.tokens.clear();
   return admin;
@@ -204,10 +203,13 @@ Result<Ejection> read_ejection(const Node& node) {
 }
 
 Result<VersionConfig> read_version(const Node& node) {
-  SERIN_CHECK(node.allow_only({"name", "endpoints", "health", "ejection", "max_in_flight", "slow_start"}));
+  SERIN_CHECK(node.allow_only({"name", "endpoints", "tls", "health", "ejection", "max_in_flight", "slow_start"}));
   VersionConfig version;
   SERIN_TRY(version.name, read_name(node));
   SERIN_CHECK(read_endpoints(node, version));
+  const bool later = !version.source.file.empty();  // what the file will name is not known yet
+  const bool secure = std::ranges::any_of(version.endpoints, &Endpoint::secure) || (version.source.name && version.source.name->secure());
+  SERIN_TRY(version.tls, read_client_tls(node, secure || later));
   if (const auto health = node.find("health")) {
     SERIN_TRY(version.health, read_health(*health));
   }
@@ -271,16 +273,16 @@ Status read_services(const Node& root, RouterConfig& config) {
 }
 
 Status read_etcd(const Node& node, ReplicasConfig& replicas) {
-  SERIN_CHECK(node.allow_only({"endpoints", "prefix", "user", "password_file", "timeout"}));
+  SERIN_CHECK(node.allow_only({"endpoints", "prefix", "user", "password_file", "timeout", "tls"}));
   SERIN_TRY(const Node list, node.at("endpoints"));
   for (const Node& item : list.items()) {
     SERIN_TRY(const std::string text, item.text());
-    if (text.starts_with("https://")) return item.error("etcd over TLS is not supported yet; http:// on a private network is");
     const auto url = net::parse_url(text);
     if (!url || url->path != "/") return item.error(fmt::format("must be a url such as http://10.0.0.1:2379, not '{}'", text));
-    replicas.etcd.push_back({url->host, url->port});
+    replicas.etcd.push_back(url->origin);
   }
   if (replicas.etcd.empty()) return list.error("must be a list of at least one url such as http://10.0.0.1:2379");
+  SERIN_TRY(replicas.etcd_tls, read_client_tls(node, std::ranges::any_of(replicas.etcd, &net::Origin::secure)));
   SERIN_TRY(replicas.prefix, node.text("prefix", replicas.prefix));
   if (!replicas.prefix.starts_with('/') || replicas.prefix.ends_with('/') || replicas.prefix.size() > kLongestName)
     return node.find("prefix")->error("must begin with '/' and not end with one");
@@ -332,11 +334,14 @@ Result<RouterConfig> load_config(const std::string& path) {
 }
 
 Result<RouterConfig> read_config(const Node& root) {
-  SERIN_CHECK(refuse_unsupported(root, {"tls"}));
-  SERIN_CHECK(root.allow_only({"listen", "admin", "store", "replicas", "io_threads", "limits", "services", "webhooks"}));
+  SERIN_CHECK(
+      root.allow_only({"listen", "tls", "admin", "store", "replicas", "io_threads", "limits", "services", "webhooks", "prometheus"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));
+  }
+  if (const auto tls = root.find("tls")) {
+    SERIN_TRY(config.tls, read_listener_tls(*tls));
   }
   if (const auto admin = root.find("admin")) {
     SERIN_TRY(config.admin, read_admin(*admin));
@@ -350,6 +355,10 @@ Result<RouterConfig> read_config(const Node& root) {
   }
   SERIN_CHECK(read_services(root, config));
   if (const auto webhooks = root.find("webhooks")) SERIN_CHECK(read_webhooks(*webhooks, config));
+  if (const auto prometheus = root.find("prometheus")) {
+    SERIN_CHECK(prometheus->allow_only({"tls"}));
+    SERIN_TRY(config.prometheus_tls, read_client_tls(*prometheus, /*secure=*/true));
+  }
   return config;
 }
 

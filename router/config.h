@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 #include "runtime/base/result.h"
 #include "runtime/net/client.h"
 #include "runtime/net/http.h"
+#include "runtime/net/tls.h"
 
 namespace serin::router {
 
@@ -41,8 +43,9 @@ struct Listen {
 /// Who may use the admin API, and where it listens.
 struct AdminConfig {
   Listen listen{"127.0.0.1", 8081};
-  std::string tokens;  ///< a file (admin/tokens.h); empty: whoever reaches the port may do everything
-  int rate = 200;      ///< requests a second of one caller, twice as many at once; 0: no limit
+  std::string tokens;  ///< a file (admin/tokens.h); empty: whoever reaches the port (with TLS: and is let in) may do everything
+  std::shared_ptr<net::TlsContext> tls;  ///< null: in the clear
+  int rate = 200;                        ///< requests a second of one caller, twice as many at once; 0: no limit
 };
 
 /// An endpoint's url may have a path; then it replaces the prefix /v2/models/<service>[/versions/<v>] of what the client asked for, and names the
@@ -53,6 +56,8 @@ struct Endpoint {
   bool http = true;                 ///< it answers HTTP/1.1 there; false: the url is grpc://
   std::optional<net::Origin> grpc;  ///< where it answers gRPC
   std::string path;                 ///< without trailing slash; empty: the client's path is kept
+  std::string server_name;          ///< what its certificate must be for, where that is not the origin's host: the name that was resolved
+  bool secure() const { return origin.secure; }
 };
 
 struct Health {
@@ -85,6 +90,7 @@ struct VersionConfig {
   std::string name;
   std::vector<Endpoint> endpoints;  ///< at start; none yet where a name is to be resolved
   EndpointSource source;
+  std::shared_ptr<net::TlsContext> tls;  ///< of endpoints that are secure; null: there can be none
   Health health;
   Ejection ejection;
   int64_t max_in_flight = 1024;             ///< of one endpoint; where all have as many, requests are refused
@@ -111,10 +117,11 @@ struct WebhookConfig {
   enum class Type : uint8_t { kEvent, kConfirmRollout, kConfirmIncrease, kConfirmPromotion, kRollback } type = Type::kEvent;
   std::string name;
   net::Origin origin;
-  std::string target = "/";           ///< path and query of its url
-  std::string secret;                 ///< a file with the keys that sign; empty: not signed
-  std::vector<std::string> events;    ///< of kEvent; empty: all
-  std::vector<std::string> services;  ///< empty: all
+  std::string target = "/";              ///< path and query of its url
+  std::shared_ptr<net::TlsContext> tls;  ///< where it is secure
+  std::string secret;                    ///< a file with the keys that sign; empty: not signed
+  std::vector<std::string> events;       ///< of kEvent; empty: all
+  std::vector<std::string> services;     ///< empty: all
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds interval{
       10'000};  ///< between two questions; and the first pause between two attempts to tell: 1 s, 2 s, 4 s ...
@@ -128,12 +135,14 @@ struct ReplicasConfig {
   std::string name;  ///< among them; empty: the address it listens at
   std::vector<net::Origin> etcd;
   std::string prefix = "/serin";
+  std::shared_ptr<net::TlsContext> etcd_tls;  ///< where one of them is secure
   std::string user, password_file;
   std::chrono::milliseconds timeout{300};  ///< of one attempt at one endpoint
 };
 
 struct RouterConfig {
   Listen listen{"127.0.0.1", 8080};
+  std::shared_ptr<net::TlsContext> tls;  ///< of `listen`; null: in the clear
   AdminConfig admin;
   std::string store = "serin-router.db";
   std::optional<ReplicasConfig> replicas;
@@ -141,6 +150,7 @@ struct RouterConfig {
   net::Limits limits;
   std::vector<ServiceConfig> services;
   std::vector<WebhookConfig> webhooks;
+  std::shared_ptr<net::TlsContext> prometheus_tls;  ///< for queries of guards whose address is https
 };
 
 /// Index of the version with that name; Split::kNoCanary where there is none.

@@ -2,7 +2,7 @@
 //
 //   webhooks:
 //     - {name: chat, type: event, url: "http://hooks.internal:9000/serin", secret: hook.secret, events: [rolled_back, promoted]}
-//     - {name: board, type: confirm-promotion, url: "http://board.internal/may", services: [digits]}
+//     - {name: board, type: confirm-promotion, url: "https://board.internal/may", tls: {ca: ca.crt}, services: [digits]}
 //
 // They stand here and not in a rollout's specification: who may start a rollout must not make the router send requests wherever he likes.
 
@@ -12,6 +12,7 @@
 #include <array>
 
 #include "router/config.h"
+#include "router/config_tls.h"
 #include "router/webhook_message.h"
 
 namespace serin::router {
@@ -31,11 +32,11 @@ constexpr std::array<std::pair<std::string_view, Type>, 5> kTypes = {{{"event", 
 Status read_url(const Node& owner, WebhookConfig& webhook) {
   SERIN_TRY(const Node node, owner.at("url"));
   SERIN_TRY(const std::string text, node.text());
-  if (text.starts_with("https://")) return node.error("https is not supported yet: put a proxy that speaks it in between");
   const auto url = net::parse_url(text);
-  if (!url) return node.error("must be a URL such as http://HOST:PORT/PATH");
-  webhook.origin = {url->host, url->port};
+  if (!url) return node.error("must be a URL such as https://HOST:PORT/PATH");
+  webhook.origin = url->origin;
   webhook.target = url->path;
+  SERIN_TRY(webhook.tls, read_client_tls(owner, url->origin.secure));
   return {};
 }
 
@@ -57,7 +58,7 @@ Result<milliseconds> read_wait(const Node& owner, std::string_view key, millisec
 }
 
 Result<WebhookConfig> read_webhook(const Node& node, const RouterConfig& config) {
-  SERIN_CHECK(node.allow_only({"name", "type", "url", "secret", "events", "services", "timeout", "interval"}));
+  SERIN_CHECK(node.allow_only({"name", "type", "url", "tls", "secret", "events", "services", "timeout", "interval"}));
   WebhookConfig webhook;
   SERIN_TRY(const Node name, node.at("name"));
   SERIN_TRY(webhook.name, name.text());

@@ -33,7 +33,8 @@ constexpr size_t kLongestPassword = 1024;
 Time now() { return Time::clock::now(); }
 
 Result<std::unique_ptr<store::SharedStore>> open_shared_store(const ReplicasConfig& config) {
-  store::EtcdOptions options{.endpoints = config.etcd, .user = config.user, .timeout = config.timeout};
+  store::EtcdOptions options{
+      .endpoints = config.etcd, .user = config.user, .password = "", .timeout = config.timeout, .tls = config.etcd_tls};
   if (!config.password_file.empty()) {
     auto text = read_file(config.password_file, kLongestPassword);
     if (!text) return text.error().in("store: etcd: password_file");
@@ -216,7 +217,8 @@ Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config,
       [raw = state.get()] { return raw->questions(); },
       [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
         if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->changed();
-      });
+      },
+      config.prometheus_tls);
   state->webhooks = std::make_unique<Webhooks>(state->config.webhooks, *state->store, state->gatekeeper(), metrics);
   state->webhooks_ready = true;
   return std::unique_ptr<Controller>(new Controller(std::move(state)));

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/base/file.h"
+#include "runtime/net/message_writer.h"
 
 namespace serin::router {
 namespace {
@@ -23,19 +24,23 @@ std::string_view trim(std::string_view line) {
 }  // namespace
 
 Result<Endpoint> parse_endpoint(std::string url, uint16_t grpc_port) {
-  constexpr std::string_view kGrpc = "grpc://";
-  if (url.starts_with("https://"))
-    return Error{Code::kInvalidArgument, "https is not supported yet; allowed: http://HOST:PORT[/PATH], grpc://HOST:PORT[/PATH]"};
+  constexpr std::string_view kGrpc = "grpc";  // of "grpc://" and "grpcs://"
   const bool http = !url.starts_with(kGrpc);
-  const auto parts = net::parse_url(http ? url : "http://" + url.substr(kGrpc.size()));
+  const auto parts = net::parse_url(http ? url : "http" + url.substr(kGrpc.size()));
   if (!parts || parts->path.find('?') != std::string::npos)
     return Error{Code::kInvalidArgument,
-                 fmt::format("must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH], not '{}'", url.substr(0, 200))};
-  Endpoint endpoint{.url = std::move(url), .origin = {parts->host, parts->port}, .http = http, .path = parts->path};
+                 fmt::format("must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH] (https:// and grpcs:// with TLS), not '{}'",
+                             url.substr(0, 200))};
+  Endpoint endpoint{.url = std::move(url), .origin = parts->origin, .http = http, .path = parts->path};
   if (!http) endpoint.grpc = endpoint.origin;
-  if (http && grpc_port != 0) endpoint.grpc = {parts->host, grpc_port};
+  if (http && grpc_port != 0) endpoint.grpc = {parts->origin.host, grpc_port, parts->origin.secure};
   while (endpoint.path.ends_with('/')) endpoint.path.pop_back();
   return endpoint;
+}
+
+std::string print_endpoint(const Endpoint& endpoint) {
+  return fmt::format("{}{}://{}{}", endpoint.http ? "http" : "grpc", endpoint.origin.secure ? "s" : "", net::authority(endpoint.origin),
+                     endpoint.path);
 }
 
 Result<std::vector<Endpoint>> parse_endpoint_list(std::string_view text, const std::string& path, uint16_t grpc_port) {

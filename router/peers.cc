@@ -40,7 +40,7 @@ bool equal_secrets(std::string_view a, std::string_view b) {
 
 std::optional<net::Origin> origin_of(const std::string& address) {
   const auto url = net::parse_url("http://" + address);
-  return url ? std::optional(net::Origin{url->host, url->port}) : std::nullopt;
+  return url ? std::optional(url->origin) : std::nullopt;
 }
 
 }  // namespace

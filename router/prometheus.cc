@@ -30,19 +30,6 @@ Result<double> read_sample(const config::Node& sample) {
   return number ? Result<double>(value) : Error{Code::kOutOfRange, fmt::format("the answer is {}", text.substr(0, 40))};
 }
 
-Result<double> query(const rollout::PrometheusGuard& asked) {
-  const auto url = net::parse_url(asked.address);
-  if (!url) return Error{Code::kInvalidArgument, fmt::format("address {} is not http://HOST:PORT", asked.address)};
-  const double seconds = std::chrono::duration<double>(asked.interval).count();
-  net::Outgoing request{.method = "POST", .target = (url->path == "/" ? "" : url->path) + "/api/v1/query"};
-  request.headers.set("Content-Type", "application/x-www-form-urlencoded");
-  request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", net::escaped(asked.query), 2 * seconds));
-  const auto wait = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval);
-  SERIN_TRY(const net::Response response, net::fetch({url->host, url->port}, std::move(request), wait));
-  if (response.status / 100 == 2 || response.status / 100 == 4) return read_query_answer(response.body);
-  return Error{Code::kUnavailable, fmt::format("the server answers {}", response.status)};
-}
-
 }  // namespace
 
 Result<double> read_query_answer(std::string_view body) {
@@ -63,8 +50,8 @@ Result<double> read_query_answer(std::string_view body) {
   return read_sample(value);
 }
 
-PrometheusWatch::PrometheusWatch(Questions questions, Answer answer)
-    : questions_(std::move(questions)), answer_(std::move(answer)), thread_([this] { run(); }) {}
+PrometheusWatch::PrometheusWatch(Questions questions, Answer answer, std::shared_ptr<const net::TlsContext> tls)
+    : questions_(std::move(questions)), answer_(std::move(answer)), tls_(std::move(tls)), thread_([this] { run(); }) {}
 
 PrometheusWatch::~PrometheusWatch() {
   sleeper_.end();
@@ -96,6 +83,22 @@ PrometheusWatch::Time PrometheusWatch::ask_what_is_due() {
   Time next = Time::clock::now() + std::chrono::hours(1);
   for (const auto& [question, due] : due_) next = std::min(next, due);
   return next;
+}
+
+Result<double> PrometheusWatch::query(const rollout::PrometheusGuard& asked) {
+  const auto url = net::parse_url(asked.address);
+  if (!url) return Error{Code::kInvalidArgument, fmt::format("address {} is not http://HOST:PORT", asked.address)};
+  if (url->origin.secure && !tls_) {
+    SERIN_TRY(tls_, net::TlsContext::for_client({}));
+  }
+  const double seconds = std::chrono::duration<double>(asked.interval).count();
+  net::Outgoing request{.method = "POST", .target = (url->path == "/" ? "" : url->path) + "/api/v1/query"};
+  request.headers.set("Content-Type", "application/x-www-form-urlencoded");
+  request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", net::escaped(asked.query), 2 * seconds));
+  const auto wait = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval);
+  SERIN_TRY(const net::Response response, net::fetch(url->origin, std::move(request), wait, tls_));
+  if (response.status / 100 == 2 || response.status / 100 == 4) return read_query_answer(response.body);
+  return Error{Code::kUnavailable, fmt::format("the server answers {}", response.status)};
 }
 
 void PrometheusWatch::ask(const Question& question) {

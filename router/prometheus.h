@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "router/rollout/spec.h"
 #include "router/sleeper.h"
 #include "runtime/base/result.h"
+#include "runtime/net/tls.h"
 
 namespace serin::router {
 
@@ -32,7 +34,8 @@ class PrometheusWatch {
   using Questions = std::function<std::vector<Question>()>;
   using Answer = std::function<void(const Question&, std::optional<double>)>;
 
-  PrometheusWatch(Questions questions, Answer answer);
+  /// `tls`: for addresses that are https; null: whom the system believes.
+  PrometheusWatch(Questions questions, Answer answer, std::shared_ptr<const net::TlsContext> tls = nullptr);
   ~PrometheusWatch();
   /// There may be new questions. From any thread.
   void look_again();
@@ -43,9 +46,11 @@ class PrometheusWatch {
   /// Until when nothing else is.
   Time ask_what_is_due();
   void ask(const Question& question);
+  Result<double> query(const rollout::PrometheusGuard& asked);
 
   const Questions questions_;
   const Answer answer_;
+  std::shared_ptr<const net::TlsContext> tls_;                        // null: not needed yet
   std::map<std::pair<std::string, size_t>, Time> due_;                // by rollout and guard
   std::map<std::pair<std::string, size_t>, std::string> complaints_;  // said once, until another or none
 

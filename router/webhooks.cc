@@ -33,7 +33,7 @@ bool concerns(const std::vector<std::string>& list, const std::string& name) {
 /// 2xx, or what came instead.
 Status send(const WebhookConfig& webhook, std::string_view content_type, const std::string& id, std::string body) {
   SERIN_TRY(net::Outgoing request, webhook_request(webhook.target, content_type, id, webhook.secret, std::move(body)));
-  SERIN_TRY(const net::Response response, net::fetch(webhook.origin, std::move(request), webhook.timeout));
+  SERIN_TRY(const net::Response response, net::fetch(webhook.origin, std::move(request), webhook.timeout, webhook.tls));
   if (response.status / 100 == 2) return {};
   return Error{Code::kFailedPrecondition, fmt::format("answered {}", response.status)};
 }

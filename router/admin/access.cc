@@ -1,4 +1,4 @@
-// access.cc: token -> caller -> its share of requests. What takes traffic off a canary is never refused for its rate: a script that asks too
+// access.cc: token, else certificate -> caller -> its share of requests. What takes traffic off a canary is never refused for its rate: a script that asks too
 // often must not keep the person with the same token from ending a rollout.
 
 #include "router/admin/access.h"
@@ -21,9 +21,14 @@ std::optional<std::string_view> token_of(const net::Request& request) {
 
 bool is_urgent(const net::Request& request) { return request.path.ends_with(":abort") || request.path.ends_with(":pause"); }
 
-net::Response unauthorized(bool with_token) {
-  net::Response response =
-      net::json_error(401, with_token ? "this token is not known here" : "a token is needed: Authorization: Bearer TOKEN");
+net::Response unauthorized(bool with_token, const net::PeerCertificate* certificate) {
+  const std::string what =
+      with_token ? "this token is not known here"
+      : certificate != nullptr
+          ? fmt::format("nobody with this certificate ({}) is known here; a token would do: Authorization: Bearer TOKEN",
+                        fmt::join(certificate->names, ", "))
+          : "a token is needed: Authorization: Bearer TOKEN";
+  net::Response response = net::json_error(401, what);
   response.headers.set("WWW-Authenticate", with_token ? R"(Bearer realm="serin", error="invalid_token")" : R"(Bearer realm="serin")");
   return response;
 }
@@ -55,12 +60,14 @@ Result<std::unique_ptr<Access>> Access::open(const AdminConfig& config, metrics:
 }
 
 Admission Access::admit(const net::Request& request, std::string_view other) {
-  Caller caller{.name = request.peer, .role = Role::kAdmin};
+  const net::PeerCertificate* certificate = request.certificate.get();
+  const bool named = certificate != nullptr && !certificate->names.empty();
+  Caller caller{.name = named ? certificate->names.front() : request.peer, .role = Role::kAdmin};
   std::string payer = address_of(request.peer);  // who guesses pays by address, so that nobody is kept out in somebody else's name
   const auto token = other.empty() ? token_of(request) : std::optional(other);
   bool known = true;
   if (tokens_) {
-    const auto found = token ? tokens_->find(*token) : std::nullopt;
+    const auto found = token ? tokens_->find(*token) : named ? tokens_->find(*certificate) : std::nullopt;
     known = found.has_value();
     caller = found.value_or(Caller{.name = payer});
     if (found) payer = "token " + found->name;
@@ -71,7 +78,7 @@ Admission Access::admit(const net::Request& request, std::string_view other) {
   }
   if (known) return {.caller = std::move(caller), .refusal = std::nullopt};
   unauthenticated_->add();
-  return {.caller = std::move(caller), .refusal = unauthorized(token.has_value())};
+  return {.caller = std::move(caller), .refusal = unauthorized(token.has_value(), named ? certificate : nullptr)};
 }
 
 std::optional<net::Response> Access::require(Role role, const Caller& caller, std::string_view what) {

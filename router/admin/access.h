@@ -1,11 +1,11 @@
-// access.h: who asks the admin API, and whether they may.
+// access.h: who asks the admin API, by a token or by a certificate, and whether they may.
 //
 //   SERIN_TRY(const auto access, Access::open(config.admin, registry));
 //   const Admission admission = access->admit(request);                           // whose token, and not too often: else 401, 429
 //   if (admission.refusal) return *admission.refusal;
 //   if (auto refusal = access->require(Role::kAdmin, admission.caller, "promote")) return *refusal;     // 403
 //
-// Where router.yaml names no file of tokens, whoever reaches the port is an admin.
+// Where router.yaml names no file of tokens, whoever reaches the port (with a client_ca: and has a certificate) is an admin.
 #pragma once
 
 #include <memory>

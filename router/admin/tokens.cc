@@ -45,6 +45,15 @@ Result<Digest> read_plain(const Node& node) {
   return sha256(text);
 }
 
+Result<std::string> read_certificate_name(const Node& node) {
+  SERIN_TRY(std::string name, node.text());
+  const size_t colon = name.find(':');
+  const std::string_view kind = std::string_view(name).substr(0, colon);
+  if ((kind != "URI" && kind != "DNS" && kind != "CN") || colon == std::string::npos || colon + 1 == name.size())
+    return node.error("must be a name of a certificate, such as \"URI:spiffe://corp/ci\", \"DNS:ci.corp\" or \"CN:ci\"");
+  return name;
+}
+
 Result<Role> read_role(const Node& entry) {
   SERIN_TRY(const Node role, entry.at("role"));
   SERIN_TRY(const std::string word, role.one_of({"viewer", "operator", "admin"}));
@@ -81,42 +90,44 @@ Result<std::vector<Tokens::Entry>> Tokens::read(const std::string& path) {
   const bool others_may_read = ::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0;
   std::vector<Entry> entries;
   for (const Node& item : items) {
-    SERIN_CHECK(item.allow_only({"name", "role", "sha256", "token"}));
+    SERIN_CHECK(item.allow_only({"name", "role", "sha256", "token", "certificate"}));
     Entry entry;
     SERIN_TRY(entry.caller.name, read_name(item));
     SERIN_TRY(entry.caller.role, read_role(item));
-    const auto hashed = item.find("sha256"), plain = item.find("token");
-    if (hashed.has_value() == plain.has_value()) return item.error("must have one of sha256 and token");
+    const auto hashed = item.find("sha256"), plain = item.find("token"), certificate = item.find("certificate");
+    if (hashed.has_value() + plain.has_value() + certificate.has_value() != 1)
+      return item.error("must have one of sha256, token and certificate");
     if (plain && others_may_read)
       return plain->error(fmt::format(
           "is plain, and others than its owner may read the file (mode {:o}): chmod 600 it, or say sha256 instead", file.st_mode & 0777U));
-    SERIN_TRY(entry.digest, hashed ? read_digest(*hashed) : read_plain(*plain));
+    if (certificate) {
+      SERIN_TRY(entry.certificate, read_certificate_name(*certificate));
+    } else {
+      SERIN_TRY(entry.digest, hashed ? read_digest(*hashed) : read_plain(*plain));
+    }
     for (const Entry& other : entries) {
       if (other.caller.name == entry.caller.name) return item.error(fmt::format("name '{}' given twice", entry.caller.name));
-      if (other.digest == entry.digest) return item.error(fmt::format("is the token of '{}'", other.caller.name));
+      if (other.digest == entry.digest && other.certificate == entry.certificate)
+        return item.error(fmt::format("is the {} of '{}'", certificate ? "certificate" : "token", other.caller.name));
     }
     entries.push_back(std::move(entry));
   }
   return entries;
 }
 
-Tokens::Stamp Tokens::stamp_of(const std::string& path) {
-  struct stat file{};
-  if (::stat(path.c_str(), &file) != 0) return {};
-  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
-  return {file.st_dev, file.st_ino, static_cast<uint64_t>(file.st_size), nanoseconds(file.st_mtim), nanoseconds(file.st_ctim)};
-}
-
 Result<std::unique_ptr<Tokens>> Tokens::open(std::string path, metrics::Registry& metrics) {
   auto tokens = std::unique_ptr<Tokens>(new Tokens(std::move(path)));
   tokens->stale_ =
       metrics.gauge("serin_admin_tokens_stale", "1 while the file of tokens cannot be used and those of before stay in force.");
-  tokens->seen_ = stamp_of(tokens->path_);  // before reading: what changes meanwhile is read again
+  tokens->seen_ = FileStamp::of(tokens->path_);  // before reading: what changes meanwhile is read again
   SERIN_TRY(tokens->entries_, read(tokens->path_));
   return tokens;
 }
 
-void Tokens::read_again() {
+void Tokens::read_again_if_changed() {
+  const FileStamp now = FileStamp::of(path_);
+  if (now == seen_) return;
+  seen_ = now;
   auto entries = read(path_);
   stale_->set(entries ? 0 : 1);
   if (!entries) return log::error("admin tokens: {}; those of before stay in force", entries.error().message);
@@ -127,14 +138,21 @@ void Tokens::read_again() {
 std::optional<Caller> Tokens::find(std::string_view token) {
   const Digest digest = sha256(token);
   const std::lock_guard lock(mutex_);
-  if (const Stamp now = stamp_of(path_); now != seen_) {
-    seen_ = now;
-    read_again();
-  }
+  read_again_if_changed();
   std::optional<Caller> found;
   for (const Entry& entry : entries_)
-    if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) found = entry.caller;
+    if (entry.certificate.empty() && CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) found = entry.caller;
   return found;
+}
+
+std::optional<Caller> Tokens::find(const net::PeerCertificate& certificate) {
+  const std::lock_guard lock(mutex_);
+  read_again_if_changed();
+  for (const std::string& name : certificate.names) {
+    const auto known = std::ranges::find(entries_, name, &Entry::certificate);
+    if (known != entries_.end()) return known->caller;
+  }
+  return std::nullopt;
 }
 
 }  // namespace serin::router

@@ -45,7 +45,7 @@ void read_metric(const Node& metric, const std::vector<Node>& args, Draft& draft
   if (query.find("{{args.") != std::string::npos || query.find("{{ args.") != std::string::npos)
     return draft.lose(where, "its query has arguments that the file does not give");
   Query asked{.name = name, .address = with_args(text_at(*prometheus, "address"), args), .query = limit->query, .max = limit->max};
-  if (!asked.address.starts_with("http://"))
+  if (!asked.address.starts_with("http://") && !asked.address.starts_with("https://"))
     return draft.lose(where, fmt::format("its address ({}) is not http://HOST:PORT", asked.address));
   std::ranges::replace(asked.name, ' ', '-');
   if (const auto interval = metric.find("interval")) asked.interval = read_duration(*interval).value_or(asked.interval);

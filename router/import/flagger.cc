@@ -107,7 +107,8 @@ void read_query(const Node& metric, const std::string& interval, const std::stri
                              .breaches = breaches});
   };
   const std::string name = text_at(metric, "name");
-  if (!text_at(*source, "spec.provider.address").starts_with("http://"))
+  const std::string address = text_at(*source, "spec.provider.address");
+  if (!address.starts_with("http://") && !address.starts_with("https://"))
     return draft.lose(where, "its Prometheus is not at http://HOST:PORT");
   if (max) add(name, {query, *max});
   if (min) add(max ? name + "-min" : name, at_least(query, *min));

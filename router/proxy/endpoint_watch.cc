@@ -12,7 +12,6 @@
 
 #include "router/endpoint_list.h"
 #include "runtime/base/log.h"
-#include "runtime/net/message_writer.h"
 #include "runtime/net/resolver.h"
 
 namespace serin::router {
@@ -31,7 +30,8 @@ Result<std::vector<Endpoint>> endpoints_of(const net::Resolved& resolved, const 
     Endpoint endpoint = name;
     endpoint.origin.host = host;
     if (endpoint.grpc) endpoint.grpc->host = host;
-    endpoint.url = fmt::format("{}://{}{}", name.http ? "http" : "grpc", net::authority(endpoint.origin), name.path);
+    endpoint.server_name = name.origin.host;
+    endpoint.url = print_endpoint(endpoint);
     endpoints.push_back(std::move(endpoint));
   }
   return endpoints;

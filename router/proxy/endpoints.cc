@@ -48,7 +48,7 @@ void Endpoints::replace(const std::vector<Endpoint>& endpoints) {
       continue;
     }
     // At full speed, too, where there is nobody else to send requests to.
-    list->push_back(std::make_shared<EndpointState>(endpoint, next_index_++, nobody_else ? Time() : now));
+    list->push_back(std::make_shared<EndpointState>(endpoint, config_.tls, next_index_++, nobody_else ? Time() : now));
     list->back()->healthy = nobody_else;
     list->back()->up = metrics_.gauge("serin_route_endpoint_up", "1 where the endpoint passes its health check.",
                                       {{"service", service_}, {"version", config_.name}, {"endpoint", endpoint.url}});

@@ -19,8 +19,11 @@ namespace serin::router {
 using Time = std::chrono::steady_clock::time_point;
 
 struct EndpointState : std::enable_shared_from_this<EndpointState> {
-  EndpointState(const Endpoint& configured, uint32_t number, Time now) : config(configured), index(number), since(now) {}
+  EndpointState(const Endpoint& configured, std::shared_ptr<const net::TlsContext> its_tls, uint32_t number, Time now)
+      : config(configured), tls(std::move(its_tls)), index(number), since(now) {}
   const Endpoint config;
+  const std::shared_ptr<const net::TlsContext> tls;  ///< of its version
+  net::ClientOptions client_options(bool grpc) const { return {.http2 = grpc, .tls = tls, .server_name = config.server_name}; }
   bool speaks(bool grpc) const { return grpc ? config.grpc.has_value() : config.http; }
   const uint32_t index;             ///< within the service: the unit of evidence where an answer names no batch
   std::atomic<bool> healthy{true};  ///< as the last check said; before it, whether there was nobody else

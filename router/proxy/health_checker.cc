@@ -54,7 +54,7 @@ void HealthChecker::follow_lists() {
         probes_.push_back(std::move(*known));
         continue;
       }
-      probes_.push_back(std::make_unique<Probe>(net::ClientOptions{.http2 = !endpoint->config.http}));
+      probes_.push_back(std::make_unique<Probe>(endpoint->client_options(/*grpc=*/!endpoint->config.http)));
       probes_.back()->version = version;
       probes_.back()->endpoint = endpoint;
       fresh.push_back(probes_.back().get());

@@ -31,13 +31,16 @@ net::Upstream& Lane::upstream(EndpointState& endpoint, bool grpc) {
   Connections& known = upstreams_[&endpoint];
   known.endpoint = endpoint.weak_from_this();
   if (!grpc) {
-    if (!known.http) known.http = std::make_unique<net::Upstream>(endpoint.config.origin, net::ClientOptions{});
+    if (!known.http) known.http = std::make_unique<net::Upstream>(endpoint.config.origin, endpoint.client_options(grpc));
     return *known.http;
   }
   // A call may go on for ever; what of it lies here is bounded by windows.
   constexpr size_t kAnyNumber = ~size_t{0};
-  if (!known.grpc)
-    known.grpc = std::make_unique<net::Upstream>(*endpoint.config.grpc, net::ClientOptions{.response_bytes = kAnyNumber, .http2 = true});
+  if (!known.grpc) {
+    net::ClientOptions options = endpoint.client_options(grpc);
+    options.response_bytes = kAnyNumber;
+    known.grpc = std::make_unique<net::Upstream>(*endpoint.config.grpc, options);
+  }
   return *known.grpc;
 }
 

@@ -86,8 +86,8 @@ PrometheusGuard read_prometheus_guard(const Node& node, Problems& problems) {
       [](const std::string& name) { return !name.empty() && name.size() <= 64 && name.find_first_of(" \t\n\":,") == std::string::npos; },
       problems);
   read_required(
-      guard.address, node, "address", "must be http://HOST:PORT", [](const std::string& url) { return url.starts_with("http://"); },
-      problems);
+      guard.address, node, "address", "must be http://HOST:PORT, or https",
+      [](const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }, problems);
   read_required(
       guard.query, node, "query", "must be PromQL of 1 to 4096 characters",
       [](const std::string& query) { return !query.empty() && query.size() <= 4096; }, problems);

@@ -160,7 +160,7 @@ void EtcdWatch::begin() {
   ok_ = line_ended_ = false;
   written_ = 0;
   upstream_.emplace(client_.options.endpoints[client_.current.load() % client_.options.endpoints.size()],
-                    net::ClientOptions{.connect_timeout = client_.options.timeout});
+                    net::ClientOptions{.connect_timeout = client_.options.timeout, .tls = client_.options.tls});
   stream_ = &upstream_->open(*this, std::chrono::steady_clock::now() + kWatchFor);
   net::Headers headers;
   headers.set("Content-Type", "application/json");
@@ -211,8 +211,8 @@ Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view pa
 
 EtcdClient::EtcdClient(EtcdOptions options) : state_(std::make_shared<State>(std::move(options))) {
   state_->loops.post_and_wait(0, [this] {
-    state_->client =
-        std::make_unique<net::Client>(net::ClientOptions{.connect_timeout = state_->options.timeout, .response_bytes = kLargestAnswer});
+    state_->client = std::make_unique<net::Client>(
+        net::ClientOptions{.connect_timeout = state_->options.timeout, .response_bytes = kLargestAnswer, .tls = state_->options.tls});
   });
 }
 

@@ -5,7 +5,7 @@
 //   etcd.watch("/serin/live/", [] { look_again(); });
 //
 // What its JSON does: bytes are base64, 64-bit integers are strings, what is zero or false is left out (a lost compare is a 200 without `succeeded`).
-// Thread-safe, with an io thread of its own; call() waits. Plain HTTP: an etcd that wants TLS is refused by the configuration.
+// Thread-safe, with an io thread of its own; call() waits.
 #pragma once
 
 #include <boost/json.hpp>
@@ -24,8 +24,9 @@ namespace serin::store {
 
 struct EtcdOptions {
   std::vector<net::Origin> endpoints;
-  std::string user, password;              ///< empty: without authentication
-  std::chrono::milliseconds timeout{300};  ///< of one attempt: a member that lost its leader holds an answer back for seconds
+  std::string user, password;                  ///< empty: without authentication
+  std::chrono::milliseconds timeout{300};      ///< of one attempt: a member that lost its leader holds an answer back for seconds
+  std::shared_ptr<const net::TlsContext> tls;  ///< for endpoints that are secure
 };
 
 std::string base64(std::string_view bytes);

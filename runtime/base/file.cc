@@ -58,6 +58,13 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   return contents;
 }
 
+FileStamp FileStamp::of(const std::string& path) {
+  struct stat file{};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  return {file.st_dev, file.st_ino, static_cast<uint64_t>(file.st_size), nanoseconds(file.st_mtim), nanoseconds(file.st_ctim)};
+}
+
 Status write_file_atomically(const std::string& path, std::string_view contents) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
   {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/base/file.h"
+#include "runtime/cli/tls_flags.h"
 
 namespace serin::cli {
 namespace {
@@ -50,17 +51,24 @@ std::string error_text(const net::Response& response) {
 
 void refuse(std::string message) { throw Failure{std::move(message)}; }
 
-AdminClient::AdminClient(const std::string& address, const std::string& token_file) : address_(address), token_(read_token(token_file)) {
-  const auto url = net::parse_url(address.starts_with("http://") ? address : "http://" + address);
-  if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT", address));
-  origin_ = {url->host, url->port};
+AdminClient::AdminClient(const AdminFlags& flags) : address_(flags.address), token_(read_token(flags.token_file)) {
+  const auto url = net::parse_url(address_.find("://") == std::string::npos ? "http://" + address_ : address_);
+  if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT, or https://HOST:PORT", address_));
+  origin_ = url->origin;
+  auto tls = client_tls(flags.tls, origin_);
+  if (!tls) refuse(fmt::format("--admin {}: {}", address_, tls.error().message));
+  tls_ = *std::move(tls);
 }
 
 std::string AdminClient::call(const std::string& method, const std::string& target, const std::string& body) const {
   auto response = send(origin_, method, target, body);
   if (response && response->status == 307)  // several routers share the rollouts, and another one leads
-    if (const auto leader = net::parse_url(response->headers.get("location")))
-      response = send({leader->host, leader->port}, method, target, body);
+    if (const auto leader = net::parse_url(response->headers.get("location"))) {
+      if (leader->origin.secure != origin_.secure)  // a token that was told by TLS is not told in the clear
+        throw Failure{fmt::format("the router at {} says that {} leads: ask there", address_, response->headers.get("location")),
+                      kUnreachable};
+      response = send(leader->origin, method, target, body);
+    }
   if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
   if (response->status / 100 == 2) return response->body;
   throw Failure{error_text(*response), kNo};
@@ -75,7 +83,7 @@ Result<net::Response> AdminClient::send(const net::Origin& origin, const std::st
     request.headers.set("Content-Type", "application/yaml");
     request.body = std::make_shared<const std::string>(body);
   }
-  return net::fetch(origin, std::move(request), kTimeout);
+  return net::fetch(origin, std::move(request), kTimeout, tls_);
 }
 
 }  // namespace serin::cli

@@ -1,6 +1,7 @@
 // admin_client.h: `serin rollout` talks to the router's admin API. Throws a Failure, which ends the subcommand.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "runtime/cli/commands.h"
@@ -17,8 +18,8 @@ struct Failure {
 
 class AdminClient {
  public:
-  /// `address`: HOST:PORT. The token comes from the file, else from $SERIN_TOKEN, never from the command line, which every user of the machine can read.
-  AdminClient(const std::string& address, const std::string& token_file);
+  /// The token comes from the file, else from $SERIN_TOKEN, never from the command line, which every user of the machine can read.
+  explicit AdminClient(const AdminFlags& flags);
 
   /// The body of a 2xx answer.
   std::string get(const std::string& target) const { return call("GET", target, ""); }
@@ -31,6 +32,7 @@ class AdminClient {
 
   std::string address_, token_;
   net::Origin origin_;
+  std::shared_ptr<const net::TlsContext> tls_;  // null: in the clear
 };
 
 }  // namespace serin::cli

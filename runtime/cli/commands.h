@@ -72,12 +72,20 @@ struct ServeOptions {
   int64_t max_body_bytes = int64_t{64} << 20;
   double poll_seconds = 0.5;
   double drain_seconds = 5;
+  std::string tls_cert, tls_key, tls_client_ca;  ///< of HTTP and gRPC; no certificate: in the clear
+  std::string tls_min_version = "1.3";
   std::string ready_file, log_format = "text", log_level = "info", isa;
   std::string precision = "fp32";  ///< of models whose serin.yaml does not say
   std::string device = "cpu";      ///< the same
   std::string cuda_plugin;         ///< libserin_cuda.so; empty: beside the program, where there is a driver
 };
 int run_serve(const ServeOptions& options);
+
+/// Files in PEM, for a server whose URL is https.
+struct TlsFlags {
+  std::string ca;         ///< who may sign for it; empty: whom the system believes
+  std::string cert, key;  ///< shown to it; empty: none
+};
 
 struct LoadOptions {
   std::string url, model, version, data;
@@ -86,6 +94,7 @@ struct LoadOptions {
   double seconds = 10;
   int64_t batch = 1;
   double timeout_seconds = 10;
+  TlsFlags tls;
   bool json = false;
 };
 int run_load(const LoadOptions& options);
@@ -99,10 +108,16 @@ struct RouteOptions {
 };
 int run_route(const RouteOptions& options);
 
+/// The router's admin API, and who asks it.
+struct AdminFlags {
+  std::string address = "127.0.0.1:8081";  ///< or https://HOST:PORT
+  std::string token_file;                  ///< holds the bearer token; empty: SERIN_TOKEN of the environment, or none
+  TlsFlags tls;
+};
+
 struct RolloutOptions {
   std::string action;  ///< start, status, watch, set-weight, pause, resume, promote, abort, undo, retry, history, explain
-  std::string admin = "127.0.0.1:8081";
-  std::string token_file;                                ///< holds the bearer token; empty: SERIN_TOKEN of the environment, or none
+  AdminFlags admin;
   std::string service;                                   ///< or, to explain, the ID of a rollout
   std::string canary, steps, spec_file, weight, reason;  ///< weights as text: they are exact, and refused where they are not
   size_t limit = 100;                                    ///< of history
@@ -134,9 +149,9 @@ struct SimulateOptions {
 int run_simulate(const SimulateOptions& options);
 
 struct DrillOptions {
-  std::string admin = "127.0.0.1:8081", token_file;
+  AdminFlags admin;
   std::string service, version;  ///< the version whose endpoint is `listen`
-  std::string listen, forward;   ///< ADDRESS:PORT; http://HOST:PORT of a server that runs stable
+  std::string listen, forward;   ///< ADDRESS:PORT; http:// or https://HOST:PORT of a server that runs stable
   std::string faults = "errors,slow,nan";
   double errors = 0.5;    ///< share of answers
   double delay = 0.25;    ///< seconds, of every answer

@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "router/config_tls.h"
 #include "runtime/base/log.h"
 
 namespace serin::cli {
@@ -14,19 +15,20 @@ namespace {
 constexpr size_t kLargestAdminBody = 1 << 20;
 constexpr std::chrono::seconds kSettle{3}, kAdminDrain{2};
 
-std::string url_of(const router::Listen& listen, uint16_t port) {
+std::string url_of(const router::Listen& listen, uint16_t port, bool secure) {
   const bool v6 = listen.address.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
+  return fmt::format("http{}://{}{}{}:{}", secure ? "s" : "", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
 }
 
 /// An inherited socket only where it is at the address that is asked for.
-net::ServerOptions server_options(std::string name, const router::Listen& listen, const net::Limits& limits, bool http2,
-                                  metrics::Registry& registry, Descriptor& inherited) {
+net::ServerOptions server_options(std::string name, const router::Listen& listen, std::shared_ptr<const net::TlsContext> tls,
+                                  const net::Limits& limits, bool http2, metrics::Registry& registry, Descriptor& inherited) {
   return {.name = std::move(name),
           .address = listen.address,
           .port = listen.port,
           .listening = is_bound_to(inherited, listen.address, listen.port) ? inherited.release() : -1,
           .limits = limits,
+          .tls = std::move(tls),
           .http2 = http2,
           .encoded_bodies = true,
           .metrics = &registry};
@@ -50,6 +52,7 @@ Status Generation::open(ListeningSockets inherited, router::LearnedServices* lea
   auto access = router::Access::open(config_.admin, registry_);
   if (!access) return access.error().in("admin");
   access_ = *std::move(access);
+  certificates_ = std::make_unique<net::TlsWatch>(router::tls_contexts(config_), registry_);
   SERIN_TRY(controller_, router::Controller::open(config_, registry_, &audit_, learned));
   proxy_ = std::make_unique<router::Proxy>(config_, *controller_, loops_.data, registry_);
   admin_ = std::make_unique<router::AdminApi>(config_, *controller_, *access_, audit_, registry_);
@@ -59,22 +62,23 @@ Status Generation::open(ListeningSockets inherited, router::LearnedServices* lea
   }
   net::Limits limits;
   limits.body_bytes = kLargestAdminBody;
-  auto admin =
-      net::Server::start(loops_.admin, server_options("admin", config_.admin.listen, limits, /*http2=*/false, registry_, inherited.admin),
-                         [this](const net::Request& request, net::Responder responder) { responder.send(admin_->answer(request)); });
+  auto admin = net::Server::start(
+      loops_.admin, server_options("admin", config_.admin.listen, config_.admin.tls, limits, /*http2=*/false, registry_, inherited.admin),
+      [this](const net::Request& request, net::Responder responder) { responder.send(admin_->answer(request)); });
   if (!admin) return admin.error().in("admin");
   admin_server_ = *std::move(admin);
   admin_port_ = admin_server_->port();
   auto data = net::Server::start_streaming(
-      loops_.data, server_options("data", config_.listen, config_.limits, /*http2=*/true, registry_, inherited.data), proxy_->handlers());
+      loops_.data, server_options("data", config_.listen, config_.tls, config_.limits, /*http2=*/true, registry_, inherited.data),
+      proxy_->handlers());
   if (!data) return data.error().in("listen");
   data_server_ = *std::move(data);
   controller_->advertise(admin_url());
   return {};
 }
 
-std::string Generation::data_url() const { return url_of(config_.listen, data_port()); }
-std::string Generation::admin_url() const { return url_of(config_.admin.listen, admin_port_); }
+std::string Generation::data_url() const { return url_of(config_.listen, data_port(), config_.tls != nullptr); }
+std::string Generation::admin_url() const { return url_of(config_.admin.listen, admin_port_, config_.admin.tls != nullptr); }
 
 ListeningSockets Generation::sockets() const {
   return {Descriptor::duplicate(data_server_->listening()),

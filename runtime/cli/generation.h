@@ -25,6 +25,7 @@
 #include "runtime/cli/handover.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/server.h"
+#include "runtime/net/tls_watch.h"
 
 namespace serin::cli {
 
@@ -65,6 +66,7 @@ class Generation {
   RouterLoops& loops_;
   metrics::Registry registry_;
   std::unique_ptr<router::Access> access_;
+  std::unique_ptr<net::TlsWatch> certificates_;
   router::AuditStream audit_{STDOUT_FILENO};
   std::unique_ptr<router::Controller> controller_;
   std::unique_ptr<router::Proxy> proxy_;

@@ -17,6 +17,7 @@
 #include "runtime/cli/load_inputs.h"
 #include "runtime/cli/load_report.h"
 #include "runtime/cli/ready_file.h"
+#include "runtime/cli/tls_flags.h"
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/target.h"
@@ -34,13 +35,15 @@ nanoseconds to_duration(double seconds) { return std::chrono::duration_cast<nano
 /// The requests under way. On its io thread only.
 class Generator {
  public:
-  Generator(const LoadOptions& options, net::Origin origin, std::string target, Bodies bodies)
+  Generator(const LoadOptions& options, net::Origin origin, std::shared_ptr<const net::TlsContext> tls, std::string target, Bodies bodies)
       : options_(options),
         origin_(std::move(origin)),
         target_(std::move(target)),
         bodies_(std::move(bodies)),
         timeout_(to_duration(options.timeout_seconds)),
-        client_({.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout_), .kept_per_origin = kMaxInFlight}) {}
+        client_({.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout_),
+                 .kept_per_origin = kMaxInFlight,
+                 .tls = std::move(tls)}) {}
 
   void start() {
     started_ = Clock::now();
@@ -156,11 +159,13 @@ void watch(net::Loops& loops, Generator& generator, const sigset_t& signals) {
 int run_load(const LoadOptions& options) {
   const auto url = net::parse_url(options.url.find("://") == std::string::npos ? "http://" + options.url : options.url);
   if (!url) return say(kUsage, "'" + options.url + "' is not a URL like http://127.0.0.1:8000");
-  const net::Origin origin{url->host, url->port};
+  const net::Origin origin = url->origin;
   std::string model_path = url->path.substr(0, url->path.find_last_not_of('/') + 1) + "/v2/models/" + net::escaped(options.model);
   if (!options.version.empty()) model_path += "/versions/" + net::escaped(options.version);
 
-  const auto metadata = net::fetch(origin, {.target = model_path}, to_duration(options.timeout_seconds));
+  const auto tls = client_tls(options.tls, origin);
+  if (!tls) return say(kUsage, tls.error().message);
+  const auto metadata = net::fetch(origin, {.target = model_path}, to_duration(options.timeout_seconds), *tls);
   if (!metadata) return say(kUnreachable, metadata.error().message);
   if (metadata->status != 200) {
     return say(kNo, "model '" + options.model + "': the server answers " + std::to_string(metadata->status) + ": " +
@@ -180,7 +185,7 @@ int run_load(const LoadOptions& options) {
 
   net::Loops loops(1);
   std::unique_ptr<Generator> generator = on_loop(loops, [&] {
-    auto made = std::make_unique<Generator>(options, origin, model_path + "/infer", std::move(*bodies));
+    auto made = std::make_unique<Generator>(options, origin, *tls, model_path + "/infer", std::move(*bodies));
     made->start();
     return made;
   });

@@ -25,6 +25,19 @@ CLI::Validator between(double least, double most) {
   return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
 }
 
+void add_tls_flags(CLI::App& command, TlsFlags& flags) {
+  command.add_option("--ca", flags.ca, "https: file with the authorities that may sign for the server; default: the system's")
+      ->envname("SERIN_CA");
+  command.add_option("--cert", flags.cert, "https: file with a certificate to show")->envname("SERIN_CERT");
+  command.add_option("--key", flags.key, "https: file with its key")->envname("SERIN_KEY");
+}
+
+void add_admin_flags(CLI::App& command, AdminFlags& flags) {
+  command.add_option("--admin", flags.address, "HOST:PORT of the router's admin API, or https://HOST:PORT")->capture_default_str();
+  command.add_option("--token-file", flags.token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
+  add_tls_flags(command, flags.tls);
+}
+
 void add_serve(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("serve", "Serve a folder of models: Open Inference Protocol v2 over HTTP and gRPC");
   auto options = std::make_shared<ServeOptions>();
@@ -50,6 +63,15 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
       ->capture_default_str()
       ->check(between(0.0, 3600.0));
+  auto* cert = command->add_option("--tls-cert", options->tls_cert,
+                                   "certificate (PEM, behind it those that lead to its authority): HTTP and gRPC by TLS alone");
+  command->add_option("--tls-key", options->tls_key, "its key (PEM, not encrypted)")->needs(cert);
+  command->add_option("--tls-client-ca", options->tls_client_ca, "authorities (PEM) one of which must have signed a client's certificate")
+      ->needs(cert);
+  command->add_option("--tls-min-version", options->tls_min_version, "1.2 or 1.3")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"1.2", "1.3"}));
+  cert->needs("--tls-key");
   command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
@@ -156,6 +178,7 @@ void add_load(CLI::App& app, int& exit_code) {
   command->add_option("--timeout", options->timeout_seconds, "seconds until a request counts as failed")
       ->capture_default_str()
       ->check(between(0.001, 3600.0));
+  add_tls_flags(*command, options->tls);
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &exit_code] { exit_code = run_load(*options); });
 }
@@ -222,8 +245,7 @@ void add_rollout_files(CLI::App& group, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(100, 1'000'000));
   drill->add_option("--patience", drilled->patience, "seconds for each part")->capture_default_str()->check(between(1, 86'400));
-  drill->add_option("--admin", drilled->admin, "HOST:PORT of the router's admin API")->capture_default_str();
-  drill->add_option("--token-file", drilled->token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
+  add_admin_flags(*drill, drilled->admin);
   drill->callback([drilled, &exit_code] { exit_code = run_drill(*drilled); });
 
   group.add_subcommand("schema", "Print the JSON schema of specifications, for editors")->callback([&exit_code] {
@@ -239,8 +261,7 @@ void add_rollout(CLI::App& app, int& exit_code) {
     auto* command = group->add_subcommand(action, what);
     auto* service = command->add_option("service", options->service, "service in router.yaml");
     if (service_required) service->required();
-    command->add_option("--admin", options->admin, "HOST:PORT of the router's admin API")->capture_default_str();
-    command->add_option("--token-file", options->token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
+    add_admin_flags(*command, options->admin);
     command->add_flag("--json", options->json, "print the router's answer as JSON");
     command->callback([options, &exit_code, action] {
       options->action = action;

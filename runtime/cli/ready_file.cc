@@ -59,10 +59,10 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void wait_for_end_signal() {
-  const sigset_t set = end_signals();
-  int received = 0;
-  sigwait(&set, &received);
+void wait_for_end_signal(const std::function<void()>& reload) {
+  sigset_t set = end_signals();
+  sigaddset(&set, SIGHUP);
+  for (int received = 0; sigwait(&set, &received) == 0 && received == SIGHUP;) reload();
 }
 
 bool wait_for_end_signal(double seconds) {

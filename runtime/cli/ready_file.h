@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,9 +23,9 @@ void block_end_signals();
 void block_signal(int signal);
 /// As many as the system lets us have: what it gives by itself is meant for programs that wait with select().
 void raise_descriptor_limit();
-/// Waits for SIGTERM or SIGINT.
-void wait_for_end_signal();
-/// The same for at most so long; true where a signal came.
+/// Waits for SIGTERM or SIGINT, and runs `reload` at each SIGHUP, which must be blocked, too.
+void wait_for_end_signal(const std::function<void()>& reload);
+/// Waits for SIGTERM or SIGINT for at most so long; true where one came.
 bool wait_for_end_signal(double seconds);
 
 /// "text"/"json" and "debug".."error" -> log::configure; the error names the flag.

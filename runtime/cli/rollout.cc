@@ -215,7 +215,7 @@ int explain(const AdminClient& admin, const RolloutOptions& options) {
 }
 
 int dispatch(const RolloutOptions& options) {
-  const AdminClient admin(options.admin, options.token_file);
+  const AdminClient admin(options.admin);
   if (options.action == "start") return start(admin, options);
   if (options.action == "status") return status(admin, options);
   if (options.action == "watch") return follow(admin, options, /*say_changes=*/true, /*until_inconclusive=*/false);

@@ -17,6 +17,7 @@
 #include "runtime/cli/admin_client.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
+#include "runtime/cli/tls_flags.h"
 #include "runtime/net/server.h"
 #include "runtime/net/target.h"
 
@@ -57,7 +58,9 @@ class Impostor {
         errors_(options.errors),
         delay_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.delay))),
         client_thread_(1) {
-    client_thread_.post_and_wait(0, [this] { client_ = std::make_unique<net::Client>(net::ClientOptions{}); });
+    auto tls = client_tls(options.admin.tls, origin_);
+    if (!tls) refuse(fmt::format("--forward {}: {}", options.forward, tls.error().message));
+    client_thread_.post_and_wait(0, [&] { client_ = std::make_unique<net::Client>(net::ClientOptions{.tls = *std::move(tls)}); });
     const size_t colon = options.listen.rfind(':');
     const int port = colon == std::string::npos ? 0 : std::atoi(options.listen.c_str() + colon + 1);
     if (port < 1 || port > 65'535) refuse(fmt::format("--listen {}: must be ADDRESS:PORT", options.listen));
@@ -140,13 +143,13 @@ class Drill {
   int run() {
     const auto url = net::parse_url(options_.forward);
     if (!url || url->path != "/")
-      refuse(fmt::format("--forward {}: must be http://HOST:PORT of the server that runs stable", options_.forward));
+      refuse(fmt::format("--forward {}: must be http://HOST:PORT, or https, of the server that runs stable", options_.forward));
     std::istringstream words(options_.faults);
     std::vector<Fault> faults;
     for (std::string word; std::getline(words, word, ',');) faults.push_back(fault_of(word));
     if (faults.empty()) refuse("--faults: name at least one of errors, slow, nan");
     block_end_signals();
-    Impostor impostor(options_, {url->host, url->port});
+    Impostor impostor(options_, url->origin);
     wait_until_healthy();
     begin(fmt::format("{{setWeight: {}}}, {{pause: {{}}}}, {}", options_.weight,
                       hold_step()));  // a step that stable itself must pass, and a gate
@@ -264,7 +267,7 @@ class Drill {
 
 int run_drill(const DrillOptions& options) {
   try {
-    const AdminClient admin(options.admin, options.token_file);
+    const AdminClient admin(options.admin);
     return Drill(admin, options).run();
   } catch (const Failure& failure) {
     std::fprintf(stderr, "serin rollout drill: %s\n", failure.message.c_str());

@@ -1,9 +1,10 @@
 // serve.cc: `serin serve`: puts the runtime together and waits for the end.
 //
-// On SIGTERM: readiness turns 503 at once, so that load balancers look elsewhere, while requests go on being served for the drain time (or until
+// On SIGHUP files of certificates are read again, which happens within seconds without it, too. On SIGTERM: readiness turns 503 at once, so that load balancers look elsewhere, while requests go on being served for the drain time (or until
 // a second signal); then the socket closes, what is under way is answered, exit 0.
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <random>
@@ -12,6 +13,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/net/grpc_server.h"
+#include "runtime/net/tls_watch.h"
 #include "runtime/serving/grpc_api.h"
 #include "runtime/serving/rest_api.h"
 
@@ -44,6 +46,17 @@ std::unique_ptr<kernels::Backend> make_bf16_backend(kernels::CpuOptions options)
   return kernels::make_cpu_backend(options);
 }
 
+/// Null: in the clear.
+Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options) {
+  if (options.tls_cert.empty()) return nullptr;
+  auto made = net::TlsContext::for_server({.certificate = options.tls_cert,
+                                           .key = options.tls_key,
+                                           .client_ca = options.tls_client_ca,
+                                           .least = options.tls_min_version == "1.2" ? net::TlsVersion::k1_2 : net::TlsVersion::k1_3});
+  if (!made) return made.error().in("TLS");
+  return made;
+}
+
 void metrics_page(const metrics::Registry& registry, const net::Request& request, net::Responder responder) {
   if (request.path != "/metrics") return responder.send(net::json_error(404, "Not Found; try /metrics"));
   net::Response response;
@@ -58,7 +71,10 @@ int run_serve(const ServeOptions& options) {
   if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
   const auto cpu = cpu_options(options.isa);
   if (!cpu) return usage(cpu.error());
+  const auto tls = server_tls(options);
+  if (!tls) return usage(tls.error());
   block_end_signals();
+  block_signal(SIGHUP);
   raise_descriptor_limit();
 
   std::string note;
@@ -97,7 +113,7 @@ int run_serve(const ServeOptions& options) {
   serving::Frontend frontend(loops, **repository, host);
   serving::RestApi rest(frontend);
   serving::GrpcApi grpc(frontend);
-  net::ServerOptions http_options{.name = "http", .address = options.address, .port = options.port, .metrics = &registry};
+  net::ServerOptions http_options{.name = "http", .address = options.address, .port = options.port, .tls = *tls, .metrics = &registry};
   http_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
   http_options.on_refusal = [&host](net::Response& refusal) {
     refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
@@ -106,7 +122,7 @@ int run_serve(const ServeOptions& options) {
     rest.handle(std::move(request), std::move(responder));
   });
   if (!http) return usage(http.error());
-  net::ServerOptions grpc_options{.name = "grpc", .address = options.address, .port = options.grpc_port, .metrics = &registry};
+  net::ServerOptions grpc_options{.name = "grpc", .address = options.address, .port = options.grpc_port, .tls = *tls, .metrics = &registry};
   grpc_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
   auto grpc_server = net::start_grpc_server(loops, grpc_options, [&grpc](std::string_view path) { return grpc.method(path); });
   if (!grpc_server) return usage(grpc_server.error());
@@ -114,6 +130,7 @@ int run_serve(const ServeOptions& options) {
       loops, {.name = "metrics", .address = options.address, .port = options.metrics_port},
       [&registry](const net::Request& request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
   if (!metrics_server) return usage(metrics_server.error());
+  net::TlsWatch certificates({*tls}, registry);
 
   (*repository)->load();  // alive meanwhile, for a large repository must not fail its liveness probe
   frontend.set_ready(true);
@@ -121,10 +138,10 @@ int run_serve(const ServeOptions& options) {
                                       {.http = (*http)->port(), .grpc = (*grpc_server)->port(), .metrics = (*metrics_server)->port()});
       !written)
     return usage(written.error());
-  log::info("serving {} at http://{}:{} (gRPC on port {}, metrics on port {})", options.models, options.address, (*http)->port(),
-            (*grpc_server)->port(), (*metrics_server)->port());
+  log::info("serving {} at http{}://{}:{} (gRPC on port {}, metrics on port {})", options.models, *tls ? "s" : "", options.address,
+            (*http)->port(), (*grpc_server)->port(), (*metrics_server)->port());
 
-  wait_for_end_signal();
+  wait_for_end_signal([&] { certificates.refresh(); });
   frontend.set_ready(false);
   log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);

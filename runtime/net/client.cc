@@ -133,12 +133,13 @@ size_t Client::open_connections() const {
   return count;
 }
 
-Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout) {
+Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout, std::shared_ptr<const TlsContext> tls) {
   Loops loops(1);
   std::promise<Result<Response>> promise;
   std::unique_ptr<Client> client;
   loops.post(0, [&] {
-    client = std::make_unique<Client>(ClientOptions{.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout)});
+    client = std::make_unique<Client>(
+        ClientOptions{.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout), .tls = std::move(tls)});
     client->send(origin, std::move(request), timeout, [&promise](Result<Response> response) { promise.set_value(std::move(response)); });
   });
   auto response = promise.get_future().get();

@@ -16,22 +16,18 @@
 
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
+#include "runtime/net/tls.h"
 
 namespace serin::net {
-
-struct Origin {
-  std::string host;
-  uint16_t port = 80;
-  friend bool operator==(const Origin&, const Origin&) = default;
-  friend auto operator<=>(const Origin&, const Origin&) = default;
-};
 
 struct ClientOptions {
   std::chrono::milliseconds connect_timeout{1000};
   std::chrono::milliseconds idle_timeout{30'000};  ///< a kept connection older than this is closed
   size_t kept_per_origin = 256;
   size_t response_bytes = size_t{256} << 20;
-  bool http2 = false;  ///< in the clear, without asking (RFC 9113, 3.3): for servers that speak gRPC
+  bool http2 = false;                     ///< for servers that speak gRPC; in the clear without asking (RFC 9113, 3.3)
+  std::shared_ptr<const TlsContext> tls;  ///< for secure origins; null: there are none
+  std::string server_name;                ///< what their certificates must be for, where neither `tls` says so nor the origin's host is it
 };
 
 struct Outgoing {
@@ -68,7 +64,8 @@ class Client {
   std::shared_ptr<State> state_;
 };
 
-/// For command lines: sends one request and waits, from a thread that is not an io thread.
-Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout);
+/// For command lines: sends one request and waits, from a thread that is not an io thread. `tls`: for a secure origin.
+Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout,
+                       std::shared_ptr<const TlsContext> tls = nullptr);
 
 }  // namespace serin::net

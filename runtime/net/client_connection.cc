@@ -3,8 +3,6 @@
 
 #include "runtime/net/client_connection.h"
 
-#include <cstring>
-
 #include "runtime/net/h2_client.h"
 #include "runtime/net/message_writer.h"
 
@@ -45,7 +43,7 @@ void ClientConnection::start(AnswerHandler& handler, Time deadline) {
 void ClientConnection::connect() {
   state_ = State::kConnecting;
   arm(deadline_);
-  connector_ = std::make_shared<Connector>(loop_, upstream_->options_.connect_timeout);
+  connector_ = std::make_shared<Connector>(loop_, upstream_->options_);
   connector_->start(upstream_->origin_,
                     [self = shared_from_this()](Socket socket, const Error& why_not) { self->connected(std::move(socket), why_not); });
 }
@@ -192,7 +190,7 @@ void ClientConnection::end_of_stream(int error) {
   if (state_ == State::kBody && error == 0 && inlet_.ends_at_close()) return finish();
   const bool stale = reused_ && !answer_begun_;
   fail(Code::kIo,
-       (error == 0 ? std::string("the connection was closed") : std::string(std::strerror(error))) +
+       (error == 0 ? std::string("the connection was closed") : socket_.describe(error)) +
            (answer_begun_ ? " in the middle of the answer" : " before an answer"),
        stale);
 }

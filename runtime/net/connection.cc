@@ -18,6 +18,7 @@
 #include "runtime/net/message_writer.h"
 #include "runtime/net/served.h"
 #include "runtime/net/target.h"
+#include "runtime/net/tls_stream.h"
 
 namespace serin::net {
 namespace {
@@ -44,9 +45,13 @@ Connection::Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, So
 void Connection::start() {
   socket_.set_no_delay();
   expire(listener_->options.limits.header_timeout);
-  if (!loop_.watch(socket_.descriptor(), *this)) return close();  // the kernel has no memory to watch it
+  // With TLS somebody has watched it before.
+  const bool watched = socket_.tls() ? loop_.hand_over(socket_.descriptor(), *this) : loop_.watch(socket_.descriptor(), *this);
+  if (!watched) return close();  // the kernel has no memory for it
   process();
 }
+
+std::shared_ptr<const PeerCertificate> Connection::certificate() const { return socket_.tls() ? socket_.tls()->certificate() : nullptr; }
 
 void Connection::on_ready(uint32_t events) {
   if (phase_ == Phase::kClosed) return;
@@ -143,8 +148,8 @@ void Connection::begin_request() {
 }
 
 void Connection::say_continue() {
-  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  if (socket_.write(kContinue).bytes != kContinue.size()) close();  // 25 bytes always fit, unless it is gone
+  outlet_.text().append("HTTP/1.1 100 Continue\r\n\r\n");
+  if (!flush()) close();  // 25 bytes always fit, unless it is gone
 }
 
 bool Connection::advance_request() {
@@ -312,6 +317,7 @@ void Connection::drain() {
 
 void Connection::close() {
   if (phase_ == Phase::kClosed) return;
+  if (phase_ == Phase::kHead) socket_.say_end();
   phase_ = Phase::kClosed;
   deadline_.clear();
   socket_.close();

@@ -27,6 +27,7 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
   void on_ready(uint32_t events) override;
 
   const std::string& peer() const override { return peer_; }
+  std::shared_ptr<const PeerCertificate> certificate() const override;
   void begin_answer(const AnswerHead& head) override;
   size_t write(std::string_view bytes, bool last) override;
   void set_trailers(const Headers&) override {}  // few clients of HTTP/1.1 look for them

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/net/resolver.h"
+#include "runtime/net/tls_stream.h"
 
 namespace serin::net {
 namespace {
@@ -17,15 +18,18 @@ bool is_lack_of_ours(int error) {
 
 }  // namespace
 
-Connector::Connector(Loops::Loop& loop, std::chrono::milliseconds timeout)
-    : loop_(loop), timeout_(timeout), alarm_(this, [](void* self) {
+Connector::Connector(Loops::Loop& loop, const ClientOptions& options)
+    : loop_(loop), options_(options), alarm_(this, [](void* self) {
         auto& connector = *static_cast<Connector*>(self);
+        if (connector.socket_.tls() != nullptr) return connector.fail(Code::kUnavailable, "TLS: the handshake took too long");
         connector.try_next_address(connector.addresses_.empty() ? "the name was not resolved in time" : "connecting took too long");
       }) {}
 
-void Connector::arm() { alarm_.set(loop_.deadlines, std::chrono::steady_clock::now() + timeout_); }
+/// For the name, for each address, and for the handshake.
+void Connector::arm() { alarm_.set(loop_.deadlines, std::chrono::steady_clock::now() + options_.connect_timeout); }
 
 void Connector::start(const Origin& origin, Callback callback) {
+  origin_ = origin;
   callback_ = std::move(callback);
   if (const auto address = Address::parse(origin.host, origin.port)) {
     addresses_.push_back(*address);
@@ -50,8 +54,32 @@ void Connector::try_next_address(const std::string& why_not_the_last) {
 }
 
 void Connector::on_ready(uint32_t events) {
-  if (!callback_ || !(events & (EPOLLOUT | EPOLLERR | EPOLLHUP))) return;
+  if (!callback_) return;
+  if (socket_.tls() != nullptr) return shake_hands();
+  if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP))) return;
   if (const int error = socket_.connect_error()) return try_next_address(std::strerror(error));
+  connected();
+}
+
+void Connector::connected() {
+  if (!origin_.secure) return end(std::move(socket_), {});
+  if (!options_.tls) return fail(Code::kInternal, "nobody said whose certificates are believed");
+  const std::string& name = options_.server_name.empty() ? origin_.host : options_.server_name;
+  socket_.set_tls(options_.tls->connect(socket_.descriptor(), name, options_.http2));
+  if (socket_.tls() == nullptr) return fail(Code::kOverloaded, "TLS: no memory");
+  arm();
+  shake_hands();
+}
+
+void Connector::shake_hands() {
+  TlsStream& tls = *socket_.tls();
+  switch (tls.handshake()) {
+    case TlsStream::Step::kWaits: return;
+    case TlsStream::Step::kFailed: return fail(Code::kUnavailable, std::string(tls.failure()));
+    case TlsStream::Step::kDone: break;
+  }
+  if (options_.http2 && !tls.agreed_on_http2())
+    return fail(Code::kUnavailable, "TLS: the server does not offer HTTP/2 (ALPN h2), which gRPC needs");
   end(std::move(socket_), {});
 }
 

@@ -1,4 +1,5 @@
-// connector.h: makes one TCP connection: resolves the name, tries its addresses one after the other. For the .cc files of net only.
+// connector.h: makes one connection: resolves the name, tries its addresses one after the other, agrees on TLS where the origin is secure.
+// For the .cc files of net only.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,8 @@ class Connector final : public Watcher, public std::enable_shared_from_this<Conn
   /// or memory here, which says nothing about the server. Not called out of start().
   using Callback = std::function<void(Socket socket, const Error& why_not)>;
 
-  Connector(Loops::Loop& loop, std::chrono::milliseconds timeout);
+  /// `options` must outlive this.
+  Connector(Loops::Loop& loop, const ClientOptions& options);
   ~Connector() = default;
   void start(const Origin& origin, Callback callback);
   /// Forgets the callback.
@@ -29,13 +31,16 @@ class Connector final : public Watcher, public std::enable_shared_from_this<Conn
 
  private:
   void try_next_address(const std::string& why_not_the_last);
+  void connected();
+  void shake_hands();
   void fail(Code code, std::string_view what);
   void end(Socket socket, const Error& why_not);
   void arm();
 
   Loops::Loop& loop_;
-  const std::chrono::milliseconds timeout_;  // for the name, and for each address
-  Callback callback_;                        // empty once called or cancelled
+  const ClientOptions& options_;
+  Origin origin_;
+  Callback callback_;  // empty once called or cancelled
   Socket socket_;
   Deadline alarm_;
   std::vector<Address> addresses_;

@@ -60,7 +60,7 @@ H2ClientConnection::H2ClientConnection(H2Pool& pool)
 H2ClientConnection::~H2ClientConnection() = default;
 
 void H2ClientConnection::connect() {
-  connector_ = std::make_shared<Connector>(loop(), options().connect_timeout);
+  connector_ = std::make_shared<Connector>(loop(), pool_->options_);
   const auto alive = std::static_pointer_cast<H2ClientConnection>(self());
   connector_->start(pool_->origin_, [this, alive](Socket socket, const Error& why_not) {
     connector_.reset();

@@ -9,6 +9,7 @@
 #include "runtime/net/message_writer.h"
 #include "runtime/net/served.h"
 #include "runtime/net/target.h"
+#include "runtime/net/tls_stream.h"
 
 namespace serin::net {
 namespace {
@@ -39,6 +40,10 @@ void H2ServerConnection::start(Socket socket, const Intake& intake, std::string_
   idle_ = true;
   receive(ahead);
   if (listener_->draining.load(std::memory_order_relaxed)) drain();
+}
+
+std::shared_ptr<const PeerCertificate> H2ServerConnection::certificate() const {
+  return socket().tls() ? socket().tls()->certificate() : nullptr;
 }
 
 H2Stream* H2ServerConnection::accept_stream(int32_t id) {

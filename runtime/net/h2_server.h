@@ -33,6 +33,7 @@ class H2ServerConnection final : public H2Session, public ServedConnection {
   Listener& listener() { return *listener_; }
   Listener::PerLoop& here() { return here_; }
   const std::string& peer() const { return peer_; }
+  std::shared_ptr<const PeerCertificate> certificate() const;
   void release(H2ServerStream& stream);
 
  private:
@@ -66,6 +67,7 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   void advance() override;
 
   const std::string& peer() const override { return connection_.peer(); }
+  std::shared_ptr<const PeerCertificate> certificate() const override { return connection_.certificate(); }
   void begin_answer(const AnswerHead& head) override;
   size_t write(std::string_view bytes, bool last) override;
   void set_trailers(const Headers& trailers) override { trailers_ = trailers; }

@@ -74,7 +74,7 @@ void H2Session::read() {
     if (step == Intake::Step::kNothing) break;
     if (step != Intake::Step::kSome) {
       dispatch();  // what came before it
-      if (!dropped_) on_over(step == Intake::Step::kEnd ? "the connection was closed" : std::strerror(intake_.error()));
+      if (!dropped_) on_over(step == Intake::Step::kEnd ? "the connection was closed" : socket_.describe(intake_.error()));
       break;
     }
     receive({room.data(), bytes});

@@ -73,6 +73,7 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
   void drop_socket();
   bool dropped() const { return dropped_; }
   void shutdown_send() { socket_.shutdown_send(); }
+  const Socket& socket() const { return socket_; }
   bool writable() const { return outlet_.writable(); }
   const std::shared_ptr<H2Session> self() { return shared_from_this(); }
   bool heard_since(std::chrono::steady_clock::time_point when) const { return heard_ > when; }

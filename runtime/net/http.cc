@@ -135,10 +135,12 @@ std::string_view reason_phrase(int status) {
 }
 
 std::optional<Url> parse_url(std::string_view text) {
-  constexpr std::string_view kScheme = "http://";
-  if (!text.starts_with(kScheme)) return std::nullopt;
-  text.remove_prefix(kScheme.size());
-  Url url;
+  constexpr std::string_view kPlain = "http://", kSecure = "https://";
+  const bool secure = text.starts_with(kSecure);
+  if (!secure && !text.starts_with(kPlain)) return std::nullopt;
+  text.remove_prefix(secure ? kSecure.size() : kPlain.size());
+  Url url{.origin = {.host = "", .port = static_cast<uint16_t>(secure ? 443 : 80), .secure = secure}};
+  Origin& origin = url.origin;
   const size_t slash = text.find('/');
   std::string_view authority = text.substr(0, slash);
   if (slash != std::string_view::npos) url.path = text.substr(slash);
@@ -149,13 +151,13 @@ std::optional<Url> parse_url(std::string_view text) {
   const size_t colon = authority.find(':', bracket);
   if (colon != std::string_view::npos) {
     const std::string_view port = authority.substr(colon + 1);
-    const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), url.port);
-    if (failure != std::errc() || end != port.data() + port.size() || url.port == 0) return std::nullopt;
+    const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), origin.port);
+    if (failure != std::errc() || end != port.data() + port.size() || origin.port == 0) return std::nullopt;
     authority = authority.substr(0, colon);
   }
-  url.host = bracket == 0 ? authority : authority.substr(1, bracket - 1);  // "[::1]" -> "::1"
+  origin.host = bracket == 0 ? authority : authority.substr(1, bracket - 1);  // "[::1]" -> "::1"
   const auto odd = [](char c) { return c <= ' ' || c == '@' || c == '?' || c == '#' || c == '[' || c == ']' || c == 0x7F; };
-  if (url.host.empty() || std::any_of(url.host.begin(), url.host.end(), odd)) return std::nullopt;
+  if (origin.host.empty() || std::any_of(origin.host.begin(), origin.host.end(), odd)) return std::nullopt;
   if (std::any_of(url.path.begin(), url.path.end(), [](char c) { return c <= ' ' || c == '#' || c == 0x7F; })) return std::nullopt;
   return url;
 }

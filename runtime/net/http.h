@@ -14,6 +14,7 @@
 namespace serin::net {
 
 class BodySource;
+struct PeerCertificate;
 
 /// Every limit has a default and a name in the configuration.
 struct Limits {
@@ -112,7 +113,8 @@ struct Request {
   std::string query;   ///< raw, without '?'
   Headers headers;  ///< without those of the connection (Connection and what it names, Transfer-Encoding, Upgrade ...) and Content-Length
   std::string body;
-  std::string peer;  ///< "127.0.0.1:4711"
+  std::string peer;                                    ///< "127.0.0.1:4711"
+  std::shared_ptr<const PeerCertificate> certificate;  ///< that the client has shown and that was found good (tls.h); null: none
 };
 
 struct Response {
@@ -130,10 +132,19 @@ Response json_error(int status, std::string_view message);
 std::string_view reason_phrase(int status);
 /// The whole text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 std::string json_quote(std::string_view text);
-/// "http://host:8080/path" -> parts; nothing where it is not such a URL. The port is 80 where absent; path "/" where absent.
-struct Url {
+
+/// A server, as clients know it.
+struct Origin {
   std::string host;
   uint16_t port = 80;
+  bool secure = false;  ///< by TLS: https
+  friend bool operator==(const Origin&, const Origin&) = default;
+  friend auto operator<=>(const Origin&, const Origin&) = default;
+};
+
+/// "http://host:8080/path" or "https://..." -> parts; nothing where it is not such a URL. The port is 80, or 443, where absent; path "/" where absent.
+struct Url {
+  Origin origin;
   std::string path = "/";
 };
 std::optional<Url> parse_url(std::string_view text);

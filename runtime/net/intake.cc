@@ -8,6 +8,7 @@ namespace serin::net {
 
 void Intake::ready(uint32_t events) {
   if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
+  if (events & EPOLLOUT && awaits_room_) readable_ = true;
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) ending_ = true;
 }
 
@@ -15,6 +16,7 @@ Intake::Step Intake::read(Socket& socket, std::span<char> room, size_t& bytes) {
   bytes = 0;
   if (!readable_) return Step::kNothing;
   const Socket::Done done = socket.read(room);
+  awaits_room_ = done.held;
   if (done.error == EAGAIN) {
     readable_ = false;
     return Step::kNothing;
@@ -24,7 +26,7 @@ Intake::Step Intake::read(Socket& socket, std::span<char> room, size_t& bytes) {
     return Step::kFailed;
   }
   if (done.bytes == 0) return Step::kEnd;
-  if (done.bytes < room.size() && !ending_) readable_ = false;
+  if (done.drained && !ending_) readable_ = false;
   bytes = done.bytes;
   return Step::kSome;
 }

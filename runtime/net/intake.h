@@ -1,5 +1,5 @@
-// intake.h: reads a socket that is watched edge-triggered: after a read that filled its room there may be more, after a short one there is
-// nothing until the next event. For the .cc files of net only.
+// intake.h: reads a socket that is watched edge-triggered: until a read says that nothing more is there, there may be more, and no event will
+// tell. For the .cc files of net only.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,9 @@ class Intake {
 
  private:
   int error_ = 0;
-  bool readable_ = true;  // there may be bytes
-  bool ending_ = false;   // epoll has told of the end: there is something to be read until it shows
+  bool readable_ = true;      // there may be bytes
+  bool ending_ = false;       // epoll has told of the end: there is something to be read until it shows
+  bool awaits_room_ = false;  // TLS must say something before it hears more
 };
 
 }  // namespace serin::net

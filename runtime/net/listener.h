@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -32,7 +33,8 @@ struct Listener {
     std::unordered_set<std::shared_ptr<ServedConnection>> connections;
     std::vector<std::shared_ptr<metrics::Counter>> answers;  // by status - 100
     std::map<std::string_view, std::shared_ptr<metrics::Counter>> bad_requests;
-    std::atomic<size_t> count{0};  // also those on their way from the accepting thread
+    std::chrono::steady_clock::time_point complained;  // of a handshake
+    std::atomic<size_t> count{0};                      // also those on their way from the accepting thread
   };
 
   Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory, bool handler_wants_whole_bodies);

@@ -41,11 +41,11 @@ bool Outlet::flush(Socket& socket) {
 
 /// text_, then `bytes`. Text that is sent is let go at once: a body of many pieces never lies here whole.
 bool Outlet::send(Socket& socket, std::string_view bytes, size_t& taken) {
-  while (writable_ && sent_ + taken < text_.size() + bytes.size()) {
+  while (writable_ && (held_ || sent_ + taken < text_.size() + bytes.size())) {
     const Socket::Done done = socket.write(std::string_view(text_).substr(sent_), bytes.substr(taken));
-    if (done.error == EAGAIN) {
-      writable_ = false;
-    } else if (done.error) {
+    held_ = done.held;
+    if (done.error == EAGAIN || done.held) writable_ = false;
+    if (done.error != 0 && done.error != EAGAIN) {
       broken_ = true;
       sent_ = text_.size();
       taken = bytes.size();
@@ -55,7 +55,7 @@ bool Outlet::send(Socket& socket, std::string_view bytes, size_t& taken) {
     sent_ += of_text;
     taken += done.bytes - of_text;
   }
-  if (empty()) {
+  if (sent_ == text_.size()) {
     text_.clear();
     sent_ = 0;
   }

@@ -39,7 +39,7 @@ class Outlet {
   void ready() { writable_ = true; }
   /// The socket took all it was given.
   bool writable() const { return writable_; }
-  bool empty() const { return sent_ == text_.size(); }
+  bool empty() const { return sent_ == text_.size() && !held_; }
   bool broken() const { return broken_; }
   bool handler_waited() { return std::exchange(waited_for_, false); }
 
@@ -50,6 +50,7 @@ class Outlet {
   size_t sent_ = 0;  // of text_
   bool writable_;
   bool chunked_ = false, broken_ = false;
+  bool held_ = false;        // the socket has taken more than it has sent
   bool waited_for_ = false;  // write() took less than it was given
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/message_writer.h"
 #include "runtime/net/socket.h"
+#include "runtime/net/tls_accept.h"
 #include "runtime/net/whole_request.h"
 
 namespace serin::net {
@@ -129,7 +130,7 @@ void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
   if (listener->connections.load() >= listener->options.limits.connections) {
     constexpr std::string_view kFull =
         "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
-    [[maybe_unused]] const ssize_t sent = ::send(descriptor, kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!listener->options.tls) (void)send_to(descriptor, kFull);
     ::close(descriptor);
     listener->count_bad_request(*listener->per_loop[0], "too_many_connections");
     return;
@@ -142,9 +143,12 @@ void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
 
   Loops::Loop& owner = listener->loops.loop(index);
   const auto adopt = [shared = listener, &owner, &there, descriptor, name = authority({peer.host(), peer.port()})] {
-    auto connection = std::make_shared<Connection>(shared, owner, Socket(descriptor), name);
-    there.connections.insert(connection);
-    connection->start();
+    const auto begin = [&there](const auto& connection) {
+      there.connections.insert(connection);
+      connection->start();
+    };
+    if (shared->options.tls) return begin(std::make_shared<TlsAccept>(shared, owner, Socket(descriptor), name));
+    begin(std::make_shared<Connection>(shared, owner, Socket(descriptor), name));
   };
   if (&owner == current_loop()) return adopt();
   owner.post(adopt);

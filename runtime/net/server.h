@@ -1,4 +1,4 @@
-// server.h: an HTTP server on the io threads: HTTP/1.1, and HTTP/2 in the clear where the options say so.
+// server.h: an HTTP server on the io threads: HTTP/1.1, and HTTP/2 where the options say so; in the clear or with TLS (tls.h).
 //
 //   auto server = net::Server::start(loops, {.address = "127.0.0.1", .port = 0}, [](net::Request request, net::Responder responder) {
 //     responder.send({.status = 200, .body = "hello"});      // now, or later from any thread
@@ -52,8 +52,9 @@ struct ServerOptions {
   uint16_t port = 0;   ///< 0: a free one
   int listening = -1;  ///< a socket that listens already, of a predecessor: the server's from now on, in place of address and port
   Limits limits;
-  bool http2 = false;           ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
-  bool encoded_bodies = false;  ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
+  std::shared_ptr<const TlsContext> tls;  ///< null: in the clear
+  bool http2 = false;                     ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
+  bool encoded_bodies = false;            ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
   /// serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}; null: none
   metrics::Registry* metrics = nullptr;
   /// Completes an answer that no handler gave, with headers that every answer of the service has. Called on io threads.

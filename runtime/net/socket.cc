@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/net/tls_stream.h"
+
 namespace serin::net {
 namespace {
 
@@ -67,8 +69,30 @@ std::string Address::host() const {
   return text;
 }
 
+Socket::Socket() = default;
+Socket::Socket(int descriptor) : descriptor_(descriptor) {}
+Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), tls_(std::move(other.tls_)) {}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(tls_, other.tls_);
+  return *this;
+}
+
+Socket::~Socket() { close(); }
+
 void Socket::close() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  tls_.reset();
+}
+
+void Socket::shutdown_send() {
+  say_end();
+  ::shutdown(descriptor_, SHUT_WR);
+}
+
+void Socket::say_end() {
+  if (tls_) tls_->say_end();
 }
 
 void Socket::set_no_delay() {
@@ -76,23 +100,38 @@ void Socket::set_no_delay() {
   ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-Socket::Done Socket::read(std::span<char> room) {
+void Socket::set_tls(std::unique_ptr<TlsStream> tls) { tls_ = std::move(tls); }
+
+std::string Socket::describe(int error) const { return tls_ && !tls_->failure().empty() ? tls_->failure() : std::strerror(error); }
+
+Socket::Done receive_from(int descriptor, std::span<char> room) {
   for (;;) {
-    const ssize_t bytes = receive_now(descriptor_, room.data(), room.size());
-    if (bytes >= 0) return {.bytes = static_cast<size_t>(bytes)};
+    const ssize_t bytes = receive_now(descriptor, room.data(), room.size());
+    if (bytes >= 0) return {.bytes = static_cast<size_t>(bytes), .drained = static_cast<size_t>(bytes) < room.size()};
     if (errno != EINTR) return {.error = errno};
   }
 }
 
+Socket::Done send_to(int descriptor, std::string_view bytes) {
+  for (;;) {
+    const ssize_t sent = send_now(descriptor, bytes);
+    if (sent >= 0) return {.bytes = static_cast<size_t>(sent)};
+    if (errno != EINTR) return {.error = errno};
+  }
+}
+
+Socket::Done Socket::read(std::span<char> room) { return tls_ ? tls_->read(room) : receive_from(descriptor_, room); }
+
 Socket::Done Socket::write(std::string_view first, std::string_view second) {
+  if (tls_) return tls_->write(first, second);
+  if (second.empty()) return send_to(descriptor_, first);
+  if (first.empty()) return send_to(descriptor_, second);
   iovec parts[2] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
   for (;;) {
-    const ssize_t bytes = second.empty()  ? send_now(descriptor_, first)
-                          : first.empty() ? send_now(descriptor_, second)
-                                          : ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
+    const ssize_t bytes = ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
     if (bytes >= 0) return {.bytes = static_cast<size_t>(bytes)};
     if (errno != EINTR) return {.error = errno};
   }

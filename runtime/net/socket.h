@@ -1,10 +1,11 @@
-// socket.h: a TCP connection that never blocks, and addresses. For the .cc files of net only.
+// socket.h: a TCP connection that never blocks, in the clear or with TLS, and addresses. For the .cc files of net only.
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,31 +29,41 @@ struct Address {
   std::string host() const;
 };
 
+class TlsStream;
+
 class Socket {
  public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Socket() { close(); }
+  Socket();
+  explicit Socket(int descriptor);
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
 
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
-  void shutdown_send() { ::shutdown(descriptor_, SHUT_WR); }
+  /// Nothing more will be said.
+  void shutdown_send();
+  /// Before close(), where all has been said: with TLS the other side would otherwise think that something was cut off.
+  void say_end();
   void set_no_delay();
 
   /// What one read or write did: bytes, or why none: EAGAIN, ECONNRESET ... For reads 0 bytes without an error is the end of the stream.
   struct Done {
     size_t bytes = 0;
     int error = 0;
+    bool drained = false;  ///< of a read: nothing more is there until the next event
+    bool held = false;     ///< with TLS: not all that was taken has been sent; write again, be it nothing, once there is room
   };
   Done read(std::span<char> room);
   /// One after the other in one system call.
   Done write(std::string_view first, std::string_view second = {});
+  /// What an error of the two means.
+  std::string describe(int error) const;
+
+  /// From now on read() and write() go through it. Null: as before.
+  void set_tls(std::unique_ptr<TlsStream> tls);
+  TlsStream* tls() const { return tls_.get(); }
 
   /// 0 or EINPROGRESS: connected or under way (a write event tells).
   static int connect(const Address& address, Socket& socket);
@@ -61,6 +72,11 @@ class Socket {
 
  private:
   int descriptor_ = -1;
+  std::unique_ptr<TlsStream> tls_;
 };
+
+// What a socket does in the clear; for TlsStream. Interrupted calls are repeated.
+Socket::Done receive_from(int descriptor, std::span<char> room);
+Socket::Done send_to(int descriptor, std::string_view bytes);
 
 }  // namespace serin::net

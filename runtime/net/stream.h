@@ -20,6 +20,7 @@
 #include "runtime/base/result.h"
 #include "runtime/net/head_parser.h"
 #include "runtime/net/http.h"
+#include "runtime/net/tls.h"
 
 namespace serin::net {
 
@@ -59,6 +60,8 @@ struct AnswerHead {
 class ServerStream {
  public:
   virtual const std::string& peer() const = 0;  ///< "127.0.0.1:4711"
+  /// What the client has shown and was found good; null: nothing.
+  virtual std::shared_ptr<const PeerCertificate> certificate() const { return nullptr; }
   virtual void begin_answer(const AnswerHead& head) = 0;
   /// How many bytes were taken. Give the others again from on_writable(). `last`: they are the last; the answer ends once all are taken.
   virtual size_t write(std::string_view bytes, bool last) = 0;

@@ -19,6 +19,7 @@ void WholeRequest::on_request(Head& head) {
   request_.query = std::move(head.query);
   request_.headers = std::move(head.headers);
   request_.peer = stream_.peer();
+  request_.certificate = stream_.certificate();
   body_.take();
 }
 

@@ -2,6 +2,7 @@
 
 #include "router/admin/access.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -51,6 +52,39 @@ class AccessTest : public ::testing::Test {
 };
 
 std::string operator_file() { return std::string("tokens:\n  - {name: ann, role: operator, token: ") + kPlain + "}\n"; }
+
+TEST_F(AccessTest, ACertificateSaysWhoAsksWhereNoTokenDoes) {
+  write(operator_file() +
+        "  - {name: ci, role: viewer, certificate: 'URI:spiffe://corp/ci'}\n  - {name: eve, role: admin, certificate: 'CN:eve'}\n");
+  const auto access = open();
+  const auto ask = [&](std::vector<std::string> names, const std::string& token = "") {
+    net::Request asking = request(token);
+    asking.certificate = std::make_shared<const net::PeerCertificate>(net::PeerCertificate{.names = std::move(names)});
+    return access->admit(asking);
+  };
+  EXPECT_EQ(ask({"URI:spiffe://corp/ci", "CN:eve"}).caller.name, "ci");
+  EXPECT_EQ(ask({"DNS:nobody", "CN:eve"}).caller.role, Role::kAdmin);
+  EXPECT_EQ(ask({"CN:eve"}, kPlain).caller.name, "ann") << "who shows a token wants to be that one";
+  EXPECT_EQ(status(ask({"CN:eve"}, "some-other-token-0001")), 401);
+  EXPECT_EQ(status(ask({})), 401);
+  const Admission unknown = ask({"DNS:nobody", "CN:no one"});
+  EXPECT_EQ(status(unknown), 401);
+  EXPECT_THAT(unknown.refusal->body, HasSubstr("DNS:nobody, CN:no one"));
+  EXPECT_EQ(status(access->admit(request(""))), 401);
+  for (const char* bad : {"", "spiffe://corp/ci", "IP:10.0.0.1", "CN:", "eve"})
+    expect_refused(fmt::format("tokens: [{{name: a, role: viewer, certificate: '{}'}}]\n", bad), "must be a name of a certificate");
+  expect_refused("tokens: [{name: a, role: viewer, certificate: 'CN:a'}, {name: b, role: admin, certificate: 'CN:a'}]\n",
+                 "is the certificate of 'a'");
+  expect_refused("tokens: [{name: a, role: viewer, certificate: 'CN:a', token: 0123456789abcdef}]\n", "must have one of");
+}
+
+TEST_F(AccessTest, WithoutTokensACertificateNamesAnAdmin) {
+  const auto access = *Access::open({}, metrics_);
+  net::Request asking = request("");
+  asking.certificate = std::make_shared<const net::PeerCertificate>(net::PeerCertificate{.names = {"DNS:ci.corp"}});
+  EXPECT_EQ(access->admit(asking).caller.name, "DNS:ci.corp");
+  EXPECT_EQ(access->admit(request("")).caller.name, "192.0.2.7:4711");
+}
 
 TEST_F(AccessTest, ATokenSaysWhoAsksAndWhatHeMay) {
   write(operator_file());

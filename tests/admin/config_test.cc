@@ -182,9 +182,9 @@ TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
     std::ofstream(path) << text;
     expect_refused(from_file, "endpoints.file: " + path + message);
   };
-  refused("http://h\nhost:1\n", ":2: must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH], not 'host:1'");
+  refused("http://h\nhost:1\n",
+          ":2: must be http://HOST:PORT[/PATH] or grpc://HOST:PORT[/PATH] (https:// and grpcs:// with TLS), not 'host:1'");
   refused("http://h\n\nhttp://h\n", ":3: endpoint http://h given twice");
-  refused("https://h", ":1: https is not supported yet");
   std::string many;
   for (int i = 0; i < 257; ++i) many += fmt::format("http://h{}\n", i);
   refused(many, ":257: more than 256 endpoints");
@@ -222,8 +222,22 @@ TEST(Config, UrlsThatAreNone) {
     expect_refused(
         fmt::format("services: [{{name: d, initial_stable: '1', versions: [{{name: '1', endpoints: [{{url: '{}'}}]}}]}}]\n", bad),
         "must be http://HOST:PORT[/PATH]");
-  expect_refused("services: [{name: d, initial_stable: '1', versions: [{name: '1', endpoints: [{url: 'https://h'}]}]}]\n",
-                 "https is not supported yet");
+}
+
+TEST(Config, EndpointsWithTls) {
+  const auto first = [](const std::string& endpoints) {
+    const auto config = load(with_endpoints(endpoints));
+    EXPECT_TRUE(config) << config.error().message;
+    return config->services[0].versions[0];
+  };
+  const VersionConfig listed = first("[{url: 'https://h/x', grpc_port: 9}, {url: 'grpcs://g:1'}, {url: 'http://p'}]");
+  EXPECT_NE(listed.tls, nullptr);
+  EXPECT_EQ(listed.endpoints[0].origin, (net::Origin{"h", 443, true}));
+  EXPECT_EQ(listed.endpoints[0].grpc, (net::Origin{"h", 9, true}));
+  EXPECT_EQ(listed.endpoints[1].grpc, (net::Origin{"g", 1, true}));
+  EXPECT_FALSE(listed.endpoints[2].origin.secure);
+  EXPECT_NE(first("{dns: 'https://h'}").tls, nullptr);
+  EXPECT_EQ(first("[{url: 'http://h'}]").tls, nullptr);
 }
 
 TEST(Config, WhatComesLaterIsRefusedByName) {
@@ -254,7 +268,8 @@ TEST(Config, SeveralRouters) {
     return "store: {etcd: {" + inside + "}}\nreplicas: {max: 3, listen: 127.0.0.1:8082}\n" + std::string(kService);
   };
   expect_refused(with_etcd("endpoints: []"), "at least one url");
-  expect_refused(with_etcd("endpoints: ['https://10.0.0.1:2379']"), "over TLS is not supported yet");
+  EXPECT_NE(load(with_etcd("endpoints: ['https://10.0.0.1:2379']"))->replicas->etcd_tls, nullptr);
+  expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], tls: {ca: a}"), "belongs to an url that begins with https://");
   expect_refused(with_etcd("endpoints: ['10.0.0.1:2379']"), "must be a url such as");
   expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], prefix: serin"), "must begin with '/'");
   expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], user: serin"), "belong together");

@@ -39,8 +39,8 @@ class Faults:
 
 
 class Backend:
-    def __init__(self, version="1", service="digits", **faults):
-        self.version, self.service = version, service
+    def __init__(self, version="1", service="digits", tls=None, **faults):
+        self.version, self.service, self.tls = version, service, tls
         self.faults = Faults(**faults)
         self.healthy = True
         self.requests = []  # every inference: (time, {lower-case header: value}, path)
@@ -65,7 +65,7 @@ class Backend:
 
     @property
     def origin(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     @property
     def url(self):
@@ -114,6 +114,8 @@ class Backend:
 
     def _converse(self, connection):
         try:
+            if self.tls:
+                connection = self.tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as stream:
                 while (request := read_request(stream)) and self._answer(connection, *request):
                     pass

@@ -49,12 +49,12 @@ class Answer:
         return self.json["error"]
 
 
-def call(url, body=None, headers=None, method=None, timeout=30):
+def call(url, body=None, headers=None, method=None, timeout=30, tls=None):
     """One HTTP request; an error status is an answer, too."""
     data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body.encode() if isinstance(body, str) else body
     request = urllib.request.Request(url, data=data, headers=headers or {}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
+        with urllib.request.urlopen(request, timeout=timeout, context=tls) as response:
             return Answer(response.status, response.headers, response.read())
     except urllib.error.HTTPError as error:
         return Answer(error.code, error.headers, error.read())

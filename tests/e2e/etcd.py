@@ -235,3 +235,45 @@ class Cluster:
     def _read(member, prefix, end, **more):
         answer = member.call("/v3/kv/range", {"key": text64(prefix), "range_end": text64(end), **more})
         return {base64.b64decode(kv["key"]).decode(): base64.b64decode(kv.get("value", "")).decode() for kv in answer.get("kvs", [])}
+
+
+class SecureEtcd:
+    """One member that speaks TLS only, and only with clients whose certificates its authority has signed."""
+
+    def __init__(self, folder, authority, server, client):
+        self.folder, self.authority, self.server, self.client = folder / "secure-etcd", authority, server, client
+        self.folder.mkdir()
+        port, peer = free_ports(2)
+        self.url = f"https://127.0.0.1:{port}"
+        self.arguments = [ETCD, "--name", "m", "--data-dir", self.folder / "m", "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
+                          "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+                          "--initial-cluster", f"m=http://127.0.0.1:{peer}", "--cert-file", server.cert, "--key-file", server.key,
+                          "--trusted-ca-file", authority.ca, "--client-cert-auth"]
+        self.process = None
+
+    def __enter__(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(list(map(str, self.arguments)), stdout=log, stderr=log)
+        wait_until(self._alive, 30, "etcd")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def _call(self, path, body):
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=5, context=self.authority.client(self.client)) as answer:
+            return json.loads(answer.read())
+
+    def _alive(self):
+        try:
+            self._call("/v3/kv/range", {"key": text64("x")})
+        except OSError:
+            return False
+        return True
+
+    def enable_users(self, user, password):
+        for path, body in (("/v3/auth/user/add", {"name": user, "password": password}), ("/v3/auth/role/add", {"name": "root"}),
+                           ("/v3/auth/user/grant", {"user": user, "role": "root"}), ("/v3/auth/enable", {})):
+            self._call(path, body)

@@ -80,8 +80,8 @@ def fields(message):
 
 
 class GrpcBackend(grpc.GenericRpcHandler):
-    def __init__(self, version="1", service="digits", options=(), **faults):
-        self.version, self.service_name, self.options = version, service, options
+    def __init__(self, version="1", service="digits", options=(), credentials=None, **faults):
+        self.version, self.service_name, self.options, self.credentials = version, service, options, credentials
         self.faults = Faults(**faults)
         self.calls = []  # every inference: (metadata, message)
         self.left = []  # seconds that the last calls had
@@ -102,11 +102,12 @@ class GrpcBackend(grpc.GenericRpcHandler):
 
     @property
     def url(self):
-        return f"grpc://127.0.0.1:{self.port}/v2/models/{self.service_name}/versions/{self.version}"
+        return f"grpc{'s' if self.credentials else ''}://127.0.0.1:{self.port}/v2/models/{self.service_name}/versions/{self.version}"
 
     def __enter__(self):
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(32), handlers=[self], options=list(self.options))
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        address = f"127.0.0.1:{self.port}"
+        self.port = self._server.add_secure_port(address, self.credentials) if self.credentials else self._server.add_insecure_port(address)
         self._server.start()
         return self
 

@@ -63,7 +63,6 @@ MISTAKES = {
     "version-twice": (GOOD.replace('name: "2"', 'name: "1"'), ["router.yaml:10:", "'1'", "twice"]),
     "no-endpoints": (GOOD.replace('[{url: "http://127.0.0.1:9/v2/models/digits/versions/2"}]', "[]"), ["router.yaml:11:"]),
     "not-a-url": (GOOD.replace("http://127.0.0.1:9/v2/models/digits/versions/2", "127.0.0.1"), ["router.yaml:11:", "http://"]),
-    "https": (GOOD.replace("http://127.0.0.1:9/v2/models/digits/versions/2", "https://127.0.0.1:9"), ["router.yaml:11:", "https"]),
     "negative-threshold": (guarded("{latency: {p99: -5ms}}"), ["router.yaml:7:", "p99", "50ms"]),
     "alpha-too-large": (guarded("{falseRollback: 0.9}"), ["router.yaml:7:", "0.5"]),
     "two-listeners-on-one-port": (GOOD.replace("127.0.0.1:0", "127.0.0.1:18080"), ["router.yaml:2:", "18080"]),

@@ -139,7 +139,7 @@ def test_somebody_outside_may_ask_for_a_rollback(routed, receiver):
 
 
 @pytest.mark.parametrize("webhook, words", [
-    ({"name": "x", "type": "event", "url": "https://h/"}, ["webhooks[0].url", "https"]),
+    ({"name": "x", "type": "event", "url": "ftp://h/"}, ["webhooks[0].url", "https"]),
     ({"name": "x", "type": "event"}, ["'url' is missing"]),
     ({"name": "x", "type": "load-test", "url": "http://h/"}, ["webhooks[0].type", "confirm-rollout"]),
     ({"name": "x", "type": "rollback", "url": "http://h/", "events": ["started"]}, ["belongs to the type event"]),

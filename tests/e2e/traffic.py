@@ -20,9 +20,9 @@ BODY = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2],
 class Connection:
     """One kept connection to a server, opened when it is first needed."""
 
-    def __init__(self, url, timeout=30):
+    def __init__(self, url, timeout=30, tls=None):
         parts = urllib.parse.urlsplit(url)
-        self.address, self.timeout = (parts.hostname, parts.port), timeout
+        self.address, self.timeout, self.tls = (parts.hostname, parts.port), timeout, tls
         self.socket = self.stream = None
 
     def __enter__(self):
@@ -35,6 +35,8 @@ class Connection:
         if self.socket is None:
             self.socket = socket.create_connection(self.address, timeout=self.timeout)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls:
+                self.socket = self.tls.wrap_socket(self.socket, server_hostname=self.address[0])
             self.stream = self.socket.makefile("rb")
         self.socket.sendall(part)
 
@@ -67,8 +69,8 @@ def infer_request(service="digits", body=BODY, headers=None, path=None):
 
 
 class Traffic:
-    def __init__(self, url, clients=4, service="digits", body=BODY, headers=None, path=None, pause=0.0, reconnect=False):
-        self.url, self.clients, self.pause, self.reconnect = url, clients, pause, reconnect
+    def __init__(self, url, clients=4, service="digits", body=BODY, headers=None, path=None, pause=0.0, reconnect=False, tls=None):
+        self.url, self.clients, self.pause, self.reconnect, self.tls = url, clients, pause, reconnect, tls
         self.request = infer_request(service, body, headers, path)
         self.statuses, self.versions = collections.Counter(), collections.Counter()
         self.failures = []  # the first few answers that were not 200, and lost connections
@@ -97,7 +99,7 @@ class Traffic:
         self.stop()
 
     def _run(self):
-        connection = Connection(self.url)
+        connection = Connection(self.url, tls=self.tls)
         while not self._stop.is_set():
             try:
                 status, headers, body = connection.ask(self.request)
@@ -124,9 +126,9 @@ class Traffic:
                 self.failures.append((0, repr(error)))
 
 
-def ask(url, count, **options):
+def ask(url, count, tls=None, **options):
     """`count` requests, one after the other, on one connection: the list of (status, headers, body)."""
-    connection, request = Connection(url), infer_request(**options)
+    connection, request = Connection(url, tls=tls), infer_request(**options)
     try:
         return [connection.ask(request) for _ in range(count)]
     finally:

@@ -34,15 +34,18 @@ TEST(Json, QuotesWhateverComes) {
 TEST(Url, Parts) {
   const auto url = parse_url("http://h:81/a/b?c");
   ASSERT_TRUE(url);
-  EXPECT_EQ(url->host, "h");
-  EXPECT_EQ(url->port, 81);
+  EXPECT_EQ(url->origin.host, "h");
+  EXPECT_EQ(url->origin.port, 81);
   EXPECT_EQ(url->path, "/a/b?c");
-  EXPECT_EQ(parse_url("http://h")->port, 80);
+  EXPECT_EQ(parse_url("http://h")->origin.port, 80);
   EXPECT_EQ(parse_url("http://h")->path, "/");
-  EXPECT_EQ(parse_url("http://[::1]:8000")->host, "::1");
-  EXPECT_EQ(parse_url("http://[::1]:8000")->port, 8000);
-  for (const auto* bad : {"", "h:1", "https://h", "http://", "http://:1", "http://h:", "http://h:0", "http://h:65536", "http://h:1x",
-                          "http://a b", "http://u@h", "http://[::1", "http://::1", "http://[::1]x:1", "http://h/a b"}) {
+  EXPECT_EQ(parse_url("http://[::1]:8000")->origin.host, "::1");
+  EXPECT_EQ(parse_url("http://[::1]:8000")->origin.port, 8000);
+  EXPECT_FALSE(url->origin.secure);
+  EXPECT_EQ(parse_url("https://h")->origin, (Origin{"h", 443, true}));
+  EXPECT_EQ(parse_url("https://[::1]:8443/x")->origin, (Origin{"::1", 8443, true}));
+  for (const auto* bad : {"", "h:1", "https:/h", "ftp://h", "http://", "https://", "http://:1", "http://h:", "http://h:0", "http://h:65536",
+                          "http://h:1x", "http://a b", "http://u@h", "http://[::1", "http://::1", "http://[::1]x:1", "http://h/a b"}) {
     EXPECT_FALSE(parse_url(bad)) << bad;
   }
 }

@@ -41,6 +41,7 @@ class RawSocket {
   }
   ~RawSocket() { close(); }
 
+  int descriptor() const { return descriptor_; }
   bool connected() const { return descriptor_ >= 0; }
   void close() {
     if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));

@@ -17,7 +17,8 @@ inline constexpr std::chrono::milliseconds kPatience{kPatienceMs};
 /// A Client on an io thread of its own, called from the test's thread.
 class TestClient {
  public:
-  explicit TestClient(ClientOptions options = {}) {
+  /// With options.tls it speaks TLS.
+  explicit TestClient(ClientOptions options = {}) : secure_(options.tls != nullptr) {
     on_loop([&] { client_ = std::make_unique<Client>(options); });
   }
   ~TestClient() {
@@ -26,7 +27,7 @@ class TestClient {
   Result<Response> send(uint16_t port, Outgoing request, std::chrono::nanoseconds timeout = kPatience) {
     auto promise = std::make_shared<std::promise<Result<Response>>>();
     on_loop([&] {
-      client_->send({"127.0.0.1", port}, std::move(request), timeout,
+      client_->send({"127.0.0.1", port, secure_}, std::move(request), timeout,
                     [promise](Result<Response> response) { promise->set_value(std::move(response)); });
     });
     return promise->get_future().get();
@@ -41,6 +42,7 @@ class TestClient {
   void on_loop(const std::function<void()>& work) { loops_.post_and_wait(0, work); }
 
  private:
+  const bool secure_;
   Loops loops_{1};
   std::unique_ptr<Client> client_;
 };

@@ -185,7 +185,7 @@ guard:
   for (const auto& [guard, words] : std::initializer_list<std::pair<const char*, const char*>>{
            {"[]", "1 to 16"},
            {"[{name: a, query: up, max: 1}]", "address"},
-           {"[{name: a, address: 'https://p', query: up, max: 1}]", "http://HOST:PORT"},
+           {"[{name: a, address: 'ftp://p', query: up, max: 1}]", "http://HOST:PORT"},
            {"[{name: 'a b', address: 'http://p', query: up, max: 1}]", "name of 1 to 64"},
            {"[{name: a, address: 'http://p', query: '', max: 1}]", "PromQL"},
            {"[{name: a, address: 'http://p', query: up, max: .nan}]", "max"},

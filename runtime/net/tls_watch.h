@@ -1,0 +1,40 @@
+// tls_watch.h: keeps what was read from certificates' files as the files are, and says when they end.
+//
+//   net::TlsWatch watch({data_tls, admin_tls}, registry);     // looks once a second, on a thread of its own
+//   watch.refresh();                                          // now: SIGHUP
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/metrics.h"
+#include "runtime/net/tls.h"
+
+namespace serin::net {
+
+class TlsWatch {
+ public:
+  /// Null ones are left out. serin_tls_certificate_expiry_seconds, serin_tls_certificate_stale {file}
+  TlsWatch(std::vector<std::shared_ptr<TlsContext>> contexts, metrics::Registry& metrics);
+  ~TlsWatch();
+  void refresh();
+
+ private:
+  struct Watched {
+    std::shared_ptr<TlsContext> context;
+    std::shared_ptr<metrics::Gauge> expiry, stale;  // expiry: null where it shows no certificate
+  };
+  void run();
+  void look(bool at_once);
+
+  std::vector<Watched> watched_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ending_ = false, at_once_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace serin::net
