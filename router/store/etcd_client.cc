@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kWatchAgain{100};
 constexpr std::chrono::hours kWatchFor{1};
-constexpr size_t kLargestAnswer = size_t{64} << 20;
+constexpr size_t kLargestAnswer = size_t{64} << 20, kLongestReason = 200;
 
 // Codes of gRPC that mean something here (https://grpc.github.io/grpc/core/md_doc_statuscodes.html).
 constexpr int64_t kGrpcDeadline = 4, kGrpcNotFound = 5, kGrpcDenied = 7, kGrpcUnavailable = 14, kGrpcUnauthenticated = 16;
@@ -35,6 +35,7 @@ Error error_of(const net::Response& response, bool& unauthenticated) {
   const json::value body = json::parse(response.body, failure);
   std::string text = fmt::format("HTTP status {}", response.status);
   int64_t grpc = 0;
+  if (failure && !response.body.empty()) text += ": " + response.body.substr(0, kLongestReason);
   if (!failure && body.is_object()) {
     if (const json::value* message = body.as_object().if_contains("error"); message != nullptr && message->is_string())
       text = message->as_string().c_str();
@@ -195,7 +196,8 @@ Status EtcdClient::State::authenticate(size_t endpoint) {
 
 Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view path, const std::string& body, bool authenticated) {
   for (bool again = false;; again = true) {
-    SERIN_TRY(const net::Response response, send(endpoint, post(path, body, authenticated ? held_token() : "")));
+    const std::string shown = authenticated ? held_token() : "";
+    SERIN_TRY(const net::Response response, send(endpoint, post(path, body, shown)));
     if (response.status == 200) {
       boost::system::error_code failure;
       json::value answer = json::parse(response.body, failure);
@@ -204,7 +206,9 @@ Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view pa
     }
     bool unauthenticated = false;
     Error error = error_of(response, unauthenticated);
-    if (!unauthenticated || again || !authenticated || options.user.empty()) return error;
+    // Where clients show certificates, who shows no token is a user without a name, and nothing is allowed to that one.
+    const bool nameless = error.code == Code::kPermissionDenied && shown.empty();
+    if (!(unauthenticated || nameless) || again || !authenticated || options.user.empty()) return error;
     SERIN_CHECK(authenticate(endpoint));
   }
 }

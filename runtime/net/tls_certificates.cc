@@ -34,7 +34,7 @@ std::string_view as_text(const ASN1_STRING* string) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7F; });
 }
 
 std::string address_text(const ASN1_STRING* bytes) {

@@ -165,7 +165,7 @@ TEST_F(AccessTest, C1MistakesInTheFileAreNamedWithTheirLine) {
   expect_refused("tokens:\n  - {name: ann, role: king, sha256: " + hash + "}\n", "tokens.yaml:2:23: tokens[0].role: must be one of viewer");
   expect_refused("tokens:\n  - {role: admin, sha256: " + hash + "}\n", "key 'name' is missing");
   expect_refused("tokens:\n  - {name: 'a b', role: admin, sha256: " + hash + "}\n", "without spaces");
-  expect_refused("tokens:\n  - {name: ann, role: admin}\n", "one of sha256 and token");
+  expect_refused("tokens:\n  - {name: ann, role: admin}\n", "one of sha256, token and certificate");
   expect_refused("tokens:\n  - {name: ann, role: admin, sha256: abc}\n", "64 lower-case hexadecimal digits");
   expect_refused("tokens:\n  - {name: ann, role: admin, token: short}\n", "16 to 512 visible");
   expect_refused("tokens:\n  - {name: ann, role: admin, secret: x}\n", "unknown key 'secret'");

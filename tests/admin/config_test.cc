@@ -91,7 +91,7 @@ TEST(Config, DefaultsAreThoseOfTheReference) {
 }
 
 TEST(Config, C1UnknownKeyIsNamedWithLineAndWhatIsAllowed) {
-  expect_refused("lisen: 127.0.0.1:80\n", "router.yaml:1:1: unknown key 'lisen'; allowed: listen, admin, store");
+  expect_refused("lisen: 127.0.0.1:80\n", "router.yaml:1:1: unknown key 'lisen'; allowed: listen, tls, admin, store");
   expect_refused("services:\n  - name: digits\n    guards: {}\n", ":3:5: unknown key 'guards' under services[0]; allowed: name,");
   expect_refused("limits: {body: 1}\n", "unknown key 'body' under limits; allowed: request_line_bytes");
   expect_refused(std::string(kService) + "    guard: {errors: {treshold: 1%}}\n", "unknown key 'treshold'");

@@ -32,12 +32,12 @@ class Authority:
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 30, "-subj", f"/CN={name}",
                 "-keyout", self._key, "-out", self.ca)
 
-    def issue(self, name, names="DNS:localhost,IP:127.0.0.1", days=10):
+    def issue(self, name, names="DNS:localhost,IP:127.0.0.1", days=10, subject=None):
         """Over the one of that name, where there is one; negative days: expired. The files change one after the other, as with many tools."""
         pair = Pair(str(self.folder / f"{name}.crt"), str(self.folder / f"{name}.key"))
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         extensions.write_text(f"basicConstraints=CA:FALSE\nsubjectAltName={names}\n")
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}", "-keyout", pair.key, "-out", request)
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject or f"/CN={name}", "-keyout", pair.key, "-out", request)
         openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key, "-CAcreateserial", "-days", days, "-extfile", extensions,
                 "-out", pair.cert)
         return pair

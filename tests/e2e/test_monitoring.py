@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from backends import Faults
+from certificates import Authority
 from conftest import ROOT, wait_until
 from etcd import Cluster
 from prometheus_server import program, prometheus
@@ -56,7 +57,8 @@ def test_the_dashboard_is_one():
 def test_what_they_name_is_exported_and_every_panel_shows_something(route, backend, receiver, tmp_path):
     stable, canary = backend("1"), backend("2")
     with Cluster(tmp_path) as etcd:  # as one of several, with somebody to tell: all that a router may export
-        router = route(service(stable, canary), store={"file": str(tmp_path / "router.db"), "etcd": {"endpoints": [etcd.members[0].url]}},
+        authority = Authority(tmp_path)
+        router = route(service(stable, canary), prometheus={"tls": {"ca": authority.ca, **authority.issue("router").yaml()}}, store={"file": str(tmp_path / "router.db"), "etcd": {"endpoints": [etcd.members[0].url]}},
                        replicas={"max": 1, "listen": "127.0.0.1:0"}, webhooks=[{"name": "chat", "type": "event", "url": receiver.url}])
         wait_until(lambda: router.healthy("2") == 1 and router.status()["replicas"]["leader"], 20, "leads, and its endpoints are checked")
         shows_everything(router, stable, canary, tmp_path)

@@ -3,6 +3,7 @@
 
 #include <openssl/ssl.h>
 
+#include <csignal>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -86,6 +87,7 @@ class TlsPeer {
 
   TlsPeer(RawSocket socket, const SSL_METHOD* method, const PeerOptions& options)
       : socket_(std::move(socket)), context_(SSL_CTX_new(method)) {
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without asking for silence
     if (options.most_version) SSL_CTX_set_max_proto_version(context_.get(), options.most_version);
     if (!options.files.certificate.empty()) {
       SSL_CTX_use_certificate_chain_file(context_.get(), options.files.certificate.c_str());
