@@ -1,6 +1,8 @@
 // quant_rows.cc: quantised tensors outside of products: to and from f32, sums of two, pools with the channels last.
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
@@ -85,10 +87,17 @@ std::unique_ptr<Kernel> dynamic_quantize_linear(const Quant& quant, const OpDesc
 
 namespace {
 
-/// Whether `small` is one row for each image of `large`, both with their channels last: [n, 1, 1, c] and [n, h, w, c].
-bool is_row_of_images(const Shape& large, const Shape& small) {
-  if (large.rank() != small.rank() || large.rank() < 3 || large[0] != small[0] || large.back() != small.back()) return false;
-  return product(small, 1, small.rank() - 1) == 1;
+/// How an operand is repeated over the rows of the other one, the channels of a pixel: [n, 1, 1, c] beside [n, h, w, c], [c], or one number.
+enum class Repeated : uint8_t { kRowOfImage, kRow, kNumber };
+
+std::optional<Repeated> repeated(const Shape& large, const Shape& small) {
+  if (small.rank() > large.rank()) return std::nullopt;
+  if (small.elements() == 1) return Repeated::kNumber;
+  if (small.back() != large.back()) return std::nullopt;
+  if (small.elements() == large.back()) return Repeated::kRow;
+  const bool of_images =
+      large.rank() == small.rank() && large.rank() >= 3 && large[0] == small[0] && product(small, 1, small.rank() - 1) == 1;
+  return of_images ? std::optional(Repeated::kRowOfImage) : std::nullopt;
 }
 
 }  // namespace
@@ -98,10 +107,9 @@ std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, Pre
   if (!is_byte(desc.inputs[0].dtype) || !is_byte(desc.inputs[3].dtype)) return refuse(why, "bytes only");
   const bool same = desc.inputs[0].shape == desc.inputs[3].shape;
   // Sums and products are the same both ways: a is the operand that is whole.
-  const bool swapped = !same && is_row_of_images(desc.inputs[3].shape, desc.inputs[0].shape);
-  const size_t a_at = swapped ? 3 : 0, b_at = 3 - a_at;
-  if (!same && !is_row_of_images(desc.inputs[a_at].shape, desc.inputs[b_at].shape))
-    return refuse(why, "an operand is broadcast, not by rows");
+  const size_t a_at = desc.inputs[0].shape == desc.outputs[0].shape ? 0 : 3, b_at = 3 - a_at;
+  const auto way = same ? std::nullopt : repeated(desc.inputs[a_at].shape, desc.inputs[b_at].shape);
+  if (!same && (!way || desc.inputs[a_at].shape != desc.outputs[0].shape)) return refuse(why, "an operand is broadcast, not by rows");
   const auto a_scale = known_scale(desc, a_at + 1), b_scale = known_scale(desc, b_at + 1), y_scale = known_scale(desc, 6);
   const auto a_zero = known_zero(desc, a_at + 2), b_zero = known_zero(desc, b_at + 2);
   const auto to = known_target(desc, 7, desc.outputs[0].dtype, has_relu(desc, "activation"));
@@ -114,15 +122,28 @@ std::unique_ptr<Kernel> quant_binary(const Quant& quant, const OpDesc& desc, Pre
   sum.to = *to;
   const bool a_signed = desc.inputs[a_at].dtype == DType::kInt8, b_signed = desc.inputs[b_at].dtype == DType::kInt8;
   const auto loop = multiplies ? quant.product : quant.sum;
-  if (!same) {
+  if (way == Repeated::kNumber) {
     return make_kernel([=, a_zero = *a_zero](Stream& stream, Inputs in, Outputs out) -> Fault {
+      constexpr int64_t kFilled = 4096;
+      std::array<uint8_t, kFilled> b;
+      b.fill(*in[b_at].as<const uint8_t>());
+      const auto* a = in[a_at].as<const uint8_t>();
+      auto* y = out[0].as<uint8_t>();
+      const auto piece = [&](int64_t i, int64_t n) { loop(a + i, b.data(), a_signed, b_signed, y + i, n, sum, a_zero); };
+      in_pieces(stream, out[0].elements(), piece, kFilled);
+      return kOk;
+    });
+  }
+  if (!same) {
+    return make_kernel([=, a_zero = *a_zero, shared = way == Repeated::kRow](Stream& stream, Inputs in, Outputs out) -> Fault {
       const uint8_t *a = in[a_at].as<const uint8_t>(), *b = in[b_at].as<const uint8_t>();
       uint8_t* y = out[0].as<uint8_t>();
       const int64_t channels = out[0].shape.back(), pixels = product(out[0].shape, 1, out[0].shape.rank() - 1);
       if (channels == 0) return kOk;
       const auto rows = [&](int64_t begin, int64_t count) {
         for (int64_t pixel = begin; pixel < begin + count; ++pixel)
-          loop(a + pixel * channels, b + pixel / pixels * channels, a_signed, b_signed, y + pixel * channels, channels, sum, a_zero);
+          loop(a + pixel * channels, shared ? b : b + pixel / pixels * channels, a_signed, b_signed, y + pixel * channels, channels, sum,
+               a_zero);
       };
       in_pieces(stream, out[0].elements() / channels, rows, std::max<int64_t>(1, kPiece / channels));
       return kOk;

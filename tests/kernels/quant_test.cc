@@ -66,20 +66,22 @@ TEST_P(Quant, Tables) {
   }
 }
 
-TEST_P(Quant, SumsAndProductsWithOneRowForEachImage) {
+TEST_P(Quant, SumsAndProductsWithARowOrANumber) {
   using namespace quant;
   for (const int64_t channels : {1, 16, 19, 100}) {
-    for (const char* function : {"Add", "Mul"}) {
-      for (const bool swapped : {true, false}) {
-        Attributes attributes;
-        attributes.set("function", std::string(function));
-        const Shape image{3, 5, 7, channels}, row{3, 1, 1, channels};
-        match()({.op = Generic{"QuantizedBinary", attributes},
-                 .inputs = {bytes(kU8, swapped ? row : image, 1), number(0.02f), zero(kU8, 113), bytes(kS8, swapped ? image : row, 2),
-                            number(0.03f), zero(kS8, -9), number(0.07f), zero(kU8, 100)},
-                 .outputs = {{kU8, image}},
-                 .constants = 0xf6},
-                {0, 0});
+    const Shape image{3, 5, 7, channels};
+    for (const Shape& row : {Shape{3, 1, 1, channels}, Shape{channels}, Shape{1, 1, channels}, Shape{}, Shape{1, 1}}) {
+      for (const char* function : {"Add", "Mul"}) {
+        for (const bool swapped : {true, false}) {
+          Attributes attributes;
+          attributes.set("function", std::string(function));
+          match()({.op = Generic{"QuantizedBinary", attributes},
+                   .inputs = {bytes(kU8, swapped ? row : image, 1), number(0.02f), zero(kU8, 113), bytes(kS8, swapped ? image : row, 2),
+                              number(0.03f), zero(kS8, -9), number(0.07f), zero(kU8, 100)},
+                   .outputs = {{kU8, image}},
+                   .constants = 0xf6},
+                  {0, 0});
+        }
       }
     }
   }
