@@ -7,11 +7,14 @@ import time
 
 import grpc
 import grpc_backends
+import numpy as np
 import pytest
+import tritonclient.grpc as triton
 from conftest import call, wait_until
 from grpc_backends import OIP, YES, Faults, field, fields
 from grpc_clients import Calls, code_of, infer
 from routers import service
+from test_serve import EVALUATION, expected_scores
 
 TEST = (("x-serin-service", "digits"),)  # for methods that name no model
 
@@ -239,3 +242,39 @@ def test_h24_messages_that_name_no_model(grpc_backend, route, channel):
     assert code_of(lambda: packed(infer(more=field(7, bytes(10_000))), compression=grpc.Compression.Gzip)) == grpc.StatusCode.INVALID_ARGUMENT
     assert code_of(lambda: method(infer(), metadata=(("grpc-timeout-x", "1"), ("x-serin-timeout-ms", "soon")))) == grpc.StatusCode.INVALID_ARGUMENT
     assert backend.inferences == 0
+
+
+# --- the runtime's own gRPC behind it -------------------------------------------------------------------------------------------------
+
+
+def real_service(runtime, *versions):
+    """The versions of models/digits that the runtime serves, over REST and gRPC."""
+    return {"name": "digits", "initial_stable": versions[0], "versions": [
+        {"name": version, "endpoints": [{"url": f"{runtime.url}/v2/models/digits/versions/{version}", "grpc_port": runtime.ports["grpc"]}]}
+        for version in versions]}  # fmt: skip
+
+
+def test_tritonclient_through_the_router(shared_runtime, route):
+    router = route(real_service(shared_runtime, "1"))
+    wait_until(lambda: router.healthy("1") == 1)
+    with triton.InferenceServerClient(f"127.0.0.1:{router.ports['http']}") as client:
+        pixels = EVALUATION["pixels"][:5]
+        tensor = triton.InferInput("pixels", list(pixels.shape), "FP32")
+        tensor.set_data_from_numpy(pixels)
+        answer = client.infer("digits", [tensor], request_id="a-1")
+        np.testing.assert_allclose(answer.as_numpy("scores"), expected_scores(1, pixels), rtol=1e-4, atol=1e-5)
+        assert answer.get_response().id == "a-1"
+
+
+def test_a_real_canary_that_refuses_everything_is_rolled_back_over_grpc(shared_runtime, route):
+    router = route(real_service(shared_runtime, "1", "5"))  # version 5 was exported with another shape of input
+    wait_until(lambda: router.healthy("1") == router.healthy("5") == 1)
+    router.start_rollout(canary="5")
+    pixels = EVALUATION["pixels"][:1]
+    tensor = triton.InferInput("pixels", [1, 64], "FP32")
+    tensor.set_data_from_numpy(pixels)
+    expected = expected_scores(1, pixels)
+    with triton.InferenceServerClient(f"127.0.0.1:{router.ports['http']}") as client:
+        while router.rollout()["phase"] != "RolledBack":  # no answer is bad: what the canary refuses is run again on stable
+            np.testing.assert_allclose(client.infer("digits", [tensor]).as_numpy("scores"), expected, rtol=1e-4, atol=1e-5)
+    assert 0 < router.rollout()["answers"]["canary"] < 100
