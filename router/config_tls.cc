@@ -23,7 +23,7 @@ Result<net::TlsVersion> read_version(const Node& owner, net::TlsVersion usual) {
   const auto node = owner.find("min_version");
   if (!node) return usual;
   SERIN_TRY(const std::string text, node->one_of({"1.2", "1.3"}));
-  return text == "1.3" ? net::TlsVersion::k1_3 : net::TlsVersion::k1_2;
+  return text == "1.3" ? net::TlsVersion::k13 : net::TlsVersion::k12;
 }
 
 ContextResult at(const Node& node, ContextResult made) {

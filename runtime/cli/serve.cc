@@ -52,7 +52,7 @@ Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options)
   auto made = net::TlsContext::for_server({.certificate = options.tls_cert,
                                            .key = options.tls_key,
                                            .client_ca = options.tls_client_ca,
-                                           .least = options.tls_min_version == "1.2" ? net::TlsVersion::k1_2 : net::TlsVersion::k1_3});
+                                           .least = options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13});
   if (!made) return made.error().in("TLS");
   return made;
 }

@@ -26,7 +26,7 @@ namespace serin::net {
 
 class TlsStream;
 
-enum class TlsVersion : uint8_t { k1_2, k1_3 };
+enum class TlsVersion : uint8_t { k12, k13 };
 
 /// Files are PEM.
 struct TlsServerOptions {
@@ -34,7 +34,7 @@ struct TlsServerOptions {
   std::string key;                ///< not encrypted
   std::string client_ca;          ///< whose certificates clients must show; empty: none is asked for
   bool clients_may_omit = false;  ///< who shows none is let in, too; who shows another one is not
-  TlsVersion least = TlsVersion::k1_3;
+  TlsVersion least = TlsVersion::k13;
 };
 
 struct TlsClientOptions {
@@ -42,7 +42,7 @@ struct TlsClientOptions {
   std::string certificate, key;       ///< shown to a server that asks; empty: none
   std::string server_name;            ///< what the server's certificate must be for; empty: the host that is connected to
   bool insecure_skip_verify = false;  ///< any certificate will do: whoever is in between can read and change everything
-  TlsVersion least = TlsVersion::k1_2;
+  TlsVersion least = TlsVersion::k12;
 };
 
 /// Who is on the other side, by a certificate that was found good: "URI:spiffe://corp/ci", "DNS:ci.corp", "CN:ci", in this order.

@@ -50,7 +50,7 @@ int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
 ContextPtr make_context(const SSL_METHOD* method, TlsVersion least) {
   ContextPtr context(SSL_CTX_new(method));
   if (!context) throw std::bad_alloc();
-  SSL_CTX_set_min_proto_version(context.get(), least == TlsVersion::k1_3 ? TLS1_3_VERSION : TLS1_2_VERSION);
+  SSL_CTX_set_min_proto_version(context.get(), least == TlsVersion::k13 ? TLS1_3_VERSION : TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(context.get(), kSuites);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);

@@ -73,7 +73,7 @@ TEST_F(TlsServer, AnswersAndKeepsTheConnection) {
 TEST_F(TlsServer, SpeaksNothingOlderThan13UnlessToldTo) {
   start();
   EXPECT_FALSE(connect({.most_version = TLS1_2_VERSION}).agreed());
-  start({.least = TlsVersion::k1_2});
+  start({.least = TlsVersion::k12});
   TlsPeer peer = connect({.most_version = TLS1_2_VERSION});
   EXPECT_EQ(peer.version(), "TLSv1.2");
   peer.send(kGet);
