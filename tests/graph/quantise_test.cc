@@ -42,6 +42,21 @@ TEST(QuantiseProducts, ConvolutionWithReluOnBytes) {
   )"));
 }
 
+TEST(QuantiseProducts, ConvolutionsOfVolumesStayInFloats) {
+  EXPECT_TRUE(leaves(QuantiseProducts(), R"(
+    q: u8[n,8,5,9,9]
+    x = DequantizeLinear(q, xs[]{0.5}, xz:u8[]{128})
+    w = DequantizeLinear(wq:i8[16,8,3,3,3], ws[]{0.125}, wz:i8[]{0})
+    c = Conv(x, w)
+    y = QuantizeLinear(c, ys[]{0.25}, yz:u8[]{0})
+    return y
+  )"));
+  EXPECT_THAT(after(QuantiseProducts(),
+                    "q: u8[n,8,5,9,9]\ny = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, wq:i8[16,8,3,3,3], ws[]{0.125}, wz:i8[]{0}, ys[]{0.25}, "
+                    "yz:u8[]{0})\nreturn y"),
+              ::testing::HasSubstr(" = Conv("));
+}
+
 TEST(QuantiseProducts, BiasBecomesWholeMultiplesOfTheProductsScale) {
   Graph graph = graph_of(R"(
     q: u8[4,3]

@@ -4,9 +4,10 @@
 //   DequantizeLinear(a), DequantizeLinear(b) -> MatMul, Gemm -> [Relu, QuantizeLinear]  ->   QuantizedMatMul
 //   QLinearMatMul with a known matrix                                                   ->   QuantizedMatMul
 //
-// and the other way round where a convolution's weight has a zero point of its own: it takes two products of bytes for one, and f32 has Winograd's way.
+// and the other way round where a convolution's weight has a zero point of its own (it takes two products of bytes for one, and f32 has Winograd's way) or
+// three spatial axes, for which no kernel on bytes is fast.
 //
-//   QLinearConv(x, w with a zero point)   ->   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> QuantizeLinear
+//   QLinearConv(x, w)   ->   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> QuantizeLinear
 //
 // Sums of products of bytes are exact in 32 bits, so this differs from the graph as it was written only by what f32 rounds there. A bias becomes part of
 // the sum: whole multiples of the product's scale, as quantisers write it anyway.
@@ -20,6 +21,9 @@
 namespace serin::graph {
 namespace {
 
+/// Over one or two spatial axes, as the kernels on bytes are; over three a convolution is faster in f32.
+bool has_kernels_on_bytes(const Constant& weight) { return weight.shape.rank() == 3 || weight.shape.rank() == 4; }
+
 bool quantise_conv(Graph& graph, NodeId conv) {
   const auto x = dequantised(graph, graph.input(conv, 0));
   const auto w = dequantised_weight(graph, graph.input(conv, 1), 0);
@@ -28,7 +32,7 @@ bool quantise_conv(Graph& graph, NodeId conv) {
   const Constant& weight = *graph.constant(w->q);
   if (!is_symmetric(weight, graph.constant(w->zero))) return false;
   const Constant& w_scale = *graph.constant(w->scale);
-  if (weight.shape.rank() < 3 || (w_scale.elements() != 1 && w_scale.elements() != weight.shape[0])) return false;
+  if (!has_kernels_on_bytes(weight) || (w_scale.elements() != 1 && w_scale.elements() != weight.shape[0])) return false;
   const auto bias = quantised_bias(graph, graph.input(conv, 2), scale_of(graph, *x), w_scale, weight.shape[0]);
   if (!bias) return false;
 
@@ -49,7 +53,9 @@ bool return_to_floats(Graph& graph, NodeId conv) {
   const Node& node = graph.node(conv);
   const ConstantPtr weight = graph.constant(graph.input(conv, 3)), zero = graph.constant(graph.input(conv, 5));
   const ConstantPtr x_scale = graph.constant(graph.input(conv, 1)), w_scale = graph.constant(graph.input(conv, 4));
-  if (node.inputs.size() > 9 || node.integer("channels_last", 0) != 0 || !weight || !zero || is_symmetric(*weight, zero)) return false;
+  if (node.inputs.size() > 9 || node.integer("channels_last", 0) != 0 || !weight || !zero ||
+      (has_kernels_on_bytes(*weight) && is_symmetric(*weight, zero)))
+    return false;
   if (!x_scale || !w_scale || x_scale->dtype != DType::kFloat32 || w_scale->dtype != DType::kFloat32 || x_scale->elements() != 1)
     return false;
   const ConstantPtr bias = graph.constant(graph.input(conv, 8));
