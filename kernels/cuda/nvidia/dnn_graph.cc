@@ -33,7 +33,7 @@ constexpr int64_t kMaxPlans = 16;
 
 using Pointers = std::unordered_map<int64_t, void*>;
 
-std::string reason_of(const fe::error_t& error) { return "cuDNN: " + error.get_message(); }
+std::string reason_of(const fe::error_t& error) { return "cuDNN: " + error.err_msg; }
 
 constexpr int64_t kDnnOutput = 1000;  // the kernel's one output, among the numbers of its inputs
 
