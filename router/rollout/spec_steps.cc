@@ -61,6 +61,12 @@ Step read_pause_step(const Node& entry, Problems& problems) {
   return step;
 }
 
+/// Also where nothing follows it: {promote: }.
+bool has_key(const Node& entry, std::string_view key) {
+  const auto keys = entry.keys();
+  return std::ranges::find(keys, key) != keys.end();
+}
+
 /// A number is short for {setWeight: number}. Nothing: it is no step, or its weight is none, and that was said.
 std::optional<Step> read_step(const Node& entry, Problems& problems) {
   Step step;
@@ -68,7 +74,7 @@ std::optional<Step> read_step(const Node& entry, Problems& problems) {
   check_keys(entry, {"shadow", "setWeight", "until", "pause", "promote"}, {"analysis", "experiment", "setHeaderRoute", "setMirrorRoute"},
              problems);
   const auto keys = entry.keys();
-  const auto has = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
+  const auto has = [&](std::string_view key) { return has_key(entry, key); };
   if (has("setWeight") && !has("shadow") && !has("pause")) {
     const auto weight = entry.at("setWeight");
     const bool good = problems.read(step.weight_ppm, weight ? positive_weight(*weight) : Result<uint32_t>(weight.error()));
@@ -138,9 +144,9 @@ void read_steps(const Node& list, Spec& spec, Problems& problems) {
   bool all_read = true;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Node& entry = entries[i];
-    if (const auto promote = entry.find("promote")) {
+    if (has_key(entry, "promote")) {
       problems.allow_only(entry, {"promote"});
-      read_promote(*promote, spec, problems);
+      if (const auto promote = entry.find("promote")) read_promote(*promote, spec, problems);
       if (i + 1 != entries.size()) problems.add(entry.error("promote must be the last step"));
       continue;
     }

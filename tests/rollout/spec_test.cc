@@ -205,6 +205,12 @@ TEST(Spec, KnowsBlueGreen) {
   EXPECT_THAT(complaint("steps: green-blue"), HasSubstr("or blue-green"));
 }
 
+TEST(Spec, KnowsAPauseAndAPromotionThatSayNothing) {
+  const auto spec = parse_with("steps: [5, {pause: }, {promote: }]");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(print_spec(*spec), print_spec(*parse_with("steps: [5, {pause: {}}, {promote: {}}]")));
+}
+
 TEST(Spec, NamesTheGuardsThatOnlyRehearse) {
   EXPECT_EQ(parse_with("dryRun: [output, latency, output]").value().dry_run, (std::vector<std::string>{"output", "latency"}));
   EXPECT_THAT(complaint("dryRun: [everything]"), HasSubstr("must be one of err, rej"));
