@@ -65,7 +65,7 @@ class Call final : public GrpcCall {
 class CallHandler final : public RequestHandler {
  public:
   CallHandler(const GrpcMethods& methods, size_t limit, ServerStream& stream) : methods_(methods), limit_(limit), stream_(stream) {}
-  ~CallHandler() {
+  ~CallHandler() override {
     if (call_) call_->lose();
   }
 
@@ -193,8 +193,8 @@ void CallHandler::on_request(Head& head) {
   if (!head.http2 || !headers.get("content-type").starts_with("application/grpc")) {
     const std::shared_ptr<Call> call = std::exchange(call_, nullptr);
     call->detach();
-    static const Headers kNone;
-    stream_.begin_answer({.status = 415, .headers = kNone, .length = 0});
+    const Headers none;
+    stream_.begin_answer({.status = 415, .headers = none, .length = 0});
     stream_.write({}, true);
     return;
   }

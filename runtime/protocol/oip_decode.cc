@@ -39,8 +39,8 @@ class Decoder {
   Error fail(std::string where, std::string message, Code code = Code::kInvalidArgument) const {
     return fail(std::move(where), Error{code, std::move(message)});
   }
-  Status at(std::string_view where, Status status) const {
-    return status ? status : Status(fail(std::string(where), std::move(status.error())));
+  Status at(std::string_view where, const Status& status) const {
+    return status ? status : Status(fail(std::string(where), status.error()));
   }
   Status read_top(const dom::object& top, std::optional<dom::array>& inputs, std::optional<dom::array>& outputs);
   Status read_parameters(const dom::element& element);
