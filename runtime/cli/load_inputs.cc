@@ -35,6 +35,7 @@ struct Filled {
 
 std::shared_ptr<const std::string> encode(const std::vector<TensorSpec>& inputs, const std::vector<Filled>& tensors) {
   std::vector<NamedTensor> named;
+  named.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) named.push_back({inputs[i].name, tensors[i].view});
   return std::make_shared<const std::string>(protocol::encode_infer_request(named).bytes);
 }

@@ -158,7 +158,8 @@ struct DimParts {
       whole.push_back({term.atoms, quotient});
       rest.push_back({term.atoms, term.coefficient - quotient * divisor});
     }
-    const Dim outside = make(std::move(whole)), inside = make(std::move(rest));
+    Dim outside = make(std::move(whole));
+    const Dim inside = make(std::move(rest));
     if (inside.known()) return outside;  // in 0 .. divisor - 1
     if (const auto flat = flatten(inside, divisor)) return outside + *flat;
     return outside + atom(Atom::Kind::kFloorDiv, "floor((" + inside.str() + ") / " + std::to_string(divisor) + ")", inside, divisor);

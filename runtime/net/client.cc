@@ -102,7 +102,7 @@ void Call::cancel() {
   }
 }
 
-Client::Client(ClientOptions options) : state_(std::make_shared<State>(State{.options = options})) {}
+Client::Client(ClientOptions options) : state_(std::make_shared<State>(State{.options = std::move(options)})) {}
 
 Client::~Client() {
   for (const auto& call : std::exchange(state_->calls, {})) {
