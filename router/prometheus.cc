@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
 #include "runtime/net/client.h"
 #include "runtime/net/target.h"
 
@@ -24,10 +23,8 @@ Result<double> read_sample(const config::Node& sample) {
   const auto parts = sample.items();
   if (parts.size() != 2) return Error{Code::kCorrupt, "the answer has no value"};
   SERIN_TRY(const std::string text, parts[1].text());
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool number = failure == std::errc() && end == text.data() + text.size() && std::isfinite(value);
-  return number ? Result<double>(value) : Error{Code::kOutOfRange, fmt::format("the answer is {}", text.substr(0, 40))};
+  if (const auto value = parse_number<double>(text)) return *value;
+  return Error{Code::kOutOfRange, fmt::format("the answer is {}", text.substr(0, 40))};
 }
 
 }  // namespace

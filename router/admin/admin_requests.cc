@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include "runtime/base/number.h"
 
 namespace serin::router {
 
@@ -18,11 +18,8 @@ Result<std::optional<uint64_t>> read_if_match(const Request& request) {
   if (text == "*") return std::optional<uint64_t>();
   const std::string_view given = text;
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  uint64_t epoch = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), epoch);
-  if (failure != std::errc() || end != text.data() + text.size())
-    return Error{Code::kInvalidArgument, fmt::format("header if-match: must be the epoch of the service, such as \"7\", not '{}'", given)};
-  return std::optional(epoch);
+  if (const auto epoch = parse_number<uint64_t>(text)) return epoch;
+  return Error{Code::kInvalidArgument, fmt::format("header if-match: must be the epoch of the service, such as \"7\", not '{}'", given)};
 }
 
 }  // namespace
@@ -49,14 +46,12 @@ Result<std::string> read_reason(const config::Node& body) {
 }
 
 Result<size_t> read_limit(std::string_view query) {
-  size_t limit = kHistoryDefault;
-  if (query.empty()) return limit;
-  const bool known = query.starts_with("limit=");
-  const std::string_view value = known ? query.substr(6) : query;
-  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), limit);
-  if (!known || failure != std::errc() || end != value.data() + value.size() || limit == 0 || limit > store::kHistoryLimit)
+  constexpr std::string_view kKey = "limit=";
+  if (query.empty()) return kHistoryDefault;
+  const auto limit = query.starts_with(kKey) ? parse_number<size_t>(query.substr(kKey.size())) : std::nullopt;
+  if (!limit || *limit == 0 || *limit > store::kHistoryLimit)
     return Error{Code::kInvalidArgument, fmt::format("query: must be limit=N with N from 1 to {}, not '{}'", store::kHistoryLimit, query)};
-  return limit;
+  return *limit;
 }
 
 }  // namespace serin::router

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 #include <utility>
 
 #include "router/admin/status_json.h"
+#include "runtime/base/number.h"
 #include "runtime/net/body_source.h"
 
 namespace serin::router {
@@ -151,10 +151,7 @@ std::string EventFeed::event_id(uint64_t version) const { return fmt::format("{}
 /// 0, all is new, where another process gave it.
 uint64_t EventFeed::version_of(std::string_view event_id) const {
   if (!event_id.starts_with(boot_) || event_id.size() <= boot_.size() || event_id[boot_.size()] != '-') return 0;
-  const std::string_view digits = event_id.substr(boot_.size() + 1);
-  uint64_t version = 0;
-  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
-  return failure == std::errc() && end == digits.data() + digits.size() ? std::min(version, version_) : 0;
+  return std::min(parse_number<uint64_t>(event_id.substr(boot_.size() + 1)).value_or(0), version_);
 }
 
 }  // namespace serin::router

@@ -7,6 +7,7 @@
 
 #include "router/import/conditions.h"
 #include "router/import/draft.h"
+#include "runtime/base/number.h"
 
 namespace serin::imports {
 namespace {
@@ -49,7 +50,7 @@ void read_metric(const Node& metric, const std::vector<Node>& args, Draft& draft
     return draft.lose(where, fmt::format("its address ({}) is not http://HOST:PORT", asked.address));
   std::ranges::replace(asked.name, ' ', '-');
   if (const auto interval = metric.find("interval")) asked.interval = read_duration(*interval).value_or(asked.interval);
-  asked.breaches = static_cast<int>(std::clamp(number_of(text_at(metric, "failureLimit")).value_or(0), 0.0, 999.0)) + 1;
+  asked.breaches = static_cast<int>(std::clamp(parse_number<double>(text_at(metric, "failureLimit")).value_or(0), 0.0, 999.0)) + 1;
   if (asked.breaches > 1)
     draft.lose(where + ".failureLimit",
                fmt::format("{} breaches in a row roll back here, in Argo any {} of them", asked.breaches, asked.breaches));
@@ -116,7 +117,7 @@ void read_pause(const Node& pause, const std::string& where, Weights& weights, D
 }
 
 void read_weight(const Node& weight, const std::string& where, Weights& weights, Draft& draft) {
-  const double percent = number_of(*weight.text()).value_or(-1);
+  const double percent = parse_number<double>(*weight.text()).value_or(-1);
   if (percent <= weights.last || percent > 100)
     return draft.lose(where, fmt::format("weights rise here; {} follows {}", percent, weights.last));
   weights = {.last = percent, .open = true};
@@ -124,7 +125,7 @@ void read_weight(const Node& weight, const std::string& where, Weights& weights,
 }
 
 void read_mirror(const Node& route, const std::string& where, const Weights& weights, Draft& draft) {
-  const auto percent = number_of(text_at(route, "percentage"));
+  const auto percent = parse_number<double>(text_at(route, "percentage"));
   if (!percent || *percent <= 0 || *percent > 100) return;  // taken away again
   if (weights.last == 0)
     draft.steps.push_back(fmt::format("{{shadow: {{percent: {}}}}}", *percent));

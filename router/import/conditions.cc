@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "router/import/draft.h"
+#include "runtime/base/number.h"
 
 namespace serin::imports {
 namespace {
@@ -27,7 +28,7 @@ std::optional<Limit> limit_of(std::string_view condition, bool success, const st
     if (rest.empty() || (rest.front() != '<' && rest.front() != '>')) return std::nullopt;
     const bool below = rest.front() == '<';
     rest.remove_prefix(rest.starts_with("<=") || rest.starts_with(">=") ? 2 : 1);
-    const auto limit = number_of(trim(rest));
+    const auto limit = parse_number<double>(trim(rest));
     if (!limit) return std::nullopt;
     return below == success ? Limit{std::string(trim(query)), *limit} : at_least(query, *limit);
   }

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
+
+#include "runtime/base/number.h"
 
 namespace serin::imports {
 
@@ -51,18 +52,11 @@ std::string text_at(const Node& node, std::string_view path) {
   return found && found->is_scalar() ? *found->text() : "";
 }
 
-std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || failure != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
 std::optional<std::string> read_duration(const Node& node) {
   if (!node.is_scalar()) return std::nullopt;
   const std::string text = *node.text();
   std::chrono::nanoseconds sum{0};
-  if (const auto seconds = number_of(text)) {
+  if (const auto seconds = parse_number<double>(text)) {
     if (*seconds > 0 && *seconds < 1e9) sum = std::chrono::nanoseconds(std::llround(*seconds * 1e9));
   } else {
     for (std::string_view rest = text; !rest.empty();) {

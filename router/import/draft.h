@@ -46,7 +46,6 @@ std::string quoted(std::string_view text);
 /// The text under a dotted path ("metadata.name"); empty where there is none.
 std::string text_at(const config::Node& node, std::string_view path);
 std::optional<config::Node> find_at(const config::Node& node, std::string_view path);
-std::optional<double> number_of(std::string_view text);
 
 // Each reads the document of its kind; `all` are those beside it (templates).
 Result<Draft> read_argo(const config::Node& document, const std::vector<config::Node>& all);

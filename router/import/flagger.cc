@@ -7,6 +7,7 @@
 
 #include "router/import/conditions.h"
 #include "router/import/draft.h"
+#include "runtime/base/number.h"
 
 namespace serin::imports {
 namespace {
@@ -18,9 +19,9 @@ std::vector<double> weights_of(const Node& analysis, Draft& draft) {
   std::vector<double> weights;
   if (const auto list = analysis.find("stepWeights")) {
     for (const Node& item : list->items())
-      if (const auto weight = item.is_scalar() ? number_of(*item.text()) : std::nullopt) weights.push_back(*weight);
-  } else if (const auto step = number_of(text_at(analysis, "stepWeight")); step && *step > 0) {
-    const double most = std::min(100.0, number_of(text_at(analysis, "maxWeight")).value_or(100));
+      if (const auto weight = item.is_scalar() ? parse_number<double>(*item.text()) : std::nullopt) weights.push_back(*weight);
+  } else if (const auto step = parse_number<double>(text_at(analysis, "stepWeight")); step && *step > 0) {
+    const double most = std::min(100.0, parse_number<double>(text_at(analysis, "maxWeight")).value_or(100));
     for (double weight = *step; weight <= most && weights.size() < kMost; weight += *step) weights.push_back(weight);
   }
   double last = 0;
@@ -36,11 +37,11 @@ std::vector<double> weights_of(const Node& analysis, Draft& draft) {
 void read_steps(const Node& analysis, const std::string& interval, Draft& draft) {
   if (text_at(analysis, "mirror") == "true")
     draft.steps.push_back(fmt::format("{{shadow: {{percent: {}, until: {{duration: {}}}}}}}",
-                                      number_of(text_at(analysis, "mirrorWeight")).value_or(100), interval));
+                                      parse_number<double>(text_at(analysis, "mirrorWeight")).value_or(100), interval));
   const auto weights = weights_of(analysis, draft);
   for (const double weight : weights) draft.steps.push_back(fmt::format("{{setWeight: {}, until: {{duration: {}}}}}", weight, interval));
   if (!weights.empty()) return;
-  const int iterations = static_cast<int>(std::clamp(number_of(text_at(analysis, "iterations")).value_or(0), 0.0, 10'000.0));
+  const int iterations = static_cast<int>(std::clamp(parse_number<double>(text_at(analysis, "iterations")).value_or(0), 0.0, 10'000.0));
   const auto each = config::parse_duration(interval);
   const std::string whole = iterations > 0 && each ? config::print_duration(iterations * *each) : interval;
   if (!draft.cohort_values.empty()) {
@@ -95,9 +96,11 @@ void read_query(const Node& metric, const std::string& interval, const std::stri
         std::pair("namespace", text_at(canary, "metadata.namespace")), std::pair("interval", interval)})
     replace_all(query, fmt::format("{{{{ {} }}}}", name), value);
   if (query.find("{{") != std::string::npos) return draft.lose(where, "its query has variables that the file does not give");
-  const auto min = number_of(text_at(metric, "thresholdRange.min")), max = number_of(text_at(metric, "thresholdRange.max"));
+  const auto min = parse_number<double>(text_at(metric, "thresholdRange.min")),
+             max = parse_number<double>(text_at(metric, "thresholdRange.max"));
   if (!min && !max) return draft.lose(where, "has no thresholdRange");
-  const int breaches = static_cast<int>(std::clamp(number_of(text_at(canary, "spec.analysis.threshold")).value_or(1), 1.0, 1000.0));
+  const int breaches =
+      static_cast<int>(std::clamp(parse_number<double>(text_at(canary, "spec.analysis.threshold")).value_or(1), 1.0, 1000.0));
   const auto add = [&](const std::string& name, const Limit& limit) {
     draft.queries.push_back({.name = name,
                              .address = text_at(*source, "spec.provider.address"),
@@ -118,7 +121,8 @@ void read_metric(const Node& metric, const std::string& usual, const Node& canar
   const std::string name = text_at(metric, "name"), where = fmt::format("metric {}", name);
   const auto own = metric.find("interval");
   const std::string interval = own ? read_duration(*own).value_or(usual) : usual;
-  const auto min = number_of(text_at(metric, "thresholdRange.min")), max = number_of(text_at(metric, "thresholdRange.max"));
+  const auto min = parse_number<double>(text_at(metric, "thresholdRange.min")),
+             max = parse_number<double>(text_at(metric, "thresholdRange.max"));
   if (name == "request-success-rate" && min && *min > 0 && *min < 100) {
     draft.errors_max = fmt::format("{:.6g}%", 100 - *min);
   } else if (name == "request-duration" && max && *max > 0) {

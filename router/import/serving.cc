@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "router/import/draft.h"
+#include "runtime/base/number.h"
 
 namespace serin::imports {
 namespace {
@@ -52,12 +53,12 @@ Result<Draft> read_kserve(const Node& document) {
   if (const auto list = find_at(document, "spec.canary"); list && !list->items().empty()) {
     const auto items = list->items();
     draft.canary = text_at(items[0], "predictor.name");
-    split_and_wait(number_of(text_at(items[0], "trafficPercent")).value_or(0), draft);
+    split_and_wait(parse_number<double>(text_at(items[0], "trafficPercent")).value_or(0), draft);
     for (size_t i = 1; i < items.size(); ++i) draft.lose(fmt::format("canary[{}]", i), "one canary at a time: roll it out after this one");
     draft.lose("spec.canary[].predictor", "where models lie is said to their servers, and their endpoints in router.yaml");
     return draft;
   }
-  const auto percent = number_of(text_at(document, "spec.predictor.canaryTrafficPercent"));
+  const auto percent = parse_number<double>(text_at(document, "spec.predictor.canaryTrafficPercent"));
   if (!percent || *percent < 0 || *percent > 100) return document.error("has neither spec.predictor.canaryTrafficPercent nor spec.canary");
   split_and_wait(*percent, draft);
   draft.lose("spec.predictor", "where models lie is said to their servers, and their endpoints in router.yaml");
@@ -71,8 +72,8 @@ Result<Draft> read_seldon_deployment(const Node& document) {
   if (!predictors) return document.error("has no spec.predictors");
   std::vector<Arm> arms;
   for (const Node& predictor : predictors->items()) {
-    arms.push_back(
-        {text_at(predictor, "name"), number_of(text_at(predictor, "traffic")).value_or(0), text_at(predictor, "shadow") == "true"});
+    arms.push_back({text_at(predictor, "name"), parse_number<double>(text_at(predictor, "traffic")).value_or(0),
+                    text_at(predictor, "shadow") == "true"});
     if (const auto graph = predictor.find("graph"); graph && graph->has("children"))
       draft.lose(fmt::format("predictor {}.graph", arms.back().name), "graphs are served, not routed");
   }
@@ -87,9 +88,9 @@ Result<Draft> read_seldon_experiment(const Node& document) {
   if (!candidates) return document.error("has no spec.candidates");
   std::vector<Arm> arms;
   for (const Node& candidate : candidates->items())
-    arms.push_back({text_at(candidate, "name"), number_of(text_at(candidate, "weight")).value_or(0)});
+    arms.push_back({text_at(candidate, "name"), parse_number<double>(text_at(candidate, "weight")).value_or(0)});
   if (const std::string mirror = text_at(document, "spec.mirror.name"); !mirror.empty())
-    arms.push_back({mirror, number_of(text_at(document, "spec.mirror.percent")).value_or(100), true});
+    arms.push_back({mirror, parse_number<double>(text_at(document, "spec.mirror.percent")).value_or(100), true});
   SERIN_CHECK(split(std::move(arms), *candidates, draft));
   if (text_at(document, "spec.resourceType") == "pipeline") draft.lose("spec.resourceType", "pipelines are served, not routed");
   draft.lose("sessions by x-seldon-route", "clients that stick need a header or cookie of their own: canary: {sticky: {header: NAME}}");

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "runtime/protocol/datatype.h"
 
 namespace serin::router {
 namespace {
@@ -56,22 +57,12 @@ void place_by_draw(const Service& service, Lane& lane, const net::Headers& heade
   placed.mirror = sampled && canary_takes && placed.version == split.stable;
 }
 
-/// Nothing: it is no whole number of them, or not one that makes sense.
-std::optional<std::chrono::milliseconds> parse_milliseconds(std::string_view text) {
-  constexpr int64_t kMost = 86'400'000;
-  int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc() || end != text.data() + text.size() || value <= 0 || value > kMost) return std::nullopt;
-  return std::chrono::milliseconds(value);
-}
-
 }  // namespace
 
 Result<std::optional<std::chrono::nanoseconds>> time_given(const net::Headers& headers, bool grpc) {
   std::optional<std::chrono::nanoseconds> time;
-  if (const auto text = headers.get("x-serin-timeout-ms"); !text.empty()) {
-    time = parse_milliseconds(text);
-    if (!time) return Error{Code::kInvalidArgument, "header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000"};
+  if (const auto text = headers.get(protocol::kTimeHeader); !text.empty()) {
+    SERIN_TRY(time, protocol::parse_time_left(text));
   }
   if (!grpc || !headers.has(kGrpcTimeout)) return time;
   const auto given = net::parse_grpc_timeout(headers.get(kGrpcTimeout));

@@ -2,9 +2,9 @@
 
 #include "router/proxy/verdict.h"
 
-#include <charconv>
-
+#include "runtime/base/number.h"
 #include "runtime/protocol/datatype.h"
+#include "runtime/protocol/oip_rest.h"
 
 namespace serin::router {
 namespace {
@@ -13,13 +13,7 @@ using rollout::Guard;
 using rollout::Outcome;
 
 /// The header Inference-Header-Content-Length: where binary tensors begin.
-std::optional<size_t> json_bytes_of(const net::Headers& headers) {
-  const std::string_view text = headers.get("inference-header-content-length");
-  size_t length = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), length);
-  const bool given = !text.empty() && failure == std::errc() && end == text.data() + text.size();
-  return given ? std::optional(length) : std::nullopt;
-}
+std::optional<size_t> json_bytes_of(const net::Headers& headers) { return parse_number<size_t>(headers.get(protocol::kJsonLength)); }
 
 bool is_encoded(const net::Headers& headers) {
   const std::string_view encoding = headers.get("content-encoding");

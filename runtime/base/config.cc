@@ -8,12 +8,12 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json_as_yaml.h"
+#include "runtime/base/number.h"
 #include "runtime/base/utf8.h"
 
 namespace serin::config {
@@ -27,13 +27,6 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
-}
-
-std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
 }
 
 Error not_yaml(const std::string& name, const YAML::Exception& e) {
@@ -175,16 +168,15 @@ Result<std::string> Node::text() const {
 
 Result<int64_t> Node::integer(int64_t min, int64_t max) const {
   const std::string word = is_scalar() ? yaml_->node.Scalar() : "";
-  int64_t value = 0;
-  const auto [end, ec] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (word.empty() || ec != std::errc() || end != word.data() + word.size() || value < min || value > max)
+  const auto value = parse_number<int64_t>(word);
+  if (!value || *value < min || *value > max)
     return error(fmt::format("must be a whole number from {} to {}{}", min, max, word.empty() ? "" : ", not '" + word + "'"));
-  return value;
+  return *value;
 }
 
 Result<double> Node::number(double min, double max) const {
   const std::string word = is_scalar() ? yaml_->node.Scalar() : "";
-  const auto value = parse_number(word);
+  const auto value = parse_number<double>(word);
   if (!value || *value < min || *value > max)
     return error(fmt::format("must be a number from {} to {}{}", min, max, word.empty() ? "" : ", not '" + word + "'"));
   return *value;
@@ -246,7 +238,7 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   if (text == "0") return std::chrono::nanoseconds(0);
   const size_t digits = text.find_first_not_of("0123456789.");
   if (digits == 0 || digits == std::string_view::npos) return std::nullopt;
-  const auto value = parse_number(text.substr(0, digits));
+  const auto value = parse_number<double>(text.substr(0, digits));
   if (!value) return std::nullopt;
   const std::string_view unit = trim(text.substr(digits));
   const double scale = unit == "ns"   ? 1
@@ -265,7 +257,7 @@ std::optional<double> parse_fraction(std::string_view text) {
   text = trim(text);
   const bool percent = text.ends_with('%');
   if (percent) text = trim(text.substr(0, text.size() - 1));
-  const auto value = parse_number(text);
+  const auto value = parse_number<double>(text);
   if (!value) return std::nullopt;
   const double fraction = percent ? *value / 100 : *value;
   if (fraction < 0 || fraction > 1) return std::nullopt;

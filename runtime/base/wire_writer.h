@@ -6,7 +6,6 @@
 // Fields that have their type's default value are left out, as proto3 does, but for elements of repeated fields, which count: write_bytes().
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,7 +16,6 @@ inline void write_varint(std::string& out, uint64_t value) {
   for (; value > 127; value >>= 7) out += static_cast<char>((value & 127) | 128);
   out += static_cast<char>(value);
 }
-inline size_t varint_bytes(uint64_t value) { return value == 0 ? 1 : static_cast<size_t>(std::bit_width(value) + 6) / 7; }
 inline void write_tag(std::string& out, uint32_t field, uint32_t wire_type) { write_varint(out, field << 3 | wire_type); }
 
 /// int32, int64, bool, enumerations.

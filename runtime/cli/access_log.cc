@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <fstream>
 #include <optional>
 #include <string_view>
+
+#include "runtime/base/number.h"
 
 namespace serin::cli {
 namespace {
@@ -19,13 +20,6 @@ using rollout::Outcome;
 using rollout::Recorded;
 
 constexpr size_t kMostRequests = 2'000'000, kLongestLine = 64 << 10;
-
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || failure != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
 
 Outcome outcome_of(int status) {
   if (status / 100 == 5) return Outcome::kError;
@@ -52,7 +46,7 @@ std::optional<double> iso_time(const std::string& text) {
   if (*rest == '.') {
     const char* end = rest + 1;
     while (*end >= '0' && *end <= '9') ++end;
-    fraction = number(std::string_view(rest, end)).value_or(0);
+    fraction = parse_number<double>(std::string_view(rest, end)).value_or(0);
     rest = end;
   }
   std::tm zone{};
@@ -67,7 +61,7 @@ std::optional<double> field(const json::object& object, std::initializer_list<st
     if (value->is_number()) return value->to_number<double>() * scale;
     if (!value->is_string()) continue;
     const std::string text(std::string_view(value->as_string()));
-    if (const auto plain = number(text)) return *plain * scale;
+    if (const auto plain = parse_number<double>(text)) return *plain * scale;
     if (const auto time = iso_time(text)) return time;
   }
   return std::nullopt;
@@ -101,14 +95,15 @@ std::optional<Recorded> read_combined(std::string_view line) {
   const size_t quote = line.find("\" ", close);
   if (quote == std::string_view::npos) return std::nullopt;
   const std::string_view status = line.substr(quote + 2, line.find(' ', quote + 2) - quote - 2);
-  return recorded(static_cast<double>(::timegm(&parts) - zone), number(status), number(line.substr(line.rfind(' ') + 1)));
+  return recorded(static_cast<double>(::timegm(&parts) - zone), parse_number<double>(status),
+                  parse_number<double>(line.substr(line.rfind(' ') + 1)));
 }
 
 std::optional<Recorded> read_csv(std::string_view line) {
   const size_t first = line.find(','), second = line.find(',', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-  const auto milliseconds = number(line.substr(second + 1));
-  return recorded(number(line.substr(0, first)), number(line.substr(first + 1, second - first - 1)),
+  const auto milliseconds = parse_number<double>(line.substr(second + 1));
+  return recorded(parse_number<double>(line.substr(0, first)), parse_number<double>(line.substr(first + 1, second - first - 1)),
                   milliseconds ? std::optional(*milliseconds / 1e3) : std::nullopt);
 }
 

@@ -1,7 +1,8 @@
 // serve.cc: `serin serve`: puts the runtime together and waits for the end.
 //
-// On SIGHUP files of certificates are read again, which happens within seconds without it, too. On SIGTERM: readiness turns 503 at once, so that load balancers look elsewhere, while requests go on being served for the drain time (or until
-// a second signal); then the socket closes, what is under way is answered, exit 0.
+// On SIGHUP files of certificates are read again, which happens within seconds without it, too. On SIGTERM: readiness turns 503 at once, so that load
+// balancers look elsewhere, while requests go on being served for the drain time (or until a second signal); then the sockets close, what is under
+// way is answered, exit 0.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -147,8 +148,8 @@ int run_serve(const ServeOptions& options) {
   wait_for_end_signal(options.drain_seconds);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   const auto left = [deadline] { return std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()); };
-  const bool drained = static_cast<int>((*http)->drain(left())) + static_cast<int>((*grpc_server)->drain(left())) == 2;
-  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
+  const bool http_drained = (*http)->drain(left()), grpc_drained = (*grpc_server)->drain(left());
+  log::info("ended{}", http_drained && grpc_drained ? "" : ": some requests were still under way after 30 s");
   return (*repository)->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
 }
 

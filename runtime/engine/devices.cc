@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <utility>
 
 #include "kernels/cuda/loader.h"
 #include "kernels/device.h"
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
 #include "runtime/engine/gpu_metrics.h"
 
 namespace serin::engine {
@@ -22,10 +22,9 @@ std::optional<DeviceChoice> parse_device(std::string_view text) {
   constexpr std::string_view kPrefix = "cuda:";
   if (!text.starts_with(kPrefix)) return std::nullopt;
   text.remove_prefix(kPrefix.size());
-  int index = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (ec != std::errc() || end != text.data() + text.size() || index < 0) return std::nullopt;
-  return DeviceChoice{Kind::kCuda, index};
+  const auto index = parse_number<int>(text);
+  if (!index || *index < 0) return std::nullopt;
+  return DeviceChoice{Kind::kCuda, *index};
 }
 
 std::string print_device(const DeviceChoice& device) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "runtime/base/number.h"
 
 namespace serin::net {
 namespace {
@@ -70,11 +71,9 @@ bool is_grpc(const Head& request) {
 }
 
 std::optional<GrpcStatus> grpc_status_in(const Headers& headers) {
-  const std::string_view text = headers.get("grpc-status");
-  unsigned number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number < kRows.size() ? static_cast<GrpcStatus>(number) : GrpcStatus::kUnknown;
+  const auto number = parse_number<unsigned>(headers.get("grpc-status"));
+  if (!number) return std::nullopt;
+  return *number < kRows.size() ? static_cast<GrpcStatus>(*number) : GrpcStatus::kUnknown;
 }
 
 GrpcStatus grpc_status_in_answer(int http_status, const Headers& headers) {
@@ -85,10 +84,9 @@ GrpcStatus grpc_status_in_answer(int http_status, const Headers& headers) {
 std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text) {
   constexpr size_t kMostDigits = 8;
   if (text.size() < 2 || text.size() > kMostDigits + 1) return std::nullopt;
-  int64_t number = 0;
-  const char* end = text.data() + text.size() - 1;
-  const auto [stop, failure] = std::from_chars(text.data(), end, number);
-  if (failure != std::errc() || stop != end || number < 0 || text.front() == '-') return std::nullopt;
+  const auto digits = parse_number<uint32_t>(text.substr(0, text.size() - 1));  // unsigned takes no sign
+  if (!digits) return std::nullopt;
+  const int64_t number = *digits;
   using namespace std::chrono;
   switch (text.back()) {
     case 'H': return number >= 24 * 365 ? kLongest : nanoseconds(hours(number));

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/base/log.h"
 #include "runtime/net/inflate.h"
 #include "runtime/net/loop.h"
 
@@ -26,21 +25,18 @@ class CallHandler;
 
 class Call final : public GrpcCall {
  public:
-  Call(CallHandler& handler, ServerStream& stream, Headers headers) : handler_(&handler), stream_(&stream), headers_(std::move(headers)) {}
+  Call(CallHandler& handler, ServerStream& stream, Headers headers, bool many_answers)
+      : handler_(&handler), stream_(&stream), headers_(std::move(headers)), many_answers_(many_answers) {}
 
   const Headers& headers() const override { return headers_; }
-  const std::string& peer() const override { return peer_; }
   steady_clock::time_point deadline() const override { return deadline_; }
   void set_header(std::string_view name, std::string_view value) override { answer_headers_.set(name, value); }
   void send(std::string framed) override;
-  size_t unsent() const override { return out_.size() - sent_; }
   void finish(GrpcStatus status, std::string_view message) override;
   void pause() override { paused_ = true; }
   void resume() override;
 
   void set_deadline(std::chrono::nanoseconds left, const std::shared_ptr<Call>& self);
-  void set_peer(std::string peer) { peer_ = std::move(peer); }
-  void set_many(bool many) { many_ = many; }
   bool paused() const { return paused_; }
   void write();
   /// The stream is not this call's any more.
@@ -48,18 +44,19 @@ class Call final : public GrpcCall {
   void lose();
 
  private:
+  size_t unsent() const { return out_.size() - sent_; }
   void begin(bool only_head);
 
   CallHandler* handler_;  // null once detached
   ServerStream* stream_;  // with it
-  Headers headers_, answer_headers_, trailers_;
-  std::string peer_;
+  const Headers headers_;
+  const bool many_answers_;
+  Headers answer_headers_, trailers_;
   steady_clock::time_point deadline_ = steady_clock::time_point::max();
   Timer timer_;
   std::string out_;  // framed, not taken by the stream yet from sent_ on
   size_t sent_ = 0;
   bool begun_ = false, paused_ = false, last_ = false;
-  bool many_ = false;  // answers
 };
 
 class CallHandler final : public RequestHandler {
@@ -121,13 +118,12 @@ void Call::send(std::string framed) {
     out_ += framed;
   }
   if (unsent() > kUnsentLimit) return finish(GrpcStatus::kResourceExhausted, "the client does not read its answers");
-  if (many_) write();  // the only one goes with the status that follows it at once
+  if (many_answers_) write();  // the only one goes with the status that follows it at once
 }
 
 void Call::write() {
   if (!stream_ || !begun_ || (unsent() == 0 && !last_)) return;
-  ServerStream& stream = *stream_;
-  sent_ += stream.write(std::string_view(out_).substr(sent_), last_);
+  sent_ += stream_->write(std::string_view(out_).substr(sent_), last_);
 }
 
 void Call::finish(GrpcStatus status, std::string_view message) {
@@ -185,22 +181,17 @@ void CallHandler::on_request(Head& head) {
   in_.clear();
   filled_ = taken_ = messages_ = 0;
   end_ = false;
-  method_ = nullptr;
   coding_.reset();
-  call_ = std::make_shared<Call>(*this, stream_, std::move(head.headers));
-  call_->set_peer(stream_.peer());
-  const Headers& headers = call_->headers();
-  if (!head.http2 || !headers.get("content-type").starts_with("application/grpc")) {
-    const std::shared_ptr<Call> call = std::exchange(call_, nullptr);
-    call->detach();
-    const Headers none;
-    stream_.begin_answer({.status = 415, .headers = none, .length = 0});
+  call_.reset();
+  if (!is_grpc(head)) {
+    stream_.begin_answer({.status = 415, .headers = Headers(), .length = 0});
     stream_.write({}, true);
     return;
   }
   method_ = methods_(head.path);
-  if (method_) call_->set_many(method_->many_answers());
+  call_ = std::make_shared<Call>(*this, stream_, std::move(head.headers), method_ && method_->many_answers());
   if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' here", head.path));
+  const Headers& headers = call_->headers();
   if (headers.has("grpc-timeout")) {
     const auto left = parse_grpc_timeout(headers.get("grpc-timeout"));
     if (!left) return refuse(GrpcStatus::kInternal, "grpc-timeout is malformed");

@@ -24,15 +24,13 @@ namespace serin::net {
 class GrpcCall {
  public:
   virtual const Headers& headers() const = 0;
-  virtual const std::string& peer() const = 0;
   /// As grpc-timeout says, or time_point::max(). The call ends by itself then, as when its client is gone: on_gone is told.
   virtual std::chrono::steady_clock::time_point deadline() const = 0;
 
   /// Of the answer's head; before the first message.
   virtual void set_header(std::string_view name, std::string_view value) = 0;
-  /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here: see unsent().
+  /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here; who reads nothing loses the call.
   virtual void send(std::string framed) = 0;
-  virtual size_t unsent() const = 0;
   virtual void finish(GrpcStatus status, std::string_view message = {}) = 0;
   bool ended() const { return ended_; }
 

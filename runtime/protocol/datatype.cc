@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 
+#include "runtime/base/number.h"
+
 namespace serin::protocol {
 namespace {
 
@@ -62,6 +64,13 @@ std::optional<BatchTag> parse_batch_tag(std::string_view text) {
   const auto n = i ? take_number<uint32_t>(text, '\0', 10) : std::nullopt;
   if (!n || *n == 0 || *i >= *n) return std::nullopt;
   return BatchTag{*boot, *seq, *i, *n};
+}
+
+Result<std::chrono::milliseconds> parse_time_left(std::string_view text) {
+  constexpr int64_t kDay = 86'400'000;
+  const auto value = parse_number<int64_t>(text);
+  if (value && *value >= 1 && *value <= kDay) return std::chrono::milliseconds(*value);
+  return Error{Code::kInvalidArgument, fmt::format("header {} must be a whole number of milliseconds, from 1 to {}", kTimeHeader, kDay)};
 }
 
 }  // namespace serin::protocol

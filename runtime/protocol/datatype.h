@@ -1,12 +1,14 @@
-// datatype.h: the names the Open Inference Protocol has for element types, and the batch header every answer carries.
+// datatype.h: the names the Open Inference Protocol has for element types, and the headers of ours that carry more than a word.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "kernels/tensor.h"
+#include "runtime/base/result.h"
 
 namespace serin::protocol {
 
@@ -24,5 +26,10 @@ struct BatchTag {
 };
 std::string print_batch_tag(const BatchTag& tag);
 std::optional<BatchTag> parse_batch_tag(std::string_view text);
+
+/// The header kTimeHeader of a request, the time that is left to answer it: a whole number of milliseconds, from 1 to those of a day. kInvalidArgument,
+/// which names the header.
+inline constexpr std::string_view kTimeHeader = "x-serin-timeout-ms";
+Result<std::chrono::milliseconds> parse_time_left(std::string_view text);
 
 }  // namespace serin::protocol

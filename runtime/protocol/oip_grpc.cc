@@ -20,8 +20,6 @@ using wire::Bytes;
 using wire::Decoding;
 using wire::Message;
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// What is wrong with the message as such.
@@ -30,10 +28,9 @@ Status malformed(const Decoding& decoding) {
   return invalid("the message is no ModelInferRequest: " + decoding.error->message);
 }
 
-/// An InferParameter: exactly one of its kinds.
+/// Of the kinds that an InferParameter may be, the one that is read here.
 struct Parameter {
   std::string_view key;
-  std::optional<bool> truth;
   std::optional<int64_t> integer;
 };
 
@@ -45,7 +42,6 @@ Parameter read_parameter(Decoding& decoding, Bytes entry) {
     if (in.field() != 2) continue;
     Message value = in.message("InferParameter");
     while (value.next()) {
-      if (value.field() == 1) parameter.truth = value.integer() != 0;
       if (value.field() == 2 || value.field() == 5) parameter.integer = value.integer();  // int64_param, uint64_param
     }
   }
@@ -179,6 +175,7 @@ Status read_outputs(Decoding& decoding, const std::vector<Bytes>& outputs, Reque
 Result<GrpcInferRequest> GrpcInferRequest::read(std::string_view message) {
   GrpcInferRequest request;
   const Bytes bytes = bytes_of(message);
+  request.begin = bytes.data();
   Decoding decoding{.begin = bytes.data()};
   Message in(decoding, "ModelInferRequest", bytes);
   while (in.next()) {
@@ -199,7 +196,7 @@ Result<GrpcInferRequest> GrpcInferRequest::read(std::string_view message) {
 
 Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const RequestLimits& limits) const {
   RequestBuilder builder(signature, limits);
-  Decoding decoding{.begin = inputs.empty() ? nullptr : inputs.front().data()};
+  Decoding decoding{.begin = begin};
   if (id.size() > limits.id_bytes) return invalid(fmt::format("'id' is longer than {} bytes", limits.id_bytes));
   builder.request.id = id;
   for (const Bytes entry : parameters) {

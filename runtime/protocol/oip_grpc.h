@@ -23,6 +23,7 @@ struct GrpcInferRequest {
   std::string_view model, version, id;
   std::vector<wire::Bytes> inputs, outputs, parameters;  ///< InferInputTensor, InferRequestedOutputTensor, entries of the map
   std::vector<std::string_view> raw;                     ///< raw_input_contents
+  const std::byte* begin = nullptr;                      ///< of the message: offsets in errors count from here
 
   /// kInvalidArgument where it is no such message.
   static Result<GrpcInferRequest> read(std::string_view message);

@@ -13,8 +13,6 @@
 namespace serin::protocol {
 namespace {
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
 size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
 

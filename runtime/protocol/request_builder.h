@@ -17,6 +17,9 @@
 
 namespace serin::protocol {
 
+/// The client's fault.
+inline Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
 class RequestBuilder {
  public:
   RequestBuilder(const Signature& signature, const RequestLimits& limits);

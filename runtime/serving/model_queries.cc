@@ -55,8 +55,7 @@ Result<inference::ModelMetadataResponse> model_metadata(const Catalogue& now, co
   SERIN_TRY(const std::shared_ptr<Version> version, now.find(request.name(), request.version()));
   inference::ModelMetadataResponse answer;
   answer.set_name(request.name());
-  for (const auto& [number, entry] : now.models.find(request.name())->second.versions)
-    if (entry.version) answer.add_versions(std::to_string(number));
+  for (std::string& ready : now.models.find(request.name())->second.ready_versions()) answer.add_versions(std::move(ready));
   answer.set_platform(std::string(kPlatform));
   add_tensors(version->signature().inputs, *answer.mutable_inputs());
   add_tensors(version->signature().outputs, *answer.mutable_outputs());

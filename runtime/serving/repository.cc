@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
 
 namespace serin::serving {
 namespace {
@@ -22,10 +22,7 @@ namespace fs = std::filesystem;
 // Decimal, no leading zero, not 0: what Triton and TensorFlow Serving users call a version.
 std::optional<uint64_t> parse_version(std::string_view name) {
   if (name.empty() || name.front() == '0') return std::nullopt;
-  uint64_t number = 0;
-  const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (ec != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
+  return parse_number<uint64_t>(name);
 }
 
 bool is_model_name(std::string_view name) {
@@ -66,6 +63,13 @@ std::shared_ptr<Version> ModelEntry::latest() const {
   for (auto entry = versions.rbegin(); entry != versions.rend(); ++entry)
     if (entry->second.version) return entry->second.version;
   return nullptr;
+}
+
+std::vector<std::string> ModelEntry::ready_versions() const {
+  std::vector<std::string> ready;
+  for (const auto& [number, entry] : versions)
+    if (entry.version) ready.push_back(std::to_string(number));
+  return ready;
 }
 
 Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::string_view version) const {

@@ -35,6 +35,8 @@ struct ModelEntry {
   std::map<uint64_t, VersionEntry> versions;
   /// The highest ready version: what a request without a version gets. Null: none is ready.
   std::shared_ptr<Version> latest() const;
+  /// The numbers of those that are ready, rising.
+  std::vector<std::string> ready_versions() const;
 };
 
 /// What the repository holds right now. Immutable; a new one is published for every change.

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "runtime/base/number.h"
 #include "runtime/base/version.h"
 #include "runtime/serving/inference.h"
 #include "runtime/serving/message_json.h"
@@ -43,21 +43,6 @@ net::Response wrong_verb(std::string_view allowed) {
   net::Response response = net::json_error(405, fmt::format("this path takes {} only", allowed));
   response.headers.set("Allow", allowed);
   return response;
-}
-
-// The whole text.
-template <class T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// 0 < n <= a day.
-std::optional<int64_t> parse_timeout_ms(std::string_view text) {
-  const auto value = parse_number<int64_t>(text);
-  return value && *value > 0 && *value <= 86'400'000 ? value : std::nullopt;
 }
 
 net::Response answer_to(const Finished& finished, std::string_view id) {
@@ -164,8 +149,8 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
     refuse(error, field);
   };
   protocol::OipBody body{std::move(request.body), {}};
-  if (const auto header = request.headers.get(protocol::kJsonLength); request.headers.has(protocol::kJsonLength)) {
-    body.json_bytes = parse_number<size_t>(header);
+  if (request.headers.has(protocol::kJsonLength)) {
+    body.json_bytes = parse_number<size_t>(request.headers.get(protocol::kJsonLength));
     if (!body.json_bytes)
       return bad({Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)},
                  protocol::kJsonLength);
@@ -174,12 +159,10 @@ void RestApi::infer(const Route& route, net::Request request, net::Responder res
   auto decoded = protocol::decode_infer_request(std::move(body), (*version)->signature(), &field);
   if (!decoded) return bad(decoded.error(), field);
   auto deadline = Clock::time_point::max();
-  if (const auto header = request.headers.get("x-serin-timeout-ms"); !header.empty()) {
-    const auto ms = parse_timeout_ms(header);
-    if (!ms)
-      return bad({Code::kInvalidArgument, "header x-serin-timeout-ms must be a whole number of milliseconds, from 1 to 86400000"},
-                 "x-serin-timeout-ms");
-    deadline = arrived + std::chrono::milliseconds(*ms);
+  if (const auto header = request.headers.get(protocol::kTimeHeader); !header.empty()) {
+    const auto left = protocol::parse_time_left(header);
+    if (!left) return bad(left.error(), protocol::kTimeHeader);
+    deadline = arrived + *left;
   }
 
   // std::function asks for what can be copied.
@@ -201,9 +184,7 @@ net::Response RestApi::metadata(const Route& route) {
   const Catalogue& now = frontend_.catalogue();  // one look: a second one may be a newer catalogue, without the model
   const auto version = now.find(route.model, route.version);
   if (!version) return error_response(version.error());
-  std::vector<std::string> versions;
-  for (const auto& [number, entry] : now.models.find(route.model)->second.versions)
-    if (entry.version) versions.push_back(std::to_string(number));
+  const auto versions = now.models.find(route.model)->second.ready_versions();
   net::Response response = json(protocol::encode_model_metadata(route.model, versions, kPlatform, (*version)->signature().inputs,
                                                                 (*version)->signature().outputs, (*version)->parameters()));
   response.headers.set("x-serin-version", (*version)->version());
@@ -230,11 +211,10 @@ net::Response RestApi::statistics(const Route& route) {
 }
 
 net::Response RestApi::index(const net::Request& request) {
+  const auto ready_only = protocol::decode_index_request(request.body);
+  if (!ready_only) return error_response(ready_only.error(), "/ready");
   inference::RepositoryIndexRequest asked;
-  if (const auto ready = protocol::decode_index_request(request.body); !ready)
-    return error_response(ready.error(), "/ready");
-  else
-    asked.set_ready(*ready);
+  asked.set_ready(*ready_only);
   const auto found = repository_index(frontend_.catalogue(), asked);
   if (!found) return error_response(found.error());
   std::string body = "[";

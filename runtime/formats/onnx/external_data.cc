@@ -10,8 +10,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <optional>
+
+#include "runtime/base/number.h"
 
 namespace serin::formats::onnx {
 namespace {
@@ -65,9 +66,7 @@ Result<InputFile> open_beneath(const std::string& folder, std::string_view locat
 }
 
 Result<size_t> parse_size(std::string_view key, std::string_view text) {
-  size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && !text.empty()) return value;
+  if (const auto value = parse_number<size_t>(text)) return *value;
   return Error{Code::kCorrupt, fmt::format("external data has {} '{}', which is no size in bytes", key, text.substr(0, 40))};
 }
 
