@@ -16,7 +16,7 @@
 #include "runtime/net/grpc_server.h"
 #include "runtime/net/tls_watch.h"
 #include "runtime/serving/grpc_api.h"
-#include "runtime/serving/rest_api.h"
+#include "runtime/serving/http_api.h"
 
 namespace serin::cli {
 namespace {
@@ -112,15 +112,15 @@ int run_serve(const ServeOptions& options) {
   if (!repository) return usage(repository.error());
 
   serving::Frontend frontend(loops, **repository, host);
-  serving::RestApi rest(frontend);
+  serving::HttpApi http_api(frontend);
   serving::GrpcApi grpc(frontend);
   net::ServerOptions http_options{.name = "http", .address = options.address, .port = options.port, .tls = *tls, .metrics = &registry};
   http_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
   http_options.on_refusal = [&host](net::Response& refusal) {
     refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
   };
-  auto http = net::Server::start(loops, http_options, [&rest](net::Request request, net::Responder responder) {
-    rest.handle(std::move(request), std::move(responder));
+  auto http = net::Server::start(loops, http_options, [&http_api](net::Request request, net::Responder responder) {
+    http_api.handle(std::move(request), std::move(responder));
   });
   if (!http) return usage(http.error());
   net::ServerOptions grpc_options{.name = "grpc", .address = options.address, .port = options.grpc_port, .tls = *tls, .metrics = &registry};

@@ -1,5 +1,7 @@
 #include "runtime/serving/grpc_api.h"
 
+#include "runtime/serving/http_answers.h"
+
 namespace serin::serving {
 
 GrpcApi::GrpcApi(Frontend& frontend) {

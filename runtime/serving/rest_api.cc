@@ -10,6 +10,7 @@
 
 #include "runtime/base/number.h"
 #include "runtime/base/version.h"
+#include "runtime/serving/http_answers.h"
 #include "runtime/serving/inference.h"
 #include "runtime/serving/message_json.h"
 #include "runtime/serving/model_queries.h"
@@ -17,31 +18,10 @@
 namespace serin::serving {
 namespace {
 
-net::Response error_response(const Error& error, std::string_view field = {}) {
-  net::Response response = net::json_error(http_status(error.code), error.message);
-  response.headers.set("x-serin-code", code_name(error.code));
-  if (!field.empty()) response.headers.set("x-serin-field", field);
-  return response;
-}
-
-net::Response json(std::string body, int status = 200) {
-  net::Response response;
-  response.status = status;
-  response.headers.set("Content-Type", "application/json");
-  response.body = std::move(body);
-  return response;
-}
-
 /// A probe's no.
 net::Response refused(std::string body, const Error& why) {
-  net::Response response = json(std::move(body), 503);
+  net::Response response = json_response(std::move(body), 503);
   response.headers.set("x-serin-reason", why.message);
-  return response;
-}
-
-net::Response wrong_verb(std::string_view allowed) {
-  net::Response response = net::json_error(405, fmt::format("this path takes {} only", allowed));
-  response.headers.set("Allow", allowed);
   return response;
 }
 
@@ -55,7 +35,7 @@ net::Response answer_to(const Finished& finished, std::string_view id) {
     for (size_t i = 0; i < finished.wanted.size(); ++i)
       message.outputs.push_back({version.signature().outputs[finished.wanted[i].index].name, outputs[i], finished.wanted[i].binary});
     protocol::OipBody body = protocol::encode_infer_response(message);
-    response = json(std::move(body.bytes));
+    response = json_response(std::move(body.bytes));
     if (body.json_bytes) {
       response.headers.set("Content-Type", "application/octet-stream");
       response.headers.set(protocol::kJsonLength, std::to_string(*body.json_bytes));
@@ -67,15 +47,6 @@ net::Response answer_to(const Finished& finished, std::string_view id) {
   response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
   response.headers.set("x-serin-version", version.version());
   return response;
-}
-
-bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }
-
-std::string take_segment(std::string_view& path) {
-  const size_t end = std::min(path.find('/'), path.size());
-  std::string segment(path.substr(0, end));
-  path.remove_prefix(std::min(end + 1, path.size()));
-  return segment;
 }
 
 }  // namespace
@@ -102,8 +73,7 @@ struct RestApi::Route {
 };
 
 void RestApi::handle(net::Request request, net::Responder responder) {
-  std::string_view path = request.path;
-  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // OVMS clients write it
+  const std::string_view path = request.path;
   const auto route = Route::parse(path);
   if (route && route->action == "infer" && request.method == "POST") return infer(*route, std::move(request), std::move(responder));
   net::Response response = route ? answer_about(*route, request) : answer(path, request);
@@ -128,9 +98,9 @@ net::Response RestApi::answer(std::string_view path, const net::Request& request
   if (path == "/v2") return server_metadata();
   if (path == "/v2/models") return list_models();
   if (path == "/v2/models/stats") return statistics({});
-  if (path == "/v2/health/ready") return frontend_.ready() ? json(R"({"ready":true})") : json(R"({"ready":false})", 503);
+  if (path == "/v2/health/ready") return frontend_.ready() ? json_response(R"({"ready":true})") : json_response(R"({"ready":false})", 503);
   const Status usable = frontend_.catalogue().usable();
-  return usable ? json(R"({"live":true})") : refused(R"({"live":false})", usable.error());
+  return usable ? json_response(R"({"live":true})") : refused(R"({"live":false})", usable.error());
 }
 
 void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
@@ -185,8 +155,8 @@ net::Response RestApi::metadata(const Route& route) {
   const auto version = now.find(route.model, route.version);
   if (!version) return error_response(version.error());
   const auto versions = now.models.find(route.model)->second.ready_versions();
-  net::Response response = json(protocol::encode_model_metadata(route.model, versions, kPlatform, (*version)->signature().inputs,
-                                                                (*version)->signature().outputs, (*version)->parameters()));
+  net::Response response = json_response(protocol::encode_model_metadata(route.model, versions, kPlatform, (*version)->signature().inputs,
+                                                                         (*version)->signature().outputs, (*version)->parameters()));
   response.headers.set("x-serin-version", (*version)->version());
   return response;
 }
@@ -196,7 +166,7 @@ net::Response RestApi::readiness(const Route& route) {
   if (!version && version.error().code == Code::kNotFound) return error_response(version.error());
   const Status usable = version ? (*version)->usable() : Status(version.error());
   std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
-  return usable ? json(std::move(body)) : refused(std::move(body), usable.error());
+  return usable ? json_response(std::move(body)) : refused(std::move(body), usable.error());
 }
 
 net::Response RestApi::statistics(const Route& route) {
@@ -207,7 +177,7 @@ net::Response RestApi::statistics(const Route& route) {
   if (!found) return error_response(found.error());
   std::string body;
   append_json(body, *found);
-  return json(std::move(body));
+  return json_response(std::move(body));
 }
 
 net::Response RestApi::index(const net::Request& request) {
@@ -222,17 +192,18 @@ net::Response RestApi::index(const net::Request& request) {
     if (body.size() > 1) body += ',';
     append_json(body, model);
   }
-  return json(body + "]");
+  return json_response(body + "]");
 }
 
 net::Response RestApi::server_metadata() {
-  return json(fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", kName, kVersion, fmt::join(kExtensions, "\",\"")));
+  return json_response(
+      fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", kName, kVersion, fmt::join(kExtensions, "\",\"")));
 }
 
 net::Response RestApi::list_models() {
   std::string names;
   for (const auto& [name, entry] : frontend_.catalogue().models) names += (names.empty() ? "" : ",") + net::json_quote(name);
-  return json(fmt::format(R"({{"models":[{}]}})", names));
+  return json_response(fmt::format(R"({{"models":[{}]}})", names));
 }
 
 }  // namespace serin::serving

@@ -18,7 +18,7 @@ class RestApi {
  public:
   explicit RestApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Give this to net::Server. Called on io threads.
+  /// Paths without a slash at their end. Called on io threads.
   void handle(net::Request request, net::Responder responder);
 
  private:

@@ -1,0 +1,52 @@
+#include "runtime/serving/http_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace serin::serving {
+
+int http_status(Code code) {
+  switch (code) {
+    case Code::kNotFound: return 404;
+    case Code::kTooLarge: return 413;
+    case Code::kOverloaded: return 429;
+    case Code::kCancelled: return 499;
+    case Code::kUnavailable: return 503;
+    case Code::kDeadlineExceeded: return 504;
+    case Code::kInternal:
+    case Code::kCorrupt:
+    case Code::kIo: return 500;
+    default: return 400;
+  }
+}
+
+net::Response error_response(const Error& error, std::string_view field) {
+  net::Response response = net::json_error(http_status(error.code), error.message);
+  response.headers.set("x-serin-code", code_name(error.code));
+  if (!field.empty()) response.headers.set("x-serin-field", field);
+  return response;
+}
+
+net::Response json_response(std::string body, int status) {
+  net::Response response;
+  response.status = status;
+  response.headers.set("Content-Type", "application/json");
+  response.body = std::move(body);
+  return response;
+}
+
+net::Response wrong_verb(std::string_view allowed) {
+  net::Response response = net::json_error(405, fmt::format("this path takes {} only", allowed));
+  response.headers.set("Allow", allowed);
+  return response;
+}
+
+std::string take_segment(std::string_view& path) {
+  const size_t end = std::min(path.find('/'), path.size());
+  std::string segment(path.substr(0, end));
+  path.remove_prefix(std::min(end + 1, path.size()));
+  return segment;
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,23 @@
+// http_answers.h: answers over HTTP that all doors give alike.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/result.h"
+#include "runtime/net/http.h"
+
+namespace serin::serving {
+
+/// The status of HTTP for an error of ours.
+int http_status(Code code);
+/// {"error": text}, with x-serin-code and, where one field is to blame, x-serin-field.
+net::Response error_response(const Error& error, std::string_view field = {});
+net::Response json_response(std::string body, int status = 200);
+/// 405, with what the path takes.
+net::Response wrong_verb(std::string_view allowed);
+inline bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }
+/// Cuts off the first segment of a path and the slash behind it.
+std::string take_segment(std::string_view& path);
+
+}  // namespace serin::serving
