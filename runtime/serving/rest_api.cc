@@ -1,4 +1,4 @@
-// rest_api.cc: one request in five steps: route, decode, queue, wait (both Inference), encode. Everything but the wait happens on the io thread of the
+// rest_api.cc: one request in five steps: route, decode, queue, wait (HttpInference), encode. Everything but the wait happens on the io thread of the
 // connection.
 
 #include "runtime/serving/rest_api.h"
@@ -11,7 +11,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/version.h"
 #include "runtime/serving/http_answers.h"
-#include "runtime/serving/inference.h"
+#include "runtime/serving/http_inference.h"
 #include "runtime/serving/message_json.h"
 #include "runtime/serving/model_queries.h"
 
@@ -25,29 +25,40 @@ net::Response refused(std::string body, const Error& why) {
   return response;
 }
 
-net::Response answer_to(const Finished& finished, std::string_view id) {
-  const Version& version = finished.version;
-  const Answer& answer = finished.answer;
-  net::Response response;
-  if (answer.outputs) {
-    protocol::InferResponse message{version.model(), version.version(), id, {}};
+class OipInference final : public HttpInference {
+  using HttpInference::HttpInference;
+
+  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
+    protocol::OipBody body{std::move(request.body), {}};
+    if (request.headers.has(protocol::kJsonLength)) {
+      body.json_bytes = parse_number<size_t>(request.headers.get(protocol::kJsonLength));
+      if (!body.json_bytes) {
+        field = protocol::kJsonLength;
+        return Error{Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)};
+      }
+    }
+    auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field);
+    if (decoded) id_ = std::move(decoded->id);
+    return decoded;
+  }
+
+  net::Response encode(const Finished& finished) override {
+    const Version& version = finished.version;
+    protocol::InferResponse message{version.model(), version.version(), id_, {}};
     const OutputViews outputs(finished);
     for (size_t i = 0; i < finished.wanted.size(); ++i)
       message.outputs.push_back({version.signature().outputs[finished.wanted[i].index].name, outputs[i], finished.wanted[i].binary});
     protocol::OipBody body = protocol::encode_infer_response(message);
-    response = json_response(std::move(body.bytes));
+    net::Response response = json_response(std::move(body.bytes));
     if (body.json_bytes) {
       response.headers.set("Content-Type", "application/octet-stream");
       response.headers.set(protocol::kJsonLength, std::to_string(*body.json_bytes));
     }
-  } else {
-    response = error_response(answer.outputs.error());
-    if (response.status == 429) response.headers.set("Retry-After", std::to_string(version.retry_after_seconds()));
+    return response;
   }
-  response.headers.set("x-serin-batch", protocol::print_batch_tag(answer.batch));
-  response.headers.set("x-serin-version", version.version());
-  return response;
-}
+
+  std::string id_;
+};
 
 }  // namespace
 
@@ -75,7 +86,9 @@ struct RestApi::Route {
 void RestApi::handle(net::Request request, net::Responder responder) {
   const std::string_view path = request.path;
   const auto route = Route::parse(path);
-  if (route && route->action == "infer" && request.method == "POST") return infer(*route, std::move(request), std::move(responder));
+  if (route && route->action == "infer" && request.method == "POST")
+    return HttpInference::start(std::make_shared<OipInference>(std::move(responder)), frontend_,
+                                frontend_.catalogue().find(route->model, route->version), route->version, std::move(request));
   net::Response response = route ? answer_about(*route, request) : answer(path, request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
   responder.send(std::move(response));
@@ -101,53 +114,6 @@ net::Response RestApi::answer(std::string_view path, const net::Request& request
   if (path == "/v2/health/ready") return frontend_.ready() ? json_response(R"({"ready":true})") : json_response(R"({"ready":false})", 503);
   const Status usable = frontend_.catalogue().usable();
   return usable ? json_response(R"({"live":true})") : refused(R"({"live":false})", usable.error());
-}
-
-void RestApi::infer(const Route& route, net::Request request, net::Responder responder) {
-  const auto arrived = Clock::now();
-  auto version = frontend_.catalogue().find(route.model, route.version);
-  const auto refuse = [&](const Error& error, std::string_view field = {}) {
-    net::Response response = error_response(error, field);
-    response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
-    const std::string& number = version ? (*version)->version() : route.version;
-    if (!number.empty()) response.headers.set("x-serin-version", number);
-    responder.send(std::move(response));
-  };
-  if (!version) return refuse(version.error());
-  const auto bad = [&](const Error& error, std::string_view field) {
-    if (!request.headers.has("x-serin-shadow")) (*version)->metrics().failure_rejected->add();
-    refuse(error, field);
-  };
-  protocol::OipBody body{std::move(request.body), {}};
-  if (request.headers.has(protocol::kJsonLength)) {
-    body.json_bytes = parse_number<size_t>(request.headers.get(protocol::kJsonLength));
-    if (!body.json_bytes)
-      return bad({Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)},
-                 protocol::kJsonLength);
-  }
-  std::string field;
-  auto decoded = protocol::decode_infer_request(std::move(body), (*version)->signature(), &field);
-  if (!decoded) return bad(decoded.error(), field);
-  auto deadline = Clock::time_point::max();
-  if (const auto header = request.headers.get(protocol::kTimeHeader); !header.empty()) {
-    const auto left = protocol::parse_time_left(header);
-    if (!left) return bad(left.error(), protocol::kTimeHeader);
-    deadline = arrived + *left;
-  }
-
-  // std::function asks for what can be copied.
-  const auto to = std::make_shared<net::Responder>(std::move(responder));
-  std::string id = std::move(decoded->id);
-  const auto inference = Inference::start(frontend_.loops,
-                                          {.version = *version,
-                                           .request = std::move(*decoded),
-                                           .arrived = arrived,
-                                           .deadline = deadline,
-                                           .shadow = request.headers.get("x-serin-shadow") == "1"},
-                                          [to, id = std::move(id)](const Finished& finished) { to->send(answer_to(finished, id)); });
-  to->on_cancel([weak = std::weak_ptr(inference)] {
-    if (const auto held = weak.lock()) held->cancel();
-  });
 }
 
 net::Response RestApi::metadata(const Route& route) {

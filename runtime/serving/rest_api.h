@@ -25,7 +25,6 @@ class RestApi {
   struct Route;
   net::Response answer_about(const Route& route, const net::Request& request);
   net::Response answer(std::string_view path, const net::Request& request);
-  void infer(const Route& route, net::Request request, net::Responder responder);
   net::Response metadata(const Route& route);
   net::Response readiness(const Route& route);
   net::Response statistics(const Route& route);

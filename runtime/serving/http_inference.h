@@ -1,0 +1,47 @@
+// http_inference.h: one inference between the socket and the batcher, the same for every protocol over HTTP: a door says how a body is read and how outputs are written.
+//
+//   class MyInference final : public HttpInference {
+//     using HttpInference::HttpInference;
+//     Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override;
+//     net::Response encode(const Finished& finished) override;
+//   };
+//   HttpInference::start(std::make_shared<MyInference>(std::move(responder)), frontend, frontend.catalogue().find(model, version), version, std::move(request));
+//
+// Deadlines, shadow requests, counters and the headers that all answers have are looked after here. Lives on the io thread of the connection.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/net/server.h"
+#include "runtime/serving/frontend.h"
+#include "runtime/serving/inference.h"
+
+namespace serin::serving {
+
+class HttpInference {
+ public:
+  explicit HttpInference(net::Responder responder) : responder_(std::move(responder)) {}
+  virtual ~HttpInference() = default;
+
+  /// `version`: or why there is none, `asked` being the number that the client named.
+  static void start(const std::shared_ptr<HttpInference>& call, Frontend& frontend, Result<std::shared_ptr<Version>> version,
+                    std::string_view asked, net::Request request);
+
+ protected:
+  /// `field` gets what is to blame for an error. Called once.
+  virtual Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) = 0;
+  /// The outputs are there.
+  virtual net::Response encode(const Finished& finished) = 0;
+  virtual net::Response refusal(const Error& error, std::string_view field);
+
+ private:
+  void answer(const Finished& finished);
+  /// Before it was started.
+  void refuse(Frontend& frontend, std::string_view version, const Error& error, std::string_view field = {});
+
+  net::Responder responder_;
+};
+
+}  // namespace serin::serving
