@@ -94,6 +94,15 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
   return not_ready(*number, held->second);
 }
 
+Result<std::string> Catalogue::version_of(std::string_view model, std::string_view label) const {
+  const auto entry = models.find(model);
+  if (entry != models.end()) {
+    const auto found = entry->second.labels.find(label);
+    if (found != entry->second.labels.end()) return std::to_string(found->second);
+  }
+  return Error{Code::kInvalidArgument, fmt::format("Unrecognized servable version label: {}", label)};
+}
+
 Status Catalogue::usable() const {
   for (const auto& [name, model] : models) {
     for (const auto& [number, entry] : model.versions) {
@@ -223,12 +232,14 @@ void Repository::load_version(const Key& key) {
     const bool serves_on = entry.version && entry.version->usable();
     log::error("{}{}", message, serves_on ? " (what was loaded before goes on serving)" : "");
   }
-  update(key, std::move(entry));
+  update(key, std::move(entry), settings ? &settings->labels : nullptr);
 }
 
-void Repository::update(const Key& key, VersionEntry entry) {
+void Repository::update(const Key& key, VersionEntry entry, const Labels* labels) {
   auto next = std::make_shared<Catalogue>(*catalogue_.get());
-  next->models[key.first].versions[key.second] = std::move(entry);
+  ModelEntry& model = next->models[key.first];
+  model.versions[key.second] = std::move(entry);
+  if (labels) model.labels = *labels;
   catalogue_.publish(std::move(next));
 }
 

@@ -33,6 +33,7 @@ struct VersionEntry {
 
 struct ModelEntry {
   std::map<uint64_t, VersionEntry> versions;
+  Labels labels;  ///< as serin.yaml says
   /// The highest ready version: what a request without a version gets. Null: none is ready.
   std::shared_ptr<Version> latest() const;
   /// The numbers of those that are ready, rising.
@@ -44,6 +45,8 @@ struct Catalogue {
   std::map<std::string, ModelEntry, std::less<>> models;
   /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why).
   Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
+  /// The number behind a label, whether or not that version is there. kInvalidArgument: the model, if it is one, has no such label.
+  Result<std::string> version_of(std::string_view model, std::string_view label) const;
   /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
   Status usable() const;
 };
@@ -77,7 +80,8 @@ class Repository {
   std::optional<std::map<Key, Fingerprint>> list() const;  ///< nothing where the folder cannot be listed
   void load_version(const Key& key);
   bool has_lost_its_devices(const Key& key) const;
-  void update(const Key& key, VersionEntry entry);
+  /// `labels`: of the model, where its settings have been read.
+  void update(const Key& key, VersionEntry entry, const Labels* labels = nullptr);
   void remove(const Key& key);
 
   const std::string folder_;

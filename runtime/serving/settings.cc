@@ -34,6 +34,19 @@ Result<std::map<std::string, std::vector<int64_t>>> read_buckets(const config::N
   return buckets;
 }
 
+/// {stable: 3, canary: 4}
+Result<Labels> read_labels(const config::Node& node) {
+  if (!node.is_map()) return node.error("must be a map from labels to versions: {stable: 3}");
+  Labels labels;
+  for (const std::string& label : node.keys()) {
+    SERIN_TRY(const config::Node version, node.at(label));
+    if (label.empty() || label.find_first_of("/:") != std::string::npos) return version.error("a label has no '/' and no ':'");
+    SERIN_TRY(const int64_t number, version.integer(1, INT64_MAX));
+    labels[label] = static_cast<uint64_t>(number);
+  }
+  return labels;
+}
+
 }  // namespace
 
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults) {
@@ -41,10 +54,10 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   if (!document && document.error().code == Code::kNotFound) return defaults;
   if (!document) return document.error();
   const config::Node& root = *document;
-  for (const char* key : {"slo", "labels", "max_queue_delay"})
+  for (const char* key : {"slo", "max_queue_delay"})
     if (root.has(key)) return root.at(key)->error("not supported yet");
   SERIN_CHECK(root.allow_only({"max_batch", "buckets", "instances", "threads", "device", "gpu_mem_limit", "priority", "precision",
-                               "samples", "queue_limit", "warmup"}));
+                               "samples", "queue_limit", "warmup", "labels"}));
 
   ModelSettings settings = defaults;
   SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, 4096, settings.max_batch));
@@ -70,6 +83,9 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   if (const auto buckets = root.find("buckets")) {
     SERIN_TRY(settings.buckets, read_buckets(*buckets));
+  }
+  if (const auto labels = root.find("labels")) {
+    SERIN_TRY(settings.labels, read_labels(*labels));
   }
   if (const auto precision = root.find("precision")) {
     SERIN_TRY(const std::string word, precision->one_of({"auto", "fp32", "tf32", "fp16", "bf16", "int8"}));

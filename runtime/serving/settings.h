@@ -20,6 +20,9 @@ inline constexpr std::array<std::string_view, 6> kPrecisionNames = {"fp32", "tf3
 std::optional<Precision> parse_precision(std::string_view word);
 inline std::string print_precision(Precision precision) { return std::string(kPrecisionNames[static_cast<size_t>(precision)]); }
 
+/// Versions by name.
+using Labels = std::map<std::string, uint64_t, std::less<>>;
+
 struct ModelSettings {
   int64_t max_batch = 32;        ///< rows in one run; 1 where the model is not batchable
   std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread, two for each device
@@ -31,6 +34,7 @@ struct ModelSettings {
   int64_t gpu_mem_limit = INT64_MAX;                    ///< bytes that a version may hold of each device
   int priority = 0;                                     ///< of its work on a device: 1 before that of other models, -1 after it
   std::map<std::string, std::vector<int64_t>> buckets;  ///< sizes of dimensions to be ready for, rising: {seq: [32, 64, 128]}
+  Labels labels;                                        ///< names of versions, for clients of TensorFlow Serving: {stable: 3}
   std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 };
 

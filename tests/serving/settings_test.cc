@@ -75,8 +75,16 @@ TEST(ModelSettings, SaysWhereAModelRuns) {
     EXPECT_FALSE(engine::parse_device(device)) << device;
 }
 
+TEST(ModelSettings, NamesVersions) {
+  const auto settings = read("labels: {stable: 3, canary: 4}");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->labels, (Labels{{"canary", 4}, {"stable", 3}}));
+  for (const char* text : {"labels: stable", "labels: {stable: 0}", "labels: {stable: x}", "labels: {'a/b': 1}", "labels: {'a:b': 1}"})
+    EXPECT_FALSE(read(text)) << text;
+}
+
 TEST(ModelSettings, WhatIsNotThereYetSaysSo) {
-  for (const char* text : {"slo: 50ms", "max_queue_delay: 1ms", "labels: {stable: 1}"}) {
+  for (const char* text : {"slo: 50ms", "max_queue_delay: 1ms"}) {
     const auto settings = read(text);
     ASSERT_FALSE(settings) << text;
     EXPECT_NE(settings.error().message.find("not supported yet"), std::string::npos) << settings.error().message;
