@@ -25,8 +25,6 @@
 
 namespace serin::serving {
 
-using JobPtr = std::shared_ptr<Job>;
-
 class Batcher : public std::enable_shared_from_this<Batcher> {
  public:
   struct Options {

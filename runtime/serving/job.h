@@ -50,4 +50,6 @@ struct Job {
   std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken
 };
 
+using JobPtr = std::shared_ptr<Job>;
+
 }  // namespace serin::serving

@@ -1,132 +1,45 @@
-// version.cc: a request on its way into a batch and out of it. A batch that fails is run again job by job, so that one client's bad index costs nobody else an
-// answer; not where the device is lost: what took it down may be in that batch, and must not take down the next one.
-
 #include "runtime/serving/version.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "runtime/serving/engine_scheduler.h"
 
 namespace serin::serving {
 
-Status Version::usable() const {
-  Status usable = instances_.front()->usable();
-  for (const auto& instance : instances_) {
-    if (usable) return usable;
-    usable = instance->usable();
-  }
-  return usable;
+Result<std::shared_ptr<Version>> Version::load(const std::string& model, const std::string& version, const std::string& path,
+                                               const ModelSettings& settings, Host& host) {
+  const auto started = Clock::now();
+  std::shared_ptr<Version> loaded(new Version(model, version, host));
+  loaded->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version);
+  const std::string name = fmt::format("model '{}' version {}", model, version);
+  auto served = EngineScheduler::load(name, path, settings, host, loaded->metrics_);
+  if (!served) return served.error().in(name);
+  loaded->served_ = std::move(*served);
+  loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
+  return loaded;
 }
 
-namespace {
-
-template <class T>
-bool is_one(const TensorView& tensor, size_t i) {
-  return tensor.as<const T>()[i] == T{1};
-}
-
-bool is_one(const TensorView& tensor, size_t i) {
-  switch (tensor.dtype) {
-    case DType::kBool: return tensor.as<const bool>()[i];
-    case DType::kInt32: return is_one<int32_t>(tensor, i);
-    case DType::kInt64: return is_one<int64_t>(tensor, i);
-    case DType::kFloat32: return is_one<float>(tensor, i);
-    default: return false;
+Status Version::count_rows(Job& job) const {
+  const auto& [model, inputs, outputs] = served_.signature;
+  job.rows = job.inputs.empty() ? 1 : job.inputs.front().shape[0];
+  for (size_t i = 1; i < job.inputs.size(); ++i) {
+    if (job.inputs[i].shape[0] != job.rows)
+      return Error{Code::kInvalidArgument, fmt::format("{}: inputs '{}' and '{}' disagree on the batch: {} and {} rows", model,
+                                                       inputs[0].name, inputs[i].name, job.rows, job.inputs[i].shape[0])};
   }
-}
-
-/// Whether each row of the masks has an element that counts in all of them (graph::Paddable::masks). Rows are along the last axis.
-bool something_counts(const Job& job, const std::vector<size_t>& masks) {
-  if (masks.empty()) return true;
-  const Shape& shape = job.inputs[masks.front()].shape;
-  for (const size_t mask : masks)
-    if (job.inputs[mask].shape != shape) return false;
-  if (shape.rank() == 0 || shape.elements() == 0) return false;
-  const auto length = static_cast<size_t>(shape.back()), rows = static_cast<size_t>(shape.elements()) / length;
-  for (size_t row = 0; row < rows; ++row) {
-    bool counts = false;
-    for (size_t i = row * length; i < (row + 1) * length && !counts; ++i)
-      counts = std::ranges::all_of(masks, [&](size_t mask) { return is_one(job.inputs[mask], i); });
-    if (!counts) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-/// `own`: the sizes of the job's inputs.
-void Version::choose_sizes(Job& job, const graph::Bindings& own) const {
-  for (const Padding& padding : paddings_) {
-    const auto size = own.find(padding.dimension);
-    if (size == own.end()) continue;
-    const auto next = std::ranges::lower_bound(padding.sizes, size->second);
-    if (next == padding.sizes.end() || *next == size->second || !something_counts(job, padding.masks)) continue;
-    job.padded[padding.dimension] = *next;
-  }
-  if (!job.padded.empty()) job.sizes = own;
-  graph::Bindings common = own;
-  for (const auto& [dimension, size] : job.padded) common[dimension] = size;
-  job.group.clear();
-  for (const auto& [dimension, size] : common)
-    if (!engine_->batchable().yes || dimension != engine_->batchable().symbol) job.group.push_back(size);
-}
-
-bool Version::batchable() const { return engine_->batchable().yes; }
-
-Status Version::submit(JobPtr job) {
-  if (engine_->batchable().yes) {
-    job->rows = job->inputs.empty() ? 1 : job->inputs.front().shape[0];
-    for (size_t i = 1; i < job->inputs.size(); ++i) {
-      if (job->inputs[i].shape[0] != job->rows)
-        return Error{Code::kInvalidArgument,
-                     fmt::format("{}: inputs '{}' and '{}' disagree on the batch: {} and {} rows", signature_.model,
-                                 signature_.inputs[0].name, signature_.inputs[i].name, job->rows, job->inputs[i].shape[0])};
-    }
-    if (job->rows > max_batch_)
-      return Error{Code::kInvalidArgument, fmt::format("{}: inference request batch-size must be <= {}, the request has {}",
-                                                       signature_.model, max_batch_, job->rows)};
-  }
-  if (sizes_vary_) {
-    const auto own = engine::bindings_for(engine_->inputs(), job->inputs);
-    if (!own) return own.error().in(signature_.model);
-    choose_sizes(*job, *own);
-  }
-  const bool counted = !job->shadow;
-  if (counted) metrics_->pending->add(1);
-  auto queued = batcher_->submit(std::move(job));
-  if (!queued && counted) metrics_->pending->add(-1);
-  if (!queued) return queued.error().in(signature_.model);
+  if (job.rows > max_batch())
+    return Error{Code::kInvalidArgument,
+                 fmt::format("{}: inference request batch-size must be <= {}, the request has {}", model, max_batch(), job.rows)};
   return {};
 }
 
-void Version::run_batch(size_t instance, std::span<const JobPtr> batch) {
-  const auto taken = Clock::now();
-  Instance::RunResult ran = instances_[instance]->run(batch);
-  if (!batch.front()->shadow) metrics_->ran_batch();
-  const bool lost = !ran.status && ran.status.error().code == Code::kUnavailable;
-  if (!ran.status && !lost && batch.size() > 1) {
-    for (const JobPtr& job : batch) run_alone(instance, job);
-    return;
-  }
-  if (ran.status) batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
-
-  const uint64_t seq = host_.next_batch.fetch_add(1, std::memory_order_relaxed);
-  const auto n = static_cast<uint32_t>(batch.size());
-  for (uint32_t i = 0; i < n; ++i) {
-    Answer answer;
-    answer.batch = {host_.boot, seq, i, n};
-    answer.timing = {taken - batch[i]->arrived, ran.input, ran.infer};
-    if (ran.status)
-      answer.outputs = std::move(ran.outputs[i]);
-    else
-      answer.outputs = ran.status.error().in(signature_.model);
-    batch[i]->done(std::move(answer));
-  }
-}
-
-void Version::run_alone(size_t instance, const JobPtr& job) {
-  const JobPtr alone[] = {job};
-  run_batch(instance, alone);
+Status Version::submit(JobPtr job) {
+  if (batchable()) SERIN_CHECK(count_rows(*job));
+  const bool counted = !job->shadow;
+  if (counted) metrics_->pending->add(1);
+  auto queued = served_.scheduler->submit(std::move(job));
+  if (!queued && counted) metrics_->pending->add(-1);
+  return queued;
 }
 
 }  // namespace serin::serving

@@ -1,4 +1,4 @@
-// version_load.cc: load aside, warm, and only then serve. On which devices, in which precision and for which sizes is settled here.
+// engine_scheduler_load.cc: load aside, warm, and only then serve. On which devices, in which precision and for which sizes is settled here.
 //
 // Instances are spread over the devices, each of which holds the weights once. All that a device will be asked for is planned before anything of it is taken,
 // so that a model which does not fit is refused and disturbs nobody.
@@ -14,7 +14,7 @@
 #include "runtime/samples/int8.h"
 #include "runtime/samples/precision.h"
 #include "runtime/serving/batch_curve.h"
-#include "runtime/serving/version.h"
+#include "runtime/serving/engine_scheduler.h"
 
 namespace serin::serving {
 namespace {
@@ -130,17 +130,15 @@ engine::Precision on_device(Precision precision) {
 
 }  // namespace
 
-Result<std::shared_ptr<Version>> Version::load(const std::string& model, const std::string& version, const std::string& path,
-                                               const ModelSettings& settings, Host& host) {
-  const auto started = Clock::now();
-  std::shared_ptr<Version> loaded(new Version(model, version, host));
-  if (auto prepared = loaded->prepare(path, settings); !prepared)
-    return prepared.error().in(fmt::format("model '{}' version {}", model, version));
-  loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
-  return loaded;
+Result<Served> EngineScheduler::load(const std::string& name, const std::string& path, const ModelSettings& settings, Host& host,
+                                     std::shared_ptr<ModelMetrics> metrics) {
+  const std::shared_ptr<EngineScheduler> loaded(new EngineScheduler(name, host, std::move(metrics)));
+  SERIN_CHECK(loaded->prepare(path, settings));
+  return Served{loaded->signature_, loaded->parameters_, loaded->engine_->batchable().yes, loaded->max_batch_, loaded};
 }
 
-Result<Version::Loaded> Version::load_engine(const std::string& path, const ModelSettings& settings, const kernels::Backend* device) const {
+Result<EngineScheduler::Loaded> EngineScheduler::load_engine(const std::string& path, const ModelSettings& settings,
+                                                             const kernels::Backend* device) const {
   engine::LoadOptions options = options_of(settings);
   if (device) {
     options.device = device;
@@ -164,7 +162,8 @@ Result<Version::Loaded> Version::load_engine(const std::string& path, const Mode
 
 /// `auto` loads the model twice at a time, which takes the memory of both until it is decided. What is served is loaded afresh: trying leaves things behind. int8
 /// is tried where there are inputs of users to see its ranges on. Answers why, where there was something to decide.
-Result<std::string> Version::settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) const {
+Result<std::string> EngineScheduler::settle_precision(const std::string& path, const kernels::Backend* device,
+                                                      ModelSettings& settings) const {
   if (settings.precision != Precision::kAuto) return std::string();
   settings.precision = Precision::kFp32;
   std::vector<Precision> faster;
@@ -192,16 +191,16 @@ Result<std::string> Version::settle_precision(const std::string& path, const ker
 }
 
 /// In the metadata and in the log: what was decided, or what became of int8 (a model with nothing to quantise computes in fp32).
-void Version::say_precision(const Loaded& loaded, const std::string& decided) {
+void EngineScheduler::say_precision(const Loaded& loaded, const std::string& decided) {
   const std::string& why = decided.empty() ? loaded.why : decided;
   parameters_ = {{"precision", print_precision(loaded.precision)}};
   if (!why.empty()) parameters_.emplace_back("precision_why", why);
-  if (!why.empty()) log::info("model '{}' version {}: precision: {}", model_, version_, why);
-  if (!loaded.warning.empty()) log::warning("model '{}' version {}: precision: {}", model_, version_, loaded.warning);
+  if (!why.empty()) log::info("{}: precision: {}", name_, why);
+  if (!loaded.warning.empty()) log::warning("{}: precision: {}", name_, loaded.warning);
 }
 
-Status Version::read_signature(const ModelSettings& settings) {
-  signature_ = {fmt::format("model '{}' version {}", model_, version_), specs_of(engine_->inputs()), specs_of(engine_->outputs())};
+Status EngineScheduler::read_signature(const ModelSettings& settings) {
+  signature_ = {name_, specs_of(engine_->inputs()), specs_of(engine_->outputs())};
   SERIN_CHECK(check_tensors(engine_->inputs()));
   SERIN_CHECK(check_tensors(engine_->outputs()));
   SERIN_CHECK(check_servable(signature_));
@@ -215,23 +214,23 @@ Status Version::read_signature(const ModelSettings& settings) {
 }
 
 /// A length between two of those that the settings name runs as the longer one, where that is proven to change nothing.
-void Version::find_paddings(const ModelSettings& settings) {
+void EngineScheduler::find_paddings(const ModelSettings& settings) {
   paddings_.clear();
   for (const auto& [dimension, sizes] : settings.buckets) {
     graph::Paddable proof = graph::prove_paddable(engine_->graph(), dimension);
     if (proof.yes) paddings_.push_back({dimension, sizes, std::move(proof.masks)});
-    log::info("model '{}' version {}: sizes of '{}' {}", model_, version_, dimension,
+    log::info("{}: sizes of '{}' {}", name_, dimension,
               proof.yes ? "are rounded up" : "are not rounded up, each has a plan of its own: " + proof.why_not);
   }
 }
 
-void Version::add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options) {
+void EngineScheduler::add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options) {
   options.max_batch = max_batch_;
   options.most_sizes = std::max(options.most_sizes, sizes_.size());
   instances_.push_back(std::make_unique<Instance>(std::move(engine), std::move(options)));
 }
 
-Status Version::place_on_cpu(const std::string& path, ModelSettings settings) {
+Status EngineScheduler::place_on_cpu(const std::string& path, ModelSettings settings) {
   SERIN_TRY(const std::string decided, settle_precision(path, nullptr, settings));
   SERIN_TRY(const Loaded loaded, load_engine(path, settings, nullptr));
   say_precision(loaded, decided);
@@ -247,7 +246,8 @@ Status Version::place_on_cpu(const std::string& path, ModelSettings settings) {
 }
 
 /// Leaves no instance where nothing of the model runs on a device.
-Status Version::place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices) {
+Status EngineScheduler::place_on_devices(const std::string& path, ModelSettings settings,
+                                         std::span<const kernels::Backend* const> devices) {
   SERIN_TRY(const std::string decided, settle_precision(path, devices.front(), settings));
   const size_t count = settings.instances ? static_cast<size_t>(*settings.instances) : kInstancesOfADevice * devices.size();
   devices = devices.first(std::min(devices.size(), count));
@@ -273,8 +273,7 @@ Status Version::place_on_devices(const std::string& path, ModelSettings settings
     }
     const engine::DeviceBytes held = engine->device_bytes();
     device_bytes_ += held.weights + held.arena;
-    log::info("model '{}' version {}: {} instances on {}; weights {}, arenas {} bytes", model_, version_, own, engine::name_of(*devices[i]),
-              held.weights, held.arena);
+    log::info("{}: {} instances on {}; weights {}, arenas {} bytes", name_, own, engine::name_of(*devices[i]), held.weights, held.arena);
     replicas.push_back({engine, std::move(arenas)});
   }
   for (size_t i = 0; i < count; ++i) {  // by turns, so that whoever takes the first few has several devices
@@ -285,13 +284,13 @@ Status Version::place_on_devices(const std::string& path, ModelSettings settings
 }
 
 /// Asked before each batch, until the answer is no.
-Status Version::check_instance(size_t instance) const {
+Status EngineScheduler::check_instance(size_t instance) const {
   const Status usable = instances_[instance]->usable();
-  if (!usable) log::error("model '{}' version {}: instance {} is retired: {}", model_, version_, instance, usable.error().message);
+  if (!usable) log::error("{}: instance {} is retired: {}", name_, instance, usable.error().message);
   return usable;
 }
 
-Status Version::prepare(const std::string& path, const ModelSettings& settings) {
+Status EngineScheduler::prepare(const std::string& path, const ModelSettings& settings) {
   engine::Devices::Choice choice;
   if (settings.precision == Precision::kInt8 && settings.device.kind == engine::DeviceChoice::Kind::kAuto) {
     choice.why = "auto: models are quantised for the CPU";
@@ -306,13 +305,11 @@ Status Version::prepare(const std::string& path, const ModelSettings& settings) 
   if (on_cpu) SERIN_CHECK(place_on_cpu(path, settings));
   parameters_.emplace_back("device", on_cpu ? "cpu" : "cuda");
   if (!choice.why.empty()) parameters_.emplace_back("device_why", choice.why);
-  if (on_cpu && settings.device.kind != engine::DeviceChoice::Kind::kCpu)
-    log::info("model '{}' version {}: runs on the CPU: {}", model_, version_, choice.why);
+  if (on_cpu && settings.device.kind != engine::DeviceChoice::Kind::kCpu) log::info("{}: runs on the CPU: {}", name_, choice.why);
   if (!engine_->batchable().yes && settings.max_batch > 1)
-    log::info("model '{}' version {}: requests are run one by one: {}", model_, version_, engine_->batchable().why_not);
+    log::info("{}: requests are run one by one: {}", name_, engine_->batchable().why_not);
 
   threads_ = host_.pool.lease(static_cast<int>(instances_.size()));
-  metrics_ = std::make_unique<ModelMetrics>(host_.metrics, model_, version_);
   // The batcher must not own the version that owns it; a pool task holds both for as long as a batch runs.
   const auto run = [weak = weak_from_this()](size_t instance, std::span<const JobPtr> batch) {
     if (const auto self = weak.lock()) self->run_batch(instance, batch);
@@ -332,7 +329,7 @@ Status Version::prepare(const std::string& path, const ModelSettings& settings) 
 
 /// Every instance runs every size on zeros: plans are made, weights packed, on a device graphs are recorded, and the curve has its first points before a client
 /// waits.
-Status Version::warm_up() {
+Status EngineScheduler::warm_up() {
   constexpr int kFirst = 1, kRecorded = 2;  // runs that pay for what is made lazily: those after them are what a client will see
   const bool on_device = instances_.front()->on_device();
   for (const auto& instance : instances_) {

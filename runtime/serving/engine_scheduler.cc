@@ -1,0 +1,115 @@
+// engine_scheduler.cc: a request on its way into a batch and out of it. A batch that fails is run again job by job, so that one client's bad index costs nobody else an
+// answer; not where the device is lost: what took it down may be in that batch, and must not take down the next one.
+
+#include "runtime/serving/engine_scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace serin::serving {
+
+Status EngineScheduler::usable() const {
+  Status usable = instances_.front()->usable();
+  for (const auto& instance : instances_) {
+    if (usable) return usable;
+    usable = instance->usable();
+  }
+  return usable;
+}
+
+namespace {
+
+template <class T>
+bool is_one(const TensorView& tensor, size_t i) {
+  return tensor.as<const T>()[i] == T{1};
+}
+
+bool is_one(const TensorView& tensor, size_t i) {
+  switch (tensor.dtype) {
+    case DType::kBool: return tensor.as<const bool>()[i];
+    case DType::kInt32: return is_one<int32_t>(tensor, i);
+    case DType::kInt64: return is_one<int64_t>(tensor, i);
+    case DType::kFloat32: return is_one<float>(tensor, i);
+    default: return false;
+  }
+}
+
+/// Whether each row of the masks has an element that counts in all of them (graph::Paddable::masks). Rows are along the last axis.
+bool something_counts(const Job& job, const std::vector<size_t>& masks) {
+  if (masks.empty()) return true;
+  const Shape& shape = job.inputs[masks.front()].shape;
+  for (const size_t mask : masks)
+    if (job.inputs[mask].shape != shape) return false;
+  if (shape.rank() == 0 || shape.elements() == 0) return false;
+  const auto length = static_cast<size_t>(shape.back()), rows = static_cast<size_t>(shape.elements()) / length;
+  for (size_t row = 0; row < rows; ++row) {
+    bool counts = false;
+    for (size_t i = row * length; i < (row + 1) * length && !counts; ++i)
+      counts = std::ranges::all_of(masks, [&](size_t mask) { return is_one(job.inputs[mask], i); });
+    if (!counts) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// `own`: the sizes of the job's inputs.
+void EngineScheduler::choose_sizes(Job& job, const graph::Bindings& own) const {
+  for (const Padding& padding : paddings_) {
+    const auto size = own.find(padding.dimension);
+    if (size == own.end()) continue;
+    const auto next = std::ranges::lower_bound(padding.sizes, size->second);
+    if (next == padding.sizes.end() || *next == size->second || !something_counts(job, padding.masks)) continue;
+    job.padded[padding.dimension] = *next;
+  }
+  if (!job.padded.empty()) job.sizes = own;
+  graph::Bindings common = own;
+  for (const auto& [dimension, size] : job.padded) common[dimension] = size;
+  job.group.clear();
+  for (const auto& [dimension, size] : common)
+    if (!engine_->batchable().yes || dimension != engine_->batchable().symbol) job.group.push_back(size);
+}
+
+Status EngineScheduler::submit(JobPtr job) {
+  if (sizes_vary_) {
+    const auto own = engine::bindings_for(engine_->inputs(), job->inputs);
+    if (!own) return own.error().in(name_);
+    choose_sizes(*job, *own);
+  }
+  auto queued = batcher_->submit(std::move(job));
+  if (!queued) return queued.error().in(name_);
+  return {};
+}
+
+void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) {
+  const auto taken = Clock::now();
+  Instance::RunResult ran = instances_[instance]->run(batch);
+  if (!batch.front()->shadow) metrics_->ran_batch();
+  const bool lost = !ran.status && ran.status.error().code == Code::kUnavailable;
+  if (!ran.status && !lost && batch.size() > 1) {
+    for (const JobPtr& job : batch) run_alone(instance, job);
+    return;
+  }
+  if (ran.status) batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
+
+  const uint64_t seq = host_.next_batch.fetch_add(1, std::memory_order_relaxed);
+  const auto n = static_cast<uint32_t>(batch.size());
+  for (uint32_t i = 0; i < n; ++i) {
+    Answer answer;
+    answer.batch = {host_.boot, seq, i, n};
+    answer.timing = {taken - batch[i]->arrived, ran.input, ran.infer};
+    if (ran.status)
+      answer.outputs = std::move(ran.outputs[i]);
+    else
+      answer.outputs = ran.status.error().in(name_);
+    batch[i]->done(std::move(answer));
+  }
+}
+
+void EngineScheduler::run_alone(size_t instance, const JobPtr& job) {
+  const JobPtr alone[] = {job};
+  run_batch(instance, alone);
+}
+
+}  // namespace serin::serving
