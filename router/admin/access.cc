@@ -5,19 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace serin::router {
 namespace {
 
-constexpr std::string_view kScheme = "bearer ";
+constexpr std::array<std::string_view, 3> kRoles = {"viewer", "operator", "admin"};
 
 /// "127.0.0.1:4711" -> "127.0.0.1"
 std::string address_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
-
-std::optional<std::string_view> token_of(const net::Request& request) {
-  const std::string_view value = request.headers.get("authorization");
-  if (value.size() <= kScheme.size() || !net::equal_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
-  return value.substr(kScheme.size());
-}
 
 bool is_urgent(const net::Request& request) { return request.path.ends_with(":abort") || request.path.ends_with(":pause"); }
 
@@ -41,6 +37,8 @@ net::Response too_many() {
 
 }  // namespace
 
+std::string_view role_name(Role role) { return kRoles[static_cast<size_t>(role)]; }
+
 Access::Access(const AdminConfig& config, metrics::Registry& metrics) {
   if (config.rate > 0) limit_.emplace(config.rate);
   const auto counter = [&](const char* reason) {
@@ -54,7 +52,9 @@ Access::Access(const AdminConfig& config, metrics::Registry& metrics) {
 Result<std::unique_ptr<Access>> Access::open(const AdminConfig& config, metrics::Registry& metrics) {
   auto access = std::unique_ptr<Access>(new Access(config, metrics));
   if (!config.tokens.empty()) {
-    SERIN_TRY(access->tokens_, Tokens::open(config.tokens, metrics));
+    SERIN_TRY(access->tokens_,
+              net::Tokens::open(
+                  {.path = config.tokens, .roles = {kRoles.begin(), kRoles.end()}, .stale_metric = "serin_admin_tokens_stale"}, metrics));
   }
   return access;
 }
@@ -64,12 +64,12 @@ Admission Access::admit(const net::Request& request, std::string_view other) {
   const bool named = certificate != nullptr && !certificate->names.empty();
   Caller caller{.name = named ? certificate->names.front() : request.peer, .role = Role::kAdmin};
   std::string payer = address_of(request.peer);  // who guesses pays by address, so that nobody is kept out in somebody else's name
-  const auto token = other.empty() ? token_of(request) : std::optional(other);
+  const auto token = other.empty() ? net::bearer_token(request.headers) : std::optional(other);
   bool known = true;
   if (tokens_) {
     const auto found = token ? tokens_->find(*token) : named ? tokens_->find(*certificate) : std::nullopt;
     known = found.has_value();
-    caller = found.value_or(Caller{.name = payer});
+    caller = found ? Caller{found->name, static_cast<Role>(found->role)} : Caller{.name = payer};
     if (found) payer = "token " + found->name;
   }
   if (limit_ && !(known && is_urgent(request)) && !limit_->take(payer, RateLimit::Time::clock::now())) {

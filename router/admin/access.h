@@ -13,11 +13,23 @@
 #include <string_view>
 
 #include "router/admin/rate_limit.h"
-#include "router/admin/tokens.h"
 #include "router/config.h"
-#include "runtime/net/http.h"
+#include "runtime/net/tokens.h"
 
 namespace serin::router {
+
+/// Each may what the one before it may.
+enum class Role : uint8_t {
+  kViewer,    ///< reads
+  kOperator,  ///< starts rollouts and steers them, while evidence goes on judging
+  kAdmin,     ///< promotes without evidence
+};
+std::string_view role_name(Role role);
+
+struct Caller {
+  std::string name;
+  Role role = Role::kViewer;
+};
 
 struct Admission {
   Caller caller;
@@ -37,8 +49,8 @@ class Access {
  private:
   Access(const AdminConfig& config, metrics::Registry& metrics);
 
-  std::unique_ptr<Tokens> tokens_;  // none: no tokens are asked for
-  std::optional<RateLimit> limit_;  // nothing: no limit
+  std::unique_ptr<net::Tokens> tokens_;  // none: no tokens are asked for
+  std::optional<RateLimit> limit_;       // nothing: no limit
   std::shared_ptr<metrics::Counter> unauthenticated_, forbidden_, too_often_;
 };
 

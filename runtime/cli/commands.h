@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,14 +65,16 @@ int run_inspect(const InspectOptions& options);
 struct ServeOptions {
   std::string models;
   std::string address = "127.0.0.1";
-  uint16_t port = 8000;
-  uint16_t grpc_port = 8001;
-  uint16_t metrics_port = 8002;
+  std::optional<uint16_t> port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< absent: there is none
+  std::string metrics_path;  ///< of the same page at the HTTP port; empty: it is not there
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process
   int64_t max_body_bytes = int64_t{64} << 20;
   double poll_seconds = 0.5;
   double drain_seconds = 5;
+  std::optional<uint16_t> admin_port;            ///< of HTTP, on loopback: where orders to the server are taken; absent: nowhere
+  bool admin_on_data_port = false;               ///< or at the ports of clients
+  std::string tokens;                            ///< a file of who may call; empty: everybody
   std::string tls_cert, tls_key, tls_client_ca;  ///< of HTTP and gRPC; no certificate: in the clear
   std::string tls_min_version = "1.3";
   std::string ready_file, log_format = "text", log_level = "info", isa;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/number.h"
 #include "runtime/base/version.h"
 #include "runtime/cli/commands.h"
 
@@ -23,6 +24,15 @@ CLI::Validator between(double least, double most) {
     return fmt::format("{} is not a number from {} to {}", text, least, most);
   };
   return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
+}
+
+/// A number, or `off`.
+void add_port(CLI::App& command, const std::string& flag, std::optional<uint16_t>& port, const std::string& help) {
+  const auto read = [&port, flag](const std::string& text) {
+    port = parse_number<uint16_t>(text);
+    if (!port && text != "off") throw CLI::ValidationError(flag, fmt::format("{} is not a port: 0 to 65535, or off", text));
+  };
+  command.add_option_function<std::string>(flag, read, help)->default_str(port ? std::to_string(*port) : "off");
 }
 
 void add_tls_flags(CLI::App& command, TlsFlags& flags) {
@@ -43,13 +53,13 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ServeOptions>();
   command->add_option("--models", options->models, "folder with <name>/<version>/model.onnx")->required();
   command->add_option("--address", options->address, "address to listen on")->capture_default_str();
-  command->add_option("--port", options->port, "HTTP port; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
-  command->add_option("--grpc-port", options->grpc_port, "gRPC port; 0 picks a free one")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
-  command->add_option("--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
+  add_port(*command, "--port", options->port, "HTTP port; 0 picks a free one, off: none");
+  add_port(*command, "--grpc-port", options->grpc_port, "gRPC port; 0 picks a free one, off: none");
+  add_port(*command, "--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one, off: none");
+  add_port(*command, "--admin-port", options->admin_port, "HTTP port on 127.0.0.1 where models are loaded and settings changed");
+  command->add_flag("--admin-on-data-port", options->admin_on_data_port, "take such orders at the ports of clients, too");
+  command->add_option("--tokens", options->tokens,
+                      "file of tokens with roles (read, infer, admin); default: whoever reaches a port may use it");
   command->add_option("--io-threads", options->io_threads, "threads for sockets")->capture_default_str()->check(CLI::Range(1, 64));
   command->add_option("--threads", options->threads, "threads for computing; 0: as many as cores are granted")
       ->capture_default_str()

@@ -13,18 +13,11 @@
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
-#include "runtime/net/grpc_server.h"
+#include "runtime/cli/serve_ports.h"
 #include "runtime/net/tls_watch.h"
-#include "runtime/serving/grpc_api.h"
-#include "runtime/serving/http_api.h"
 
 namespace serin::cli {
 namespace {
-
-int usage(const Error& error) {
-  std::fprintf(stderr, "serin serve: %s\n", error.message.c_str());
-  return kUsage;
-}
 
 Result<kernels::CpuOptions> cpu_options(const std::string& isa) {
   kernels::CpuOptions options;
@@ -58,99 +51,102 @@ Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options)
   return made;
 }
 
-void metrics_page(const metrics::Registry& registry, const net::Request& request, net::Responder responder) {
-  if (request.path != "/metrics") return responder.send(net::json_error(404, "Not Found; try /metrics"));
-  net::Response response;
-  response.headers.set("Content-Type", metrics::Registry::kContentType);
-  response.body = registry.render();
-  responder.send(std::move(response));
+/// What models run on, and how those do whose serin.yaml does not say.
+struct Compute {
+  kernels::CpuOptions cpu;
+  serving::Precision precision = serving::Precision::kFp32;
+  engine::DeviceChoice device;
+  bool on_cpu() const { return device.kind == engine::DeviceChoice::Kind::kCpu; }
+};
+Result<Compute> read_compute(const ServeOptions& options) {
+  Compute compute;
+  SERIN_TRY(compute.cpu, cpu_options(options.isa));
+  const auto precision = serving::parse_precision(options.precision);
+  if (!precision)
+    return Error{Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)};
+  const auto device = engine::parse_device(options.device);
+  if (!device) return Error{Code::kInvalidArgument, fmt::format("--device {}: must be cpu, cuda, cuda:N or auto", options.device)};
+  compute.precision = *precision;
+  compute.device = *device;
+  return compute;
 }
 
-}  // namespace
+std::string describe(const Ports& ports, const ServeOptions& options) {
+  std::string text;
+  const auto add = [&](std::string_view what, std::optional<uint16_t> port) {
+    if (port) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, *port);
+  };
+  add(options.tls_cert.empty() ? "http" : "https", ports.http);
+  add("gRPC", ports.grpc);
+  add("metrics", ports.metrics);
+  add("admin", ports.admin);
+  return fmt::format("{} ({})", options.address, text);
+}
 
-int run_serve(const ServeOptions& options) {
-  if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
-  const auto cpu = cpu_options(options.isa);
-  if (!cpu) return usage(cpu.error());
-  const auto tls = server_tls(options);
-  if (!tls) return usage(tls.error());
+/// Readiness goes first, so that load balancers look elsewhere while requests are still served.
+void end(serving::Frontend& frontend, ServePorts& ports, double drain_seconds) {
+  frontend.set_ready(false);
+  log::info("ending: not ready any more; requests are served for another {} s", drain_seconds);
+  wait_for_end_signal(drain_seconds);
+  const bool drained = ports.drain(std::chrono::seconds(30));
+  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
+}
+
+Result<int> serve(const ServeOptions& options) {
+  SERIN_CHECK(configure_log(options.log_format, options.log_level));
+  SERIN_TRY(const Compute compute, read_compute(options));
+  SERIN_TRY(const std::shared_ptr<net::TlsContext> tls, server_tls(options));
   block_end_signals();
   block_signal(SIGHUP);
   raise_descriptor_limit();
 
   std::string note;
-  const auto precision = serving::parse_precision(options.precision);
-  if (!precision)
-    return usage({Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)});
-  const auto device = engine::parse_device(options.device);
-  if (!device) return usage({Code::kInvalidArgument, fmt::format("--device {}: must be cpu, cuda, cuda:N or auto", options.device)});
-  const auto backend = kernels::make_cpu_backend(*cpu, &note);
-  const auto bf16_backend = make_bf16_backend(*cpu);
-  const bool on_cpu = device->kind == engine::DeviceChoice::Kind::kCpu;
-  if (on_cpu && *precision == serving::Precision::kBf16 && !bf16_backend)
-    return usage({Code::kInvalidArgument, "--precision bf16: this machine, or the instruction set, does not multiply bf16"});
+  const auto backend = kernels::make_cpu_backend(compute.cpu, &note);
+  const auto bf16_backend = make_bf16_backend(compute.cpu);
+  if (compute.on_cpu() && compute.precision == serving::Precision::kBf16 && !bf16_backend)
+    return Error{Code::kInvalidArgument, "--precision bf16: this machine, or the instruction set, does not multiply bf16"};
   const int cores = options.threads > 0 ? options.threads : serving::granted_cores();
   log::info("serin {}: {}; {} compute threads", SERIN_VERSION, note, cores);
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   metrics::Registry registry;
   engine::Devices devices(options.cuda_plugin, registry);
-  if (const auto found = devices.choose(*device); !found)
-    return usage(found.error().in("--device " + options.device));
-  else if (!on_cpu)
+  if (const auto found = devices.choose(compute.device); !found)
+    return found.error().in("--device " + options.device);
+  else if (!compute.on_cpu())
     log::info("device {}: {}", options.device, found->why);
   net::Loops loops(static_cast<size_t>(options.io_threads));
   serving::Host host{.backend = *backend,
                      .bf16_backend = bf16_backend.get(),
                      .devices = &devices,
                      .metrics = registry,
-                     .defaults = {.precision = *precision, .device = *device},
+                     .defaults = {.precision = compute.precision, .device = compute.device},
                      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
                      .pool = serving::ComputePool(cores)};
-  auto repository =
-      serving::Repository::open(options.models, std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000)), host);
-  if (!repository) return usage(repository.error());
+  const auto poll = std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000));
+  SERIN_TRY(const auto repository, serving::Repository::open(options.models, poll, host));
+  SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));
+  serving::Frontend frontend(loops, *repository, host);
+  SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, *access, registry));
+  net::TlsWatch certificates({tls}, registry);
 
-  serving::Frontend frontend(loops, **repository, host);
-  serving::HttpApi http_api(frontend);
-  serving::GrpcApi grpc(frontend);
-  net::ServerOptions http_options{.name = "http", .address = options.address, .port = options.port, .tls = *tls, .metrics = &registry};
-  http_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
-  http_options.on_refusal = [&host](net::Response& refusal) {
-    refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
-  };
-  auto http = net::Server::start(loops, http_options, [&http_api](net::Request request, net::Responder responder) {
-    http_api.handle(std::move(request), std::move(responder));
-  });
-  if (!http) return usage(http.error());
-  net::ServerOptions grpc_options{.name = "grpc", .address = options.address, .port = options.grpc_port, .tls = *tls, .metrics = &registry};
-  grpc_options.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
-  auto grpc_server = net::start_grpc_server(loops, grpc_options, [&grpc](std::string_view path) { return grpc.method(path); });
-  if (!grpc_server) return usage(grpc_server.error());
-  auto metrics_server = net::Server::start(
-      loops, {.name = "metrics", .address = options.address, .port = options.metrics_port},
-      [&registry](const net::Request& request, net::Responder responder) { metrics_page(registry, request, std::move(responder)); });
-  if (!metrics_server) return usage(metrics_server.error());
-  net::TlsWatch certificates({*tls}, registry);
-
-  (*repository)->load();  // alive meanwhile, for a large repository must not fail its liveness probe
+  repository->load();  // alive meanwhile, for a large repository must not fail its liveness probe
   frontend.set_ready(true);
-  if (auto written = write_ready_file(options.ready_file,
-                                      {.http = (*http)->port(), .grpc = (*grpc_server)->port(), .metrics = (*metrics_server)->port()});
-      !written)
-    return usage(written.error());
-  log::info("serving {} at http{}://{}:{} (gRPC on port {}, metrics on port {})", options.models, *tls ? "s" : "", options.address,
-            (*http)->port(), (*grpc_server)->port(), (*metrics_server)->port());
+  SERIN_CHECK(write_ready_file(options.ready_file, ports->numbers()));
+  log::info("serving {} at {}", options.models, describe(ports->numbers(), options));
 
   wait_for_end_signal([&] { certificates.refresh(); });
-  frontend.set_ready(false);
-  log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
-  wait_for_end_signal(options.drain_seconds);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  const auto left = [deadline] { return std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()); };
-  const bool http_drained = (*http)->drain(left()), grpc_drained = (*grpc_server)->drain(left());
-  log::info("ended{}", http_drained && grpc_drained ? "" : ": some requests were still under way after 30 s");
-  return (*repository)->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+  end(frontend, *ports, options.drain_seconds);
+  return repository->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+  const auto code = serve(options);
+  if (code) return *code;
+  std::fprintf(stderr, "serin serve: %s\n", code.error().message.c_str());
+  return kUsage;
 }
 
 }  // namespace serin::cli

@@ -61,7 +61,12 @@ class Call final : public GrpcCall {
 
 class CallHandler final : public RequestHandler {
  public:
-  CallHandler(const GrpcMethods& methods, size_t limit, ServerStream& stream) : methods_(methods), limit_(limit), stream_(stream) {}
+  struct Service {
+    GrpcMethods methods;
+    GrpcGate gate;
+    size_t message_bytes;  ///< at most
+  };
+  CallHandler(const Service& service, ServerStream& stream) : service_(service), stream_(stream) {}
   ~CallHandler() override {
     if (call_) call_->lose();
   }
@@ -85,8 +90,7 @@ class CallHandler final : public RequestHandler {
   /// The next message that is whole; nothing where there is none, or where the call was refused for it.
   std::optional<std::string_view> next_message();
 
-  const GrpcMethods& methods_;
-  const size_t limit_;
+  const Service& service_;
   ServerStream& stream_;
   GrpcMethod* method_ = nullptr;
   std::shared_ptr<Call> call_;
@@ -188,8 +192,12 @@ void CallHandler::on_request(Head& head) {
     stream_.write({}, true);
     return;
   }
-  method_ = methods_(head.path);
+  method_ = service_.methods(head.path);
   call_ = std::make_shared<Call>(*this, stream_, std::move(head.headers), method_ && method_->many_answers());
+  if (service_.gate) {
+    if (const auto why_not = service_.gate(head.path, call_->headers(), stream_.certificate().get()))
+      return refuse(why_not->status, why_not->message);
+  }
   if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' here", head.path));
   const Headers& headers = call_->headers();
   if (headers.has("grpc-timeout")) {
@@ -250,8 +258,9 @@ std::optional<std::string_view> CallHandler::next_message() {
     refuse(GrpcStatus::kInternal, "what is before a message is no prefix");
     return std::nullopt;
   }
-  if (prefix->length > limit_) {
-    refuse(GrpcStatus::kResourceExhausted, fmt::format("a message of {} bytes is over the limit of {}", prefix->length, limit_));
+  if (prefix->length > service_.message_bytes) {
+    refuse(GrpcStatus::kResourceExhausted,
+           fmt::format("a message of {} bytes is over the limit of {}", prefix->length, service_.message_bytes));
     return std::nullopt;
   }
   const size_t whole = GrpcPrefix::kBytes + prefix->length;
@@ -271,7 +280,7 @@ std::optional<std::string_view> CallHandler::next_message() {
     refuse(GrpcStatus::kInternal, "a message is marked as compressed, but there is no grpc-encoding");
     return std::nullopt;
   }
-  auto inflated = inflate(*coding_, message, limit_);
+  auto inflated = inflate(*coding_, message, service_.message_bytes);
   if (!inflated) {
     refuse(inflated.error().code == Code::kTooLarge ? GrpcStatus::kResourceExhausted : GrpcStatus::kInternal, inflated.error().message);
     return std::nullopt;
@@ -289,12 +298,11 @@ void CallHandler::refuse(GrpcStatus status, std::string_view message) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods) {
+Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate) {
   options.http2 = true;
-  const size_t limit = options.limits.body_bytes;
-  const auto shared = std::make_shared<const GrpcMethods>(std::move(methods));
-  return Server::start_streaming(loops, std::move(options), [shared, limit](ServerStream& stream) -> std::shared_ptr<RequestHandler> {
-    return std::make_shared<CallHandler>(*shared, limit, stream);
+  const auto service = std::make_shared<const CallHandler::Service>(std::move(methods), std::move(gate), options.limits.body_bytes);
+  return Server::start_streaming(loops, std::move(options), [service](ServerStream& stream) -> std::shared_ptr<RequestHandler> {
+    return std::make_shared<CallHandler>(*service, stream);
   });
 }
 

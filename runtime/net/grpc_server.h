@@ -12,6 +12,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -65,8 +66,16 @@ class GrpcMethod {
 /// The method of a path "/package.Service/Method"; null: UNIMPLEMENTED.
 using GrpcMethods = std::function<GrpcMethod*(std::string_view path)>;
 
+struct GrpcRefusal {
+  GrpcStatus status;
+  std::string message;
+};
+/// Asked before a call is taken: why it is not, where it is not.
+using GrpcGate =
+    std::function<std::optional<GrpcRefusal>(std::string_view path, const Headers& headers, const PeerCertificate* certificate)>;
+
 /// A server that speaks gRPC only: other requests are answered 415. Errors as Server::start().
-Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods);
+Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate = {});
 
 /// Room for a prefix at the start of a message that will be appended; seal_grpc_message() writes it.
 std::string begin_grpc_message(size_t expected_bytes = 0);

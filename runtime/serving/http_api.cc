@@ -2,8 +2,18 @@
 
 namespace serin::serving {
 
-void HttpApi::handle(net::Request request, net::Responder responder) {
+net::Handler HttpApi::at(Access::Port port) {
+  return [this, port](net::Request request, net::Responder responder) { handle(std::move(request), std::move(responder), port); };
+}
+
+void HttpApi::handle(net::Request request, net::Responder responder, Access::Port port) {
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();  // OVMS clients write it
+  const Right right = right_of_http(request.method, request.path);
+  if (const auto why_not = access_.refuse(right, port, request.headers, request.certificate.get())) {
+    net::Response response = refusal_response(*why_not);
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
+    return responder.send(std::move(response));
+  }
   open_inference_.handle(std::move(request), std::move(responder));
 }
 

@@ -1,20 +1,25 @@
-// http_api.h: everything that the HTTP port answers: hands each request to the door whose path it is.
+// http_api.h: everything that the HTTP ports answer: hands each request to the door whose path it is, where its caller may make it.
 //
 //   /v2...      the Open Inference Protocol (rest_api.h)
 #pragma once
 
+#include "runtime/serving/access.h"
 #include "runtime/serving/rest_api.h"
 
 namespace serin::serving {
 
 class HttpApi {
  public:
-  explicit HttpApi(Frontend& frontend) : open_inference_(frontend) {}
+  HttpApi(Frontend& frontend, Access& access) : frontend_(frontend), access_(access), open_inference_(frontend) {}
 
-  /// Give this to net::Server. Called on io threads.
-  void handle(net::Request request, net::Responder responder);
+  /// What net::Server calls, on io threads.
+  net::Handler at(Access::Port port);
 
  private:
+  void handle(net::Request request, net::Responder responder, Access::Port port);
+
+  Frontend& frontend_;
+  Access& access_;
   RestApi open_inference_;
 };
 

@@ -1,8 +1,9 @@
 // tokens.cc: the file -> entries, each refused with its line; and the comparison, which tells nothing by how long it takes.
 
-#include "router/admin/tokens.h"
+#include "runtime/net/tokens.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
@@ -11,14 +12,16 @@
 
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
+#include "runtime/net/text.h"
 
-namespace serin::router {
+namespace serin::net {
 namespace {
 
 using config::Node;
 using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
 
 constexpr size_t kShortestToken = 16, kLongestToken = 512, kLongestName = 64, kMostTokens = 1000;
+constexpr std::string_view kScheme = "bearer ";
 
 Digest sha256(std::string_view text) {
   Digest digest;
@@ -54,10 +57,12 @@ Result<std::string> read_certificate_name(const Node& node) {
   return name;
 }
 
-Result<Role> read_role(const Node& entry) {
+Result<size_t> read_role(const Node& entry, std::span<const std::string_view> roles) {
   SERIN_TRY(const Node role, entry.at("role"));
-  SERIN_TRY(const std::string word, role.one_of({"viewer", "operator", "admin"}));
-  return word == "viewer" ? Role::kViewer : word == "operator" ? Role::kOperator : Role::kAdmin;
+  SERIN_TRY(const std::string word, role.text());
+  const auto found = std::ranges::find(roles, word);
+  if (found == roles.end()) return role.error(fmt::format("must be one of {}, not '{}'", fmt::join(roles, ", "), word));
+  return static_cast<size_t>(found - roles.begin());
 }
 
 Result<std::string> read_name(const Node& entry) {
@@ -70,22 +75,21 @@ Result<std::string> read_name(const Node& entry) {
 
 }  // namespace
 
-std::string_view role_name(Role role) {
-  switch (role) {
-    case Role::kViewer: return "viewer";
-    case Role::kOperator: return "operator";
-    case Role::kAdmin: return "admin";
-  }
-  return "";
+std::optional<std::string_view> bearer_token(const Headers& headers) {
+  const std::string_view value = headers.get("authorization");
+  if (value.size() <= kScheme.size() || !equal_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return value.substr(kScheme.size());
 }
 
-Result<std::vector<Tokens::Entry>> Tokens::read(const std::string& path) {
+Result<std::vector<Tokens::Entry>> Tokens::read() const {
+  const std::string& path = options_.path;
   SERIN_TRY(const Node root, Node::load(path));
   SERIN_CHECK(root.allow_only({"tokens"}));
   SERIN_TRY(const Node list, root.at("tokens"));
   const auto items = list.items();
   if (items.empty() || items.size() > kMostTokens)
-    return list.error(fmt::format("must be a list of 1 to {} entries such as {{name: ci, role: operator, sha256: ...}}", kMostTokens));
+    return list.error(
+        fmt::format("must be a list of 1 to {} entries such as {{name: ci, role: {}, sha256: ...}}", kMostTokens, options_.roles.front()));
   struct stat file{};
   const bool others_may_read = ::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0;
   std::vector<Entry> entries;
@@ -93,7 +97,7 @@ Result<std::vector<Tokens::Entry>> Tokens::read(const std::string& path) {
     SERIN_CHECK(item.allow_only({"name", "role", "sha256", "token", "certificate"}));
     Entry entry;
     SERIN_TRY(entry.caller.name, read_name(item));
-    SERIN_TRY(entry.caller.role, read_role(item));
+    SERIN_TRY(entry.caller.role, read_role(item, options_.roles));
     const auto hashed = item.find("sha256"), plain = item.find("token"), certificate = item.find("certificate");
     if (hashed.has_value() + plain.has_value() + certificate.has_value() != 1)
       return item.error("must have one of sha256, token and certificate");
@@ -115,27 +119,31 @@ Result<std::vector<Tokens::Entry>> Tokens::read(const std::string& path) {
   return entries;
 }
 
-Result<std::unique_ptr<Tokens>> Tokens::open(std::string path, metrics::Registry& metrics) {
-  auto tokens = std::unique_ptr<Tokens>(new Tokens(std::move(path)));
+Result<std::unique_ptr<Tokens>> Tokens::open(Options options, metrics::Registry& metrics) {
+  auto tokens = std::unique_ptr<Tokens>(new Tokens(std::move(options)));
   tokens->stale_ =
-      metrics.gauge("serin_admin_tokens_stale", "1 while the file of tokens cannot be used and those of before stay in force.");
-  tokens->seen_ = FileStamp::of(tokens->path_);  // before reading: what changes meanwhile is read again
-  SERIN_TRY(tokens->entries_, read(tokens->path_));
+      metrics.gauge(tokens->options_.stale_metric, "1 while the file of tokens cannot be used and those of before stay in force.");
+  tokens->seen_ = FileStamp::of(tokens->options_.path);  // before reading: what changes meanwhile is read again
+  SERIN_TRY(tokens->entries_, tokens->read());
   return tokens;
 }
 
 void Tokens::read_again_if_changed() {
-  const FileStamp now = FileStamp::of(path_);
+  if (const auto time = std::chrono::steady_clock::now(); options_.look_every.count() > 0) {
+    if (time - looked_ < options_.look_every) return;
+    looked_ = time;
+  }
+  const FileStamp now = FileStamp::of(options_.path);
   if (now == seen_) return;
   seen_ = now;
-  auto entries = read(path_);
+  auto entries = read();
   stale_->set(entries ? 0 : 1);
-  if (!entries) return log::error("admin tokens: {}; those of before stay in force", entries.error().message);
+  if (!entries) return log::error("tokens: {}; those of before stay in force", entries.error().message);
   entries_ = *std::move(entries);
-  log::info("admin tokens: {} has changed and was read again: {} tokens", path_, entries_.size());
+  log::info("tokens: {} has changed and was read again: {} of them", options_.path, entries_.size());
 }
 
-std::optional<Caller> Tokens::find(std::string_view token) {
+std::optional<Tokens::Caller> Tokens::find(std::string_view token) {
   const Digest digest = sha256(token);
   const std::lock_guard lock(mutex_);
   read_again_if_changed();
@@ -145,7 +153,7 @@ std::optional<Caller> Tokens::find(std::string_view token) {
   return found;
 }
 
-std::optional<Caller> Tokens::find(const net::PeerCertificate& certificate) {
+std::optional<Tokens::Caller> Tokens::find(const net::PeerCertificate& certificate) {
   const std::lock_guard lock(mutex_);
   read_again_if_changed();
   for (const std::string& name : certificate.names) {
@@ -155,4 +163,4 @@ std::optional<Caller> Tokens::find(const net::PeerCertificate& certificate) {
   return std::nullopt;
 }
 
-}  // namespace serin::router
+}  // namespace serin::net

@@ -1,0 +1,84 @@
+#include "runtime/cli/serve_ports.h"
+
+#include "runtime/net/grpc_server.h"
+
+namespace serin::cli {
+namespace {
+
+using serving::Access;
+
+net::Response metrics_page(const metrics::Registry& registry) {
+  net::Response response;
+  response.headers.set("Content-Type", metrics::Registry::kContentType);
+  response.body = registry.render();
+  return response;
+}
+
+/// The page at its path, everything else to `others`.
+net::Handler with_metrics(const metrics::Registry& registry, std::string path, net::Handler others) {
+  return [&registry, path = std::move(path), others = std::move(others)](net::Request request, net::Responder responder) {
+    if (request.path != path) return others(std::move(request), std::move(responder));
+    responder.send(metrics_page(registry));
+  };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options, std::shared_ptr<const net::TlsContext> tls,
+                                                     net::Loops& loops, serving::Frontend& frontend, serving::Access& access,
+                                                     metrics::Registry& registry) {
+  std::unique_ptr<ServePorts> ports(new ServePorts(frontend, access));
+  const auto listening = [&](const char* name, const std::string& address, uint16_t port) {
+    net::ServerOptions made{.name = name, .address = address, .port = port, .tls = tls, .metrics = &registry};
+    made.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
+    made.on_refusal = [&host = frontend.host](net::Response& refusal) {
+      refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
+    };
+    return made;
+  };
+  if (options.port) {
+    net::Handler handler = ports->http_api_.at(Access::Port::kData);
+    if (!options.metrics_path.empty()) handler = with_metrics(registry, options.metrics_path, std::move(handler));
+    SERIN_TRY(ports->http_, net::Server::start(loops, listening("http", options.address, *options.port), std::move(handler)));
+  }
+  if (options.grpc_port) {
+    const auto method = [&api = ports->grpc_api_](std::string_view path) { return api.method(path); };
+    const auto gate = [&access, method](std::string_view path, const net::Headers& headers,
+                                        const net::PeerCertificate* certificate) -> std::optional<net::GrpcRefusal> {
+      const auto right = method(path) ? serving::right_of_grpc(path) : serving::Right::kRead;  // to hear that there is no such method
+      auto refusal = access.refuse(right, Access::Port::kData, headers, certificate);
+      if (!refusal) return std::nullopt;
+      return net::GrpcRefusal{refusal->status, std::move(refusal->message)};
+    };
+    SERIN_TRY(ports->grpc_, net::start_grpc_server(loops, listening("grpc", options.address, *options.grpc_port), method, gate));
+  }
+  if (options.admin_port) {
+    SERIN_TRY(ports->admin_,
+              net::Server::start(loops, listening("admin", "127.0.0.1", *options.admin_port), ports->http_api_.at(Access::Port::kAdmin)));
+  }
+  if (options.metrics_port) {
+    const auto unknown = [](const net::Request&, net::Responder responder) {
+      responder.send(net::json_error(404, "Not Found; try /metrics"));
+    };
+    SERIN_TRY(ports->metrics_, net::Server::start(loops, {.name = "metrics", .address = options.address, .port = *options.metrics_port},
+                                                  with_metrics(registry, "/metrics", unknown)));
+  }
+  return ports;
+}
+
+Ports ServePorts::numbers() const {
+  const auto number = [](const auto& server) { return server ? std::optional(server->port()) : std::nullopt; };
+  return {.http = number(http_), .grpc = number(grpc_), .metrics = number(metrics_), .admin = number(admin_)};
+}
+
+bool ServePorts::drain(std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  bool all = true;
+  for (const auto* server : {&http_, &grpc_, &admin_}) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (*server && !(*server)->drain(left)) all = false;
+  }
+  return all;
+}
+
+}  // namespace serin::cli
