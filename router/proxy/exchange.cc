@@ -110,7 +110,7 @@ void Exchange::route(Service* service) {
   if (!placed) return refuse(400, placed.error().message);
   placed_ = *std::move(placed);
   placed_.mirror = placed_.mirror && !target_.streams;
-  rewrite_request(head, client_.peer(), scratch_);
+  rewrite_request(head, client_.peer(), target_.infer, scratch_);
 }
 
 std::span<char> Exchange::body_room(std::optional<uint64_t> left) {

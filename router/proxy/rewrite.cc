@@ -64,13 +64,14 @@ std::optional<Target> parse_target(const net::Head& request) {
   return Target{.service = first, .rest = path, .infer = post, .model = false};
 }
 
-void rewrite_request(net::Head& request, std::string_view peer, std::string& scratch) {
+void rewrite_request(net::Head& request, std::string_view peer, bool judged, std::string& scratch) {
   // All that is there already, for a client may split the list over several lines, and then the peer.
   scratch.clear();
-  request.headers.remove_if([&scratch](const net::Header& header) {
+  request.headers.remove_if([&scratch, judged](const net::Header& header) {
     const bool forwarded = net::equal_ignoring_case(header.name, kForwardedFor);
     if (forwarded) scratch.append(header.value).append(", ");
-    return forwarded || is_one_of(header.name, kForProxies) || is_one_of(header.name, kOwn);
+    const bool packs = judged && net::equal_ignoring_case(header.name, "accept-encoding");
+    return forwarded || packs || is_one_of(header.name, kForProxies) || is_one_of(header.name, kOwn);
   });
   scratch.append(peer.substr(0, peer.rfind(':')));
   request.headers.add(kForwardedFor, scratch);

@@ -28,8 +28,9 @@ struct Target {
 ///   /<service>/<method>                                                                       Paddle Serving's pipeline, and what nobody knows
 std::optional<Target> parse_target(const net::Head& request);
 
-/// Leaves the end-to-end headers only, without Serin's own, and adds the client to X-Forwarded-For. `peer` is "192.0.2.7:4711".
-void rewrite_request(net::Head& request, std::string_view peer, std::string& scratch);
+/// Leaves the end-to-end headers only, without Serin's own, and adds the client to X-Forwarded-For. `peer` is "192.0.2.7:4711"; an answer that is to be
+/// `judged` must not come packed.
+void rewrite_request(net::Head& request, std::string_view peer, bool judged, std::string& scratch);
 /// Replaces `out` by the target that the request has on `endpoint`.
 void write_target(const net::Head& request, const Target& target, const Endpoint& endpoint, std::string& out);
 /// The header that says how long the client waits; what is passed on says how long is left.

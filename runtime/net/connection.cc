@@ -127,7 +127,7 @@ void Connection::begin_request() {
   keep_alive_ = head.keep_alive;
   http10_ = head.minor_version == 0;
   head_only_ = head.method == "HEAD";
-  if (const auto refusal = unserved(head, listener_->options)) return refuse(*refusal);
+  if (const auto refusal = unserved(head, *listener_)) return refuse(*refusal);
   if (const auto refusal = decode_target(head.target, head.path, head.query)) return refuse(*refusal);
   switch (inlet_.begin_body(head.framing, head.content_length)) {
     case Inlet::Step::kRefused: return refuse(inlet_.refusal());

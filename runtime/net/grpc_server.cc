@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/net/inflate.h"
+#include "runtime/net/content_coding.h"
 #include "runtime/net/loop.h"
 
 namespace serin::net {
@@ -107,7 +107,7 @@ class CallHandler final : public RequestHandler {
 void Call::begin(bool only_head) {
   begun_ = true;
   answer_headers_.set("content-type", "application/grpc");
-  answer_headers_.set("grpc-accept-encoding", "identity, gzip, deflate");
+  answer_headers_.set("grpc-accept-encoding", "identity, gzip, deflate, zstd");
   stream_->begin_answer({.status = 200, .headers = answer_headers_, .length = only_head ? std::optional<uint64_t>(0) : std::nullopt});
 }
 
@@ -208,7 +208,7 @@ void CallHandler::on_request(Head& head) {
   if (const auto name = headers.get("grpc-encoding"); !name.empty() && name != "identity") {
     coding_ = parse_coding(name);
     if (!coding_)
-      refuse(GrpcStatus::kUnimplemented, fmt::format("grpc-encoding '{}' is not understood: identity, gzip and deflate are", name));
+      refuse(GrpcStatus::kUnimplemented, fmt::format("grpc-encoding '{}' is not understood: identity, gzip, deflate and zstd are", name));
   }
 }
 
@@ -280,7 +280,7 @@ std::optional<std::string_view> CallHandler::next_message() {
     refuse(GrpcStatus::kInternal, "a message is marked as compressed, but there is no grpc-encoding");
     return std::nullopt;
   }
-  auto inflated = inflate(*coding_, message, service_.message_bytes);
+  auto inflated = unpack(*coding_, message, service_.message_bytes);
   if (!inflated) {
     refuse(inflated.error().code == Code::kTooLarge ? GrpcStatus::kResourceExhausted : GrpcStatus::kInternal, inflated.error().message);
     return std::nullopt;

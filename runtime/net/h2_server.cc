@@ -187,7 +187,7 @@ void H2ServerStream::begin_request() {
 std::optional<Refusal> H2ServerStream::unacceptable() {
   Head& head = fields_.head();
   if (fields_.refusal()) return fields_.refusal();
-  if (const auto refusal = unserved(head, connection_.listener().options)) return refusal;
+  if (const auto refusal = unserved(head, connection_.listener())) return refusal;
   if (const auto refusal = decode_target(head.target, head.path, head.query)) return refusal;
   if (head.framing == Framing::kLength && head.content_length > most_)
     return Refusal{413, "body_too_large", "the body is larger than " + std::to_string(most_) + " bytes"};

@@ -1,6 +1,10 @@
 #include "runtime/net/served.h"
 
+#include <algorithm>
 #include <array>
+
+#include "runtime/net/content_coding.h"
+#include "runtime/net/listener.h"
 
 namespace serin::net {
 namespace {
@@ -17,19 +21,28 @@ bool is_allowed(std::string_view method) {
 
 HeadLimits head_limits(const Limits& limits) { return {limits.request_line_bytes, limits.header_bytes, limits.header_count}; }
 
-std::optional<Refusal> unserved(const Head& head, const ServerOptions& options) {
+std::optional<Refusal> unserved(const Head& head, const Listener& listener) {
   if (!is_allowed(head.method)) return Refusal{405, "method", "method '" + head.method + "' is not served here"};
   if (head.upgrade) return Refusal{501, "upgrade", "there is no upgrade to another protocol here"};
-  if (options.encoded_bodies) return std::nullopt;
-  const std::string_view encoding = head.headers.get("content-encoding");
-  if (encoding.empty() || equal_ignoring_case(encoding, "identity")) return std::nullopt;
-  return Refusal{415, "content_encoding", "content-encoding '" + std::string(encoding) + "' is not understood; send the body as it is"};
+  if (listener.options.encoded_bodies) return std::nullopt;
+  size_t times = 0;
+  std::string_view encoding;
+  for (const Header header : head.headers) {
+    if (!equal_ignoring_case(header.name, "content-encoding")) continue;
+    encoding = header.value;
+    times += 1 + static_cast<size_t>(std::ranges::count(encoding, ','));
+  }
+  if (times > 1) return Refusal{400, "content_encoding", "the body is packed more than once; once is understood"};
+  if (encoding.empty() || equal_ignoring_case(encoding, "identity") || (listener.whole_bodies && parse_coding(encoding)))
+    return std::nullopt;
+  return Refusal{415, "content_encoding", "content-encoding '" + std::string(encoding) + "' is not understood"};
 }
 
 Response answer_to(const Refusal& refusal, const ServerOptions& options) {
   Response response = json_error(refusal.status, refusal.message);
   if (options.on_refusal) options.on_refusal(response);
   if (refusal.status == 405) response.headers.add("allow", kAllowed);
+  if (refusal.status == 415) response.headers.add("accept-encoding", kCodings);
   response.close = true;
   return response;
 }

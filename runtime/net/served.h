@@ -9,9 +9,11 @@
 
 namespace serin::net {
 
+struct Listener;
+
 HeadLimits head_limits(const Limits& limits);
 /// What is well-formed and still not served.
-std::optional<Refusal> unserved(const Head& head, const ServerOptions& options);
+std::optional<Refusal> unserved(const Head& head, const Listener& listener);
 Response answer_to(const Refusal& refusal, const ServerOptions& options);
 /// To OPTIONS of the whole server.
 Response answer_to_asterisk();

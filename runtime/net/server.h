@@ -54,7 +54,9 @@ struct ServerOptions {
   Limits limits;
   std::shared_ptr<const TlsContext> tls;  ///< null: in the clear
   bool http2 = false;                     ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
-  bool encoded_bodies = false;            ///< whether Content-Encoding is the handler's business; otherwise all but `identity` is 415
+  /// Whether Content-Encoding is the handler's business. Otherwise a request that is packed (content_coding.h) is unpacked before a Handler sees it, an
+  /// answer packed as its client asks; what cannot be unpacked is 400, 413 or 415.
+  bool encoded_bodies = false;
   /// serin_http_connections, serin_http_requests_total{listener,code}, serin_http_bad_requests_total{listener,reason}; null: none
   metrics::Registry* metrics = nullptr;
   /// Completes an answer that no handler gave, with headers that every answer of the service has. Called on io threads.

@@ -6,8 +6,15 @@
 
 #include "runtime/base/log.h"
 #include "runtime/net/body_source.h"
+#include "runtime/net/served.h"
 
 namespace serin::net {
+namespace {
+
+constexpr size_t kWorthPacking = 1024;
+constexpr size_t kMostPacked = size_t{16} << 20;  // more would hold up the other connections of the thread
+
+}  // namespace
 
 void WholeRequest::on_request(Head& head) {
   request_ = Request();
@@ -21,6 +28,9 @@ void WholeRequest::on_request(Head& head) {
   request_.peer = stream_.peer();
   request_.certificate = stream_.certificate();
   body_.take();
+  if (handler_->options.encoded_bodies) return;
+  packed_ = parse_coding(request_.headers.get("content-encoding"));
+  wanted_ = preferred_coding(request_.headers.get("accept-encoding"));
 }
 
 void WholeRequest::on_progress(bool end) {
@@ -30,10 +40,15 @@ void WholeRequest::on_progress(bool end) {
   responder_->loop = &loop_;
   responder_->request = weak_from_this();
   const auto mine = responder_;  // the handler may answer at once, and the next request begin
+  if (const auto refusal = unpack_body()) {
+    Response response = answer_to(*refusal, handler_->options);
+    response.close = false;  // where the next request begins is known
+    return answer(*mine, std::move(response));
+  }
   try {
     handler_->handle(std::move(request_), Responder(mine));
   } catch (const std::exception& e) {
-    log::error("{}: the handler of a request threw: {}", handler_->name, e.what());
+    log::error("{}: the handler of a request threw: {}", handler_->options.name, e.what());
     answer(*mine, json_error(500, "internal error"));
   }
 }
@@ -44,16 +59,39 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
   responder_.reset();
   response_ = std::move(response);
   if (response_.status < 200 || response_.status > 599) {
-    log::error("{}: an answer has status {}", handler_->name, response_.status);
+    log::error("{}: an answer has status {}", handler_->options.name, response_.status);
     response_ = json_error(500, "internal error");
   }
   written_ = 0;
+  pack_answer();
   const bool trailers = !response_.trailers.empty();
   const auto length = trailers || response_.source ? std::nullopt : std::optional<uint64_t>(response_.body.size());
   stream_.begin_answer({.status = response_.status, .headers = response_.headers, .length = length, .close = response_.close});
   if (trailers) stream_.set_trailers(response_.trailers);
   if (response_.source) begin_source();
   write();
+}
+
+std::optional<Refusal> WholeRequest::unpack_body() {
+  if (!packed_ || request_.body.empty()) return std::nullopt;
+  auto body = unpack(*packed_, request_.body, handler_->options.limits.body_bytes);
+  if (!body) return Refusal{body.error().code == Code::kTooLarge ? 413 : 400, "content_encoding", "the body: " + body.error().message};
+  request_.body = std::move(*body);
+  request_.headers.remove("content-encoding");
+  return std::nullopt;
+}
+
+void WholeRequest::pack_answer() {
+  Headers& headers = response_.headers;
+  const size_t size = response_.body.size();
+  if (handler_->options.encoded_bodies || response_.source || size < kWorthPacking || size > kMostPacked || headers.has("content-encoding"))
+    return;
+  headers.add("vary", "accept-encoding");
+  if (!wanted_ || headers.has("etag")) return;  // a tag names the bytes as they are
+  auto packed = pack(*wanted_, response_.body);
+  if (!packed) return;
+  response_.body = std::move(*packed);
+  headers.add("content-encoding", coding_name(*wanted_));
 }
 
 void WholeRequest::begin_source() {

@@ -7,7 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "runtime/net/content_coding.h"
 #include "runtime/net/loop_impl.h"
+#include "runtime/net/refusal.h"
 #include "runtime/net/server.h"
 #include "runtime/net/whole_body.h"
 
@@ -25,7 +27,7 @@ struct Responder::State {
 };
 
 struct WholeHandler {
-  std::string name;  ///< of the server, for the log
+  ServerOptions options;
   Handler handle;
 };
 
@@ -45,6 +47,9 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void on_gone() override;
 
  private:
+  /// What is wrong with a body that came packed.
+  std::optional<Refusal> unpack_body();
+  void pack_answer();
   void begin_source();
   void write();
   void write_pieces();
@@ -53,7 +58,8 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   ServerStream& stream_;
   Loops::Loop& loop_;
   Request request_;
-  WholeBody body_;  // of it
+  WholeBody body_;                         // of it
+  std::optional<Coding> packed_, wanted_;  // how it came, how its answer may go
   std::shared_ptr<Responder::State> responder_;
   Response response_;        // with a source: its body is the piece that is being written
   size_t written_ = 0;       // of response_.body

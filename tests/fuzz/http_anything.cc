@@ -114,7 +114,7 @@ void pass_on_request(net::Head head) {
   must(!net::decode_target(path, meant, query), "a target that is written is accepted");
   must(meant == "/m" + std::string(target->rest) && query == head.query, "and means the same");
 
-  router::rewrite_request(head, "192.0.2.1:5", scratch);
+  router::rewrite_request(head, "192.0.2.1:5", true, scratch);
   const bool chunked = head.framing == Framing::kChunked;
   const auto length = chunked ? std::nullopt : std::optional(head.content_length);
   must(net::valid_request_line(head.method, path), "its first line can be written");

@@ -265,14 +265,6 @@ TEST(BadInput, H9_Host) {
   EXPECT_EQ(status_of(server.exchange("GET /echo HTTP/1.1\r\nHost: [::1]:8000\r\nConnection: close\r\n\r\n")), 200);
 }
 
-TEST(BadInput, H14_ContentEncodings) {
-  TestServer server;
-  for (const std::string coding : {"gzip", "deflate", "br", "gzip, gzip", "x"}) {
-    expect_refused(server, post("Content-Encoding: " + coding + "\r\nContent-Length: 3\r\n", "\x1f\x8b\x08"), {415});
-  }
-  EXPECT_EQ(status_of(server.exchange(post("Content-Encoding: identity\r\nConnection: close\r\nContent-Length: 1\r\n", "a"))), 200);
-}
-
 TEST(BadInput, H15_Expect) {
   TestServer server;
   RawSocket client = server.connect();

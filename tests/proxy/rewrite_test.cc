@@ -31,9 +31,9 @@ std::string target_of(const net::Head& from, const Endpoint& endpoint = kVersion
   return target;
 }
 
-net::Headers forwarded(net::Head from) {
+net::Headers forwarded(net::Head from, bool judged = true) {
   std::string scratch;
-  rewrite_request(from, "192.0.2.7:4711", scratch);
+  rewrite_request(from, "192.0.2.7:4711", judged, scratch);
   return from.headers;
 }
 
@@ -145,6 +145,13 @@ TEST(RewriteRequest, WhatOnlyTheRouterMaySayIsStripped) {
   net::Head asked = request("/v2/models/digits/infer");
   for (const char* name : {"X-Serin-Shadow", "x-serin-force-version", "X-SERIN-TIMEOUT-MS"}) asked.headers.add(name, "1");
   EXPECT_THAT(names(forwarded(asked)), ElementsAre("X-Forwarded-For"));
+}
+
+TEST(RewriteRequest, AnAnswerThatIsJudgedIsNotAskedForPacked) {
+  net::Head asked = request("/v2/models/digits/infer");
+  asked.headers.add("Accept-Encoding", "gzip");
+  EXPECT_THAT(names(forwarded(asked)), ElementsAre("X-Forwarded-For"));
+  EXPECT_THAT(names(forwarded(asked, /*judged=*/false)), ElementsAre("Accept-Encoding", "X-Forwarded-For"));
 }
 
 TEST(RewriteRequest, ForwardedForGetsTheClientBehindTheProxiesBeforeUs) {
