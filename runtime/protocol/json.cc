@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "kernels/float16.h"
+#include "runtime/protocol/base64.h"
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json_error.h"
+#include "runtime/protocol/json_words.h"
 
 namespace serin::protocol {
 namespace {
@@ -26,13 +29,22 @@ dom::parser& thread_parser() {
 
 class DataReader {
  public:
-  DataReader(const TensorView& tensor, std::string_view name) : tensor_(tensor), name_(name), size_(tensor.elements()) {}
+  DataReader(const TensorView& tensor, std::string_view name, const ElementRules& rules)
+      : tensor_(tensor), name_(name), rules_(rules), size_(tensor.elements()) {}
 
   Status read(const dom::array& data) {
     const bool flat = tensor_.shape.rank() <= 1 || data.size() == 0 || !data.at(0).is_array();
     SERIN_CHECK(flat ? read_flat(data) : read_nested(data, 0));
     if (done_ != size_) return short_or_long(done_);
     return {};
+  }
+  Status read_value(const dom::element& value) {
+    dom::array list;
+    if (tensor_.shape.rank() == 0) return store(value);
+    if (value.get(list))
+      return Error{Code::kInvalidArgument,
+                   fmt::format("input '{}': expected a list of shape {}, found {}", name_, tensor_.shape.str(), kind_of(value))};
+    return read(list);
   }
 
  private:
@@ -104,7 +116,13 @@ class DataReader {
   template <class T, class Round>
   Status store_real(const dom::element& element, double limit, const Round& round) {
     double value = 0;
-    if (element.get(value) || std::abs(value) >= limit) return bad(element);  // integers convert
+    if (element.get(value)) {  // integers convert
+      const auto word = rules_.number_words ? number_word(element) : std::nullopt;
+      if (!word) return bad(element);
+      value = *word;
+    } else if (std::abs(value) >= limit && !rules_.round_to_infinity) {
+      return bad(element);
+    }
     tensor_.as<T>()[done_++] = round(value);
     return {};
   }
@@ -133,22 +151,32 @@ class DataReader {
 
   Status store_text(const dom::element& element) {
     std::string_view text;
-    if (element.get(text)) return bad(element);
-    tensor_.as<std::string>()[done_++] = text;
+    std::string& place = tensor_.as<std::string>()[done_];
+    if (rules_.base64 && is_base64(element)) {
+      auto bytes = decode_base64(element["b64"].get_string().value_unsafe());
+      if (!bytes) return Error{Code::kInvalidArgument, fmt::format("input '{}': element {} is no base64", name_, done_)};
+      place = std::move(*bytes);
+    } else if (element.get(text)) {
+      return bad(element);
+    } else {
+      place = text;
+    }
+    ++done_;
     return {};
   }
 
   const TensorView& tensor_;
   std::string_view name_;
+  ElementRules rules_;
   int64_t size_;
   int64_t done_ = 0;
 };
 
 }  // namespace
 
-Result<Document> parse_json(std::string& body, size_t depth, size_t bytes) {
+Result<Document> parse_json(std::string& body, size_t depth, size_t bytes, const JsonStyle& style) {
   bytes = std::min(bytes, body.size());
-  if (bytes == 0) return Error{Code::kInvalidArgument, "failed to parse the request JSON buffer: The document is empty. at 0"};
+  if (bytes == 0) return Error{Code::kInvalidArgument, fmt::format("{}: The document is empty. at 0", style.complaint)};
   Document document;
   if (bytes > kLargestKept) document.large = std::make_unique<dom::parser>();
   dom::parser& parser = document.large ? *document.large : thread_parser();
@@ -156,12 +184,14 @@ Result<Document> parse_json(std::string& body, size_t depth, size_t bytes) {
     if (parser.allocate(std::max<size_t>(bytes, 4096), depth)) return Error{Code::kTooLarge, "the request is too large to parse"};
   }
   body.reserve(bytes + simdjson::SIMDJSON_PADDING);
-  const auto error = parser.parse(reinterpret_cast<const uint8_t*>(body.data()), bytes, false).get(document.root);
+  const auto parse = [&] { return parser.parse(reinterpret_cast<const uint8_t*>(body.data()), bytes, false).get(document.root); };
+  auto error = parse();
+  if (error && style.number_words && mark_number_words(std::span(body).first(bytes))) error = parse();
   if (!error) return document;
   if (error == simdjson::DEPTH_ERROR)
     return Error{Code::kInvalidArgument, fmt::format("the request JSON is nested deeper than {} levels", depth)};
   return Error{Code::kInvalidArgument,
-               fmt::format("failed to parse the request JSON buffer: {}",
+               fmt::format("{}: {}", style.complaint,
                            explain_json_error(std::string_view(body).substr(0, bytes)).value_or(simdjson::error_message(error)))};
 }
 
@@ -176,8 +206,23 @@ std::string_view kind_of(const dom::element& element) {
   }
 }
 
-Status read_elements(const dom::array& data, const TensorView& tensor, std::string_view name) {
-  return DataReader(tensor, name).read(data);
+Status read_elements(const dom::array& data, const TensorView& tensor, std::string_view name, const ElementRules& rules) {
+  return DataReader(tensor, name, rules).read(data);
+}
+
+Status read_value(const dom::element& value, const TensorView& tensor, std::string_view name, const ElementRules& rules) {
+  return DataReader(tensor, name, rules).read_value(value);
+}
+
+size_t count_of(const dom::array& list) {
+  constexpr size_t kMostCounted = 0xFFFFFF;
+  const size_t size = list.size();
+  return size < kMostCounted ? size : static_cast<size_t>(std::distance(list.begin(), list.end()));
+}
+
+bool is_base64(const dom::element& value) {
+  dom::object object;
+  return !value.get(object) && object.size() == 1 && object["b64"].is_string();
 }
 
 }  // namespace serin::protocol

@@ -13,6 +13,8 @@
 namespace serin::protocol {
 namespace {
 
+constexpr size_t kLongestShown = 256;  // of a name that is none
+
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
 size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
 
@@ -30,7 +32,8 @@ RequestBuilder::RequestBuilder(const Signature& signature, const RequestLimits& 
 Result<size_t> RequestBuilder::begin_input(std::string_view name) {
   const auto found = std::ranges::find(signature_.inputs, name, &TensorSpec::name);
   if (found == signature_.inputs.end())
-    return invalid(fmt::format("unexpected inference input '{}' for {}; it has {}", name, signature_.model, names_of(signature_.inputs)));
+    return invalid(fmt::format("unexpected inference input '{}' for {}; it has {}", name.substr(0, kLongestShown), signature_.model,
+                               names_of(signature_.inputs)));
   const auto index = static_cast<size_t>(found - signature_.inputs.begin());
   if (given_[index]) return invalid(fmt::format("input '{}' is given twice", name));
   given_[index] = true;
@@ -75,7 +78,8 @@ Status RequestBuilder::set_shape(size_t input, std::span<const int64_t> dims) {
 Status RequestBuilder::want(std::string_view name, WantedOutput how) {
   const auto found = std::ranges::find(signature_.outputs, name, &TensorSpec::name);
   if (found == signature_.outputs.end())
-    return invalid(fmt::format("unexpected inference output '{}' for {}; it has {}", name, signature_.model, names_of(signature_.outputs)));
+    return invalid(fmt::format("unexpected inference output '{}' for {}; it has {}", name.substr(0, kLongestShown), signature_.model,
+                               names_of(signature_.outputs)));
   how.index = static_cast<size_t>(found - signature_.outputs.begin());
   if (std::ranges::find(request.outputs, how.index, &WantedOutput::index) != request.outputs.end())
     return invalid(fmt::format("output '{}' is asked for twice", name));

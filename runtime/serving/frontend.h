@@ -24,6 +24,7 @@ class Frontend {
   net::Loops& loops;
   Host& host;
   const Dialect dialect;
+  bool cors = false;  ///< pages of any origin may ask TensorFlow Serving's API; set before the first request
 
  private:
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread

@@ -1,0 +1,60 @@
+#include "runtime/protocol/json_words.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+namespace serin::protocol {
+namespace {
+
+struct Word {
+  std::string_view text;
+  std::string_view mark;  ///< the string in its place; it fits
+  double value;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::array kWords = {Word{"NaN", "\x7f", std::numeric_limits<double>::quiet_NaN()}, Word{"Infinity", "\x7f+", kInfinity},
+                               Word{"-Infinity", "\x7f-", -kInfinity}};
+
+/// Behind the string that begins there.
+size_t skip_string(std::string_view text, size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    if (text[at] == '\\') ++at;
+  return at + 1;
+}
+
+}  // namespace
+
+bool mark_number_words(std::span<char> text) {
+  const std::string_view whole(text.data(), text.size());
+  bool found = false;
+  for (size_t at = whole.find_first_of("\"NI-"); at < whole.size(); at = whole.find_first_of("\"NI-", at)) {
+    if (whole[at] == '"') {
+      at = skip_string(whole, at);
+      continue;
+    }
+    const auto word = std::ranges::find_if(kWords, [&](const Word& known) { return whole.substr(at).starts_with(known.text); });
+    if (word == kWords.end()) {
+      ++at;
+      continue;
+    }
+    const auto place = text.subspan(at, word->text.size());
+    std::ranges::fill(place, ' ');
+    place[0] = '"';
+    std::ranges::copy(word->mark, place.begin() + 1);
+    place[word->mark.size() + 1] = '"';
+    at += place.size();
+    found = true;
+  }
+  return found;
+}
+
+std::optional<double> number_word(const simdjson::dom::element& element) {
+  std::string_view text;
+  if (element.get(text)) return std::nullopt;
+  const auto word = std::ranges::find(kWords, text, &Word::mark);
+  return word == kWords.end() ? std::nullopt : std::optional(word->value);
+}
+
+}  // namespace serin::protocol

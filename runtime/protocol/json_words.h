@@ -1,0 +1,19 @@
+// json_words.h: NaN, Infinity and -Infinity in a text that is JSON otherwise. Python and TensorFlow Serving's clients write them; simdjson takes none of it.
+//
+// Only once a text was refused is it looked through for them: in place each becomes a string that holds a control character and nothing that anybody
+// would send, as long as the word was, so that offsets stay what they are. Internal to runtime/protocol.
+#pragma once
+
+#include <simdjson.h>
+
+#include <optional>
+#include <span>
+
+namespace serin::protocol {
+
+/// Whether there were any outside strings.
+bool mark_number_words(std::span<char> text);
+/// The number that a marked word stands for.
+std::optional<double> number_word(const simdjson::dom::element& element);
+
+}  // namespace serin::protocol
