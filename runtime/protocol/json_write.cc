@@ -2,25 +2,47 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+
 #include "kernels/float16.h"
 
 namespace serin::protocol {
 namespace {
 
 template <class T>
+char* write_value(char* out, T value, NumberStyle style) {
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::string_view word = value ? "true" : "false";
+    return out + word.copy(out, word.size());
+  } else if constexpr (sizeof(T) == 2 && std::is_class_v<T>) {
+    return write_number(out, kernels::to_float(value), style);
+  } else {
+    return write_number(out, value, style);
+  }
+}
+
+/// Into room for many at a time, so that the string grows seldom.
+template <class T>
 void append_list(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style) {
+  constexpr int64_t kAtOnce = 256;
   const T* const values = tensor.as<const T>();
+  while (first < last) {
+    const size_t before = out.size();
+    const int64_t end = std::min(last, first + kAtOnce);
+    out.resize(before + static_cast<size_t>(end - first) * kNumberBytes);
+    char* at = out.data() + before;
+    for (; first < end; ++first) {
+      at = write_value(at, values[first], style);
+      if (first + 1 < last) *at++ = ',';
+    }
+    out.resize(static_cast<size_t>(at - out.data()));
+  }
+}
+
+void append_texts(std::string& out, const TensorView& tensor, int64_t first, int64_t last) {
   for (int64_t i = first; i < last; ++i) {
     if (i > first) out += ',';
-    const T& value = values[i];
-    if constexpr (std::is_same_v<T, bool>)
-      out += value ? "true" : "false";
-    else if constexpr (std::is_same_v<T, std::string>)
-      append_text(out, value);
-    else if constexpr (sizeof(T) == 2 && std::is_class_v<T>)
-      append_number(out, kernels::to_float(value), style);
-    else
-      append_number(out, value, style);
+    append_text(out, tensor.as<const std::string>()[i]);
   }
 }
 
@@ -67,7 +89,7 @@ void append_elements(std::string& out, const TensorView& tensor, int64_t first, 
     case DType::kUInt64: return append_list<uint64_t>(out, tensor, first, last, style);
     case DType::kFloat32: return append_list<float>(out, tensor, first, last, style);
     case DType::kFloat64: return append_list<double>(out, tensor, first, last, style);
-    case DType::kString: return append_list<std::string>(out, tensor, first, last, style);
+    case DType::kString: return append_texts(out, tensor, first, last);
     case DType::kFloat16: return append_list<kernels::Half>(out, tensor, first, last, style);
     case DType::kBFloat16: return append_list<kernels::BFloat16>(out, tensor, first, last, style);
     default: return;  // a model with such outputs is refused when it is loaded

@@ -1,4 +1,4 @@
-// json_write.h: values as JSON, appended to a text. std::to_chars gives the shortest text that reads back to the same number.
+// json_write.h: values as JSON, appended to a text. Floats are the shortest text that reads back to the same number.
 // Internal to runtime/protocol.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kernels/tensor.h"
+#include "runtime/protocol/shortest_float.h"
 
 namespace serin::protocol {
 
@@ -15,25 +16,37 @@ struct NumberStyle {
   bool point = false;  ///< whole floats as 1.0, which readers that tell integers from floats need
 };
 
+inline constexpr size_t kNumberBytes = 40;  ///< room that write_number() needs
+
 /// NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving's clients read.
 template <class T>
-void append_number(std::string& out, T value, NumberStyle style = {}) {
-  char text[32];
+char* write_number(char* out, T value, NumberStyle style = {}) {
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::isfinite(value)) {
-      out += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
-      return;
+      const std::string_view word = std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+      return out + word.copy(out, word.size());
     }
-    if (value == 0 && std::signbit(value)) {
-      out += "-0.0";  // "-0" is an integer to most readers, which has no sign
-      return;
+    char* end = out;
+    if constexpr (std::is_same_v<T, float>)
+      end = write_shortest_float(value, out);
+    else if (value == 0 && std::signbit(value))
+      return out + std::string_view("-0.0").copy(out, 4);  // "-0" is an integer to most readers, which has no sign
+    else
+      end = std::to_chars(out, out + kNumberBytes, value).ptr;
+    if (style.point && std::string_view(out, end).find_first_of(".e") == std::string_view::npos) {
+      *end++ = '.';
+      *end++ = '0';
     }
-    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-    out.append(text, end);
-    if (style.point && std::string_view(text, end).find_first_of(".e") == std::string_view::npos) out += ".0";
+    return end;
   } else {
-    out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+    return std::to_chars(out, out + kNumberBytes, value).ptr;
   }
+}
+
+template <class T>
+void append_number(std::string& out, T value, NumberStyle style = {}) {
+  char text[kNumberBytes];
+  out.append(text, write_number(text, value, style));
 }
 
 void append_string(std::string& out, std::string_view text);
