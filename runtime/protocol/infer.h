@@ -38,6 +38,15 @@ struct WantedOutput {
   int64_t classes = 0;  ///< not 0: in place of the tensor its so many highest elements (classification.h)
 };
 
+/// The sequence that a request belongs to, by a number or by a name; by neither: to none.
+struct SequencePlace {
+  uint64_t number = 0;
+  std::string name;
+  bool start = false, end = false;  ///< the first of it, the last
+
+  bool any() const { return number != 0 || !name.empty(); }
+};
+
 struct InferRequest {
   std::string id;
   std::vector<TensorView> inputs;  ///< in the signature's order, dense, in `memory`
@@ -45,6 +54,8 @@ struct InferRequest {
   std::vector<std::vector<std::string>> texts;  ///< by input: the elements of those that are BYTES, which their views point to
   std::vector<WantedOutput> outputs;            ///< in the order asked for; all of them when none were named
   int64_t timeout_us = 0;                       ///< parameter `timeout`; 0: none
+  uint64_t priority = 0;                        ///< parameter `priority`: 1 goes first; 0: the model's own default
+  SequencePlace sequence;                       ///< parameters `sequence_id`, `sequence_start`, `sequence_end`
 };
 
 struct NamedTensor {

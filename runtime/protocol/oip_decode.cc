@@ -19,6 +19,16 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+ParameterValue parameter_value(const dom::element& element) {
+  switch (element.type()) {
+    case dom::element_type::BOOL: return bool(element);
+    case dom::element_type::INT64: return int64_t(element);
+    case dom::element_type::UINT64: return uint64_t(element);
+    case dom::element_type::STRING: return std::string_view(element);
+    default: return {};
+  }
+}
+
 class Decoder {
  public:
   Decoder(const Signature& signature, const RequestLimits& limits, std::string* field)
@@ -140,13 +150,10 @@ Status Decoder::read_parameters(const dom::element& element) {
   dom::object parameters;
   if (element.get(parameters)) return fail("/parameters", fmt::format("'parameters' must be an object, not {}", kind_of(element)));
   for (const auto [key, value] : parameters) {
-    if (key == "timeout") {
-      int64_t& timeout = builder_.request.timeout_us;
-      if (value.get(timeout) || timeout < 0)
-        return fail("/parameters/timeout", "parameter 'timeout' must be a whole number of microseconds, not negative");
-    } else if (key == "binary_data_output") {
-      if (value.get(binary_outputs_)) return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
-    }
+    if (key != "binary_data_output")
+      SERIN_CHECK(at(fmt::format("/parameters/{}", key), builder_.set_parameter(key, parameter_value(value))));
+    else if (value.get(binary_outputs_))
+      return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
   }
   return {};
 }

@@ -28,10 +28,15 @@ Status malformed(const Decoding& decoding) {
   return invalid("the message is no ModelInferRequest: " + decoding.error->message);
 }
 
-/// Of the kinds that an InferParameter may be, the one that is read here.
 struct Parameter {
   std::string_view key;
-  std::optional<int64_t> integer;
+  ParameterValue value;
+
+  std::optional<int64_t> integer() const {
+    if (const auto* number = std::get_if<uint64_t>(&value)) return static_cast<int64_t>(*number);
+    const auto* number = std::get_if<int64_t>(&value);
+    return number ? std::optional(*number) : std::nullopt;
+  }
 };
 
 Parameter read_parameter(Decoding& decoding, Bytes entry) {
@@ -42,7 +47,13 @@ Parameter read_parameter(Decoding& decoding, Bytes entry) {
     if (in.field() != 2) continue;
     Message value = in.message("InferParameter");
     while (value.next()) {
-      if (value.field() == 2 || value.field() == 5) parameter.integer = value.integer();  // int64_param, uint64_param
+      switch (value.field()) {
+        case 1: parameter.value = value.integer() != 0; break;
+        case 2: parameter.value = value.integer(); break;
+        case 3: parameter.value = value.chars(); break;
+        case 5: parameter.value = static_cast<uint64_t>(value.integer()); break;
+        default: parameter.value = {};
+      }
     }
   }
   return parameter;
@@ -161,7 +172,7 @@ Status read_outputs(Decoding& decoding, const std::vector<Bytes>& outputs, Reque
       const Parameter parameter = read_parameter(decoding, in.bytes());
       if (parameter.key == "shared_memory_region") in.fail("shared memory is not supported: take the tensor");
       if (parameter.key != "classification") continue;
-      how.classes = parameter.integer.value_or(0);
+      how.classes = parameter.integer().value_or(0);
       if (how.classes < 1) return invalid("parameter 'classification' must be a number of classes, at least 1");
     }
     SERIN_CHECK(malformed(decoding));
@@ -201,9 +212,7 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
   builder.request.id = id;
   for (const Bytes entry : parameters) {
     const Parameter parameter = read_parameter(decoding, entry);
-    if (parameter.key != "timeout") continue;
-    builder.request.timeout_us = parameter.integer.value_or(-1);
-    if (builder.request.timeout_us < 0) return invalid("parameter 'timeout' must be a whole number of microseconds, not negative");
+    SERIN_CHECK(builder.set_parameter(parameter.key, parameter.value));
   }
   if (!raw.empty() && raw.size() != inputs.size())
     return invalid(fmt::format("raw_input_contents has {} tensors for {} inputs: all of them or none", raw.size(), inputs.size()));

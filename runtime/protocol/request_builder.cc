@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "runtime/protocol/datatype.h"
 
@@ -14,9 +15,17 @@ namespace serin::protocol {
 namespace {
 
 constexpr size_t kLongestShown = 256;  // of a name that is none
+constexpr size_t kLongestSequenceId = 128;  // as Triton has it
 
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
 size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
+
+/// Not negative.
+std::optional<uint64_t> whole_number(const ParameterValue& value) {
+  if (const auto* number = std::get_if<uint64_t>(&value)) return *number;
+  const auto* number = std::get_if<int64_t>(&value);
+  return number && *number >= 0 ? std::optional(static_cast<uint64_t>(*number)) : std::nullopt;
+}
 
 std::string names_of(const std::vector<TensorSpec>& specs) {
   return fmt::format("{}", fmt::join(specs | std::views::transform([](const TensorSpec& s) { return "'" + s.name + "'"; }), ", "));
@@ -27,6 +36,30 @@ std::string names_of(const std::vector<TensorSpec>& specs) {
 RequestBuilder::RequestBuilder(const Signature& signature, const RequestLimits& limits)
     : signature_(signature), limits_(limits), given_(signature.inputs.size()) {
   request.inputs.resize(signature.inputs.size());
+}
+
+Status RequestBuilder::set_parameter(std::string_view name, const ParameterValue& value) {
+  const auto must_be = [name](std::string_view what) { return invalid(fmt::format("parameter '{}' must be {}", name, what)); };
+  if (name == "timeout") {
+    const auto microseconds = whole_number(value);
+    if (!microseconds || !std::in_range<int64_t>(*microseconds)) return must_be("a whole number of microseconds, not negative");
+    request.timeout_us = static_cast<int64_t>(*microseconds);
+  } else if (name == "priority") {
+    const auto priority = whole_number(value);
+    if (!priority) return must_be("a whole number, not negative: 1 goes first, 0 is the model's own default");
+    request.priority = *priority;
+  } else if (name == "sequence_id") {
+    request.sequence.number = whole_number(value).value_or(0);
+    const auto* text = std::get_if<std::string_view>(&value);
+    if (!text && !whole_number(value)) return must_be("a whole number, not negative, or a string");
+    if (text && text->size() > kLongestSequenceId) return must_be(fmt::format("no longer than {} bytes", kLongestSequenceId));
+    request.sequence.name = text ? *text : std::string_view();
+  } else if (name == "sequence_start" || name == "sequence_end") {
+    const auto* flag = std::get_if<bool>(&value);
+    if (!flag) return must_be("true or false");
+    (name == "sequence_start" ? request.sequence.start : request.sequence.end) = *flag;
+  }
+  return {};
 }
 
 Result<size_t> RequestBuilder::begin_input(std::string_view name) {

@@ -10,6 +10,7 @@
 
 #include <span>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -20,9 +21,15 @@ namespace serin::protocol {
 /// The client's fault.
 inline Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
+/// Of a request's parameter; nothing: a kind that none of ours has.
+using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, std::string_view>;
+
 class RequestBuilder {
  public:
   RequestBuilder(const Signature& signature, const RequestLimits& limits);
+
+  /// One that means the same over every protocol: timeout, priority, sequence_id, sequence_start, sequence_end. Others are not looked at.
+  Status set_parameter(std::string_view name, const ParameterValue& value);
 
   /// The place of that input in the signature. Unknown, or given before: an error.
   Result<size_t> begin_input(std::string_view name);

@@ -2,7 +2,8 @@
 //
 // On a GPU a batch of 32 takes hardly longer than one of 1; a large model on a CPU takes 32 times as long, and whoever waits for a batch there
 // only waits. Sizes are tried upwards when the queue offers them, and only for as long as each was worth at least 10 % per row over the one
-// before: where nothing is gained, requests go one by one and no client ever waits for an experiment with a large batch.
+// before: where nothing is gained, requests go one by one and no client ever waits for an experiment with a large batch. What was not seen yet is
+// predicted as a straight line from the next smaller size that was.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +26,17 @@ class BatchCurve {
     const auto ns = static_cast<double>(took.count());
     point.ns = point.seen == 0 ? ns : point.ns + kForget * (ns - point.ns);
     ++point.seen;
+  }
+
+  /// What a batch of so many rows will take; 0 where nothing is known.
+  std::chrono::nanoseconds predict(int64_t rows) const {
+    const size_t wanted = bucket_of(rows);
+    for (size_t k = wanted + 1; k-- > 0;)
+      if (points_[k].seen > 0)
+        return std::chrono::nanoseconds(static_cast<int64_t>(points_[k].ns * static_cast<double>(1u << (wanted - k))));
+    for (size_t k = wanted + 1; k < kBuckets; ++k)
+      if (points_[k].seen > 0) return std::chrono::nanoseconds(static_cast<int64_t>(points_[k].ns));
+    return {};
   }
 
   /// Rows to take when `waiting` are there (at least 1), never over `max`.

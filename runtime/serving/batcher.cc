@@ -24,30 +24,59 @@ void refuse(std::span<const JobPtr> jobs, const Error& why) {
   }
 }
 
+int64_t rows_of(std::span<const JobPtr> batch) {
+  int64_t rows = 0;
+  for (const JobPtr& job : batch) rows += job->rows;
+  return rows;
+}
+
 }  // namespace
 
+/// The batch that an instance waits with, until it is full enough or the first of its jobs must go.
+struct Batcher::Forming {
+  std::vector<int64_t> group;
+  int64_t missing_rows = 0;
+  Clock::time_point closes;
+
+  void add(const Job& job, Clock::time_point latest_start) {
+    if (job.group == group) missing_rows -= job.rows;
+    closes = std::min(closes, latest_start);
+  }
+  bool closed(Clock::time_point now) const { return missing_rows <= 0 || now >= closes; }
+};
+
 Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
-    : options_(options), pool_(pool), run_(std::move(run)), usable_(std::move(usable)), working_(options.instances) {
+    : options_(std::move(options)),
+      pool_(pool),
+      run_(std::move(run)),
+      usable_(std::move(usable)),
+      queue_(options_.queues),
+      busy_until_(options_.instances),
+      working_(options_.instances) {
   for (size_t i = 0; i < options_.instances; ++i) free_.push_back(i);
 }
 
 Status Batcher::submit(JobPtr job) {
-  size_t instance = 0;
+  std::optional<size_t> instance;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
-    if (queue_.size() >= options_.queue_limit) {
-      std::erase_if(queue_, [](const JobPtr& queued) { return queued->abandoned.load(); });  // the dead must not keep the living out
-      if (queue_.size() >= options_.queue_limit)
-        return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", queue_.size())};
-    }
-    queue_.push_back(std::move(job));
-    const auto free = take_free();
-    if (!free) return {};
-    instance = *free;
+    if (options_.slo.count() > 0) SERIN_CHECK(check_in_time(*job, Clock::now()));
+    const Job& queued = *job;
+    SERIN_CHECK(queue_.push(std::move(job)));
+    instance = wake_for(queued);
   }
-  start(instance);
+  if (instance) start(*instance);
   return {};
+}
+
+/// Who is to take what was just queued: an instance that is free, unless one is up already and waits for more.
+std::optional<size_t> Batcher::wake_for(const Job& job) {
+  if (!forming_) return take_free();
+  const auto closed = forming_->closes;
+  forming_->add(job, latest_start(job));
+  if (forming_->missing_rows <= 0 || forming_->closes < closed) more_.notify_one();
+  return std::nullopt;
 }
 
 std::optional<size_t> Batcher::take_free() {
@@ -63,75 +92,141 @@ void Batcher::start(size_t instance) {
 }
 
 /// One instance less. What it would have taken is for another that has nothing to do; those that are busy look at the queue by themselves.
+/// One instance less. What it would have taken is for another that has nothing to do; those that are busy look at the queue by themselves.
 void Batcher::retire(const Error& why) {
-  std::deque<JobPtr> stranded;
+  std::vector<JobPtr> stranded;
   std::optional<size_t> next;
   {
     const std::lock_guard lock(mutex_);
     if (--working_ == 0) {
       ended_ = why;
-      stranded = std::exchange(queue_, {});
-    } else if (!queue_.empty()) {
+      queue_.take([](const Job&) { return true; }, stranded);
+    } else if (!queue_.empty() && !forming_) {
       next = take_free();
     }
   }
   if (next) start(*next);
-  refuse(std::vector(stranded.begin(), stranded.end()), why);
+  refuse(stranded, why);
 }
 
-std::vector<JobPtr> Batcher::take(std::vector<JobPtr>& expired) {
-  const auto now = Clock::now();
-  std::erase_if(queue_, [&](const JobPtr& job) {
-    if (job->abandoned) return true;
-    if (job->deadline > now) return false;
-    expired.push_back(job);
-    return true;
-  });
-  if (queue_.empty()) return {};
+const BatchCurve& Batcher::curve(const std::vector<int64_t>& group) const {
+  static const BatchCurve kUnknown;
+  const auto found = curves_.find(group);
+  return found == curves_.end() ? kUnknown : found->second;
+}
 
-  // Who waited longest leads; real requests go before shadow ones.
-  auto lead = std::ranges::find_if(queue_, [](const JobPtr& job) { return !job->shadow; });
-  if (lead == queue_.end()) lead = queue_.begin();
-  std::vector<JobPtr> batch{*lead};
-  queue_.erase(lead);
-  if (options_.max_batch == 1) return batch;
+/// When it has to be answered; far away where nobody minds.
+Clock::time_point Batcher::goal(const Job& job) const {
+  return options_.slo.count() > 0 ? std::min(job.deadline, job.arrived + options_.slo) : job.deadline;
+}
 
-  const auto fits = [&](const JobPtr& job) { return job->shadow == batch.front()->shadow && job->group == batch.front()->group; };
-  int64_t waiting = batch.front()->rows;
-  for (const JobPtr& job : queue_) waiting += fits(job) ? job->rows : 0;
-  const auto curve = curves_.find(batch.front()->group);
-  const int64_t wanted = (curve == curves_.end() ? BatchCurve() : curve->second).choose(waiting, options_.max_batch);
+Clock::time_point Batcher::latest_start(const Job& job) const { return goal(job) - curve(job.group).predict(job.rows); }
 
-  int64_t rows = batch.front()->rows;
-  for (auto job = queue_.begin(); job != queue_.end() && rows < wanted;) {
-    if (!fits(*job) || rows + (*job)->rows > options_.max_batch) {
-      ++job;
-      continue;
-    }
-    rows += (*job)->rows;
-    batch.push_back(std::move(*job));
-    job = queue_.erase(job);
+/// The largest batch that is worth forming, were the rows there, and that takes no longer than a request may.
+int64_t Batcher::worthwhile_rows(const BatchCurve& curve) const {
+  int64_t rows = curve.choose(options_.max_batch, options_.max_batch);
+  while (rows > 1 && options_.slo.count() > 0 && curve.predict(rows) > options_.slo) rows = (rows + 1) / 2;
+  return rows;
+}
+
+/// The free instance's next batch, or the one that ends first; before it all that goes ahead of the job, in batches that are spread over all instances.
+std::chrono::nanoseconds Batcher::time_to_answer(const Job& job, Clock::time_point now) const {
+  const BatchCurve& own = curve(job.group);
+  const int64_t most = worthwhile_rows(own);
+  const size_t rank = queue_.rank_of(job);
+  int64_t rows = 0;
+  std::chrono::nanoseconds ahead{0};
+  for (const JobQueue::Entry& entry : queue_.entries()) {
+    if (entry.rank > rank) break;
+    if (entry.job->group == job.group)
+      rows += entry.job->rows;
+    else
+      ahead += curve(entry.job->group).predict(entry.job->rows);
   }
+  ahead += rows / most * own.predict(most);
+  std::chrono::nanoseconds until_one_is_free{0};
+  if (free_.empty())
+    until_one_is_free = std::max<std::chrono::nanoseconds>(*std::ranges::min_element(busy_until_) - now, std::chrono::nanoseconds(0));
+  return until_one_is_free + ahead / static_cast<int64_t>(std::max<size_t>(working_, 1)) +
+         own.predict(std::max(job.rows, std::min(rows % most + job.rows, most)));
+}
+
+Status Batcher::check_in_time(const Job& job, Clock::time_point now) const {
+  const auto left = goal(job) - now, needed = time_to_answer(job, now);
+  if (needed <= left) return {};
+  const auto ms = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; };
+  return Error{Code::kOverloaded, fmt::format("the answer would take about {:.3g} ms, of which {:.3g} ms are left: {} requests are waiting",
+                                              ms(needed), ms(std::max(left, Clock::duration(0))), queue_.size())};
+}
+
+/// An instance that is free holds its batch back until it has as many rows as are worth taking, or the first of its jobs must go.
+void Batcher::wait_for_more(std::unique_lock<std::mutex>& lock) {
+  if (queue_.empty()) return;
+  const Job& lead = *queue_.entries().front().job;
+  Forming forming{lead.group, worthwhile_rows(curve(lead.group)), lead.arrived + options_.max_queue_delay};
+  for (const JobQueue::Entry& entry : queue_.entries()) forming.add(*entry.job, latest_start(*entry.job));
+  forming_ = &forming;
+  while (!forming.closed(Clock::now())) more_.wait_until(lock, forming.closes);
+  forming_ = nullptr;
+}
+
+std::vector<JobPtr> Batcher::take(Clock::time_point now) {
+  std::vector<JobPtr> batch;
+  if (queue_.empty()) return batch;
+  const JobPtr lead = queue_.entries().front().job;
+  const auto fits = [&](const Job& job) { return job.shadow == lead->shadow && job.group == lead->group; };
+  const BatchCurve& curve = this->curve(lead->group);
+  int64_t wanted = 1;
+  if (options_.max_batch > 1) {
+    int64_t waiting = 0;
+    for (const JobQueue::Entry& entry : queue_.entries()) waiting += fits(*entry.job) ? entry.job->rows : 0;
+    wanted = curve.choose(waiting, options_.max_batch);
+  }
+  // Whose goal cannot be met any more hurries nobody.
+  const auto hurry = [&](const Job& job) {
+    const auto by = options_.slo.count() > 0 ? goal(job) : Clock::time_point::max();
+    return now + curve.predict(job.rows) <= by ? by : Clock::time_point::max();
+  };
+  int64_t rows = 0;
+  auto earliest = Clock::time_point::max();
+  queue_.take(
+      [&](const Job& job) {
+        const auto by = std::min(earliest, hurry(job));
+        const bool leads = rows == 0;
+        const bool rides =
+            rows < wanted && fits(job) && rows + job.rows <= options_.max_batch && now + curve.predict(rows + job.rows) <= by;
+        if (!leads && !rides) return false;
+        rows += job.rows;
+        earliest = by;
+        return true;
+      },
+      batch);
   return batch;
 }
 
 void Batcher::work(size_t instance) {
   if (const Status usable = usable_(instance); !usable) return retire(usable.error());
+  const bool waits = options_.max_queue_delay.count() > 0;
   std::vector<JobPtr> expired, batch;
+  std::optional<size_t> next;
   {
-    const std::lock_guard lock(mutex_);
-    batch = take(expired);
+    std::unique_lock lock(mutex_);
+    if (forming_) return free_.push_back(instance);  // another one holds what is queued
+    if (waits) wait_for_more(lock);
+    const auto now = Clock::now();
+    expired = queue_.sweep(now);
+    batch = take(now);
+    if (waits && !queue_.empty()) next = take_free();  // who came while this one waited woke nobody
+    if (!batch.empty()) busy_until_[instance] = now + curve(batch.front()->group).predict(rows_of(batch));
   }
+  if (next) start(*next);
   refuse(expired, {Code::kDeadlineExceeded, "the deadline passed while the request was queued"});
   if (!batch.empty()) run_(instance, batch);
   batch.clear();
 
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.empty()) {
-      free_.push_back(instance);
-      return;
-    }
+    if (queue_.empty() || forming_) return free_.push_back(instance);
   }
   start(instance);  // to the end of the pool's queue rather than a loop here: other models' instances get their turn
 }

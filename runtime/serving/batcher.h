@@ -1,7 +1,10 @@
 // batcher.h: the one queue of a model version. Work-conserving: a free instance takes what is queued at once; while all are busy the batch grows.
 //
 //   auto batcher = std::make_shared<Batcher>(options, pool, [](size_t instance, std::span<const JobPtr> batch) { ... run, answer ... });
-//   Status status = batcher->submit(job);      // kOverloaded: the queue is full
+//   Status status = batcher->submit(job);      // kOverloaded: the queue is full, or the answer would come too late
+//
+// With a goal for the latency (slo) a batch is the largest that lets all who ride in it meet theirs, and who cannot be answered in time, going by what the
+// curve has learned, is refused at once. max_queue_delay is for those who want an instance to wait for more rows although it is free.
 //
 // An instance that can run no more (its device is lost) is retired before it takes another batch; what is queued is for the others. Once none is left, the
 // queue and all who come later are answered with the reason.
@@ -9,6 +12,7 @@
 // Thread-safe. Pool tasks keep the batcher alive, so it may be let go at any time: what is queued is still run.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -22,6 +26,7 @@
 #include "runtime/serving/batch_curve.h"
 #include "runtime/serving/compute_pool.h"
 #include "runtime/serving/job.h"
+#include "runtime/serving/job_queue.h"
 
 namespace serin::serving {
 
@@ -29,9 +34,11 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
  public:
   struct Options {
     size_t instances = 1;
-    int64_t max_batch = 1;     ///< rows; 1: every job runs alone
-    size_t queue_limit = 256;  ///< jobs waiting
-    bool by_turns = false;     ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
+    int64_t max_batch = 1;  ///< rows; 1: every job runs alone
+    QueuePolicies queues = {};
+    std::chrono::nanoseconds slo{0};              ///< from arrival to answer; 0: none
+    std::chrono::nanoseconds max_queue_delay{0};  ///< that the first of a batch is held back for others
+    bool by_turns = false;  ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
   };
   /// Runs and answers one batch on one instance; all its jobs are of one group. Called from compute threads, never twice
   /// at the same time for one instance.
@@ -41,7 +48,7 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
 
   Batcher(Options options, ComputePool& pool, Run run, Usable usable = [](size_t) { return Status(); });
 
-  /// kOverloaded where the queue is full; what the last instance said where none is left.
+  /// kOverloaded where the queue is full or the job's time too short; what the last instance said where none is left.
   Status submit(JobPtr job);
   size_t queued() const;
   /// Nothing queued and nothing running.
@@ -52,11 +59,22 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   int64_t retry_after_seconds() const;
 
  private:
+  struct Forming;
+
   void work(size_t instance);
   void start(size_t instance);
   void retire(const Error& why);
-  std::optional<size_t> take_free();                       // requires mutex_
-  std::vector<JobPtr> take(std::vector<JobPtr>& expired);  // requires mutex_
+  // Those below require mutex_.
+  std::optional<size_t> take_free();
+  std::optional<size_t> wake_for(const Job& job);
+  void wait_for_more(std::unique_lock<std::mutex>& lock);
+  std::vector<JobPtr> take(Clock::time_point now);
+  const BatchCurve& curve(const std::vector<int64_t>& group) const;
+  int64_t worthwhile_rows(const BatchCurve& curve) const;
+  Clock::time_point goal(const Job& job) const;
+  Clock::time_point latest_start(const Job& job) const;
+  Status check_in_time(const Job& job, Clock::time_point now) const;
+  std::chrono::nanoseconds time_to_answer(const Job& job, Clock::time_point now) const;
 
   const Options options_;
   ComputePool& pool_;
@@ -64,12 +82,15 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   const Usable usable_;
 
   mutable std::mutex mutex_;
-  std::deque<JobPtr> queue_;                           // guarded by mutex_, as all below
+  JobQueue queue_;                                     // guarded by mutex_, as all below
   std::deque<size_t> free_;                            // instances with nothing to do; who ended last is last
+  std::vector<Clock::time_point> busy_until_;          // of each instance, as predicted
   size_t working_ = 0;                                 // instances that are not retired
   Status ended_;                                       // why none is left
   std::map<std::vector<int64_t>, BatchCurve> curves_;  // by Job::group
   double ns_per_row_ = 0;
+  Forming* forming_ = nullptr;  // of the one instance that waits for more rows
+  std::condition_variable more_;
 };
 
 }  // namespace serin::serving

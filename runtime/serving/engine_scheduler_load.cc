@@ -318,7 +318,12 @@ Status EngineScheduler::prepare(const std::string& path, const ModelSettings& se
     const auto self = weak.lock();
     return self ? self->check_instance(instance) : Status();
   };
-  const Batcher::Options options{instances_.size(), max_batch_, settings.queue_limit, /*by_turns=*/!on_cpu};
+  const Batcher::Options options{.instances = instances_.size(),
+                                 .max_batch = max_batch_,
+                                 .queues = settings.queues,
+                                 .slo = settings.slo,
+                                 .max_queue_delay = settings.max_queue_delay,
+                                 .by_turns = !on_cpu};
   batcher_ = std::make_shared<Batcher>(options, host_.pool, run, usable);
   if (settings.warmup) SERIN_CHECK(warm_up());
   metrics_->weight_bytes->set(static_cast<double>(engine_->weight_bytes()));

@@ -45,6 +45,7 @@ struct Job {
   std::vector<int64_t> group;                   ///< sizes that all jobs of a batch have in common: those of its inputs beyond the rows
   Clock::time_point arrived{};
   Clock::time_point deadline = Clock::time_point::max();
+  uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
   bool shadow = false;                 ///< low priority, outside the metrics
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
   std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken

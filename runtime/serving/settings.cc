@@ -1,11 +1,14 @@
-// settings.cc: serin.yaml. What the design names and this version does not do yet is refused by name, so that nobody believes it works.
+// settings.cc: serin.yaml. What is not understood is refused by name, so that nobody believes it works.
 
 #include "runtime/serving/settings.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "runtime/base/config.h"
+#include "runtime/base/number.h"
 
 namespace serin::serving {
 
@@ -16,6 +19,10 @@ std::optional<Precision> parse_precision(std::string_view word) {
 }
 
 namespace {
+
+constexpr int64_t kMostPriorities = 256;
+constexpr std::chrono::seconds kLongestQueueDelay(
+    10);  // an instance's thread sleeps for it, and the end of the server waits for that thread
 
 /// {seq: [32, 64]}
 Result<std::map<std::string, std::vector<int64_t>>> read_buckets(const config::Node& node) {
@@ -47,6 +54,42 @@ Result<Labels> read_labels(const config::Node& node) {
   return labels;
 }
 
+/// What a node says of a queue, the rest as in `base`.
+Result<QueuePolicy> read_queue(const config::Node& node, QueuePolicy policy) {
+  SERIN_TRY(const int64_t limit, node.integer("queue_limit", 1, 1'000'000, static_cast<int64_t>(policy.limit)));
+  policy.limit = static_cast<size_t>(limit);
+  SERIN_TRY(policy.timeout, node.duration("queue_timeout", policy.timeout));
+  if (const auto action = node.find("queue_timeout_action")) {
+    SERIN_TRY(const std::string word, action->one_of({"reject", "delay"}));
+    policy.delay = word == "delay";
+  }
+  return policy;
+}
+
+Result<QueuePolicies> read_queues(const config::Node& root) {
+  SERIN_TRY(const QueuePolicy common, read_queue(root, {}));
+  SERIN_TRY(const int64_t levels, root.integer("priority_levels", 1, kMostPriorities, 1));
+  QueuePolicies queues{.levels = std::vector(static_cast<size_t>(levels), common)};
+  if (levels > 1 && !root.has("default_priority_level"))
+    return root.at("priority_levels")
+        ->error(fmt::format("default_priority_level is missing: 1 to {}, which requests that name none get", levels));
+  SERIN_TRY(const int64_t standard, root.integer("default_priority_level", 1, levels, 1));
+  queues.standard = static_cast<size_t>(standard);
+  const auto own = root.find("priority_queues");
+  if (!own) return queues;
+  if (!own->is_map()) return own->error("must be a map from priorities to queues: {1: {queue_limit: 16}}");
+  for (const std::string& key : own->keys()) {
+    SERIN_TRY(const config::Node node, own->at(key));
+    const auto level = parse_number<int64_t>(key);
+    if (!level || *level < 1 || *level > levels)
+      return node.error(fmt::format("a priority is a number from 1 to {} (priority_levels)", levels));
+    SERIN_CHECK(node.allow_only({"queue_limit", "queue_timeout", "queue_timeout_action"}));
+    QueuePolicy& queue = queues.levels[static_cast<size_t>(*level) - 1];
+    SERIN_TRY(queue, read_queue(node, queue));
+  }
+  return queues;
+}
+
 }  // namespace
 
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults) {
@@ -54,10 +97,9 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   if (!document && document.error().code == Code::kNotFound) return defaults;
   if (!document) return document.error();
   const config::Node& root = *document;
-  for (const char* key : {"slo", "max_queue_delay"})
-    if (root.has(key)) return root.at(key)->error("not supported yet");
   SERIN_CHECK(root.allow_only({"max_batch", "buckets", "instances", "threads", "device", "gpu_mem_limit", "priority", "precision",
-                               "samples", "queue_limit", "warmup", "labels"}));
+                               "samples", "warmup", "labels", "queue_limit", "queue_timeout", "queue_timeout_action", "priority_levels",
+                               "default_priority_level", "priority_queues", "slo", "max_queue_delay"}));
 
   ModelSettings settings = defaults;
   SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, 4096, settings.max_batch));
@@ -67,8 +109,10 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   SERIN_TRY(const int64_t threads, root.integer("threads", 1, 256, settings.threads));
   settings.threads = static_cast<int>(threads);
-  SERIN_TRY(const int64_t queue_limit, root.integer("queue_limit", 1, 1'000'000, static_cast<int64_t>(settings.queue_limit)));
-  settings.queue_limit = static_cast<size_t>(queue_limit);
+  SERIN_TRY(settings.queues, read_queues(root));
+  SERIN_TRY(settings.slo, root.duration("slo", settings.slo));
+  SERIN_TRY(settings.max_queue_delay, root.duration("max_queue_delay", settings.max_queue_delay));
+  if (settings.max_queue_delay > kLongestQueueDelay) return root.at("max_queue_delay")->error("must be at most 10s");
   SERIN_TRY(settings.warmup, root.boolean("warmup", settings.warmup));
   if (const auto device = root.find("device")) {
     SERIN_TRY(const std::string word, device->text());

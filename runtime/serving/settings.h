@@ -11,6 +11,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/engine/devices.h"
+#include "runtime/serving/job_queue.h"
 
 namespace serin::serving {
 
@@ -27,7 +28,6 @@ struct ModelSettings {
   int64_t max_batch = 32;        ///< rows in one run; 1 where the model is not batchable
   std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread, two for each device
   int threads = 1;               ///< cores for one run
-  size_t queue_limit = 256;      ///< requests waiting; over it 429
   bool warmup = true;            ///< run batch 1 before the version is ready
   Precision precision = Precision::kFp32;
   engine::DeviceChoice device;
@@ -35,6 +35,9 @@ struct ModelSettings {
   int priority = 0;                                     ///< of its work on a device: 1 before that of other models, -1 after it
   std::map<std::string, std::vector<int64_t>> buckets;  ///< sizes of dimensions to be ready for, rising: {seq: [32, 64, 128]}
   Labels labels;                                        ///< names of versions, for clients of TensorFlow Serving: {stable: 3}
+  QueuePolicies queues;                                 ///< of requests that wait
+  std::chrono::nanoseconds slo{0};                      ///< from arrival to answer, which batches are formed by; 0: none
+  std::chrono::nanoseconds max_queue_delay{0};          ///< that the first of a batch is held back for others
   std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 };
 

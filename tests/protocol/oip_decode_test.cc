@@ -76,6 +76,20 @@ TEST(OipDecode, InputsComeInTheModelsOrderAndOutputsInTheClients) {
   EXPECT_EQ(request->id, "a");
 }
 
+TEST(OipDecode, ParametersOfTheRequest) {
+  const auto with = [](const std::string& parameters) {
+    std::string field;
+    return *decoded(R"({"parameters":{)" + parameters + R"(},"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]})", kOne,
+                    &field);
+  };
+  EXPECT_EQ(with("\"priority\":18446744073709551615").priority, UINT64_MAX);
+  EXPECT_FALSE(with("\"sequence_start\":true").sequence.any()) << "of no sequence";
+  const SequencePlace first = with(R"("sequence_id":7,"sequence_start":true,"own":{"x":[null]})").sequence;
+  EXPECT_TRUE(first.any() && first.number == 7 && first.start && !first.end);
+  const SequencePlace last = with(R"("sequence_id":"seven","sequence_end":true)").sequence;
+  EXPECT_TRUE(last.any() && last.name == "seven" && last.number == 0 && !last.start && last.end);
+}
+
 TEST(OipDecode, P1_WhatIsNoJsonObjectIsRefused) {
   for (const char* body :
        {"", " ", "{", "nope", "{} trailing", "{}{}", "{\"inputs\":[],}", "{\"inputs\" []}", "\xff\xfe", "{\"inputs\":[\"\xc3\x28\"]}"}) {
@@ -143,6 +157,12 @@ TEST(OipDecode, P5_MissingAndMistypedFieldsAreNamed) {
       {R"({"id":7,"inputs":[]})", "'id' must be a string", "/id"},
       {R"({"parameters":[],"inputs":[]})", "'parameters' must be an object", "/parameters"},
       {R"({"parameters":{"timeout":-1},"inputs":[]})", "not negative", "/parameters/timeout"},
+      {R"({"parameters":{"timeout":9223372036854775808},"inputs":[]})", "not negative", "/parameters/timeout"},
+      {R"({"parameters":{"priority":-1},"inputs":[]})", "not negative", "/parameters/priority"},
+      {R"({"parameters":{"priority":"high"},"inputs":[]})", "a whole number", "/parameters/priority"},
+      {R"({"parameters":{"sequence_id":-7},"inputs":[]})", "or a string", "/parameters/sequence_id"},
+      {R"({"parameters":{"sequence_id":1.5},"inputs":[]})", "or a string", "/parameters/sequence_id"},
+      {R"({"parameters":{"sequence_start":1},"inputs":[]})", "true or false", "/parameters/sequence_start"},
       {R"({"inputs":[]})", "expected 1 inputs but got 0 inputs for model 'one' version 1: input 'x' is missing", "/inputs"},
   };
   for (const Row& row : rows) {

@@ -42,9 +42,11 @@ class Gate {
   int waiting_ = 0;
 };
 
+QueuePolicies queue(QueuePolicy policy) { return {.levels = {policy}}; }
+
 class BatcherTest : public testing::Test {
  protected:
-  void make(Batcher::Options options, int threads = 2) {
+  void make(Batcher::Options options, int threads = 2, std::chrono::nanoseconds took = 1ms) {
     pool_ = std::make_unique<ComputePool>(threads);
     threads_ = pool_->lease(threads);
     const auto run = [this](size_t instance, std::span<const JobPtr> batch) {
@@ -63,7 +65,7 @@ class BatcherTest : public testing::Test {
     };
     batcher_ = std::make_shared<Batcher>(options, *pool_, run, usable);
     for (int64_t rows = 1; rows <= options.max_batch; rows *= 2)
-      for (int i = 0; i < 2; ++i) batcher_->learn({4}, rows, 1ms);  // a flat curve: every row more is free
+      for (int i = 0; i < 2; ++i) batcher_->learn({4}, rows, took);  // a flat curve: every row more is free
   }
 
   JobPtr job(int64_t rows = 1, int64_t width = 4) {
@@ -71,6 +73,7 @@ class BatcherTest : public testing::Test {
     made->rows = rows;
     made->group = {width};
     made->inputs = {TensorView{DType::kFloat32, {rows, width}, nullptr}};
+    made->arrived = Clock::now();
     made->done = [this](Answer answer) {
       const std::lock_guard lock(mutex_);
       if (answer.outputs)
@@ -133,7 +136,7 @@ TEST_F(BatcherTest, OnlyJobsOfOneGroupRideTogether) {
 }
 
 TEST_F(BatcherTest, AFullQueueRefuses) {
-  make({.instances = 1, .max_batch = 1, .queue_limit = 2}, 1);
+  make({.instances = 1, .max_batch = 1, .queues = queue({.limit = 2})}, 1);
   ASSERT_TRUE(batcher_->submit(job()));
   gate_.await_waiting(1);
   ASSERT_TRUE(batcher_->submit(job()));
@@ -147,7 +150,7 @@ TEST_F(BatcherTest, AFullQueueRefuses) {
 }
 
 TEST_F(BatcherTest, AbandonedJobsMakeRoomAndAreNeverRun) {
-  make({.instances = 1, .max_batch = 1, .queue_limit = 1}, 1);
+  make({.instances = 1, .max_batch = 1, .queues = queue({.limit = 1})}, 1);
   ASSERT_TRUE(batcher_->submit(job()));
   gate_.await_waiting(1);
   const JobPtr gone = job(7);
@@ -183,6 +186,137 @@ TEST_F(BatcherTest, RealRequestsGoBeforeShadowOnes) {
   gate_.open();
   await_answers(3);
   EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(2)));
+}
+
+JobPtr with_priority(JobPtr job, uint64_t priority) {
+  job->priority = priority;
+  return job;
+}
+
+TEST_F(BatcherTest, UrgentRequestsGoFirstAndWhoNamesNoPriorityHasTheModelsOwn) {
+  make({.instances = 1, .max_batch = 1, .queues = {.levels = std::vector<QueuePolicy>(3), .standard = 2}}, 1);
+  ASSERT_TRUE(batcher_->submit(job(1)));
+  gate_.await_waiting(1);
+  const JobPtr shadow = with_priority(job(2), 1);
+  shadow->shadow = true;
+  for (const JobPtr& each :
+       {shadow, with_priority(job(3), 3), job(4), with_priority(job(5), 1), with_priority(job(6), 99), with_priority(job(7), 1)})
+    ASSERT_TRUE(batcher_->submit(each));
+  gate_.open();
+  await_answers(7);
+  EXPECT_THAT(batches_,
+              ElementsAre(ElementsAre(1), ElementsAre(5), ElementsAre(7), ElementsAre(4), ElementsAre(6), ElementsAre(3), ElementsAre(2)));
+}
+
+TEST_F(BatcherTest, ABatchIsLedByTheMostUrgentAndFilledUpWithOthers) {
+  make({.instances = 1, .max_batch = 8, .queues = {.levels = std::vector<QueuePolicy>(2), .standard = 2}}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  for (const JobPtr& each : {job(2), with_priority(job(3), 1), job(4), job(1)}) ASSERT_TRUE(batcher_->submit(each));
+  gate_.open();
+  await_answers(5);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(3, 2, 1), ElementsAre(4)));
+}
+
+TEST_F(BatcherTest, EachPriorityHasALimitOfItsOwn) {
+  make({.instances = 1, .max_batch = 1, .queues = {.levels = {{.limit = 1}, {.limit = 2}}, .standard = 2}}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  ASSERT_TRUE(batcher_->submit(job()));
+  EXPECT_FALSE(batcher_->submit(job())) << "two are waiting";
+  ASSERT_TRUE(batcher_->submit(with_priority(job(), 1))) << "the flood of the others keeps it not out";
+  EXPECT_FALSE(batcher_->submit(with_priority(job(), 1)));
+  const JobPtr shadow = job();
+  shadow->shadow = true;
+  EXPECT_TRUE(batcher_->submit(shadow));
+  gate_.open();
+  await_answers(5);
+}
+
+TEST_F(BatcherTest, WhoWaitedTooLongIsRefusedOrGoesBehindTheOthersOfItsPriority) {
+  make({.instances = 1, .max_batch = 1, .queues = {.levels = {{.timeout = 1ns, .delay = true}, {.timeout = 1ns}, {}}, .standard = 3}}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  for (const JobPtr& each : {job(2), with_priority(job(3), 1), with_priority(job(4), 2)}) ASSERT_TRUE(batcher_->submit(each));
+  gate_.open();
+  await_answers(4);
+  EXPECT_THAT(bad_, ElementsAre(Code::kDeadlineExceeded));
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(2)));
+}
+
+// The times below are in hours, of which a test run takes none: what is compared is what the curve says.
+
+TEST_F(BatcherTest, WithAGoalWhoCannotBeAnsweredInTimeIsRefusedAtOnce) {
+  make({.instances = 1, .max_batch = 1, .slo = 25h}, 1, 10h);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  ASSERT_TRUE(batcher_->submit(job())) << "runs until 20h";
+  const auto refused = batcher_->submit(job());
+  ASSERT_FALSE(refused) << "would run until 30h";
+  EXPECT_EQ(refused.error().code, Code::kOverloaded);
+  EXPECT_NE(refused.error().message.find("1 requests are waiting"), std::string::npos) << refused.error().message;
+  gate_.open();
+  await_answers(2);
+}
+
+TEST_F(BatcherTest, WithAGoalADeadlineThatIsSoonerCounts) {
+  make({.instances = 1, .max_batch = 1, .slo = 25h}, 1, 10h);
+  const JobPtr hurried = job();
+  hurried->deadline = Clock::now() + 9h;
+  EXPECT_FALSE(batcher_->submit(hurried));
+  gate_.open();
+}
+
+TEST_F(BatcherTest, WithoutAGoalNobodyIsRefusedForBeingLate) {
+  make({.instances = 1, .max_batch = 1}, 1, 10h);
+  gate_.open();
+  const JobPtr hurried = job();
+  hurried->deadline = Clock::now() + 9h;
+  EXPECT_TRUE(batcher_->submit(hurried));
+  await_answers(1);
+}
+
+TEST_F(BatcherTest, WithAGoalABatchIsTheLargestThatMeetsTheEarliestOne) {
+  make({.instances = 1, .max_batch = 8, .slo = 100h}, 1);
+  for (int i = 0; i < 200; ++i)  // until what was learned first is forgotten
+    for (const int64_t rows : {1, 2, 4, 8}) batcher_->learn({4}, rows, std::chrono::hours(2 + 2 * rows));
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  const JobPtr hurried = job(2);
+  hurried->deadline = Clock::now() + 17h;  // a batch of four rows takes 10 h, one of eight 18
+  for (const JobPtr& each : {job(), hurried, job(), job()}) ASSERT_TRUE(batcher_->submit(each));
+  gate_.open();
+  await_answers(5);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(1, 2, 1), ElementsAre(1)));
+}
+
+TEST_F(BatcherTest, WithAQueueDelayAFreeInstanceWaitsUntilTheBatchIsFull) {
+  make({.instances = 2, .max_batch = 4, .max_queue_delay = 10h});
+  gate_.open();
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(batcher_->submit(job()));
+  await_answers(4);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1, 1, 1, 1)));
+  EXPECT_TRUE(eventually([&] { return batcher_->idle(); }));
+}
+
+TEST_F(BatcherTest, WithAQueueDelayTheFirstOfABatchGoesWhenItIsOver) {
+  make({.instances = 2, .max_batch = 4, .max_queue_delay = 1ms});
+  gate_.open();
+  ASSERT_TRUE(batcher_->submit(job()));
+  await_answers(1);
+  EXPECT_EQ(good_, 1u);
+}
+
+TEST_F(BatcherTest, WithAQueueDelayADeadlineIsNotWaitedPast) {
+  make({.instances = 1, .max_batch = 4, .max_queue_delay = 10h}, 1, 1h);
+  gate_.open();
+  const JobPtr hurried = job(2);
+  hurried->deadline = Clock::now() + 30min;  // before the end of the shortest run: it goes at once
+  ASSERT_TRUE(batcher_->submit(job()));
+  ASSERT_TRUE(batcher_->submit(hurried));
+  await_answers(2);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1, 2)));
 }
 
 TEST_F(BatcherTest, TakingTurnsUsesAllInstancesAlike) {
@@ -234,7 +368,7 @@ TEST_F(BatcherTest, WhatIsQueuedIsRunAfterTheBatcherIsLetGo) {
 }
 
 TEST_F(BatcherTest, ManyThreadsLoseNothing) {
-  make({.instances = 2, .max_batch = 16, .queue_limit = 100'000});
+  make({.instances = 2, .max_batch = 16, .queues = queue({.limit = 100'000})});
   gate_.open();
   std::vector<std::thread> clients;
   for (int t = 0; t < 4; ++t)

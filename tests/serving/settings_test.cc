@@ -11,6 +11,8 @@
 namespace serin::serving {
 namespace {
 
+using namespace std::chrono_literals;
+
 Result<ModelSettings> read(const std::string& text) {
   const auto path = std::filesystem::path(testing::TempDir()) / ("settings_" + std::to_string(::getpid()) + ".yaml");
   std::ofstream(path) << text;
@@ -31,7 +33,7 @@ TEST(ModelSettings, ReadsWhatIsThere) {
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->max_batch, 8);
   EXPECT_EQ(settings->instances, 2);
-  EXPECT_EQ(settings->queue_limit, 7u);
+  EXPECT_EQ(settings->queues.levels.front().limit, 7u);
   EXPECT_FALSE(settings->warmup);
   EXPECT_EQ(settings->precision, Precision::kBf16);
 }
@@ -83,11 +85,22 @@ TEST(ModelSettings, NamesVersions) {
     EXPECT_FALSE(read(text)) << text;
 }
 
-TEST(ModelSettings, WhatIsNotThereYetSaysSo) {
-  for (const char* text : {"slo: 50ms", "max_queue_delay: 1ms"}) {
-    const auto settings = read(text);
-    ASSERT_FALSE(settings) << text;
-    EXPECT_NE(settings.error().message.find("not supported yet"), std::string::npos) << settings.error().message;
+TEST(ModelSettings, SaysHowRequestsWait) {
+  const auto settings = read(
+      "{slo: 50ms, max_queue_delay: 2ms, queue_limit: 64, queue_timeout: 1s, priority_levels: 3, default_priority_level: 2,"
+      " priority_queues: {1: {queue_limit: 8, queue_timeout_action: delay}}}");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->slo, 50ms);
+  EXPECT_EQ(settings->max_queue_delay, 2ms);
+  const QueuePolicy common{.limit = 64, .timeout = 1s};
+  EXPECT_EQ(settings->queues.levels, (std::vector<QueuePolicy>{{.limit = 8, .timeout = 1s, .delay = true}, common, common}));
+  EXPECT_EQ(settings->queues.standard, 2u);
+  for (const char* text : {"slo: fast", "slo: -1ms", "max_queue_delay: 11s", "queue_timeout: 3", "queue_timeout_action: drop",
+                           "priority_levels: 0", "priority_levels: 2", "{priority_levels: 2, default_priority_level: 3}",
+                           "priority_queues: 3", "priority_queues: {2: {queue_limit: 8}}", "priority_queues: {1: {limit: 8}}"}) {
+    const auto refused = read(text);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_NE(refused.error().message.find(".yaml:1:"), std::string::npos) << refused.error().message;
   }
 }
 

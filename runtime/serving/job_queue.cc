@@ -1,0 +1,59 @@
+#include "runtime/serving/job_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace serin::serving {
+
+size_t JobQueue::rank_of(const Job& job) const {
+  const size_t levels = policies_.levels.size();
+  if (job.shadow) return 2 * levels;
+  return 2 * ((job.priority == 0 || job.priority > levels ? policies_.standard : job.priority) - 1);
+}
+
+void JobQueue::insert(Entry entry) {
+  ++waiting_[entry.rank / 2];
+  entries_.insert(std::ranges::upper_bound(entries_, entry.rank, {}, &Entry::rank), std::move(entry));
+}
+
+Status JobQueue::push(JobPtr job) {
+  const size_t rank = rank_of(*job), level = rank / 2;
+  const QueuePolicy& policy = policies_.levels[job->shadow ? policies_.standard - 1 : level];
+  if (waiting_[level] >= policy.limit) drop_abandoned();  // the dead must not keep the living out
+  if (waiting_[level] >= policy.limit)
+    return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", waiting_[level])};
+  const auto expires = policy.timeout.count() > 0 ? Clock::now() + policy.timeout : Clock::time_point::max();
+  insert({std::move(job), rank, expires});
+  return {};
+}
+
+void JobQueue::drop_abandoned() {
+  std::erase_if(entries_, [this](const Entry& entry) {
+    if (!entry.job->abandoned) return false;
+    --waiting_[entry.rank / 2];
+    return true;
+  });
+}
+
+std::vector<JobPtr> JobQueue::sweep(Clock::time_point now) {
+  drop_abandoned();
+  std::vector<JobPtr> refused;
+  std::vector<Entry> late;
+  std::erase_if(entries_, [&](Entry& entry) {
+    const bool out_of_time = entry.job->deadline <= now, waited = entry.expires <= now;
+    if (!out_of_time && !waited) return false;
+    const size_t level = entry.rank / 2;
+    const bool delays = level < policies_.levels.size() && policies_.levels[level].delay;
+    --waiting_[level];
+    if (!out_of_time && delays)
+      late.push_back({std::move(entry.job), 2 * level + 1, Clock::time_point::max()});
+    else
+      refused.push_back(std::move(entry.job));
+    return true;
+  });
+  for (Entry& entry : late) insert(std::move(entry));
+  return refused;
+}
+
+}  // namespace serin::serving

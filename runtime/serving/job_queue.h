@@ -1,0 +1,75 @@
+// job_queue.h: the jobs that wait for an instance, in the order in which they go: the more urgent priority first, within one who came first; who waited longer
+// than the queue lets them (QueuePolicy::delay), behind the others of their priority; shadow traffic behind all.
+//
+// Each priority, and shadow traffic, has a limit of its own: a flood of one keeps nobody out of the others. Not thread-safe: the batcher's lock is around it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/serving/job.h"
+
+namespace serin::serving {
+
+/// What holds for the requests that wait at one priority.
+struct QueuePolicy {
+  size_t limit = 256;                   ///< requests; over it 429
+  std::chrono::nanoseconds timeout{0};  ///< longest that one waits; 0: as long as its own deadline allows
+  bool delay = false;                   ///< after that it goes behind the others of its priority; else it is refused
+
+  friend bool operator==(const QueuePolicy&, const QueuePolicy&) = default;
+};
+
+/// Of a model: a policy for each priority, the most urgent first.
+struct QueuePolicies {
+  std::vector<QueuePolicy> levels{1};
+  size_t standard = 1;  ///< from 1: of requests that name no priority, or one that there is not
+};
+
+class JobQueue {
+ public:
+  struct Entry {
+    JobPtr job;
+    size_t rank;                ///< lower goes first
+    Clock::time_point expires;  ///< by its queue's policy
+  };
+
+  explicit JobQueue(QueuePolicies policies) : policies_(std::move(policies)), waiting_(policies_.levels.size() + 1) {}
+
+  /// kOverloaded: its priority's limit.
+  Status push(JobPtr job);
+  /// Drops those that nobody waits for any more, puts back those that waited too long; answers those that are to be refused for it.
+  std::vector<JobPtr> sweep(Clock::time_point now);
+
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  const std::deque<Entry>& entries() const { return entries_; }
+  size_t rank_of(const Job& job) const;
+
+  /// Hands out, in order, those that `wanted(job)` says yes to.
+  template <class Wanted>
+  void take(Wanted wanted, std::vector<JobPtr>& taken) {
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      if (!wanted(*entry->job)) {
+        ++entry;
+        continue;
+      }
+      --waiting_[entry->rank / 2];
+      taken.push_back(std::move(entry->job));
+      entry = entries_.erase(entry);
+    }
+  }
+
+ private:
+  void drop_abandoned();
+  void insert(Entry entry);
+
+  const QueuePolicies policies_;
+  std::deque<Entry> entries_;    // by rank: 2 * level, one more for those that are late
+  std::vector<size_t> waiting_;  // at each level; the last is shadow traffic
+};
+
+}  // namespace serin::serving
