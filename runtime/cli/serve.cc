@@ -124,7 +124,7 @@ Result<int> serve(const ServeOptions& options) {
                      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
                      .pool = serving::ComputePool(cores)};
   const auto poll = std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000));
-  SERIN_TRY(const auto repository, serving::Repository::open(options.models, poll, host));
+  SERIN_TRY(const auto repository, serving::Repository::open({.roots = {{options.models}}, .poll = poll}, host));
   SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));
   serving::Frontend frontend(loops, *repository, host);
   SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, *access, registry));

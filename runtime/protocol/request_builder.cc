@@ -14,7 +14,7 @@
 namespace serin::protocol {
 namespace {
 
-constexpr size_t kLongestShown = 256;  // of a name that is none
+constexpr size_t kLongestShown = 256;       // of a name that is none
 constexpr size_t kLongestSequenceId = 128;  // as Triton has it
 
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.

@@ -12,8 +12,17 @@ namespace serin::serving {
 
 class Frontend {
  public:
-  Frontend(net::Loops& io_threads, const Repository& repository, Host& common, Dialect spoken = Dialect::kSerin)
-      : loops(io_threads), host(common), dialect(spoken), readers_(loops.size(), Published<Catalogue>::Reader(repository.catalogue())) {}
+  struct Options {
+    Dialect dialect = Dialect::kSerin;
+    bool shared_memory = false;  ///< clients may name regions of this machine's memory that tensors lie in
+  };
+  Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
+      : loops(io_threads),
+        repository(models),
+        host(common),
+        dialect(options.dialect),
+        readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())) {}
+  Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
 
   /// As this io thread saw it last; valid until it looks again.
   const Catalogue& catalogue() { return *readers_[net::this_loop()].get(); }
@@ -22,6 +31,7 @@ class Frontend {
   bool ready() { return ready_ && catalogue().usable(); }
 
   net::Loops& loops;
+  Repository& repository;
   Host& host;
   const Dialect dialect;
   bool cors = false;  ///< pages of any origin may ask TensorFlow Serving's API; set before the first request

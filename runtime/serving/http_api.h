@@ -12,8 +12,7 @@ namespace serin::serving {
 
 class HttpApi {
  public:
-  HttpApi(Frontend& frontend, Access& access)
-      : frontend_(frontend), access_(access), open_inference_(frontend), tf_serving_(frontend) {}
+  HttpApi(Frontend& frontend, Access& access) : frontend_(frontend), access_(access), open_inference_(frontend), tf_serving_(frontend) {}
 
   /// What net::Server calls, on io threads.
   net::Handler at(Access::Port port);

@@ -18,11 +18,12 @@ void add_tensors(const std::vector<protocol::TensorSpec>& specs,
   }
 }
 
-std::string_view state_name(VersionState state) {
-  switch (state) {
+std::string_view state_name(const VersionEntry& entry) {
+  switch (entry.state) {
     case VersionState::kLoading: return "LOADING";
     case VersionState::kReady: return "READY";
     case VersionState::kFailed: return "UNAVAILABLE";
+    case VersionState::kUnloaded: return entry.leaving.expired() ? "UNAVAILABLE" : "UNLOADING";
   }
   return "UNKNOWN";
 }
@@ -81,7 +82,7 @@ Result<inference::RepositoryIndexResponse> repository_index(const Catalogue& now
       auto& entry = *answer.add_models();
       entry.set_name(name);
       entry.set_version(std::to_string(number));
-      entry.set_state(std::string(state_name(held.state)));
+      entry.set_state(std::string(state_name(held)));
       entry.set_reason(held.reason);
     }
   }

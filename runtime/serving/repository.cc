@@ -1,133 +1,66 @@
-// repository.cc: scan, compare, load aside, publish. One thread does all of it, so that two loads never fight for memory.
+// repository.cc: look, compare, load aside, publish. One thread does all of it, so that two loads never fight for memory: what clients ask for is queued to it.
 //
 // Polling instead of inotify: it sees network file systems, ConfigMap links and files replaced in place alike, and costs a few stat calls.
 
 #include "runtime/serving/repository.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "runtime/base/log.h"
-#include "runtime/base/number.h"
+#include "runtime/formats/model_file.h"
 
 namespace serin::serving {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Decimal, no leading zero, not 0: what Triton and TensorFlow Serving users call a version.
-std::optional<uint64_t> parse_version(std::string_view name) {
-  if (name.empty() || name.front() == '0') return std::nullopt;
-  return parse_number<uint64_t>(name);
-}
-
-bool is_model_name(std::string_view name) {
-  const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
-  return !name.empty() && name.size() <= 256 && name.front() != '.' && std::ranges::all_of(name, fine);
-}
-
-void append_stat(const fs::path& path, std::vector<int64_t>& parts) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return parts.push_back(-1);
-  parts.insert(parts.end(), {static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec});
-}
-
-/// Nothing where the folder cannot be listed, which is not the same as an empty one.
-std::optional<std::vector<std::string>> folder_names(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
-  }
-  if (error) return std::nullopt;
-  std::ranges::sort(names);
-  return names;
-}
-
 /// What clients may know of a failure: its cause, not where on this machine the repository lies, nor what is said beside it anyway.
 std::string for_clients(std::string message, std::string_view subject, const std::string& folder) {
   if (message.starts_with(subject)) message.erase(0, subject.size());
-  for (size_t at = message.find(folder); at != std::string::npos; at = message.find(folder, at)) message.erase(at, folder.size());
+  for (size_t at = message.find(folder); !folder.empty() && at != std::string::npos; at = message.find(folder, at))
+    message.erase(at, folder.size());
   return message;
+}
+
+std::string with_slash(const std::string& folder) { return folder.empty() || folder.ends_with('/') ? folder : folder + "/"; }
+
+std::string last_name(const std::string& path) {
+  const fs::path clean = fs::path(path).lexically_normal();
+  return (clean.has_filename() ? clean : clean.parent_path()).filename().string();
+}
+
+Fingerprint joined(Fingerprint version, const Fingerprint& settings) {
+  version.parts.insert(version.parts.end(), settings.parts.begin(), settings.parts.end());
+  return version;
+}
+
+std::vector<uint64_t> numbers_of(const ModelFiles& files) {
+  std::vector<uint64_t> numbers;
+  for (const auto& [number, version] : files.versions) numbers.push_back(number);
+  return numbers;
 }
 
 }  // namespace
 
-std::shared_ptr<Version> ModelEntry::latest() const {
-  for (auto entry = versions.rbegin(); entry != versions.rend(); ++entry)
-    if (entry->second.version) return entry->second.version;
-  return nullptr;
-}
+Repository::Repository(ModelSource source, Host& host) : source_(std::move(source)), host_(host) {}
 
-std::vector<std::string> ModelEntry::ready_versions() const {
-  std::vector<std::string> ready;
-  for (const auto& [number, entry] : versions)
-    if (entry.version) ready.push_back(std::to_string(number));
-  return ready;
-}
-
-Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::string_view version) const {
-  const auto unknown = [&](std::string_view what) {
-    return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}'{} is not found", model, what)};
-  };
-  const auto not_ready = [&](uint64_t number, const VersionEntry& held) {
-    const std::string_view why = held.state == VersionState::kLoading ? "it is being loaded" : std::string_view(held.reason);
-    return Error{Code::kUnavailable, fmt::format("model '{}' version {} is not ready: {}", model, number, why)};
-  };
-  const auto entry = models.find(model);
-  if (entry == models.end()) return unknown("");
-  const auto& versions = entry->second.versions;
-  if (version.empty()) {
-    if (auto latest = entry->second.latest()) return latest;
-    return not_ready(versions.rbegin()->first, versions.rbegin()->second);
-  }
-  const auto number = parse_version(version);
-  const auto held = number ? versions.find(*number) : versions.end();
-  if (held == versions.end()) return unknown(fmt::format(" version {}", version));
-  if (held->second.version) return held->second.version;
-  return not_ready(*number, held->second);
-}
-
-Result<std::string> Catalogue::version_of(std::string_view model, std::string_view label) const {
-  const auto entry = models.find(model);
-  if (entry != models.end()) {
-    const auto found = entry->second.labels.find(label);
-    if (found != entry->second.labels.end()) return std::to_string(found->second);
-  }
-  return Error{Code::kInvalidArgument, fmt::format("Unrecognized servable version label: {}", label)};
-}
-
-Status Catalogue::usable() const {
-  for (const auto& [name, model] : models) {
-    for (const auto& [number, entry] : model.versions) {
-      if (!entry.version) continue;
-      if (const Status usable = entry.version->usable(); !usable) return usable.error().in(entry.version->signature().model);
-    }
-  }
-  return {};
-}
-
-Repository::Repository(std::string folder, std::chrono::milliseconds poll, Host& host)
-    : folder_(std::move(folder)), poll_(poll), host_(host) {}
-
-Result<std::unique_ptr<Repository>> Repository::open(std::string folder, std::chrono::milliseconds poll, Host& host) {
-  std::error_code error;
-  if (!fs::exists(folder, error)) return Error{Code::kNotFound, fmt::format("--models {}: no such folder", folder)};
-  if (!fs::is_directory(folder, error)) return Error{Code::kInvalidArgument, fmt::format("--models {}: not a folder", folder)};
-  std::unique_ptr<Repository> repository(new Repository(std::move(folder), poll, host));
+Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& host) {
+  for (const ModelRoot& root : source.roots) SERIN_CHECK(check_root(root));
+  std::unique_ptr<Repository> repository(new Repository(std::move(source), host));
   return repository;
 }
 
 void Repository::load() {
-  scan(/*wait_for_quiet=*/false);
-  if (catalogue_.get()->models.empty()) log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", folder_);
-  thread_ = std::thread([this] { watch(); });
+  scan(Look::kOnce);
+  for (const std::string& name : source_.load_at_start)
+    if (name != "*" && !catalogue_.get()->models.contains(name))
+      log::error("model '{}' is to be loaded at the start, but is not there", name);
+  if (source_.control != Control::kExplicit && catalogue_.get()->models.empty())
+    log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", source_.roots.front().path);
+  thread_ = std::thread([this] { run(); });
 }
 
 Repository::~Repository() {
@@ -139,118 +72,197 @@ Repository::~Repository() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Repository::watch() {
+void Repository::run() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, poll_, [this] { return stopping_; })) {
+  auto next_look = std::chrono::steady_clock::now() + source_.poll;
+  while (!stopping_) {
+    wake_.wait_until(lock, next_look, [this] { return stopping_ || !orders_.empty(); });
+    if (stopping_) break;
+    std::function<void()> order;
+    if (!orders_.empty()) {
+      order = std::move(orders_.front());
+      orders_.pop_front();
+    }
     lock.unlock();
-    scan(/*wait_for_quiet=*/true);
+    if (order) {
+      order();
+    } else {
+      source_.control == Control::kPoll ? scan(Look::kWatching) : move_lost();
+      next_look = std::chrono::steady_clock::now() + source_.poll;
+    }
     lock.lock();
   }
 }
 
-std::optional<std::map<Repository::Key, Repository::Fingerprint>> Repository::list() const {
-  const auto warn_once = [this](const std::string& what) {
-    if (!warned_[what]) log::warning("{}", what);
-    warned_[what] = true;
-  };
-  const auto models = folder_names(folder_);
-  if (!models) return std::nullopt;
-  std::map<Key, Fingerprint> found;
-  for (const std::string& model : *models) {
-    if (!is_model_name(model)) {
-      warn_once(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", folder_, model));
-      continue;
+std::optional<ModelsByName> Repository::list() {
+  ModelsByName all;
+  for (const ModelRoot& root : source_.roots) {
+    auto models = list_models(root, remarks_);
+    if (!models) {
+      if (listed_) log::error("{}: cannot be listed; what is loaded goes on serving", root.path);
+      listed_ = false;
+      return std::nullopt;  // a mount that is gone for a moment, a folder that is being replaced: no reason to serve nothing
     }
-    const fs::path path = fs::path(folder_) / model;
-    for (const std::string& name : folder_names(path).value_or(std::vector<std::string>())) {
-      const auto number = parse_version(name);
-      if (!number) {
-        warn_once(fmt::format("model '{}': folder '{}' is left out: a version is a decimal number without leading zeros", model, name));
-        continue;
-      }
-      Fingerprint fingerprint;
-      append_stat(path / name / "model.onnx", fingerprint.parts);
-      append_stat(path / "serin.yaml", fingerprint.parts);
-      found[{model, *number}] = std::move(fingerprint);
+    for (auto& [name, files] : *models) {
+      const auto [held, is_new] = all.try_emplace(name, std::move(files));
+      if (!is_new) remarks_.say(fmt::format("model '{}' of {} is left out: {} has one, too", name, root.path, held->second.repository));
     }
   }
-  return found;
+  if (!listed_) log::info("{}: is there again", source_.roots.front().path);
+  listed_ = true;
+  return all;
 }
 
-void Repository::scan(bool wait_for_quiet) {
-  const auto found = list();
-  if (listed_ != found.has_value())
-    found ? log::info("{}: is there again", folder_) : log::error("{}: cannot be listed; what is loaded goes on serving", folder_);
-  listed_ = found.has_value();
-  if (!found) return;  // a mount that is gone for a moment, a folder that is being replaced: no reason to serve nothing
-  for (const auto& [key, known] : std::map(known_))
-    if (!found->contains(key)) remove(key);
-  for (const auto& [key, fingerprint] : *found) {
-    Known& known = known_[key];
-    const bool quiet = !wait_for_quiet || known.seen == fingerprint;  // the same in two scans: nobody is writing it
-    known.seen = fingerprint;
-    const bool changed = known.loaded != fingerprint;
-    const bool moves = !changed && !known.moved && has_lost_its_devices(key);
-    if ((!changed && !moves) || !quiet) continue;
-    known.loaded = fingerprint;
-    known.moved = moves;
-    load_version(key);
+void Repository::scan(Look look) {
+  auto found = list();
+  if (!found) return;
+  for (auto known = known_.begin(); known != known_.end();) {
+    const std::string name = (known++)->first;
+    if (!found->contains(name)) remove_model(name);
+  }
+  const auto& chosen = source_.load_at_start;
+  const bool all = source_.control != Control::kExplicit || std::ranges::find(chosen, "*") != chosen.end();
+  for (auto& [name, files] : *found) {
+    if (!all && std::ranges::find(chosen, name) == chosen.end())
+      change([&](Catalogue& next) { next.models[name].repository = last_name(files.repository); });
+    else if (const Status loaded = reconcile(name, std::move(files), look); !loaded)
+      log::debug("{}", loaded.error().message);  // said in full where it happened
   }
 }
 
-bool Repository::has_lost_its_devices(const Key& key) const {
-  const auto now = catalogue_.get();
-  const auto model = now->models.find(key.first);
-  if (model == now->models.end()) return false;
-  const auto entry = model->second.versions.find(key.second);
-  return entry != model->second.versions.end() && entry->second.version && !entry->second.version->usable();
+/// False: they are being written.
+bool Repository::read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look) {
+  const bool first = known.settings && !*known.settings;
+  const bool quiet = look != Look::kWatching || known.files.settings == files.settings;  // the same in two looks: nobody is writing it
+  if (!quiet && first) return false;
+  if (!first && (known.settings_read == files.settings || !quiet)) return true;
+  known.settings_read = files.settings;
+  auto settings = read_model_folder(files.folder, known.overrides ? known.overrides->config() : std::string(), host_.defaults);
+  if (settings)
+    known.settings = std::make_shared<const ModelSettings>(std::move(*settings));
+  else
+    known.settings = settings.error().in(fmt::format("model '{}'", name));
+  return true;
 }
 
-void Repository::load_version(const Key& key) {
-  const auto& [model, number] = key;
-  const auto before = catalogue_.get();
-  VersionEntry entry;
-  if (const auto held = before->models.find(model); held != before->models.end() && held->second.versions.contains(number))
-    entry = held->second.versions.at(number);
-  if (!entry.version) {
-    entry.state = VersionState::kLoading;
-    update(key, entry);
-  }
+void Repository::say_no_version(const std::string& name, const std::string& folder) {
+  const auto foreign = formats::describe_foreign_model(folder);
+  remarks_.say(fmt::format("model '{}' has no version: a model lies in <name>/<version>/model.onnx{}{}", name, foreign ? "; " : "",
+                           foreign.value_or("")));
+}
 
-  const std::string version = std::to_string(number);
-  const fs::path path = fs::path(folder_) / model;
-  auto settings = read_model_settings(path / "serin.yaml", host_.defaults);
-  auto loaded = settings ? Version::load(model, version, path / version / "model.onnx", *settings, host_)
-                         : Result<std::shared_ptr<Version>>(settings.error());
+/// Loads what its settings choose of the versions that lie there, then lets go of what they do not.
+Status Repository::reconcile(const std::string& name, ModelFiles files, Look look) {
+  Known& known = known_[name];
+  const bool readable = read_settings(name, known, files, look);
+  known.files = std::move(files);
+  if (!readable) return {};
+  const std::vector<uint64_t> there = numbers_of(known.files);
+  if (there.empty()) say_no_version(name, known.files.folder);
+  const std::vector<uint64_t> chosen = known.settings ? (*known.settings)->versions.choose(there) : there;
+
+  Status first;
+  for (const uint64_t number : chosen) {
+    KnownVersion& version = known.versions[number];
+    const Fingerprint now = joined(known.files.versions.at(number).fingerprint, known.settings_read);
+    const bool quiet = look != Look::kWatching || version.seen == now;
+    version.seen = now;
+    const auto held = entry(name, number);
+    const bool failed = look == Look::kAsked && !(held && held->state == VersionState::kReady && held->reason.empty());
+    if ((version.loaded == now && !failed) || !quiet) continue;
+    version.loaded = now;
+    version.moved = false;
+    if (const Status loaded = load_version(name, number, known); !loaded && first) first = loaded;
+  }
+  const auto ready = [&](uint64_t number) { return entry(name, number) && entry(name, number)->version; };
+  const bool replaced = std::ranges::all_of(chosen, ready);
+  for (auto version = known.versions.begin(); version != known.versions.end();) {
+    const uint64_t number = (version++)->first;
+    const bool gone = !known.files.versions.contains(number);
+    if (gone || (replaced && std::ranges::find(chosen, number) == chosen.end())) remove_version(name, number);
+  }
+  return first;
+}
+
+Status Repository::load_version(const std::string& name, uint64_t number, const Known& known) {
+  VersionEntry held = entry(name, number).value_or(VersionEntry());
+  if (!held.version) {
+    held.state = VersionState::kLoading;
+    update(name, number, held);
+  }
+  const std::string version = std::to_string(number), subject = fmt::format("model '{}' version {}", name, version);
+  const std::string& path = known.files.versions.at(number).path;
+  auto loaded = [&]() -> Result<std::shared_ptr<Version>> {
+    if (!known.settings) return known.settings.error();
+    auto file = known.files.folder.empty() ? Result<std::string>(path) : formats::find_model_file(path, (*known.settings)->file);
+    if (!file) return file.error().in(subject);
+    return Version::load(name, version, *file, **known.settings, host_);
+  }();
+  Status status;
   if (loaded) {
-    entry = {VersionState::kReady, "", *loaded};
-    log::info("model '{}' version {}: ready", model, version);
+    held = {VersionState::kReady, "", *loaded, *known.settings};
+    log::info("{}: ready", subject);
   } else {
+    status = loaded.error();
     const std::string& message = loaded.error().message;
-    entry.reason = for_clients(message, fmt::format("model '{}' version {}: ", model, version), folder_ + "/");
-    if (!entry.version) entry.state = VersionState::kFailed;
-    const bool serves_on = entry.version && entry.version->usable();
+    held.reason = for_clients(for_clients(message, subject + ": ", with_slash(path)), "", with_slash(known.files.folder));
+    if (!held.version) held.state = VersionState::kFailed;
+    const bool serves_on = held.version && held.version->usable();
     log::error("{}{}", message, serves_on ? " (what was loaded before goes on serving)" : "");
   }
-  update(key, std::move(entry), settings ? &settings->labels : nullptr);
+  update(name, number, std::move(held));
+  return status;
 }
 
-void Repository::update(const Key& key, VersionEntry entry, const Labels* labels) {
+/// Versions that have lost all their devices are loaded once more: there may be others.
+void Repository::move_lost() {
+  for (auto& [name, known] : known_) {
+    for (auto& [number, version] : known.versions) {
+      const auto held = entry(name, number);
+      if (version.moved || !held || !held->version || held->version->usable()) continue;
+      version.moved = true;
+      (void)load_version(name, number, known);
+    }
+  }
+}
+
+std::optional<VersionEntry> Repository::entry(const std::string& name, uint64_t number) const {
+  const auto now = catalogue_.get();
+  const auto model = now->models.find(name);
+  if (model == now->models.end()) return std::nullopt;
+  const auto held = model->second.versions.find(number);
+  return held == model->second.versions.end() ? std::nullopt : std::optional(held->second);
+}
+
+void Repository::change(const std::function<void(Catalogue&)>& how) {
   auto next = std::make_shared<Catalogue>(*catalogue_.get());
-  ModelEntry& model = next->models[key.first];
-  model.versions[key.second] = std::move(entry);
-  if (labels) model.labels = *labels;
+  how(*next);
   catalogue_.publish(std::move(next));
 }
 
-void Repository::remove(const Key& key) {
-  log::info("model '{}' version {}: removed; requests under way are answered", key.first, key.second);
-  auto next = std::make_shared<Catalogue>(*catalogue_.get());
-  auto& versions = next->models[key.first].versions;
-  versions.erase(key.second);
-  if (versions.empty()) next->models.erase(key.first);
-  catalogue_.publish(std::move(next));
-  known_.erase(key);
+void Repository::update(const std::string& name, uint64_t number, VersionEntry entry) {
+  change([&](Catalogue& next) {
+    const Known& known = known_[name];
+    ModelEntry& model = next.models[name];
+    model.repository = last_name(known.files.repository);
+    if (known.settings) model.labels = (*known.settings)->labels;
+    model.versions[number] = std::move(entry);
+  });
+}
+
+void Repository::remove_version(const std::string& name, uint64_t number) {
+  log::info("model '{}' version {}: removed; requests under way are answered", name, number);
+  change([&](Catalogue& next) {
+    auto& versions = next.models[name].versions;
+    versions.erase(number);
+    if (versions.empty()) next.models.erase(name);
+  });
+  known_[name].versions.erase(number);
+}
+
+void Repository::remove_model(const std::string& name) {
+  for (const auto& [number, version] : std::map(known_[name].versions)) remove_version(name, number);
+  known_.erase(name);
 }
 
 }  // namespace serin::serving

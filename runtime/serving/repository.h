@@ -1,100 +1,104 @@
-// repository.h: a folder of models, watched.
+// repository.h: what lies in the places models are served from (model_layout.h), loaded, and swapped in and out while it serves.
 //
-//   models/digits/serin.yaml            optional settings
-//   models/digits/1/model.onnx          version 1
+//   auto repository = Repository::open({.roots = {{"models"}}}, host);
+//   (*repository)->load();                                          // what is ready is served meanwhile
+//   (*repository)->load_model("digits", {}, [](Status loaded) {});  // where the control is explicit
 //
-// Scanned about twice a second. A version that appears or changes is loaded and warmed aside, then swapped in whole; one that disappears leaves
-// when its last request is answered. A broken one is FAILED with its reason; whatever served under that number before goes on serving. One that has lost all of
-// its devices is loaded once more: there may be others.
+// Watched, places are looked at about twice a second. A version that appears or changes is loaded and warmed aside, then swapped in whole; one that
+// disappears leaves when its last request is answered. A broken one is FAILED with its reason; whatever served under that number before goes on serving. One
+// that has lost all of its devices is loaded once more: there may be others.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "runtime/base/published.h"
-#include "runtime/serving/version.h"
+#include "runtime/serving/catalogue.h"
+#include "runtime/serving/model_layout.h"
+#include "runtime/serving/model_override.h"
+#include "runtime/serving/model_source.h"
 
 namespace serin::serving {
 
-enum class VersionState : uint8_t { kLoading, kReady, kFailed };
-
-struct VersionEntry {
-  VersionState state = VersionState::kLoading;
-  std::string reason;                ///< of kFailed; also set beside kReady when a newer file under that number is broken
-  std::shared_ptr<Version> version;  ///< set where it is ready
-};
-
-struct ModelEntry {
-  std::map<uint64_t, VersionEntry> versions;
-  Labels labels;  ///< as serin.yaml says
-  /// The highest ready version: what a request without a version gets. Null: none is ready.
-  std::shared_ptr<Version> latest() const;
-  /// The numbers of those that are ready, rising.
-  std::vector<std::string> ready_versions() const;
-};
-
-/// What the repository holds right now. Immutable; a new one is published for every change.
-struct Catalogue {
-  std::map<std::string, ModelEntry, std::less<>> models;
-  /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why).
-  Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
-  /// The number behind a label, whether or not that version is there. kInvalidArgument: the model, if it is one, has no such label.
-  Result<std::string> version_of(std::string_view model, std::string_view label) const;
-  /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
-  Status usable() const;
-};
-
 class Repository {
  public:
-  /// kNotFound or kInvalidArgument where the folder is not one. Nothing is loaded yet.
-  static Result<std::unique_ptr<Repository>> open(std::string folder, std::chrono::milliseconds poll, Host& host);
-  /// Scans once and loads what is there before it returns, then watches. Call once; what is ready is served meanwhile.
+  /// kNotFound or kInvalidArgument where one of the places is nothing to serve from. Nothing is loaded yet.
+  static Result<std::unique_ptr<Repository>> open(ModelSource source, Host& host);
+  /// Loads what is to be served from the start before it returns, then watches. Call once.
   void load();
   ~Repository();
 
   const Published<Catalogue>& catalogue() const { return catalogue_; }
+  Control control() const { return source_.control; }
+
+  /// Called once, on the repository's thread or at once on the caller's.
+  using Done = std::function<void(Status)>;
+  /// Loads the versions of a model that its settings choose, or those of them that changed since, with `overrides` in place of what lies in its folder. Done when
+  /// all are ready: kNotFound (no such model), kFailedPrecondition (the control is not explicit), kOverloaded, or why the first did not load.
+  void load_model(std::string name, ModelOverride overrides, Done done);
+  /// Takes a model away; requests under way are answered. `dependents`: and the models an ensemble is made of.
+  void unload_model(std::string name, bool dependents, Done done);
 
  private:
-  /// What a version's files look like from outside: any difference means that they were changed.
-  struct Fingerprint {
-    std::vector<int64_t> parts;
-    friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
-  };
-  struct Known {
-    Fingerprint loaded;  ///< of what was loaded, or tried
-    Fingerprint seen;    ///< of the last scan: files still being written differ from scan to scan
+  enum class Look : uint8_t {
+    kWatching,
+    kOnce,
+    kAsked
+  };  ///< waits until files are quiet; takes them as they are; and tries again what had failed
+
+  struct KnownVersion {
+    std::optional<Fingerprint> loaded;  ///< of what was loaded, or tried
+    Fingerprint seen;                   ///< of the last look: files still being written differ from look to look
     bool moved = false;  ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
   };
-  using Key = std::pair<std::string, uint64_t>;
+  struct Known {
+    ModelFiles files;
+    Result<std::shared_ptr<const ModelSettings>> settings{nullptr};  ///< null: not read yet
+    Fingerprint settings_read;
+    std::map<uint64_t, KnownVersion> versions;
+    std::shared_ptr<const OverrideFolder> overrides;
+  };
 
-  Repository(std::string folder, std::chrono::milliseconds poll, Host& host);
-  void watch();
-  void scan(bool wait_for_quiet);
-  std::optional<std::map<Key, Fingerprint>> list() const;  ///< nothing where the folder cannot be listed
-  void load_version(const Key& key);
-  bool has_lost_its_devices(const Key& key) const;
-  /// `labels`: of the model, where its settings have been read.
-  void update(const Key& key, VersionEntry entry, const Labels* labels = nullptr);
-  void remove(const Key& key);
+  Repository(ModelSource source, Host& host);
+  void run();
+  void give(std::function<Status()> work, Done done);
 
-  const std::string folder_;
-  const std::chrono::milliseconds poll_;
+  std::optional<ModelsByName> list();  ///< nothing where a place cannot be looked at
+  void scan(Look look);
+  Status reconcile(const std::string& name, ModelFiles files, Look look);
+  bool read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look);
+  Status load_version(const std::string& name, uint64_t number, const Known& known);
+  void say_no_version(const std::string& name, const std::string& folder);
+  void move_lost();
+  Status load_now(const std::string& name, const ModelOverride& overrides);
+  Status unload_now(const std::string& name, bool dependents);
+  std::string reason_of(const std::string& name) const;
+
+  std::optional<VersionEntry> entry(const std::string& name, uint64_t number) const;
+  void change(const std::function<void(Catalogue&)>& how);
+  void update(const std::string& name, uint64_t number, VersionEntry entry);
+  void remove_version(const std::string& name, uint64_t number);
+  void remove_model(const std::string& name);
+
+  const ModelSource source_;
   Host& host_;
   Published<Catalogue> catalogue_;
-  std::map<Key, Known> known_;                  // scanning thread only
-  mutable std::map<std::string, bool> warned_;  // names complained about once; scanning thread only
-  bool listed_ = true;                          // could the folder be listed the last time? scanning thread only
+  std::map<std::string, Known> known_;  // of those that are loaded, or tried; repository's thread only, as the next two
+  Remarks remarks_;
+  bool listed_ = true;  // could all places be looked at the last time?
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;  // guarded by mutex_
+  std::deque<std::function<void()>> orders_;  // guarded by mutex_
+  bool stopping_ = false;                     // guarded by mutex_
   std::thread thread_;
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "runtime/base/config.h"
+#include "runtime/base/file.h"
 #include "runtime/base/number.h"
 
 namespace serin::serving {
@@ -90,18 +91,98 @@ Result<QueuePolicies> read_queues(const config::Node& root) {
   return queues;
 }
 
+/// all, {latest: 2} or [1, 3]
+Result<VersionPolicy> read_versions(const config::Node& node) {
+  VersionPolicy policy;
+  if (node.is_scalar()) {
+    SERIN_CHECK(node.one_of({"all"}));
+    return policy;
+  }
+  if (!node.is_list()) {
+    SERIN_CHECK(node.allow_only({"latest"}));
+    SERIN_TRY(const int64_t latest, node.integer("latest", 1, 1'000'000, 1));
+    policy.latest = static_cast<size_t>(latest);
+    return policy;
+  }
+  for (const config::Node& item : node.items()) {
+    SERIN_TRY(const int64_t number, item.integer(1, INT64_MAX));
+    policy.specific.push_back(static_cast<uint64_t>(number));
+  }
+  if (policy.specific.empty()) return node.error("must be all, {latest: N} or a list of versions");
+  return policy;
+}
+
+/// {scores: labels.txt}
+Result<std::map<std::string, std::vector<std::string>>> read_class_labels(const config::Node& node, const std::string& folder) {
+  if (!node.is_map()) return node.error("must be a map from outputs to files with a label on each line: {scores: labels.txt}");
+  std::map<std::string, std::vector<std::string>> labels;
+  for (const std::string& output : node.keys()) {
+    SERIN_TRY(const config::Node file, node.at(output));
+    SERIN_TRY(const std::string name, file.text());
+    auto lines = read_label_file(folder, name);
+    if (!lines) return file.error(lines.error().message);
+    labels[output] = std::move(*lines);
+  }
+  return labels;
+}
+
 }  // namespace
+
+std::vector<uint64_t> VersionPolicy::choose(std::span<const uint64_t> there) const {
+  if (specific.empty())
+    return {there.end() - static_cast<ptrdiff_t>(latest == 0 ? there.size() : std::min(latest, there.size())), there.end()};
+  std::vector<uint64_t> chosen;
+  std::ranges::copy_if(there, std::back_inserter(chosen),
+                       [this](uint64_t number) { return std::ranges::find(specific, number) != specific.end(); });
+  return chosen;
+}
+
+Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name) {
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  const std::filesystem::path relative(name);
+  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
+    return Error{Code::kInvalidArgument, "label file '" + name + "' must lie in the model's folder"};
+  SERIN_TRY(const std::string text, read_file((folder / relative).string(), kMostBytes));
+  std::vector<std::string> labels;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    labels.push_back(text.substr(at, end - at));
+    if (labels.back().ends_with('\r')) labels.back().pop_back();
+    at = end + 1;
+  }
+  return labels;
+}
+
+Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& config, const ModelSettings& defaults) {
+  (void)config;
+  if (folder.empty()) return defaults;
+  return read_model_settings((std::filesystem::path(folder) / "serin.yaml").string(), defaults);
+}
 
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults) {
   auto document = config::Node::load(path);
   if (!document && document.error().code == Code::kNotFound) return defaults;
   if (!document) return document.error();
   const config::Node& root = *document;
-  SERIN_CHECK(root.allow_only({"max_batch", "buckets", "instances", "threads", "device", "gpu_mem_limit", "priority", "precision",
-                               "samples", "warmup", "labels", "queue_limit", "queue_timeout", "queue_timeout_action", "priority_levels",
-                               "default_priority_level", "priority_queues", "slo", "max_queue_delay"}));
+  SERIN_CHECK(root.allow_only({"max_batch",       "buckets",
+                               "instances",       "threads",
+                               "device",          "gpu_mem_limit",
+                               "priority",        "precision",
+                               "samples",         "warmup",
+                               "labels",          "queue_limit",
+                               "queue_timeout",   "queue_timeout_action",
+                               "priority_levels", "default_priority_level",
+                               "priority_queues", "slo",
+                               "max_queue_delay", "versions",
+                               "class_labels"}));
 
   ModelSettings settings = defaults;
+  if (const auto versions = root.find("versions")) {
+    SERIN_TRY(settings.versions, read_versions(*versions));
+  }
+  if (const auto labels = root.find("class_labels")) {
+    SERIN_TRY(settings.class_labels, read_class_labels(*labels, std::filesystem::path(path).parent_path()));
+  }
   SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, 4096, settings.max_batch));
   if (root.has("instances")) {
     SERIN_TRY(const int64_t instances, root.integer("instances", 1, 64, 1));

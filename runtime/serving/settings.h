@@ -1,10 +1,12 @@
-// settings.h: models/<name>/serin.yaml, all of it optional.
+// settings.h: how a model is served: models/<name>/serin.yaml, all of it optional, or config.pbtxt (model_config.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,10 @@
 #include "runtime/base/result.h"
 #include "runtime/engine/devices.h"
 #include "runtime/serving/job_queue.h"
+
+namespace inference {
+class ModelConfig;
+}
 
 namespace serin::serving {
 
@@ -24,24 +30,43 @@ inline std::string print_precision(Precision precision) { return std::string(kPr
 /// Versions by name.
 using Labels = std::map<std::string, uint64_t, std::less<>>;
 
+/// Which of the versions that lie there are served.
+struct VersionPolicy {
+  size_t latest = 0;                    ///< the highest so many; 0: all
+  std::vector<uint64_t> specific = {};  ///< these; empty: by `latest`
+  /// Of numbers that rise.
+  std::vector<uint64_t> choose(std::span<const uint64_t> there) const;
+};
+
 struct ModelSettings {
+  std::string file = "model.onnx";  ///< in each version's folder
+  VersionPolicy versions;
+  bool batching = true;          ///< false: axis 0 counts no rows, whatever the model's graph says
   int64_t max_batch = 32;        ///< rows in one run; 1 where the model is not batchable
   std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread, two for each device
   int threads = 1;               ///< cores for one run
   bool warmup = true;            ///< run batch 1 before the version is ready
   Precision precision = Precision::kFp32;
   engine::DeviceChoice device;
-  int64_t gpu_mem_limit = INT64_MAX;                    ///< bytes that a version may hold of each device
-  int priority = 0;                                     ///< of its work on a device: 1 before that of other models, -1 after it
-  std::map<std::string, std::vector<int64_t>> buckets;  ///< sizes of dimensions to be ready for, rising: {seq: [32, 64, 128]}
-  Labels labels;                                        ///< names of versions, for clients of TensorFlow Serving: {stable: 3}
-  QueuePolicies queues;                                 ///< of requests that wait
-  std::chrono::nanoseconds slo{0};                      ///< from arrival to answer, which batches are formed by; 0: none
-  std::chrono::nanoseconds max_queue_delay{0};          ///< that the first of a batch is held back for others
+  int64_t gpu_mem_limit = INT64_MAX;                             ///< bytes that a version may hold of each device
+  int priority = 0;                                              ///< of its work on a device: 1 before that of other models, -1 after it
+  std::map<std::string, std::vector<int64_t>> buckets;           ///< sizes of dimensions to be ready for, rising: {seq: [32, 64, 128]}
+  Labels labels;                                                 ///< names of versions, for clients of TensorFlow Serving: {stable: 3}
+  QueuePolicies queues;                                          ///< of requests that wait
+  std::chrono::nanoseconds slo{0};                               ///< from arrival to answer, which batches are formed by; 0: none
+  std::chrono::nanoseconds max_queue_delay{0};                   ///< that the first of a batch is held back for others
+  std::map<std::string, std::vector<std::string>> class_labels;  ///< of an output's classes, by the output's name
+  std::shared_ptr<const inference::ModelConfig> config;          ///< config.pbtxt as it was read; null: there is none
   std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 };
 
 /// `defaults` where there is no such file. Errors name file, line and what is allowed.
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults = {});
+
+/// The lines of a file in the model's folder.
+Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name);
+
+/// What a model's folder says: config.pbtxt (in its place `config`, a ModelConfig as JSON, where that is not empty), and over it serin.yaml. An empty folder has none.
+Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& config, const ModelSettings& defaults);
 
 }  // namespace serin::serving

@@ -12,7 +12,7 @@ import pytest
 import tritonclient.grpc as triton
 from google.protobuf import descriptor_pb2
 from onnx import TensorProto, helper
-from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 
 from conftest import MODELS, call, wait_until
 from grpc_backends import field, fields
@@ -206,13 +206,20 @@ def test_who_watches_health_sees_the_end(start, repository):
         assert next(states) == b"\x08\x02"
 
 
+def described_files(answer):
+    """What reflection says of files, by name. (A FileDescriptorResponse has the form of a FileDescriptorSet.)"""
+    files = {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(fields(answer)[4]).file}
+    assert all(set(file.dependency) <= set(files) for file in files.values())
+    return files
+
+
 def test_reflection_describes_what_is_served(channel):
     for version in ("v1", "v1alpha"):
         info = channel.stream_stream(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
                                      request_serializer=lambda raw: raw, response_deserializer=lambda raw: raw)  # fmt: skip
         services, described, unknown = info(iter([field(7, ""), field(4, "inference.GRPCInferenceService"), field(4, "nothing.Such")]))
         assert b"inference.GRPCInferenceService" in fields(services)[6] and b"grpc.health.v1.Health" in fields(services)[6]
-        file = descriptor_pb2.FileDescriptorProto.FromString(fields(fields(described)[4])[1])
+        file = described_files(described)["inference.proto"]
         assert {"ModelInfer", "ModelStreamInfer"} <= {method.name for method in file.service[0].method}
         assert b"nothing.Such" in fields(unknown)[7]
 
@@ -222,7 +229,7 @@ def test_the_published_stubs_fit_ours(channel):
     info = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
                                  request_serializer=lambda raw: raw, response_deserializer=lambda raw: raw)  # fmt: skip
     (described,) = info(iter([field(4, "inference.GRPCInferenceService")]))
-    ours = descriptor_pb2.FileDescriptorProto.FromString(fields(fields(described)[4])[1])
+    ours = described_files(described)
 
     def flat(messages, prefix=""):
         for message in messages:
@@ -230,10 +237,12 @@ def test_the_published_stubs_fit_ours(channel):
                 yield prefix + message.name, entry.name, entry.number, entry.type, entry.label
             yield from flat(message.nested_type, prefix + message.name + ".")
 
-    published = descriptor_pb2.FileDescriptorProto()
-    service_pb2.DESCRIPTOR.CopyToProto(published)
     newer = {("ModelMetadataResponse", "properties")}  # of the Open Inference Protocol; Triton has none
-    assert {entry for entry in flat(ours.message_type) if entry[:2] not in newer and "PropertiesEntry" not in entry[0]} <= set(flat(published.message_type))
+    for name, stubs in (("inference.proto", service_pb2), ("model_config.proto", model_config_pb2)):
+        published = descriptor_pb2.FileDescriptorProto()
+        stubs.DESCRIPTOR.CopyToProto(published)
+        fields_of_ours = {entry for entry in flat(ours[name].message_type) if entry[:2] not in newer and "PropertiesEntry" not in entry[0]}
+        assert fields_of_ours <= set(flat(published.message_type))
 
 
 # --- what goes wrong ----------------------------------------------------------------------------------------------------------------

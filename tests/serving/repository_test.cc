@@ -36,7 +36,7 @@ class RepositoryTest : public testing::Test {
     fs::rename(aside, folder_ / "digits" / version);
   }
   void open() {
-    auto opened = Repository::open(folder_, 20ms, host_);
+    auto opened = Repository::open({.roots = {{folder_}}, .poll = 20ms}, host_);
     ASSERT_TRUE(opened) << opened.error().message;
     repository_ = std::move(*opened);
     repository_->load();
@@ -116,8 +116,8 @@ TEST_F(RepositoryTest, AFolderThatIsGoneForAMomentUnloadsNothing) {
 }
 
 TEST_F(RepositoryTest, WhatIsNoFolderIsRefused) {
-  EXPECT_EQ(Repository::open("/nowhere", 1s, host_).error().code, Code::kNotFound);
-  EXPECT_EQ(Repository::open("/dev/null", 1s, host_).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(Repository::open({.roots = {{"/nowhere"}}}, host_).error().code, Code::kNotFound);
+  EXPECT_EQ(Repository::open({.roots = {{"/dev/null"}}}, host_).error().code, Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
   metrics::Registry registry;
   net::Loops loops(1);
   Host host{.backend = *backend, .metrics = registry, .boot = 1, .pool = ComputePool(1)};
-  auto repository = std::move(*Repository::open(SERIN_MODELS, 1h, host));
+  auto repository = std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = 1h}, host));
   repository->load();
   auto frontend = std::make_unique<Frontend>(loops, *repository, host);
   auto api = std::make_unique<RestApi>(*frontend);

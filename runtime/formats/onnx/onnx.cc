@@ -9,7 +9,7 @@
 #include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 #include "runtime/formats/onnx/proto.h"
-#include "runtime/formats/onnx/recognise.h"
+#include "runtime/formats/recognise.h"
 
 namespace serin::formats {
 namespace {

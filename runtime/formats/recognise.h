@@ -6,11 +6,11 @@
 
 #include "runtime/base/wire.h"
 
-namespace serin::formats::onnx {
+namespace serin::formats {
 
 using wire::Bytes;
 
 /// "an HTML page (a download that went to a login or error page?)"; nothing where the bytes do not say.
 std::optional<std::string> recognise(Bytes file);
 
-}  // namespace serin::formats::onnx
+}  // namespace serin::formats

@@ -1,13 +1,13 @@
 // recognise.cc: half of the "corrupt models" that people report are other files under the right name: a page that says 404, a pointer that
 // git-lfs never replaced, a checkpoint that was never exported. Asked only after the file failed to be ONNX, so a guess can do no harm.
 
-#include "runtime/formats/onnx/recognise.h"
+#include "runtime/formats/recognise.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
 
-namespace serin::formats::onnx {
+namespace serin::formats {
 namespace {
 
 struct Magic {
@@ -86,4 +86,4 @@ std::optional<std::string> recognise(Bytes file) {
   return recognise_text(start);
 }
 
-}  // namespace serin::formats::onnx
+}  // namespace serin::formats

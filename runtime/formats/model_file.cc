@@ -1,0 +1,102 @@
+// model_file.cc: names say enough here: what is inside a file is asked only once it was taken for a model and is none (recognise.h).
+
+#include "runtime/formats/model_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+namespace serin::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Foreign {
+  std::string_view ending;  ///< of the file's name
+  const char* what;         ///< and what to do
+};
+
+// The first that fits any file of a folder counts: a graph before its weights.
+constexpr Foreign kForeign[] = {
+    {"saved_model.pb", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
+    {"saved_model.pbtxt", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
+    {".pdmodel",
+     "a Paddle model: paddle2onnx --model_dir FOLDER --model_filename NAME.pdmodel --params_filename NAME.pdiparams --save_file "
+     "model.onnx"},
+    {".pdiparams",
+     "a Paddle model: paddle2onnx --model_dir FOLDER --model_filename NAME.json --params_filename NAME.pdiparams --save_file model.onnx"},
+    {".keras", "a Keras model: keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},
+    {".h5", "a Keras model (HDF5): keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},
+    {".hdf5", "a Keras model (HDF5): keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},
+    {".tflite", "a TensorFlow Lite model: python -m tf2onnx.convert --tflite FILE --output model.onnx"},
+    {".pb", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
+    {".xml", "an OpenVINO model, which has no way back: export to ONNX what it was converted from"},
+    {".plan", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
+    {".engine", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
+    {".ort", "an ONNX Runtime file: serve the .onnx it was made from"},
+    {".safetensors", "weights without a graph: optimum-cli export onnx --model FOLDER OUT"},
+    {".pt", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
+    {".pth", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
+    {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},
+    {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
+    {".pkl", "a pickled model: where it is of scikit-learn, skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
+    {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
+    {".mlmodel", "a Core ML model: export to ONNX what it was converted from"},
+};
+
+/// Files, and folders that are one model (model.savedmodel/, model.onnx/); sorted.
+std::vector<std::string> names_in(const std::string& folder) {
+  constexpr size_t kMost = 1024;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end && names.size() < kMost; entry.increment(error)) {
+    std::error_code ignored;
+    const std::string name = entry->path().filename().string();
+    if (!entry->is_directory(ignored))
+      names.push_back(name);
+    else if (fs::exists(entry->path() / "saved_model.pb", ignored))
+      names.push_back(name + "/saved_model.pb");
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+std::optional<std::string> describe_foreign_file(const std::string& name) {
+  for (const Foreign& foreign : kForeign)
+    if (name.ends_with(foreign.ending)) return fmt::format("'{}' is {}", name, foreign.what);
+  return std::nullopt;
+}
+
+std::optional<std::string> describe_foreign_model(const std::string& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  for (const Foreign& foreign : kForeign)
+    for (const std::string& name : names)
+      if (name.ends_with(foreign.ending)) return fmt::format("'{}' is {}", name, foreign.what);
+  return std::nullopt;
+}
+
+Result<std::string> find_model_file(const std::string& folder, const std::string& name) {
+  const fs::path path = fs::path(folder) / name;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {  // Triton's way to have weights beside a graph
+    if (fs::is_regular_file(path / "model.onnx", error)) return (path / "model.onnx").string();
+    return Error{Code::kNotFound, fmt::format("'{}' is a directory, without a 'model.onnx' in it", name)};
+  }
+  if (fs::exists(path, error)) return path.string();
+  std::vector<std::string> names = names_in(folder);
+  const auto others = std::ranges::remove_if(names, [](const std::string& other) { return !other.ends_with(".onnx"); });
+  names.erase(others.begin(), others.end());
+  if (names.size() == 1) return (fs::path(folder) / names.front()).string();
+  if (const auto foreign = describe_foreign_model(folder))
+    return Error{Code::kUnsupported, fmt::format("there is no '{}', and {}", name, *foreign)};
+  return Error{Code::kNotFound, names.empty()
+                                    ? fmt::format("there is no '{}'", name)
+                                    : fmt::format("there is no '{}', and more than one other model: {}", name, fmt::join(names, ", "))};
+}
+
+}  // namespace serin::formats

@@ -1,0 +1,74 @@
+#include "runtime/serving/catalogue.h"
+
+#include <fmt/format.h>
+
+#include "runtime/base/number.h"
+
+namespace serin::serving {
+namespace {
+
+Error unknown(std::string_view model, std::string_view what) {
+  return {Code::kNotFound, fmt::format("Request for unknown model: '{}'{} is not found", model, what)};
+}
+
+Error not_ready(std::string_view model, uint64_t number, const VersionEntry& held) {
+  const std::string_view why = held.state == VersionState::kLoading ? "it is being loaded" : std::string_view(held.reason);
+  return {Code::kUnavailable, fmt::format("model '{}' version {} is not ready: {}", model, number, why)};
+}
+
+}  // namespace
+
+std::optional<uint64_t> parse_version(std::string_view name) {
+  if (name.empty() || name.front() == '0') return std::nullopt;
+  return parse_number<uint64_t>(name);
+}
+
+std::shared_ptr<Version> ModelEntry::latest() const {
+  for (auto entry = versions.rbegin(); entry != versions.rend(); ++entry)
+    if (entry->second.version) return entry->second.version;
+  return nullptr;
+}
+
+std::vector<std::string> ModelEntry::ready_versions() const {
+  std::vector<std::string> ready;
+  for (const auto& [number, entry] : versions)
+    if (entry.version) ready.push_back(std::to_string(number));
+  return ready;
+}
+
+Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::string_view version) const {
+  const auto entry = models.find(model);
+  if (entry == models.end()) return unknown(model, "");
+  const auto& versions = entry->second.versions;
+  if (versions.empty()) return Error{Code::kUnavailable, fmt::format("model '{}' is not loaded", model)};
+  if (version.empty()) {
+    if (auto latest = entry->second.latest()) return latest;
+    return not_ready(model, versions.rbegin()->first, versions.rbegin()->second);
+  }
+  const auto number = parse_version(version);
+  const auto held = number ? versions.find(*number) : versions.end();
+  if (held == versions.end()) return unknown(model, fmt::format(" version {}", version));
+  if (held->second.version) return held->second.version;
+  return not_ready(model, *number, held->second);
+}
+
+Result<std::string> Catalogue::version_of(std::string_view model, std::string_view label) const {
+  const auto entry = models.find(model);
+  if (entry != models.end()) {
+    const auto found = entry->second.labels.find(label);
+    if (found != entry->second.labels.end()) return std::to_string(found->second);
+  }
+  return Error{Code::kInvalidArgument, fmt::format("Unrecognized servable version label: {}", label)};
+}
+
+Status Catalogue::usable() const {
+  for (const auto& [name, model] : models) {
+    for (const auto& [number, entry] : model.versions) {
+      if (!entry.version) continue;
+      if (const Status usable = entry.version->usable(); !usable) return usable.error().in(entry.version->signature().model);
+    }
+  }
+  return {};
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,130 @@
+// model_layout.cc: a few calls of stat and readdir for each model. Links are followed: Kubernetes mounts ConfigMaps and volumes as such.
+
+#include "runtime/serving/model_layout.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/base/log.h"
+#include "runtime/serving/catalogue.h"
+
+namespace serin::serving {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostFiles = 256;  // that a fingerprint looks at, of one folder
+
+void append_stat(const fs::path& path, std::vector<int64_t>& parts) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return parts.push_back(-1);
+  parts.insert(parts.end(), {static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec});
+}
+
+struct Listing {
+  std::vector<std::string> folders, files;  // sorted
+};
+
+std::optional<Listing> list_folder(const fs::path& folder) {
+  Listing listing;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    (entry->is_directory(ignored) ? listing.folders : listing.files).push_back(entry->path().filename().string());
+  }
+  if (error) return std::nullopt;
+  std::ranges::sort(listing.folders);
+  std::ranges::sort(listing.files);
+  return listing;
+}
+
+Fingerprint fingerprint_of(const fs::path& folder, const std::vector<std::string>& files) {
+  Fingerprint fingerprint;
+  for (size_t i = 0; i < std::min(files.size(), kMostFiles); ++i) append_stat(folder / files[i], fingerprint.parts);
+  return fingerprint;
+}
+
+Fingerprint fingerprint_of(const fs::path& path) {
+  const auto inside = list_folder(path);
+  if (inside) return fingerprint_of(path, inside->files);
+  Fingerprint fingerprint;
+  append_stat(path, fingerprint.parts);
+  return fingerprint;
+}
+
+/// The folder of one model; where it has no versions, it is one.
+ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
+  ModelFiles model = list_model(root.name, root.path, remarks);
+  if (model.versions.empty() && fs::exists(fs::path(root.path) / "model.onnx")) model.versions[1] = {root.path, fingerprint_of(root.path)};
+  return model;
+}
+
+std::string name_of(const ModelRoot& root) { return root.name.empty() ? fs::path(root.path).stem().string() : root.name; }
+
+}  // namespace
+
+void Remarks::say(const std::string& what) {
+  if (said_.insert(what).second) log::warning("{}", what);
+}
+
+bool is_model_name(std::string_view name) {
+  const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
+  return !name.empty() && name.size() <= 256 && name.front() != '.' && std::ranges::all_of(name, fine);
+}
+
+Status check_root(const ModelRoot& root) {
+  std::error_code error;
+  const bool file = fs::is_regular_file(root.path, error);
+  if (!file && !fs::exists(root.path, error)) return Error{Code::kNotFound, fmt::format("--models {}: no such folder", root.path)};
+  if (!file && !fs::is_directory(root.path, error))
+    return Error{Code::kInvalidArgument, fmt::format("--models {}: not a folder", root.path)};
+  if ((file || !root.name.empty()) && !is_model_name(name_of(root)))
+    return Error{
+        Code::kInvalidArgument,
+        fmt::format("--models {}: '{}' is no name for a model: it has letters, digits, '_', '-' and '.' only", root.path, name_of(root))};
+  return {};
+}
+
+ModelFiles list_model(const std::string& name, const std::string& folder, Remarks& remarks) {
+  ModelFiles model{.repository = {}, .folder = folder, .settings = {}, .versions = {}};
+  const Listing inside = list_folder(folder).value_or(Listing());
+  model.settings = fingerprint_of(folder, inside.files);
+  for (const std::string& version : inside.folders) {
+    if (const auto number = parse_version(version))
+      model.versions[*number] = {fs::path(folder) / version, fingerprint_of(fs::path(folder) / version)};
+    else if (!version.empty() &&
+             (std::isdigit(static_cast<unsigned char>(version.front())) || version.front() == '-' || version == "latest"))
+      remarks.say(fmt::format("model '{}': folder '{}' is left out: a version is a decimal number without leading zeros", name, version));
+  }
+  return model;
+}
+
+std::optional<ModelsByName> list_models(const ModelRoot& root, Remarks& remarks) {
+  ModelsByName models;
+  std::error_code error;
+  if (fs::is_regular_file(root.path, error)) {
+    models[name_of(root)] = {
+        .repository = root.path, .folder = {}, .settings = {}, .versions = {{1, {root.path, fingerprint_of(root.path)}}}};
+    return models;
+  }
+  const auto inside = list_folder(root.path);
+  if (!inside) return std::nullopt;
+  if (!root.name.empty()) {
+    models[root.name] = list_single(root, remarks);
+  } else {
+    for (const std::string& name : inside->folders) {
+      if (is_model_name(name))
+        models[name] = list_model(name, fs::path(root.path) / name, remarks);
+      else
+        remarks.say(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", root.path, name));
+    }
+  }
+  for (auto& [name, model] : models) model.repository = root.path;
+  return models;
+}
+
+}  // namespace serin::serving

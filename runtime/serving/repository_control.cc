@@ -1,0 +1,126 @@
+// repository_control.cc: what clients ask of the repository where its control is explicit: load this model, take that one away.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model_config.pb.h"
+#include "runtime/base/log.h"
+#include "runtime/serving/repository.h"
+
+namespace serin::serving {
+namespace {
+
+constexpr size_t kMostOrders = 1024;  // waiting
+
+Error not_explicit(Control control) {
+  return {Code::kFailedPrecondition,
+          fmt::format("models are loaded and unloaded on request where the model control is 'explicit', here it is '{}'{}",
+                      control == Control::kPoll ? "poll" : "none",
+                      control == Control::kPoll ? ": change the repository's folders, they are watched" : "")};
+}
+
+Error not_there(std::string_view name) {
+  return {Code::kNotFound, fmt::format("failed to load '{}', no folder of the model repository has that name", name)};
+}
+
+/// The models that an ensemble is made of.
+std::vector<std::string> parts_of(const ModelEntry& model) {
+  std::vector<std::string> parts;
+  for (const auto& [number, entry] : model.versions)
+    if (entry.settings && entry.settings->config)
+      for (const auto& step : entry.settings->config->ensemble_scheduling().step()) parts.push_back(step.model_name());
+  return parts;
+}
+
+}  // namespace
+
+void Repository::give(std::function<Status()> work, Done done) {
+  if (source_.control != Control::kExplicit) return done(not_explicit(source_.control));
+  {
+    const std::lock_guard lock(mutex_);
+    if (orders_.size() < kMostOrders) {
+      orders_.push_back([work = std::move(work), done] { done(work()); });
+      done = nullptr;
+    }
+  }
+  if (done) return done(Error{Code::kOverloaded, fmt::format("{} loads and unloads are waiting already", kMostOrders)});
+  wake_.notify_all();
+}
+
+void Repository::load_model(std::string name, ModelOverride overrides, Done done) {
+  give([this, name = std::move(name), held = std::make_shared<const ModelOverride>(std::move(overrides))] { return load_now(name, *held); },
+       std::move(done));
+}
+
+void Repository::unload_model(std::string name, bool dependents, Done done) {
+  give([this, name = std::move(name), dependents] { return unload_now(name, dependents); }, std::move(done));
+}
+
+Status Repository::load_now(const std::string& name, const ModelOverride& overrides) {
+  if (!is_model_name(name)) return not_there(name.substr(0, 256));
+  const bool own_files = !overrides.files.empty();
+  if (own_files && overrides.config.empty())
+    return Error{Code::kInvalidArgument, fmt::format("failed to load '{}', files are taken together with their 'config' only", name)};
+  auto found = list();
+  if (!found && !own_files)
+    return Error{Code::kUnavailable, fmt::format("failed to load '{}', the model repository cannot be listed", name)};
+  SERIN_TRY(std::shared_ptr<const OverrideFolder> folder, OverrideFolder::write(overrides));
+
+  ModelFiles files;
+  if (own_files) {
+    files = list_model(name, folder->path(), remarks_);
+  } else {
+    const auto there = found->find(name);
+    if (there == found->end()) return not_there(name);
+    files = std::move(there->second);
+  }
+  if (files.versions.empty())
+    return Error{Code::kInvalidArgument,
+                 fmt::format("failed to load '{}', at least one version must be there: a folder '1' with a model", name)};
+
+  Known& known = known_[name];
+  const bool overridden = known.overrides && (!known.overrides->path().empty() || !known.overrides->config().empty());
+  if (overridden || own_files || !overrides.config.empty())
+    known.settings = std::shared_ptr<const ModelSettings>();  // read them anew, and load all anew
+  const bool anew = known.settings && !*known.settings;
+  if (anew)
+    for (auto& [number, version] : known.versions) version.loaded.reset();
+  const auto before = std::exchange(known.overrides, std::move(folder));  // until what is loaded from it is replaced
+  Status loaded = reconcile(name, std::move(files), Look::kAsked);
+  if (loaded) return loaded;
+  Error error = loaded.error();
+  error.message = fmt::format("failed to load '{}', {}", name, reason_of(name));
+  if (error.code == Code::kCorrupt || error.code == Code::kUnsupported) error.code = Code::kInvalidArgument;
+  return error;
+}
+
+/// Why a model is not what was asked for, version by version.
+std::string Repository::reason_of(const std::string& name) const {
+  std::string reasons;
+  const auto now = catalogue_.get();
+  const auto model = now->models.find(name);
+  if (model == now->models.end()) return "it has no version";
+  for (const auto& [number, entry] : model->second.versions)
+    if (!entry.reason.empty()) reasons += fmt::format("{}version {}: {}", reasons.empty() ? "" : "; ", number, entry.reason);
+  return reasons;
+}
+
+Status Repository::unload_now(const std::string& name, bool dependents) {
+  const auto now = catalogue_.get();
+  const auto model = now->models.find(name);
+  if (model == now->models.end())
+    return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}' is not found", name.substr(0, 256))};
+  const std::vector<std::string> parts = dependents ? parts_of(model->second) : std::vector<std::string>();
+  log::info("model '{}': unloaded; requests under way are answered", name);
+  change([&](Catalogue& next) {
+    for (auto& [number, entry] : next.models[name].versions)
+      entry = {.state = VersionState::kUnloaded, .reason = "unloaded", .version = nullptr, .settings = nullptr, .leaving = entry.version};
+  });
+  known_.erase(name);
+  for (const std::string& part : parts)
+    if (const Status unloaded = unload_now(part, dependents); !unloaded) log::warning("model '{}': {}", name, unloaded.error().message);
+  return {};
+}
+
+}  // namespace serin::serving
