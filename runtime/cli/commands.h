@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/serving/dialect.h"
+#include "runtime/serving/model_source.h"
+
 namespace serin::cli {
 
 enum ExitCode : int {
@@ -63,24 +66,32 @@ struct InspectOptions {
 int run_inspect(const InspectOptions& options);
 
 struct ServeOptions {
-  std::string models;
+  serving::Dialect dialect = serving::Dialect::kSerin;
+  serving::ModelSource source;
   std::string address = "127.0.0.1";
   std::optional<uint16_t> port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< absent: there is none
-  std::string metrics_path;  ///< of the same page at the HTTP port; empty: it is not there
+  std::string grpc_address, metrics_address;                                   ///< empty: `address`
+  std::string metrics_path;            ///< of the same page at the HTTP port; empty: it is not there
+  std::optional<uint16_t> admin_port;  ///< of HTTP, on 127.0.0.1: where orders to the server are taken; absent: nowhere
+  bool admin_on_data_port = false;     ///< or at the ports of clients
+  bool shared_memory = false;          ///< clients may name regions of this machine's memory
+  bool cors = false;                   ///< pages of any origin may ask TensorFlow Serving's API
+  std::string tokens;                  ///< a file of who may call; empty: everybody
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process
   int64_t max_body_bytes = int64_t{64} << 20;
-  double poll_seconds = 0.5;
-  double drain_seconds = 5;
-  std::optional<uint16_t> admin_port;            ///< of HTTP, on loopback: where orders to the server are taken; absent: nowhere
-  bool admin_on_data_port = false;               ///< or at the ports of clients
-  std::string tokens;                            ///< a file of who may call; empty: everybody
+  double drain_seconds = 5;                      ///< served on after SIGTERM, not ready any more
+  double end_seconds = 30;                       ///< after that, for what is under way
+  bool exit_on_error = false;                    ///< end where a model does not load at the start
+  bool check = false;                            ///< load everything, say what came of it, end
   std::string tls_cert, tls_key, tls_client_ca;  ///< of HTTP and gRPC; no certificate: in the clear
   std::string tls_min_version = "1.3";
+  bool tls_for_grpc_only = false;
   std::string ready_file, log_format = "text", log_level = "info", isa;
-  std::string precision = "fp32";  ///< of models whose serin.yaml does not say
-  std::string device = "cpu";      ///< the same
-  std::string cuda_plugin;         ///< libserin_cuda.so; empty: beside the program, where there is a driver
+  std::string precision = "fp32";    ///< of models whose serin.yaml does not say
+  std::string device = "cpu";        ///< the same
+  std::string cuda_plugin;           ///< libserin_cuda.so; empty: beside the program, where there is a driver
+  std::vector<std::string> remarks;  ///< for the log: flags that were understood and change nothing
 };
 int run_serve(const ServeOptions& options);
 

@@ -2,38 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
 #include <string>
 
-#include "runtime/base/number.h"
 #include "runtime/base/version.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/serve_as.h"
+#include "runtime/cli/serve_flags.h"
+#include "runtime/cli/validators.h"
 
 namespace serin::cli {
 namespace {
-
-/// CLI::Range would let NaN through, which is neither below nor above.
-CLI::Validator between(double least, double most) {
-  const auto check = [=](std::string& text) {
-    double value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
-    return fmt::format("{} is not a number from {} to {}", text, least, most);
-  };
-  return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
-}
-
-/// A number, or `off`.
-void add_port(CLI::App& command, const std::string& flag, std::optional<uint16_t>& port, const std::string& help) {
-  const auto read = [&port, flag](const std::string& text) {
-    port = parse_number<uint16_t>(text);
-    if (!port && text != "off") throw CLI::ValidationError(flag, fmt::format("{} is not a port: 0 to 65535, or off", text));
-  };
-  command.add_option_function<std::string>(flag, read, help)->default_str(port ? std::to_string(*port) : "off");
-}
 
 void add_tls_flags(CLI::App& command, TlsFlags& flags) {
   command.add_option("--ca", flags.ca, "https: file with the authorities that may sign for the server; default: the system's")
@@ -49,52 +31,15 @@ void add_admin_flags(CLI::App& command, AdminFlags& flags) {
 }
 
 void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Serve a folder of models: Open Inference Protocol v2 over HTTP and gRPC");
+  auto* command = app.add_subcommand(
+      "serve", "Serve models: Open Inference Protocol v2 over HTTP and gRPC, TensorFlow Serving's protocols, KServe's and Paddle's");
   auto options = std::make_shared<ServeOptions>();
-  command->add_option("--models", options->models, "folder with <name>/<version>/model.onnx")->required();
-  command->add_option("--address", options->address, "address to listen on")->capture_default_str();
-  add_port(*command, "--port", options->port, "HTTP port; 0 picks a free one, off: none");
-  add_port(*command, "--grpc-port", options->grpc_port, "gRPC port; 0 picks a free one, off: none");
-  add_port(*command, "--metrics-port", options->metrics_port, "port of /metrics; 0 picks a free one, off: none");
-  add_port(*command, "--admin-port", options->admin_port, "HTTP port on 127.0.0.1 where models are loaded and settings changed");
-  command->add_flag("--admin-on-data-port", options->admin_on_data_port, "take such orders at the ports of clients, too");
-  command->add_option("--tokens", options->tokens,
-                      "file of tokens with roles (read, infer, admin); default: whoever reaches a port may use it");
-  command->add_option("--io-threads", options->io_threads, "threads for sockets")->capture_default_str()->check(CLI::Range(1, 64));
-  command->add_option("--threads", options->threads, "threads for computing; 0: as many as cores are granted")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
-  command->add_option("--max-body-bytes", options->max_body_bytes, "largest request body")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
-  command->add_option("--poll-seconds", options->poll_seconds, "how often the folder is looked at")
-      ->capture_default_str()
-      ->check(between(0.05, 3600.0));
-  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
-      ->capture_default_str()
-      ->check(between(0.0, 3600.0));
-  auto* cert = command->add_option("--tls-cert", options->tls_cert,
-                                   "certificate (PEM, behind it those that lead to its authority): HTTP and gRPC by TLS alone");
-  command->add_option("--tls-key", options->tls_key, "its key (PEM, not encrypted)")->needs(cert);
-  command->add_option("--tls-client-ca", options->tls_client_ca, "authorities (PEM) one of which must have signed a client's certificate")
-      ->needs(cert);
-  command->add_option("--tls-min-version", options->tls_min_version, "1.2 or 1.3")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"1.2", "1.3"}));
-  cert->needs("--tls-key");
-  command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
-  command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
-  command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
-  command->add_option("--isa", options->isa, "scalar, avx2 or avx512; default: the best there is");
+  add_serve_flags(*command, *options);
   command
-      ->add_option("--precision", options->precision,
-                   "auto, fp32, bf16 or int8; tf32 or fp16 on a device: for models whose serin.yaml does not say")
-      ->capture_default_str();
-  command
-      ->add_option("--device", options->device,
-                   "cpu, cuda, cuda:N, or auto (cuda where there is one), for models whose serin.yaml does not say")
-      ->capture_default_str();
-  command->add_option("--cuda-plugin", options->cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
+      ->add_option(
+          "--as",
+          "as another server is called (--as NAME and then its own flags): tritonserver, tensorflow_model_server, ovms, paddle or kserve")
+      ->check(CLI::IsMember(serving::kDialectNames));
   command->callback([options, &exit_code] { exit_code = run_serve(*options); });
 }
 
@@ -308,6 +253,7 @@ void add_rollout(CLI::App& app, int& exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const auto dialect = dialect_of(argc, argv)) return serve_as(*dialect, argc, argv);
   CLI::App app("Serin: model serving with canary rollout");
   app.set_version_flag("--version", std::string(kName) + " " + std::string(kVersion));
   app.require_subcommand(1);

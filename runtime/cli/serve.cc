@@ -14,6 +14,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve_ports.h"
+#include "runtime/cli/try_it.h"
 #include "runtime/net/tls_watch.h"
 
 namespace serin::cli {
@@ -71,29 +72,90 @@ Result<Compute> read_compute(const ServeOptions& options) {
   return compute;
 }
 
+Status check_source(const ServeOptions& options) {
+  const auto& roots = options.source.roots;
+  if (roots.empty()) return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or --models with a folder of models"};
+  return {};
+}
+
+std::string describe(const serving::ModelSource& source) {
+  std::string text;
+  for (const serving::ModelRoot& root : source.roots) text += (text.empty() ? "" : ", ") + root.path;
+  return text.empty() ? "no models yet" : text;
+}
+
 std::string describe(const Ports& ports, const ServeOptions& options) {
   std::string text;
   const auto add = [&](std::string_view what, std::optional<uint16_t> port) {
     if (port) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, *port);
   };
-  add(options.tls_cert.empty() ? "http" : "https", ports.http);
+  add(options.tls_cert.empty() || options.tls_for_grpc_only ? "http" : "https", ports.http);
   add("gRPC", ports.grpc);
   add("metrics", ports.metrics);
   add("admin", ports.admin);
   return fmt::format("{} ({})", options.address, text);
 }
 
+/// One line for each version; whether all of them were loaded.
+bool print_what_loaded(const serving::Catalogue& catalogue) {
+  bool all = true;
+  for (const auto& [name, model] : catalogue.models) {
+    for (const auto& [number, held] : model.versions) {
+      const std::string state = held.version && held.reason.empty() ? "ready" : "FAILED: " + held.reason;
+      std::printf("model '%s' version %s: %s\n", name.c_str(), std::to_string(number).c_str(), state.c_str());
+      all &= held.version != nullptr && held.reason.empty();
+    }
+  }
+  std::fflush(stdout);
+  return all;
+}
+
+/// `--check`: the exit code.
+int check(serving::Repository& repository) {
+  repository.load();
+  const auto loaded = repository.catalogue().get();
+  if (loaded->models.empty()) std::printf("there is no model\n");
+  return print_what_loaded(*loaded) && !loaded->models.empty() ? kYes : kNo;
+}
+
+/// What to paste into a terminal: a line for each of the first models, in Python for one.
+void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& options, const Ports& ports) {
+  constexpr int kMost = 3;
+  if (!ports.http || options.log_format != "text") return;
+  const bool secure = !options.tls_cert.empty() && !options.tls_for_grpc_only;
+  const std::string host = options.address == "0.0.0.0" || options.address == "::" ? "127.0.0.1" : options.address;
+  const std::string url =
+      fmt::format("http{}://{}:{}", secure ? "s" : "", host.find(':') == std::string::npos ? host : "[" + host + "]", *ports.http);
+  int shown = 0;
+  std::string python;
+  for (const auto& [name, model] : catalogue.models) {
+    const auto version = model.latest();
+    if (!version || shown == kMost) continue;
+    const TryIt lines = try_it(*version, url, !options.tokens.empty());
+    if (lines.curl.empty()) continue;
+    if (shown++ == 0) {
+      std::printf("\nTo try it:\n");
+      python = lines.python;
+    }
+    std::printf("\n%s\n", lines.curl.c_str());
+  }
+  if (!python.empty()) std::printf("\nIn Python (pip install 'tritonclient[http]'):\n\n%s\n", python.c_str());
+  std::fflush(stdout);
+}
+
 /// Readiness goes first, so that load balancers look elsewhere while requests are still served.
-void end(serving::Frontend& frontend, ServePorts& ports, double drain_seconds) {
+void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& options) {
   frontend.set_ready(false);
-  log::info("ending: not ready any more; requests are served for another {} s", drain_seconds);
-  wait_for_end_signal(drain_seconds);
-  const bool drained = ports.drain(std::chrono::seconds(30));
-  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
+  log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
+  wait_for_end_signal(options.drain_seconds);
+  const bool drained = ports.drain(std::chrono::milliseconds(static_cast<int64_t>(options.end_seconds * 1000)));
+  log::info("ended{}", drained ? "" : fmt::format(": some requests were still under way after {} s", options.end_seconds));
 }
 
 Result<int> serve(const ServeOptions& options) {
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
+  for (const std::string& remark : options.remarks) log::warning("{}", remark);
+  SERIN_CHECK(check_source(options));
   SERIN_TRY(const Compute compute, read_compute(options));
   SERIN_TRY(const std::shared_ptr<net::TlsContext> tls, server_tls(options));
   block_end_signals();
@@ -123,20 +185,27 @@ Result<int> serve(const ServeOptions& options) {
                      .defaults = {.precision = compute.precision, .device = compute.device},
                      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
                      .pool = serving::ComputePool(cores)};
-  const auto poll = std::chrono::milliseconds(static_cast<int64_t>(options.poll_seconds * 1000));
-  SERIN_TRY(const auto repository, serving::Repository::open({.roots = {{options.models}}, .poll = poll}, host));
+  SERIN_TRY(const auto repository, serving::Repository::open(options.source, host));
+  if (options.check) return check(*repository);
   SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));
-  serving::Frontend frontend(loops, *repository, host);
+  serving::Frontend frontend(loops, *repository, host,
+                             {.dialect = options.dialect, .shared_memory = options.shared_memory, .cors = options.cors});
   SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, *access, registry));
   net::TlsWatch certificates({tls}, registry);
 
   repository->load();  // alive meanwhile, for a large repository must not fail its liveness probe
+  const auto loaded = repository->catalogue().get();
+  if (options.exit_on_error && !print_what_loaded(*loaded)) {
+    log::error("not all models were loaded, so that is the end (--exit-on-error)");
+    return kNo;
+  }
   frontend.set_ready(true);
   SERIN_CHECK(write_ready_file(options.ready_file, ports->numbers()));
-  log::info("serving {} at {}", options.models, describe(ports->numbers(), options));
+  log::info("serving {} at {}", describe(options.source), describe(ports->numbers(), options));
+  print_try_it(*loaded, options, ports->numbers());
 
   wait_for_end_signal([&] { certificates.refresh(); });
-  end(frontend, *ports, options.drain_seconds);
+  end(frontend, *ports, options);
   return repository->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
 }
 

@@ -14,6 +14,8 @@ net::Response metrics_page(const metrics::Registry& registry) {
   return response;
 }
 
+const std::string& or_else(const std::string& text, const std::string& otherwise) { return text.empty() ? otherwise : text; }
+
 /// The page at its path, everything else to `others`.
 net::Handler with_metrics(const metrics::Registry& registry, std::string path, net::Handler others) {
   return [&registry, path = std::move(path), others = std::move(others)](net::Request request, net::Responder responder) {
@@ -39,7 +41,9 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   if (options.port) {
     net::Handler handler = ports->http_api_.at(Access::Port::kData);
     if (!options.metrics_path.empty()) handler = with_metrics(registry, options.metrics_path, std::move(handler));
-    SERIN_TRY(ports->http_, net::Server::start(loops, listening("http", options.address, *options.port), std::move(handler)));
+    net::ServerOptions http = listening("http", options.address, *options.port);
+    if (options.tls_for_grpc_only) http.tls = nullptr;
+    SERIN_TRY(ports->http_, net::Server::start(loops, std::move(http), std::move(handler)));
   }
   if (options.grpc_port) {
     const auto method = [&api = ports->grpc_api_](std::string_view path) { return api.method(path); };
@@ -50,7 +54,9 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
       if (!refusal) return std::nullopt;
       return net::GrpcRefusal{refusal->status, std::move(refusal->message)};
     };
-    SERIN_TRY(ports->grpc_, net::start_grpc_server(loops, listening("grpc", options.address, *options.grpc_port), method, gate));
+    SERIN_TRY(
+        ports->grpc_,
+        net::start_grpc_server(loops, listening("grpc", or_else(options.grpc_address, options.address), *options.grpc_port), method, gate));
   }
   if (options.admin_port) {
     SERIN_TRY(ports->admin_,
@@ -60,8 +66,10 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
     const auto unknown = [](const net::Request&, net::Responder responder) {
       responder.send(net::json_error(404, "Not Found; try /metrics"));
     };
-    SERIN_TRY(ports->metrics_, net::Server::start(loops, {.name = "metrics", .address = options.address, .port = *options.metrics_port},
-                                                  with_metrics(registry, "/metrics", unknown)));
+    SERIN_TRY(ports->metrics_,
+              net::Server::start(
+                  loops, {.name = "metrics", .address = or_else(options.metrics_address, options.address), .port = *options.metrics_port},
+                  with_metrics(registry, "/metrics", unknown)));
   }
   return ports;
 }

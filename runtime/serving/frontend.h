@@ -15,12 +15,14 @@ class Frontend {
   struct Options {
     Dialect dialect = Dialect::kSerin;
     bool shared_memory = false;  ///< clients may name regions of this machine's memory that tensors lie in
+    bool cors = false;           ///< pages of any origin may ask TensorFlow Serving's API
   };
   Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
       : loops(io_threads),
         repository(models),
         host(common),
         dialect(options.dialect),
+        cors(options.cors),
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
 
@@ -34,7 +36,7 @@ class Frontend {
   Repository& repository;
   Host& host;
   const Dialect dialect;
-  bool cors = false;  ///< pages of any origin may ask TensorFlow Serving's API; set before the first request
+  const bool cors;
 
  private:
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread

@@ -1,7 +1,7 @@
 """What there is to run, read from the tree alone, so that a wrong name is refused before anything is built.
 
 A part is a folder of tests/ (its gtest executables and its pytest files), a check (an executable file of tests/checks/), or a gtest executable once more,
-built with sanitizers.
+built with sanitizers, or the program itself under the end-to-end tests of bad input.
 """
 
 import fnmatch
@@ -16,9 +16,10 @@ CHECKS = TESTS / "checks"
 NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
 SANITIZED = {  # what reads from outside, and what several threads share; not simulations, which would take hours
-    "asan": ["base_test", "net_test", "protocol_test", "store_test", "proxy_test", "admin_test"],
-    "tsan": ["base_test", "net_test", "store_test", "proxy_test", "admin_test"],
+    "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "admin_test", "serin"],
+    "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "admin_test"],
 }
+SANITIZED_FILES = ["test_bad_*.py", "test_serve*.py", "test_tfserving*.py", "test_paddle*.py"]  # of tests/e2e: what asks the program `serin`
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 ALSO_NEEDED = {  # by Python tests, beside the program
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
@@ -31,7 +32,7 @@ ALSO_NEEDED = {  # by Python tests, beside the program
 class Part:
     name: str
     kind: str  # the group: cpp, pytest, checks, asan or tsan
-    program: str = ""  # the executable in tests/ of the build folder
+    program: str = ""  # the executable in tests/ of the build folder; sanitized also `serin`
     only: list = field(default_factory=list)  # names of single tests; empty: all
 
     @property

@@ -2,7 +2,7 @@
 
 import os
 
-from parts import CHECKS, ROOT, SANITIZERS, TESTS
+from parts import CHECKS, ROOT, SANITIZED_FILES, SANITIZERS, TESTS
 from process import describe, run
 from results import FAILED, PASSED, Case, clip, from_gtest_log, from_junit, gtest_detail
 
@@ -16,6 +16,8 @@ TEST_LIMIT_S = 1200 if LONG else 180  # one Python test
 
 def run_part(part):
     run_kind = {"pytest": _run_pytest, "checks": _run_check}.get(part.kind, _run_gtest)
+    if part.sanitized and part.program == "serin":
+        run_kind = _run_pytest_sanitized
     cases = run_kind(part)
     return cases or [Case(part.name, part.name, FAILED, detail="ran no test")]
 
@@ -83,15 +85,25 @@ def _run_gtest(part):
 
 
 def _run_pytest(part):
-    report, log = LOGS / f"{part.name}-pytest.xml", LOGS / f"{part.name}-pytest.log"
+    return _pytest(part, [TESTS / part.name], f"{part.name}-pytest")
+
+
+def _run_pytest_sanitized(part):
+    """Whatever a sanitizer finds ends the program, which the tests notice."""
+    files = sorted({path for pattern in SANITIZED_FILES for path in (TESTS / "e2e").glob(pattern)})
+    return _pytest(part, files, f"{part.kind}-serin", {"SERIN": str(_folder(part.kind) / "serin"), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"})
+
+
+def _pytest(part, paths, name, env=None):
+    report, log = LOGS / f"{name}.xml", LOGS / f"{name}.log"
     report.unlink(missing_ok=True)
     command = [
-        ROOT / ".deps/venv/bin/python", "-B", "-m", "pytest", TESTS / part.name, "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
+        ROOT / ".deps/venv/bin/python", "-B", "-m", "pytest", *paths, "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
         "-o", "junit_logging=out-err", "-o", "junit_family=xunit1", f"--timeout={TEST_LIMIT_S}", f"--rootdir={ROOT}",
     ]
     if part.only:
         command += ["-k", " or ".join(part.only)]
-    status = run(command, log, PART_LIMIT_S, ROOT)
+    status = run(command, log, PART_LIMIT_S, ROOT, env)
     cases = from_junit(part.name, report)
     return cases + _unexplained(part, status, cases, log.read_text(errors="replace"))
 

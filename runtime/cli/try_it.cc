@@ -1,0 +1,163 @@
+// try_it.cc: sizes by trial, then text. What is short is written out as JSON; long tensors come from /dev/zero, as bytes behind it.
+
+#include "runtime/cli/try_it.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <vector>
+
+#include "runtime/net/http.h"
+#include "runtime/protocol/datatype.h"
+
+namespace serin::cli {
+namespace {
+
+using protocol::TensorSpec;
+
+constexpr int64_t kSizes[] = {1, 8, 16, 32, 64, 224};  // of what is open beside the batch: the first that runs
+constexpr int64_t kWrittenOut = 64;                    // elements, of all inputs together
+constexpr auto kPatience = std::chrono::seconds(10);
+
+/// Whether the model answers zeros of these shapes.
+bool runs(serving::Version& version, const std::vector<Shape>& shapes) {
+  auto job = std::make_shared<serving::Job>();
+  const auto& inputs = version.signature().inputs;
+  size_t bytes = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    job->inputs.push_back({inputs[i].dtype, shapes[i], nullptr});
+    bytes += AlignedBuffer::rounded_up(job->inputs.back().bytes());
+  }
+  job->memory = AlignedBuffer(bytes);
+  if (bytes > 0) std::memset(job->memory.data(), 0, bytes);
+  job->texts.resize(inputs.size());
+  size_t at = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TensorView& view = job->inputs[i];
+    view.data = job->memory.data() + at;
+    at += AlignedBuffer::rounded_up(view.bytes());
+    if (view.dtype != DType::kString) continue;
+    job->texts[i].resize(static_cast<size_t>(view.elements()));
+    view.data = job->texts[i].data();
+  }
+  job->arrived = serving::Clock::now();
+  job->deadline = job->arrived + kPatience;
+  job->shadow = true;
+  const auto answered = std::make_shared<std::promise<bool>>();
+  job->done = [answered](const serving::Answer& answer) { answered->set_value(answer.outputs.has_value()); };
+  auto answer = answered->get_future();
+  return version.submit(job) && answer.wait_for(kPatience) == std::future_status::ready && answer.get();
+}
+
+std::vector<Shape> shapes_with(const serving::Version& version, int64_t size, bool& open) {
+  std::vector<Shape> shapes;
+  for (const TensorSpec& input : version.signature().inputs) {
+    Shape shape = input.ranked ? input.shape : Shape{1};
+    for (size_t axis = 0; axis < shape.rank(); ++axis) {
+      if (shape[axis] >= 0) continue;
+      const bool rows = axis == 0 && version.batchable();
+      open |= !rows;
+      shape[axis] = rows ? 1 : size;
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+std::optional<std::vector<Shape>> find_shapes(serving::Version& version) {
+  for (const int64_t size : kSizes) {
+    bool open = false;
+    std::vector<Shape> shapes = shapes_with(version, size, open);
+    if (!open || runs(version, shapes)) return shapes;
+  }
+  return std::nullopt;
+}
+
+std::string shape_json(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
+
+/// The text between single quotes of a shell.
+std::string for_shell(const std::string& text) {
+  std::string quoted;
+  for (const char c : text) c == '\'' ? quoted += R"('\'')" : quoted += c;
+  return quoted;
+}
+
+std::string curl_line(const std::vector<TensorSpec>& inputs, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
+  int64_t elements = 0;
+  for (const Shape& shape : shapes) elements += shape.elements();
+  std::string json = R"({"inputs":[)";
+  size_t behind = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool text = inputs[i].dtype == DType::kString;
+    json += fmt::format(R"({}{{"name":{},"shape":{},"datatype":"{}",)", i > 0 ? "," : "", net::json_quote(inputs[i].name),
+                        shape_json(shapes[i]), protocol::oip_datatype(inputs[i].dtype));
+    if (text || elements <= kWrittenOut) {
+      const std::string_view zero = text ? R"("")" : inputs[i].dtype == DType::kBool ? "false" : "0";
+      json += fmt::format(R"("data":[{}]}})", fmt::join(std::vector(static_cast<size_t>(shapes[i].elements()), zero), ","));
+    } else {
+      const size_t bytes = TensorView{inputs[i].dtype, shapes[i], nullptr}.bytes();
+      json += fmt::format(R"("parameters":{{"binary_data_size":{}}}}})", bytes);
+      behind += bytes;
+    }
+  }
+  json += "]}";
+  const std::string options =
+      fmt::format("{}{}", url.starts_with("https") ? "-k " : "", with_token ? R"(-H "Authorization: Bearer $TOKEN" )" : "");
+  if (behind == 0) return fmt::format("curl {}{} -d '{}'", options, url, for_shell(json));
+  return fmt::format(
+      "{{ printf %s '{}'; head -c {} /dev/zero; }} | curl {}-s {} -H 'Inference-Header-Content-Length: {}' --data-binary @- | head -c 1000",
+      for_shell(json), behind, options, url, json.size());
+}
+
+std::string_view numpy_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBool: return "bool";
+    case DType::kInt8: return "int8";
+    case DType::kInt16: return "int16";
+    case DType::kInt32: return "int32";
+    case DType::kInt64: return "int64";
+    case DType::kUInt8: return "uint8";
+    case DType::kUInt16: return "uint16";
+    case DType::kUInt32: return "uint32";
+    case DType::kUInt64: return "uint64";
+    case DType::kFloat16: return "float16";
+    case DType::kFloat64: return "float64";
+    case DType::kString: return "object";
+    default: return "float32";  // BF16, too: tritonclient rounds it
+  }
+}
+
+std::string python_lines(const serving::Version& version, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
+  const bool secure = url.starts_with("https");
+  std::string inputs;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const TensorSpec& input = version.signature().inputs[i];
+    inputs += fmt::format("{}({}, {}, \"{}\", \"{}\")", i > 0 ? ", " : "", net::json_quote(input.name), shape_json(shapes[i]),
+                          protocol::oip_datatype(input.dtype), numpy_type(input.dtype));
+  }
+  return fmt::format(R"(import {}numpy, tritonclient.http as http
+client = http.InferenceServerClient("{}"{})
+inputs = []
+for name, shape, datatype, dtype in [{}]:
+    inputs.append(http.InferInput(name, shape, datatype))
+    inputs[-1].set_data_from_numpy(numpy.zeros(shape, dtype))
+print(client.infer({}, inputs{}).get_response())
+)",
+                     with_token ? "os, " : "", url.substr(url.find("//") + 2), secure ? ", ssl=True, insecure=True" : "", inputs,
+                     net::json_quote(version.model()), with_token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
+}
+
+}  // namespace
+
+TryIt try_it(serving::Version& version, const std::string& url, bool with_token) {
+  const auto shapes = find_shapes(version);
+  if (!shapes) return {};
+  return {curl_line(version.signature().inputs, *shapes, fmt::format("{}/v2/models/{}/infer", url, version.model()), with_token),
+          python_lines(version, *shapes, url, with_token)};
+}
+
+}  // namespace serin::cli

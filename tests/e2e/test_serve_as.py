@@ -1,0 +1,174 @@
+"""`serin serve` called as other servers are: by KServe with fixed arguments, by images with environment variables, by people with a flag too many."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+import pytest
+import tritonclient.grpc
+from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin
+
+PIXELS = infer_body([[0.0] * 64])
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """A folder with versions 1 and 2 of one model, as KServe mounts it."""
+    folder = tmp_path / "mnt" / "digits"
+    for version in ("1", "2"):
+        (folder / version).mkdir(parents=True)
+        shutil.copy(MODELS / "digits" / version / "model.onnx", folder / version)
+    return folder
+
+
+@pytest.fixture
+def called_as(tmp_path, monkeypatch):
+    """called_as("tritonserver", ...): a ready Process that runs by a link of that name."""
+    started = []
+
+    def begin(name, *arguments, env=None):
+        link = tmp_path / name
+        link.symlink_to(SERIN)
+        monkeypatch.setattr("conftest.SERIN", link)
+        started.append(Process(tmp_path, "--log-level", "info", *arguments, env=env))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+
+
+def test_the_arguments_that_kserve_starts_triton_with(called_as, digits):
+    http, grpc = free_port(), free_port()
+    process = called_as("tritonserver", f"--model-store={digits.parent}", f"--grpc-port={grpc}", f"--http-port={http}", "--allow-grpc=true", "--allow-http=true",
+                        "--metrics-port", "0")
+    assert call(f"http://127.0.0.1:{http}/v2/models/digits/versions/2/infer", PIXELS).status == 200
+    client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{grpc}")
+    assert client.is_model_ready("digits", "2") and process.ports["metrics"]
+
+
+def test_the_arguments_that_kserve_starts_tensorflow_serving_with(called_as, digits):
+    rest = free_port()
+    process = called_as("tensorflow_model_server", "--model_name=digits", f"--port={free_port()}", f"--rest_api_port={rest}", f"--model_base_path={digits}",
+                        "--rest_api_timeout_in_ms=60000")
+    answer = call(f"http://127.0.0.1:{rest}/v1/models/digits:predict", {"instances": [[0.0] * 64]})
+    assert len(answer.json["predictions"][0]) == 10
+    assert call(f"http://127.0.0.1:{rest}/v1/models/digits").json["model_version_status"][0]["state"] == "AVAILABLE"
+    assert "nv_inference_count" in call(f"http://127.0.0.1:{rest}/monitoring/prometheus/metrics").body.decode()
+    assert "metrics" not in process.ports and "--rest_api_timeout_in_ms changes nothing" in process.log
+
+
+def test_the_environment_of_tensorflow_servings_image(called_as, digits):
+    rest, grpc = free_port(), free_port()
+    called_as("tensorflow_model_server", f"--rest_api_port={rest}", f"--port={grpc}", env={"MODEL_NAME": "digits", "MODEL_BASE_PATH": str(digits.parent)})
+    assert len(call(f"http://127.0.0.1:{rest}/v1/models/digits/versions/1:predict", {"instances": [[0.0] * 64]}).json["predictions"]) == 1
+
+
+def test_the_arguments_that_kserve_starts_openvino_with(called_as, digits):
+    rest = free_port()
+    called_as("ovms", "--model_name=digits", f"--model_path={digits}", f"--port={free_port()}", f"--rest_port={rest}", "--file_system_poll_wait_seconds=0")
+    assert call(f"http://127.0.0.1:{rest}/v2/models/digits/infer", PIXELS).status == 200
+
+
+def test_openvinos_list_of_models(called_as, digits, tmp_path):
+    rest = free_port()
+    listing = tmp_path / "config.json"
+    listing.write_text(json.dumps({"model_config_list": [{"config": {"name": name, "base_path": str(digits)}} for name in ("a", "b")]}))
+    called_as("ovms", f"--config_path={listing}", f"--rest_port={rest}", "--port=0", "--metrics_enable")
+    assert call(f"http://127.0.0.1:{rest}/v2/models").json == {"models": ["a", "b"]}
+    assert call(f"http://127.0.0.1:{rest}/metrics").status == 200
+
+
+@pytest.mark.parametrize("name", ["paddle", "kserve"])
+def test_the_arguments_that_kserve_starts_its_own_servers_with(called_as, digits, name):
+    http = free_port()
+    process = called_as(name, "--model_name=digits", f"--model_dir={digits}", f"--http_port={http}", "--grpc_port=0", "--workers=1")
+    assert call(f"http://127.0.0.1:{http}/v2/models/digits/infer", PIXELS).status == 200
+    assert call(f"http://127.0.0.1:{http}/metrics").status == 200
+    if name == "kserve":
+        assert call(f"http://127.0.0.1:{http}/v1/models").json == {"models": ["digits"]}
+    assert "--workers changes nothing" in process.log
+
+
+def test_triton_ends_where_a_model_does_not_load(digits):
+    (digits / "1" / "model.onnx").write_bytes(b"nonsense")
+    ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"]
+    done = serin("serve", "--as", "tritonserver", "--model-repository", digits.parent, *ports)
+    assert done.returncode == 1 and "model 'digits' version 1: FAILED" in done.stdout
+
+
+@pytest.mark.parametrize("name, arguments, words", [
+    ("tritonserver", ["--http-restricted-api=health:key=value"], "--tokens"),
+    ("tensorflow_model_server", ["--ssl_config_file=x"], "--tls-cert"),
+    ("tritonserver", ["--nonsense"], "--nonsense"),
+    ("tritonserver", ["--model-control-mode=sometimes"], "explicit"),
+    ("tritonserver", ["--allow-http=perhaps"], "--allow-http"),
+    ("ovms", ["--config_path=/nowhere.json"], "/nowhere.json"),
+    ("ovms", ["--rest_port=70000"], "--rest_port"),
+    ("tensorflow_model_server", [], "nothing to serve"),
+])
+def test_what_cannot_be_meant_is_one_line_and_exit_code_2(name, arguments, words):
+    done = serin("serve", f"--as={name}", *arguments, timeout=20)
+    assert done.returncode == 2 and words in done.stderr.splitlines()[-1]
+
+
+def test_a_dialect_that_nobody_speaks_is_refused():
+    done = serin("serve", "--as", "torchserve", "x")
+    assert done.returncode == 2 and "torchserve" in done.stderr and "tritonserver" in done.stderr
+
+
+def bash(script, **variables):
+    return subprocess.run(["bash", "-c", script], capture_output=True, check=False, timeout=60, env={**os.environ, **variables})
+
+
+@pytest.mark.parametrize("kind", ["digits", "image", "text"])
+def test_a_file_needs_nothing_else_and_says_how_it_is_asked(start, tmp_path, kind):
+    import onnx
+    from onnx import TensorProto, helper
+
+    model = tmp_path / f"{kind}.onnx"
+    if kind == "digits":
+        shutil.copy(MODELS / "digits/1/model.onnx", model)
+    else:
+        tensor_kind, shape = (TensorProto.STRING, ["n"]) if kind == "text" else (TensorProto.FLOAT, ["n", 3, "h", "w"])
+        nodes = [helper.make_node("Identity", ["x"], ["y"])] if kind == "text" else [
+            helper.make_node("AveragePool", ["x"], ["pooled"], kernel_shape=[7, 7], strides=[7, 7]), helper.make_node("GlobalMaxPool", ["pooled"], ["y"])]
+        graph = helper.make_graph(nodes, kind, [helper.make_tensor_value_info("x", tensor_kind, shape)], [helper.make_tensor_value_info("y", tensor_kind, None)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+    process = start("serve", model, *ON_FREE_PORTS)
+    lines = process.log.split("To try it:\n", 1)[1]
+    curl, rest = lines.strip().split("\n\n", 1)
+    answer = json.loads(bash(curl).stdout)
+    assert answer["model_name"] == kind and answer["outputs"]
+    program = rest.split("\n\n", 1)[1].split("\n\n")[0]
+    done = subprocess.run([os.sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert b"'model_name': '" + kind.encode() in done.stdout, done.stderr
+
+
+def test_the_lines_to_try_carry_a_token_where_one_is_needed(start, tmp_path):
+    tokens = tmp_path / "tokens.yaml"
+    tokens.write_text("tokens: [{name: me, role: infer, token: 0123456789abcdef}]\n")
+    tokens.chmod(0o600)
+    process = start("serve", MODELS, *ON_FREE_PORTS, "--tokens", tokens)
+    curl = process.log.split("To try it:\n\n", 1)[1].split("\n\n")[0]
+    assert "a token is needed" not in (answer := bash(curl, TOKEN="0123456789abcdef").stdout.decode()) and json.loads(answer)["model_name"] == "digits"
+
+
+def test_check_says_what_became_of_each_model(tmp_path, digits):
+    good = serin("serve", "--check", digits.parent)
+    assert (good.returncode, good.stdout.splitlines()) == (0, [f"model 'digits' version {number}: ready" for number in (1, 2)])
+    (digits / "2" / "model.onnx").write_bytes(b"<!DOCTYPE html><html>")
+    bad = serin("serve", "--check", "--models", digits.parent)
+    assert bad.returncode == 1
+    assert "model 'digits' version 1: ready" in bad.stdout and "model 'digits' version 2: FAILED: " in bad.stdout
+    (tmp_path / "empty").mkdir()
+    assert serin("serve", "--check", tmp_path / "empty").returncode == 1
+    assert serin("serve", "--check", tmp_path / "nowhere").returncode == 2
