@@ -55,6 +55,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   void add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options);
   Status check_instance(size_t instance) const;
   Status warm_up();
+  Status warm_up_with(const WarmupRequest& request);
   void run_batch(size_t instance, std::span<const JobPtr> batch);
   void run_alone(size_t instance, const JobPtr& job);
 

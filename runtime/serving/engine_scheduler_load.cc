@@ -15,6 +15,7 @@
 #include "runtime/samples/precision.h"
 #include "runtime/serving/batch_curve.h"
 #include "runtime/serving/engine_scheduler.h"
+#include "runtime/serving/warmup.h"
 
 namespace serin::serving {
 namespace {
@@ -326,6 +327,8 @@ Status EngineScheduler::prepare(const std::string& path, const ModelSettings& se
                                  .by_turns = !on_cpu};
   batcher_ = std::make_shared<Batcher>(options, host_.pool, run, usable);
   if (settings.warmup) SERIN_CHECK(warm_up());
+  for (const WarmupRequest& request : settings.warmup_requests)
+    if (auto went = warm_up_with(request); !went) return went.error().in(fmt::format("warm-up request '{}'", request.name));
   metrics_->weight_bytes->set(static_cast<double>(engine_->weight_bytes()));
   metrics_->arena_bytes->set(static_cast<double>(instances_.front()->arena_bytes()));
   metrics_->device_bytes->set(static_cast<double>(device_bytes_));
@@ -351,6 +354,22 @@ Status EngineScheduler::warm_up() {
       }
     }
   }
+  return {};
+}
+
+/// Every instance, as often as the settings say, before the version is ready. One that a client could not send is not sent either.
+Status EngineScheduler::warm_up_with(const WarmupRequest& request) {
+  const bool batchable = engine_->batchable().yes;
+  SERIN_TRY(const JobPtr job, warmup_job(request, signature_, batchable));
+  if (job->rows > max_batch_)
+    return Error{Code::kInvalidArgument, fmt::format("batch_size {} is over max_batch, which is {}", job->rows, max_batch_)};
+  if (sizes_vary_) {
+    SERIN_TRY(const graph::Bindings own, engine::bindings_for(engine_->inputs(), job->inputs));
+    choose_sizes(*job, own);
+  }
+  const JobPtr jobs[] = {job};
+  for (const auto& instance : instances_)
+    for (int i = 0; i < request.count; ++i) SERIN_CHECK(instance->run(jobs).status);
   return {};
 }
 

@@ -194,7 +194,11 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   SERIN_TRY(settings.slo, root.duration("slo", settings.slo));
   SERIN_TRY(settings.max_queue_delay, root.duration("max_queue_delay", settings.max_queue_delay));
   if (settings.max_queue_delay > kLongestQueueDelay) return root.at("max_queue_delay")->error("must be at most 10s");
-  SERIN_TRY(settings.warmup, root.boolean("warmup", settings.warmup));
+  if (const auto warmup = root.find("warmup"); warmup && warmup->is_list()) {
+    SERIN_TRY(settings.warmup_requests, read_warmup(*warmup, std::filesystem::path(path).parent_path()));
+  } else {
+    SERIN_TRY(settings.warmup, root.boolean("warmup", settings.warmup));
+  }
   if (const auto device = root.find("device")) {
     SERIN_TRY(const std::string word, device->text());
     const auto parsed = engine::parse_device(word);

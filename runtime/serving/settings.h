@@ -14,6 +14,7 @@
 #include "runtime/base/result.h"
 #include "runtime/engine/devices.h"
 #include "runtime/serving/job_queue.h"
+#include "runtime/serving/settings_parts.h"
 
 namespace inference {
 class ModelConfig;
@@ -58,6 +59,8 @@ struct ModelSettings {
   std::map<std::string, std::vector<std::string>> class_labels;  ///< of an output's classes, by the output's name
   std::shared_ptr<const inference::ModelConfig> config;          ///< config.pbtxt as it was read; null: there is none
   std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
+
+  std::vector<WarmupRequest> warmup_requests;  ///< run before the version is ready; each of them has to go well
 };
 
 /// `defaults` where there is no such file. Errors name file, line and what is allowed.

@@ -104,5 +104,21 @@ TEST(ModelSettings, SaysHowRequestsWait) {
   }
 }
 
+TEST(ModelSettings, NamesRequestsToWarmWith) {
+  const auto settings =
+      read("warmup: [{name: a, batch_size: 4, count: 2, inputs: {x: {dtype: FP32, dims: [3], random: true}, y: {file: y.bin}}}]");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_TRUE(settings->warmup);
+  ASSERT_EQ(settings->warmup_requests.size(), 1u);
+  const WarmupRequest& request = settings->warmup_requests[0];
+  EXPECT_EQ(request.batch_size, 4);
+  EXPECT_EQ(request.inputs.at("x").dims, std::vector<int64_t>{3});
+  EXPECT_EQ(request.inputs.at("y").data.file, (std::filesystem::path(testing::TempDir()) / "warmup/y.bin").string());
+  for (const char* text :
+       {"warmup: [{inputs: {}}]", "warmup: [{name: a, inputs: {x: {}}}]", "warmup: [{name: a, inputs: {x: {zero: true, random: true}}}]",
+        "warmup: [{name: a, inputs: {x: {file: ../y}}}]", "warmup: [{name: a, inputs: {x: {dtype: FP31, zero: true}}}]", "warmup: []"})
+    EXPECT_FALSE(read(text)) << text;
+}
+
 }  // namespace
 }  // namespace serin::serving
