@@ -24,6 +24,10 @@ inline Error invalid(std::string message) { return {Code::kInvalidArgument, std:
 /// Of a request's parameter; nothing: a kind that none of ours has.
 using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, std::string_view>;
 
+/// Whether memory may be taken for a tensor of a request of so many bytes: for each element at least one has come. Small tensors are let pass: there are
+/// protocols in which one value goes for many elements.
+bool may_fill(const TensorView& tensor, size_t request_bytes);
+
 class RequestBuilder {
  public:
   RequestBuilder(const Signature& signature, const RequestLimits& limits);

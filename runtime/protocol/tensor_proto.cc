@@ -22,8 +22,6 @@ using wire::Bytes;
 using wire::Decoding;
 using wire::Message;
 
-constexpr size_t kMostFilled = size_t{16} << 20;  // bytes that are made of a list that is shorter than its shape
-
 /// A type, and the list that its elements come in.
 struct Type {
   DType dtype;
@@ -196,11 +194,8 @@ Status TensorProto::check(const TensorView& tensor, std::string_view name) const
   if (content && tensor.dtype != DType::kString)
     return check_raw({reinterpret_cast<const char*>(content->data()), content->size()}, tensor, name);
   if (content) return invalid(fmt::format("input '{}': BYTES come as 'string_val', not as 'tensor_content'", name));
-  const auto elements = static_cast<size_t>(tensor.elements());
-  const size_t size = tensor.dtype == DType::kString ? sizeof(std::string) : dtype_size(tensor.dtype);
-  if (elements <= message.size() || elements * size <= kMostFilled) return {};
-  return Error{Code::kTooLarge, fmt::format("input '{}': shape {} is over the limit of {} bytes for what is filled with one value", name,
-                                            tensor.shape.str(), kMostFilled)};
+  if (may_fill(tensor, message.size())) return {};
+  return Error{Code::kTooLarge, fmt::format("input '{}': shape {} is too large to be filled with fewer values", name, tensor.shape.str())};
 }
 
 Status TensorProto::copy_to(const TensorView& tensor, std::string_view name, Decoding& decoding) const {

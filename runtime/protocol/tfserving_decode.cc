@@ -123,10 +123,10 @@ Result<size_t> Decoder::begin(std::string_view name, std::span<const int64_t> di
 
 Status Decoder::allocate(std::string_view where) {
   SERIN_CHECK(at(where, builder_.check_all_given()));
-  // A ragged list must not make us take the memory that its first elements claim: an element needs at least one byte of text.
+  // A ragged list must not make us take the memory that its first elements claim.
   for (size_t i = 0; i < signature_.inputs.size(); ++i) {
     const TensorView& tensor = builder_.request.inputs[i];
-    if (static_cast<size_t>(tensor.elements()) > text_bytes_)
+    if (!may_fill(tensor, text_bytes_))
       return fail(std::string(where), fmt::format("input '{}': its first lists make a shape of {}, of which there is less",
                                                   signature_.inputs[i].name, tensor.shape.str()));
   }
@@ -204,7 +204,8 @@ Result<InferRequest> Decoder::decode_examples(std::string& body, TfMethod method
   if (examples_->get(examples))
     return fail("/examples", fmt::format("Expecting 'examples' value to be an list/array, not {}", kind_of(*examples_)));
   if (examples.begin() == examples.end()) return fail("/examples", "'examples' value is an empty array");
-  SERIN_CHECK(want_scored_outputs(method, signature_, builder_));
+  SERIN_TRY(const std::vector<size_t> outputs, scored_outputs(method, signature_));
+  for (const size_t output : outputs) builder_.request.outputs.push_back({.index = output});
   SERIN_CHECK(read_example_rows(examples));
   return std::move(builder_.request);
 }

@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "kernels/float16.h"
+#include "runtime/protocol/request_builder.h"
 
 namespace serin::protocol {
 namespace {
@@ -48,7 +49,7 @@ Status check_tf_signature(std::string_view name, TfMethod method) {
       fmt::format("Serving signature name: \"{}\" not found in signature def; there is \"{}\"", name.substr(0, 256), kTfSignature));
 }
 
-Status want_scored_outputs(TfMethod method, const Signature& signature, RequestBuilder& builder) {
+Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& signature) {
   const std::string_view usual = method == TfMethod::kClassify ? "scores" : "outputs";
   const TensorSpec* scores = find_output(signature, usual, is_real);
   if (!scores)
@@ -56,10 +57,12 @@ Status want_scored_outputs(TfMethod method, const Signature& signature, RequestB
                                signature.model, tf_method_name(method), usual,
                                fmt::join(signature.outputs | std::views::transform(&TensorSpec::name), ", ")));
   if (scores->ranked) SERIN_CHECK(check_shape(method, scores->name, scores->shape));
-  SERIN_CHECK(builder.want(scores->name, {}));
-  if (method != TfMethod::kClassify) return {};
+  const auto place = [&](const TensorSpec* spec) { return static_cast<size_t>(spec - signature.outputs.data()); };
+  std::vector<size_t> outputs{place(scores)};
+  if (method != TfMethod::kClassify) return outputs;
   const TensorSpec* labels = find_output(signature, "classes", [](DType dtype) { return dtype == DType::kString; });
-  return labels ? builder.want(labels->name, {}) : Status();
+  if (labels) outputs.push_back(place(labels));
+  return outputs;
 }
 
 std::vector<int64_t> example_dims(const TensorSpec& spec, int64_t rows, int64_t values) {

@@ -6,7 +6,6 @@
 
 #include "runtime/base/result.h"
 #include "runtime/protocol/infer.h"
-#include "runtime/protocol/request_builder.h"
 
 namespace serin::protocol {
 
@@ -18,8 +17,8 @@ inline constexpr std::string_view kTfSignature = "serving_default";
 /// Models have one signature. It goes by that name, by the method's ("tensorflow/serving/regress"), or by none. kInvalidArgument.
 Status check_tf_signature(std::string_view name, TfMethod method);
 
-/// Asks for the scores, and behind them the labels where there are such. kInvalidArgument: the model has no output that could be meant.
-Status want_scored_outputs(TfMethod method, const Signature& signature, RequestBuilder& builder);
+/// Of the scores, and behind it of the labels where there are such. kInvalidArgument: the model has no output that could be meant.
+Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& signature);
 
 /// The shape of an input whose feature has so many values in each of `rows` examples.
 std::vector<int64_t> example_dims(const TensorSpec& spec, int64_t rows, int64_t values);

@@ -1,4 +1,4 @@
-// grpc_api.h: the doors that speak gRPC: inference.GRPCInferenceService, grpc.health.v1.Health and reflection. Codecs are runtime/protocol's, calls
+// grpc_api.h: the doors that speak gRPC: inference.GRPCInferenceService, TensorFlow Serving's services, grpc.health.v1.Health and reflection. Codecs are runtime/protocol's, calls
 // runtime/net's; here a method finds the model and starts what it asks for.
 //
 // Answers of a model carry x-serin-version and x-serin-batch in their head, as over REST; errors carry x-serin-code.
@@ -29,6 +29,7 @@ class GrpcApi {
 using GrpcMethodMap = std::map<std::string, std::unique_ptr<net::GrpcMethod>, std::less<>>;
 void add_inference_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_model_methods(Frontend& frontend, GrpcMethodMap& methods);
+void add_tfserving_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_health_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_reflection_methods(GrpcMethodMap& methods);
 

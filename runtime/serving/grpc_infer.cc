@@ -7,7 +7,7 @@
 #include "runtime/base/wire_writer.h"
 #include "runtime/protocol/oip_grpc.h"
 #include "runtime/serving/grpc_api.h"
-#include "runtime/serving/inference.h"
+#include "runtime/serving/grpc_inference.h"
 
 namespace serin::serving {
 namespace {
@@ -18,27 +18,16 @@ using CallPtr = std::shared_ptr<GrpcCall>;
 
 constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not read from
 
-/// What is asked of which version. A request that never gets as far is counted against its model, where that is known.
 Result<Inference::Call> read_request(Frontend& frontend, const GrpcCall& call, std::string_view message) {
-  const auto arrived = Clock::now();
   SERIN_TRY(const protocol::GrpcInferRequest request, protocol::GrpcInferRequest::read(message));
-  SERIN_TRY(std::shared_ptr<Version> version, frontend.catalogue().find(request.model, request.version));
-  const bool shadow = call.headers().get("x-serin-shadow") == "1";
-  auto decoded = request.decode(version->signature());
-  if (!decoded) {
-    if (!shadow) version->metrics().failure_rejected->add();
-    return decoded.error();
-  }
-  return Inference::Call{
-      .version = std::move(version), .request = std::move(*decoded), .arrived = arrived, .deadline = call.deadline(), .shadow = shadow};
+  return grpc_inference_call(call, frontend.catalogue().find(request.model, request.version),
+                             [&](const protocol::Signature& signature) { return request.decode(signature); });
 }
 
 void append_response(std::string& out, const Finished& finished, std::string_view id) {
   const Version& version = finished.version;
-  protocol::InferResponse response{version.model(), version.version(), id, {}};
   const OutputViews outputs(finished);
-  for (size_t i = 0; i < finished.wanted.size(); ++i)
-    response.outputs.push_back({version.signature().outputs[finished.wanted[i].index].name, outputs[i]});
+  const protocol::InferResponse response{version.model(), version.version(), id, named_outputs(finished, outputs)};
   out.reserve(out.size() + protocol::grpc_response_bytes(response));
   protocol::append_grpc_response(out, response);
 }
@@ -49,28 +38,14 @@ class InferMethod final : public net::GrpcMethod {
 
   void on_message(const CallPtr& call, std::string_view message) override {
     auto request = read_request(frontend_, *call, message);
-    if (!request) {
-      call->set_header("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
-      return finish_with(*call, request.error());
-    }
-    std::string id = request->request.id;
-    const auto inference = Inference::start(frontend_.loops, std::move(*request),
-                                            [call, id = std::move(id)](const Finished& finished) { answer(*call, finished, id); });
-    if (!call->ended()) call->on_gone = [inference] { inference->cancel(); };
+    std::string id = request ? request->request.id : "";
+    start_grpc_inference(frontend_, call, std::move(request), [id = std::move(id)](std::string& out, const Finished& finished) -> Status {
+      append_response(out, finished, id);
+      return {};
+    });
   }
 
  private:
-  static void answer(GrpcCall& call, const Finished& finished, std::string_view id) {
-    call.set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
-    call.set_header("x-serin-version", finished.version.version());
-    if (!finished.answer.outputs) return finish_with(call, finished.answer.outputs.error());
-    std::string framed = net::begin_grpc_message();
-    append_response(framed, finished, id);
-    net::seal_grpc_message(framed);
-    call.send(std::move(framed));
-    call.finish(GrpcStatus::kOk);
-  }
-
   Frontend& frontend_;
 };
 

@@ -9,6 +9,7 @@
 #include "inference.pb.h"
 #include "reflection.pb.h"
 #include "runtime/serving/grpc_api.h"
+#include "tensorflow_serving.pb.h"
 
 namespace serin::serving {
 namespace {
@@ -17,7 +18,8 @@ namespace pb = grpc::reflection::v1;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FileDescriptor;
 
-constexpr const char* kServices[] = {"inference.GRPCInferenceService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"};
+constexpr const char* kServices[] = {"inference.GRPCInferenceService", "tensorflow.serving.PredictionService",
+                                     "tensorflow.serving.ModelService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"};
 
 /// The file and those that it imports, each once.
 void add_files(const FileDescriptor& file, std::set<std::string>& seen, pb::FileDescriptorResponse& answer) {
@@ -74,6 +76,7 @@ class ReflectionMethod final : public net::GrpcMethod {
 void add_reflection_methods(GrpcMethodMap& methods) {
   // What is not referred to is left out by the linker, and its description with it.
   google::protobuf::LinkMessageReflection<inference::ServerLiveRequest>();
+  google::protobuf::LinkMessageReflection<tensorflow::serving::PredictRequest>();
   google::protobuf::LinkMessageReflection<grpc::health::v1::HealthCheckRequest>();
   for (const char* version : {"v1", "v1alpha"})
     methods.emplace(std::string("/grpc.reflection.") + version + ".ServerReflection/ServerReflectionInfo",

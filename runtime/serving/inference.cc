@@ -25,6 +25,14 @@ OutputViews::OutputViews(const Finished& finished) {
   }
 }
 
+std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views) {
+  std::vector<protocol::NamedTensor> named;
+  named.reserve(finished.wanted.size());
+  for (size_t i = 0; i < finished.wanted.size(); ++i)
+    named.push_back({finished.version.signature().outputs[finished.wanted[i].index].name, views[i], finished.wanted[i].binary});
+  return named;
+}
+
 Inference::Inference(Call call, Done done)
     : version_(std::move(call.version)),
       request_(std::move(call.request)),

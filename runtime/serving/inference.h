@@ -32,6 +32,9 @@ class OutputViews {
   std::vector<std::vector<std::string>> texts_;
 };
 
+/// The same with their names.
+std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views);
+
 class Inference : public std::enable_shared_from_this<Inference> {
  public:
   struct Call {

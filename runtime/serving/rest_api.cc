@@ -44,10 +44,8 @@ class OipInference final : public HttpInference {
 
   net::Response encode(const Finished& finished) override {
     const Version& version = finished.version;
-    protocol::InferResponse message{version.model(), version.version(), id_, {}};
     const OutputViews outputs(finished);
-    for (size_t i = 0; i < finished.wanted.size(); ++i)
-      message.outputs.push_back({version.signature().outputs[finished.wanted[i].index].name, outputs[i], finished.wanted[i].binary});
+    const protocol::InferResponse message{version.model(), version.version(), id_, named_outputs(finished, outputs)};
     protocol::OipBody body = protocol::encode_infer_response(message);
     net::Response response = json_response(std::move(body.bytes));
     if (body.json_bytes) {

@@ -34,10 +34,7 @@ class TfInference : public HttpInference {
 
   net::Response encode(const Finished& finished) final {
     const OutputViews outputs(finished);
-    std::vector<protocol::NamedTensor> named;
-    for (size_t i = 0; i < finished.wanted.size(); ++i)
-      named.push_back({finished.version.signature().outputs[finished.wanted[i].index].name, outputs[i]});
-    Result<std::string> body = print(named);
+    Result<std::string> body = print(named_outputs(finished, outputs));
     return body ? completed(json_response(std::move(*body))) : refusal(body.error(), {});
   }
   net::Response refusal(const Error& error, std::string_view field) final { return completed(error_response(error, field)); }
