@@ -178,13 +178,14 @@ Result<int> serve(const ServeOptions& options) {
   else if (!compute.on_cpu())
     log::info("device {}: {}", options.device, found->why);
   net::Loops loops(static_cast<size_t>(options.io_threads));
-  serving::Host host{.backend = *backend,
-                     .bf16_backend = bf16_backend.get(),
-                     .devices = &devices,
-                     .metrics = registry,
-                     .defaults = {.precision = compute.precision, .device = compute.device},
-                     .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
-                     .pool = serving::ComputePool(cores)};
+  serving::Host host{
+      .backend = *backend,
+      .bf16_backend = bf16_backend.get(),
+      .devices = &devices,
+      .metrics = registry,
+      .defaults = {.versions = {.latest = options.latest_versions}, .precision = compute.precision, .device = compute.device},
+      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
+      .pool = serving::ComputePool(cores)};
   SERIN_TRY(const auto repository, serving::Repository::open(options.source, host));
   if (options.check) return check(*repository);
   SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));

@@ -8,6 +8,7 @@
 #include "runtime/base/config.h"
 #include "runtime/cli/serve_flags.h"
 #include "runtime/cli/validators.h"
+#include "runtime/serving/tfserving_config.h"
 
 namespace serin::cli {
 namespace {
@@ -153,6 +154,7 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
 void add_triton(Flags& flags, ServeOptions& options) {
   options.source.control = Control::kNone;
   options.source.poll = std::chrono::seconds(15);
+  options.latest_versions = 1;
   options.admin_on_data_port = options.shared_memory = options.exit_on_error = true;
   options.drain_seconds = 0;
   const auto root = [&](const std::string& path) { options.source.roots.push_back({path}); };
@@ -205,6 +207,7 @@ void add_triton(Flags& flags, ServeOptions& options) {
 // ---- tensorflow_model_server ----
 
 void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
+  options.latest_versions = 1;
   options.port.reset();
   options.grpc_port = 8500;
   options.metrics_port.reset();
@@ -218,6 +221,11 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.port("--rest_api_port", options.port, "0");
   flags.text("--model_name", model.name);
   flags.text("--model_base_path", model.path);
+  flags.value<std::string>("--model_config_file", [&](const std::string& path) {
+    auto roots = serving::read_tf_config(path);
+    if (!roots) throw CLI::ValidationError("--model_config_file", roots.error().message);
+    options.source.roots = std::move(*roots);
+  });
   flags.value<double>("--file_system_poll_wait_seconds", [&](double count) {
     options.source.control = count > 0 ? Control::kPoll : Control::kNone;
     if (count > 0) options.source.poll = seconds(count);
@@ -257,7 +265,6 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
       "there is no such setting");
   flags.refused({"--ssl_config_file"}, "TLS is asked for with --tls-cert, --tls-key and --tls-client-ca");
   flags.refused({"--grpc_socket_path"}, "a UNIX socket is not served");
-  flags.refused({"--model_config_file"}, "several models are served as a folder of them: --models DIR");
 }
 
 // ---- ovms ----
@@ -278,6 +285,7 @@ Status read_ovms_config(const std::string& path, serving::ModelSource& source) {
 }
 
 void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
+  options.latest_versions = 1;
   options.port.reset();
   options.grpc_port = 9178;
   options.metrics_port.reset();

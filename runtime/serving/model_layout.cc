@@ -60,6 +60,8 @@ Fingerprint fingerprint_of(const fs::path& path) {
 ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
   ModelFiles model = list_model(root.name, root.path, remarks);
   if (model.versions.empty() && fs::exists(fs::path(root.path) / "model.onnx")) model.versions[1] = {root.path, fingerprint_of(root.path)};
+  model.policy = root.versions;
+  model.labels = root.labels;
   return model;
 }
 

@@ -34,6 +34,8 @@ struct ModelFiles {
   std::string folder;      ///< where its settings lie; empty: a bare file, which has none
   Fingerprint settings;    ///< of the files right in that folder
   std::map<uint64_t, VersionFiles> versions;
+  std::optional<VersionPolicy> policy = {};  ///< of the place, as the labels
+  Labels labels = {};
 };
 
 using ModelsByName = std::map<std::string, ModelFiles, std::less<>>;

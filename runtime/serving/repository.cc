@@ -137,7 +137,10 @@ bool Repository::read_settings(const std::string& name, Known& known, const Mode
   if (!quiet && first) return false;
   if (!first && (known.settings_read == files.settings || !quiet)) return true;
   known.settings_read = files.settings;
-  auto settings = read_model_folder(files.folder, known.overrides ? known.overrides->config() : std::string(), host_.defaults);
+  ModelSettings defaults = host_.defaults;
+  if (files.policy) defaults.versions = *files.policy;
+  defaults.labels.insert(files.labels.begin(), files.labels.end());
+  auto settings = read_model_folder(files.folder, known.overrides ? known.overrides->config() : std::string(), defaults);
   if (settings)
     known.settings = std::make_shared<const ModelSettings>(std::move(*settings));
   else

@@ -14,6 +14,7 @@
 #include "runtime/base/result.h"
 #include "runtime/engine/devices.h"
 #include "runtime/serving/job_queue.h"
+#include "runtime/serving/model_source.h"
 #include "runtime/serving/settings_parts.h"
 
 namespace inference {
@@ -27,17 +28,6 @@ enum class Precision : uint8_t { kFp32, kTf32, kFp16, kBf16, kInt8, kAuto };
 inline constexpr std::array<std::string_view, 6> kPrecisionNames = {"fp32", "tf32", "fp16", "bf16", "int8", "auto"};
 std::optional<Precision> parse_precision(std::string_view word);
 inline std::string print_precision(Precision precision) { return std::string(kPrecisionNames[static_cast<size_t>(precision)]); }
-
-/// Versions by name.
-using Labels = std::map<std::string, uint64_t, std::less<>>;
-
-/// Which of the versions that lie there are served.
-struct VersionPolicy {
-  size_t latest = 0;                    ///< the highest so many; 0: all
-  std::vector<uint64_t> specific = {};  ///< these; empty: by `latest`
-  /// Of numbers that rise.
-  std::vector<uint64_t> choose(std::span<const uint64_t> there) const;
-};
 
 struct ModelSettings {
   std::string file = "model.onnx";  ///< in each version's folder

@@ -69,7 +69,26 @@ def test_the_arguments_that_kserve_starts_tensorflow_serving_with(called_as, dig
 def test_the_environment_of_tensorflow_servings_image(called_as, digits):
     rest, grpc = free_port(), free_port()
     called_as("tensorflow_model_server", f"--rest_api_port={rest}", f"--port={grpc}", env={"MODEL_NAME": "digits", "MODEL_BASE_PATH": str(digits.parent)})
-    assert len(call(f"http://127.0.0.1:{rest}/v1/models/digits/versions/1:predict", {"instances": [[0.0] * 64]}).json["predictions"]) == 1
+    assert len(call(f"http://127.0.0.1:{rest}/v1/models/digits/versions/2:predict", {"instances": [[0.0] * 64]}).json["predictions"]) == 1
+    assert call(f"http://127.0.0.1:{rest}/v1/models/digits/versions/1").status == 404, "the latest alone, as there"
+
+
+def test_tensorflow_servings_list_of_models(called_as, digits, tmp_path):
+    rest = free_port()
+    config = tmp_path / "models.config"
+    config.write_text(f"""model_config_list {{
+      config {{ name: "all" base_path: "{digits}" model_platform: "tensorflow" model_version_policy {{ all {{}} }}
+                version_labels {{ key: "stable" value: 1 }} version_labels {{ key: "canary" value: 2 }} }}
+      config {{ name: "first" base_path: "{digits}" model_version_policy {{ specific {{ versions: 1 }} }} logging_config {{}} }}
+      config {{ name: "last" base_path: "{digits}" }} }}""")
+    called_as("tensorflow_model_server", f"--model_config_file={config}", f"--rest_api_port={rest}", "--port=0")
+    versions = {name: {entry["version"] for entry in call(f"http://127.0.0.1:{rest}/v1/models/{name}").json["model_version_status"]}
+                for name in ("all", "first", "last")}
+    assert versions == {"all": {"1", "2"}, "first": {"1"}, "last": {"2"}}
+    assert call(f"http://127.0.0.1:{rest}/v1/models/all/labels/stable:predict", {"instances": [[0.0] * 64]}).headers["x-serin-version"] == "1"
+    config.write_text("model_config_list { config { name: 5 } }")
+    done = serin("serve", "--as", "tensorflow_model_server", "--model_config_file", config)
+    assert done.returncode == 2 and f"{config}: 1:36: " in done.stderr
 
 
 def test_the_arguments_that_kserve_starts_openvino_with(called_as, digits):
@@ -99,10 +118,10 @@ def test_the_arguments_that_kserve_starts_its_own_servers_with(called_as, digits
 
 
 def test_triton_ends_where_a_model_does_not_load(digits):
-    (digits / "1" / "model.onnx").write_bytes(b"nonsense")
+    (digits / "2" / "model.onnx").write_bytes(b"nonsense")
     ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"]
     done = serin("serve", "--as", "tritonserver", "--model-repository", digits.parent, *ports)
-    assert done.returncode == 1 and "model 'digits' version 1: FAILED" in done.stdout
+    assert done.returncode == 1 and "model 'digits' version 2: FAILED" in done.stdout
 
 
 @pytest.mark.parametrize("name, arguments, words", [

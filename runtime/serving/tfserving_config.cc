@@ -1,0 +1,56 @@
+#include "runtime/serving/tfserving_config.h"
+
+#include <fmt/format.h>
+
+#include "runtime/base/file.h"
+#include "runtime/serving/text_format.h"
+#include "tensorflow_model_server.pb.h"
+
+namespace serin::serving {
+namespace {
+
+namespace pb = tensorflow::serving;
+
+constexpr size_t kLargest = size_t{1} << 20;
+
+Result<VersionPolicy> policy_of(const pb::FileSystemStoragePathSourceConfig::ServableVersionPolicy& from) {
+  if (from.has_all()) return VersionPolicy();
+  if (!from.has_specific()) return VersionPolicy{.latest = from.latest().num_versions() > 0 ? from.latest().num_versions() : 1U};
+  VersionPolicy policy;
+  for (const int64_t version : from.specific().versions()) {
+    if (version <= 0) return Error{Code::kInvalidArgument, fmt::format("version {} is none: they begin with 1", version)};
+    policy.specific.push_back(static_cast<uint64_t>(version));
+  }
+  if (policy.specific.empty()) return Error{Code::kInvalidArgument, "model_version_policy: specific names no versions"};
+  return policy;
+}
+
+Result<ModelRoot> root_of(const pb::ModelConfig& config) {
+  if (config.name().empty() || config.base_path().empty()) return Error{Code::kInvalidArgument, "needs a name and a base_path"};
+  ModelRoot root{.path = config.base_path(), .name = config.name()};
+  SERIN_TRY(root.versions, policy_of(config.model_version_policy()));
+  for (const auto& [label, version] : config.version_labels()) {
+    if (version <= 0)
+      return Error{Code::kInvalidArgument, fmt::format("label '{}': version {} is none: they begin with 1", label, version)};
+    root.labels[label] = static_cast<uint64_t>(version);
+  }
+  return root;
+}
+
+}  // namespace
+
+Result<std::vector<ModelRoot>> read_tf_config(const std::string& path) {
+  SERIN_TRY(const std::string text, read_file(path, kLargest));
+  pb::ModelServerConfig config;
+  if (const auto read = parse_text_format(text, config); !read) return read.error().in(path);
+  std::vector<ModelRoot> roots;
+  for (const pb::ModelConfig& model : config.model_config_list().config()) {
+    auto root = root_of(model);
+    if (!root) return root.error().in(fmt::format("{}: model '{}'", path, model.name()));
+    roots.push_back(std::move(*root));
+  }
+  if (roots.empty()) return Error{Code::kInvalidArgument, path + ": model_config_list names no model"};
+  return roots;
+}
+
+}  // namespace serin::serving
