@@ -56,4 +56,24 @@ void append_text(std::string& out, std::string_view text);
 /// The elements from `first` to `last` in row-major order, commas between them.
 void append_elements(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style = {});
 
+/// Its elements in lists within lists, as its shape is; a tensor without axes is no list. append_run(first, last) writes what lies in one list.
+template <class AppendRun>
+void append_nested(std::string& out, const Shape& shape, size_t axis, int64_t first, int64_t elements, const AppendRun& append_run) {
+  if (axis >= shape.rank()) return append_run(first, first + elements);
+  out += '[';
+  if (axis + 1 == shape.rank()) {
+    append_run(first, first + elements);
+  } else {
+    for (int64_t i = 0; i < shape[axis]; ++i) {
+      if (i > 0) out += ',';
+      append_nested(out, shape, axis + 1, first + i * (elements / shape[axis]), elements / shape[axis], append_run);
+    }
+  }
+  out += ']';
+}
+inline void append_nested(std::string& out, const TensorView& tensor, NumberStyle style = {.point = true}) {
+  append_nested(out, tensor.shape, 0, 0, tensor.elements(),
+                [&](int64_t first, int64_t last) { append_elements(out, tensor, first, last, style); });
+}
+
 }  // namespace serin::protocol

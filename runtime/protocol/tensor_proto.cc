@@ -4,16 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <concepts>
 #include <cstring>
-#include <utility>
 
-#include "kernels/float16.h"
 #include "runtime/base/wire_writer.h"
-#include "runtime/protocol/datatype.h"
 #include "runtime/protocol/raw_tensor.h"
 #include "runtime/protocol/request_builder.h"
+#include "runtime/protocol/typed_list.h"
 
 namespace serin::protocol {
 namespace {
@@ -36,127 +32,27 @@ constexpr std::array kTypes = {
     Type{DType::kBFloat16, 14, 13, "half_val"}, Type{DType::kUInt16, 17, 7, "int_val"},    Type{DType::kFloat16, 19, 13, "half_val"},
     Type{DType::kUInt32, 22, 16, "uint32_val"}, Type{DType::kUInt64, 23, 17, "uint64_val"}};
 
+constexpr uint64_t kLists = 0x3FFE0;  // fields 5 to 17: lists, of which no tensor here has some
+
 const Type* type_of(DType dtype) {
   const auto found = std::ranges::find(kTypes, dtype, &Type::dtype);
   return found == kTypes.end() ? nullptr : &*found;
 }
 
-/// Elements of a list on their way into a tensor.
-class Values {
- public:
-  Values(const TensorView& tensor, std::string_view name) : tensor_(tensor), name_(name), type_(*type_of(tensor.dtype)) {}
-
-  Status read(Bytes message, Decoding& decoding) {
-    Message in(decoding, "TensorProto", message);
-    while (in.next() && !error_) take(in);
-    if (decoding.error) return *decoding.error;
-    if (error_) return *error_;
-    if (count_ > tensor_.elements())
-      return invalid(fmt::format("input '{}': shape {} takes {} elements, {} has {}", name_, tensor_.shape.str(), tensor_.elements(),
-                                 type_.list, count_));
-    fill();
-    return {};
+/// The last of the elements that have come goes for those that have not; zeros where none has.
+void fill(const TensorView& tensor, int64_t count) {
+  if (count == tensor.elements()) return;
+  if (tensor.dtype == DType::kString) {
+    const auto texts = tensor.span<std::string>();
+    std::fill(texts.begin() + count, texts.end(), count > 0 ? texts[static_cast<size_t>(count - 1)] : std::string());
+    return;
   }
-
- private:
-  void take(Message& in) {
-    const uint32_t field = in.field();
-    if (field < 5 || field > 17) return;  // type, shape, and what no tensor here has
-    if (field != type_.field) {
-      error_ = invalid(fmt::format("input '{}': {} comes as '{}', not as field {}", name_, oip_datatype(tensor_.dtype), type_.list, field));
-      return;
-    }
-    switch (tensor_.dtype) {
-      case DType::kFloat32: return in.each_fixed<float>([&](float value) { put(value); });
-      case DType::kFloat64: return in.each_fixed<double>([&](double value) { put(value); });
-      case DType::kString: {
-        const std::string_view text = in.chars();
-        if (count_ < tensor_.elements()) tensor_.as<std::string>()[count_] = text;
-        ++count_;
-        return;
-      }
-      case DType::kBool: return in.each_integer([&](int64_t value) { put(value != 0); });
-      case DType::kInt8: return take_integers<int8_t>(in);
-      case DType::kInt16: return take_integers<int16_t>(in);
-      case DType::kInt32: return take_integers<int32_t>(in);
-      case DType::kInt64: return take_integers<int64_t>(in);
-      case DType::kUInt8: return take_integers<uint8_t>(in);
-      case DType::kUInt64: return in.each_integer([&](int64_t value) { put(static_cast<uint64_t>(value)); });
-      case DType::kUInt32: return take_integers<uint32_t>(in);
-      default: return take_integers<uint16_t>(in);  // UINT16, and the bits of FP16 and BF16
-    }
-  }
-
-  template <class T>
-  void put(T value) {
-    if (count_ < tensor_.elements()) tensor_.as<T>()[count_] = value;
-    ++count_;
-  }
-  template <class T>
-  void take_integers(Message& in) {
-    in.each_integer([&](int64_t value) {
-      if (!std::in_range<T>(value) && !error_)
-        error_ = invalid(fmt::format("input '{}': element {} is {}, which is not {}", name_, count_, value, with_article(tensor_.dtype)));
-      put(static_cast<T>(value));
-    });
-  }
-
-  /// The last element goes for those that have not come; zeros where none has.
-  void fill() {
-    if (count_ == tensor_.elements()) return;
-    if (tensor_.dtype == DType::kString) {
-      const auto texts = tensor_.span<std::string>();
-      std::fill(texts.begin() + count_, texts.end(), count_ > 0 ? texts[static_cast<size_t>(count_ - 1)] : std::string());
-      return;
-    }
-    const size_t size = dtype_size(tensor_.dtype);
-    auto* const bytes = tensor_.as<std::byte>();
-    if (count_ == 0) std::memset(bytes, 0, tensor_.bytes());
-    for (auto i = static_cast<size_t>(std::max<int64_t>(1, count_)); i < static_cast<size_t>(tensor_.elements()); ++i)
-      std::memcpy(bytes + i * size, bytes + (i - 1) * size, size);
-  }
-
-  const TensorView& tensor_;
-  std::string_view name_;
-  const Type& type_;
-  int64_t count_ = 0;
-  std::optional<Error> error_;
-};
-
-size_t varint_bytes(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
-
-/// The number whose varint stands for an element.
-template <class T>
-uint64_t varint_of(const T& value) {
-  if constexpr (std::is_class_v<T>)
-    return std::bit_cast<uint16_t>(value);
-  else
-    return static_cast<uint64_t>(static_cast<int64_t>(value));
+  const size_t size = dtype_size(tensor.dtype);
+  auto* const bytes = tensor.as<std::byte>();
+  if (count == 0) std::memset(bytes, 0, tensor.bytes());
+  for (auto i = static_cast<size_t>(std::max<int64_t>(1, count)); i < static_cast<size_t>(tensor.elements()); ++i)
+    std::memcpy(bytes + i * size, bytes + (i - 1) * size, size);
 }
-uint64_t varint_of(uint64_t value) { return value; }
-
-/// use(elements) with the elements of a type that travels as varints.
-template <class Use>
-void with_integers(const TensorView& tensor, const Use& use) {
-  switch (tensor.dtype) {
-    case DType::kBool: return use(tensor.span<const bool>());
-    case DType::kInt8: return use(tensor.span<const int8_t>());
-    case DType::kInt16: return use(tensor.span<const int16_t>());
-    case DType::kInt32: return use(tensor.span<const int32_t>());
-    case DType::kInt64: return use(tensor.span<const int64_t>());
-    case DType::kUInt8: return use(tensor.span<const uint8_t>());
-    case DType::kUInt16: return use(tensor.span<const uint16_t>());
-    case DType::kUInt32: return use(tensor.span<const uint32_t>());
-    case DType::kUInt64: return use(tensor.span<const uint64_t>());
-    case DType::kFloat16: return use(tensor.span<const kernels::Half>());
-    case DType::kBFloat16: return use(tensor.span<const kernels::BFloat16>());
-    default: return;
-  }
-}
-
-bool is_fixed(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
-
-uint32_t tag(uint32_t field) { return field << 3 | 2; }
 
 }  // namespace
 
@@ -199,8 +95,16 @@ Status TensorProto::check(const TensorView& tensor, std::string_view name) const
 }
 
 Status TensorProto::copy_to(const TensorView& tensor, std::string_view name, Decoding& decoding) const {
-  if (!content) return Values(tensor, name).read(message, decoding);
-  read_raw({reinterpret_cast<const char*>(content->data()), content->size()}, tensor);
+  if (content) {
+    read_raw({reinterpret_cast<const char*>(content->data()), content->size()}, tensor);
+    return {};
+  }
+  const Type& type = *type_of(tensor.dtype);
+  SERIN_TRY(const int64_t count, read_typed_list(decoding, message, {type.field, type.list, kLists}, tensor, name));
+  if (count > tensor.elements())
+    return invalid(
+        fmt::format("input '{}': shape {} takes {} elements, {} has {}", name, tensor.shape.str(), tensor.elements(), type.list, count));
+  fill(tensor, count);
   return {};
 }
 
@@ -209,33 +113,12 @@ TensorProtoWriter::TensorProtoWriter(const TensorView& tensor) : tensor_(tensor)
   wire::write_message(head_, 2, [&](std::string& shape) {
     for (const int64_t size : tensor.shape) wire::write_message(shape, 2, [&](std::string& dim) { wire::write_integer(dim, 1, size); });
   });
-  if (is_fixed(tensor.dtype)) values_bytes_ = tensor.bytes();
-  if (tensor.dtype == DType::kString)
-    for (const std::string& text : tensor.span<const std::string>()) values_bytes_ += 1 + varint_bytes(text.size()) + text.size();
-  with_integers(tensor, [&](auto elements) {
-    for (const auto& value : elements) values_bytes_ += varint_bytes(varint_of(value));
-  });
-}
-
-size_t TensorProtoWriter::bytes() const {
-  if (tensor_.dtype == DType::kString || values_bytes_ == 0) return head_.size() + values_bytes_;
-  return head_.size() + varint_bytes(tag(type_of(tensor_.dtype)->field)) + varint_bytes(values_bytes_) + values_bytes_;
+  bytes_ = head_.size() + typed_list_bytes(type_of(tensor.dtype)->field, tensor);
 }
 
 void TensorProtoWriter::append(std::string& out) const {
   out += head_;
-  const uint32_t field = type_of(tensor_.dtype)->field;
-  if (tensor_.dtype == DType::kString) {
-    for (const std::string& text : tensor_.span<const std::string>()) wire::write_bytes(out, field, text);
-    return;
-  }
-  if (values_bytes_ == 0) return;
-  wire::write_varint(out, tag(field));
-  wire::write_varint(out, values_bytes_);
-  if (is_fixed(tensor_.dtype)) out.append(tensor_.as<const char>(), values_bytes_);
-  with_integers(tensor_, [&](auto elements) {
-    for (const auto& value : elements) wire::write_varint(out, varint_of(value));
-  });
+  append_typed_list(out, type_of(tensor_.dtype)->field, tensor_);
 }
 
 }  // namespace serin::protocol

@@ -38,13 +38,13 @@ struct TensorProto {
 class TensorProtoWriter {
  public:
   explicit TensorProtoWriter(const TensorView& tensor);
-  size_t bytes() const;
+  size_t bytes() const { return bytes_; }
   void append(std::string& out) const;
 
  private:
   const TensorView& tensor_;
-  std::string head_;         // type and shape
-  size_t values_bytes_ = 0;  // of the list, or of all texts with their lengths
+  std::string head_;  // type and shape
+  size_t bytes_ = 0;
 };
 
 }  // namespace serin::protocol

@@ -22,32 +22,22 @@ void append_bytes(std::string& out, const TensorView& tensor, int64_t first, int
 }
 
 /// The so many elements that lie below `axis`, from `first` on.
-void append_nested(std::string& out, const NamedTensor& named, size_t axis, int64_t first, int64_t elements) {
-  const Shape& shape = named.tensor.shape;
-  const bool last = axis + 1 >= shape.rank();
-  if (axis < shape.rank()) out += '[';
-  if (last) {
-    is_bytes(named) ? append_bytes(out, named.tensor, first, first + elements)
-                    : append_elements(out, named.tensor, first, first + elements, kStyle);
-  } else {
-    for (int64_t i = 0; i < shape[axis]; ++i) {
-      if (i > 0) out += ',';
-      append_nested(out, named, axis + 1, first + i * (elements / shape[axis]), elements / shape[axis]);
-    }
-  }
-  if (axis < shape.rank()) out += ']';
+void append_value(std::string& out, const NamedTensor& named, size_t axis, int64_t first, int64_t elements) {
+  append_nested(out, named.tensor.shape, axis, first, elements, [&](int64_t from, int64_t to) {
+    is_bytes(named) ? append_bytes(out, named.tensor, from, to) : append_elements(out, named.tensor, from, to, kStyle);
+  });
 }
 
 /// {"name": value, ..}, or the value alone of an only one.
 template <class AppendValue>
-void append_named(std::string& out, std::span<const NamedTensor> outputs, const AppendValue& append_value) {
-  if (outputs.size() == 1) return append_value(outputs.front());
+void append_named(std::string& out, std::span<const NamedTensor> outputs, const AppendValue& append) {
+  if (outputs.size() == 1) return append(outputs.front());
   out += '{';
   for (const NamedTensor& named : outputs) {
     if (out.back() != '{') out += ',';
     append_string(out, named.name);
     out += ':';
-    append_value(named);
+    append(named);
   }
   out += '}';
 }
@@ -80,7 +70,7 @@ std::string begin_object(std::string_view key, std::span<const NamedTensor> outp
 Result<std::string> encode_tf_predict(std::string_view key, std::span<const NamedTensor> outputs, bool rows) {
   std::string out = begin_object(key, outputs);
   if (!rows) {
-    append_named(out, outputs, [&](const NamedTensor& named) { append_nested(out, named, 0, 0, named.tensor.elements()); });
+    append_named(out, outputs, [&](const NamedTensor& named) { append_value(out, named, 0, 0, named.tensor.elements()); });
     return out += '}';
   }
   SERIN_TRY(const int64_t count, rows_of(outputs));
@@ -89,7 +79,7 @@ Result<std::string> encode_tf_predict(std::string_view key, std::span<const Name
     if (row > 0) out += ',';
     append_named(out, outputs, [&](const NamedTensor& named) {
       const int64_t elements = named.tensor.elements() / count;
-      append_nested(out, named, 1, row * elements, elements);
+      append_value(out, named, 1, row * elements, elements);
     });
   }
   return out += "]}";

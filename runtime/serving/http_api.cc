@@ -14,6 +14,7 @@ void HttpApi::handle(net::Request request, net::Responder responder, Access::Por
     response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
     return responder.send(std::move(response));
   }
+  if (PaddleApi::serves(request.path)) return paddle_.handle(std::move(request), std::move(responder));
   if (TfServingApi::serves(request.path)) return tf_serving_.handle(std::move(request), std::move(responder));
   open_inference_.handle(std::move(request), std::move(responder));
 }

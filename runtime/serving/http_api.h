@@ -1,10 +1,12 @@
 // http_api.h: everything that the HTTP ports answer: hands each request to the door whose path it is, where its caller may make it.
 //
-//   /v1/models...  TensorFlow Serving's API, KServe's V1 protocol (tfserving_api.h)
-//   /v2...         the Open Inference Protocol (rest_api.h)
+//   /GeneralModelService/..., /M/prediction    Paddle Serving (paddle_api.h)
+//   /v1/models...                              TensorFlow Serving's API, KServe's V1 protocol (tfserving_api.h)
+//   /v2...                                     the Open Inference Protocol (rest_api.h)
 #pragma once
 
 #include "runtime/serving/access.h"
+#include "runtime/serving/paddle_api.h"
 #include "runtime/serving/rest_api.h"
 #include "runtime/serving/tfserving_api.h"
 
@@ -12,7 +14,8 @@ namespace serin::serving {
 
 class HttpApi {
  public:
-  HttpApi(Frontend& frontend, Access& access) : frontend_(frontend), access_(access), open_inference_(frontend), tf_serving_(frontend) {}
+  HttpApi(Frontend& frontend, Access& access)
+      : frontend_(frontend), access_(access), open_inference_(frontend), tf_serving_(frontend), paddle_(frontend) {}
 
   /// What net::Server calls, on io threads.
   net::Handler at(Access::Port port);
@@ -24,6 +27,7 @@ class HttpApi {
   Access& access_;
   RestApi open_inference_;
   TfServingApi tf_serving_;
+  PaddleApi paddle_;
 };
 
 }  // namespace serin::serving

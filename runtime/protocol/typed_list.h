@@ -1,0 +1,32 @@
+// typed_list.h: a tensor's elements as one repeated field of protobuf, of a type that fits theirs: TensorFlow's float_val, Paddle's float_data. INT8, INT16 and the
+// like travel in wider ones, as varints. Internal to runtime/protocol.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/tensor.h"
+#include "runtime/base/result.h"
+#include "runtime/base/wire.h"
+
+namespace serin::protocol {
+
+struct TypedList {
+  uint32_t field = 0;
+  std::string_view name;
+  uint64_t lists = 0;  ///< bit i: field i is such a list, of this type or another
+};
+
+/// How many elements have come; those that the tensor has no place for are counted only. kInvalidArgument: one that the type does not hold, or a list of
+/// another type; `input` is for the message.
+Result<int64_t> read_typed_list(wire::Decoding& decoding, wire::Bytes message, const TypedList& list, const TensorView& tensor,
+                                std::string_view input);
+
+/// What append_typed_list() takes.
+size_t typed_list_bytes(uint32_t field, const TensorView& tensor);
+void append_typed_list(std::string& out, uint32_t field, const TensorView& tensor);
+
+size_t varint_bytes(uint64_t value);
+
+}  // namespace serin::protocol
