@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 
 import numpy as np
 import onnx
@@ -280,3 +281,36 @@ def test_p17_versions(server, version):
     path = f"{server.url}/v1/models/digits/versions/{version}".replace(" ", "%20")
     for answer in (call(path), call(path + "/metadata"), call(path + ":predict", {"instances": [ROW]})):
         assert answer.status in (400, 404) and answer.error
+
+
+# --- KServe's V1 protocol, which has the same paths ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kserve(start, tmp_path):
+    save_half_plus_two(tmp_path / "model/model.onnx")
+    return start("serve", "--as", "kserve", "--model_dir", tmp_path / "model", "--model_name", "half", "--http_port", 0, "--grpc_port", 0, "--address", "127.0.0.1")
+
+
+def test_kserve_v1(kserve):
+    ask = lambda path, body=None, **options: call(kserve.url + path, body, **options)
+    assert ask("/v1/models").json == {"models": ["half"]}
+    assert ask("/v1/models/half").json == {"name": "half", "ready": True}
+    assert_refused(ask("/v1/models/nope"), "nope", status=404)
+    for body in ({"instances": [1.0, 2.0]}, {"inputs": {"x": [1.0, 2.0]}}):
+        assert ask("/v1/models/half:predict", body).json == {"predictions": [2.5, 3.0]}
+    assert_refused(ask("/v1/models/nope:predict", {"instances": [1]}), "nope", status=404)
+    assert_refused(ask("/v1/models/half:predict", {"instances": ["x"]}), "which is not an FP32")
+    assert ask("/v1/models/half:explain", {"instances": [1]}).status == 501
+    assert ask("/v2/health/live").json == {"live": True} and ask("/v2/health/ready").json == {"ready": True}
+
+
+def test_pages_of_any_origin_where_asked_for(start, tmp_path):
+    save_half_plus_two(tmp_path / "half/1/model.onnx")
+    with socket.create_server(("127.0.0.1", 0)) as free:  # 0 means none to this one
+        port = free.getsockname()[1]
+    server = start("serve", "--as", "tensorflow_model_server", "--model_name", "half", "--model_base_path", tmp_path / "half", "--rest_api_port", port, "--port", 0,
+                   "--rest_api_enable_cors_support", "--address", "127.0.0.1")
+    for options in ({"body": {"instances": [1]}}, {"body": {"instances": ["x"]}}, {"method": "OPTIONS", "headers": {"Origin": "http://a"}}):
+        assert call(server.url + "/v1/models/half:predict", **options).headers["Access-Control-Allow-Origin"] == "*"
+    assert call(server.url + "/v1/models/half").headers["Access-Control-Allow-Methods"] == "POST, GET"
