@@ -42,14 +42,14 @@ class DataReader {
     dom::array list;
     if (tensor_.shape.rank() == 0) return store(value);
     if (value.get(list))
-      return Error{Code::kInvalidArgument,
+      return Error{Code::kCorrupt,
                    fmt::format("input '{}': expected a list of shape {}, found {}", name_, tensor_.shape.str(), kind_of(value))};
     return read(list);
   }
 
  private:
   Error short_or_long(int64_t count) const {
-    return Error{Code::kInvalidArgument,
+    return Error{Code::kCorrupt,
                  fmt::format("input '{}': shape {} takes {} elements, data has {}", name_, tensor_.shape.str(), size_, count)};
   }
 
@@ -74,12 +74,12 @@ class DataReader {
       }
       dom::array inner;
       if (element.get(inner))
-        return Error{Code::kInvalidArgument, fmt::format("input '{}': data is nested unevenly: expected a list at depth {}, found {}",
-                                                         name_, axis + 2, kind_of(element))};
+        return Error{Code::kCorrupt, fmt::format("input '{}': data is nested unevenly: expected a list at depth {}, found {}", name_,
+                                                 axis + 2, kind_of(element))};
       SERIN_CHECK(read_nested(inner, axis + 1));
     }
     if (count != tensor_.shape[axis])
-      return Error{Code::kInvalidArgument,
+      return Error{Code::kCorrupt,
                    fmt::format("input '{}': a list at depth {} has {} elements, shape {} has {} there", name_, axis + 1,
                                count > tensor_.shape[axis] ? "more" : std::to_string(count), tensor_.shape.str(), tensor_.shape[axis])};
     return {};
@@ -109,7 +109,7 @@ class DataReader {
 
   Error bad(const dom::element& element) const {
     const std::string shown = element.is_number() ? std::string(simdjson::minify(element)) : std::string(kind_of(element));
-    return Error{Code::kInvalidArgument,
+    return Error{Code::kCorrupt,
                  fmt::format("input '{}': element {} is {}, which is not {}", name_, done_, shown, with_article(tensor_.dtype))};
   }
 
@@ -154,7 +154,7 @@ class DataReader {
     std::string& place = tensor_.as<std::string>()[done_];
     if (rules_.base64 && is_base64(element)) {
       auto bytes = decode_base64(element["b64"].get_string().value_unsafe());
-      if (!bytes) return Error{Code::kInvalidArgument, fmt::format("input '{}': element {} is no base64", name_, done_)};
+      if (!bytes) return Error{Code::kCorrupt, fmt::format("input '{}': element {} is no base64", name_, done_)};
       place = std::move(*bytes);
     } else if (element.get(text)) {
       return bad(element);
@@ -176,7 +176,7 @@ class DataReader {
 
 Result<Document> parse_json(std::string& body, size_t depth, size_t bytes, const JsonStyle& style) {
   bytes = std::min(bytes, body.size());
-  if (bytes == 0) return Error{Code::kInvalidArgument, fmt::format("{}: The document is empty. at 0", style.complaint)};
+  if (bytes == 0) return Error{Code::kCorrupt, fmt::format("{}: The document is empty. at 0", style.complaint)};
   Document document;
   if (bytes > kLargestKept) document.large = std::make_unique<dom::parser>();
   dom::parser& parser = document.large ? *document.large : thread_parser();
@@ -188,9 +188,8 @@ Result<Document> parse_json(std::string& body, size_t depth, size_t bytes, const
   auto error = parse();
   if (error && style.number_words && mark_number_words(std::span(body).first(bytes))) error = parse();
   if (!error) return document;
-  if (error == simdjson::DEPTH_ERROR)
-    return Error{Code::kInvalidArgument, fmt::format("the request JSON is nested deeper than {} levels", depth)};
-  return Error{Code::kInvalidArgument,
+  if (error == simdjson::DEPTH_ERROR) return Error{Code::kCorrupt, fmt::format("the request JSON is nested deeper than {} levels", depth)};
+  return Error{Code::kCorrupt,
                fmt::format("{}: {}", style.complaint,
                            explain_json_error(std::string_view(body).substr(0, bytes)).value_or(simdjson::error_message(error)))};
 }

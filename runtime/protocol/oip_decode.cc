@@ -46,9 +46,12 @@ class Decoder {
     if (field_) *field_ = std::move(where);
     return error;
   }
-  Error fail(std::string where, std::string message, Code code = Code::kInvalidArgument) const {
+  /// JSON that has not the protocol's form.
+  Error fail(std::string where, std::string message, Code code = Code::kCorrupt) const {
     return fail(std::move(where), Error{code, std::move(message)});
   }
+  /// Of the right form, but it contradicts itself or asks for what is not there.
+  Error refuse(std::string where, std::string message) const { return fail(std::move(where), invalid(std::move(message))); }
   Status at(std::string_view where, const Status& status) const {
     return status ? status : Status(fail(std::string(where), status.error()));
   }
@@ -75,8 +78,8 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
   if (field_) field_->clear();
   const size_t json_bytes = body.json_bytes.value_or(body.bytes.size());
   if (json_bytes > body.bytes.size())
-    return fail(std::string(kJsonLength),
-                fmt::format("header {} is {}, but the body has {} bytes", kJsonLength, json_bytes, body.bytes.size()));
+    return refuse(std::string(kJsonLength),
+                  fmt::format("header {} is {}, but the body has {} bytes", kJsonLength, json_bytes, body.bytes.size()));
   if (body.json_bytes == 0u) return decode_only_input(body.bytes);
   SERIN_TRY(const Document document, parse_json(body.bytes, limits_.json_depth, json_bytes));
   tail_ = std::string_view(body.bytes).substr(json_bytes);
@@ -91,7 +94,7 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
   for (const dom::element element : *inputs) SERIN_CHECK(read_input(element, position++));
   SERIN_CHECK(at("/inputs", builder_.check_all_given()));
   if (!tail_.empty())
-    return fail("/inputs", fmt::format("{} bytes behind the JSON belong to no input: see 'binary_data_size'", tail_.size()));
+    return refuse("/inputs", fmt::format("{} bytes behind the JSON belong to no input: see 'binary_data_size'", tail_.size()));
   if (outputs) SERIN_CHECK(read_outputs(*outputs));
   builder_.want_rest(binary_outputs_);
   SERIN_CHECK(read_data(json_bytes));
@@ -102,8 +105,8 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
 Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
   const std::string where(kJsonLength);
   if (signature_.inputs.size() != 1)
-    return fail(where,
-                fmt::format("a request without JSON takes a model with one input, {} has {}", signature_.model, signature_.inputs.size()));
+    return refuse(
+        where, fmt::format("a request without JSON takes a model with one input, {} has {}", signature_.model, signature_.inputs.size()));
   const TensorSpec& spec = signature_.inputs.front();
   SERIN_TRY(const size_t input, builder_.begin_input(spec.name));
   SERIN_CHECK(builder_.set_datatype(input, oip_datatype(spec.dtype)));
@@ -112,8 +115,8 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
   std::vector<int64_t> dims(spec.shape.begin(), spec.shape.end());
   if (dims.size() > 1 && open(dims.front())) dims.front() = 1;
   if (!spec.ranked || std::ranges::count_if(dims, open) > 1)
-    return fail(where, fmt::format("a request without JSON takes an input with one open dimension beside the batch, '{}' is {}", spec.name,
-                                   spec.ranked ? spec.shape.str() : "of any shape"));
+    return refuse(where, fmt::format("a request without JSON takes an input with one open dimension beside the batch, '{}' is {}",
+                                     spec.name, spec.ranked ? spec.shape.str() : "of any shape"));
   size_t of_one = dtype_size(spec.dtype);  // bytes for each step of the open dimension; 0: BYTES, which are one element
   for (const int64_t dim : dims) of_one *= open(dim) ? 1 : static_cast<size_t>(dim);
   std::ranges::replace_if(dims, open, of_one == 0 ? 1 : std::max<int64_t>(1, static_cast<int64_t>(bytes.size() / of_one)));
@@ -178,7 +181,7 @@ Status Decoder::read_input(const dom::element& element, size_t position) {
   if (input["data"].get(data)) return take_bytes(input, name, slot);
   dom::element size;
   if (!input["parameters"]["binary_data_size"].get(size))
-    return fail(where + "/data", fmt::format("input '{}' has both 'data' and 'binary_data_size'", name));
+    return refuse(where + "/data", fmt::format("input '{}' has both 'data' and 'binary_data_size'", name));
   slot.data = data;
   return {};
 }
@@ -190,12 +193,12 @@ Status Decoder::read_shape(const dom::element& element, size_t input, const std:
                 fmt::format("input '{}': 'shape' must be a list of numbers, not {}", signature_.inputs[input].name, kind_of(element)));
   Shape dims;
   for (const dom::element dim : list) {
-    const auto refuse = [&](std::string_view why) {
+    const auto no_shape = [&](std::string_view why) {
       return fail(where, builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why));
     };
     int64_t value = 0;
-    if (dim.get(value)) return refuse("a dimension is not a whole number");
-    if (!Shape::fits(dims.rank() + 1)) return refuse("too many dimensions");
+    if (dim.get(value)) return no_shape("a dimension is not a whole number");
+    if (!Shape::fits(dims.rank() + 1)) return no_shape("too many dimensions");
     dims.push_back(value);
   }
   return at(where, builder_.set_shape(input, {dims.begin(), dims.end()}));
@@ -208,13 +211,13 @@ Status Decoder::take_bytes(const dom::object& input, std::string_view name, Slot
   if (input["parameters"]["binary_data_size"].get(size)) {
     if (!input["parameters"]["shared_memory_region"].get(size))
       return fail(slot.where + "/parameters/shared_memory_region", "shared memory is not supported: send the tensor", Code::kUnsupported);
-    return fail(slot.where + "/data", fmt::format("input '{}' has no 'data'", name));
+    return refuse(slot.where + "/data", fmt::format("input '{}' has no 'data'", name));
   }
   uint64_t bytes = 0;
   if (size.get(bytes)) return fail(where, fmt::format("input '{}': 'binary_data_size' must be a number of bytes", name));
   if (bytes > tail_.size())
-    return fail(where, fmt::format("input '{}': 'binary_data_size' is {}, but {} bytes are left behind the JSON (header {})", name, bytes,
-                                   tail_.size(), kJsonLength));
+    return refuse(where, fmt::format("input '{}': 'binary_data_size' is {}, but {} bytes are left behind the JSON (header {})", name, bytes,
+                                     tail_.size(), kJsonLength));
   slot.bytes = tail_.substr(0, bytes);
   tail_.remove_prefix(bytes);
   return {};

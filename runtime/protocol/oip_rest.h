@@ -25,7 +25,7 @@ struct OipBody {
   std::optional<size_t> json_bytes = {};  ///< absent: all of it is JSON. 0, of a request: it is the only input, and nothing else
 };
 
-/// Errors are the client's (kInvalidArgument, kTooLarge, kUnsupported), with the sentence tritonclient's tests know where there is one;
+/// Errors are the client's (kCorrupt: JSON that has not this form; kInvalidArgument, kTooLarge, kUnsupported), with the sentence tritonclient's tests know where there is one;
 /// `field` gets the JSON pointer of the culprit.
 Result<InferRequest> decode_infer_request(OipBody body, const Signature& signature, std::string* field, const RequestLimits& limits = {});
 

@@ -5,24 +5,41 @@
 #include <algorithm>
 
 namespace serin::serving {
+namespace {
 
-int http_status(Code code) {
+/// What Triton calls errors that it sees differently, as its tests and its users' do; 0: the same as ours.
+int triton_status(Code code) {
+  switch (code) {
+    case Code::kCorrupt: return 500;
+    case Code::kTooLarge: return 400;
+    case Code::kUnsupported: return 501;
+    case Code::kOverloaded:
+    case Code::kFailedPrecondition:
+    case Code::kDeadlineExceeded: return 503;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+int http_status(Code code, Dialect dialect) {
+  if (const int status = dialect == Dialect::kTriton ? triton_status(code) : 0; status != 0) return status;
   switch (code) {
     case Code::kNotFound: return 404;
+    case Code::kFailedPrecondition: return 409;
     case Code::kTooLarge: return 413;
     case Code::kOverloaded: return 429;
     case Code::kCancelled: return 499;
     case Code::kUnavailable: return 503;
     case Code::kDeadlineExceeded: return 504;
     case Code::kInternal:
-    case Code::kCorrupt:
     case Code::kIo: return 500;
     default: return 400;
   }
 }
 
-net::Response error_response(const Error& error, std::string_view field) {
-  net::Response response = net::json_error(http_status(error.code), error.message);
+net::Response error_response(const Error& error, std::string_view field, Dialect dialect) {
+  net::Response response = net::json_error(http_status(error.code, dialect), error.message);
   response.headers.set("x-serin-code", code_name(error.code));
   if (!field.empty()) response.headers.set("x-serin-field", field);
   return response;
