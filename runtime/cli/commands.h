@@ -81,11 +81,12 @@ struct ServeOptions {
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process
   int64_t max_body_bytes = int64_t{64} << 20;
-  double drain_seconds = 5;                      ///< served on after SIGTERM, not ready any more
-  double end_seconds = 30;                       ///< after that, for what is under way
-  bool exit_on_error = false;                    ///< end where a model does not load at the start
-  bool check = false;                            ///< load everything, say what came of it, end
-  std::string tls_cert, tls_key, tls_client_ca;  ///< of HTTP and gRPC; no certificate: in the clear
+  int64_t response_cache_bytes = int64_t{64} << 20;  ///< taken as answers come, of models that ask for it
+  double drain_seconds = 5;                          ///< served on after SIGTERM, not ready any more
+  double end_seconds = 30;                           ///< after that, for what is under way
+  bool exit_on_error = false;                        ///< end where a model does not load at the start
+  bool check = false;                                ///< load everything, say what came of it, end
+  std::string tls_cert, tls_key, tls_client_ca;      ///< of HTTP and gRPC; no certificate: in the clear
   std::string tls_min_version = "1.3";
   bool tls_for_grpc_only = false;
   std::string ready_file, log_format = "text", log_level = "info", isa;

@@ -184,6 +184,7 @@ Result<int> serve(const ServeOptions& options) {
       .devices = &devices,
       .metrics = registry,
       .defaults = {.versions = {.latest = options.latest_versions}, .precision = compute.precision, .device = compute.device},
+      .responses = options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr,
       .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
       .pool = serving::ComputePool(cores)};
   SERIN_TRY(const auto repository, serving::Repository::open(options.source, host));

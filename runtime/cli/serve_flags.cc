@@ -53,6 +53,11 @@ void add_ports(CLI::App& command, ServeOptions& options) {
   command.add_option("--max-body-bytes", options.max_body_bytes, "largest request body")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
+  command
+      .add_option("--response-cache-bytes", options.response_cache_bytes,
+                  "memory for answers of models whose settings say 'response_cache: true'")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
 }
 
 void add_tls(CLI::App& command, ServeOptions& options) {

@@ -135,7 +135,8 @@ Result<Served> EngineScheduler::load(const std::string& name, const std::string&
                                      std::shared_ptr<ModelMetrics> metrics) {
   const std::shared_ptr<EngineScheduler> loaded(new EngineScheduler(name, host, std::move(metrics)));
   SERIN_CHECK(loaded->prepare(path, settings));
-  return Served{loaded->signature_, loaded->parameters_, loaded->engine_->batchable().yes, loaded->max_batch_, loaded};
+  return Served{loaded->signature_, loaded->parameters_,       loaded->engine_->batchable().yes,
+                loaded->max_batch_, loaded->instances_.size(), loaded};
 }
 
 Result<EngineScheduler::Loaded> EngineScheduler::load_engine(const std::string& path, const ModelSettings& settings,

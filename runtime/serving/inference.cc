@@ -58,6 +58,7 @@ void Inference::submit(net::Loops& loops) {
   job->arrived = arrived_;
   job->deadline = deadline_;
   job->priority = request_.priority;
+  job->sequence = std::move(request_.sequence);
   job->shadow = shadow_;
   job->done = [self = shared_from_this(), &loops, loop = net::this_loop()](Answer answer) {
     loops.post(loop, [self, held = std::make_shared<Answer>(std::move(answer))] { self->finish(std::move(*held)); });

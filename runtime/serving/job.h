@@ -14,6 +14,7 @@
 #include "runtime/base/result.h"
 #include "runtime/graph/dim.h"
 #include "runtime/protocol/datatype.h"
+#include "runtime/protocol/infer.h"
 
 namespace serin::serving {
 
@@ -33,6 +34,7 @@ struct Answer {
   Result<Outputs> outputs = Error{Code::kInternal, "not answered"};
   protocol::BatchTag batch;
   Timing timing;
+  bool cached = false;  ///< computed for another request
 };
 
 struct Job {
@@ -46,6 +48,7 @@ struct Job {
   Clock::time_point arrived{};
   Clock::time_point deadline = Clock::time_point::max();
   uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
+  protocol::SequencePlace sequence;    ///< that it belongs to; looked at by models of sequences only
   bool shadow = false;                 ///< low priority, outside the metrics
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
   std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken

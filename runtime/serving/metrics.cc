@@ -45,6 +45,14 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   device_bytes = registry.gauge("serin_model_device_bytes", "Memory of devices, of weights and arenas together", labels);
 }
 
+void ModelMetrics::count_cache(metrics::Registry& registry, const std::string& model, const std::string& version) {
+  const metrics::Labels labels = {{"model", model}, {"version", version}};
+  cache_hits = registry.counter("nv_cache_num_hits_per_model", "Number of cache hits per model", labels);
+  cache_misses = registry.counter("nv_cache_num_misses_per_model", "Number of cache misses per model", labels);
+  cache_hit_us = registry.counter("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds", labels);
+  cache_miss_us = registry.counter("nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds", labels);
+}
+
 void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole) {
   if (!answer.outputs) {
     switch (answer.outputs.error().code) {
@@ -58,12 +66,13 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   last_inference_ms_.store(std::chrono::duration_cast<std::chrono::milliseconds>(now).count(), std::memory_order_relaxed);
   success->add();
-  inferences->add(static_cast<uint64_t>(rows));
   request_us->add(microseconds(whole));
+  request_histogram_us->observe(static_cast<double>(microseconds(whole)));
+  if (answer.cached) return;  // nothing was queued or computed for it
+  inferences->add(static_cast<uint64_t>(rows));
   queue_us->add(microseconds(answer.timing.queue));
   input_us->add(microseconds(answer.timing.input));
   infer_us->add(microseconds(answer.timing.infer));
-  request_histogram_us->observe(static_cast<double>(microseconds(whole)));
   queue_histogram_us->observe(static_cast<double>(microseconds(answer.timing.queue)));
   infer_histogram_us->observe(static_cast<double>(microseconds(answer.timing.infer)));
 }

@@ -16,6 +16,8 @@ struct ModelMetrics {
 
   /// One answer given, good or bad, to a request of so many rows. Not for shadow traffic.
   void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole);
+  /// Of a model whose answers are kept: it has these series, too.
+  void count_cache(metrics::Registry& registry, const std::string& model, const std::string& version);
   void ran_batch() { executions->add(); }
   uint64_t failures() const;
   /// When an inference last went well, in milliseconds since 1970; 0: never.
@@ -24,6 +26,7 @@ struct ModelMetrics {
   std::shared_ptr<metrics::Counter> success, inferences, executions, failure_rejected, failure_canceled, failure_backend, failure_other;
   std::shared_ptr<metrics::Counter> request_us, queue_us, input_us, infer_us;
   std::shared_ptr<metrics::Histogram> request_histogram_us, queue_histogram_us, infer_histogram_us;
+  std::shared_ptr<metrics::Counter> cache_hits, cache_misses, cache_hit_us, cache_miss_us;  ///< null without count_cache()
   std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes, device_bytes;
 
  private:

@@ -48,6 +48,9 @@ void add_statistics(const Version& version, pb::ModelStatisticsResponse& answer)
   set_duration(*infer.mutable_queue(), count, metrics.queue_us->value());
   set_duration(*infer.mutable_compute_input(), count, metrics.input_us->value());
   set_duration(*infer.mutable_compute_infer(), count, metrics.infer_us->value());
+  if (!metrics.cache_hits) return;
+  set_duration(*infer.mutable_cache_hit(), metrics.cache_hits->value(), metrics.cache_hit_us->value());
+  set_duration(*infer.mutable_cache_miss(), metrics.cache_misses->value(), metrics.cache_miss_us->value());
 }
 
 }  // namespace

@@ -174,7 +174,8 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
                                "priority_levels", "default_priority_level",
                                "priority_queues", "slo",
                                "max_queue_delay", "versions",
-                               "class_labels"}));
+                               "class_labels",    "response_cache",
+                               "sequences"}));
 
   ModelSettings settings = defaults;
   if (const auto versions = root.find("versions")) {
@@ -191,6 +192,10 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   SERIN_TRY(const int64_t threads, root.integer("threads", 1, 256, settings.threads));
   settings.threads = static_cast<int>(threads);
   SERIN_TRY(settings.queues, read_queues(root));
+  SERIN_TRY(settings.response_cache, root.boolean("response_cache", settings.response_cache));
+  if (const auto sequences = root.find("sequences")) {
+    SERIN_TRY(settings.sequences, read_sequences(*sequences, std::filesystem::path(path).parent_path()));
+  }
   SERIN_TRY(settings.slo, root.duration("slo", settings.slo));
   SERIN_TRY(settings.max_queue_delay, root.duration("max_queue_delay", settings.max_queue_delay));
   if (settings.max_queue_delay > kLongestQueueDelay) return root.at("max_queue_delay")->error("must be at most 10s");

@@ -51,6 +51,8 @@ struct ModelSettings {
   std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 
   std::vector<WarmupRequest> warmup_requests;  ///< run before the version is ready; each of them has to go well
+  bool response_cache = false;                 ///< answers are kept for requests with the same inputs
+  std::optional<SequenceSettings> sequences;   ///< its requests belong to sequences
 };
 
 /// `defaults` where there is no such file. Errors name file, line and what is allowed.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "runtime/serving/caching_scheduler.h"
 #include "runtime/serving/engine_scheduler.h"
+#include "runtime/serving/sequence_scheduler.h"
 
 namespace serin::serving {
 
@@ -15,8 +17,23 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   auto served = EngineScheduler::load(name, path, settings, host, loaded->metrics_);
   if (!served) return served.error().in(name);
   loaded->served_ = std::move(*served);
+  if (auto done = loaded->put_in_front(settings); !done) return done.error().in(name);
   loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
   return loaded;
+}
+
+/// What is between the doors and the engine.
+Status Version::put_in_front(const ModelSettings& settings) {
+  if (settings.sequences) {
+    if (settings.response_cache)
+      return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
+    SERIN_TRY(served_, SequenceScheduler::over(std::move(served_), settings, host_));
+  }
+  if (!settings.response_cache) return {};
+  if (!host_.responses) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
+  metrics_->count_cache(host_.metrics, model_, version_);
+  served_.scheduler = std::make_shared<CachingScheduler>(served_.scheduler, settings.queues.levels.front().limit, host_, metrics_);
+  return {};
 }
 
 Status Version::count_rows(Job& job) const {

@@ -14,6 +14,7 @@
 #include "runtime/protocol/oip_rest.h"
 #include "runtime/serving/compute_pool.h"
 #include "runtime/serving/metrics.h"
+#include "runtime/serving/response_cache.h"
 #include "runtime/serving/scheduler.h"
 #include "runtime/serving/settings.h"
 
@@ -25,8 +26,9 @@ struct Host {
   const kernels::Backend* bf16_backend = nullptr;  ///< null where the machine does not multiply bf16
   engine::Devices* devices = nullptr;              ///< null: there is the CPU only
   metrics::Registry& metrics;
-  ModelSettings defaults{};  ///< of models whose serin.yaml does not say
-  uint64_t boot = 0;         ///< random: names this start of the process in x-serin-batch
+  ModelSettings defaults{};                       ///< of models whose serin.yaml does not say
+  std::shared_ptr<ResponseCache> responses = {};  ///< of models that ask for it; null: they are refused
+  uint64_t boot = 0;                              ///< random: names this start of the process in x-serin-batch
   std::atomic<uint64_t> next_batch{1};
   ComputePool pool;  ///< last: it ends first, and until then its threads use what is above
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
@@ -38,6 +40,7 @@ struct Served {
   protocol::Parameters parameters;  ///< for its metadata: "device" and "precision", each with the reason where there is one ("device_why")
   bool batchable = false;           ///< axis 0 of all tensors counts rows
   int64_t max_batch = 1;
+  size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
 };
 
@@ -64,6 +67,7 @@ class Version {
 
  private:
   Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
+  Status put_in_front(const ModelSettings& settings);
   Status count_rows(Job& job) const;
 
   const std::string model_, version_;

@@ -8,7 +8,7 @@ Seeds are fixed: models and inputs are the same bytes in every run; the answers'
 import argparse
 import pathlib
 
-from recipes import attention, bad, control_flow, convolution, digits, elementwise, external, microsoft, recurrent
+from recipes import attention, bad, control_flow, convolution, digits, elementwise, external, microsoft, recurrent, sequences
 
 HERE = pathlib.Path(__file__).parent
 RECIPES = {
@@ -20,6 +20,7 @@ RECIPES = {
     "mlp_external": external.write,
     "microsoft": microsoft.write,
     "recurrent": recurrent.write,
+    "sequences": sequences.write,
     "bad": bad.write,
     "digits": digits.write,
 }

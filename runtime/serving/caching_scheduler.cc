@@ -1,0 +1,162 @@
+#include "runtime/serving/caching_scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace serin::serving {
+
+/// One computation and all who wait for it, whose inputs are the same.
+struct CachingScheduler::Flight {
+  uint64_t hash;
+  std::weak_ptr<Job> leader;     // holds the flight, not the other way round: it must be seen when it is dropped
+  std::deque<JobPtr> followers;  // guarded by the scheduler's mutex_, as is the leader
+
+  bool is_for(const Job& job) const {
+    if (const JobPtr held = leader.lock()) return same_inputs(*held, job);
+    return !followers.empty() && same_inputs(*followers.front(), job);
+  }
+};
+
+/// Held by what the leader's answer is given to: where there is none, because the request was dropped on the way, the flight is handed over. Not from here: the
+/// batcher's lock may be held.
+class CachingScheduler::Lead {
+ public:
+  Lead(std::shared_ptr<CachingScheduler> scheduler, std::shared_ptr<Flight> flight)
+      : scheduler_(std::move(scheduler)), flight_(std::move(flight)) {}
+  ~Lead() {
+    if (!scheduler_) return;
+    ComputePool& pool = scheduler_->host_.pool;
+    pool.submit([scheduler = std::move(scheduler_), flight = std::move(flight_)] { scheduler->hand_over(flight); });
+  }
+  Lead(const Lead&) = delete;
+  Lead& operator=(const Lead&) = delete;
+
+  void end(Answer answer, std::function<void(Answer)>& done, const JobPtr& request) {
+    const auto scheduler = std::exchange(scheduler_, nullptr);
+    const auto flight = std::exchange(flight_, nullptr);
+    const auto outputs = answer.outputs ? std::optional(*answer.outputs) : std::nullopt;
+    done(std::move(answer));
+    done = nullptr;  // the request may be kept for its inputs, not for its client
+    if (outputs)
+      scheduler->land(flight, request, copy_of(*outputs));
+    else
+      scheduler->hand_over(flight);
+  }
+  /// It was not taken.
+  void give_up() { scheduler_ = nullptr; }
+
+ private:
+  std::shared_ptr<CachingScheduler> scheduler_;  // null once ended
+  std::shared_ptr<Flight> flight_;
+};
+
+CachingScheduler::CachingScheduler(std::shared_ptr<Scheduler> below, size_t most_followers, Host& host,
+                                   std::shared_ptr<ModelMetrics> metrics)
+    : below_(std::move(below)), cache_(host.responses), most_followers_(most_followers), host_(host), metrics_(std::move(metrics)) {}
+
+CachingScheduler::~CachingScheduler() { cache_->forget(this); }
+
+std::shared_ptr<CachingScheduler::Flight> CachingScheduler::flight_of(uint64_t hash, const Job& job) {
+  const auto [begin, end] = flights_.equal_range(hash);
+  for (auto at = begin; at != end; ++at)
+    if (at->second->is_for(job)) return at->second;
+  return nullptr;
+}
+
+Status CachingScheduler::submit(JobPtr job) {
+  if (job->shadow) return below_->submit(std::move(job));
+  const auto asked = Clock::now();
+  const uint64_t hash = hash_inputs(*job);
+  std::shared_ptr<Flight> flight;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto known = cache_->find(this, hash, *job)) {
+      answer_from_cache(job, *std::move(known), asked);
+      return {};
+    }
+    metrics_->cache_misses->add();
+    if (const auto others = flight_of(hash, *job)) {
+      std::erase_if(others->followers, [](const JobPtr& follower) { return follower->abandoned.load(); });
+      if (others->followers.size() >= most_followers_)
+        return Error{Code::kOverloaded,
+                     fmt::format("exceeds maximum queue size: {} requests wait for the same answer", others->followers.size())};
+      others->followers.push_back(std::move(job));
+      return {};
+    }
+    flight = std::make_shared<Flight>(Flight{hash, job, {}});
+    flights_.emplace(hash, flight);
+  }
+  metrics_->cache_miss_us->add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - asked).count()));
+  const Status taken = lead(flight, std::move(job));
+  if (!taken) hand_over(flight);
+  return taken;
+}
+
+/// An error: it is not taken below, and its `done` is as it was.
+Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, JobPtr job) {
+  const auto lead = std::make_shared<Lead>(shared_from_this(), flight);
+  const auto done = std::make_shared<std::function<void(Answer)>>(std::move(job->done));
+  const std::weak_ptr<Job> weak = job;
+  job->done = [lead, done, weak](Answer answer) { lead->end(std::move(answer), *done, weak.lock()); };
+  const Status taken = below_->submit(job);
+  if (taken) return {};
+  lead->give_up();
+  job->done = std::move(*done);
+  return taken;
+}
+
+void CachingScheduler::answer_from_cache(const JobPtr& job, Outputs outputs, Clock::time_point asked) const {
+  metrics_->cache_hits->add();
+  metrics_->cache_hit_us->add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - asked).count()));
+  Answer answer;
+  answer.outputs = std::move(outputs);
+  answer.batch = host_.lone_tag();
+  answer.cached = true;
+  job->done(std::move(answer));
+}
+
+/// The answer is there, for who waits and for who comes.
+void CachingScheduler::land(const std::shared_ptr<Flight>& flight, const JobPtr& request, const Outputs& outputs) {
+  const auto asked = Clock::now();
+  std::deque<JobPtr> followers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (request) cache_->insert(this, flight->hash, request, outputs);
+    const auto [begin, end] = flights_.equal_range(flight->hash);
+    flights_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == flight; }));
+    followers = std::exchange(flight->followers, {});
+  }
+  for (const JobPtr& job : followers)
+    if (!job->abandoned) answer_from_cache(job, outputs, asked);
+}
+
+/// The leader has no answer: the next whose client is still there computes.
+void CachingScheduler::hand_over(const std::shared_ptr<Flight>& flight) {
+  for (;;) {
+    JobPtr next;
+    {
+      const std::lock_guard lock(mutex_);
+      while (!flight->followers.empty() && !next) {
+        if (!flight->followers.front()->abandoned) next = flight->followers.front();
+        flight->followers.pop_front();
+      }
+      flight->leader = next;
+      if (!next) {
+        const auto [begin, end] = flights_.equal_range(flight->hash);
+        flights_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == flight; }));
+        return;
+      }
+    }
+    const Status taken = lead(flight, next);
+    if (taken) return;
+    Answer answer;
+    answer.outputs = taken.error();
+    next->done(std::move(answer));
+  }
+}
+
+}  // namespace serin::serving

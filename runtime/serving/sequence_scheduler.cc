@@ -1,0 +1,214 @@
+// sequence_scheduler.cc: a request on its way down takes its turn with it, in what will be called with the answer. A turn ends with the answer or, where nobody
+// waits any more and the request was dropped on the way, when it is destroyed: the sequence goes on in both cases.
+//
+// Locks are taken downwards only: this scheduler's, then the batcher's. What ends a turn from within the batcher is therefore put off.
+
+#include "runtime/serving/sequence_scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace serin::serving {
+
+/// Of one request of a sequence; held by what its answer is given to.
+class SequenceScheduler::Turn {
+ public:
+  Turn(std::shared_ptr<SequenceScheduler> scheduler, Key key) : scheduler_(std::move(scheduler)), key_(std::move(key)) {}
+  ~Turn() {
+    if (!scheduler_) return;
+    ComputePool& pool = scheduler_->host_.pool;
+    pool.submit([scheduler = std::move(scheduler_), key = key_] { scheduler->end_turn(key, std::nullopt); });
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  /// In this order: what a client has not been told must not be overtaken by the answer to the next request.
+  void end(Answer answer, const std::function<void(Answer)>& done) {
+    const auto scheduler = std::exchange(scheduler_, nullptr);
+    std::optional<SequenceTensors::States> states;
+    if (answer.outputs) states = scheduler->tensors_.take_states(*answer.outputs);
+    done(std::move(answer));
+    scheduler->end_turn(key_, std::move(states));
+  }
+
+  std::shared_ptr<const void> added;  ///< to the request
+
+ private:
+  std::shared_ptr<SequenceScheduler> scheduler_;  // null once ended
+  const Key key_;
+};
+
+namespace {
+
+std::string print_id(const protocol::SequencePlace& place) { return place.name.empty() ? std::to_string(place.number) : place.name; }
+
+}  // namespace
+
+Result<Served> SequenceScheduler::over(Served model, const ModelSettings& settings, Host& host) {
+  SERIN_TRY(SequenceTensors tensors, SequenceTensors::make(*settings.sequences, model.signature, model.batchable));
+  Served served = model;
+  served.signature = tensors.signature();
+  served.scheduler = std::shared_ptr<SequenceScheduler>(new SequenceScheduler(std::move(model), std::move(tensors), settings, host));
+  return served;
+}
+
+SequenceScheduler::SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, Host& host)
+    : name_(model.signature.model),
+      below_(std::move(model.scheduler)),
+      tensors_(std::move(tensors)),
+      host_(host),
+      idle_(settings.sequences->idle),
+      places_(model.instances *
+              static_cast<size_t>(settings.sequences->max_candidates > 0 ? settings.sequences->max_candidates : model.max_batch)),
+      queue_limit_(settings.queues.levels[settings.queues.standard - 1].limit),
+      watch_([this] { release_idle(); }) {}
+
+SequenceScheduler::~SequenceScheduler() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  watch_.join();
+}
+
+Result<SequenceScheduler::Sequences::iterator> SequenceScheduler::find_or_begin(const Job& job, Clock::time_point now) {
+  const Key key{job.sequence.number, job.sequence.name};
+  auto found = sequences_.find(key);
+  if (found != sequences_.end() && rests_too_long(found->second, now)) {
+    end(found);
+    found = sequences_.end();
+  }
+  if (!job.sequence.start && (found == sequences_.end() || found->second.ends))
+    return Error{Code::kInvalidArgument,
+                 fmt::format("inference request for sequence {} to {} must specify the START flag on the first request of the sequence",
+                             print_id(job.sequence), name_)};
+  if (found != sequences_.end()) return found;
+  found = sequences_.try_emplace(key, Sequence{.states = tensors_.initial()}).first;
+  backlog_.push_back(key);
+  return found;
+}
+
+Status SequenceScheduler::submit(JobPtr job) {
+  if (!job->sequence.any())
+    return Error{Code::kInvalidArgument, fmt::format("inference request to {} must specify a non-zero or non-empty correlation ID", name_)};
+  if (job->rows != 1)
+    return Error{Code::kInvalidArgument,
+                 fmt::format("inference request to {} must specify batch-size 1 due to requirements of sequence batcher", name_)};
+  SERIN_CHECK(tensors_.check(job->sequence));
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  if (waiting_ >= queue_limit_) drop_abandoned();
+  if (waiting_ >= queue_limit_)
+    return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests of sequences are waiting", waiting_)};
+  SERIN_TRY(const auto sequence, find_or_begin(*job, now));
+  sequence->second.ends = job->sequence.end;
+  sequence->second.last_seen = now;
+  sequence->second.waiting.push_back(std::move(job));
+  ++waiting_;
+  if (sequence->second.under_way) run_next(sequence);
+  give_places(now);
+  return {};
+}
+
+/// The dead must not keep the living out. A first request is kept: it is what the others begin from.
+void SequenceScheduler::drop_abandoned() {
+  for (auto& [key, sequence] : sequences_)
+    waiting_ -= std::erase_if(sequence.waiting, [](const JobPtr& job) { return job->abandoned && !job->sequence.start; });
+}
+
+/// Nothing of it runs or waits, and it has been so for too long.
+bool SequenceScheduler::rests_too_long(const Sequence& sequence, Clock::time_point now) const {
+  return !sequence.running && sequence.waiting.empty() && now - sequence.last_seen > idle_;
+}
+
+void SequenceScheduler::give_places(Clock::time_point now) {
+  if (!backlog_.empty() && under_way_ >= places_) {
+    for (auto each = sequences_.begin(); each != sequences_.end();) {
+      const auto sequence = each++;
+      if (sequence->second.under_way && rests_too_long(sequence->second, now)) end(sequence);
+    }
+  }
+  while (!backlog_.empty() && under_way_ < places_) {
+    const auto next = sequences_.find(backlog_.front());
+    backlog_.pop_front();
+    if (next == sequences_.end() || next->second.under_way) continue;
+    next->second.under_way = true;
+    ++under_way_;
+    run_next(next);
+  }
+  if (!backlog_.empty()) changed_.notify_all();  // whoever watches looks when the next one has rested for too long
+}
+
+void SequenceScheduler::end(Sequences::iterator sequence) {
+  if (sequence->second.under_way) --under_way_;
+  sequences_.erase(sequence);
+}
+
+/// The next request of a sequence that has a place, unless one is below already. A sequence that is over leaves.
+void SequenceScheduler::run_next(Sequences::iterator found) {
+  Sequence& sequence = found->second;
+  while (!sequence.running && !sequence.waiting.empty()) {
+    const JobPtr job = std::move(sequence.waiting.front());
+    sequence.waiting.pop_front();
+    --waiting_;
+    if (job->sequence.start) sequence.states = tensors_.initial();
+    if (job->abandoned) continue;
+    const auto turn = std::make_shared<Turn>(shared_from_this(), found->first);
+    turn->added = tensors_.complete(*job, sequence.states);
+    // Where it is not taken below, the turn ends by being destroyed, and what waits for the answer gets the reason.
+    const auto done = std::make_shared<std::function<void(Answer)>>(std::move(job->done));
+    job->done = [turn, done](Answer answer) { turn->end(std::move(answer), *done); };
+    sequence.running = true;
+    const Status taken = below_->submit(job);
+    if (taken) return;
+    job->done = nullptr;
+    host_.pool.submit([done, why = taken.error()] {
+      Answer answer;
+      answer.outputs = why;
+      (*done)(std::move(answer));
+    });
+    return;
+  }
+  if (!sequence.running && sequence.waiting.empty() && sequence.ends) end(found);
+}
+
+/// `states`: none where the request failed or was dropped, which changes nothing.
+void SequenceScheduler::end_turn(const Key& key, std::optional<SequenceTensors::States> states) {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  const auto found = sequences_.find(key);
+  if (found == sequences_.end()) return;
+  Sequence& sequence = found->second;
+  sequence.running = false;
+  sequence.last_seen = now;
+  if (states) sequence.states = *std::move(states);
+  run_next(found);
+  give_places(now);
+}
+
+void SequenceScheduler::release_idle() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (backlog_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    auto next = Clock::time_point::max();
+    for (const auto& [key, sequence] : sequences_)
+      if (sequence.under_way && !sequence.running && sequence.waiting.empty()) next = std::min(next, sequence.last_seen + idle_);
+    if (next == Clock::time_point::max())
+      changed_.wait(lock);
+    else if (changed_.wait_until(lock, next + std::chrono::milliseconds(1)) == std::cv_status::timeout)
+      give_places(Clock::now());
+  }
+}
+
+bool SequenceScheduler::idle() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_ == 0 && below_->idle();
+}
+
+}  // namespace serin::serving
