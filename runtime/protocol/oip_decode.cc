@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json.h"
+#include "runtime/protocol/number_lists.h"
 #include "runtime/protocol/oip_rest.h"
 #include "runtime/protocol/raw_tensor.h"
 #include "runtime/protocol/request_builder.h"
@@ -31,8 +33,14 @@ ParameterValue parameter_value(const dom::element& element) {
 
 class Decoder {
  public:
-  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field)
-      : signature_(signature), limits_(limits), field_(field), builder_(signature, limits), slots_(signature.inputs.size()) {}
+  /// `lists`: those that were cut out of the text (number_lists.h); an input's data is then a number, which says which.
+  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field, std::span<const std::span<const double>> lists = {})
+      : signature_(signature),
+        limits_(limits),
+        field_(field),
+        builder_(signature, limits),
+        slots_(signature.inputs.size()),
+        lists_(lists) {}
   Result<InferRequest> decode(OipBody& body);
 
  private:
@@ -63,6 +71,7 @@ class Decoder {
   Status read_outputs(const dom::array& outputs);
   Status read_output(const dom::element& element, size_t position);
   Status read_data(size_t text_bytes);
+  Status read_lists();
   Result<InferRequest> decode_only_input(std::string_view bytes);
 
   const Signature& signature_;
@@ -70,6 +79,7 @@ class Decoder {
   std::string* field_;
   RequestBuilder builder_;
   std::vector<Slot> slots_;
+  const std::span<const std::span<const double>> lists_;
   std::string_view tail_;        // bytes behind the JSON that no input has taken yet
   bool binary_outputs_ = false;  // where an output does not say
 };
@@ -97,7 +107,7 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
     return refuse("/inputs", fmt::format("{} bytes behind the JSON belong to no input: see 'binary_data_size'", tail_.size()));
   if (outputs) SERIN_CHECK(read_outputs(*outputs));
   builder_.want_rest(binary_outputs_);
-  SERIN_CHECK(read_data(json_bytes));
+  SERIN_CHECK(lists_.empty() ? read_data(json_bytes) : read_lists());
   return std::move(builder_.request);
 }
 
@@ -271,9 +281,42 @@ Status Decoder::read_data(size_t text_bytes) {
   return {};
 }
 
+/// Where anything is not as it should be, the text is read once more as it came, which says what.
+Status Decoder::read_lists() {
+  const Error wrong{Code::kInvalidArgument, "a list is not what its input takes"};
+  SERIN_CHECK(builder_.allocate());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const TensorView& input = builder_.request.inputs[i];
+    uint64_t index = 0;
+    if (!slots_[i].data || slots_[i].data->get(index) || index >= lists_.size()) return wrong;
+    const std::span<const double> list = lists_[index];
+    if (static_cast<int64_t>(list.size()) != input.elements()) return wrong;
+    if (input.dtype == DType::kFloat64) {
+      std::ranges::copy(list, input.as<double>());
+      continue;
+    }
+    float largest = 0;
+    std::ranges::transform(list, input.as<float>(), [&largest](double value) {
+      const auto narrow = static_cast<float>(value);
+      largest = std::max(largest, std::abs(narrow));
+      return narrow;
+    });
+    if (std::isinf(largest)) return wrong;
+  }
+  return {};
+}
+
+bool is_float(const TensorSpec& spec) { return spec.dtype == DType::kFloat32 || spec.dtype == DType::kFloat64; }
+
 }  // namespace
 
 Result<InferRequest> decode_infer_request(OipBody body, const Signature& signature, std::string* field, const RequestLimits& limits) {
+  if (!body.json_bytes && std::ranges::all_of(signature.inputs, is_float)) {
+    if (auto cut = cut_number_lists(body.bytes, "data")) {
+      OipBody rest{std::move(cut->text), {}};
+      if (auto request = Decoder(signature, limits, nullptr, cut->lists).decode(rest)) return request;
+    }
+  }
   return Decoder(signature, limits, field).decode(body);
 }
 

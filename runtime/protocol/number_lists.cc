@@ -1,0 +1,167 @@
+// number_lists.cc: numbers of up to fourteen digits without an exponent, which is what floats are printed as, are read eight digits at a time without a branch on
+// how many there are: the digits as an integer below 2^53, divided by a power of ten that a double holds, which IEEE rounds once and rightly. All others
+// are checked against JSON's grammar and left to the C++ library.
+
+#include "runtime/protocol/number_lists.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace serin::protocol {
+namespace {
+
+constexpr size_t kWorthCutting = 4096, kLargestKept = size_t{1} << 20;  // bytes of text, numbers of a list
+constexpr ptrdiff_t kReach = 24;                                        // bytes around a number that read_plain() looks at
+
+constexpr std::array<double, 16> kTens = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+constexpr std::array<uint64_t, 16> kWholeTens = [] {
+  std::array<uint64_t, 16> tens{1};
+  for (size_t i = 1; i < tens.size(); ++i) tens[i] = 10 * tens[i - 1];
+  return tens;
+}();
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+/// The last `count` of the eight characters before `end` as a number; 0 to 8.
+uint64_t last_digits(const char* end, unsigned count) {
+  uint64_t text;
+  std::memcpy(&text, end - 8, sizeof text);
+  const unsigned unwanted = 4 * (8 - count);  // bits, half of them
+  uint64_t digits = (text ^ 0x3030'3030'3030'3030) >> unwanted >> unwanted << unwanted << unwanted;
+  digits = digits * 10 + (digits >> 8);
+  return ((digits & 0x0000'00ff'0000'00ff) * 0x000f'4240'0000'0064 + (digits >> 16 & 0x0000'00ff'0000'00ff) * 0x0000'2710'0000'0001) >> 32;
+}
+
+/// The end of a number without an exponent; null where it is another one, or none. Looks at kReach bytes on both sides.
+const char* read_plain(const char* at, double& value) {
+  const bool negative = *at == '-';
+  at += negative;
+  const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  const __m128i digits = _mm_sub_epi8(text, _mm_set1_epi8('0'));
+  const auto is = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits)));
+  const unsigned others = ~is & 0xffff;
+  const auto whole = static_cast<unsigned>(std::countr_zero(others | 0x10000));
+  if (whole == 0 || whole > 8 || (whole > 1 && *at == '0')) return nullptr;
+  if (at[whole] != '.') {
+    if ((at[whole] | 0x20) == 'e') return nullptr;
+    const auto number = static_cast<double>(last_digits(at + whole, whole));
+    value = negative ? -number : number;
+    return at + whole;
+  }
+  const auto end = static_cast<unsigned>(std::countr_zero((others & (others - 1)) | 0x10000));
+  const unsigned behind = end - whole - 1;
+  if (behind == 0 || end >= 16 || (at[end] | 0x20) == 'e') return nullptr;
+  const unsigned late = behind < 8 ? behind : 8;
+  const uint64_t fraction = last_digits(at + end, late) + 100'000'000 * last_digits(at + end - 8, behind - late);
+  const double number = static_cast<double>(last_digits(at + whole, whole) * kWholeTens[behind] + fraction) / kTens[behind];
+  value = negative ? -number : number;
+  return at + end;
+}
+
+/// The same of every number that JSON has, but for those that no double holds.
+const char* read_any(const char* at, const char* end, double& value) {
+  const char* const begin = at;
+  const auto skip_digits = [&] {
+    const char* const first = at;
+    while (at < end && is_digit(*at)) ++at;
+    return at > first;
+  };
+  if (at < end && *at == '-') ++at;
+  const bool zero_first = at < end && *at == '0';
+  const char* const whole = at;
+  if (!skip_digits() || (zero_first && at - whole > 1)) return nullptr;
+  if (at < end && *at == '.' && (++at, !skip_digits())) return nullptr;
+  if (at < end && (*at | 0x20) == 'e') {
+    ++at;
+    if (at < end && (*at == '+' || *at == '-')) ++at;
+    if (!skip_digits()) return nullptr;
+  }
+  const auto [stopped, failure] = std::from_chars(begin, at, value);
+  return failure == std::errc() && stopped == at ? at : nullptr;
+}
+
+/// Grows by doubling without touching what is not used yet.
+class Numbers {
+ public:
+  double* room(size_t used) {
+    if (used == capacity_) {
+      capacity_ = std::max<size_t>(1024, 2 * capacity_);
+      auto larger = std::make_unique_for_overwrite<double[]>(capacity_);
+      if (used > 0) std::memcpy(larger.get(), numbers_.get(), used * sizeof(double));
+      numbers_ = std::move(larger);
+    }
+    return numbers_.get() + used;
+  }
+  const double* data() const { return numbers_.get(); }
+  /// What is too large to be kept for the next text.
+  std::unique_ptr<double[]> give_up() {
+    if (capacity_ <= kLargestKept) return nullptr;
+    capacity_ = 0;
+    return std::move(numbers_);
+  }
+
+ private:
+  std::unique_ptr<double[]> numbers_;
+  size_t capacity_ = 0;
+};
+
+/// Behind the bracket that closes the list which begins behind `at`; null where it is no flat list of numbers, or empty.
+const char* read_list(const char* begin, const char* at, const char* end, Numbers& numbers, size_t& used) {
+  const auto skip_spaces = [&] {
+    while (at < end && is_space(*at)) ++at;
+    return at < end;
+  };
+  while (skip_spaces()) {
+    double& value = *numbers.room(used);
+    const char* next = at - begin > kReach && end - at > kReach ? read_plain(at, value) : nullptr;
+    if (!next) next = read_any(at, end, value);
+    if (!next) return nullptr;
+    ++used;
+    at = next;
+    if (!skip_spaces() || (*at != ',' && *at != ']')) return nullptr;
+    if (*at++ == ']') return at;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<CutText> cut_number_lists(std::string_view json, std::string_view key) {
+  if (json.size() < kWorthCutting) return std::nullopt;
+  thread_local Numbers numbers;
+  const std::string quoted = "\"" + std::string(key) + "\"";
+  const char *const begin = json.data(), *const end = begin + json.size();
+  CutText cut;
+  std::vector<size_t> ends;  // of the lists, as numbers
+  size_t used = 0, kept = 0;
+  for (size_t found; (found = json.find(quoted, kept)) != std::string_view::npos;) {
+    size_t at = json.find_first_not_of(" \t\r\n", found + quoted.size());
+    if (at == std::string_view::npos || json[at] != ':') return numbers.give_up(), std::nullopt;
+    at = json.find_first_not_of(" \t\r\n", at + 1);
+    if (at == std::string_view::npos || json[at] != '[') return std::nullopt;
+    const char* const behind = read_list(begin, begin + at + 1, end, numbers, used);
+    if (!behind) return numbers.give_up(), std::nullopt;
+    cut.text.append(json.substr(kept, at - kept)).append(std::to_string(ends.size()));
+    ends.push_back(used);
+    kept = static_cast<size_t>(behind - begin);
+  }
+  cut.text.append(json.substr(kept));
+  if (ends.empty() || cut.text.find('\\') != std::string::npos) return numbers.give_up(), std::nullopt;
+  size_t first = 0;
+  for (const size_t last : ends) {
+    cut.lists.emplace_back(numbers.data() + first, last - first);
+    first = last;
+  }
+  cut.large = numbers.give_up();
+  return cut;
+}
+
+}  // namespace serin::protocol
