@@ -24,16 +24,22 @@ char* write_value(char* out, T value, NumberStyle style) {
 /// Into room for many at a time, so that the string grows seldom.
 template <class T>
 void append_list(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style) {
-  constexpr int64_t kAtOnce = 256;
+  constexpr int64_t kAtOnce = 256, kEight = 8;
   const T* const values = tensor.as<const T>();
   while (first < last) {
     const size_t before = out.size();
     const int64_t end = std::min(last, first + kAtOnce);
     out.resize(before + static_cast<size_t>(end - first) * kNumberBytes);
     char* at = out.data() + before;
-    for (; first < end; ++first) {
+    while (first < end) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (end - first >= kEight && first + kEight < last && write_eight_floats(values + first, style.point, at)) {
+          first += kEight;
+          continue;
+        }
+      }
       at = write_value(at, values[first], style);
-      if (first + 1 < last) *at++ = ',';
+      if (++first < last) *at++ = ',';
     }
     out.resize(static_cast<size_t>(at - out.data()));
   }

@@ -21,8 +21,8 @@ constexpr size_t kWorthCutting = 4096, kLargestKept = size_t{1} << 20;  // bytes
 constexpr ptrdiff_t kReach = 24;                                        // bytes around a number that read_plain() looks at
 
 constexpr std::array<double, 16> kTens = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-constexpr std::array<uint64_t, 16> kWholeTens = [] {
-  std::array<uint64_t, 16> tens{1};
+constexpr std::array<int64_t, 16> kWholeTens = [] {
+  std::array<int64_t, 16> tens{1};
   for (size_t i = 1; i < tens.size(); ++i) tens[i] = 10 * tens[i - 1];
   return tens;
 }();
@@ -31,14 +31,18 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 /// The last `count` of the eight characters before `end` as a number; 0 to 8.
-uint64_t last_digits(const char* end, unsigned count) {
+int64_t last_digits(const char* end, unsigned count) {
   uint64_t text;
   std::memcpy(&text, end - 8, sizeof text);
   const unsigned unwanted = 4 * (8 - count);  // bits, half of them
   uint64_t digits = (text ^ 0x3030'3030'3030'3030) >> unwanted >> unwanted << unwanted << unwanted;
   digits = digits * 10 + (digits >> 8);
-  return ((digits & 0x0000'00ff'0000'00ff) * 0x000f'4240'0000'0064 + (digits >> 16 & 0x0000'00ff'0000'00ff) * 0x0000'2710'0000'0001) >> 32;
+  digits = (digits & 0x0000'00ff'0000'00ff) * 0x000f'4240'0000'0064 + (digits >> 16 & 0x0000'00ff'0000'00ff) * 0x0000'2710'0000'0001;
+  return static_cast<int64_t>(digits >> 32);
 }
+
+/// Every other number has another sign: a branch on it would be guessed wrong half of the time.
+double signed_as(double value, bool negative) { return std::bit_cast<double>(std::bit_cast<uint64_t>(value) ^ uint64_t{negative} << 63); }
 
 /// The end of a number without an exponent; null where it is another one, or none. Looks at kReach bytes on both sides.
 const char* read_plain(const char* at, double& value) {
@@ -52,17 +56,16 @@ const char* read_plain(const char* at, double& value) {
   if (whole == 0 || whole > 8 || (whole > 1 && *at == '0')) return nullptr;
   if (at[whole] != '.') {
     if ((at[whole] | 0x20) == 'e') return nullptr;
-    const auto number = static_cast<double>(last_digits(at + whole, whole));
-    value = negative ? -number : number;
+    value = signed_as(static_cast<double>(last_digits(at + whole, whole)), negative);
     return at + whole;
   }
   const auto end = static_cast<unsigned>(std::countr_zero((others & (others - 1)) | 0x10000));
   const unsigned behind = end - whole - 1;
   if (behind == 0 || end >= 16 || (at[end] | 0x20) == 'e') return nullptr;
   const unsigned late = behind < 8 ? behind : 8;
-  const uint64_t fraction = last_digits(at + end, late) + 100'000'000 * last_digits(at + end - 8, behind - late);
-  const double number = static_cast<double>(last_digits(at + whole, whole) * kWholeTens[behind] + fraction) / kTens[behind];
-  value = negative ? -number : number;
+  const int64_t fraction = last_digits(at + end, late) + 100'000'000 * last_digits(at + end - 8, behind - late);
+  const int64_t digits_alone = last_digits(at + whole, whole) * kWholeTens[behind] + fraction;
+  value = signed_as(static_cast<double>(digits_alone) / kTens[behind], negative);
   return at + end;
 }
 

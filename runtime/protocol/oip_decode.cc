@@ -283,6 +283,7 @@ Status Decoder::read_data(size_t text_bytes) {
 
 /// Where anything is not as it should be, the text is read once more as it came, which says what.
 Status Decoder::read_lists() {
+  constexpr double kLeastInfinite = 0x1.ffffffp127;  // that rounds to it
   const Error wrong{Code::kInvalidArgument, "a list is not what its input takes"};
   SERIN_CHECK(builder_.allocate());
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -295,13 +296,13 @@ Status Decoder::read_lists() {
       std::ranges::copy(list, input.as<double>());
       continue;
     }
-    float largest = 0;
-    std::ranges::transform(list, input.as<float>(), [&largest](double value) {
-      const auto narrow = static_cast<float>(value);
-      largest = std::max(largest, std::abs(narrow));
-      return narrow;
-    });
-    if (std::isinf(largest)) return wrong;
+    float* const out = input.as<float>();
+    bool finite = true;
+    for (size_t at = 0; at < list.size(); ++at) {
+      out[at] = static_cast<float>(list[at]);
+      finite &= std::abs(list[at]) < kLeastInfinite;
+    }
+    if (!finite) return wrong;
   }
   return {};
 }

@@ -12,41 +12,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include "runtime/protocol/shortest_float_tables.h"
+
 namespace serin::protocol {
+
+bool write_eight_floats_avx512(const float* values, bool with_point, char*& out);
+
 namespace {
 
-constexpr int kHidden = 23, kBias = 150;           // of the significand as an integer
-constexpr int kFirstPower = -31, kLastPower = 45;  // of ten that a binary32 needs
-
-/// The highest 64 bits of 10^power, rounded up.
-consteval uint64_t power_of_ten(int power) {
-  using Wide = unsigned __int128;
-  Wide five = 1;
-  for (int i = 0; i < (power < 0 ? -power : power); ++i) five *= 5;
-  if (power < 0) {  // 2^n / 5^-power, digit by digit
-    uint64_t digits = 0;
-    Wide rest = 1;
-    while (digits >> 63 == 0) {
-      rest <<= 1;
-      digits = digits << 1 | (rest >= five ? 1 : 0);
-      if (rest >= five) rest -= five;
-    }
-    return digits + (rest > 0 ? 1 : 0);
-  }
-  bool exact = true;
-  while (five >> 64 != 0) {
-    exact = exact && (five & 1) == 0;
-    five >>= 1;
-  }
-  while (five >> 63 == 0) five <<= 1;
-  return static_cast<uint64_t>(five) + (exact ? 0 : 1);
-}
-
-template <size_t... kIndex>
-consteval auto powers_of_ten(std::index_sequence<kIndex...>) {
-  return std::array{power_of_ten(kFirstPower + static_cast<int>(kIndex))...};
-}
-constexpr auto kPowers = powers_of_ten(std::make_index_sequence<kLastPower - kFirstPower + 1>());
+using namespace schubfach;
 
 constexpr auto kPairs = [] {
   std::array<char, 200> pairs{};
@@ -64,7 +38,7 @@ constexpr int floor_log10_of_three_quarters_of_two_to(int e) { return (e * 12626
 
 /// The product's bits from 2^64 on; the lowest also stands for all below.
 uint32_t round_to_odd(uint64_t power, uint32_t factor) {
-  const unsigned __int128 product = static_cast<unsigned __int128>(power) * factor;
+  const Wide product = Wide{power} * factor;
   return static_cast<uint32_t>(product >> 64) | (static_cast<uint32_t>(product >> 32) > 1 ? 1 : 0);
 }
 
@@ -121,7 +95,6 @@ char* write_exponent(int exponent, char* out) {
 }  // namespace
 
 char* write_shortest_float(float value, char* out) {
-  constexpr int kLeast = -4, kMost = 16;  // places of the point, from before the first digit on, that are written without an exponent
   const auto bits = std::bit_cast<uint32_t>(value);
   *out = '-';
   out += bits >> 31;
@@ -141,7 +114,7 @@ char* write_shortest_float(float value, char* out) {
   const auto count = static_cast<int>(nine + 9 - first);
   const int point = count + decimal.exponent;  // digits before it; those behind the last are zeros
 
-  if (point > kMost || point < kLeast) {
+  if (point > kMostPoint || point < kLeastPoint) {
     *out++ = first[0];
     if (count > 1) {
       *out++ = '.';
@@ -157,7 +130,7 @@ char* write_shortest_float(float value, char* out) {
     return out + count;
   }
   if (decimal.exponent >= 0) {
-    std::memset(out, '0', static_cast<size_t>(kMost));
+    std::memset(out, '0', static_cast<size_t>(kMostPoint));
     std::memcpy(out, first, static_cast<size_t>(count));
     return out + point;
   }
@@ -165,6 +138,12 @@ char* write_shortest_float(float value, char* out) {
   std::memcpy(out + point + 1, first + point, 9);
   out[point] = '.';
   return out + count + 1;
+}
+
+bool write_eight_floats(const float* values, bool with_point, char*& out) {
+  static const bool able = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+  return able && write_eight_floats_avx512(values, with_point, out);
 }
 
 }  // namespace serin::protocol

@@ -13,4 +13,8 @@ namespace serin::protocol {
 inline constexpr size_t kShortestFloatBytes = 32;  ///< that may be written to, though no text is longer than 17
 char* write_shortest_float(float value, char* out);
 
+/// Eight, a comma behind each, in a fifth of the time; whole ones as 1.0 if `with_point`. False, and nothing is written: the machine cannot, or some of them
+/// are not plain (0, not finite, or with an exponent).
+bool write_eight_floats(const float* values, bool with_point, char*& out);
+
 }  // namespace serin::protocol

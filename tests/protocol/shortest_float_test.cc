@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <random>
 #include <string>
 
 namespace serin::protocol {
@@ -50,7 +51,8 @@ TEST(ShortestFloat, PrintsAsPeopleWrite) {
   EXPECT_EQ(print(123456.7f), "123456.7");
   EXPECT_EQ(print(1e-5f), "0.00001");
   EXPECT_EQ(print(1e-6f), "1e-06");
-  EXPECT_EQ(print(1e15f), "1000000000000000");
+  EXPECT_EQ(print(1e14f), "100000000000000");
+  EXPECT_EQ(print(1e15f), "1e+15");
   EXPECT_EQ(print(-1e16f), "-1e+16");
   EXPECT_EQ(print(3.4028235e38f), "3.4028235e+38");
   EXPECT_EQ(print(1e-45f), "1e-45");
@@ -64,6 +66,40 @@ TEST(ShortestFloat, IsShortestAndReadsBack) {
     expect_shortest(bits);
     expect_shortest(bits | 0x80000000);
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(ShortestFloat, EightAtOnceAreWhatEachIsAlone) {
+  std::mt19937 random(5);
+  size_t printed = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    float values[8];
+    for (float& value : values) {  // of every size that has no exponent, many of them with few digits
+      value = std::bit_cast<float>(static_cast<uint32_t>((random() & 0x807fffff) | (112 + random() % 64) << 23));
+      if (random() % 4 == 0) value = std::round(value * 8) / 8;
+    }
+    std::string expected, expected_with_point;
+    for (const float value : values) {
+      expected += print(value) + ",";
+      expected_with_point += print(value) + (print(value).find_first_of(".e") == std::string::npos ? ".0," : ",");
+    }
+    char text[8 * kShortestFloatBytes];
+    char* end = text;
+    if (!write_eight_floats(values, false, end)) continue;
+    ++printed;
+    ASSERT_EQ(std::string(text, end), expected);
+    end = text;
+    ASSERT_TRUE(write_eight_floats(values, true, end));
+    ASSERT_EQ(std::string(text, end), expected_with_point);
+  }
+  if (printed == 0) GTEST_SKIP() << "no AVX-512 here";
+  EXPECT_GT(printed, 1000u);
+  for (const float odd : {0.f, -0.f, 1e-20f, 1e20f, HUGE_VALF, NAN}) {
+    float values[8] = {1, 2, 3, 4, 5, 6, 7, odd};
+    char text[8 * kShortestFloatBytes];
+    char* end = text;
+    EXPECT_FALSE(write_eight_floats(values, false, end));
+    EXPECT_EQ(end, text);
   }
 }
 
