@@ -1,4 +1,4 @@
-// number_lists.cc: numbers of up to fourteen digits without an exponent, which is what floats are printed as, are read eight digits at a time without a branch on
+// number_lists.cc: numbers of up to sixteen characters without an exponent, which is what floats are printed as, are read eight digits at a time without a branch on
 // how many there are: the digits as an integer below 2^53, divided by a power of ten that a double holds, which IEEE rounds once and rightly. All others
 // are checked against JSON's grammar and left to the C++ library.
 
@@ -18,7 +18,7 @@ namespace serin::protocol {
 namespace {
 
 constexpr size_t kWorthCutting = 4096, kLargestKept = size_t{1} << 20;  // bytes of text, numbers of a list
-constexpr ptrdiff_t kReach = 24;                                        // bytes around a number that read_plain() looks at
+constexpr unsigned kReach = 16;                                         // bytes before the end of a number that read_plain() looks at
 
 constexpr std::array<double, 16> kTens = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 constexpr std::array<int64_t, 16> kWholeTens = [] {
@@ -44,29 +44,30 @@ int64_t last_digits(const char* end, unsigned count) {
 /// Every other number has another sign: a branch on it would be guessed wrong half of the time.
 double signed_as(double value, bool negative) { return std::bit_cast<double>(std::bit_cast<uint64_t>(value) ^ uint64_t{negative} << 63); }
 
-/// The end of a number without an exponent; null where it is another one, or none. Looks at kReach bytes on both sides.
-const char* read_plain(const char* at, double& value) {
+/// The characters from `at` to `end`, where they are a number without an exponent. Looks at the kReach bytes before `end`, whatever begins there.
+bool read_plain(const char* at, const char* end, double& value) {
   const bool negative = *at == '-';
   at += negative;
-  const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  const auto size = static_cast<unsigned>(end - at);
+  if (size - 1 >= kReach) return false;
+  const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(end - kReach));
   const __m128i digits = _mm_sub_epi8(text, _mm_set1_epi8('0'));
-  const auto is = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits)));
-  const unsigned others = ~is & 0xffff;
-  const auto whole = static_cast<unsigned>(std::countr_zero(others | 0x10000));
-  if (whole == 0 || whole > 8 || (whole > 1 && *at == '0')) return nullptr;
-  if (at[whole] != '.') {
-    if ((at[whole] | 0x20) == 'e') return nullptr;
-    value = signed_as(static_cast<double>(last_digits(at + whole, whole)), negative);
-    return at + whole;
+  const auto is_not = ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits))) & 0xffff;
+  const unsigned others = is_not >> (kReach - size);  // by bit: characters that are no digits
+  const auto whole = static_cast<unsigned>(std::countr_zero(others | 1u << size));
+  if (whole - 1 >= 8 || (whole > 1 && *at == '0')) return false;
+  if (whole == size) {
+    value = signed_as(static_cast<double>(last_digits(end, whole)), negative);
+    return true;
   }
-  const auto end = static_cast<unsigned>(std::countr_zero((others & (others - 1)) | 0x10000));
-  const unsigned behind = end - whole - 1;
-  if (behind == 0 || end >= 16 || (at[end] | 0x20) == 'e') return nullptr;
+  const unsigned behind = size - whole - 1;
+  if ((others & (others - 1)) != 0 || at[whole] != '.' || behind == 0) return false;
   const unsigned late = behind < 8 ? behind : 8;
-  const int64_t fraction = last_digits(at + end, late) + 100'000'000 * last_digits(at + end - 8, behind - late);
+  const int64_t fraction = last_digits(end, late) + 100'000'000 * last_digits(end - 8, behind - late);
   const int64_t digits_alone = last_digits(at + whole, whole) * kWholeTens[behind] + fraction;
+  if (digits_alone >= int64_t{1} << 53) return false;
   value = signed_as(static_cast<double>(digits_alone) / kTens[behind], negative);
-  return at + end;
+  return true;
 }
 
 /// The same of every number that JSON has, but for those that no double holds.
@@ -116,23 +117,46 @@ class Numbers {
   size_t capacity_ = 0;
 };
 
-/// Behind the bracket that closes the list which begins behind `at`; null where it is no flat list of numbers, or empty.
-const char* read_list(const char* begin, const char* at, const char* end, Numbers& numbers, size_t& used) {
-  const auto skip_spaces = [&] {
-    while (at < end && is_space(*at)) ++at;
-    return at < end;
-  };
-  while (skip_spaces()) {
-    double& value = *numbers.room(used);
-    const char* next = at - begin > kReach && end - at > kReach ? read_plain(at, value) : nullptr;
-    if (!next) next = read_any(at, end, value);
-    if (!next) return nullptr;
-    ++used;
-    at = next;
-    if (!skip_spaces() || (*at != ',' && *at != ']')) return nullptr;
-    if (*at++ == ']') return at;
+/// The characters from `at` to `end`, where they are a number and spaces around it.
+bool read_number(const char* begin, const char* at, const char* end, double& value) {
+  while (at < end && is_space(*at)) ++at;
+  while (at < end && is_space(end[-1])) --end;
+  if (at == end) return false;
+  if (at - begin >= kReach && read_plain(at, end, value)) return true;
+  return read_any(at, end, value) == end;
+}
+
+/// By bit: which of 64 characters end a number.
+uint64_t ends_in(const char* text) {
+  uint64_t ends = 0;
+  for (int part = 3; part >= 0; --part) {
+    const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * part));
+    const __m128i found = _mm_or_si128(_mm_cmpeq_epi8(some, _mm_set1_epi8(',')), _mm_cmpeq_epi8(some, _mm_set1_epi8(']')));
+    ends = ends << 16 | static_cast<unsigned>(_mm_movemask_epi8(found));
   }
-  return nullptr;
+  return ends;
+}
+
+/// Behind the bracket that closes the list which begins at `at`; null where it is no flat list of numbers, or empty. The ends of numbers are found before they
+/// are read, so that none waits for the one before it.
+const char* read_list(const char* begin, const char* at, const char* end, Numbers& numbers, size_t& used) {
+  constexpr ptrdiff_t kBlock = 64;
+  for (const char* block = at; end - block >= kBlock; block += kBlock) {
+    for (uint64_t ends = ends_in(block); ends != 0; ends &= ends - 1) {
+      const char* const stop = block + std::countr_zero(ends);
+      if (!read_number(begin, at, stop, *numbers.room(used))) return nullptr;
+      ++used;
+      at = stop + 1;
+      if (*stop == ']') return at;
+    }
+  }
+  while (true) {
+    const char* const stop = std::find_if(at, end, [](char c) { return c == ',' || c == ']'; });
+    if (stop == end || !read_number(begin, at, stop, *numbers.room(used))) return nullptr;
+    ++used;
+    at = stop + 1;
+    if (*stop == ']') return at;
+  }
 }
 
 }  // namespace
