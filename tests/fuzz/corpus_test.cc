@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/fuzz/doors_anything.h"
 #include "tests/fuzz/http_anything.h"
 #include "tests/fuzz/infer_anything.h"
 #include "tests/fuzz/steer_anything.h"
@@ -47,15 +48,18 @@ void replay(const fs::path& path, void (*target)(std::string_view)) {
 class Steering : public ::testing::TestWithParam<fs::path> {};
 class Http : public ::testing::TestWithParam<fs::path> {};
 class Infer : public ::testing::TestWithParam<fs::path> {};
+class Doors : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
 TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
 TEST_P(Infer, IsSurvived) { replay(GetParam(), infer_anything); }
+TEST_P(Doors, IsSurvived) { replay(GetParam(), doors_anything); }
 
 const auto kName = [](const auto& info) { return info.param.stem().string(); };
 INSTANTIATE_TEST_SUITE_P(Corpus, Steering, ::testing::ValuesIn(inputs("steering")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Http, ::testing::ValuesIn(inputs("http")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Infer, ::testing::ValuesIn(inputs("infer")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Doors, ::testing::ValuesIn(inputs("doors")), kName);
 
 }  // namespace
 }  // namespace serin::fuzz
