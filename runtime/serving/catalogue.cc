@@ -1,8 +1,10 @@
 #include "runtime/serving/catalogue.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/base/number.h"
+#include "runtime/serving/nearest_name.h"
 
 namespace serin::serving {
 namespace {
@@ -38,7 +40,11 @@ std::vector<std::string> ModelEntry::ready_versions() const {
 
 Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::string_view version) const {
   const auto entry = models.find(model);
-  if (entry == models.end()) return unknown(model, "");
+  if (entry == models.end()) {
+    Error error = unknown(model, "");
+    if (const auto meant = nearest_name(model, models); !meant.empty()) error.message += fmt::format("; did you mean '{}'?", meant);
+    return error;
+  }
   const auto& versions = entry->second.versions;
   if (versions.empty()) return Error{Code::kUnavailable, fmt::format("model '{}' is not loaded", model)};
   if (version.empty()) {
@@ -47,7 +53,11 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
   }
   const auto number = parse_version(version);
   const auto held = number ? versions.find(*number) : versions.end();
-  if (held == versions.end()) return unknown(model, fmt::format(" version {}", version));
+  if (held == versions.end()) {
+    Error error = unknown(model, fmt::format(" version {}", version));
+    error.message += fmt::format("; ready are: {}", fmt::join(entry->second.ready_versions(), ", "));
+    return error;
+  }
   if (held->second.version) return held->second.version;
   return not_ready(model, *number, held->second);
 }
