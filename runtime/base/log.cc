@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/log_options.h"
+
 namespace serin::log {
 namespace {
 
@@ -79,6 +81,8 @@ void configure(const Options& options) {
   log.logger->set_pattern(options.format == Format::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})"
                                                           : "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
 }
+
+Options options() { return {.format = state().format, .level = state().level}; }
 
 bool enabled(Level level) { return level >= state().level.load(std::memory_order_relaxed); }
 

@@ -17,7 +17,8 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kUndefined;
   Shape shape;
-  bool ranked = true;  ///< false: any number of dimensions is taken, `shape` says nothing
+  bool ranked = true;                    ///< false: any number of dimensions is taken, `shape` says nothing
+  std::vector<std::string> labels = {};  ///< of the classes of an output
 };
 
 struct Signature {

@@ -135,8 +135,8 @@ Result<Served> EngineScheduler::load(const std::string& name, const std::string&
                                      std::shared_ptr<ModelMetrics> metrics) {
   const std::shared_ptr<EngineScheduler> loaded(new EngineScheduler(name, host, std::move(metrics)));
   SERIN_CHECK(loaded->prepare(path, settings));
-  return Served{loaded->signature_, loaded->parameters_,       loaded->engine_->batchable().yes,
-                loaded->max_batch_, loaded->instances_.size(), loaded};
+  const int64_t most_rows = settings.batching ? loaded->max_batch_ : INT64_MAX;
+  return Served{loaded->signature_, loaded->parameters_, loaded->engine_->batchable().yes, most_rows, loaded->instances_.size(), loaded};
 }
 
 Result<EngineScheduler::Loaded> EngineScheduler::load_engine(const std::string& path, const ModelSettings& settings,
@@ -207,7 +207,7 @@ Status EngineScheduler::read_signature(const ModelSettings& settings) {
   SERIN_CHECK(check_tensors(engine_->outputs()));
   SERIN_CHECK(check_servable(signature_));
   SERIN_CHECK(check_buckets(*engine_, settings));
-  max_batch_ = engine_->batchable().yes ? settings.max_batch : 1;
+  max_batch_ = engine_->batchable().yes && settings.batching ? settings.max_batch : 1;
   sizes_ = sizes_to_be_ready_for(*engine_, settings, max_batch_);
   sizes_vary_ = engine_->planned() && (!engine_->batchable().yes || engine_->symbols().size() > 1);
   find_paddings(settings);

@@ -26,6 +26,12 @@ class Frontend {
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
 
+  /// Nothing that the repository was asked for is answered any more, so that what asks may go.
+  ~Frontend() {
+    repository.stop();
+    for (size_t i = 0; i < loops.size(); ++i) loops.post_and_wait(i, [] {});
+  }
+
   /// As this io thread saw it last; valid until it looks again.
   const Catalogue& catalogue() { return *readers_[net::this_loop()].get(); }
   /// What readiness says: not until everything was loaded, and not any more once the end is near. Everything else is answered all the time.
@@ -44,6 +50,8 @@ class Frontend {
 };
 
 /// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
-inline constexpr std::string_view kExtensions[] = {"classification", "binary_tensor_data", "model_repository", "statistics"};
+inline constexpr std::string_view kExtensions[] = {
+    "classification",      "binary_tensor_data", "model_repository", "model_repository(unload_dependents)",
+    "model_configuration", "statistics",         "logging"};
 
 }  // namespace serin::serving

@@ -8,6 +8,7 @@ GrpcApi::GrpcApi(Frontend& frontend) {
   add_inference_methods(frontend, methods_);
   add_model_methods(frontend, methods_);
   add_tfserving_methods(frontend, methods_);
+  add_control_methods(frontend, methods_);
   add_health_methods(frontend, methods_);
   add_reflection_methods(methods_);
 }

@@ -30,6 +30,7 @@ using GrpcMethodMap = std::map<std::string, std::unique_ptr<net::GrpcMethod>, st
 void add_inference_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_model_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_tfserving_methods(Frontend& frontend, GrpcMethodMap& methods);
+void add_control_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_health_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_reflection_methods(GrpcMethodMap& methods);
 

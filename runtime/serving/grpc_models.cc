@@ -35,6 +35,7 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   };
   add_unary<pb::ModelReadyRequest, pb::ModelReadyResponse>(methods, service + "ModelReady", bound(model_ready));
   add_unary<pb::ModelMetadataRequest, pb::ModelMetadataResponse>(methods, service + "ModelMetadata", bound(model_metadata));
+  add_unary<pb::ModelConfigRequest, pb::ModelConfigResponse>(methods, service + "ModelConfig", bound(model_config));
   add_unary<pb::ModelStatisticsRequest, pb::ModelStatisticsResponse>(methods, service + "ModelStatistics", bound(model_statistics));
   add_unary<pb::RepositoryIndexRequest, pb::RepositoryIndexResponse>(methods, service + "RepositoryIndex", bound(repository_index));
 }

@@ -25,8 +25,11 @@ int triton_status(Code code) {
 int http_status(Code code, Dialect dialect) {
   if (const int status = dialect == Dialect::kTriton ? triton_status(code) : 0; status != 0) return status;
   switch (code) {
+    case Code::kPermissionDenied: return 403;
     case Code::kNotFound: return 404;
-    case Code::kFailedPrecondition: return 409;
+    case Code::kAlreadyExists:
+    case Code::kFailedPrecondition:
+    case Code::kConflict: return 409;
     case Code::kTooLarge: return 413;
     case Code::kOverloaded: return 429;
     case Code::kCancelled: return 499;

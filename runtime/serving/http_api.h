@@ -2,10 +2,12 @@
 //
 //   /GeneralModelService/..., /M/prediction    Paddle Serving (paddle_api.h)
 //   /v1/models...                              TensorFlow Serving's API, KServe's V1 protocol (tfserving_api.h)
+//   /v2/repository..., /v2/logging ...          Triton's extensions of the next that steer the server (control_api.h)
 //   /v2...                                     the Open Inference Protocol (rest_api.h)
 #pragma once
 
 #include "runtime/serving/access.h"
+#include "runtime/serving/control_api.h"
 #include "runtime/serving/paddle_api.h"
 #include "runtime/serving/rest_api.h"
 #include "runtime/serving/tfserving_api.h"
@@ -15,7 +17,7 @@ namespace serin::serving {
 class HttpApi {
  public:
   HttpApi(Frontend& frontend, Access& access)
-      : frontend_(frontend), access_(access), open_inference_(frontend), tf_serving_(frontend), paddle_(frontend) {}
+      : frontend_(frontend), access_(access), open_inference_(frontend), control_(frontend), tf_serving_(frontend), paddle_(frontend) {}
 
   /// What net::Server calls, on io threads.
   net::Handler at(Access::Port port);
@@ -26,6 +28,7 @@ class HttpApi {
   Frontend& frontend_;
   Access& access_;
   RestApi open_inference_;
+  ControlApi control_;
   TfServingApi tf_serving_;
   PaddleApi paddle_;
 };

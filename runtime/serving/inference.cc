@@ -17,7 +17,8 @@ OutputViews::OutputViews(const Finished& finished) {
   for (const protocol::WantedOutput& wanted : finished.wanted) {
     TensorView view = finished.answer.outputs->tensors[wanted.index];
     if (wanted.classes > 0) {
-      protocol::Classes classes = protocol::classify(view, version.batchable(), wanted.classes, {});
+      protocol::Classes classes =
+          protocol::classify(view, version.batchable(), wanted.classes, version.signature().outputs[wanted.index].labels);
       texts_.push_back(std::move(classes.texts));
       view = {DType::kString, classes.shape, texts_.back().data()};
     }

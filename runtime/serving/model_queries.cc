@@ -1,6 +1,7 @@
 #include "runtime/serving/model_queries.h"
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/serving/model_config.h"
 
 namespace serin::serving {
 namespace {
@@ -48,6 +49,7 @@ void add_statistics(const Version& version, pb::ModelStatisticsResponse& answer)
   set_duration(*infer.mutable_queue(), count, metrics.queue_us->value());
   set_duration(*infer.mutable_compute_input(), count, metrics.input_us->value());
   set_duration(*infer.mutable_compute_infer(), count, metrics.infer_us->value());
+  for (auto* none : {infer.mutable_compute_output(), infer.mutable_cache_hit(), infer.mutable_cache_miss()}) set_duration(*none, 0, 0);
   if (!metrics.cache_hits) return;
   set_duration(*infer.mutable_cache_hit(), metrics.cache_hits->value(), metrics.cache_hit_us->value());
   set_duration(*infer.mutable_cache_miss(), metrics.cache_misses->value(), metrics.cache_miss_us->value());
@@ -75,11 +77,21 @@ Result<inference::ModelReadyResponse> model_ready(const Catalogue& now, const in
   return answer;
 }
 
+Result<inference::ModelConfigResponse> model_config(const Catalogue& now, const inference::ModelConfigRequest& request) {
+  SERIN_TRY(const std::shared_ptr<Version> version, now.find(request.name(), request.version()));
+  const VersionEntry& entry = now.models.find(request.name())->second.versions.at(*parse_version(version->version()));
+  inference::ModelConfigResponse answer;
+  *answer.mutable_config() = full_model_config(*version, *entry.settings);
+  return answer;
+}
+
 Result<inference::RepositoryIndexResponse> repository_index(const Catalogue& now, const inference::RepositoryIndexRequest& request) {
-  if (!request.repository_name().empty())
-    return Error{Code::kUnsupported, "there is one repository, which has no name: leave 'repository_name' empty"};
   inference::RepositoryIndexResponse answer;
+  bool known = request.repository_name().empty();
   for (const auto& [name, model] : now.models) {
+    if (!request.repository_name().empty() && request.repository_name() != model.repository) continue;
+    known = true;
+    if (model.versions.empty() && !request.ready()) answer.add_models()->set_name(name);
     for (const auto& [number, held] : model.versions) {
       if (request.ready() && held.state != VersionState::kReady) continue;
       auto& entry = *answer.add_models();
@@ -89,6 +101,8 @@ Result<inference::RepositoryIndexResponse> repository_index(const Catalogue& now
       entry.set_reason(held.reason);
     }
   }
+  if (!known)
+    return Error{Code::kNotFound, "no model lies in a repository that is named '" + request.repository_name().substr(0, 256) + "'"};
   return answer;
 }
 

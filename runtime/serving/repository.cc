@@ -63,7 +63,7 @@ void Repository::load() {
   thread_ = std::thread([this] { run(); });
 }
 
-Repository::~Repository() {
+void Repository::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -34,7 +34,9 @@ class Repository {
   static Result<std::unique_ptr<Repository>> open(ModelSource source, Host& host);
   /// Loads what is to be served from the start before it returns, then watches. Call once.
   void load();
-  ~Repository();
+  /// Ends watching, and drops what was asked for; what is loaded stays. From any thread but its own.
+  void stop();
+  ~Repository() { stop(); }
 
   const Published<Catalogue>& catalogue() const { return catalogue_; }
   Control control() const { return source_.control; }

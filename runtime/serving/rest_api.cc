@@ -94,14 +94,15 @@ void RestApi::handle(net::Request request, net::Responder responder) {
 
 net::Response RestApi::answer_about(const Route& route, const net::Request& request) {
   if (route.action == "infer") return wrong_verb("POST");
-  if (!route.action.empty() && route.action != "ready" && route.action != "stats") return net::json_error(404, "Not Found");
+  if (!route.action.empty() && route.action != "ready" && route.action != "config" && route.action != "stats")
+    return net::json_error(404, "Not Found");
   if (!is_get(request)) return wrong_verb("GET");
   if (route.action == "ready") return readiness(route);
+  if (route.action == "config") return config(route);
   return route.action == "stats" ? statistics(route) : metadata(route);
 }
 
 net::Response RestApi::answer(std::string_view path, const net::Request& request) {
-  if (path == "/v2/repository/index") return request.method == "POST" ? index(request) : wrong_verb("POST");
   const bool known =
       path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" || path == "/v2/models" || path == "/v2/models/stats";
   if (!known) return net::json_error(404, "Not Found");
@@ -144,19 +145,15 @@ net::Response RestApi::statistics(const Route& route) {
   return json_response(std::move(body));
 }
 
-net::Response RestApi::index(const net::Request& request) {
-  const auto ready_only = protocol::decode_index_request(request.body);
-  if (!ready_only) return error_response(ready_only.error(), "/ready");
-  inference::RepositoryIndexRequest asked;
-  asked.set_ready(*ready_only);
-  const auto found = repository_index(frontend_.catalogue(), asked);
+net::Response RestApi::config(const Route& route) {
+  inference::ModelConfigRequest request;
+  request.set_name(route.model);
+  request.set_version(route.version);
+  const auto found = model_config(frontend_.catalogue(), request);
   if (!found) return error_response(found.error());
-  std::string body = "[";
-  for (const auto& model : found->models()) {
-    if (body.size() > 1) body += ',';
-    append_json(body, model);
-  }
-  return json_response(body + "]");
+  std::string body;
+  append_json(body, found->config(), /*empty_texts=*/true);
+  return json_response(std::move(body));
 }
 
 net::Response RestApi::server_metadata() {

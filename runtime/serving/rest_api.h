@@ -1,7 +1,7 @@
 // rest_api.h: the Open Inference Protocol v2 over REST: routes, headers and the life of a request between the socket and the batcher.
 //
-//   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/stats, /v2/models/M[/versions/V][/ready|/stats]
-//   POST /v2/models/M[/versions/V]/infer, /v2/repository/index
+//   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/stats, /v2/models/M[/versions/V][/ready|/config|/stats]
+//   POST /v2/models/M[/versions/V]/infer
 //
 // A server is live until one of its versions has lost its devices (Catalogue::usable): only another process can use them again, and x-serin-reason says so.
 //
@@ -28,7 +28,7 @@ class RestApi {
   net::Response metadata(const Route& route);
   net::Response readiness(const Route& route);
   net::Response statistics(const Route& route);
-  net::Response index(const net::Request& request);
+  net::Response config(const Route& route);
   static net::Response server_metadata();
   net::Response list_models();
 

@@ -67,6 +67,9 @@ Result<QueuePolicy> read_queue(const config::Node& node, QueuePolicy policy) {
   return policy;
 }
 
+constexpr std::array kQueueKeys = {"queue_limit",     "queue_timeout",          "queue_timeout_action",
+                                   "priority_levels", "default_priority_level", "priority_queues"};
+
 Result<QueuePolicies> read_queues(const config::Node& root) {
   SERIN_TRY(const QueuePolicy common, read_queue(root, {}));
   SERIN_TRY(const int64_t levels, root.integer("priority_levels", 1, kMostPriorities, 1));
@@ -153,12 +156,6 @@ Result<std::vector<std::string>> read_label_file(const std::string& folder, cons
   return labels;
 }
 
-Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& config, const ModelSettings& defaults) {
-  (void)config;
-  if (folder.empty()) return defaults;
-  return read_model_settings((std::filesystem::path(folder) / "serin.yaml").string(), defaults);
-}
-
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults) {
   auto document = config::Node::load(path);
   if (!document && document.error().code == Code::kNotFound) return defaults;
@@ -191,7 +188,9 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   SERIN_TRY(const int64_t threads, root.integer("threads", 1, 256, settings.threads));
   settings.threads = static_cast<int>(threads);
-  SERIN_TRY(settings.queues, read_queues(root));
+  if (std::ranges::any_of(kQueueKeys, [&](const char* key) { return root.has(key); })) {
+    SERIN_TRY(settings.queues, read_queues(root));
+  }
   SERIN_TRY(settings.response_cache, root.boolean("response_cache", settings.response_cache));
   if (const auto sequences = root.find("sequences")) {
     SERIN_TRY(settings.sequences, read_sequences(*sequences, std::filesystem::path(path).parent_path()));

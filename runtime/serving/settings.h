@@ -32,7 +32,7 @@ inline std::string print_precision(Precision precision) { return std::string(kPr
 struct ModelSettings {
   std::string file = "model.onnx";  ///< in each version's folder
   VersionPolicy versions;
-  bool batching = true;          ///< false: axis 0 counts no rows, whatever the model's graph says
+  bool batching = true;          ///< false: each request runs by itself, with as many rows as it has
   int64_t max_batch = 32;        ///< rows in one run; 1 where the model is not batchable
   std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread, two for each device
   int threads = 1;               ///< cores for one run
@@ -47,6 +47,7 @@ struct ModelSettings {
   std::chrono::nanoseconds slo{0};                               ///< from arrival to answer, which batches are formed by; 0: none
   std::chrono::nanoseconds max_queue_delay{0};                   ///< that the first of a batch is held back for others
   std::map<std::string, std::vector<std::string>> class_labels;  ///< of an output's classes, by the output's name
+  std::map<std::string, std::string> metric_tags;                ///< labels of its metrics beside model and version
   std::shared_ptr<const inference::ModelConfig> config;          ///< config.pbtxt as it was read; null: there is none
   std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 

@@ -38,6 +38,8 @@ void add_status(uint64_t number, const VersionEntry& entry, pb::GetModelStatusRe
   switch (entry.state) {
     case VersionState::kLoading: return status.set_state(pb::ModelVersionStatus::LOADING);
     case VersionState::kReady: return status.set_state(pb::ModelVersionStatus::AVAILABLE);
+    case VersionState::kUnloaded:
+      return status.set_state(entry.leaving.expired() ? pb::ModelVersionStatus::END : pb::ModelVersionStatus::UNLOADING);
     case VersionState::kFailed:
       status.set_state(pb::ModelVersionStatus::END);
       health.set_error_code(tensorflow::error::FAILED_PRECONDITION);

@@ -1,0 +1,115 @@
+#include "runtime/serving/control_api.h"
+
+#include <fmt/format.h>
+
+#include "runtime/protocol/oip_rest.h"
+#include "runtime/serving/http_answers.h"
+#include "runtime/serving/message_json.h"
+#include "runtime/serving/model_control.h"
+#include "runtime/serving/model_queries.h"
+#include "runtime/serving/server_settings.h"
+
+namespace serin::serving {
+namespace {
+
+using protocol::FlatValues;
+
+constexpr std::string_view kModels = "/v2/repository/models/", kRepository = "/v2/repository/";
+constexpr std::string_view kTraceOfModel = "/trace/setting", kOfModel = "/v2/models/";
+
+net::Response not_found() { return net::json_error(404, "Not Found"); }
+
+/// What stands where the path has a name, between `before` and `after`; nothing where it is another path.
+std::optional<std::string_view> between(std::string_view path, std::string_view before, std::string_view after) {
+  if (!path.starts_with(before) || !path.ends_with(after) || path.size() <= before.size() + after.size()) return std::nullopt;
+  const std::string_view name = path.substr(before.size(), path.size() - before.size() - after.size());
+  return name.find('/') == std::string_view::npos ? std::optional(name) : std::nullopt;
+}
+
+/// GET tells, POST changes and tells.
+net::Response settings(net::Request& request, FlatValues (*tell)(), Status (*change)(const FlatValues&)) {
+  if (request.method == "POST") {
+    const auto values = protocol::decode_flat_json(std::move(request.body));
+    if (!values) return error_response(values.error());
+    if (const Status changed = change(*values); !changed) return error_response(changed.error());
+  } else if (!is_get(request)) {
+    return wrong_verb("GET, POST");
+  }
+  return json_response(protocol::encode_flat_json(tell()));
+}
+
+}  // namespace
+
+bool ControlApi::serves(std::string_view path) {
+  for (const std::string_view prefix : {"/v2/repository/", "/v2/systemsharedmemory/", "/v2/cudasharedmemory/"})
+    if (path.starts_with(prefix)) return true;
+  return path == "/v2/logging" || path == "/v2/trace/setting" || between(path, kOfModel, kTraceOfModel);
+}
+
+void ControlApi::handle(net::Request request, net::Responder responder) {
+  const std::string path = request.path;
+  if (path.starts_with(kModels)) return control_model(std::string_view(path).substr(kModels.size()), request, std::move(responder));
+  net::Response response = answer(request);
+  response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
+  responder.send(std::move(response));
+}
+
+net::Response ControlApi::answer(net::Request& request) {
+  const std::string path = request.path;
+  if (path == "/v2/logging") return settings(request, log_settings, change_log_settings);
+  if (path == "/v2/trace/setting") return trace("", request);
+  if (const auto model = between(path, kOfModel, kTraceOfModel)) return trace(*model, request);
+  if (path == "/v2/repository/index") return index("", request);
+  if (const auto repository = between(path, kRepository, "/index")) return index(*repository, request);
+  return not_found();
+}
+
+/// <model>/load or <model>/unload
+void ControlApi::control_model(std::string_view path, net::Request& request, net::Responder responder) {
+  const std::string model = take_segment(path);
+  const std::string tag = protocol::print_batch_tag(frontend_.host.lone_tag());
+  const auto say = [to = std::make_shared<net::Responder>(std::move(responder)), tag](net::Response response) {
+    response.headers.set("x-serin-batch", tag);
+    to->send(std::move(response));
+  };
+  if (path != "load" && path != "unload") return say(not_found());
+  if (request.method != "POST") return say(wrong_verb("POST"));
+  auto parameters = protocol::decode_flat_json(std::move(request.body), "parameters");
+  if (!parameters) return say(error_response(parameters.error(), "/parameters"));
+  const auto done = [say](const Status& status) { say(status ? json_response("{}") : error_response(status.error())); };
+  if (path == "unload") return unload_model(frontend_, model, *parameters, done);
+  for (auto& [key, value] : *parameters) {
+    auto* text = std::get_if<std::string>(&value);
+    if (!text || !key.starts_with("file:")) continue;
+    auto bytes = protocol::decode_base64_value(*text, key.substr(0, 128));
+    if (!bytes) return say(error_response(bytes.error(), "/parameters"));
+    *text = std::move(*bytes);
+  }
+  load_model(frontend_, model, std::move(*parameters), done);
+}
+
+net::Response ControlApi::index(std::string_view repository, const net::Request& request) {
+  if (request.method != "POST") return wrong_verb("POST");
+  const auto ready_only = protocol::decode_index_request(request.body);
+  if (!ready_only) return error_response(ready_only.error(), "/ready");
+  inference::RepositoryIndexRequest asked;
+  asked.set_repository_name(std::string(repository));
+  asked.set_ready(*ready_only);
+  const auto found = repository_index(frontend_.catalogue(), asked);
+  if (!found) return error_response(found.error());
+  std::string body = "[";
+  for (const auto& model : found->models()) {
+    if (body.size() > 1) body += ',';
+    append_json(body, model);
+  }
+  return json_response(body + "]");
+}
+
+net::Response ControlApi::trace(std::string_view model, net::Request& request) {
+  if (!model.empty())
+    if (const auto known = frontend_.catalogue().find(model, ""); !known && known.error().code == Code::kNotFound)
+      return error_response(known.error());
+  return settings(request, trace_settings, change_trace_settings);
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,109 @@
+// grpc_control.cc: over gRPC, orders to the server and what is asked about them (REST: control_api.cc).
+
+#include "inference.pb.h"
+#include "runtime/serving/model_control.h"
+#include "runtime/serving/server_settings.h"
+#include "runtime/serving/unary_method.h"
+
+namespace serin::serving {
+namespace {
+
+namespace pb = inference;
+using protocol::FlatValue;
+using protocol::FlatValues;
+
+const std::string kService = "/inference.GRPCInferenceService/";
+
+/// A call that is answered later, with an empty message.
+template <class Request, class Answer>
+class OrderMethod final : public net::GrpcMethod {
+ public:
+  using Work = std::function<void(const Request&, Repository::Done)>;
+  explicit OrderMethod(Work work) : work_(std::move(work)) {}
+
+  void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
+    Request request;
+    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
+      return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
+    work_(request, [call](const Status& status) {
+      if (call->ended()) return;
+      if (!status) return finish_with(*call, status.error());
+      call->send(net::grpc_framed(Answer().SerializeAsString()));
+      call->finish(net::GrpcStatus::kOk);
+    });
+  }
+
+ private:
+  const Work work_;
+};
+
+FlatValues values_of(const google::protobuf::Map<std::string, pb::ModelRepositoryParameter>& parameters) {
+  FlatValues values;
+  for (const auto& [key, parameter] : parameters) {
+    FlatValue& value = values[key];
+    if (parameter.has_bool_param()) value = parameter.bool_param();
+    if (parameter.has_int64_param()) value = parameter.int64_param();
+    if (parameter.has_string_param()) value = parameter.string_param();
+    if (parameter.has_bytes_param()) value = parameter.bytes_param();
+  }
+  return values;
+}
+
+Result<pb::LogSettingsResponse> log_settings_of(const pb::LogSettingsRequest& request) {
+  FlatValues changes;
+  for (const auto& [key, setting] : request.settings()) {
+    FlatValue& value = changes[key];
+    if (setting.has_bool_param()) value = setting.bool_param();
+    if (setting.has_uint32_param()) value = int64_t{setting.uint32_param()};
+    if (setting.has_string_param()) value = setting.string_param();
+  }
+  SERIN_CHECK(change_log_settings(changes));
+  pb::LogSettingsResponse answer;
+  for (const auto& [key, value] : log_settings()) {
+    auto& setting = (*answer.mutable_settings())[key];
+    if (const auto* flag = std::get_if<bool>(&value)) setting.set_bool_param(*flag);
+    if (const auto* number = std::get_if<int64_t>(&value)) setting.set_uint32_param(static_cast<uint32_t>(*number));
+    if (const auto* text = std::get_if<std::string>(&value)) setting.set_string_param(*text);
+  }
+  return answer;
+}
+
+Result<pb::TraceSettingResponse> trace_settings_of(const Catalogue& now, const pb::TraceSettingRequest& request) {
+  if (!request.model_name().empty())
+    if (const auto known = now.find(request.model_name(), ""); !known && known.error().code == Code::kNotFound) return known.error();
+  FlatValues changes;
+  for (const auto& [key, setting] : request.settings()) {
+    FlatValue& value = changes[key];
+    if (setting.value_size() == 1) value = setting.value(0);
+    if (setting.value_size() > 1) value = std::vector<std::string>(setting.value().begin(), setting.value().end());
+  }
+  SERIN_CHECK(change_trace_settings(changes));
+  pb::TraceSettingResponse answer;
+  for (const auto& [key, value] : trace_settings()) {
+    auto& setting = (*answer.mutable_settings())[key];
+    if (const auto* text = std::get_if<std::string>(&value)) setting.add_value(*text);
+    if (const auto* list = std::get_if<std::vector<std::string>>(&value))
+      for (const std::string& text : *list) setting.add_value(text);
+  }
+  return answer;
+}
+
+}  // namespace
+
+void add_control_methods(Frontend& frontend, GrpcMethodMap& methods) {
+  const auto load = [&frontend](const pb::RepositoryModelLoadRequest& request, Repository::Done done) {
+    load_model(frontend, request.model_name(), values_of(request.parameters()), std::move(done));
+  };
+  const auto unload = [&frontend](const pb::RepositoryModelUnloadRequest& request, Repository::Done done) {
+    unload_model(frontend, request.model_name(), values_of(request.parameters()), std::move(done));
+  };
+  using Load = OrderMethod<pb::RepositoryModelLoadRequest, pb::RepositoryModelLoadResponse>;
+  using Unload = OrderMethod<pb::RepositoryModelUnloadRequest, pb::RepositoryModelUnloadResponse>;
+  methods.emplace(kService + "RepositoryModelLoad", std::make_unique<Load>(load));
+  methods.emplace(kService + "RepositoryModelUnload", std::make_unique<Unload>(unload));
+  add_unary<pb::LogSettingsRequest, pb::LogSettingsResponse>(methods, kService + "LogSettings", log_settings_of);
+  add_unary<pb::TraceSettingRequest, pb::TraceSettingResponse>(
+      methods, kService + "TraceSetting", [&frontend](const auto& request) { return trace_settings_of(frontend.catalogue(), request); });
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,196 @@
+// model_config.cc: text -> message -> settings. What a field means is Triton's; what it cannot mean here is said, not guessed.
+
+#include "runtime/serving/model_config.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+
+#include "runtime/serving/text_format.h"
+
+namespace serin::serving {
+namespace {
+
+namespace pb = inference;
+
+constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostPriorities = 256;
+constexpr uint64_t kLongestUs = 86'400'000'000;  // a day
+constexpr uint64_t kLongestDelayUs = 10'000'000;
+
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+class Applying {
+ public:
+  Applying(ReadModelConfig& read, const std::string& folder, ModelSettings& settings)
+      : config_(read.config), ignored_(read.ignored), folder_(folder), settings_(settings) {}
+
+  Status apply() {
+    SERIN_CHECK(apply_platform());
+    SERIN_CHECK(apply_file());
+    SERIN_CHECK(apply_versions());
+    SERIN_CHECK(apply_batching());
+    SERIN_CHECK(apply_instances());
+    SERIN_CHECK(apply_tensors());
+    apply_optimization();
+    if (config_.model_transaction_policy().decoupled())
+      return Error{Code::kUnsupported, "model_transaction_policy.decoupled: a model here gives one answer to each request"};
+    return {};
+  }
+
+ private:
+  void ignore(std::string what) { ignored_.push_back(std::move(what)); }
+
+  Status apply_platform() {
+    const std::string& named = config_.platform().empty() ? config_.backend() : config_.platform();
+    const bool ensemble = config_.has_ensemble_scheduling() || named == "ensemble";
+    if (named.empty() || ensemble || named.find("onnx") != std::string::npos || named.starts_with("serin")) return {};
+    return Error{Code::kUnsupported,
+                 fmt::format("platform or backend '{}': models of ONNX are served (onnxruntime_onnx); export it to ONNX", named)};
+  }
+
+  Status apply_file() {
+    const std::string& file = config_.default_model_filename();
+    if (file.empty()) return {};
+    if (file.find('/') != std::string::npos || file == "." || file == ".." || file.find('\0') != std::string::npos)
+      return invalid(fmt::format("default_model_filename '{}': must be the name of a file in the version's folder", file));
+    settings_.file = file;
+    return {};
+  }
+
+  Status apply_versions() {
+    settings_.versions = {.latest = 1};  // what Triton takes where nothing is said
+    const pb::ModelVersionPolicy& policy = config_.version_policy();
+    if (policy.has_all()) settings_.versions.latest = 0;
+    if (policy.has_latest()) settings_.versions.latest = std::max(1U, policy.latest().num_versions());
+    if (!policy.has_specific()) return {};
+    settings_.versions.latest = 0;
+    for (const int64_t version : policy.specific().versions()) {
+      if (version < 1) return invalid(fmt::format("version_policy: there is no version {}", version));
+      settings_.versions.specific.push_back(static_cast<uint64_t>(version));
+    }
+    if (settings_.versions.specific.empty()) return invalid("version_policy: 'specific' names no version");
+    return {};
+  }
+
+  Status apply_batching() {
+    if (config_.max_batch_size() < 0 || config_.max_batch_size() > kMostBatch)
+      return invalid(fmt::format("max_batch_size is {}; it is 0 to {}", config_.max_batch_size(), kMostBatch));
+    settings_.batching = config_.max_batch_size() > 0;
+    if (settings_.batching) settings_.max_batch = config_.max_batch_size();
+    if (!config_.has_dynamic_batching()) return {};
+    const pb::ModelDynamicBatching& dynamic = config_.dynamic_batching();
+    if (!dynamic.preferred_batch_size().empty()) ignore("dynamic_batching.preferred_batch_size: a free instance takes what waits");
+    if (dynamic.preserve_ordering()) ignore("dynamic_batching.preserve_ordering");
+    if (dynamic.max_queue_delay_microseconds() > kLongestDelayUs)
+      return invalid(fmt::format("dynamic_batching.max_queue_delay_microseconds is {}; at most {}", dynamic.max_queue_delay_microseconds(),
+                                 kLongestDelayUs));
+    settings_.max_queue_delay = std::chrono::microseconds(dynamic.max_queue_delay_microseconds());
+    return apply_queues(dynamic);
+  }
+
+  Result<QueuePolicy> queue_of(const pb::ModelQueuePolicy& policy) {
+    if (policy.default_timeout_microseconds() > kLongestUs)
+      return invalid(fmt::format("default_timeout_microseconds is {}; at most {}", policy.default_timeout_microseconds(), kLongestUs));
+    QueuePolicy queue;
+    if (policy.max_queue_size() > 0) queue.limit = policy.max_queue_size();
+    queue.timeout = std::chrono::microseconds(policy.default_timeout_microseconds());
+    queue.delay = policy.timeout_action() == pb::ModelQueuePolicy::DELAY;
+    return queue;
+  }
+
+  Status apply_queues(const pb::ModelDynamicBatching& dynamic) {
+    const uint64_t levels = dynamic.priority_levels();
+    if (levels > kMostPriorities)
+      return invalid(fmt::format("dynamic_batching.priority_levels is {}; at most {}", levels, kMostPriorities));
+    if (dynamic.default_priority_level() > levels || (levels > 0 && dynamic.default_priority_level() == 0))
+      return invalid(fmt::format("dynamic_batching.default_priority_level is {}; it is 1 to {} (priority_levels)",
+                                 dynamic.default_priority_level(), levels));
+    SERIN_TRY(const QueuePolicy common, queue_of(dynamic.default_queue_policy()));
+    settings_.queues = {.levels = std::vector(std::max<size_t>(levels, 1), common),
+                        .standard = std::max<size_t>(dynamic.default_priority_level(), 1)};
+    for (const auto& [level, policy] : dynamic.priority_queue_policy()) {
+      if (level < 1 || level > levels)
+        return invalid(fmt::format("dynamic_batching.priority_queue_policy: there is no priority {}", level));
+      SERIN_TRY(settings_.queues.levels[level - 1], queue_of(policy));
+    }
+    return {};
+  }
+
+  Status apply_instances() {
+    int64_t count = 0;
+    for (const pb::ModelInstanceGroup& group : config_.instance_group()) {
+      if (group.count() < 0 || group.count() > kMostInstances)
+        return invalid(fmt::format("instance_group: count is {}; it is 1 to {}", group.count(), kMostInstances));
+      if (group.passive()) continue;
+      const auto each = std::max(group.count(), 1) * std::max<int64_t>(group.gpus_size(), 1);
+      if (group.kind() == pb::ModelInstanceGroup::KIND_GPU) settings_.device.kind = engine::DeviceChoice::Kind::kCuda;
+      if (group.kind() == pb::ModelInstanceGroup::KIND_CPU) settings_.device = {};
+      if (group.gpus_size() == 1) settings_.device.index = group.gpus(0);
+      if (group.gpus_size() > 1) ignore("instance_group.gpus: more than one means all");
+      if (group.count() > 0) count += each;
+    }
+    if (config_.instance_group_size() > 1) ignore("instance_group: of several groups the counts are added up, the last kind holds");
+    if (count > kMostInstances) return invalid(fmt::format("instance_group: {} instances; at most {}", count, kMostInstances));
+    if (count > 0) settings_.instances = static_cast<int>(count);
+    return {};
+  }
+
+  Status apply_tensors() {
+    for (const pb::ModelInput& input : config_.input()) {
+      if (input.has_reshape())
+        return Error{Code::kUnsupported, fmt::format("input '{}': reshape: clients send the shape that the model has", input.name())};
+      if (input.is_shape_tensor() || input.allow_ragged_batch() || input.optional())
+        ignore(fmt::format("input '{}': is_shape_tensor, allow_ragged_batch, optional", input.name()));
+    }
+    for (const pb::ModelOutput& output : config_.output()) {
+      if (output.has_reshape())
+        return Error{Code::kUnsupported, fmt::format("output '{}': reshape: clients get the shape that the model has", output.name())};
+      if (output.label_filename().empty()) continue;
+      SERIN_TRY(settings_.class_labels[output.name()], read_label_file(folder_, output.label_filename()));
+    }
+    return {};
+  }
+
+  void apply_optimization() {
+    const pb::ModelOptimizationPolicy& policy = config_.optimization();
+    if (policy.priority() != pb::ModelOptimizationPolicy::PRIORITY_DEFAULT)
+      settings_.priority = policy.priority() == pb::ModelOptimizationPolicy::PRIORITY_MAX ? 1 : -1;
+    if (!config_.cc_model_filenames().empty()) ignore("cc_model_filenames");
+    if (!config_.metric_tags().empty()) settings_.metric_tags = {config_.metric_tags().begin(), config_.metric_tags().end()};
+  }
+
+  const pb::ModelConfig& config_;
+  std::vector<std::string>& ignored_;
+  const std::string& folder_;
+  ModelSettings& settings_;
+};
+
+}  // namespace
+
+Result<ReadModelConfig> parse_model_config(std::string_view text) {
+  ReadModelConfig read;
+  SERIN_TRY(read.ignored, parse_text_format(text, read.config));
+  return read;
+}
+
+Result<ReadModelConfig> parse_model_config_json(std::string_view json) {
+  ReadModelConfig read;
+  google::protobuf::util::JsonParseOptions options;
+  const auto parse = [&] { return google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &read.config, options); };
+  if (const auto strict = parse(); strict.ok()) return read;
+  options.ignore_unknown_fields = true;
+  read.config.Clear();
+  const auto lenient = parse();
+  if (!lenient.ok()) return invalid(std::string(lenient.message()));
+  read.ignored.emplace_back("fields that are not known here");
+  return read;
+}
+
+Status apply_model_config(ReadModelConfig& read, const std::string& folder, ModelSettings& settings) {
+  SERIN_CHECK(Applying(read, folder, settings).apply());
+  settings.config = std::make_shared<const pb::ModelConfig>(read.config);
+  return {};
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,147 @@
+// model_config_tensors.cc: what a configuration says of a model's tensors, beside what the model says.
+//
+// With max_batch_size above 0 Triton's dims leave out the axis of the batch, which clients do send; with 0 they are all there is.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/protocol/datatype.h"
+#include "runtime/serving/model_config.h"
+#include "runtime/serving/model_queries.h"
+
+namespace serin::serving {
+namespace {
+
+namespace pb = inference;
+using protocol::TensorSpec;
+
+std::string_view datatype_of(pb::DataType type) {
+  const std::string& name = pb::DataType_Name(type);
+  const std::string_view word = std::string_view(name).substr(name.find('_') + 1);
+  return word == "STRING" ? "BYTES" : word;
+}
+
+pb::DataType type_of(DType dtype) {
+  const std::string_view word = protocol::oip_datatype(dtype);
+  pb::DataType type = pb::TYPE_INVALID;
+  (void)pb::DataType_Parse("TYPE_" + std::string(word == "BYTES" ? "STRING" : word), &type);
+  return type;
+}
+
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+/// Input or output.
+template <class Declared>
+Status apply_one(const Declared& declared, std::string_view kind, bool batched, std::vector<TensorSpec>& specs) {
+  const auto spec = std::ranges::find(specs, declared.name(), &TensorSpec::name);
+  if (spec == specs.end()) {
+    std::vector<std::string> names;
+    for (const TensorSpec& other : specs) names.push_back("'" + other.name + "'");
+    return invalid(fmt::format("config: {} '{}' is not in the model, which has {}", kind, declared.name(), fmt::join(names, ", ")));
+  }
+  const std::string_view datatype = protocol::oip_datatype(spec->dtype);
+  if (declared.data_type() != pb::TYPE_INVALID && datatype_of(declared.data_type()) != datatype)
+    return invalid(fmt::format("config: {} '{}' is {}, in the model it is {}", kind, declared.name(),
+                               pb::DataType_Name(declared.data_type()), pb::DataType_Name(type_of(spec->dtype))));
+  if (declared.dims().empty() || !spec->ranked) return {};
+  std::vector<int64_t> dims(declared.dims().begin(), declared.dims().end());
+  if (batched) dims.insert(dims.begin(), -1);
+  const auto contradiction = [&] {
+    return invalid(fmt::format("config: {} '{}' has dims [{}]{}, in the model it is {}", kind, declared.name(),
+                               fmt::join(declared.dims(), ","), batched ? " behind the batch (max_batch_size is above 0)" : "",
+                               spec->shape.str()));
+  };
+  if (dims.size() != spec->shape.rank()) return contradiction();
+  Shape narrowed;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const int64_t own = spec->shape[axis];
+    const bool batch_axis = batched && axis == 0;  // a model exported with a batch of 1 is served as that
+    if (dims[axis] < -1 || dims[axis] == 0 || (own >= 0 && !batch_axis && dims[axis] != own)) return contradiction();
+    narrowed.push_back(own >= 0 ? own : dims[axis]);
+  }
+  spec->shape = narrowed;
+  return {};
+}
+
+void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config) {
+  const auto fill = [&](const TensorSpec& spec, auto& tensor) {
+    tensor.set_data_type(type_of(spec.dtype));
+    if (!tensor.dims().empty()) return;
+    if (!spec.ranked) tensor.add_dims(-1);
+    for (size_t axis = batched ? 1 : 0; axis < spec.shape.rank(); ++axis) tensor.add_dims(spec.shape[axis]);
+  };
+  const auto named = [](auto& tensors, const std::string& name) {
+    const auto found = std::ranges::find_if(tensors, [&](const auto& tensor) { return tensor.name() == name; });
+    if (found != tensors.end()) return &*found;
+    auto* added = tensors.Add();
+    added->set_name(name);
+    return added;
+  };
+  for (const TensorSpec& spec : version.signature().inputs) fill(spec, *named(*config.mutable_input(), spec.name));
+  for (const TensorSpec& spec : version.signature().outputs) fill(spec, *named(*config.mutable_output(), spec.name));
+}
+
+void fill_instances(const Version& version, const ModelSettings& settings, pb::ModelConfig& config) {
+  const auto device = std::ranges::find(version.parameters(), "device", &std::pair<std::string, std::string>::first);
+  const bool cuda = device != version.parameters().end() && device->second == "cuda";
+  if (config.instance_group().empty()) config.add_instance_group();
+  for (int i = 0; i < config.instance_group_size(); ++i) {
+    pb::ModelInstanceGroup& group = *config.mutable_instance_group(i);
+    if (group.name().empty()) group.set_name(config.instance_group_size() == 1 ? config.name() : fmt::format("{}_{}", config.name(), i));
+    if (group.kind() == pb::ModelInstanceGroup::KIND_AUTO)
+      group.set_kind(cuda ? pb::ModelInstanceGroup::KIND_GPU : pb::ModelInstanceGroup::KIND_CPU);
+    if (group.count() < 1)
+      group.set_count(settings.instances.value_or(cuda ? 2 : std::max(1, version.host().pool.cores() / settings.threads)));
+  }
+}
+
+}  // namespace
+
+Status apply_declared_tensors(const ModelSettings& settings, protocol::Signature& signature) {
+  if (settings.config) {
+    const bool batched = settings.config->max_batch_size() > 0;
+    for (const auto& input : settings.config->input()) SERIN_CHECK(apply_one(input, "input", batched, signature.inputs));
+    for (const auto& output : settings.config->output()) SERIN_CHECK(apply_one(output, "output", batched, signature.outputs));
+  }
+  for (const auto& [name, labels] : settings.class_labels) {
+    const auto output = std::ranges::find(signature.outputs, name, &TensorSpec::name);
+    if (output == signature.outputs.end()) return invalid(fmt::format("labels: the model has no output '{}'", name));
+    output->labels = labels;
+  }
+  return {};
+}
+
+inference::ModelConfig full_model_config(const Version& version, const ModelSettings& settings) {
+  pb::ModelConfig config = settings.config ? *settings.config : pb::ModelConfig();
+  config.set_name(version.model());
+  if (config.platform().empty()) config.set_platform(std::string(kPlatform));
+  if (config.backend().empty()) config.set_backend("serin");
+  if (!settings.config) config.set_max_batch_size(version.batchable() ? static_cast<int32_t>(version.max_batch()) : 0);
+  if (!settings.versions.specific.empty()) {
+    config.mutable_version_policy()->mutable_specific()->clear_versions();
+    for (const uint64_t number : settings.versions.specific)
+      config.mutable_version_policy()->mutable_specific()->add_versions(static_cast<int64_t>(number));
+  } else if (settings.versions.latest > 0) {
+    config.mutable_version_policy()->mutable_latest()->set_num_versions(static_cast<uint32_t>(settings.versions.latest));
+  } else {
+    config.mutable_version_policy()->mutable_all();
+  }
+  fill_tensors(version, config.max_batch_size() > 0, config);
+  if (config.has_ensemble_scheduling()) return config;
+  fill_instances(version, settings, config);
+  config.set_default_model_filename(settings.file);
+  pb::ModelOptimizationPolicy& optimization = *config.mutable_optimization();
+  if (!optimization.has_input_pinned_memory()) optimization.mutable_input_pinned_memory()->set_enable(true);
+  if (!optimization.has_output_pinned_memory()) optimization.mutable_output_pinned_memory()->set_enable(true);
+  if (config.scheduling_choice_case() == pb::ModelConfig::SCHEDULING_CHOICE_NOT_SET && config.max_batch_size() > 1)
+    config.mutable_dynamic_batching()->set_max_queue_delay_microseconds(
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(settings.max_queue_delay).count()));
+  if (config.has_dynamic_batching() && config.dynamic_batching().preferred_batch_size().empty())
+    config.mutable_dynamic_batching()->add_preferred_batch_size(config.max_batch_size());
+  return config;
+}
+
+}  // namespace serin::serving

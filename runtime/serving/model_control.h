@@ -1,0 +1,15 @@
+// model_control.h: load and unload as clients ask for them, the same over REST and gRPC.
+#pragma once
+
+#include "runtime/protocol/flat_json.h"
+#include "runtime/serving/frontend.h"
+
+namespace serin::serving {
+
+/// Loads a model with what the parameters of the request put in place of its files: `config`, a text, and `file:<version>/<name>`, bytes. `done` is called on this
+/// io thread; every io thread has seen what is loaded by then.
+void load_model(Frontend& frontend, const std::string& name, protocol::FlatValues parameters, Repository::Done done);
+/// `unload_dependents`, true or false.
+void unload_model(Frontend& frontend, const std::string& name, const protocol::FlatValues& parameters, Repository::Done done);
+
+}  // namespace serin::serving

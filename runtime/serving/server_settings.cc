@@ -1,0 +1,109 @@
+#include "runtime/serving/server_settings.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "runtime/base/log_options.h"
+
+namespace serin::serving {
+namespace {
+
+using log::Level;
+using protocol::FlatValue;
+using protocol::FlatValues;
+
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+/// One threshold, told as Triton's switches.
+struct Switches {
+  bool verbose = false, info = false, warning = false, error = false;
+};
+
+Switches switches_of(Level level) {
+  return {level <= Level::kDebug, level <= Level::kInfo, level <= Level::kWarning, level <= Level::kError};
+}
+
+Result<Level> level_of(const Switches& on) {
+  const Level level = on.verbose   ? Level::kDebug
+                      : on.info    ? Level::kInfo
+                      : on.warning ? Level::kWarning
+                      : on.error   ? Level::kError
+                                   : Level::kOff;
+  const Switches whole = switches_of(level);
+  if (whole.info == on.info && whole.warning == on.warning && whole.error == on.error) return level;
+  return invalid(
+      "log levels build on each other: log_verbose_level above 0 needs log_info, log_info needs log_warning, log_warning needs log_error");
+}
+
+Status change(const std::string& key, const FlatValue& value, Switches& on, log::Options& options) {
+  const auto* flag = std::get_if<bool>(&value);
+  const auto set = [&](bool& which) {
+    if (!flag) return Status(invalid(fmt::format("'{}' must be true or false", key)));
+    which = *flag;
+    return Status();
+  };
+  if (key == "log_info") return set(on.info);
+  if (key == "log_warning") return set(on.warning);
+  if (key == "log_error") return set(on.error);
+  if (key == "log_verbose_level") {
+    const auto* level = std::get_if<int64_t>(&value);
+    if (!level || *level < 0) return invalid("'log_verbose_level' must be a whole number, not negative");
+    on.verbose = *level > 0;
+    return {};
+  }
+  if (key == "log_format") {
+    const auto* format = std::get_if<std::string>(&value);
+    if (!format || (*format != "default" && *format != "ISO8601" && *format != "json"))
+      return invalid("'log_format' must be default, ISO8601 (both are lines of text whose times are ISO 8601) or json");
+    options.format = *format == "json" ? log::Format::kJson : log::Format::kText;
+    return {};
+  }
+  if (key == "log_file")
+    return Error{Code::kPermissionDenied, "log_file cannot be changed over the network: the log goes where the server's starter sends it"};
+  return invalid(fmt::format("unknown log setting '{}'", key.substr(0, 64)));
+}
+
+}  // namespace
+
+FlatValues log_settings() {
+  const log::Options now = log::options();
+  const Switches on = switches_of(now.level);
+  return {{"log_file", ""},
+          {"log_info", on.info},
+          {"log_warning", on.warning},
+          {"log_error", on.error},
+          {"log_verbose_level", int64_t{on.verbose}},
+          {"log_format", now.format == log::Format::kJson ? "json" : "default"}};
+}
+
+Status change_log_settings(const FlatValues& changes) {
+  log::Options options = log::options();
+  Switches on = switches_of(options.level);
+  for (const auto& [key, value] : changes) SERIN_CHECK(change(key, value, on, options));
+  SERIN_TRY(options.level, level_of(on));
+  if (!changes.empty()) log::configure(options);
+  return {};
+}
+
+FlatValues trace_settings() {
+  return {{"trace_file", ""},     {"trace_level", std::vector<std::string>{"OFF"}},
+          {"trace_rate", "1000"}, {"trace_count", "-1"},
+          {"log_frequency", "0"}, {"trace_mode", "triton"}};
+}
+
+Status change_trace_settings(const FlatValues& changes) {
+  const FlatValues standing = trace_settings();
+  for (const auto& [key, value] : changes) {
+    if (key == "trace_file")
+      return Error{Code::kPermissionDenied, "trace_file cannot be changed over the network: whoever may name a file may write to any"};
+    const auto held = standing.find(key);
+    if (held == standing.end()) return invalid(fmt::format("unknown trace setting '{}'", key.substr(0, 64)));
+    const bool same =
+        std::holds_alternative<std::monostate>(value) || value == held->second || (key == "trace_level" && value == FlatValue("OFF"));
+    if (!same) return Error{Code::kUnsupported, fmt::format("'{}' cannot be changed: this server does not trace requests", key)};
+  }
+  return {};
+}
+
+}  // namespace serin::serving
