@@ -1,0 +1,145 @@
+"""config.pbtxt as Triton's repositories have it, what becomes of it, and what clients are told of it."""
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton
+from conftest import MODELS, call, infer_body
+from test_serve import EVALUATION, expected_scores
+
+GOOD = MODELS / "digits" / "1" / "model.onnx"
+PIXELS = EVALUATION["pixels"][:3]
+
+
+def infer(runtime, rows, output=None, version=""):
+    with triton.InferenceServerClient(runtime.url.removeprefix("http://")) as client:
+        tensor = triton.InferInput("pixels", list(rows.shape), "FP32")
+        tensor.set_data_from_numpy(rows)
+        return client.infer("digits", [tensor], outputs=output and [output], model_version=version)
+
+
+@pytest.fixture
+def configured(serve, repository):
+    """configured(text, versions): a runtime with digits and that config.pbtxt."""
+    def begin(text, versions=("1",), files=None):
+        models = repository({f"digits/{version}": GOOD for version in versions})
+        (models / "digits/config.pbtxt").write_text(text)
+        for name, content in (files or {}).items():
+            (models / "digits" / name).write_text(content)
+        return serve(models)
+    return begin
+
+
+WHOLE = """
+name: "digits"
+platform: "onnxruntime_onnx"
+max_batch_size: 8
+input [ { name: "pixels", data_type: TYPE_FP32, dims: [ 64 ] } ]
+output [ { name: "scores" data_type: TYPE_FP32 dims: [ 10 ] label_filename: "labels.txt" } ]
+instance_group [ { count: 2 kind: KIND_CPU } ]
+dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100
+                   default_queue_policy { max_queue_size: 7 default_timeout_microseconds: 5000000 timeout_action: DELAY } }
+version_policy { specific { versions: [ 1, 3 ] } }
+optimization { cuda { graphs: true busy_wait_events: true } priority: PRIORITY_MAX }
+parameters { key: "colour" value { string_value: "blue" } }
+model_operations { op_library_filename: "libmine.so" }
+"""
+LABELS = "\n".join(f"digit-{i}" for i in range(10))
+
+
+def test_what_config_pbtxt_says_holds(configured):
+    runtime = configured(WHOLE, ("1", "2", "3"), {"labels.txt": LABELS})
+    assert call(f"{runtime.url}/v2/models/digits").json["versions"] == ["1", "3"], "version_policy"
+    config = call(f"{runtime.url}/v2/models/digits/config").json
+    assert config["max_batch_size"] == 8 and config["input"][0]["dims"] == [64] and config["input"][0]["data_type"] == "TYPE_FP32"
+    assert config["instance_group"] == [{"name": "digits", "kind": "KIND_CPU", "count": 2, "gpus": [], "passive": False}]
+    assert config["dynamic_batching"]["max_queue_delay_microseconds"] == 100
+    assert config["dynamic_batching"]["default_queue_policy"]["max_queue_size"] == 7
+    assert config["version_policy"] == {"specific": {"versions": [1, 3]}}
+    assert config["parameters"] == {"colour": {"string_value": "blue"}} and config["optimization"]["priority"] == "PRIORITY_MAX"
+    assert "model_operations" in runtime.log and "busy_wait_events" in runtime.log and "preferred_batch_size" in runtime.log
+    assert runtime.log.count("model_operations") == 1, "said once"
+
+    rows = infer(runtime, PIXELS).as_numpy("scores")
+    np.testing.assert_allclose(rows, expected_scores(1, PIXELS), rtol=1e-4, atol=1e-5)
+    classes = infer(runtime, PIXELS, triton.InferRequestedOutput("scores", class_count=1)).as_numpy("scores")
+    best = rows.argmax(axis=1)
+    assert [text.decode().split(":", 1)[1] for text in classes[:, 0]] == [f"{i}:digit-{i}" for i in best]
+    refused = call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64] * 9))
+    assert refused.status == 400 and "batch-size must be <= 8" in refused.error
+
+
+def test_without_a_batch_dims_are_whole(configured):
+    runtime = configured("input { name: 'pixels' data_type: TYPE_FP32 dims: [ -1, 64 ] }")
+    config = call(f"{runtime.url}/v2/models/digits/config").json
+    assert config["max_batch_size"] == 0 and config["input"][0]["dims"] == [-1, 64] and config["output"][0]["dims"] == [-1, 10]
+    rows = np.tile(EVALUATION["pixels"][:50], (2, 1))  # more than any batch here: no limit was set
+    np.testing.assert_allclose(infer(runtime, rows).as_numpy("scores"), expected_scores(1, rows), rtol=1e-4, atol=1e-5)
+
+
+def test_dims_may_narrow_what_the_model_leaves_open(configured):
+    runtime = configured("input { name: 'pixels' dims: [ 2, 64 ] }")
+    assert call(f"{runtime.url}/v2/models/digits").json["inputs"][0]["shape"] == [2, 64]
+    assert infer(runtime, PIXELS[:2]).as_numpy("scores").shape == (2, 10)
+    refused = call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64] * 3))
+    assert refused.status == 400 and "[2,64]" in refused.error
+
+
+def test_the_latest_version_is_served_where_nothing_is_said(configured):
+    runtime = configured("max_batch_size: 4", ("1", "2", "10"))
+    assert call(f"{runtime.url}/v2/models/digits").json["versions"] == ["10"]
+    assert call(f"{runtime.url}/v2/models/digits/config").json["version_policy"] == {"latest": {"num_versions": 1}}
+
+
+CONTRADICTIONS = {
+    "max_batch_size: -1": "max_batch_size",
+    "input { name: 'pixel' dims: [ 64 ] }": "input 'pixel' is not in the model, which has 'pixels'",
+    "max_batch_size: 8 input { name: 'pixels' data_type: TYPE_INT8 dims: [ 64 ] }": "'pixels' is TYPE_INT8, in the model it is TYPE_FP32",
+    "max_batch_size: 8 input { name: 'pixels' dims: [ 63 ] }": "dims [63] behind the batch",
+    "max_batch_size: 8 input { name: 'pixels' dims: [ -1, 64 ] }": "dims [-1,64] behind the batch",
+    "input { name: 'pixels' dims: [ 64 ] }": "dims [64], in the model it is [-1,64]",
+    "output { name: 'scores' label_filename: '../../etc/passwd' }": "must lie in the model's folder",
+    "output { name: 'scores' label_filename: 'none.txt' }": "none.txt",
+    "backend: 'python'": "python",
+    "platform: 'tensorrt_plan'": "tensorrt_plan",
+    "default_model_filename: '../x.onnx'": "default_model_filename",
+    "version_policy { specific { versions: [ 0 ] } }": "no version 0",
+    "instance_group { count: 1000 }": "count is 1000",
+    "model_transaction_policy { decoupled: true }": "decoupled",
+    "max_batch_size: many": "1:17",
+    "input { name: 'pixels'": "config.pbtxt",
+    "dynamic_batching { priority_levels: 2 }": "default_priority_level",
+    "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }": "max_queue_delay_microseconds",
+    "input { input { input {" * 500: "config.pbtxt",
+}
+
+
+@pytest.mark.parametrize("text", CONTRADICTIONS)
+def test_a_contradiction_fails_the_model_and_says_which(configured, text):
+    runtime = configured(text)
+    (entry,) = call(f"{runtime.url}/v2/repository/index", "").json
+    assert entry["state"] == "UNAVAILABLE" and CONTRADICTIONS[text] in entry["reason"], entry
+    assert str(runtime.folder) not in entry["reason"]
+
+
+def test_serin_yaml_goes_before_it(configured):
+    runtime = configured("max_batch_size: 4", files={"serin.yaml": "max_batch: 2\nversions: all\n"})
+    refused = call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64] * 3))
+    assert refused.status == 400 and "batch-size must be <= 2" in refused.error
+    assert "what serin.yaml says holds" in runtime.log
+
+
+def test_a_model_without_one_has_a_config_all_the_same(shared_runtime):
+    config = call(f"{shared_runtime.url}/v2/models/digits/versions/1/config").json
+    assert config["name"] == "digits" and config["max_batch_size"] == 32 and config["default_model_filename"] == "model.onnx"
+    assert config["input"][0]["dims"] == [64] and config["output"][0]["data_type"] == "TYPE_FP32"
+    assert config["version_policy"] == {"all": {}}
+    with triton.InferenceServerClient(shared_runtime.url.removeprefix("http://")) as client:
+        assert client.get_model_config("digits", "1") == config
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{shared_runtime.ports['grpc']}") as client:
+        told = client.get_model_config("digits", "1").config
+        assert told.max_batch_size == 32 and told.input[0].name == "pixels" and list(told.input[0].dims) == [64]
+        assert client.get_model_config("digits", "1", as_json=True)["config"]["name"] == "digits"
+    assert call(f"{shared_runtime.url}/v2/models/nope/config").status == 404
+    assert call(f"{shared_runtime.url}/v2/models/digits/versions/77/config").status == 404
+    assert call(f"{shared_runtime.url}/v2/models/digits/config", "{}").status == 405
