@@ -48,7 +48,9 @@ bool ControlApi::serves(std::string_view path) {
 
 void ControlApi::handle(net::Request request, net::Responder responder) {
   const std::string path = request.path;
-  if (path.starts_with(kModels)) return control_model(std::string_view(path).substr(kModels.size()), request, std::move(responder));
+  const auto repository = between(path, kRepository, "/index");  // which may be called "models"
+  if (path.starts_with(kModels) && !repository)
+    return control_model(std::string_view(path).substr(kModels.size()), request, std::move(responder));
   net::Response response = answer(request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
   responder.send(std::move(response));

@@ -1,0 +1,287 @@
+"""Models loaded and unloaded on request, as Triton's clients do it; places that models lie in."""
+
+import base64
+import concurrent.futures
+import json
+import shutil
+import threading
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton
+from conftest import MODELS, ON_FREE_PORTS, call, infer_body, wait_until
+from test_serve import EVALUATION, expected_scores
+from tritonclient.utils import InferenceServerException
+
+GOOD = MODELS / "digits" / "1" / "model.onnx"
+OTHER = MODELS / "digits" / "3" / "model.onnx"
+ZEROS = infer_body([[0.0] * 64])
+
+
+@pytest.fixture
+def explicit(start):
+    """explicit(folder, ...): a runtime that loads what it is asked to."""
+    def begin(folder, *arguments):
+        return start("serve", "--as", "tritonserver", "--model-repository", folder, "--model-control-mode", "explicit", *arguments,
+                     "--http-port", 0, "--grpc-port", 0, "--metrics-port", 0)
+    return begin
+
+
+@pytest.fixture
+def http():
+    clients = []
+
+    def connect(runtime):
+        clients.append(triton.InferenceServerClient(runtime.url.removeprefix("http://")))
+        return clients[-1]
+    yield connect
+    for client in clients:
+        client.close()
+
+
+def states(runtime):
+    return {(entry["name"], entry.get("version"), entry.get("state")) for entry in call(f"{runtime.url}/v2/repository/index", "").json}
+
+
+def scores(client, version=""):
+    tensor = triton.InferInput("pixels", [2, 64], "FP32")
+    tensor.set_data_from_numpy(EVALUATION["pixels"][:2])
+    return client.infer("digits", [tensor], model_version=version).as_numpy("scores")
+
+
+def same(answer, version):
+    np.testing.assert_allclose(answer, expected_scores(version, EVALUATION["pixels"][:2]), rtol=1e-4, atol=1e-5)
+
+
+def test_load_and_unload(explicit, repository, http):
+    runtime = explicit(repository({"digits/1": GOOD, "digits/2": OTHER, "spare/1": GOOD}))
+    client = http(runtime)
+    assert states(runtime) == {("digits", None, None), ("spare", None, None)}, "nothing is loaded yet"
+    assert not client.is_model_ready("digits") and client.is_server_ready()
+    client.load_model("digits")
+    assert states(runtime) == {("digits", "1", "READY"), ("digits", "2", "READY"), ("spare", None, None)}
+    assert client.is_model_ready("digits")
+    same(scores(client), 3)
+    client.load_model("digits")  # once more: nothing changed
+    client.unload_model("digits")
+    assert not client.is_model_ready("digits")
+    assert {state for name, version, state in states(runtime) if name == "digits"} == {"UNAVAILABLE"}
+    with pytest.raises(InferenceServerException, match="unloaded"):
+        scores(client)
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as other:
+        other.load_model("digits")
+        assert other.is_model_ready("digits")
+        other.unload_model("digits")
+        assert not other.is_model_ready("digits")
+        with pytest.raises(InferenceServerException, match="failed to load 'nope'"):
+            other.load_model("nope")
+
+
+def test_a_config_and_files_come_with_the_request(explicit, repository, http):
+    runtime = explicit(repository({"digits/1": GOOD}))
+    client = http(runtime)
+    client.load_model("digits", config=json.dumps({"max_batch_size": 2, "input": [{"name": "pixels", "dims": [64]}], "shiny": True}))
+    assert client.get_model_config("digits")["max_batch_size"] == 2
+    assert call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64] * 3)).status == 400
+    client.load_model("digits", config=json.dumps({"backend": "onnxruntime", "version_policy": {"all": {}}}),
+                      files={"file:7/model.onnx": OTHER.read_bytes()})  # fmt: skip
+    assert client.get_model_metadata("digits")["versions"] == ["7"]
+    same(scores(client), 3)
+    client.load_model("fresh", config="{}", files={"file:1/model.onnx": OTHER.read_bytes()})  # a model that lies nowhere
+    assert client.is_model_ready("fresh")
+    client.load_model("digits")  # without them it is what lies there
+    assert client.get_model_metadata("digits")["versions"] == ["1"]
+    same(scores(client), 1)
+
+
+WRONG = {
+    "not there": ("nope", {}, 404, "failed to load 'nope'"),
+    "up": ("..", {}, 400, ""),
+    "hidden": (".git", {}, 404, ""),
+    "escaped": ("%2e%2e%2fdigits", {}, 400, ""),
+    "double": ("%252e%252e", {}, 404, ""),
+    "zero byte": ("digits%00", {}, 400, ""),
+    "long": ("a" * 5000, {}, 404, ""),
+    "a file above": ("digits", {"config": "{}", "file:../../evil": "AAAA"}, 400, "must be file:<version>/<name>"),
+    "a file elsewhere": ("digits", {"config": "{}", "file:/tmp/evil": "AAAA"}, 400, "must be file:<version>/<name>"),
+    "a file within": ("digits", {"config": "{}", "file:1/a/b": "AAAA"}, 400, "must be file:<version>/<name>"),
+    "a hidden file": ("digits", {"config": "{}", "file:1/..": "AAAA"}, 400, "must be file:<version>/<name>"),
+    "no base64": ("digits", {"config": "{}", "file:1/model.onnx": "*"}, 400, "base64"),
+    "files alone": ("digits", {"file:1/model.onnx": "AAAA"}, 400, "'config'"),
+    "no model": ("digits", {"config": "{}", "file:1/model.onnx": base64.b64encode(b"<html>").decode()}, 400, "HTML"),
+    "no config": ("digits", {"config": "}"}, 400, "config"),
+    "no text": ("digits", {"config": {"a": 1}}, 400, "'config'"),
+    "bad config": ("digits", {"config": '{"max_batch_size": -4}'}, 400, "max_batch_size"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_p16_what_is_wrong_is_refused_and_harms_nothing(explicit, repository, http, case):
+    folder = repository({"digits/1": GOOD})
+    runtime = explicit(folder, "--load-model", "digits")
+    name, parameters, status, text = WRONG[case]
+    before = sorted(folder.rglob("*"))
+    answer = call(f"{runtime.url}/v2/repository/models/{name}/load", {"parameters": parameters})
+    codes = {status, 500, 503} if status == 404 else {status}  # in Triton's dialect
+    assert answer.status in codes and text in answer.error, (answer.status, answer.body)
+    assert str(folder) not in answer.error and "/tmp" not in answer.error.replace("file:/tmp", "")
+    assert sorted(folder.rglob("*")) == before
+    same(scores(http(runtime)), 1)  # what was loaded goes on
+    assert call(f"{runtime.url}/v2/repository/models/digits/unload", {"parameters": {"unload_dependents": 1}}).status == 400
+
+
+def test_p18_unloading_answers_what_is_under_way(explicit, repository, http):
+    runtime = explicit(repository({"digits/1": GOOD}), "--load-model", "digits")
+    client = http(runtime)
+    stop, refused, wrong = threading.Event(), [], []
+
+    def ask():
+        while not stop.is_set():
+            answer = call(f"{runtime.url}/v2/models/digits/infer", ZEROS)
+            if answer.status == 503:
+                refused.append(answer.error)
+            elif answer.status != 200:
+                wrong.append((answer.status, answer.body))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        client.unload_model("digits")
+        client.load_model("digits")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert all("unloaded" in text or "being loaded" in text or "not loaded" in text for text in refused)
+    same(scores(client), 1)
+
+
+def test_m16_a_storm_of_loads_and_unloads(explicit, repository, http):
+    runtime = explicit(repository({"digits/1": GOOD, "digits/2": OTHER}))
+
+    def order(i):
+        return call(f"{runtime.url}/v2/repository/models/digits/{'load' if i % 2 else 'unload'}", "{}", timeout=60).status
+
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        codes = set(pool.map(order, range(100)))
+    assert codes == {200}
+    client = http(runtime)
+    client.load_model("digits")
+    same(scores(client), 3)
+    client.unload_model("digits")
+    assert wait_until(lambda: runtime.metric("serin_model_weight_bytes") == 0, 5, "nothing is held")
+    assert runtime.end() == 0
+
+
+def test_elsewhere_the_mode_is_named(serve, repository):
+    models = repository({"digits/1": GOOD})
+    runtime = serve(models, "--admin-on-data-port")
+    for action in ("load", "unload"):
+        answer = call(f"{runtime.url}/v2/repository/models/digits/{action}", "")
+        assert answer.status == 409 and "'explicit', here it is 'poll'" in answer.error
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
+        with pytest.raises(InferenceServerException, match="here it is 'poll'"):
+            client.load_model("digits")
+
+
+def test_index_by_repository(shared_runtime):
+    everything = call(f"{shared_runtime.url}/v2/repository/index", "").json
+    assert call(f"{shared_runtime.url}/v2/repository/models/index", {"ready": True}).json == everything, "a repository is called as its folder is"
+    assert call(f"{shared_runtime.url}/v2/repository/other/index", "").status == 404
+
+
+# --- where models lie -----------------------------------------------------------------------------------------------------------------
+
+
+FOREIGN = {
+    "saved_model.pb": "tf2onnx.convert --saved-model",
+    "inference.pdmodel": "paddle2onnx",
+    "model.pt": "torch.onnx.export",
+    "model.h5": "export('model.onnx'",
+    "model.keras": "export('model.onnx'",
+    "model.tflite": "tf2onnx.convert --tflite",
+    "model.plan": "TensorRT plan",
+    "model.safetensors": "optimum-cli export onnx",
+    "model.xml": "OpenVINO",
+}
+
+
+def test_m4_models_of_other_kinds_say_how_they_become_servable(serve, repository):
+    models = repository({"digits/1": GOOD})
+    for i, name in enumerate(FOREIGN):
+        (models / f"other{i}/1").mkdir(parents=True)
+        (models / f"other{i}/1" / name).write_bytes(b"\x08\x01 whatever")
+    runtime = serve(models)
+    entries = {entry["name"]: entry for entry in call(f"{runtime.url}/v2/repository/index", "").json}
+    assert entries["digits"]["state"] == "READY"
+    for i, (name, command) in enumerate(FOREIGN.items()):
+        entry = entries[f"other{i}"]
+        assert entry["state"] == "UNAVAILABLE" and name in entry["reason"] and command in entry["reason"], entry
+
+
+def test_two_repositories_a_file_and_a_name_given_twice(start, tmp_path):
+    for folder, source in (("a/digits/1", GOOD), ("a/twice/1", GOOD), ("b/twice/1", OTHER), ("b/spare/1", GOOD)):
+        (tmp_path / folder).mkdir(parents=True)
+        shutil.copy(source, tmp_path / folder / "model.onnx")
+    shutil.copy(OTHER, tmp_path / "alone.onnx")
+    runtime = start("serve", tmp_path / "a", tmp_path / "b", tmp_path / "alone.onnx", *ON_FREE_PORTS)
+    assert states(runtime) == {(name, "1", "READY") for name in ("digits", "twice", "spare", "alone")}
+    assert "model 'twice' of" in runtime.log and "is left out" in runtime.log
+    pixels = EVALUATION["pixels"][:2].tolist()
+    answer = call(f"{runtime.url}/v2/models/twice/infer", infer_body(pixels)).json
+    np.testing.assert_allclose(np.reshape(answer["outputs"][0]["data"], (2, 10)), expected_scores(1, EVALUATION["pixels"][:2]), rtol=1e-4, atol=1e-5)
+    names = {entry["name"] for entry in call(f"{runtime.url}/v2/repository/b/index", "").json}
+    assert names == {"spare"}
+
+
+def test_the_only_onnx_file_of_a_version_is_the_model_whatever_its_name(serve, tmp_path):
+    version = tmp_path / "models/digits/1"
+    version.mkdir(parents=True)
+    shutil.copy(GOOD, version / "digits.onnx")
+    runtime = serve(tmp_path / "models")
+    assert states(runtime) == {("digits", "1", "READY")}
+    shutil.copy(GOOD, version / "second.onnx")
+    wait_until(lambda: "more than one other model" in runtime.log, 10, "ambiguous")
+    assert states(runtime) == {("digits", "1", "READY")}, "what was loaded goes on"
+
+
+# --- settings of the server -----------------------------------------------------------------------------------------------------------
+
+
+def test_logging_changes_take_effect(start):
+    runtime = start("serve", MODELS, *ON_FREE_PORTS, "--admin-on-data-port")
+    url = f"{runtime.url}/v2/logging"
+    assert call(url).json == {"log_file": "", "log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0, "log_format": "default"}
+    quiet = call(url, {"log_info": False}).json
+    assert quiet["log_info"] is False and quiet["log_warning"] is True
+    assert call(url, {"log_info": True, "log_verbose_level": 2, "log_format": "json"}).json["log_verbose_level"] == 1
+    assert call(url).json["log_format"] == "json"
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
+        assert client.get_log_settings(as_json=True)["settings"]["log_info"]["bool_param"] is True
+        client.update_log_settings({"log_verbose_level": 0, "log_format": "default"})
+    assert call(url).json["log_verbose_level"] == 0
+    for body, text in (({"log_file": "/tmp/x"}, "log_file"), ({"log_verbose_level": -1}, "log_verbose_level"), ({"log_info": 1}, "log_info"),
+                       ({"log_format": "xml"}, "log_format"), ({"loud": True}, "loud"), ({"log_error": False}, "build on each other")):
+        answer = call(url, body)
+        assert answer.status == (403 if text == "log_file" else 400) and text in answer.error
+    assert call(url, "[1]").status == 400 and call(url, method="DELETE").status == 405
+    call(url, {"log_info": False, "log_warning": False, "log_error": False})
+    lines = runtime.log.count("\n")
+    assert runtime.end() == 0 and runtime.log.count("\n") == lines, "silence is silence"
+
+
+def test_traces_are_not_built_and_say_so(start):
+    runtime = start("serve", MODELS, *ON_FREE_PORTS, "--admin-on-data-port")
+    for path in ("/v2/trace/setting", "/v2/models/digits/trace/setting"):
+        assert call(runtime.url + path).json["trace_level"] == ["OFF"]
+        assert call(runtime.url + path, {"trace_level": ["OFF"], "trace_rate": None}).status == 200
+        answer = call(runtime.url + path, {"trace_level": ["TIMESTAMPS"]})
+        assert answer.status == 400 and "does not trace" in answer.error
+        assert call(runtime.url + path, {"trace_file": "/etc/passwd"}).status == 403
+    assert call(runtime.url + "/v2/models/nope/trace/setting").status == 404
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
+        assert list(client.get_trace_settings("digits").settings["trace_level"].value) == ["OFF"]
+        with pytest.raises(InferenceServerException, match="trace"):
+            client.update_trace_settings(settings={"trace_level": ["TENSORS"]})
