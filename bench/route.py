@@ -23,7 +23,6 @@ ratio above 1 means that Serin is ahead of the better peer.
 SMALL = 300  # bytes of a request's body: a row of features as JSON
 TENSOR = 602_112  # one image of 3x224x224 floats
 CONNECTIONS = 64
-BUSY = 0.95  # a proxy that has time left was not measured, but whoever it waited for
 
 
 def flags():
@@ -67,7 +66,7 @@ class Figures:
         return {title: statistics.median(sample[field] for sample in samples) for title, samples in self.samples.items()}
 
     def busy_note(self):
-        idle = [f"{title}'s core only {busy:.0%} busy" for title, busy in self.median("busy").items() if busy < BUSY]
+        idle = [f"{title}'s core only {busy:.0%} busy" for title, busy in self.median("busy").items() if busy < proxies.BUSY]
         return "; ".join(idle)
 
     def row(self, out, work, metric, field, less_is_better=True, scale=1.0, note=""):

@@ -163,10 +163,11 @@ Status Decoder::read_parameters(const dom::element& element) {
   dom::object parameters;
   if (element.get(parameters)) return fail("/parameters", fmt::format("'parameters' must be an object, not {}", kind_of(element)));
   for (const auto [key, value] : parameters) {
-    if (key != "binary_data_output")
-      SERIN_CHECK(at(fmt::format("/parameters/{}", key), builder_.set_parameter(key, parameter_value(value))));
-    else if (value.get(binary_outputs_))
-      return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
+    if (key == "binary_data_output") {
+      if (value.get(binary_outputs_)) return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
+    } else if (const Status set = builder_.set_parameter(key, parameter_value(value)); !set) {
+      return fail(fmt::format("/parameters/{}", key), set.error().message);
+    }
   }
   return {};
 }
@@ -204,10 +205,11 @@ Status Decoder::read_shape(const dom::element& element, size_t input, const std:
   Shape dims;
   for (const dom::element dim : list) {
     const auto no_shape = [&](std::string_view why) {
-      return fail(where, builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why));
+      return fail(where, builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why).message);
     };
     int64_t value = 0;
     if (dim.get(value)) return no_shape("a dimension is not a whole number");
+    if (value < 0) return no_shape("a dimension is negative");
     if (!Shape::fits(dims.rank() + 1)) return no_shape("too many dimensions");
     dims.push_back(value);
   }
@@ -329,7 +331,7 @@ Result<bool> decode_index_request(std::string body) {
     return Error{Code::kInvalidArgument, fmt::format("the request must be a JSON object, not {}", kind_of(document.root))};
   bool ready = false;
   dom::element value;
-  if (!top["ready"].get(value) && value.get(ready)) return Error{Code::kInvalidArgument, "'ready' must be true or false"};
+  if (!top["ready"].get(value) && value.get(ready)) return Error{Code::kCorrupt, "'ready' must be true or false"};
   return ready;
 }
 

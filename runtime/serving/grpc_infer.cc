@@ -58,7 +58,10 @@ class StreamInferMethod final : public net::GrpcMethod {
   void on_message(const CallPtr& call, std::string_view message) override {
     Stream& stream = stream_of(call);
     auto request = read_request(frontend_, *call, message);
-    if (!request) return fail(*call, request.error());
+    if (!request) {
+      const auto asked = protocol::GrpcInferRequest::read(message);
+      return fail(*call, request.error(), asked ? asked->id : "");
+    }
     const uint64_t number = stream.next++;
     std::string id = request->request.id;
     stream.running.emplace(number, nullptr);
@@ -100,9 +103,10 @@ class StreamInferMethod final : public net::GrpcMethod {
     if (finished.answer.outputs) {
       std::string response;
       append_response(response, finished, id);
-      send(*call, /*field=*/2, response);
+      append_final(response);
+      send(*call, {}, response);
     } else {
-      fail(*call, finished.answer.outputs.error());
+      fail(*call, finished.answer.outputs.error(), id);
     }
     if (call->ended()) return;
     Stream& stream = stream_of(call);
@@ -111,17 +115,30 @@ class StreamInferMethod final : public net::GrpcMethod {
     if (stream.running.size() < kMostAtOnce / 2) call->resume();
   }
 
-  /// A ModelStreamInferResponse of one field: 1 error_message, 2 infer_response.
-  static void send(GrpcCall& call, uint32_t field, std::string_view content) {
-    std::string framed = net::begin_grpc_message(content.size() + 16);
-    wire::write_bytes(framed, field, content);
+  /// Clients of models that answer several times wait for it; here every answer is the last to its request.
+  static void append_final(std::string& response) {
+    wire::write_message(response, 4, [](std::string& parameter) {
+      wire::write_text(parameter, 1, "triton_final_response");
+      wire::write_message(parameter, 2, [](std::string& value) {
+        wire::write_tag(value, 1, 0);  // bool_param
+        wire::write_varint(value, 1);
+      });
+    });
+  }
+
+  static void send(GrpcCall& call, std::string_view error_message, std::string_view infer_response) {
+    std::string framed = net::begin_grpc_message(error_message.size() + infer_response.size() + 32);
+    if (!error_message.empty()) wire::write_bytes(framed, 1, error_message);
+    if (!infer_response.empty()) wire::write_bytes(framed, 2, infer_response);
     net::seal_grpc_message(framed);
     call.send(std::move(framed));
   }
 
-  static void fail(GrpcCall& call, const Error& error) {
+  static void fail(GrpcCall& call, const Error& error, std::string_view id) {
     if (call.headers().get("triton_grpc_error") == "true") return finish_with(call, error);
-    send(call, /*field=*/1, error.message);
+    std::string which;  // of the requests of this stream
+    if (!id.empty()) wire::write_text(which, 3, id);
+    send(call, error.message, which);
   }
 
   Frontend& frontend_;

@@ -33,7 +33,12 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   const auto bound = [&frontend](auto function) {
     return [&frontend, function](const auto& request) { return function(frontend.catalogue(), request); };
   };
-  add_unary<pb::ModelReadyRequest, pb::ModelReadyResponse>(methods, service + "ModelReady", bound(model_ready));
+  add_unary<pb::ModelReadyRequest, pb::ModelReadyResponse>(methods, service + "ModelReady", [&frontend](const auto& request) {
+    auto answer = model_ready(frontend.catalogue(), request);
+    // To Triton's clients that is a no like any other, and no error: they ask it of what was unloaded.
+    if (!answer && answer.error().code == Code::kNotFound && frontend.dialect == Dialect::kTriton) answer = pb::ModelReadyResponse();
+    return answer;
+  });
   add_unary<pb::ModelMetadataRequest, pb::ModelMetadataResponse>(methods, service + "ModelMetadata", bound(model_metadata));
   add_unary<pb::ModelConfigRequest, pb::ModelConfigResponse>(methods, service + "ModelConfig", bound(model_config));
   add_unary<pb::ModelStatisticsRequest, pb::ModelStatisticsResponse>(methods, service + "ModelStatistics", bound(model_statistics));

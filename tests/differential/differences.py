@@ -1,0 +1,112 @@
+"""Where Serin answers otherwise than Triton 24.10, on purpose: each once, with its reason. What is not listed is a failure, and so is what does not occur.
+
+A row: patterns of exchanges' names, the aspect (comparing.py), Triton's value and Serin's (None: any), why. The first that fits counts.
+"""
+
+import fnmatch
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    names: tuple
+    aspect: str
+    triton: object
+    serin: object
+    why: str
+    dialects: tuple = ("serin", "tritonserver")
+
+    def fits(self, name, aspect, triton, serin):
+        return (
+            aspect == self.aspect
+            and self.triton in (None, triton)
+            and self.serin in (None, serin)
+            and any(fnmatch.fnmatchcase(name, pattern) for pattern in self.names)
+        )
+
+
+def row(names, aspect, triton, serin, why, *dialects):
+    return Difference(tuple(names.split()), aspect, triton, serin, why, dialects or ("serin", "tritonserver"))
+
+
+DIFFERENCES = [
+    # Where Serin says more
+    row("*", "type", "text/plain", "application/json", "what is JSON is called so, also in errors and probes"),
+    row("verbs/*", "headers", None, None, "a 405 says with Allow what the path takes (RFC 9110 asks for it)"),
+    row("verbs/v2/*/live verbs/v2/*/ready ready/* */ready paths/v2/health/live?x=1", "json", None, None, "probes have a body: KServe's SDK reads it"),
+    row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json", None, None, "another server: name and extensions"),
+    row("metadata/* verbs/v2/models/identity versions/1 versions/%31 grpc/ModelMetadata/*", "json", None, None, "another platform; and what Serin says of a version besides"),
+    row("*/stats grpc/ModelStatistics/*", "json", None, None, "Serin's counters have no response_stats and no memory_usage, and batches are those that were run"),
+    row("*", "words", None, None, "errors name the tensor, what was expected, what came, and where"),
+    # Paths
+    row("paths/v2/ paths/v2/models/ paths/v2/models/identity/ paths/v2/models/identity/versions/1/", "status", 404, 200, "a slash at the end is no other path: clients of OVMS write it"),
+    row("paths/v2/models", "status", 404, 200, "the list of models, as KServe has it"),
+    row("versions/%31*", "status", 404, 200, "paths are unescaped once, then looked at"),
+    row("versions/1%2F* versions/1/..* names/* infer/names/*", "status", 404, 400, "paths with dots, slashes and control bytes in escapes are refused before anybody looks for a model"),
+    row("versions/*/ready versions/*/stats versions/1000000000000000000000* names/*/ready names/*/stats", "status", 400, 404, "a model or version that is not there is not found, whatever is asked of it"),
+    row("versions/01* versions/00001*", "status", 200, 404, "versions are named in one way: without zeros in front"),
+    row("index/wrong-kind index/broken", "status", 500, 400, "the client's fault is not the server's", "serin"),
+    row("index/array index/null index/text", "status", 200, None, "the body must be an object"),
+    # REST inference: bad input
+    row("infer/numbers/BOOL/0 infer/numbers/BOOL/1", "status", 500, 200, "0 and 1 are what many languages have for BOOL"),
+    row("infer/json/FP16* infer/binary/FP16*", "status", 400, 200, "FP16 can be written as JSON, too"),
+    row("infer/numbers/FP32/nan infer/numbers/FP32/*infinity", "status", 200, None, "NaN and Infinity are no JSON: they are written, as clients expect, but not read"),
+    row("infer/numbers/*", "status", 200, None, "what does not fit its datatype is refused with its index, not cut"),
+    row("infer/body/*", "status", 200, None, "a request is a JSON object without a byte order mark, with each key once and at most 100 levels deep; an empty one is no tensor"),
+    row("infer/raw/empty verbs/v2/models/identity/infer", "status", 200, None, "an empty tensor has nothing to compute"),
+    row("infer/shapes/zero-inside grpc/infer/shape/zero", "status", None, None, "a dimension of 0 has nothing to compute"),
+    row("infer/shapes/batch-huge", "status", "none", None, "Triton drops the connection"),
+    row("infer/shapes/*", "status", 400, 413, "a tensor that no machine holds is too large", "serin"),
+    row("infer/data/deeper infer/data/mixed infer/data/transposed", "status", 200, None, "lists that are nested are nested as the shape is"),
+    row("infer/fields/id/long", "status", 200, None, "an id has at most 1,024 bytes"),
+    row("infer/fields/output-twice grpc/infer/output-twice", "status", None, None, "an output asked for twice is a mistake"),
+    row("infer/framing/header/*", "status", 200, None, "a length is a whole number and nothing else"),
+    row("infer/classification/0", "status", 200, None, "no classes are no classification"),
+    row("infer/classification/text", "status", "none", 400, "tritonserver ends when it is asked this"),
+    row("infer/parameters/custom/* infer/parameters/headers/*", "status", 400, 200, "unknown parameters are the client's own business"),
+    row("infer/parameters/custom/* infer/parameters/headers/*", "status", 200, None, "numbers of more than 64 bits are not read"),
+    row("infer/parameters/triton_* grpc/infer/parameters/triton_*", "status", None, None, "names that begin with triton_ are reserved there"),
+    row("infer/parameters/input/shared_memory_byte_size infer/parameters/output/shared_memory_byte_size", "status", 500, 200, "without a region it says nothing"),
+    row("infer/parameters/*/shared_memory_region", "status", None, None, "shared memory is off unless it is asked for"),
+    row("infer/coding/*/not-packed", "status", 200, None, "a body that says it is packed and is not is damaged"),
+    row("infer/coding/*/nested", "status", 501, 400, "packed twice is refused"),
+    row("infer/coding/zstd", "status", 501, 400, "zstd is understood, and this body is none"),
+    row("infer/coding/ infer/coding/GZIP", "status", 501, 200, "names of codings have no case, and an empty one is none"),
+    row("infer/coding/*", "status", 501, 415, "an unknown coding is an unsupported media type"),
+    row("infer/numbers/FP16/*", "status", 400, 500, "FP16 can be written as JSON, but not so large", "tritonserver"),
+    row("infer/fields/inputs/of-*", "status", 400, 500, "what is no object is no input: Triton counts it as one", "tritonserver"),
+    row("infer/framing/header/long infer/framing/no-header", "status", 400, 500, "bytes behind the JSON, taken as JSON, are none", "tritonserver"),
+    row("infer/datatypes/*", "status", 500, 400, "the datatype is looked at before the data", "tritonserver"),
+    row("infer/coding/*/truncated", "status", 500, 400, "a body that is damaged is found out before it is read", "tritonserver"),
+    row("infer/*", "status", 500, 400, "the client's fault is not the server's: a 500 would roll back a good model", "serin"),
+    # REST inference: answers
+    row("infer/raw/BOOL/odd", "json", None, None, "a BOOL is 0 or 1, whatever byte it came as"),
+    row("infer/json/simple/outputs-swapped", "json", None, None, "outputs come in the order asked for, here those of the Python backend in its own"),
+    row("infer/binary/simple/but-one", "json", None, None, "binary_data_output is the default of all outputs, those that are named included"),
+    row("infer/binary/simple/but-one", "type", None, None, "binary_data_output is the default of all outputs, those that are named included"),
+    row("infer/body/nul", "json", None, None, "an id may hold a zero, and is not cut off there"),
+    row("infer/body/not-utf8", "json", None, None, "JSON is UTF-8, and so are messages", "serin"),
+    row("infer/body/not-utf8", "status", 400, 500, "JSON is UTF-8: Triton finds the name unknown, in an answer that is none either", "tritonserver"),
+    row("infer/bytes/not-utf8", "json", None, None, "bytes that are no UTF-8 become the characters of their numbers, so that the answer is JSON"),
+    # What is not served
+    row("config/* */config grpc/ModelConfig/*", "status", None, None, "configurations are Serin's own, in serin.yaml"),
+    row("grpc/*SharedMemoryStatus", "status", "OK", "UNIMPLEMENTED", "shared memory is off unless it is asked for"),
+    row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "UNIMPLEMENTED", "models are loaded by an operator, not by clients"),
+    # gRPC
+    row("grpc/ModelReady/* grpc/infer/version/* grpc/ModelMetadata/*", "status", None, "NOT_FOUND", "a version that is not there is not found; versions are named in one way"),
+    row("grpc/ModelStatistics/*", "status", None, "NOT_FOUND", "a model or version that is not there is not found, whatever is asked of it"),
+    row("grpc/ModelReady/*", "status", "INVALID_ARGUMENT", "OK", "a version that cannot be is not ready", "tritonserver"),
+    row("grpc/ModelReady/*", "json", None, None, "models and versions are named in one way", "tritonserver"),
+    row("grpc/RepositoryIndex/named", "status", "UNIMPLEMENTED", "INVALID_ARGUMENT", "the repository has no name, and none has that one"),
+    row("grpc/stream/bad-shape", "json", None, None, "errors name the tensor, what was expected, what came"),
+    row("grpc/infer/shape/huge grpc/infer/shape/2^32", "status", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "a tensor that no machine holds is too large"),
+    row("grpc/infer/contents/*/range", "status", "OK", "INVALID_ARGUMENT", "what does not fit its datatype is refused, not cut"),
+    row("grpc/infer/two-raw", "status", "OK", "INVALID_ARGUMENT", "bytes without an input are a mistake"),
+    row("grpc/infer/classification/1099511627776", "json", None, None, "more classes than there are is all of them; Triton's 32 bits make it none"),
+    row("grpc/infer/parameters/*/int64_param/-1", "status", "OK", "INVALID_ARGUMENT", "there is no negative time and no negative sequence"),
+    row("grpc/infer/parameters/*/uint64_param/*", "status", "INVALID_ARGUMENT", "OK", "the published InferParameter has uint64_param"),
+]
+
+
+def listed(name, aspect, triton, serin, dialect):
+    return next((one for one in DIFFERENCES if dialect in one.dialects and one.fits(name, aspect, triton, serin)), None)

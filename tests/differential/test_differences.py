@@ -1,0 +1,75 @@
+"""What a real Triton answered to more than a thousand requests, good and bad, beside what Serin answers to the same."""
+
+import gzip
+import json
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+import asking
+import comparing
+import models
+from differences import DIFFERENCES, listed
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIALECTS = ("serin", "tritonserver")
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    with gzip.open(pathlib.Path(__file__).parent / "recorded.jsonl.gz", "rt") as lines:
+        return [asking.from_line(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    models.write_serin_repository(folder)
+    return folder
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def found(request, recorded, repository, tmp_path_factory):
+    """(exchange's name, aspect, Triton's, Serin's, the row of the list that fits or None), of every difference."""
+    ready = tmp_path_factory.mktemp("serve") / "ready"
+    dialect = [] if request.param == "serin" else ["--as", request.param]
+    command = [ROOT / "build/serin", "serve", *dialect, "--models", repository, "--address", "127.0.0.1", "--port", "0", "--grpc-port", "0", "--metrics-port", "0",
+               "--drain-seconds", "0", "--ready-file", ready]  # fmt: skip
+    server = subprocess.Popen(command)
+    try:
+        deadline = time.monotonic() + 60
+        while not ready.exists():
+            assert server.poll() is None and time.monotonic() < deadline, "serin serve did not get ready"
+            time.sleep(0.05)
+        ports = json.loads(ready.read_text())
+        rows = []
+        with asking.channel_to(ports["grpc"]) as channel:
+            for exchange in recorded:
+                answer = asking.ask(ports["http"], channel, exchange)
+                for aspect, triton, serin in comparing.differences(exchange, exchange["answer"], answer):
+                    rows.append((exchange["name"], aspect, triton, serin, listed(exchange["name"], aspect, triton, serin, request.param)))
+        assert server.poll() is None
+        return request.param, rows
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def test_enough_is_recorded(recorded):
+    assert len(recorded) >= 500
+    assert len({repr(sorted((key, str(value)) for key, value in exchange.items())) for exchange in recorded}) == len(recorded), "one is there twice"
+
+
+def test_every_difference_is_listed(found):
+    dialect, rows = found
+    unlisted = [f"{name}: {aspect} is {serin!r}, Triton's {triton!r}"[:300] for name, aspect, triton, serin, row in rows if row is None]
+    assert not unlisted, f"--as {dialect}, {len(unlisted)} differences that no row of differences.py explains:\n" + "\n".join(unlisted[:60])
+
+
+def test_every_row_of_the_list_occurs(found):
+    dialect, rows = found
+    used = {row for *_, row in rows}
+    unused = [f"{' '.join(row.names)}: {row.aspect} {row.triton!r} {row.serin!r} ({row.why})" for row in DIFFERENCES if dialect in row.dialects and row not in used]
+    assert not unused, f"--as {dialect} answers as Triton does:\n" + "\n".join(unused)
