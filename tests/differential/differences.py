@@ -88,16 +88,17 @@ DIFFERENCES = [
     row("infer/body/not-utf8", "json", None, None, "JSON is UTF-8, and so are messages", "serin"),
     row("infer/body/not-utf8", "status", 400, 500, "JSON is UTF-8: Triton finds the name unknown, in an answer that is none either", "tritonserver"),
     row("infer/bytes/not-utf8", "json", None, None, "bytes that are no UTF-8 become the characters of their numbers, so that the answer is JSON"),
-    # What is not served
-    row("config/* */config grpc/ModelConfig/*", "status", None, None, "configurations are Serin's own, in serin.yaml"),
+    row("config/* */config verbs/v2/models/identity/config grpc/ModelConfig/*", "json", None, None, "another backend, which says what it really does: all versions, batches; no field that means nothing to it"),
+    # What is off
     row("grpc/*SharedMemoryStatus", "status", "OK", "UNIMPLEMENTED", "shared memory is off unless it is asked for"),
-    row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "UNIMPLEMENTED", "models are loaded by an operator, not by clients"),
+    row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "PERMISSION_DENIED", "orders are not taken at the ports of clients", "serin"),
+    row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "ABORTED", "the mode forbids it, and trying again will not help", "tritonserver"),
+    row("grpc/RepositoryIndex/named", "status", "UNIMPLEMENTED", "NOT_FOUND", "there is one repository, and it has no name"),
     # gRPC
-    row("grpc/ModelReady/* grpc/infer/version/* grpc/ModelMetadata/*", "status", None, "NOT_FOUND", "a version that is not there is not found; versions are named in one way"),
+    row("grpc/ModelReady/* grpc/infer/version/* grpc/ModelMetadata/* grpc/ModelConfig/*", "status", None, "NOT_FOUND", "a version that is not there is not found; versions are named in one way"),
     row("grpc/ModelStatistics/*", "status", None, "NOT_FOUND", "a model or version that is not there is not found, whatever is asked of it"),
     row("grpc/ModelReady/*", "status", "INVALID_ARGUMENT", "OK", "a version that cannot be is not ready", "tritonserver"),
     row("grpc/ModelReady/*", "json", None, None, "models and versions are named in one way", "tritonserver"),
-    row("grpc/RepositoryIndex/named", "status", "UNIMPLEMENTED", "INVALID_ARGUMENT", "the repository has no name, and none has that one"),
     row("grpc/stream/bad-shape", "json", None, None, "errors name the tensor, what was expected, what came"),
     row("grpc/infer/shape/huge grpc/infer/shape/2^32", "status", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "a tensor that no machine holds is too large"),
     row("grpc/infer/contents/*/range", "status", "OK", "INVALID_ARGUMENT", "what does not fit its datatype is refused, not cut"),
