@@ -147,13 +147,14 @@ struct TfServingApi::Route {
   }
 };
 
-bool TfServingApi::serves(std::string_view path) {
+bool TfServingApi::serves(std::string_view path) const {
+  if (path == "/") return frontend_.dialect == Dialect::kKserve;
   const std::string_view rest = path.substr(std::min(path.size(), kRoot.size()));
   return equal_ignoring_case(path.substr(0, kRoot.size()), kRoot) && (rest.empty() || rest.front() == '/' || rest.front() == ':');
 }
 
 void TfServingApi::handle(net::Request request, net::Responder responder) {
-  const auto route = Route::parse(request.path);
+  const auto route = request.path == "/" ? std::nullopt : Route::parse(request.path);
   const auto method = route ? route->method() : std::nullopt;
   if (request.method == "POST" && method) {
     auto version = find_servable(frontend_.catalogue(), route->servable);
@@ -177,8 +178,9 @@ net::Response TfServingApi::answer(const net::Request& request) {
     if (origin.starts_with("http://") || origin.starts_with("https://")) return json_response("");
     return refuse("Origin header is missing in CORS preflight");
   }
-  const auto route = Route::parse(request.path);
   const bool kserve = frontend_.dialect == Dialect::kKserve;
+  if (request.path == "/") return is_get(request) ? json_response(R"({"status":"alive"})") : wrong_verb("GET");
+  const auto route = Route::parse(request.path);
   if (kserve && request.method == "POST" && route && route->verb == "explain")
     return net::json_error(501, fmt::format("model '{}' has no explainer", route->servable.model));
   const bool about = route && (route->verb.empty() || route->verb == "metadata");

@@ -294,6 +294,7 @@ def kserve(start, tmp_path):
 
 def test_kserve_v1(kserve):
     ask = lambda path, body=None, **options: call(kserve.url + path, body, **options)
+    assert ask("/").json == {"status": "alive"} and ask("/", {}).status == 405
     assert ask("/v1/models").json == {"models": ["half"]}
     assert ask("/v1/models/half").json == {"name": "half", "ready": True}
     assert_refused(ask("/v1/models/nope"), "nope", status=404)
