@@ -14,6 +14,8 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/base/number.h"
+
 namespace serin::protocol {
 namespace {
 
@@ -117,6 +119,11 @@ class Numbers {
   size_t capacity_ = 0;
 };
 
+Numbers& thread_numbers() {
+  thread_local Numbers numbers;
+  return numbers;
+}
+
 /// The characters from `at` to `end`, where they are a number and spaces around it.
 bool read_number(const char* begin, const char* at, const char* end, double& value) {
   while (at < end && is_space(*at)) ++at;
@@ -159,11 +166,30 @@ const char* read_list(const char* begin, const char* at, const char* end, Number
   }
 }
 
+constexpr char kMark = 0x7f;        // begins the string in place of a list; a text that has one itself is not cut
+constexpr size_t kWorthAMark = 16;  // numbers of the first list
+
+/// Behind the string that begins there.
+size_t skip_string(std::string_view text, size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    if (text[at] == '\\') ++at;
+  return at + 1;
+}
+
+/// The lists that end there, counted in numbers.
+void point_to(const Numbers& numbers, const std::vector<size_t>& ends, CutText& cut) {
+  size_t first = 0;
+  for (const size_t last : ends) {
+    cut.lists.emplace_back(numbers.data() + first, last - first);
+    first = last;
+  }
+}
+
 }  // namespace
 
 std::optional<CutText> cut_number_lists(std::string_view json, std::string_view key) {
   if (json.size() < kWorthCutting) return std::nullopt;
-  thread_local Numbers numbers;
+  Numbers& numbers = thread_numbers();
   const std::string quoted = "\"" + std::string(key) + "\"";
   const char *const begin = json.data(), *const end = begin + json.size();
   CutText cut;
@@ -182,13 +208,45 @@ std::optional<CutText> cut_number_lists(std::string_view json, std::string_view 
   }
   cut.text.append(json.substr(kept));
   if (ends.empty() || cut.text.find('\\') != std::string::npos) return numbers.give_up(), std::nullopt;
-  size_t first = 0;
-  for (const size_t last : ends) {
-    cut.lists.emplace_back(numbers.data() + first, last - first);
-    first = last;
-  }
+  point_to(numbers, ends, cut);
   cut.large = numbers.give_up();
   return cut;
+}
+
+std::optional<CutText> cut_inner_lists(std::string_view json) {
+  if (json.size() < kWorthCutting || json.find(kMark) != std::string_view::npos) return std::nullopt;
+  Numbers& numbers = thread_numbers();
+  const char *const begin = json.data(), *const end = begin + json.size();
+  CutText cut;
+  std::vector<size_t> ends;
+  size_t used = 0, kept = 0;
+  for (size_t at = json.find_first_of("\"["); at < json.size(); at = json.find_first_of("\"[", at)) {
+    if (json[at] == '"') {
+      at = skip_string(json, at);
+      continue;
+    }
+    const size_t first = json.find_first_not_of(" \t\r\n", at + 1);
+    if (first == std::string_view::npos || (!is_digit(json[first]) && json[first] != '-')) {
+      ++at;
+      continue;
+    }
+    const char* const behind = read_list(begin, begin + at + 1, end, numbers, used);
+    if (!behind || (ends.empty() && used < kWorthAMark)) return numbers.give_up(), std::nullopt;
+    (cut.text.append(json.substr(kept, at - kept)) += '"') += kMark;
+    cut.text.append(std::to_string(ends.size())) += '"';
+    ends.push_back(used);
+    at = kept = static_cast<size_t>(behind - begin);
+  }
+  if (ends.empty()) return std::nullopt;
+  cut.text.append(json.substr(kept));
+  point_to(numbers, ends, cut);
+  cut.large = numbers.give_up();
+  return cut;
+}
+
+std::optional<size_t> cut_list(std::string_view mark) {
+  if (!mark.starts_with(kMark)) return std::nullopt;
+  return parse_number<size_t>(mark.substr(1));
 }
 
 }  // namespace serin::protocol

@@ -25,4 +25,10 @@ struct CutText {
 /// looked at.
 std::optional<CutText> cut_number_lists(std::string_view json, std::string_view key);
 
+/// The same of every list of numbers that has no list in it, wherever it stands, for protocols whose tensors are lists within lists. In its place stands a string that
+/// cut_list() knows, and no other string of the text.
+std::optional<CutText> cut_inner_lists(std::string_view json);
+/// Of such a string: which of the lists.
+std::optional<size_t> cut_list(std::string_view mark);
+
 }  // namespace serin::protocol

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runtime/protocol/json.h"
+#include "runtime/protocol/number_lists.h"
 #include "runtime/protocol/request_builder.h"
 #include "runtime/protocol/tfserving_rest.h"
 
@@ -21,8 +22,18 @@ constexpr JsonStyle kStyle = {.complaint = "JSON Parse error", .number_words = t
 
 constexpr size_t kLongestField = 256;  // names are the client's
 
+using Lists = std::span<const std::span<const double>>;
+
+/// The list that was cut out there (number_lists.h).
+std::optional<std::span<const double>> cut_at(const dom::element& value, Lists lists) {
+  std::string_view mark;
+  if (lists.empty() || value.get(mark)) return std::nullopt;
+  const auto index = cut_list(mark);
+  return index && *index < lists.size() ? std::optional(lists[*index]) : std::nullopt;
+}
+
 /// As the lists are nested, along the first of each. One too deep to be a shape is as deep as it may be, and one more: nobody takes it.
-std::vector<int64_t> dims_of(dom::element value) {
+std::vector<int64_t> dims_of(dom::element value, Lists lists) {
   std::vector<int64_t> dims;
   dom::array list;
   while (dims.size() <= Shape::kMaxRank && !value.get(list)) {
@@ -30,15 +41,34 @@ std::vector<int64_t> dims_of(dom::element value) {
     if (list.begin() == list.end()) break;
     value = *list.begin();
   }
+  if (const auto cut = cut_at(value, lists)) dims.push_back(static_cast<int64_t>(cut->size()));
   return dims;
+}
+
+/// Lists that were cut out, in the lists that hold them, to the place of their tensor. False where they are not of its shape.
+template <class T>
+bool copy_cut(const dom::element& value, Lists lists, const Shape& shape, size_t axis, T*& to) {
+  if (axis + 1 == shape.rank()) {
+    const auto cut = cut_at(value, lists);
+    if (!cut || static_cast<int64_t>(cut->size()) != shape[axis]) return false;
+    to = std::ranges::transform(*cut, to, [](double number) { return static_cast<T>(number); }).out;  // too large: infinity
+    return true;
+  }
+  dom::array list;
+  if (value.get(list)) return false;
+  int64_t count = 0;
+  for (const dom::element inner : list)
+    if (++count > shape[axis] || !copy_cut(inner, lists, shape, axis + 1, to)) return false;
+  return count == shape[axis];
 }
 
 bool is_row_of_names(const dom::element& value) { return value.is_object() && !is_base64(value); }
 
 class Decoder {
  public:
-  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field)
-      : signature_(signature), limits_(limits), field_(field), builder_(signature, limits) {}
+  /// `lists`: those that were cut out of a text of so many bytes.
+  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field, size_t text_bytes, Lists lists = {})
+      : signature_(signature), limits_(limits), field_(field), builder_(signature, limits), text_bytes_(text_bytes), lists_(lists) {}
 
   Result<TfPredict> decode_predict(std::string& body);
   Result<InferRequest> decode_examples(std::string& body, TfMethod method);
@@ -66,7 +96,12 @@ class Decoder {
   Result<size_t> begin(std::string_view name, std::span<const int64_t> dims, const std::string& where);
   Status allocate(std::string_view where);
   Status read(const dom::element& value, const TensorView& tensor, size_t input, const std::string& where) {
-    return at(where, read_value(value, tensor, signature_.inputs[input].name, kRules));
+    if (lists_.empty()) return at(where, read_value(value, tensor, signature_.inputs[input].name, kRules));
+    auto* single = tensor.as<float>();
+    auto* twice = tensor.as<double>();
+    const bool read = tensor.shape.rank() > 0 && (tensor.dtype == DType::kFloat32 ? copy_cut(value, lists_, tensor.shape, 0, single)
+                                                                                  : copy_cut(value, lists_, tensor.shape, 0, twice));
+    return read ? Status() : Status(invalid("the lists are no such tensor"));  // which is told of the text as it came
   }
   Result<Fields> fields_of(const dom::element& example, const std::string& where) const;
 
@@ -74,7 +109,8 @@ class Decoder {
   const RequestLimits& limits_;
   std::string* field_;
   RequestBuilder builder_;
-  size_t text_bytes_ = 0;
+  const size_t text_bytes_;
+  const Lists lists_;
   std::optional<dom::element> instances_, inputs_, examples_, context_;
 };
 
@@ -96,7 +132,6 @@ Status Decoder::read_top(const Document& document, TfMethod method) {
 }
 
 Result<TfPredict> Decoder::decode_predict(std::string& body) {
-  text_bytes_ = body.size();
   SERIN_TRY(const Document document, parse_json(body, limits_.json_depth, body.size(), kStyle));
   SERIN_CHECK(read_top(document, TfMethod::kPredict));
   if (instances_ && inputs_) return fail("", "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist");
@@ -135,7 +170,7 @@ Status Decoder::allocate(std::string_view where) {
 
 Status Decoder::read_only(const dom::element& value, std::string_view where) {
   const std::string place(where);
-  SERIN_TRY(const size_t input, begin(signature_.inputs.front().name, dims_of(value), place));
+  SERIN_TRY(const size_t input, begin(signature_.inputs.front().name, dims_of(value, lists_), place));
   SERIN_CHECK(allocate(where));
   return read(value, builder_.request.inputs[input], input, place);
 }
@@ -152,7 +187,7 @@ Status Decoder::read_rows(const dom::array& rows) {
 Status Decoder::read_named_rows(const dom::array& rows) {
   const auto count = static_cast<int64_t>(count_of(rows));
   for (const auto [name, value] : dom::object(*rows.begin())) {
-    std::vector<int64_t> dims = dims_of(value);
+    std::vector<int64_t> dims = dims_of(value, lists_);
     dims.insert(dims.begin(), count);
     SERIN_CHECK(begin(name, dims, fmt::format("/instances/0/{}", name)));
   }
@@ -186,7 +221,7 @@ Status Decoder::read_columns(const dom::element& columns) {
   }
   std::vector<std::optional<dom::element>> values(signature_.inputs.size());
   for (const auto [name, value] : dom::object(columns)) {
-    SERIN_TRY(const size_t input, begin(name, dims_of(value), fmt::format("/inputs/{}", name)));
+    SERIN_TRY(const size_t input, begin(name, dims_of(value, lists_), fmt::format("/inputs/{}", name)));
     values[input] = value;
   }
   SERIN_CHECK(allocate("/inputs"));
@@ -196,7 +231,6 @@ Status Decoder::read_columns(const dom::element& columns) {
 }
 
 Result<InferRequest> Decoder::decode_examples(std::string& body, TfMethod method) {
-  text_bytes_ = body.size();
   SERIN_TRY(const Document document, parse_json(body, limits_.json_depth, body.size(), kStyle));
   SERIN_CHECK(read_top(document, method));
   dom::array examples;
@@ -265,12 +299,19 @@ Status Decoder::read_example_rows(const dom::array& examples) {
 }  // namespace
 
 Result<TfPredict> decode_tf_predict(std::string body, const Signature& signature, std::string* field, const RequestLimits& limits) {
-  return Decoder(signature, limits, field).decode_predict(body);
+  const auto is_float = [](const TensorSpec& spec) { return spec.dtype == DType::kFloat32 || spec.dtype == DType::kFloat64; };
+  if (std::ranges::all_of(signature.inputs, is_float)) {
+    if (auto cut = cut_inner_lists(body)) {
+      auto request = Decoder(signature, limits, nullptr, body.size(), cut->lists).decode_predict(cut->text);
+      if (request) return request;
+    }
+  }
+  return Decoder(signature, limits, field, body.size()).decode_predict(body);
 }
 
 Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const Signature& signature, std::string* field,
                                         const RequestLimits& limits) {
-  return Decoder(signature, limits, field).decode_examples(body, method);
+  return Decoder(signature, limits, field, body.size()).decode_examples(body, method);
 }
 
 }  // namespace serin::protocol

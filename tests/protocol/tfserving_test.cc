@@ -169,6 +169,49 @@ TEST(TfServing, TakesNoMemoryForWhatHasNotCome) {
   EXPECT_LE(field.size(), 256u);
 }
 
+/// Long enough to be read another way (number_lists.h), which must not show.
+std::string long_rows(const std::string& last, size_t rows = 40) {
+  std::string text = "[";
+  for (size_t row = 0; row < rows; ++row) {
+    text += row > 0 ? ", [ " : "[";
+    for (int i = 0; i < 39; ++i) text += std::to_string(row) + "." + std::to_string(10 + i) + (i % 3 == 0 ? "e0, " : ",");
+    text += (row + 1 == rows ? last : "-1") + "]";
+  }
+  return text + "]";
+}
+
+TEST(TfServing, ReadsLongListsAsItReadsShortOnes) {
+  const Signature wide = {"m", {{"x", DType::kFloat32, {-1, 40}}}, {{"y", DType::kFloat32, {-1}}}};
+  for (const std::string& body :
+       {R"({"comment": "[1,2] \" [", "instances": )" + long_rows("3e39") + "}", R"({"inputs": {"x": )" + long_rows("3e39") + "}}"}) {
+    const TfPredict request = decoded(body, wide);
+    ASSERT_EQ(request.infer.inputs[0].shape, (Shape{40, 40})) << body;
+    const auto floats = values<float>(request.infer.inputs[0]);
+    EXPECT_EQ(floats[0], 0.10f);
+    EXPECT_EQ(floats[40 * 7 + 5], 7.15f);
+    EXPECT_EQ(floats[40 * 7 + 39], -1);
+    EXPECT_EQ(floats.back(), HUGE_VALF);
+  }
+  const auto words = values<float>(decoded(R"({"instances": )" + long_rows("NaN") + "}", wide).infer.inputs[0]);
+  EXPECT_TRUE(std::isnan(words.back()));
+  EXPECT_EQ(words[40 * 7 + 5], 7.15f);
+  const std::pair<const char*, const char*> wrong[] = {{"1, 2", "a list at depth 2 has more elements"},
+                                                       {"\"\x7f"
+                                                        "0\"",
+                                                        "which is not an FP32"},
+                                                       {"[1]", "is an array, which is not an FP32"},
+                                                       {"1e400", "JSON Parse error"},
+                                                       {"01", "JSON Parse error"}};
+  for (const auto& [last, message] : wrong)
+    EXPECT_NE(refused(R"({"instances": )" + long_rows(last) + "}", wide).find(message), std::string::npos) << last;
+  std::string ragged = long_rows("1");
+  for (int i = 0; i < 1000; ++i) ragged.insert(ragged.size() - 1, ",[]");
+  EXPECT_NE(refused(R"({"instances": )" + ragged + "}", wide).find("a list at depth 2 has 0 elements"), std::string::npos);
+  EXPECT_NE(
+      refused(R"({"instances": )" + long_rows("1") + R"(, "signature_name": )" + long_rows("1", 1) + "}", wide).find("must be a string"),
+      std::string::npos);
+}
+
 // --- answers --------------------------------------------------------------------------------------------------------------------
 
 template <class T>
