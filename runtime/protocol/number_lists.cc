@@ -7,7 +7,6 @@
 #include <emmintrin.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cstdint>
@@ -22,12 +21,23 @@ namespace {
 constexpr size_t kWorthCutting = 4096, kLargestKept = size_t{1} << 20;  // bytes of text, numbers of a list
 constexpr unsigned kReach = 16;                                         // bytes before the end of a number that read_plain() looks at
 
-constexpr std::array<double, 16> kTens = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-constexpr std::array<int64_t, 16> kWholeTens = [] {
-  std::array<int64_t, 16> tens{1};
-  for (size_t i = 1; i < tens.size(); ++i) tens[i] = 10 * tens[i - 1];
-  return tens;
-}();
+constexpr double kTens[16] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+constexpr int64_t kWholeTens[16] = {1,
+                                    10,
+                                    100,
+                                    1'000,
+                                    10'000,
+                                    100'000,
+                                    1'000'000,
+                                    10'000'000,
+                                    100'000'000,
+                                    1'000'000'000,
+                                    10'000'000'000,
+                                    100'000'000'000,
+                                    1'000'000'000'000,
+                                    10'000'000'000'000,
+                                    100'000'000'000'000,
+                                    1'000'000'000'000'000};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -64,16 +74,16 @@ bool read_plain(const char* at, const char* end, double& value) {
   }
   const unsigned behind = size - whole - 1;
   if ((others & (others - 1)) != 0 || at[whole] != '.' || behind == 0) return false;
-  const unsigned late = behind < 8 ? behind : 8;
-  const int64_t fraction = last_digits(end, late) + 100'000'000 * last_digits(end - 8, behind - late);
-  const int64_t digits_alone = last_digits(at + whole, whole) * kWholeTens[behind] + fraction;
-  if (digits_alone >= int64_t{1} << 53) return false;
-  value = signed_as(static_cast<double>(digits_alone) / kTens[behind], negative);
+  int64_t number = whole == 1 ? *at - '0' : last_digits(at + whole, whole);  // fewer than sixteen digits: below 2^53
+  number *= kWholeTens[behind];
+  if (behind > 8) number += kWholeTens[8] * last_digits(end - 8, behind - 8);
+  number += last_digits(end, behind < 8 ? behind : 8);
+  value = signed_as(static_cast<double>(number) / kTens[behind], negative);
   return true;
 }
 
-/// The same of every number that JSON has, but for those that no double holds.
-const char* read_any(const char* at, const char* end, double& value) {
+/// The end of any number that JSON has, but for those that no double holds. Rare, and kept out of the way of the others.
+[[gnu::noinline]] const char* read_any(const char* at, const char* end, double& value) {
   const char* const begin = at;
   const auto skip_digits = [&] {
     const char* const first = at;
