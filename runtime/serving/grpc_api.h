@@ -4,15 +4,23 @@
 // Answers of a model carry x-serin-version and x-serin-batch in their head, as over REST; errors carry x-serin-code.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "runtime/net/grpc_server.h"
 #include "runtime/serving/frontend.h"
 
 namespace serin::serving {
+
+/// Looked up for every call: a tree would compare the same first half of every path again and again.
+struct PathHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view path) const { return std::hash<std::string_view>()(path); }
+};
+using GrpcMethodMap = std::unordered_map<std::string, std::unique_ptr<net::GrpcMethod>, PathHash, std::equal_to<>>;
 
 class GrpcApi {
  public:
@@ -22,11 +30,10 @@ class GrpcApi {
   net::GrpcMethod* method(std::string_view path) const;
 
  private:
-  std::map<std::string, std::unique_ptr<net::GrpcMethod>, std::less<>> methods_;
+  GrpcMethodMap methods_;
 };
 
-// For the .cc files of this door: methods by path.
-using GrpcMethodMap = std::map<std::string, std::unique_ptr<net::GrpcMethod>, std::less<>>;
+// For the .cc files of this door.
 void add_inference_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_model_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_tfserving_methods(Frontend& frontend, GrpcMethodMap& methods);
