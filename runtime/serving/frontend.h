@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <string_view>
 #include <vector>
 
+#include "runtime/base/version.h"
 #include "runtime/net/loop.h"
 #include "runtime/serving/dialect.h"
 #include "runtime/serving/repository.h"
@@ -48,6 +50,9 @@ class Frontend {
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread
   std::atomic<bool> ready_{false};
 };
+
+/// As the server calls itself: Triton's own clients look at it.
+inline std::string_view name_of_server(Dialect dialect) { return dialect == Dialect::kTriton ? "triton" : kName; }
 
 /// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
 inline constexpr std::string_view kExtensions[] = {

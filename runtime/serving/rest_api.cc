@@ -161,8 +161,8 @@ net::Response RestApi::config(const Route& route) {
 }
 
 net::Response RestApi::server_metadata() {
-  return json_response(
-      fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", kName, kVersion, fmt::join(kExtensions, "\",\"")));
+  return json_response(fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", name_of_server(frontend_.dialect), kVersion,
+                                   fmt::join(kExtensions, "\",\"")));
 }
 
 net::Response RestApi::list_models() {

@@ -29,7 +29,7 @@ class RestApi {
   net::Response readiness(const Route& route);
   net::Response statistics(const Route& route);
   net::Response config(const Route& route);
-  static net::Response server_metadata();
+  net::Response server_metadata();
   net::Response list_models();
 
   Frontend& frontend_;
