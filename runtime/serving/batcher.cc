@@ -17,7 +17,7 @@ constexpr size_t kMostCurves = 256;
 
 void refuse(std::span<const JobPtr> jobs, const Error& why) {
   for (const JobPtr& job : jobs) {
-    if (job->abandoned) continue;
+    if (job->given_up()) continue;
     Answer answer;
     answer.outputs = why;
     job->done(std::move(answer));

@@ -80,7 +80,7 @@ Status CachingScheduler::submit(JobPtr job) {
     }
     metrics_->cache_misses->add();
     if (const auto others = flight_of(hash, *job)) {
-      std::erase_if(others->followers, [](const JobPtr& follower) { return follower->abandoned.load(); });
+      std::erase_if(others->followers, [](const JobPtr& follower) { return follower->given_up().load(); });
       if (others->followers.size() >= most_followers_)
         return Error{Code::kOverloaded,
                      fmt::format("exceeds maximum queue size: {} requests wait for the same answer", others->followers.size())};
@@ -131,7 +131,7 @@ void CachingScheduler::land(const std::shared_ptr<Flight>& flight, const JobPtr&
     followers = std::exchange(flight->followers, {});
   }
   for (const JobPtr& job : followers)
-    if (!job->abandoned) answer_from_cache(job, outputs, asked);
+    if (!job->given_up()) answer_from_cache(job, outputs, asked);
 }
 
 /// The leader has no answer: the next whose client is still there computes.
@@ -141,7 +141,7 @@ void CachingScheduler::hand_over(const std::shared_ptr<Flight>& flight) {
     {
       const std::lock_guard lock(mutex_);
       while (!flight->followers.empty() && !next) {
-        if (!flight->followers.front()->abandoned) next = flight->followers.front();
+        if (!flight->followers.front()->given_up()) next = flight->followers.front();
         flight->followers.pop_front();
       }
       flight->leader = next;

@@ -93,7 +93,7 @@ Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
   const auto started = Clock::now();
   std::vector<engine::Value> inputs;
   for (const TensorView& view : job->inputs) inputs.push_back(value_of(job, view));
-  auto results = model_->run(inputs, &job->abandoned);
+  auto results = model_->run(inputs, &job->given_up());
   RunResult result;
   result.bucket_rows = 1;
   result.infer = Clock::now() - started;

@@ -49,9 +49,13 @@ struct Job {
   Clock::time_point deadline = Clock::time_point::max();
   uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
   protocol::SequencePlace sequence;    ///< that it belongs to; looked at by models of sequences only
+  std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
   bool shadow = false;                 ///< low priority, outside the metrics
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
   std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken
+
+  /// Whether anybody still waits; to be looked at again and again.
+  const std::atomic<bool>& given_up() const { return parent ? parent->given_up() : abandoned; }
 };
 
 using JobPtr = std::shared_ptr<Job>;

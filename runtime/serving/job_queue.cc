@@ -30,7 +30,7 @@ Status JobQueue::push(JobPtr job) {
 
 void JobQueue::drop_abandoned() {
   std::erase_if(entries_, [this](const Entry& entry) {
-    if (!entry.job->abandoned) return false;
+    if (!entry.job->given_up()) return false;
     --waiting_[entry.rank / 2];
     return true;
   });

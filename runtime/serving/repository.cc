@@ -128,6 +128,7 @@ void Repository::scan(Look look) {
     else if (const Status loaded = reconcile(name, std::move(files), look); !loaded)
       log::debug("{}", loaded.error().message);  // said in full where it happened
   }
+  settle_ensembles();
 }
 
 /// False: they are being written.
@@ -175,6 +176,8 @@ Status Repository::reconcile(const std::string& name, ModelFiles files, Look loo
     if ((version.loaded == now && !failed) || !quiet) continue;
     version.loaded = now;
     version.moved = false;
+    version.members.clear();
+    if (ensemble_of(known)) continue;  // once all is there that it may be made of
     if (const Status loaded = load_version(name, number, known); !loaded && first) first = loaded;
   }
   const auto ready = [&](uint64_t number) { return entry(name, number) && entry(name, number)->version; };
@@ -197,6 +200,7 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
   const std::string& path = known.files.versions.at(number).path;
   auto loaded = [&]() -> Result<std::shared_ptr<Version>> {
     if (!known.settings) return known.settings.error();
+    if (ensemble_of(known)) return make_ensemble(name, number, **known.settings);
     auto file = known.files.folder.empty() ? Result<std::string>(path) : formats::find_model_file(path, (*known.settings)->file);
     if (!file) return file.error().in(subject);
     return Version::load(name, version, *file, **known.settings, host_);
@@ -209,6 +213,7 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
     status = loaded.error();
     const std::string& message = loaded.error().message;
     held.reason = for_clients(for_clients(message, subject + ": ", with_slash(path)), "", with_slash(known.files.folder));
+    if (ensemble_of(known)) held.version = nullptr;  // what it was made of is not there any more, or not as it was
     if (!held.version) held.state = VersionState::kFailed;
     const bool serves_on = held.version && held.version->usable();
     log::error("{}{}", message, serves_on ? " (what was loaded before goes on serving)" : "");

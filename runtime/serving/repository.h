@@ -57,8 +57,9 @@ class Repository {
   };  ///< waits until files are quiet; takes them as they are; and tries again what had failed
 
   struct KnownVersion {
-    std::optional<Fingerprint> loaded;  ///< of what was loaded, or tried
-    Fingerprint seen;                   ///< of the last look: files still being written differ from look to look
+    std::optional<Fingerprint> loaded;              ///< of what was loaded, or tried
+    Fingerprint seen;                               ///< of the last look: files still being written differ from look to look
+    std::vector<std::shared_ptr<Version>> members;  ///< of an ensemble: what it was made of; none: it has to be made
     bool moved = false;  ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
   };
   struct Known {
@@ -78,6 +79,9 @@ class Repository {
   Status reconcile(const std::string& name, ModelFiles files, Look look);
   bool read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look);
   Status load_version(const std::string& name, uint64_t number, const Known& known);
+  static const EnsembleSettings* ensemble_of(const Known& known);  ///< null: it is none
+  void settle_ensembles();
+  Result<std::shared_ptr<Version>> make_ensemble(const std::string& name, uint64_t number, const ModelSettings& settings);
   void say_no_version(const std::string& name, const std::string& folder);
   void move_lost();
   Status load_now(const std::string& name, const ModelOverride& overrides);

@@ -28,8 +28,8 @@ Error not_there(std::string_view name) {
 std::vector<std::string> parts_of(const ModelEntry& model) {
   std::vector<std::string> parts;
   for (const auto& [number, entry] : model.versions)
-    if (entry.settings && entry.settings->config)
-      for (const auto& step : entry.settings->config->ensemble_scheduling().step()) parts.push_back(step.model_name());
+    if (entry.settings && entry.settings->ensemble)
+      for (const EnsembleStep& step : entry.settings->ensemble->steps) parts.push_back(step.model);
   return parts;
 }
 
@@ -88,6 +88,11 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
     for (auto& [number, version] : known.versions) version.loaded.reset();
   const auto before = std::exchange(known.overrides, std::move(folder));  // until what is loaded from it is replaced
   Status loaded = reconcile(name, std::move(files), Look::kAsked);
+  if (const EnsembleSettings* ensemble = ensemble_of(known))
+    for (const EnsembleStep& step : ensemble->steps)  // come with it, as Triton has it
+      if (!known_.contains(step.model)) (void)load_now(step.model, {});
+  settle_ensembles();
+  if (loaded && ensemble_of(known) && !catalogue_.get()->find(name, "")) loaded = Error{Code::kInvalidArgument, "its steps do not run"};
   if (loaded) return loaded;
   Error error = loaded.error();
   error.message = fmt::format("failed to load '{}', {}", name, reason_of(name));
@@ -118,6 +123,7 @@ Status Repository::unload_now(const std::string& name, bool dependents) {
       entry = {.state = VersionState::kUnloaded, .reason = "unloaded", .version = nullptr, .settings = nullptr, .leaving = entry.version};
   });
   known_.erase(name);
+  settle_ensembles();
   for (const std::string& part : parts)
     if (const Status unloaded = unload_now(part, dependents); !unloaded) log::warning("model '{}': {}", name, unloaded.error().message);
   return {};

@@ -116,7 +116,7 @@ Status SequenceScheduler::submit(JobPtr job) {
 /// The dead must not keep the living out. A first request is kept: it is what the others begin from.
 void SequenceScheduler::drop_abandoned() {
   for (auto& [key, sequence] : sequences_)
-    waiting_ -= std::erase_if(sequence.waiting, [](const JobPtr& job) { return job->abandoned && !job->sequence.start; });
+    waiting_ -= std::erase_if(sequence.waiting, [](const JobPtr& job) { return job->given_up() && !job->sequence.start; });
 }
 
 /// Nothing of it runs or waits, and it has been so for too long.
@@ -155,7 +155,7 @@ void SequenceScheduler::run_next(Sequences::iterator found) {
     sequence.waiting.pop_front();
     --waiting_;
     if (job->sequence.start) sequence.states = tensors_.initial();
-    if (job->abandoned) continue;
+    if (job->given_up()) continue;
     const auto turn = std::make_shared<Turn>(shared_from_this(), found->first);
     turn->added = tensors_.complete(*job, sequence.states);
     // Where it is not taken below, the turn ends by being destroyed, and what waits for the answer gets the reason.

@@ -172,7 +172,7 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
                                "priority_queues", "slo",
                                "max_queue_delay", "versions",
                                "class_labels",    "response_cache",
-                               "sequences"}));
+                               "ensemble",        "sequences"}));
 
   ModelSettings settings = defaults;
   if (const auto versions = root.find("versions")) {
@@ -192,6 +192,10 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
     SERIN_TRY(settings.queues, read_queues(root));
   }
   SERIN_TRY(settings.response_cache, root.boolean("response_cache", settings.response_cache));
+  if (const auto ensemble = root.find("ensemble")) {
+    if (root.has("sequences")) return ensemble->error("sequences belong to the models of its steps");
+    SERIN_TRY(settings.ensemble, read_ensemble(*ensemble));
+  }
   if (const auto sequences = root.find("sequences")) {
     SERIN_TRY(settings.sequences, read_sequences(*sequences, std::filesystem::path(path).parent_path()));
   }

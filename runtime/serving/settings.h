@@ -53,6 +53,7 @@ struct ModelSettings {
 
   std::vector<WarmupRequest> warmup_requests;  ///< run before the version is ready; each of them has to go well
   bool response_cache = false;                 ///< answers are kept for requests with the same inputs
+  std::optional<EnsembleSettings> ensemble;    ///< it has no file: these models run its steps
   std::optional<SequenceSettings> sequences;   ///< its requests belong to sequences
 };
 

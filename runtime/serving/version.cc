@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/serving/caching_scheduler.h"
 #include "runtime/serving/engine_scheduler.h"
+#include "runtime/serving/ensemble_scheduler.h"
 #include "runtime/serving/model_config.h"
 #include "runtime/serving/sequence_scheduler.h"
 
@@ -22,6 +25,22 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   if (auto done = loaded->put_in_front(settings); !done) return done.error().in(name);
   loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
   return loaded;
+}
+
+Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, const std::string& version, const ModelSettings& settings,
+                                                   const std::vector<std::shared_ptr<Version>>& steps, Host& host) {
+  const std::string name = fmt::format("model '{}' version {}", model, version);
+  auto plan = EnsemblePlan::make(name, *settings.ensemble, steps);
+  if (!plan) return plan.error().in(name);
+  std::shared_ptr<Version> made(new Version(model, version, host));
+  made->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version);
+  made->served_ = {.signature = plan->signature,
+                   .parameters = {},
+                   .batchable = plan->batchable,
+                   .max_batch = plan->batchable ? std::min(plan->max_batch, settings.max_batch) : 1};
+  made->served_.scheduler = EnsembleScheduler::make(std::move(*plan), host, made->metrics_);
+  if (auto done = made->put_in_front(settings); !done) return done.error().in(name);
+  return made;
 }
 
 /// What is between the doors and the engine.

@@ -50,6 +50,10 @@ class Version {
   static Result<std::shared_ptr<Version>> load(const std::string& model, const std::string& version, const std::string& path,
                                                const ModelSettings& settings, Host& host);
 
+  /// An ensemble, whose steps these run.
+  static Result<std::shared_ptr<Version>> of_steps(const std::string& model, const std::string& version, const ModelSettings& settings,
+                                                   const std::vector<std::shared_ptr<Version>>& steps, Host& host);
+
   const std::string& model() const { return model_; }
   const std::string& version() const { return version_; }
   const protocol::Signature& signature() const { return served_.signature; }

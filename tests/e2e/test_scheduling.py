@@ -1,6 +1,9 @@
 """What runs behind a model's name besides the model: sequences, kept answers, priorities; with the clients that ask for them."""
 
 import queue
+import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException
 
-from conftest import DATA, MODELS, call, infer_body
+from conftest import DATA, MODELS, call, infer_body, wait_until
 
 STATE = "sequences: {strategy: oldest, max_candidates: 8, idle: 60s, state: [{input: PAST, output: PRESENT}]}\n"
 CONTROLS = """
@@ -97,6 +100,126 @@ def test_a_model_that_asks_for_a_cache_that_is_not_there_does_not_load(serve, re
     runtime = serve(models, "--response-cache-bytes", 0)
     answer = call(runtime.url + "/v2/models/digits/infer", infer_body([[0] * 64]))
     assert answer.status == 503 and "--response-cache-bytes is 0" in answer.error
+
+
+PIPE = """
+ensemble:
+  steps:
+    - {model: sum, inputs: {INPUT: ab, PAST: ab}, outputs: {OUTPUT: quadruple}}
+    - {model: sum, inputs: {INPUT: a, PAST: a}, outputs: {OUTPUT: ab}}
+"""
+
+
+def column(name, *values):
+    return {"inputs": [{"name": name, "datatype": "INT32", "shape": [len(values), 1], "data": list(values)}]}
+
+
+@pytest.fixture
+def pipe(repository):
+    """A model and an ensemble that runs it twice: quadruple = 4 * a."""
+    models = repository({"sum/1": DATA / "sequence_state/model.onnx"})
+    (models / "pipe/1").mkdir(parents=True)
+    (models / "pipe/serin.yaml").write_text(PIPE)
+    return models
+
+
+def test_an_ensemble(serve, pipe):
+    runtime = serve(pipe)
+    url = runtime.url + "/v2/models/pipe"
+    metadata = call(url).json
+    assert [(tensor["name"], tensor["datatype"], tensor["shape"]) for tensor in metadata["inputs"]] == [("a", "INT32", [-1, 1])]
+    assert [tensor["name"] for tensor in metadata["outputs"]] == ["quadruple"]
+    assert call(url + "/infer", column("a", 1, 2, 3)).json["outputs"][0]["data"] == [4, 8, 12]
+    assert runtime.metric("nv_inference_count", model="pipe") == 3
+    assert runtime.metric("nv_inference_count", model="sum") == 6
+    assert runtime.metric("nv_inference_exec_count", model="sum") == 2
+    assert runtime.metric("nv_inference_pending_request_count", model="sum") == 0
+    late = call(url + "/infer", {**column("a", 1), "parameters": {"timeout": 1}})
+    assert late.status in (200, 504)
+
+
+def test_an_ensemble_follows_its_members(serve, pipe):
+    runtime = serve(pipe)
+    url = runtime.url + "/v2/models/pipe"
+    shutil.rmtree(pipe / "sum/1")
+    wait_until(lambda: call(url + "/ready").status == 503)
+    gone = call(url + "/infer", column("a", 1))
+    assert gone.status == 503 and "step 1 (model 'sum')" in gone.error
+    assert call(runtime.url + "/v2/health/ready").status == 200, "the server is well"
+    index = {entry["name"]: entry for entry in call(runtime.url + "/v2/repository/index", {}).json}
+    assert index["pipe"]["state"] == "UNAVAILABLE" and "step 1" in index["pipe"]["reason"]
+    (pipe / "sum/2").mkdir()
+    shutil.copy(DATA / "sequence_state/model.onnx", pipe / "sum/2/model.onnx")
+    wait_until(lambda: call(url + "/ready").status == 200)
+    assert call(url + "/infer", column("a", 5)).json["outputs"][0]["data"] == [20]
+
+
+@pytest.mark.parametrize("first, second", [("pipe", "pipe"), ("pipe", "other")])
+def test_an_ensemble_that_runs_itself_is_refused(serve, pipe, first, second):
+    (pipe / "other/1").mkdir(parents=True)
+    for name, step in ((first, second), (second, first)):
+        (pipe / name / "serin.yaml").write_text(f"ensemble: {{steps: [{{model: {step}, inputs: {{a: a}}, outputs: {{b: b}}}}]}}\n")
+    runtime = serve(pipe)
+    answer = call(runtime.url + "/v2/models/pipe/infer", column("a", 1))
+    assert answer.status == 503 and "step 1" in answer.error
+
+
+def test_everything_at_once_while_models_are_replaced(serve, pipe):
+    """A plain model, one whose answers are kept, one of sequences and an ensemble, asked from several threads while the files of the ensemble's member change."""
+    shutil.copytree(MODELS / "digits/1", pipe / "plain/1")
+    shutil.copytree(MODELS / "digits/1", pipe / "kept/1")
+    (pipe / "kept/serin.yaml").write_text("response_cache: true\n")
+    (pipe / "state/1").mkdir(parents=True)
+    shutil.copy(DATA / "sequence_state/model.onnx", pipe / "state/1/model.onnx")
+    (pipe / "state/serin.yaml").write_text(STATE)
+    runtime = serve(pipe)
+    expected = call(runtime.url + "/v2/models/plain/infer", infer_body([[1] * 64])).json["outputs"]
+    stop, wrong, answered = threading.Event(), [], []
+
+    def repeat(ask):
+        try:
+            while not stop.is_set():
+                wrong.extend(ask())
+                answered.append(ask)
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            wrong.append(error)
+
+    def ask_digits(model):
+        answer = call(runtime.url + f"/v2/models/{model}/infer", infer_body([[1] * 64]))
+        return [] if answer.status == 200 and answer.json["outputs"] == expected else [(model, answer.status, answer.body)]
+
+    def ask_pipe():
+        answer = call(runtime.url + "/v2/models/pipe/infer", column("a", 1, 2))
+        return [] if answer.status == 200 and answer.json["outputs"][0]["data"] == [4, 8] else [("pipe", answer.status, answer.body)]
+
+    def ask_sequence():
+        total, identity = 0, threading.get_ident()
+        for i in range(5):
+            place = {"sequence_id": identity, "sequence_start": i == 0, "sequence_end": i == 4}
+            answer = call(runtime.url + "/v2/models/state/infer", {**column("INPUT", i), "parameters": place})
+            total += i
+            if answer.status != 200 or answer.json["outputs"][0]["data"] != [total]:
+                return [("state", answer.status, answer.body)]
+        return []
+
+    asks = [ask_pipe, ask_pipe, ask_sequence, ask_sequence, lambda: ask_digits("plain"), lambda: ask_digits("kept")]
+    threads = [threading.Thread(target=repeat, args=(ask,)) for ask in asks]
+    for thread in threads:
+        thread.start()
+    for version in (2, 3, 4):
+        (pipe / f"sum/{version}").mkdir()
+        shutil.copy(DATA / "sequence_state/model.onnx", pipe / f"sum/{version}/model.onnx")
+        wait_until(lambda: f"model 'sum' version {version}: ready" in runtime.log, what="the member is replaced")  # pylint: disable=cell-var-from-loop
+        time.sleep(0.3)  # of traffic on it
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[:3]
+    assert {ask for ask in answered} == set(asks)
+    for model in ("pipe", "sum", "state", "plain", "kept"):
+        assert runtime.metric("nv_inference_pending_request_count", model=model) == 0
+    assert runtime.metric("nv_cache_num_misses_per_model", model="kept") == 1
+    assert runtime.end() == 0
 
 
 @pytest.mark.parametrize("parameters", [{"priority": -1}, {"priority": 1.5}, {"timeout": 2 ** 64}, {"sequence_id": []}, {"sequence_start": "yes"}])
