@@ -1,6 +1,7 @@
 #include "runtime/cli/serve_ports.h"
 
 #include "runtime/net/grpc_server.h"
+#include "runtime/serving/http_answers.h"
 
 namespace serin::cli {
 namespace {
@@ -33,9 +34,12 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   const auto listening = [&](const char* name, const std::string& address, uint16_t port) {
     net::ServerOptions made{.name = name, .address = address, .port = port, .tls = tls, .metrics = &registry};
     made.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
-    made.on_refusal = [&host = frontend.host](net::Response& refusal) {
+    const bool as_triton = options.dialect == serving::Dialect::kTriton;
+    made.on_refusal = [&host = frontend.host, as_triton](net::Response& refusal) {
       refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
+      if (as_triton) serving::use_triton_status(refusal);
     };
+    if (as_triton) made.on_answer = serving::use_triton_status;
     return made;
   };
   if (options.port) {

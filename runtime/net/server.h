@@ -61,6 +61,8 @@ struct ServerOptions {
   metrics::Registry* metrics = nullptr;
   /// Completes an answer that no handler gave, with headers that every answer of the service has. Called on io threads.
   std::function<void(Response&)> on_refusal;
+  /// May change what a handler answered before it is sent. Called on io threads.
+  std::function<void(Response&)> on_answer;
 };
 
 class Server {

@@ -58,6 +58,7 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
   responder_->on_cancel = nullptr;  // it may hold what holds the Responder
   responder_.reset();
   response_ = std::move(response);
+  if (handler_->options.on_answer) handler_->options.on_answer(response_);
   if (response_.status < 200 || response_.status > 599) {
     log::error("{}: an answer has status {}", handler_->options.name, response_.status);
     response_ = json_error(500, "internal error");

@@ -93,7 +93,7 @@ void ControlApi::control_model(std::string_view path, net::Request& request, net
 net::Response ControlApi::index(std::string_view repository, const net::Request& request) {
   if (request.method != "POST") return wrong_verb("POST");
   const auto ready_only = protocol::decode_index_request(request.body);
-  if (!ready_only) return error_response(ready_only.error(), "/ready", frontend_.dialect);
+  if (!ready_only) return error_response(ready_only.error(), "/ready");
   inference::RepositoryIndexRequest asked;
   asked.set_repository_name(std::string(repository));
   asked.set_ready(*ready_only);

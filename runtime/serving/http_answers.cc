@@ -5,25 +5,7 @@
 #include <algorithm>
 
 namespace serin::serving {
-namespace {
-
-/// What Triton calls errors that it sees differently, as its tests and its users' do; 0: the same as ours.
-int triton_status(Code code) {
-  switch (code) {
-    case Code::kCorrupt: return 500;
-    case Code::kTooLarge: return 400;
-    case Code::kUnsupported: return 501;
-    case Code::kOverloaded:
-    case Code::kFailedPrecondition:
-    case Code::kDeadlineExceeded: return 503;
-    default: return 0;
-  }
-}
-
-}  // namespace
-
-int http_status(Code code, Dialect dialect) {
-  if (const int status = dialect == Dialect::kTriton ? triton_status(code) : 0; status != 0) return status;
+int http_status(Code code) {
   switch (code) {
     case Code::kPermissionDenied: return 403;
     case Code::kNotFound: return 404;
@@ -41,11 +23,26 @@ int http_status(Code code, Dialect dialect) {
   }
 }
 
-net::Response error_response(const Error& error, std::string_view field, Dialect dialect) {
-  net::Response response = net::json_error(http_status(error.code, dialect), error.message);
+net::Response error_response(const Error& error, std::string_view field) {
+  net::Response response = net::json_error(http_status(error.code), error.message);
   response.headers.set("x-serin-code", code_name(error.code));
   if (!field.empty()) response.headers.set("x-serin-field", field);
   return response;
+}
+
+void use_triton_status(net::Response& response) {
+  const std::string_view code = response.headers.get("x-serin-code");
+  const auto is = [code](Code other) { return code == code_name(other); };
+  switch (response.status) {
+    case 400: response.status = is(Code::kCorrupt) ? 500 : is(Code::kUnsupported) ? 501 : 400; break;
+    case 409: response.status = is(Code::kFailedPrecondition) ? 503 : 409; break;
+    case 413: response.status = 400; break;
+    case 415: response.status = 501; break;
+    case 429:
+    case 504: response.status = 503; break;
+    case 503: response.status = code.empty() ? 400 : 503; break;  // a probe's no
+    default: break;
+  }
 }
 
 net::Response json_response(std::string body, int status) {

@@ -6,14 +6,15 @@
 
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
-#include "runtime/serving/dialect.h"
 
 namespace serin::serving {
 
 /// The status of HTTP for an error about a request.
-int http_status(Code code, Dialect dialect = Dialect::kSerin);
+int http_status(Code code);
 /// {"error": text}, with x-serin-code and, where one field is to blame, x-serin-field.
-net::Response error_response(const Error& error, std::string_view field = {}, Dialect dialect = Dialect::kSerin);
+net::Response error_response(const Error& error, std::string_view field = {});
+/// Gives an answer the status that Triton has for it: users' tests rely on them, though some call a client's mistake the server's.
+void use_triton_status(net::Response& response);
 net::Response json_response(std::string body, int status = 200);
 /// 405, with what the path takes.
 net::Response wrong_verb(std::string_view allowed);

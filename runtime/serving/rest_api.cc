@@ -27,10 +27,9 @@ net::Response refused(std::string body, const Error& why) {
 
 class OipInference final : public HttpInference {
  public:
-  OipInference(net::Responder responder, Dialect dialect) : HttpInference(std::move(responder)), dialect_(dialect) {}
+  using HttpInference::HttpInference;
 
  private:
-  net::Response refusal(const Error& error, std::string_view field) override { return error_response(error, field, dialect_); }
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
     protocol::OipBody body{std::move(request.body), {}};
     if (request.headers.has(protocol::kJsonLength)) {
@@ -58,7 +57,6 @@ class OipInference final : public HttpInference {
     return response;
   }
 
-  const Dialect dialect_;
   std::string id_;
 };
 
@@ -89,7 +87,7 @@ void RestApi::handle(net::Request request, net::Responder responder) {
   const std::string_view path = request.path;
   const auto route = Route::parse(path);
   if (route && route->action == "infer" && request.method == "POST")
-    return HttpInference::start(std::make_shared<OipInference>(std::move(responder), frontend_.dialect), frontend_,
+    return HttpInference::start(std::make_shared<OipInference>(std::move(responder)), frontend_,
                                 frontend_.catalogue().find(route->model, route->version), route->version, std::move(request));
   net::Response response = route ? answer_about(*route, request) : answer(path, request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));

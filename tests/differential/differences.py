@@ -72,7 +72,7 @@ DIFFERENCES = [
     row("infer/coding/*/nested", "status", 501, 400, "packed twice is refused"),
     row("infer/coding/zstd", "status", 501, 400, "zstd is understood, and this body is none"),
     row("infer/coding/ infer/coding/GZIP", "status", 501, 200, "names of codings have no case, and an empty one is none"),
-    row("infer/coding/*", "status", 501, 415, "an unknown coding is an unsupported media type"),
+    row("infer/coding/*", "status", 501, 415, "an unknown coding is an unsupported media type", "serin"),
     row("infer/numbers/FP16/*", "status", 400, 500, "FP16 can be written as JSON, but not so large", "tritonserver"),
     row("infer/fields/inputs/of-*", "status", 400, 500, "what is no object is no input: Triton counts it as one", "tritonserver"),
     row("infer/framing/header/long infer/framing/no-header", "status", 400, 500, "bytes behind the JSON, taken as JSON, are none", "tritonserver"),

@@ -62,7 +62,12 @@ def test_orders_are_not_taken_at_the_ports_of_clients(serve):
     server = serve(MODELS, "--admin-port", 0)
     refused = call(f"{server.url}{ORDER}", {})
     assert refused.status == 403 and "--admin-port" in refused.error
+    client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{server.ports['grpc']}")
+    with pytest.raises(InferenceServerException, match="--admin-port") as failure:
+        client.unload_model("digits")
+    assert failure.value.status() == "StatusCode.PERMISSION_DENIED"
     assert call(f"{server.url}/v2/models/digits/ready").status == 200, "nothing was unloaded"
+    assert call(f"{server.admin}{ORDER}", {}).status == 409, "the control is not explicit"
 
 
 def test_grpc_asks_for_tokens_too(guarded):

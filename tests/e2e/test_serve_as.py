@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 import tritonclient.grpc
-from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin
+from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin, wait_until
 
 PIXELS = infer_body([[0.0] * 64])
 
@@ -117,6 +117,28 @@ def test_the_arguments_that_kserve_starts_its_own_servers_with(called_as, digits
     assert "--workers changes nothing" in process.log
 
 
+def test_control_is_explicit_where_triton_was_told_so(start, digits):
+    ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"]
+    process = start("serve", "--as", "tritonserver", f"--model-repository={digits.parent}", "--model-control-mode=explicit", *ports)
+    client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{process.ports['grpc']}")
+    assert client.is_server_ready() and not client.is_model_ready("digits")
+    client.load_model("digits")
+    assert client.is_model_ready("digits")
+    client.unload_model("digits")
+    assert call(f"{process.url}/v2/models/digits/infer", PIXELS).status == 503
+
+
+def test_triton_says_what_its_users_expect_of_it(start, digits):
+    ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"]
+    url = start("serve", "--as", "tritonserver", f"--model-repository={digits.parent}", *ports).url
+    infer = f"{url}/v2/models/digits/infer"
+    assert call(infer, "nonsense").status == 500
+    assert call(infer, {"inputs": [{**PIXELS["inputs"][0], "datatype": "INT32"}]}).status == 400
+    assert call(infer, b"x", {"Content-Encoding": "br"}).status == 501
+    assert call(f"{url}/v2/repository/models/digits/load", {}).status == 503, "the control is not explicit"
+    assert call(f"{url}/v2/models/nope").status == 404
+
+
 def test_triton_ends_where_a_model_does_not_load(digits):
     (digits / "2" / "model.onnx").write_bytes(b"nonsense")
     ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"]
@@ -163,6 +185,7 @@ def test_a_file_needs_nothing_else_and_says_how_it_is_asked(start, tmp_path, kin
         graph = helper.make_graph(nodes, kind, [helper.make_tensor_value_info("x", tensor_kind, shape)], [helper.make_tensor_value_info("y", tensor_kind, None)])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
     process = start("serve", model, *ON_FREE_PORTS)
+    wait_until(lambda: "get_response())" in process.log, what="the lines to try")
     lines = process.log.split("To try it:\n", 1)[1]
     curl, rest = lines.strip().split("\n\n", 1)
     answer = json.loads(bash(curl).stdout)
@@ -177,6 +200,7 @@ def test_the_lines_to_try_carry_a_token_where_one_is_needed(start, tmp_path):
     tokens.write_text("tokens: [{name: me, role: infer, token: 0123456789abcdef}]\n")
     tokens.chmod(0o600)
     process = start("serve", MODELS, *ON_FREE_PORTS, "--tokens", tokens)
+    wait_until(lambda: "get_response())" in process.log, what="the lines to try")
     curl = process.log.split("To try it:\n\n", 1)[1].split("\n\n")[0]
     assert "a token is needed" not in (answer := bash(curl, TOKEN="0123456789abcdef").stdout.decode()) and json.loads(answer)["model_name"] == "digits"
 
