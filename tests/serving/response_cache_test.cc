@@ -80,6 +80,7 @@ class HeldScheduler final : public Scheduler {
  public:
   Status submit(JobPtr job) override {
     if (full) return Error{Code::kOverloaded, "full"};
+    const std::lock_guard lock(mutex);
     jobs.push_back(std::move(job));
     return {};
   }
@@ -87,8 +88,13 @@ class HeldScheduler final : public Scheduler {
   bool idle() const override { return jobs.empty(); }
   Status usable() const override { return {}; }
 
+  size_t count() {
+    const std::lock_guard lock(mutex);
+    return jobs.size();
+  }
   void answer(size_t i, Result<Outputs> outputs) { jobs[i]->done(Answer{std::move(outputs), {}, {}}); }
 
+  std::mutex mutex;  // one test hands a request over from another thread
   std::vector<JobPtr> jobs;
   bool full = false;
 };
@@ -152,7 +158,7 @@ TEST_F(CachingTest, WhereTheOneThatComputesIsGivenUpTheNextWhoIsStillThereComput
   ASSERT_TRUE(cache_->submit(ask(1)));
   gone->abandoned = true;
   below_->jobs[0] = nullptr;  // dropped, as the batcher drops what is abandoned
-  ASSERT_TRUE(eventually([&] { return below_->jobs.size() == 2; }));
+  ASSERT_TRUE(eventually([&] { return below_->count() == 2; }));
   below_->answer(1, number(10));
   EXPECT_EQ(number_in(*answers_[2]->outputs), 10);
   EXPECT_FALSE(answers_[1]);
