@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import time
@@ -32,7 +33,7 @@ class Triton:
                    f"--http-port={self.http}", f"--grpc-port={self.grpc}", f"--metrics-port={metrics}", *arguments]  # fmt: skip
         pinned = ["taskset", "-c", str(cores)] if cores is not None else []
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([*pinned, *command], stdout=log, stderr=log, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+            self.process = subprocess.Popen([*pinned, *command], stdout=log, stderr=log, start_new_session=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
         deadline = time.monotonic() + 90
         while not self._ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -61,8 +62,10 @@ class Triton:
         try:
             self.process.wait(40)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            pass
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # its models' processes, which outlive a server that has crashed
+        self.process.wait()
 
     def __enter__(self):
         return self
