@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "runtime/serving/caching_scheduler.h"
 #include "tests/base/eventually.h"
 
@@ -104,6 +106,14 @@ class CachingTest : public testing::Test {
   void SetUp() override {
     registry_metrics_->count_cache(metrics_, "m", "1");
     cache_ = std::make_shared<CachingScheduler>(below_, 4, host_, registry_metrics_);
+  }
+  /// What is still held goes, is handed over and refused: all of it before what the answers are written to.
+  void TearDown() override {
+    below_->full = true;
+    below_->jobs.clear();
+    std::promise<void> drained;
+    host_.pool.submit([&] { drained.set_value(); });
+    drained.get_future().wait();
   }
   /// The job, whose answer will be in answers_[i].
   JobPtr ask(float value) {
