@@ -9,6 +9,7 @@
 
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/protocol/shared_range.h"
 
 namespace serin::protocol {
 
@@ -31,12 +32,14 @@ struct RequestLimits {
   size_t json_depth = 100;
   size_t tensor_bytes = size_t{256} << 20;  ///< of all inputs together once decoded: INT8 as JSON text widens, so it is bounded by itself
   size_t id_bytes = 1024;
+  const SharedRegions* shared = nullptr;  ///< that tensors may lie in; null: none
 };
 
 struct WantedOutput {
-  size_t index = 0;     ///< into the signature's outputs
-  bool binary = false;  ///< as bytes behind the JSON
-  int64_t classes = 0;  ///< not 0: in place of the tensor its so many highest elements (classification.h)
+  size_t index = 0;                 ///< into the signature's outputs
+  bool binary = false;              ///< as bytes behind the JSON
+  int64_t classes = 0;              ///< not 0: in place of the tensor its so many highest elements (classification.h)
+  SharedRangePtr shared = nullptr;  ///< where it is to be put instead of into the answer
 };
 
 /// The sequence that a request belongs to, by a number or by a name; by neither: to none.
@@ -62,7 +65,8 @@ struct InferRequest {
 struct NamedTensor {
   std::string_view name;
   TensorView tensor;
-  bool binary = false;  ///< as bytes behind the JSON
+  bool binary = false;              ///< as bytes behind the JSON
+  SharedRangePtr shared = nullptr;  ///< where it was put: the answer says so, and has none of it
 };
 
 struct InferResponse {

@@ -48,6 +48,7 @@ class Decoder {
     std::string where;  ///< JSON pointer of the input
     std::optional<dom::element> data;
     std::string_view bytes;  ///< in place of it
+    SharedRangePtr shared;   ///< or this
   };
 
   Error fail(std::string where, Error error) const {
@@ -67,6 +68,7 @@ class Decoder {
   Status read_parameters(const dom::element& element);
   Status read_input(const dom::element& element, size_t position);
   Status read_shape(const dom::element& element, size_t input, const std::string& where);
+  Result<SharedRangePtr> open_range(const dom::object& tensor, const std::string& where, const std::string& name) const;
   Status take_bytes(const dom::object& input, std::string_view name, Slot& slot);
   Status read_outputs(const dom::array& outputs);
   Status read_output(const dom::element& element, size_t position);
@@ -216,13 +218,34 @@ Status Decoder::read_shape(const dom::element& element, size_t input, const std:
   return at(where, builder_.set_shape(input, {dims.begin(), dims.end()}));
 }
 
+/// Null: the tensor does not lie in shared memory.
+Result<SharedRangePtr> Decoder::open_range(const dom::object& tensor, const std::string& where, const std::string& name) const {
+  dom::object given;
+  dom::element region;
+  if (tensor["parameters"].get(given) || given["shared_memory_region"].get(region)) return SharedRangePtr();
+  SharedParameters parameters;
+  if (region.get(parameters.region))
+    return fail(where + "/parameters/shared_memory_region", name + ": 'shared_memory_region' must be a name");
+  const auto number = [&](std::string_view key) {
+    int64_t value = 0;
+    dom::element element;
+    if (given[key].get(element)) return std::optional<int64_t>();
+    return element.get(value) ? std::optional<int64_t>(-1) : std::optional(value);
+  };
+  parameters.bytes = number("shared_memory_byte_size");
+  parameters.offset = number("shared_memory_offset");
+  auto range = open_shared(limits_.shared, parameters, name);
+  if (!range) return fail(where + "/parameters/shared_memory_region", range.error());
+  return range;
+}
+
 /// Inputs that have no data have bytes behind the JSON, in the order in which they are named.
 Status Decoder::take_bytes(const dom::object& input, std::string_view name, Slot& slot) {
   const std::string where = slot.where + "/parameters/binary_data_size";
   dom::element size;
   if (input["parameters"]["binary_data_size"].get(size)) {
-    if (!input["parameters"]["shared_memory_region"].get(size))
-      return fail(slot.where + "/parameters/shared_memory_region", "shared memory is not supported: send the tensor", Code::kUnsupported);
+    SERIN_TRY(slot.shared, open_range(input, slot.where, fmt::format("input '{}'", name)));
+    if (slot.shared) return {};
     return refuse(slot.where + "/data", fmt::format("input '{}' has no 'data'", name));
   }
   uint64_t bytes = 0;
@@ -251,8 +274,10 @@ Status Decoder::read_output(const dom::element& element, size_t position) {
     return fail(where + "/parameters/binary_data", "parameter 'binary_data' must be true or false");
   if (!element["parameters"]["classification"].get(value) && (value.get(how.classes) || how.classes < 1))
     return fail(where + "/parameters/classification", "parameter 'classification' must be a number of classes, at least 1");
-  if (!element["parameters"]["shared_memory_region"].get(value))
-    return fail(where + "/parameters/shared_memory_region", "shared memory is not supported: take the tensor", Code::kUnsupported);
+  dom::object output;
+  if (!element.get(output)) {
+    SERIN_TRY(how.shared, open_range(output, where, fmt::format("output '{}'", name)));
+  }
   return at(where + "/name", builder_.want(name, how));
 }
 
@@ -261,6 +286,10 @@ Status Decoder::read_data(size_t text_bytes) {
   // A short list must not make us take the memory that its shape claims: an element needs at least one byte of text.
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
+    if (slot.shared) {
+      SERIN_CHECK(at(slot.where + "/parameters", check_shared(*slot.shared, inputs[i], signature_.inputs[i].name, limits_.tensor_bytes)));
+      continue;
+    }
     if (!slot.data) {
       SERIN_CHECK(at(slot.where + "/parameters/binary_data_size", check_raw(slot.bytes, inputs[i], signature_.inputs[i].name)));
       continue;
@@ -277,6 +306,8 @@ Status Decoder::read_data(size_t text_bytes) {
     const Slot& slot = slots_[i];
     if (slot.data)
       SERIN_CHECK(at(slot.where + "/data", read_elements(dom::array(*slot.data), inputs[i], signature_.inputs[i].name)));
+    else if (slot.shared)
+      SERIN_CHECK(at(slot.where + "/parameters", read_shared(*slot.shared, inputs[i], signature_.inputs[i].name)));
     else
       read_raw(slot.bytes, inputs[i]);
   }

@@ -19,6 +19,13 @@ void append_tensor(std::string& out, const NamedTensor& named) {
   out += oip_datatype(named.tensor.dtype);
   out += R"(","shape":)";
   append_shape(out, named.tensor.shape);
+  if (named.shared) {
+    append_string(out += R"(,"parameters":{"shared_memory_region":)", named.shared->region);
+    append_number(out += R"(,"shared_memory_byte_size":)", raw_bytes(named.tensor));
+    append_number(out += R"(,"shared_memory_offset":)", named.shared->offset);
+    out += "}}";
+    return;
+  }
   if (named.binary) {
     append_number(out += R"(,"parameters":{"binary_data_size":)", raw_bytes(named.tensor));
     out += "}}";

@@ -63,7 +63,16 @@ struct Input {
   std::string_view name, datatype;
   std::vector<int64_t> shape;
   std::optional<Bytes> contents;
+  SharedParameters shared;
 };
+
+/// Of an input or an output.
+void take_shared(const Parameter& parameter, SharedParameters& shared) {
+  if (const auto* text = std::get_if<std::string_view>(&parameter.value); text && parameter.key == "shared_memory_region")
+    shared.region = *text;
+  if (parameter.key == "shared_memory_byte_size") shared.bytes = parameter.integer().value_or(-1);
+  if (parameter.key == "shared_memory_offset") shared.offset = parameter.integer().value_or(-1);
+}
 
 Input read_input(Decoding& decoding, Bytes bytes) {
   Input input;
@@ -73,9 +82,7 @@ Input read_input(Decoding& decoding, Bytes bytes) {
       case 1: input.name = in.text(); break;
       case 2: input.datatype = in.text(); break;
       case 3: in.each_integer([&](int64_t dim) { input.shape.push_back(dim); }); break;
-      case 4:
-        if (read_parameter(decoding, in.bytes()).key == "shared_memory_region") in.fail("shared memory is not supported: send the tensor");
-        break;
+      case 4: take_shared(read_parameter(decoding, in.bytes()), input.shared); break;
       case 5: input.contents = in.bytes(); break;
       default: break;
     }
@@ -161,21 +168,25 @@ class Contents {
   std::optional<Error> error_;
 };
 
-Status read_outputs(Decoding& decoding, const std::vector<Bytes>& outputs, RequestBuilder& builder) {
+Status read_outputs(Decoding& decoding, const std::vector<Bytes>& outputs, const SharedRegions* regions, RequestBuilder& builder) {
   for (const Bytes bytes : outputs) {
     std::string_view name;
     WantedOutput how;
+    SharedParameters shared;
     Message in(decoding, "InferRequestedOutputTensor", bytes);
     while (in.next()) {
       if (in.field() == 1) name = in.text();
       if (in.field() != 2) continue;
       const Parameter parameter = read_parameter(decoding, in.bytes());
-      if (parameter.key == "shared_memory_region") in.fail("shared memory is not supported: take the tensor");
+      take_shared(parameter, shared);
       if (parameter.key != "classification") continue;
       how.classes = parameter.integer().value_or(0);
       if (how.classes < 1) return invalid("parameter 'classification' must be a number of classes, at least 1");
     }
     SERIN_CHECK(malformed(decoding));
+    if (shared.given()) {
+      SERIN_TRY(how.shared, open_shared(regions, shared, fmt::format("output '{}'", name)));
+    }
     SERIN_CHECK(builder.want(name, how));
   }
   return {};
@@ -214,11 +225,9 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
     const Parameter parameter = read_parameter(decoding, entry);
     SERIN_CHECK(builder.set_parameter(parameter.key, parameter.value));
   }
-  if (!raw.empty() && raw.size() != inputs.size())
-    return invalid(fmt::format("raw_input_contents has {} tensors for {} inputs: all of them or none", raw.size(), inputs.size()));
-
   std::vector<size_t> places(inputs.size());
   std::vector<std::optional<Bytes>> contents(inputs.size());
+  std::vector<SharedRangePtr> shared(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Input input = read_input(decoding, inputs[i]);
     SERIN_CHECK(malformed(decoding));
@@ -226,18 +235,30 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
     SERIN_CHECK(builder.set_datatype(places[i], input.datatype));
     SERIN_CHECK(builder.set_shape(places[i], input.shape));
     contents[i] = input.contents;
+    if (input.shared.given()) {
+      SERIN_TRY(shared[i], open_shared(limits.shared, input.shared, fmt::format("input '{}'", input.name)));
+    }
     if (!raw.empty() && input.contents && !input.contents->empty())
       return invalid(fmt::format("input '{}' has both 'contents' and 'raw_input_contents'", input.name));
   }
+  // Where some lie in shared memory the others' bytes stand close up, as Triton's clients send them.
+  std::vector<std::string_view> bytes(inputs.size());
+  const auto sent = static_cast<size_t>(std::ranges::count(shared, nullptr));
+  if (!raw.empty() && raw.size() != sent)
+    return invalid(fmt::format("raw_input_contents has {} tensors for {} inputs: all of them or none", raw.size(), sent));
+  for (size_t i = 0, next = 0; i < inputs.size() && !raw.empty(); ++i)
+    if (!shared[i]) bytes[i] = raw[next++];
   SERIN_CHECK(builder.check_all_given());
-  SERIN_CHECK(read_outputs(decoding, outputs, builder));
+  SERIN_CHECK(read_outputs(decoding, outputs, limits.shared, builder));
   builder.want_rest(/*binary=*/true);
 
   std::vector<TensorView>& tensors = builder.request.inputs;
   for (size_t i = 0; i < places.size(); ++i) {
     const std::string& name = signature.inputs[places[i]].name;
-    if (!raw.empty()) {
-      SERIN_CHECK(check_raw(raw[i], tensors[places[i]], name));
+    if (shared[i]) {
+      SERIN_CHECK(check_shared(*shared[i], tensors[places[i]], name, limits.tensor_bytes));
+    } else if (!raw.empty()) {
+      SERIN_CHECK(check_raw(bytes[i], tensors[places[i]], name));
     } else if (static_cast<size_t>(tensors[places[i]].elements()) >
                (contents[i] ? contents[i]->size() : 0)) {  // memory is not taken for what has not come
       return invalid(fmt::format("input '{}': shape {} takes {} elements, contents has fewer", name, tensors[places[i]].shape.str(),
@@ -247,8 +268,10 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
   SERIN_CHECK(builder.allocate());
   for (size_t i = 0; i < places.size(); ++i) {
     const TensorView& tensor = tensors[places[i]];
-    if (!raw.empty())
-      read_raw(raw[i], tensor);
+    if (shared[i])
+      SERIN_CHECK(read_shared(*shared[i], tensor, signature.inputs[places[i]].name));
+    else if (!raw.empty())
+      read_raw(bytes[i], tensor);
     else
       SERIN_CHECK(Contents(decoding, tensor, signature.inputs[places[i]].name).read(*contents[i]));
   }
@@ -257,9 +280,23 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
 
 size_t grpc_response_bytes(const InferResponse& response) {
   size_t bytes = 64 + response.model.size() + response.version.size() + response.id.size();
-  for (const NamedTensor& named : response.outputs) bytes += 128 + named.name.size() + raw_bytes(named.tensor);
+  for (const NamedTensor& named : response.outputs)
+    bytes += 128 + named.name.size() + (named.shared ? 128 + named.shared->region.size() : 0) + raw_bytes(named.tensor);
   return bytes;
 }
+
+namespace {
+
+/// An entry of the map `parameters` of an output.
+template <class Write>
+void write_parameter(std::string& output, std::string_view key, Write write) {
+  wire::write_message(output, 4, [&](std::string& entry) {
+    wire::write_text(entry, 1, key);
+    wire::write_message(entry, 2, write);
+  });
+}
+
+}  // namespace
 
 void append_grpc_response(std::string& out, const InferResponse& response) {
   wire::write_text(out, 1, response.model);
@@ -269,14 +306,27 @@ void append_grpc_response(std::string& out, const InferResponse& response) {
     wire::write_message(out, 5, [&](std::string& inner) {
       wire::write_text(inner, 1, named.name);
       wire::write_text(inner, 2, oip_datatype(named.tensor.dtype));
-      if (named.tensor.shape.rank() == 0) return;
-      wire::write_message(inner, 3, [&](std::string& dims) {
-        for (const int64_t dim : named.tensor.shape) wire::write_varint(dims, static_cast<uint64_t>(dim));
-      });
+      if (named.tensor.shape.rank() > 0) {
+        wire::write_message(inner, 3, [&](std::string& dims) {
+          for (const int64_t dim : named.tensor.shape) wire::write_varint(dims, static_cast<uint64_t>(dim));
+        });
+      }
+      if (!named.shared) return;
+      write_parameter(inner, "shared_memory_region", [&](std::string& value) { wire::write_text(value, 3, named.shared->region); });
+      for (const auto& [key, number] :
+           {std::pair("shared_memory_byte_size", raw_bytes(named.tensor)), std::pair("shared_memory_offset", named.shared->offset)})
+        write_parameter(inner, key, [number = number](std::string& value) {
+          wire::write_tag(value, 2, 0);
+          wire::write_varint(value, number);
+        });
     });
   }
   for (const NamedTensor& named : response.outputs) {
     wire::write_tag(out, 6, 2);
+    if (named.shared) {  // an empty one in its place: clients count them
+      wire::write_varint(out, 0);
+      continue;
+    }
     wire::write_varint(out, raw_bytes(named.tensor));
     append_raw(out, named.tensor);
   }

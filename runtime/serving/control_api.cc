@@ -61,6 +61,11 @@ net::Response ControlApi::answer(net::Request& request) {
   if (path == "/v2/logging") return settings(request, log_settings, change_log_settings);
   if (path == "/v2/trace/setting") return trace("", request);
   if (const auto model = between(path, kOfModel, kTraceOfModel)) return trace(*model, request);
+  constexpr std::string_view kSystem = "/v2/systemsharedmemory/", kCuda = "/v2/cudasharedmemory/";
+  if (path.starts_with(kSystem)) return shared_memory(std::string_view(path).substr(kSystem.size()), request);
+  if (path == "/v2/cudasharedmemory/status") return is_get(request) ? json_response("[]") : wrong_verb("GET");
+  if (path == "/v2/cudasharedmemory/unregister") return request.method == "POST" ? json_response("{}") : wrong_verb("POST");
+  if (path.starts_with(kCuda)) return error_response({Code::kUnsupported, std::string(kNoCudaRegions)});
   if (path == "/v2/repository/index") return index("", request);
   if (const auto repository = between(path, kRepository, "/index")) return index(*repository, request);
   return not_found();
@@ -105,6 +110,50 @@ net::Response ControlApi::index(std::string_view repository, const net::Request&
     append_json(body, model);
   }
   return json_response(body + "]");
+}
+
+/// [region/<name>/]status, register or unregister
+net::Response ControlApi::shared_memory(std::string_view path, net::Request& request) {
+  std::string name;
+  if (path.starts_with("region/")) {
+    path.remove_prefix(7);
+    name = take_segment(path);
+  }
+  SharedMemory& regions = frontend_.shared_memory;
+  if (path == "status") {
+    if (!is_get(request)) return wrong_verb("GET");
+    const auto found = regions.list(name);
+    if (!found) return error_response(found.error());
+    std::string body = "[";
+    for (const SharedMemory::Region& region : *found) {
+      body += fmt::format(R"({}{{"name":{},"key":{},"offset":{},"byte_size":{}}})", body.size() > 1 ? "," : "",
+                          net::json_quote(region.name), net::json_quote(region.key), region.offset, region.byte_size);
+    }
+    return json_response(body + "]");
+  }
+  if (path != "register" && path != "unregister") return not_found();
+  if (request.method != "POST") return wrong_verb("POST");
+  if (!frontend_.takes_regions) return error_response({Code::kUnsupported, std::string(kNoRegions)});
+  if (path == "unregister") {
+    regions.remove(name);
+    return json_response("{}");
+  }
+  const auto values = protocol::decode_flat_json(std::move(request.body));
+  if (!values) return error_response(values.error());
+  const auto number = [&](std::string_view key) {
+    const auto value = values->find(key);
+    const auto* held = value == values->end() ? nullptr : std::get_if<int64_t>(&value->second);
+    return held ? std::optional(*held) : std::nullopt;
+  };
+  const auto key = values->find("key");
+  const auto* text = key == values->end() ? nullptr : std::get_if<std::string>(&key->second);
+  const auto bytes = number("byte_size");
+  const int64_t offset = values->contains("offset") ? number("offset").value_or(-1) : 0;
+  if (!text || bytes.value_or(0) < 1 || offset < 0)
+    return error_response(
+        {Code::kInvalidArgument, "'key' must be a name, 'byte_size' a number of bytes, 'offset' one that is not negative"});
+  const Status added = regions.add({name, *text, static_cast<uint64_t>(offset), static_cast<uint64_t>(*bytes)});
+  return added ? json_response("{}") : error_response(added.error());
 }
 
 net::Response ControlApi::trace(std::string_view model, net::Request& request) {

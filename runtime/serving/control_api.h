@@ -22,6 +22,7 @@ class ControlApi {
   void control_model(std::string_view path, net::Request& request, net::Responder responder);
   net::Response answer(net::Request& request);
   net::Response index(std::string_view repository, const net::Request& request);
+  net::Response shared_memory(std::string_view path, net::Request& request);
   net::Response trace(std::string_view model, net::Request& request);
 
   Frontend& frontend_;

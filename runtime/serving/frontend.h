@@ -9,6 +9,7 @@
 #include "runtime/net/loop.h"
 #include "runtime/serving/dialect.h"
 #include "runtime/serving/repository.h"
+#include "runtime/serving/shared_memory.h"
 
 namespace serin::serving {
 
@@ -24,6 +25,7 @@ class Frontend {
         repository(models),
         host(common),
         dialect(options.dialect),
+        takes_regions(options.shared_memory),
         cors(options.cors),
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
@@ -40,10 +42,15 @@ class Frontend {
   void set_ready(bool ready) { ready_ = ready; }
   bool ready() { return ready_ && catalogue().usable(); }
 
+  /// That tensors may lie in; null: this server takes none.
+  const protocol::SharedRegions* regions() const { return takes_regions ? &shared_memory : nullptr; }
+
   net::Loops& loops;
   Repository& repository;
   Host& host;
   const Dialect dialect;
+  const bool takes_regions;  ///< clients may register shared memory
+  SharedMemory shared_memory;
   const bool cors;
 
  private:
@@ -57,6 +64,6 @@ inline std::string_view name_of_server(Dialect dialect) { return dialect == Dial
 /// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
 inline constexpr std::string_view kExtensions[] = {
     "classification",      "binary_tensor_data", "model_repository", "model_repository(unload_dependents)",
-    "model_configuration", "statistics",         "logging"};
+    "model_configuration", "statistics",         "logging",          "system_shared_memory"};
 
 }  // namespace serin::serving

@@ -88,7 +88,49 @@ Result<pb::TraceSettingResponse> trace_settings_of(const Catalogue& now, const p
   return answer;
 }
 
+pb::SystemSharedMemoryStatusResponse status_of(const std::vector<SharedMemory::Region>& regions) {
+  pb::SystemSharedMemoryStatusResponse answer;
+  for (const SharedMemory::Region& region : regions) {
+    auto& status = (*answer.mutable_regions())[region.name];
+    status.set_name(region.name);
+    status.set_key(region.key);
+    status.set_offset(region.offset);
+    status.set_byte_size(region.byte_size);
+  }
+  return answer;
+}
+
 }  // namespace
+
+void add_shared_memory_methods(Frontend& frontend, GrpcMethodMap& methods) {
+  const auto none = [&frontend] { return frontend.takes_regions ? Status() : Status(Error{Code::kUnsupported, std::string(kNoRegions)}); };
+  add_unary<pb::SystemSharedMemoryStatusRequest, pb::SystemSharedMemoryStatusResponse>(
+      methods, kService + "SystemSharedMemoryStatus", [&frontend](const auto& request) -> Result<pb::SystemSharedMemoryStatusResponse> {
+        SERIN_TRY(const auto regions, frontend.shared_memory.list(request.name()));
+        return status_of(regions);
+      });
+  add_unary<pb::SystemSharedMemoryRegisterRequest, pb::SystemSharedMemoryRegisterResponse>(
+      methods, kService + "SystemSharedMemoryRegister",
+      [&frontend, none](const auto& request) -> Result<pb::SystemSharedMemoryRegisterResponse> {
+        SERIN_CHECK(none());
+        SERIN_CHECK(frontend.shared_memory.add({request.name(), request.key(), request.offset(), request.byte_size()}));
+        return pb::SystemSharedMemoryRegisterResponse();
+      });
+  add_unary<pb::SystemSharedMemoryUnregisterRequest, pb::SystemSharedMemoryUnregisterResponse>(
+      methods, kService + "SystemSharedMemoryUnregister",
+      [&frontend, none](const auto& request) -> Result<pb::SystemSharedMemoryUnregisterResponse> {
+        SERIN_CHECK(none());
+        frontend.shared_memory.remove(request.name());
+        return pb::SystemSharedMemoryUnregisterResponse();
+      });
+  add_unary<pb::CudaSharedMemoryStatusRequest, pb::CudaSharedMemoryStatusResponse>(
+      methods, kService + "CudaSharedMemoryStatus", [](const auto&) { return pb::CudaSharedMemoryStatusResponse(); });
+  add_unary<pb::CudaSharedMemoryUnregisterRequest, pb::CudaSharedMemoryUnregisterResponse>(
+      methods, kService + "CudaSharedMemoryUnregister", [](const auto&) { return pb::CudaSharedMemoryUnregisterResponse(); });
+  add_unary<pb::CudaSharedMemoryRegisterRequest, pb::CudaSharedMemoryRegisterResponse>(
+      methods, kService + "CudaSharedMemoryRegister",
+      [](const auto&) -> Result<pb::CudaSharedMemoryRegisterResponse> { return Error{Code::kUnsupported, std::string(kNoCudaRegions)}; });
+}
 
 void add_control_methods(Frontend& frontend, GrpcMethodMap& methods) {
   const auto load = [&frontend](const pb::RepositoryModelLoadRequest& request, Repository::Done done) {
@@ -101,6 +143,7 @@ void add_control_methods(Frontend& frontend, GrpcMethodMap& methods) {
   using Unload = OrderMethod<pb::RepositoryModelUnloadRequest, pb::RepositoryModelUnloadResponse>;
   methods.emplace(kService + "RepositoryModelLoad", std::make_unique<Load>(load));
   methods.emplace(kService + "RepositoryModelUnload", std::make_unique<Unload>(unload));
+  add_shared_memory_methods(frontend, methods);
   add_unary<pb::LogSettingsRequest, pb::LogSettingsResponse>(methods, kService + "LogSettings", log_settings_of);
   add_unary<pb::TraceSettingRequest, pb::TraceSettingResponse>(
       methods, kService + "TraceSetting", [&frontend](const auto& request) { return trace_settings_of(frontend.catalogue(), request); });

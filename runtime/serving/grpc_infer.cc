@@ -20,16 +20,19 @@ constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not
 
 Result<Inference::Call> read_request(Frontend& frontend, const GrpcCall& call, std::string_view message) {
   SERIN_TRY(const protocol::GrpcInferRequest request, protocol::GrpcInferRequest::read(message));
-  return grpc_inference_call(call, frontend.catalogue().find(request.model, request.version),
-                             [&](const protocol::Signature& signature) { return request.decode(signature); });
+  return grpc_inference_call(call, frontend.catalogue().find(request.model, request.version), [&](const protocol::Signature& signature) {
+    return request.decode(signature, {.shared = frontend.regions()});
+  });
 }
 
-void append_response(std::string& out, const Finished& finished, std::string_view id) {
+Status append_response(std::string& out, const Finished& finished, std::string_view id) {
   const Version& version = finished.version;
   const OutputViews outputs(finished);
   const protocol::InferResponse response{version.model(), version.version(), id, named_outputs(finished, outputs)};
+  SERIN_CHECK(write_shared(response.outputs));
   out.reserve(out.size() + protocol::grpc_response_bytes(response));
   protocol::append_grpc_response(out, response);
+  return {};
 }
 
 class InferMethod final : public net::GrpcMethod {
@@ -40,8 +43,7 @@ class InferMethod final : public net::GrpcMethod {
     auto request = read_request(frontend_, *call, message);
     std::string id = request ? request->request.id : "";
     start_grpc_inference(frontend_, call, std::move(request), [id = std::move(id)](std::string& out, const Finished& finished) -> Status {
-      append_response(out, finished, id);
-      return {};
+      return append_response(out, finished, id);
     });
   }
 
@@ -100,13 +102,13 @@ class StreamInferMethod final : public net::GrpcMethod {
 
   static void answer(const CallPtr& call, uint64_t number, const Finished& finished, std::string_view id) {
     if (call->ended()) return;
-    if (finished.answer.outputs) {
-      std::string response;
-      append_response(response, finished, id);
+    std::string response;
+    const Status appended = finished.answer.outputs ? append_response(response, finished, id) : Status(finished.answer.outputs.error());
+    if (appended) {
       append_final(response);
       send(*call, {}, response);
     } else {
-      fail(*call, finished.answer.outputs.error(), id);
+      fail(*call, appended.error(), id);
     }
     if (call->ended()) return;
     Stream& stream = stream_of(call);

@@ -29,9 +29,17 @@ OutputViews::OutputViews(const Finished& finished) {
 std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views) {
   std::vector<protocol::NamedTensor> named;
   named.reserve(finished.wanted.size());
-  for (size_t i = 0; i < finished.wanted.size(); ++i)
-    named.push_back({finished.version.signature().outputs[finished.wanted[i].index].name, views[i], finished.wanted[i].binary});
+  for (size_t i = 0; i < finished.wanted.size(); ++i) {
+    const protocol::WantedOutput& wanted = finished.wanted[i];
+    named.push_back({finished.version.signature().outputs[wanted.index].name, views[i], wanted.binary && !wanted.shared, wanted.shared});
+  }
   return named;
+}
+
+Status write_shared(const std::vector<protocol::NamedTensor>& outputs) {
+  for (const protocol::NamedTensor& output : outputs)
+    if (output.shared) SERIN_CHECK(protocol::write_shared(*output.shared, output.tensor, output.name));
+  return {};
 }
 
 Inference::Inference(Call call, Done done)

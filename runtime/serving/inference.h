@@ -34,6 +34,8 @@ class OutputViews {
 
 /// The same with their names.
 std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views);
+/// Puts those where they were asked for that are to lie in shared memory. The client's fault where there is no room.
+Status write_shared(const std::vector<protocol::NamedTensor>& outputs);
 
 class Inference : public std::enable_shared_from_this<Inference> {
  public:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "runtime/serving/model_config_parts.h"
 #include "runtime/serving/text_format.h"
 
 namespace serin::serving {
@@ -33,6 +34,7 @@ class Applying {
     SERIN_CHECK(apply_instances());
     SERIN_CHECK(apply_tensors());
     apply_optimization();
+    SERIN_CHECK(apply_model_config_parts(config_, folder_, settings_));
     if (config_.model_transaction_policy().decoupled())
       return Error{Code::kUnsupported, "model_transaction_policy.decoupled: a model here gives one answer to each request"};
     return {};

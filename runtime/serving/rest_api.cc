@@ -27,7 +27,8 @@ net::Response refused(std::string body, const Error& why) {
 
 class OipInference final : public HttpInference {
  public:
-  using HttpInference::HttpInference;
+  OipInference(net::Responder responder, const Frontend& frontend)
+      : HttpInference(std::move(responder)), limits_{.shared = frontend.regions()} {}
 
  private:
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
@@ -39,7 +40,7 @@ class OipInference final : public HttpInference {
         return Error{Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)};
       }
     }
-    auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field);
+    auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, limits_);
     if (decoded) id_ = std::move(decoded->id);
     return decoded;
   }
@@ -48,6 +49,7 @@ class OipInference final : public HttpInference {
     const Version& version = finished.version;
     const OutputViews outputs(finished);
     const protocol::InferResponse message{version.model(), version.version(), id_, named_outputs(finished, outputs)};
+    if (const Status written = write_shared(message.outputs); !written) return error_response(written.error());
     protocol::OipBody body = protocol::encode_infer_response(message);
     net::Response response = json_response(std::move(body.bytes));
     if (body.json_bytes) {
@@ -57,6 +59,7 @@ class OipInference final : public HttpInference {
     return response;
   }
 
+  const protocol::RequestLimits limits_;
   std::string id_;
 };
 
@@ -87,7 +90,7 @@ void RestApi::handle(net::Request request, net::Responder responder) {
   const std::string_view path = request.path;
   const auto route = Route::parse(path);
   if (route && route->action == "infer" && request.method == "POST")
-    return HttpInference::start(std::make_shared<OipInference>(std::move(responder)), frontend_,
+    return HttpInference::start(std::make_shared<OipInference>(std::move(responder), frontend_), frontend_,
                                 frontend_.catalogue().find(route->model, route->version), route->version, std::move(request));
   net::Response response = route ? answer_about(*route, request) : answer(path, request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));

@@ -1,0 +1,103 @@
+// model_config_parts.cc: what config.pbtxt says of warm-up requests, sequences and the response cache, in the words of settings_parts.h.
+
+#include "runtime/serving/model_config_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/protocol/datatype.h"
+
+namespace serin::serving {
+namespace {
+
+namespace pb = inference;
+
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+DType dtype_of(pb::DataType type) {
+  const std::string& name = pb::DataType_Name(type);
+  const std::string word = name.substr(name.find('_') + 1);
+  return protocol::parse_oip_datatype(word == "STRING" ? "BYTES" : word).value_or(DType::kUndefined);
+}
+
+Result<Filling> file_in(const std::string& folder, const std::string& name) {
+  if (name.empty() || name.front() == '/' || name.find("..") != std::string::npos)
+    return invalid(fmt::format("file '{}' must lie in the model's folder", name));
+  return Filling{Filling::Kind::kFile, folder + "/" + name};
+}
+
+Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const std::string& folder) {
+  if (warmup.batch_size() > 4096 || warmup.count() > 10'000)
+    return invalid(fmt::format("model_warmup '{}': batch_size is at most 4096, count 10000", warmup.name()));
+  WarmupRequest request{.name = warmup.name()};
+  request.batch_size = std::max(1U, warmup.batch_size());
+  request.count = static_cast<int>(std::max(1U, warmup.count()));
+  for (const auto& [name, input] : warmup.inputs()) {
+    WarmupInput& own = request.inputs[name];
+    own.dtype = dtype_of(input.data_type());
+    own.dims = {input.dims().begin(), input.dims().end()};
+    if (input.random_data()) own.data.kind = Filling::Kind::kRandom;
+    if (input.has_input_data_file()) {
+      SERIN_TRY(own.data, file_in(folder + "/warmup", input.input_data_file()));
+    }
+  }
+  return request;
+}
+
+SequenceControl control_of(const std::string& input, const pb::ModelSequenceBatching::Control& control) {
+  using Kind = SequenceControl::Kind;
+  constexpr Kind kKinds[] = {Kind::kStart, Kind::kReady, Kind::kEnd, Kind::kId};
+  SequenceControl own{.input = input, .kind = kKinds[std::clamp<int>(control.kind(), 0, 3)]};
+  const auto take = [&](const auto& values, DType dtype) {
+    if (values.size() != 2) return;
+    own.values = {static_cast<double>(values[0]), static_cast<double>(values[1])};
+    own.dtype = dtype;
+  };
+  take(control.int32_false_true(), DType::kInt32);
+  take(control.fp32_false_true(), DType::kFloat32);
+  take(control.bool_false_true(), DType::kBool);
+  if (own.kind == Kind::kId) own.dtype = dtype_of(control.data_type());
+  return own;
+}
+
+Result<SequenceState> state_of(const pb::ModelSequenceBatching::State& state, const std::string& folder) {
+  SequenceState own{.input = state.input_name(), .output = state.output_name(), .dims = {state.dims().begin(), state.dims().end()}};
+  if (state.initial_state_size() > 1) return invalid(fmt::format("sequence_batching.state '{}': one initial_state", own.input));
+  if (state.initial_state_size() == 1 && state.initial_state(0).has_data_file()) {
+    SERIN_TRY(own.initial, file_in(folder + "/initial_state", state.initial_state(0).data_file()));
+  }
+  return own;
+}
+
+Result<SequenceSettings> sequences_of(const pb::ModelSequenceBatching& batching, const std::string& folder) {
+  constexpr uint64_t kLongestIdleUs = 86'400'000'000;
+  SequenceSettings own;
+  if (batching.has_oldest()) own.max_candidates = std::max(1, batching.oldest().max_candidate_sequences());
+  if (batching.max_sequence_idle_microseconds() > kLongestIdleUs)
+    return invalid("sequence_batching.max_sequence_idle_microseconds: at most a day");
+  if (batching.max_sequence_idle_microseconds() > 0) own.idle = std::chrono::microseconds(batching.max_sequence_idle_microseconds());
+  for (const auto& input : batching.control_input())
+    for (const auto& control : input.control()) own.controls.push_back(control_of(input.name(), control));
+  for (const auto& state : batching.state()) {
+    SERIN_TRY(SequenceState each, state_of(state, folder));
+    own.states.push_back(std::move(each));
+  }
+  return own;
+}
+
+}  // namespace
+
+Status apply_model_config_parts(const inference::ModelConfig& config, const std::string& folder, ModelSettings& settings) {
+  for (const pb::ModelWarmup& warmup : config.model_warmup()) {
+    SERIN_TRY(WarmupRequest request, warmup_of(warmup, folder));
+    settings.warmup_requests.push_back(std::move(request));
+  }
+  if (config.response_cache().enable()) settings.response_cache = true;
+  if (config.has_sequence_batching()) {
+    SERIN_TRY(settings.sequences, sequences_of(config.sequence_batching(), folder));
+  }
+  return {};
+}
+
+}  // namespace serin::serving
