@@ -21,7 +21,7 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view word
 }  // namespace
 
 Right right_of_http(std::string_view method, std::string_view path) {
-  if (path == "/v2/health/live" || path == "/v2/health/ready") return Right::kNone;
+  if (path == "/v2/health/live" || path == "/v2/health/ready" || path == "/") return Right::kNone;  // the last is KServe V1's probe
   if (method == "GET" || method == "HEAD" || method == "OPTIONS") return Right::kRead;
   if (path.starts_with("/v2/models/")) return path.ends_with("/trace/setting") ? Right::kAdmin : Right::kInfer;
   constexpr std::array<std::string_view, 5> kOrders = {"repository", "systemsharedmemory", "cudasharedmemory", "trace", "logging"};

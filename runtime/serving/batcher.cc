@@ -92,7 +92,6 @@ void Batcher::start(size_t instance) {
 }
 
 /// One instance less. What it would have taken is for another that has nothing to do; those that are busy look at the queue by themselves.
-/// One instance less. What it would have taken is for another that has nothing to do; those that are busy look at the queue by themselves.
 void Batcher::retire(const Error& why) {
   std::vector<JobPtr> stranded;
   std::optional<size_t> next;
