@@ -87,7 +87,8 @@ void Repository::run() {
     if (order) {
       order();
     } else {
-      source_.control == Control::kPoll ? scan(Look::kWatching) : move_lost();
+      if (source_.control == Control::kPoll) scan(Look::kWatching);
+      move_lost();
       next_look = std::chrono::steady_clock::now() + source_.poll;
     }
     lock.lock();
