@@ -176,6 +176,7 @@ class Planner {
                                   print(found->second.spec)));
       plan_.outputs.push_back(found->second.index);
       plan_.signature.outputs.push_back(found->second.spec);
+      if (!output.labels.empty()) plan_.signature.outputs.back().labels = output.labels;
     }
     for (const auto& [name, tensor] : tensors_)
       if (plan_.readers[tensor.index].empty() && std::ranges::find(plan_.outputs, tensor.index) == plan_.outputs.end())

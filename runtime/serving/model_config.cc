@@ -45,7 +45,7 @@ class Applying {
 
   Status apply_platform() {
     const std::string& named = config_.platform().empty() ? config_.backend() : config_.platform();
-    const bool ensemble = config_.has_ensemble_scheduling() || named == "ensemble";
+    const bool ensemble = config_.has_ensemble_scheduling() || config_.platform() == kEnsemblePlatform;
     if (named.empty() || ensemble || named.find("onnx") != std::string::npos || named.starts_with("serin")) return {};
     return Error{Code::kUnsupported,
                  fmt::format("platform or backend '{}': models of ONNX are served (onnxruntime_onnx); export it to ONNX", named)};

@@ -1,4 +1,4 @@
-// model_config_parts.cc: what config.pbtxt says of warm-up requests, sequences and the response cache, in the words of settings_parts.h.
+// model_config_parts.cc: what config.pbtxt says of warm-up requests, sequences, ensembles and the response cache, in the words of settings_parts.h.
 
 #include "runtime/serving/model_config_parts.h"
 
@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/serving/version.h"
 
 namespace serin::serving {
 namespace {
@@ -86,6 +87,51 @@ Result<SequenceSettings> sequences_of(const pb::ModelSequenceBatching& batching,
   return own;
 }
 
+/// `batched`: dims leave out the axis of the batch.
+template <class Declared>
+Result<protocol::TensorSpec> tensor_of(const Declared& declared, bool batched) {
+  protocol::TensorSpec spec{.name = declared.name(), .dtype = dtype_of(declared.data_type()), .ranked = !declared.dims().empty()};
+  if (declared.dims_size() >= static_cast<int>(Shape::kMaxRank))
+    return invalid(fmt::format("'{}' has {} dims; at most {}", declared.name(), declared.dims_size(), Shape::kMaxRank - 1));
+  if (batched && spec.ranked) spec.shape.push_back(-1);
+  for (const int64_t dim : declared.dims()) {
+    if (dim < -1 || dim == 0) return invalid(fmt::format("'{}': {} is no size; dims are above 0, or -1 for any", declared.name(), dim));
+    spec.shape.push_back(dim);
+  }
+  return spec;
+}
+
+Result<EnsembleStep> step_of(const pb::ModelEnsembling::Step& step) {
+  if (step.model_name().empty()) return invalid("ensemble_scheduling: a step without a model_name");
+  if (step.model_version() < -1)
+    return invalid(fmt::format("ensemble_scheduling: step '{}': model_version is {}; it is -1 for the latest, or a version",
+                               step.model_name(), step.model_version()));
+  return EnsembleStep{.model = step.model_name(),
+                      .version = step.model_version() > 0 ? std::to_string(step.model_version()) : "",
+                      .inputs = {step.input_map().begin(), step.input_map().end()},
+                      .outputs = {step.output_map().begin(), step.output_map().end()}};
+}
+
+Result<EnsembleSettings> ensemble_of(const pb::ModelConfig& config, const ModelSettings& settings) {
+  const bool batched = config.max_batch_size() > 0;
+  EnsembleSettings own;
+  for (const auto& step : config.ensemble_scheduling().step()) {
+    SERIN_TRY(EnsembleStep each, step_of(step));
+    own.steps.push_back(std::move(each));
+  }
+  if (own.steps.empty()) return invalid("ensemble_scheduling: there is no step");
+  for (const auto& input : config.input()) {
+    SERIN_TRY(protocol::TensorSpec each, tensor_of(input, batched));
+    own.inputs.push_back(std::move(each));
+  }
+  for (const auto& output : config.output()) {
+    SERIN_TRY(protocol::TensorSpec each, tensor_of(output, batched));
+    if (const auto labels = settings.class_labels.find(each.name); labels != settings.class_labels.end()) each.labels = labels->second;
+    own.outputs.push_back(std::move(each));
+  }
+  return own;
+}
+
 }  // namespace
 
 Status apply_model_config_parts(const inference::ModelConfig& config, const std::string& folder, ModelSettings& settings) {
@@ -96,6 +142,9 @@ Status apply_model_config_parts(const inference::ModelConfig& config, const std:
   if (config.response_cache().enable()) settings.response_cache = true;
   if (config.has_sequence_batching()) {
     SERIN_TRY(settings.sequences, sequences_of(config.sequence_batching(), folder));
+  }
+  if (config.has_ensemble_scheduling() || config.platform() == kEnsemblePlatform) {
+    SERIN_TRY(settings.ensemble, ensemble_of(config, settings));
   }
   return {};
 }

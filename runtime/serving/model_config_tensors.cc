@@ -98,6 +98,17 @@ void fill_instances(const Version& version, const ModelSettings& settings, pb::M
   }
 }
 
+void fill_steps(const EnsembleSettings& ensemble, pb::ModelEnsembling& steps) {
+  steps.clear_step();
+  for (const EnsembleStep& own : ensemble.steps) {
+    pb::ModelEnsembling::Step& step = *steps.add_step();
+    step.set_model_name(own.model);
+    step.set_model_version(own.version.empty() ? -1 : static_cast<int64_t>(parse_version(own.version).value_or(0)));
+    step.mutable_input_map()->insert(own.inputs.begin(), own.inputs.end());
+    step.mutable_output_map()->insert(own.outputs.begin(), own.outputs.end());
+  }
+}
+
 }  // namespace
 
 Status apply_declared_tensors(const ModelSettings& settings, protocol::Signature& signature) {
@@ -117,8 +128,8 @@ Status apply_declared_tensors(const ModelSettings& settings, protocol::Signature
 inference::ModelConfig full_model_config(const Version& version, const ModelSettings& settings) {
   pb::ModelConfig config = settings.config ? *settings.config : pb::ModelConfig();
   config.set_name(version.model());
-  if (config.platform().empty()) config.set_platform(std::string(kPlatform));
-  if (config.backend().empty()) config.set_backend("serin");
+  if (config.platform().empty()) config.set_platform(std::string(version.platform()));
+  if (config.backend().empty() && !settings.ensemble) config.set_backend("serin");
   if (!settings.config) config.set_max_batch_size(version.batchable() ? static_cast<int32_t>(version.max_batch()) : 0);
   if (!settings.versions.specific.empty()) {
     config.mutable_version_policy()->mutable_specific()->clear_versions();
@@ -130,7 +141,10 @@ inference::ModelConfig full_model_config(const Version& version, const ModelSett
     config.mutable_version_policy()->mutable_all();
   }
   fill_tensors(version, config.max_batch_size() > 0, config);
-  if (config.has_ensemble_scheduling()) return config;
+  if (settings.ensemble) {
+    fill_steps(*settings.ensemble, *config.mutable_ensemble_scheduling());
+    return config;
+  }
   fill_instances(version, settings, config);
   config.set_default_model_filename(settings.file);
   pb::ModelOptimizationPolicy& optimization = *config.mutable_optimization();

@@ -62,7 +62,7 @@ Result<inference::ModelMetadataResponse> model_metadata(const Catalogue& now, co
   inference::ModelMetadataResponse answer;
   answer.set_name(request.name());
   for (std::string& ready : now.models.find(request.name())->second.ready_versions()) answer.add_versions(std::move(ready));
-  answer.set_platform(std::string(kPlatform));
+  answer.set_platform(std::string(version->platform()));
   add_tensors(version->signature().inputs, *answer.mutable_inputs());
   add_tensors(version->signature().outputs, *answer.mutable_outputs());
   for (const auto& [name, value] : version->parameters()) (*answer.mutable_properties())[name] = value;

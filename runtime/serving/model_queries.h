@@ -6,8 +6,6 @@
 
 namespace serin::serving {
 
-inline constexpr std::string_view kPlatform = "onnx_serin";
-
 Result<inference::ModelMetadataResponse> model_metadata(const Catalogue& now, const inference::ModelMetadataRequest& request);
 Result<inference::ModelReadyResponse> model_ready(const Catalogue& now, const inference::ModelReadyRequest& request);
 /// As config.pbtxt would say it, all defaults filled in (full_model_config).

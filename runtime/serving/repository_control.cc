@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "model_config.pb.h"
@@ -25,11 +26,11 @@ Error not_there(std::string_view name) {
 }
 
 /// The models that an ensemble is made of.
-std::vector<std::string> parts_of(const ModelEntry& model) {
-  std::vector<std::string> parts;
+std::set<std::string> parts_of(const ModelEntry& model) {
+  std::set<std::string> parts;
   for (const auto& [number, entry] : model.versions)
     if (entry.settings && entry.settings->ensemble)
-      for (const EnsembleStep& step : entry.settings->ensemble->steps) parts.push_back(step.model);
+      for (const EnsembleStep& step : entry.settings->ensemble->steps) parts.insert(step.model);
   return parts;
 }
 
@@ -116,7 +117,7 @@ Status Repository::unload_now(const std::string& name, bool dependents) {
   const auto model = now->models.find(name);
   if (model == now->models.end())
     return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}' is not found", name.substr(0, 256))};
-  const std::vector<std::string> parts = dependents ? parts_of(model->second) : std::vector<std::string>();
+  const std::set<std::string> parts = dependents ? parts_of(model->second) : std::set<std::string>();
   log::info("model '{}': unloaded; requests under way are answered", name);
   change([&](Catalogue& next) {
     for (auto& [number, entry] : next.models[name].versions)

@@ -125,8 +125,9 @@ net::Response RestApi::metadata(const Route& route) {
   const auto version = now.find(route.model, route.version);
   if (!version) return error_response(version.error());
   const auto versions = now.models.find(route.model)->second.ready_versions();
-  net::Response response = json_response(protocol::encode_model_metadata(route.model, versions, kPlatform, (*version)->signature().inputs,
-                                                                         (*version)->signature().outputs, (*version)->parameters()));
+  net::Response response =
+      json_response(protocol::encode_model_metadata(route.model, versions, (*version)->platform(), (*version)->signature().inputs,
+                                                    (*version)->signature().outputs, (*version)->parameters()));
   response.headers.set("x-serin-version", (*version)->version());
   return response;
 }

@@ -37,7 +37,8 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
   made->served_ = {.signature = plan->signature,
                    .parameters = {},
                    .batchable = plan->batchable,
-                   .max_batch = plan->batchable ? std::min(plan->max_batch, settings.max_batch) : 1};
+                   .max_batch = plan->batchable ? std::min(plan->max_batch, settings.max_batch) : 1,
+                   .platform = kEnsemblePlatform};
   made->served_.scheduler = EnsembleScheduler::make(std::move(*plan), host, made->metrics_);
   if (auto done = made->put_in_front(settings); !done) return done.error().in(name);
   return made;

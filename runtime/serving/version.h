@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
@@ -34,6 +35,8 @@ struct Host {
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
 };
 
+inline constexpr std::string_view kModelPlatform = "onnx_serin", kEnsemblePlatform = "ensemble";
+
 /// What a version is once it is loaded.
 struct Served {
   protocol::Signature signature;
@@ -42,6 +45,7 @@ struct Served {
   int64_t max_batch = 1;
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
+  std::string_view platform = kModelPlatform;
 };
 
 class Version {
@@ -56,6 +60,7 @@ class Version {
 
   const std::string& model() const { return model_; }
   const std::string& version() const { return version_; }
+  std::string_view platform() const { return served_.platform; }
   const protocol::Signature& signature() const { return served_.signature; }
   const protocol::Parameters& parameters() const { return served_.parameters; }
   bool batchable() const { return served_.batchable; }

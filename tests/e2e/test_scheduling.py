@@ -138,6 +138,65 @@ def test_an_ensemble(serve, pipe):
     assert late.status in (200, 504)
 
 
+PIPE_PBTXT = """
+platform: "ensemble"
+max_batch_size: 8
+input { name: "a" data_type: TYPE_INT32 dims: [ 1 ] }
+output { name: "quadruple" data_type: TYPE_INT32 dims: [ -1 ] }
+output { name: "ab" data_type: TYPE_INT32 dims: [ 1 ] }
+ensemble_scheduling {
+  step [
+    { model_name: "sum" model_version: -1
+      input_map { key: "INPUT" value: "a" } input_map { key: "PAST" value: "a" } output_map { key: "OUTPUT" value: "ab" } },
+    { model_name: "sum" model_version: 1
+      input_map [ { key: "INPUT" value: "ab" }, { key: "PAST" value: "ab" } ] output_map { key: "OUTPUT" value: "quadruple" } }
+  ]
+}
+"""
+
+
+@pytest.mark.parametrize("settings", ["config.pbtxt", "serin.yaml"])
+def test_an_ensemble_is_loaded_and_unloaded_with_its_members(start, pipe, settings):
+    if settings == "config.pbtxt":
+        (pipe / "pipe/serin.yaml").unlink()
+        (pipe / "pipe/config.pbtxt").write_text(PIPE_PBTXT)
+    runtime = start("serve", "--as", "tritonserver", "--model-repository", pipe, "--model-control-mode", "explicit", "--http-port", 0,
+                    "--grpc-port", 0, "--metrics-port", 0)
+    with http_client.InferenceServerClient(runtime.url.removeprefix("http://")) as client:
+        client.load_model("pipe")
+        assert client.is_model_ready("sum"), "members come with it"
+        assert client.get_model_metadata("pipe")["platform"] == "ensemble"
+        config = client.get_model_config("pipe")
+        assert config["platform"] == "ensemble" and {step["model_name"] for step in config["ensemble_scheduling"]["step"]} == {"sum"}
+        outputs = call(f"{runtime.url}/v2/models/pipe/infer", column("a", 1, 2, 3)).json["outputs"]
+        expected = {"quadruple": [4, 8, 12], "ab": [2, 4, 6]}
+        assert [tensor["name"] for tensor in outputs] == (["quadruple", "ab"] if settings == "config.pbtxt" else ["quadruple"]), "as declared"
+        assert all(tensor["data"] == expected[tensor["name"]] for tensor in outputs)
+        client.unload_model("pipe", unload_dependents=True)
+        assert not client.is_model_ready("pipe") and not client.is_model_ready("sum")
+
+
+@pytest.mark.parametrize("was, text, why", [
+    ("ensemble_scheduling", "dynamic_batching", "there is no step"),
+    ("TYPE_INT32 dims: [ -1 ]", "TYPE_FP32 dims: [ -1 ]", "output 'quadruple' is declared as FP32"),
+    ("model_version: 1", "model_version: -2", "model_version is -2"),
+    ('"INPUT" value: "ab"', '"INPUT" value: "nowhere"', "reads tensor 'nowhere', which is no input"),
+    ("dims: [ 1 ]", "dims: [ 0 ]", "'a': 0 is no size"),
+    ("dims: [ 1 ]", f"dims: {[1] * 12}", "'a' has 12 dims"),
+])
+def test_what_is_wrong_with_an_ensemble_is_named(serve, pipe, was, text, why):
+    (pipe / "pipe/serin.yaml").unlink()
+    if text == "dynamic_batching":
+        wrong = PIPE_PBTXT[:PIPE_PBTXT.index(was)]
+    else:
+        wrong = PIPE_PBTXT.replace(was, text, 1)
+    (pipe / "pipe/config.pbtxt").write_text(wrong)
+    runtime = serve(pipe)
+    answer = call(runtime.url + "/v2/models/pipe/infer", column("a", 1))
+    assert answer.status == 503 and why in answer.error
+    assert call(runtime.url + "/v2/models/sum/ready").status == 200
+
+
 def test_an_ensemble_follows_its_members(serve, pipe):
     runtime = serve(pipe)
     url = runtime.url + "/v2/models/pipe"
