@@ -239,7 +239,8 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
       SERIN_TRY(shared[i], open_shared(limits.shared, input.shared, fmt::format("input '{}'", input.name)));
     }
     if (!raw.empty() && input.contents && !input.contents->empty())
-      return invalid(fmt::format("input '{}' has both 'contents' and 'raw_input_contents'", input.name));
+      return invalid(
+          fmt::format("contents field must not be specified when using raw_input_contents for '{}' for {}", input.name, signature.model));
   }
   // Where some lie in shared memory the others' bytes stand close up, as Triton's clients send them.
   std::vector<std::string_view> bytes(inputs.size());

@@ -52,7 +52,11 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
     return not_ready(model, versions.rbegin()->first, versions.rbegin()->second);
   }
   const auto number = parse_version(version);
-  const auto held = number ? versions.find(*number) : versions.end();
+  if (!number)
+    return Error{Code::kInvalidArgument,
+                 fmt::format("failed to get model version from specified version string '{}': a version is a whole number above 0",
+                             version.substr(0, 256))};
+  const auto held = versions.find(*number);
   if (held == versions.end()) {
     Error error = unknown(model, fmt::format(" version {}", version));
     error.message += fmt::format("; ready are: {}", fmt::join(entry->second.ready_versions(), ", "));

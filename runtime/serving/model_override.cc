@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -29,7 +31,9 @@ Status write_file(const fs::path& path, const std::string& bytes) {
   fs::create_directory(path.parent_path(), error);
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
-  return file ? Status() : Status(Error{Code::kIo, fmt::format("'{}' cannot be kept: is there room?", path.filename().string())});
+  if (file) return {};
+  return Error{Code::kIo, fmt::format("failed to poll from model repository: file '{}' cannot be kept: {}",
+                                      path.filename().string().substr(0, 128), std::strerror(errno))};
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Result<inference::ModelMetadataResponse> model_metadata(const Catalogue& now, co
 
 Result<inference::ModelReadyResponse> model_ready(const Catalogue& now, const inference::ModelReadyRequest& request) {
   const auto version = now.find(request.name(), request.version());
-  if (!version && version.error().code == Code::kNotFound) return version.error();
+  if (!version && version.error().code != Code::kUnavailable) return version.error();
   inference::ModelReadyResponse answer;
   answer.set_ready(version && (*version)->usable());
   return answer;

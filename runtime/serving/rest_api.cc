@@ -134,7 +134,7 @@ net::Response RestApi::metadata(const Route& route) {
 
 net::Response RestApi::readiness(const Route& route) {
   const auto version = frontend_.catalogue().find(route.model, route.version);
-  if (!version && version.error().code == Code::kNotFound) return error_response(version.error());
+  if (!version && version.error().code != Code::kUnavailable) return error_response(version.error());
   const Status usable = version ? (*version)->usable() : Status(version.error());
   std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
   return usable ? json_response(std::move(body)) : refused(std::move(body), usable.error());

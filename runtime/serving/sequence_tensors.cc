@@ -90,12 +90,7 @@ Status SequenceTensors::add_state(const SequenceState& state, const protocol::Si
                                                      protocol::oip_datatype(in.dtype), out.name, protocol::oip_datatype(out.dtype))};
   TensorView tensor{in.dtype, in.shape, nullptr};
   if (!state.dims.empty()) {
-    tensor.shape = Shape(state.dims);
-    if (batchable) {
-      std::vector<int64_t> dims = state.dims;
-      dims.insert(dims.begin(), 1);
-      tensor.shape = Shape(dims);
-    }
+    tensor.shape = Shape(with_rows(state.dims, in, batchable, 1));
   } else if (batchable) {
     tensor.shape[0] = 1;
   }

@@ -56,7 +56,7 @@ Servable servable_of(const pb::ModelSpec& spec) {
 Result<std::shared_ptr<Version>> find_servable(const Catalogue& now, const Servable& servable) {
   SERIN_TRY(const Servable meant, resolve(now, servable));
   auto version = now.find(meant.model, meant.version);
-  if (version || version.error().code != Code::kNotFound) return version;
+  if (version || version.error().code == Code::kUnavailable) return version;
   const std::string name =
       meant.version.empty() ? fmt::format("Latest({})", meant.model) : fmt::format("Specific({}, {})", meant.model, meant.version);
   return Error{Code::kNotFound, "Servable not found for request: " + name};

@@ -49,6 +49,12 @@ void repeat_first_row(const TensorView& tensor, int64_t rows) {
 
 }  // namespace
 
+std::vector<int64_t> with_rows(std::vector<int64_t> dims, const protocol::TensorSpec& spec, bool batchable, int64_t rows) {
+  const bool one_short = spec.ranked && spec.shape.rank() == dims.size() + 1 && spec.shape[0] < 0;
+  if (batchable || one_short) dims.insert(dims.begin(), rows);
+  return dims;
+}
+
 Status fill(const Filling& filling, const TensorView& tensor, int64_t rows, const std::string& name) {
   if (tensor.dtype != DType::kString) std::memset(tensor.data, 0, tensor.bytes());
   if (filling.kind == Filling::Kind::kZero) return {};
@@ -75,8 +81,7 @@ Result<JobPtr> warmup_job(const WarmupRequest& request, const protocol::Signatur
     SERIN_CHECK(builder.set_datatype(i, protocol::oip_datatype(input.dtype == DType::kUndefined ? spec.dtype : input.dtype)));
     std::vector<int64_t> dims = input.dims;
     if (dims.empty() && spec.ranked) dims.assign(spec.shape.begin() + (batchable ? 1 : 0), spec.shape.end());
-    if (batchable) dims.insert(dims.begin(), rows);
-    SERIN_CHECK(builder.set_shape(i, dims));
+    SERIN_CHECK(builder.set_shape(i, with_rows(std::move(dims), spec, batchable, rows)));
   }
   SERIN_CHECK(builder.check_all_given());
   SERIN_CHECK(builder.allocate());

@@ -267,7 +267,7 @@ def test_errors_say_what_is_wrong(channel):
     wrong(invalid, "the request has [5,63]", lambda r: r.inputs[0].shape.__setitem__(1, 63))
     wrong(invalid, "takes 1280 bytes, the request has 4", lambda r: r.raw_input_contents.__setitem__(0, b"1234"))
     wrong(invalid, "raw_input_contents has 2 tensors for 1 inputs", lambda r: r.raw_input_contents.append(b""))
-    wrong(invalid, "both 'contents' and 'raw_input_contents'", lambda r: r.inputs[0].contents.fp32_contents.append(1))
+    wrong(invalid, "contents field must not be specified when using raw_input_contents for 'pixels'", lambda r: r.inputs[0].contents.fp32_contents.append(1))
     wrong(invalid, "unexpected inference output 'nope'", lambda r: r.outputs.add(name="nope"))
     wrong(invalid, "input 'pixels' is missing", lambda r: (r.ClearField("inputs"), r.ClearField("raw_input_contents")))
     wrong(invalid, "contents has fewer", lambda r: (r.ClearField("raw_input_contents"), r.inputs[0].shape.__setitem__(0, 10**6)))
