@@ -82,6 +82,13 @@ Status EngineScheduler::submit(JobPtr job) {
   return {};
 }
 
+/// As clients count it: without batching a request is one, whatever its shape.
+int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
+  int64_t rows = 0;
+  for (const JobPtr& job : batch) rows += job->rows;
+  return std::min(rows, max_batch_);
+}
+
 void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) {
   const auto taken = Clock::now();
   Instance::RunResult ran = instances_[instance]->run(batch);
@@ -91,7 +98,10 @@ void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) 
     for (const JobPtr& job : batch) run_alone(instance, job);
     return;
   }
-  if (ran.status) batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
+  if (ran.status) {
+    batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
+    if (!batch.front()->shadow) metrics_->measured_batch(rows_of(batch), {.input = ran.input, .infer = ran.infer});
+  }
 
   const uint64_t seq = host_.next_batch.fetch_add(1, std::memory_order_relaxed);
   const auto n = static_cast<uint32_t>(batch.size());

@@ -146,7 +146,10 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
       memory->push_back(tensors_[tensor].memory);
     }
     outputs.block = std::move(memory);
-    if (!job_->shadow) scheduler_->metrics_->ran_batch();
+    if (!job_->shadow) {
+      scheduler_->metrics_->ran_batch();
+      scheduler_->metrics_->measured_batch(job_->rows, timing_);
+    }
     answer(std::move(outputs), batch);
   }
 

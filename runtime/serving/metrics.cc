@@ -55,6 +55,7 @@ void ModelMetrics::count_cache(metrics::Registry& registry, const std::string& m
 
 void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole) {
   if (!answer.outputs) {
+    failed_us.add(microseconds(whole));
     switch (answer.outputs.error().code) {
       case Code::kOverloaded:
       case Code::kInvalidArgument: return failure_rejected->add();
@@ -75,6 +76,19 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   infer_us->add(microseconds(answer.timing.infer));
   queue_histogram_us->observe(static_cast<double>(microseconds(answer.timing.queue)));
   infer_histogram_us->observe(static_cast<double>(microseconds(answer.timing.infer)));
+}
+
+void ModelMetrics::measured_batch(int64_t rows, const Timing& timing) {
+  const std::lock_guard lock(mutex_);
+  Batches& held = batches_[rows];
+  ++held.count;
+  held.input += timing.input;
+  held.infer += timing.infer;
+}
+
+std::map<int64_t, ModelMetrics::Batches> ModelMetrics::batches_by_rows() const {
+  const std::lock_guard lock(mutex_);
+  return batches_;
 }
 
 uint64_t ModelMetrics::failures() const {

@@ -29,9 +29,32 @@ std::string_view state_name(const VersionEntry& entry) {
   return "UNKNOWN";
 }
 
-void set_duration(pb::StatisticDuration& duration, uint64_t count, uint64_t microseconds) {
+void set_duration(pb::StatisticDuration& duration, uint64_t count, std::chrono::nanoseconds time) {
   duration.set_count(count);
-  duration.set_ns(microseconds * 1000);
+  duration.set_ns(static_cast<uint64_t>(time.count()));
+}
+
+std::chrono::microseconds total(const metrics::Counter& us) { return std::chrono::microseconds(us.value()); }
+
+/// Outputs are handed on where they lie: what it takes is part of the inference.
+void add_batches(const ModelMetrics& metrics, pb::ModelStatistics& model) {
+  for (const auto& [rows, held] : metrics.batches_by_rows()) {
+    pb::InferBatchStatistics& batch = *model.add_batch_stats();
+    batch.set_batch_size(static_cast<uint64_t>(rows));
+    set_duration(*batch.mutable_compute_input(), held.count, held.input);
+    set_duration(*batch.mutable_compute_infer(), held.count, held.infer);
+    set_duration(*batch.mutable_compute_output(), held.count, {});
+  }
+}
+
+/// Of the host; which of its devices holds how much, a model does not tell apart.
+void add_memory(const Version& version, pb::ModelStatistics& model) {
+  const ModelMetrics& metrics = version.metrics();
+  const double bytes = metrics.weight_bytes->value() + metrics.arena_bytes->value() * static_cast<double>(version.instances());
+  if (bytes <= 0 || metrics.device_bytes->value() > 0) return;
+  pb::MemoryUsage& memory = *model.add_memory_usage();
+  memory.set_type("CPU");
+  memory.set_byte_size(static_cast<uint64_t>(bytes));
 }
 
 void add_statistics(const Version& version, pb::ModelStatisticsResponse& answer) {
@@ -44,15 +67,18 @@ void add_statistics(const Version& version, pb::ModelStatisticsResponse& answer)
   model.set_execution_count(metrics.executions->value());
   pb::InferStatistics& infer = *model.mutable_inference_stats();
   const uint64_t count = metrics.success->value();
-  set_duration(*infer.mutable_success(), count, metrics.request_us->value());
-  set_duration(*infer.mutable_fail(), metrics.failures(), 0);
-  set_duration(*infer.mutable_queue(), count, metrics.queue_us->value());
-  set_duration(*infer.mutable_compute_input(), count, metrics.input_us->value());
-  set_duration(*infer.mutable_compute_infer(), count, metrics.infer_us->value());
-  for (auto* none : {infer.mutable_compute_output(), infer.mutable_cache_hit(), infer.mutable_cache_miss()}) set_duration(*none, 0, 0);
+  set_duration(*infer.mutable_success(), count, total(*metrics.request_us));
+  set_duration(*infer.mutable_fail(), metrics.failures(), total(metrics.failed_us));
+  set_duration(*infer.mutable_queue(), count, total(*metrics.queue_us));
+  set_duration(*infer.mutable_compute_input(), count, total(*metrics.input_us));
+  set_duration(*infer.mutable_compute_infer(), count, total(*metrics.infer_us));
+  set_duration(*infer.mutable_compute_output(), count, {});
+  for (auto* none : {infer.mutable_cache_hit(), infer.mutable_cache_miss()}) set_duration(*none, 0, {});
+  add_batches(metrics, model);
+  add_memory(version, model);
   if (!metrics.cache_hits) return;
-  set_duration(*infer.mutable_cache_hit(), metrics.cache_hits->value(), metrics.cache_hit_us->value());
-  set_duration(*infer.mutable_cache_miss(), metrics.cache_misses->value(), metrics.cache_miss_us->value());
+  set_duration(*infer.mutable_cache_hit(), metrics.cache_hits->value(), total(*metrics.cache_hit_us));
+  set_duration(*infer.mutable_cache_miss(), metrics.cache_misses->value(), total(*metrics.cache_miss_us));
 }
 
 }  // namespace

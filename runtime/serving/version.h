@@ -65,6 +65,7 @@ class Version {
   const protocol::Parameters& parameters() const { return served_.parameters; }
   bool batchable() const { return served_.batchable; }
   int64_t max_batch() const { return served_.max_batch; }
+  size_t instances() const { return served_.instances; }
   ModelMetrics& metrics() const { return *metrics_; }
   Host& host() const { return host_; }
 

@@ -36,7 +36,7 @@ DIFFERENCES = [
     row("verbs/v2/*/live verbs/v2/*/ready ready/* */ready paths/v2/health/live?x=1", "json", None, None, "probes have a body: KServe's SDK reads it"),
     row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json", None, None, "another server: name and extensions"),
     row("metadata/* verbs/v2/models/identity versions/1 versions/%31 grpc/ModelMetadata/*", "json", None, None, "another platform; and what Serin says of a version besides"),
-    row("*/stats grpc/ModelStatistics/*", "json", None, None, "Serin's counters have no response_stats and no memory_usage, and batches are those that were run"),
+    row("*/stats grpc/ModelStatistics/*", "json", None, None, "Serin has no response_stats; memory and batches are what its own runs took"),
     row("*", "words", None, None, "errors name the tensor, what was expected, what came, and where"),
     # Paths
     row("paths/v2/ paths/v2/models/ paths/v2/models/identity/ paths/v2/models/identity/versions/1/", "status", 404, 200, "a slash at the end is no other path: clients of OVMS write it"),

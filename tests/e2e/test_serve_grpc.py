@@ -181,6 +181,12 @@ def test_statistics_count_what_was_answered(client):
         client.infer("digits", [pixels_input(PIXELS[:, :3])], model_version="3")
     inferences, good, bad = (after - earlier for after, earlier in zip(counts(), before))
     assert (inferences, good, bad) == (5, 1, 1)
+    model = client.get_inference_statistics("digits", "3").model_stats[0]
+    batches = {batch.batch_size: batch for batch in model.batch_stats}
+    assert sum(rows * batch.compute_infer.count for rows, batch in batches.items()) == model.inference_count
+    assert all(batch.compute_input.count == batch.compute_infer.count and batch.compute_infer.ns > 0 for batch in batches.values())
+    assert [memory.type for memory in model.memory_usage] == ["CPU"] and model.memory_usage[0].byte_size > 0
+    assert not model.response_stats
     assert client.get_inference_statistics("digits", "3").model_stats[0].last_inference / 1000 > time.time() - 60
 
 
