@@ -14,43 +14,49 @@ uint64_t microseconds(std::chrono::nanoseconds duration) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
 }
 
+metrics::Labels labels_of(const std::string& model, const std::string& version, const std::map<std::string, std::string>& tags) {
+  metrics::Labels labels = {{"model", model}, {"version", version}};
+  labels.insert(labels.end(), tags.begin(), tags.end());
+  return labels;
+}
+
 }  // namespace
 
-ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version) {
-  const metrics::Labels labels = {{"model", model}, {"version", version}};
+ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version,
+                           const std::map<std::string, std::string>& tags)
+    : labels_(labels_of(model, version, tags)) {
   const auto failure = [&](const char* reason) {
-    metrics::Labels with_reason = labels;
+    metrics::Labels with_reason = labels_;
     with_reason.emplace_back("reason", reason);
     return registry.counter("nv_inference_request_failure", "Number of failed inference requests, all batch sizes", with_reason);
   };
-  success = registry.counter("nv_inference_request_success", "Number of successful inference requests, all batch sizes", labels);
+  success = registry.counter("nv_inference_request_success", "Number of successful inference requests, all batch sizes", labels_);
   failure_rejected = failure("REJECTED");
   failure_canceled = failure("CANCELED");
   failure_backend = failure("BACKEND");
   failure_other = failure("OTHER");
-  inferences = registry.counter("nv_inference_count", "Number of inferences performed (a batch of n counts n)", labels);
-  executions = registry.counter("nv_inference_exec_count", "Number of model executions performed", labels);
-  request_us = registry.counter("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds", labels);
-  queue_us = registry.counter("nv_inference_queue_duration_us", "Cumulative inference queuing duration in microseconds", labels);
-  input_us = registry.counter("nv_inference_compute_input_duration_us", "Cumulative compute input duration in microseconds", labels);
-  infer_us = registry.counter("nv_inference_compute_infer_duration_us", "Cumulative compute inference duration in microseconds", labels);
-  const auto histogram = [&](const char* name, const char* help) { return registry.histogram(name, help, labels, kMicrosecondBounds); };
+  inferences = registry.counter("nv_inference_count", "Number of inferences performed (a batch of n counts n)", labels_);
+  executions = registry.counter("nv_inference_exec_count", "Number of model executions performed", labels_);
+  request_us = registry.counter("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds", labels_);
+  queue_us = registry.counter("nv_inference_queue_duration_us", "Cumulative inference queuing duration in microseconds", labels_);
+  input_us = registry.counter("nv_inference_compute_input_duration_us", "Cumulative compute input duration in microseconds", labels_);
+  infer_us = registry.counter("nv_inference_compute_infer_duration_us", "Cumulative compute inference duration in microseconds", labels_);
+  const auto histogram = [&](const char* name, const char* help) { return registry.histogram(name, help, labels_, kMicrosecondBounds); };
   request_histogram_us = histogram("nv_inference_request_duration_histogram_us", "Inference request duration in microseconds");
   queue_histogram_us = histogram("nv_inference_queue_duration_histogram_us", "Inference queuing duration in microseconds");
   infer_histogram_us = histogram("nv_inference_compute_infer_duration_histogram_us", "Compute inference duration in microseconds");
-  pending = registry.gauge("nv_inference_pending_request_count", "Requests that are queued or running", labels);
-  load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels);
-  arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arenas after warm-up", labels);
-  weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels);
-  device_bytes = registry.gauge("serin_model_device_bytes", "Memory of devices, of weights and arenas together", labels);
+  pending = registry.gauge("nv_inference_pending_request_count", "Requests that are queued or running", labels_);
+  load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels_);
+  arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arenas after warm-up", labels_);
+  weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels_);
+  device_bytes = registry.gauge("serin_model_device_bytes", "Memory of devices, of weights and arenas together", labels_);
 }
 
-void ModelMetrics::count_cache(metrics::Registry& registry, const std::string& model, const std::string& version) {
-  const metrics::Labels labels = {{"model", model}, {"version", version}};
-  cache_hits = registry.counter("nv_cache_num_hits_per_model", "Number of cache hits per model", labels);
-  cache_misses = registry.counter("nv_cache_num_misses_per_model", "Number of cache misses per model", labels);
-  cache_hit_us = registry.counter("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds", labels);
-  cache_miss_us = registry.counter("nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds", labels);
+void ModelMetrics::count_cache(metrics::Registry& registry) {
+  cache_hits = registry.counter("nv_cache_num_hits_per_model", "Number of cache hits per model", labels_);
+  cache_misses = registry.counter("nv_cache_num_misses_per_model", "Number of cache misses per model", labels_);
+  cache_hit_us = registry.counter("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds", labels_);
+  cache_miss_us = registry.counter("nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds", labels_);
 }
 
 void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole) {

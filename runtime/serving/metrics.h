@@ -15,12 +15,14 @@ namespace serin::serving {
 
 /// Series of one model version; they leave the page when it is unloaded.
 struct ModelMetrics {
-  ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version);
+  /// `tags`: labels beside model and version.
+  ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version,
+               const std::map<std::string, std::string>& tags = {});
 
   /// One answer given, good or bad, to a request of so many rows. Not for shadow traffic.
   void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole);
   /// Of a model whose answers are kept: it has these series, too.
-  void count_cache(metrics::Registry& registry, const std::string& model, const std::string& version);
+  void count_cache(metrics::Registry& registry);
   void ran_batch() { executions->add(); }
   /// And it went well: an execution of so many rows.
   void measured_batch(int64_t rows, const Timing& timing);
@@ -41,6 +43,7 @@ struct ModelMetrics {
   std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes, device_bytes;
 
  private:
+  const metrics::Labels labels_;
   std::atomic<int64_t> last_inference_ms_{0};
   mutable std::mutex mutex_;
   std::map<int64_t, Batches> batches_;  // guarded by mutex_

@@ -6,6 +6,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/serving/model_config_parts.h"
 #include "runtime/serving/text_format.h"
@@ -16,8 +17,18 @@ namespace {
 namespace pb = inference;
 
 constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostPriorities = 256;
+constexpr size_t kMostTags = 32;
 constexpr uint64_t kLongestUs = 86'400'000'000;  // a day
 constexpr uint64_t kLongestDelayUs = 10'000'000;
+
+/// What Prometheus takes as the name of a label, and no series here has.
+bool is_free_label(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kTaken = {"model", "version", "reason", "le"};
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto is_inside = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
+  return !name.empty() && is_letter(name.front()) && !name.starts_with("__") && std::ranges::all_of(name, is_inside) &&
+         std::ranges::find(kTaken, name) == kTaken.end();
+}
 
 Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
@@ -145,6 +156,8 @@ class Applying {
       if (input.is_shape_tensor() || input.allow_ragged_batch() || input.optional())
         ignore(fmt::format("input '{}': is_shape_tensor, allow_ragged_batch, optional", input.name()));
     }
+    for (const pb::ModelInput& input : config_.input())
+      if (input.format() != pb::ModelInput::FORMAT_NONE) ignore(fmt::format("input '{}': format: the model says it", input.name()));
     for (const pb::ModelOutput& output : config_.output()) {
       if (output.has_reshape())
         return Error{Code::kUnsupported, fmt::format("output '{}': reshape: clients get the shape that the model has", output.name())};
@@ -159,7 +172,14 @@ class Applying {
     if (policy.priority() != pb::ModelOptimizationPolicy::PRIORITY_DEFAULT)
       settings_.priority = policy.priority() == pb::ModelOptimizationPolicy::PRIORITY_MAX ? 1 : -1;
     if (!config_.cc_model_filenames().empty()) ignore("cc_model_filenames");
-    if (!config_.metric_tags().empty()) settings_.metric_tags = {config_.metric_tags().begin(), config_.metric_tags().end()};
+    if (policy.cuda().graphs()) ignore("optimization.cuda.graphs: they are recorded on a device anyway");
+    for (const auto& [name, value] : config_.metric_tags()) {
+      if (is_free_label(name) && settings_.metric_tags.size() < kMostTags)
+        settings_.metric_tags[name] = value;
+      else
+        ignore(fmt::format("metric_tags: '{}': no name of a label, one that metrics have already, or over {} of them", name.substr(0, 64),
+                           kMostTags));
+    }
   }
 
   const pb::ModelConfig& config_;

@@ -16,7 +16,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
                                                const ModelSettings& settings, Host& host) {
   const auto started = Clock::now();
   std::shared_ptr<Version> loaded(new Version(model, version, host));
-  loaded->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version);
+  loaded->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version, settings.metric_tags);
   const std::string name = fmt::format("model '{}' version {}", model, version);
   auto served = EngineScheduler::load(name, path, settings, host, loaded->metrics_);
   if (!served) return served.error().in(name);
@@ -33,7 +33,7 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
   auto plan = EnsemblePlan::make(name, *settings.ensemble, steps);
   if (!plan) return plan.error().in(name);
   std::shared_ptr<Version> made(new Version(model, version, host));
-  made->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version);
+  made->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version, settings.metric_tags);
   made->served_ = {.signature = plan->signature,
                    .parameters = {},
                    .batchable = plan->batchable,
@@ -53,7 +53,7 @@ Status Version::put_in_front(const ModelSettings& settings) {
   }
   if (!settings.response_cache) return {};
   if (!host_.responses) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
-  metrics_->count_cache(host_.metrics, model_, version_);
+  metrics_->count_cache(host_.metrics);
   served_.scheduler = std::make_shared<CachingScheduler>(served_.scheduler, settings.queues.levels.front().limit, host_, metrics_);
   return {};
 }

@@ -104,7 +104,7 @@ class HeldScheduler final : public Scheduler {
 class CachingTest : public testing::Test {
  protected:
   void SetUp() override {
-    registry_metrics_->count_cache(metrics_, "m", "1");
+    registry_metrics_->count_cache(metrics_);
     cache_ = std::make_shared<CachingScheduler>(below_, 4, host_, registry_metrics_);
   }
   /// What is still held goes, is handed over and refused: all of it before what the answers are written to.
