@@ -104,7 +104,8 @@ Status RequestBuilder::set_shape(size_t input, std::span<const int64_t> dims) {
   Shape& shape = request.inputs[input].shape;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] < 1) return refuse(dims[axis] == 0 ? "a dimension is 0" : "a dimension is negative");
-    if (wanted.ranked && wanted.shape[axis] >= 0 && dims[axis] != wanted.shape[axis]) return refuse("");
+    if (wanted.ranked && wanted.shape[axis] >= 0 && dims[axis] != wanted.shape[axis])
+      return refuse(axis == 0 ? how_to_open_batch(signature_).value_or("") : "");
     shape.push_back(dims[axis]);
   }
   const auto elements = shape.checked_elements();
@@ -159,6 +160,17 @@ Status RequestBuilder::allocate() {
     input.data = request.texts[i].data();
   }
   return {};
+}
+
+std::optional<std::string> how_to_open_batch(const Signature& signature) {
+  const auto is_single = [](const TensorSpec& input) { return input.ranked && input.shape.rank() >= 2 && input.shape[0] == 1; };
+  if (signature.inputs.empty() || !std::ranges::all_of(signature.inputs, is_single)) return std::nullopt;
+  constexpr size_t kMostShown = 4;
+  std::string open;
+  for (size_t i = 0; i < std::min(signature.inputs.size(), kMostShown); ++i)
+    open += fmt::format("{}'{}': {{0: 'batch'}}", i == 0 ? "" : ", ", signature.inputs[i].name);
+  return fmt::format("it was exported with a batch of 1; torch.onnx.export(..., dynamic_shapes={{{}{}}}) leaves the batch open", open,
+                     signature.inputs.size() > kMostShown ? ", ..." : "");
 }
 
 }  // namespace serin::protocol

@@ -8,7 +8,9 @@
 // Internal to runtime/protocol. Requires the calls in that order; an error ends the building.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -60,5 +62,8 @@ class RequestBuilder {
   const RequestLimits& limits_;
   std::vector<bool> given_;
 };
+
+/// Of a model that was exported with a batch of 1, as the first dimension of all its inputs shows: so, and how to open it. Nothing of other models.
+std::optional<std::string> how_to_open_batch(const Signature& signature);
 
 }  // namespace serin::protocol

@@ -46,6 +46,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   Result<Loaded> load_engine(const std::string& path, const ModelSettings& settings, const kernels::Backend* device) const;
   Result<std::string> settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) const;
   void say_precision(const Loaded& loaded, const std::string& decided);
+  void say_batching(const ModelSettings& settings);
 
   Status read_signature(const ModelSettings& settings);
   void find_paddings(const ModelSettings& settings);

@@ -11,6 +11,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/graph/paddable.h"
+#include "runtime/protocol/request_builder.h"
 #include "runtime/samples/int8.h"
 #include "runtime/samples/precision.h"
 #include "runtime/serving/batch_curve.h"
@@ -201,6 +202,14 @@ void EngineScheduler::say_precision(const Loaded& loaded, const std::string& dec
   if (!loaded.warning.empty()) log::warning("{}: precision: {}", name_, loaded.warning);
 }
 
+void EngineScheduler::say_batching(const ModelSettings& settings) {
+  if (engine_->batchable().yes || settings.max_batch <= 1) return;
+  const auto fixed = protocol::how_to_open_batch(signature_);
+  const std::string why = fixed.value_or(engine_->batchable().why_not.empty() ? "its dimensions are fixed" : engine_->batchable().why_not);
+  log::info("{}: requests are run one by one: {}", name_, why);
+  parameters_.emplace_back("batching_why", why);
+}
+
 Status EngineScheduler::read_signature(const ModelSettings& settings) {
   signature_ = {name_, specs_of(engine_->inputs()), specs_of(engine_->outputs())};
   SERIN_CHECK(check_tensors(engine_->inputs()));
@@ -308,8 +317,7 @@ Status EngineScheduler::prepare(const std::string& path, const ModelSettings& se
   parameters_.emplace_back("device", on_cpu ? "cpu" : "cuda");
   if (!choice.why.empty()) parameters_.emplace_back("device_why", choice.why);
   if (on_cpu && settings.device.kind != engine::DeviceChoice::Kind::kCpu) log::info("{}: runs on the CPU: {}", name_, choice.why);
-  if (!engine_->batchable().yes && settings.max_batch > 1)
-    log::info("{}: requests are run one by one: {}", name_, engine_->batchable().why_not);
+  say_batching(settings);
 
   threads_ = host_.pool.lease(static_cast<int>(instances_.size()));
   // The batcher must not own the version that owns it; a pool task holds both for as long as a batch runs.

@@ -1,6 +1,7 @@
 """config.pbtxt as Triton's repositories have it, what becomes of it, and what clients are told of it."""
 
 import numpy as np
+import onnx
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
@@ -69,12 +70,37 @@ def test_what_config_pbtxt_says_holds(configured):
     assert refused.status == 400 and "batch-size must be <= 8" in refused.error
 
 
+def test_metric_tags_are_labels(configured):
+    runtime = configured('input { name: "pixels" format: FORMAT_NCHW } optimization { cuda { graphs: true } }'
+                         'metric_tags { key: "team" value: "vision \\"a\\"" } metric_tags { key: "le" value: "1" } metric_tags { key: "a-b" value: "1" }')
+    assert call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64])).status == 200
+    page = runtime.metrics()
+    assert 'nv_inference_count{model="digits",version="1",team="vision \\"a\\""} 1' in page
+    assert "a-b" not in page
+    for ignored in ("metric_tags: 'le'", "metric_tags: 'a-b'", "optimization.cuda.graphs", "'pixels': format"):
+        assert ignored in runtime.log
+
+
 def test_without_a_batch_dims_are_whole(configured):
     runtime = configured("input { name: 'pixels' data_type: TYPE_FP32 dims: [ -1, 64 ] }")
     config = call(f"{runtime.url}/v2/models/digits/config").json
     assert config["max_batch_size"] == 0 and config["input"][0]["dims"] == [-1, 64] and config["output"][0]["dims"] == [-1, 10]
     rows = np.tile(EVALUATION["pixels"][:50], (2, 1))  # more than any batch here: no limit was set
     np.testing.assert_allclose(infer(runtime, rows).as_numpy("scores"), expected_scores(1, rows), rtol=1e-4, atol=1e-5)
+
+
+def test_a_batch_of_one_says_how_to_open_it(serve, repository, tmp_path):
+    model = onnx.load(GOOD)
+    for tensor in (*model.graph.input, *model.graph.output):
+        tensor.type.tensor_type.shape.dim[0].dim_value = 1
+    onnx.save(model, tmp_path / "model.onnx")
+    runtime = serve(repository({"digits/1": tmp_path / "model.onnx"}))
+    how = "it was exported with a batch of 1; torch.onnx.export(..., dynamic_shapes={'pixels': {0: 'batch'}}) leaves the batch open"
+    assert call(f"{runtime.url}/v2/models/digits").json["parameters"]["batching_why"] == how and how in runtime.log
+    refused = call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64] * 3))
+    assert refused.status == 400 and refused.error.endswith("the request has [3,64]: " + how)
+    shorter = call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 63]))
+    assert shorter.status == 400 and "batch of 1" not in shorter.error
 
 
 def test_dims_may_narrow_what_the_model_leaves_open(configured):
