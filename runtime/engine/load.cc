@@ -1,12 +1,30 @@
 // load.cc: which reader a file gets. ONNX is the only format so far.
 
+#include <fmt/format.h>
+
+#include <filesystem>
+
 #include "runtime/engine/engine.h"
+#include "runtime/formats/model_file.h"
 #include "runtime/formats/onnx/onnx.h"
 
 namespace serin::engine {
+namespace {
+
+/// With what to do, where the names there say what it is.
+Error not_onnx(const std::string& path) {
+  const std::filesystem::path given = std::filesystem::path(path).lexically_normal();
+  std::error_code ignored;
+  const auto foreign = std::filesystem::is_directory(given, ignored) ? formats::describe_foreign_model(path)
+                                                                     : formats::describe_foreign_file(given.filename().string());
+  return {Code::kUnsupported,
+          fmt::format("{}: {}", path, foreign ? "only ONNX models can be read; " + *foreign : "only .onnx files can be read")};
+}
+
+}  // namespace
 
 Result<graph::Graph> read_model(const std::string& path) {
-  if (!path.ends_with(".onnx")) return Error{Code::kUnsupported, path + ": only .onnx files can be read"};
+  if (!path.ends_with(".onnx")) return not_onnx(path);
   return formats::read_onnx(path);
 }
 

@@ -137,6 +137,21 @@ def test_inspect_shows_what_the_passes_did():
     assert "BatchNormalization(" in before and "FusedConv(" in after and "BatchNormalization(" not in after
 
 
+@pytest.mark.parametrize("command", ["bench", "check"])
+@pytest.mark.parametrize("name, says", [
+    ("net.pt", "'net.pt' is a PyTorch model: torch.onnx.export("),
+    ("net.tflite", "--tflite FILE --output model.onnx"),
+    ("folder/saved_model.pb", "'saved_model.pb' is a TensorFlow SavedModel: python -m tf2onnx.convert"),
+])
+def test_other_formats_say_how_they_become_onnx(tmp_path, command, name, says):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"model")
+    model = path.parent if "/" in name else path
+    result = serin(command, model, *([DATA / "conv_bn"] if command == "check" else []))
+    assert result.returncode != 0 and says in result.stderr, result.stderr
+
+
 def test_inspect_shows_inputs_outputs_and_parameters():
     done = serin("inspect", DIGIT)
     assert all(word in done.stdout for word in ("pixels", "scores", "64", "parameters"))
