@@ -1,5 +1,5 @@
-// The corpora of the fuzzers of HTTP, of steering and of inference, and what they once found, replayed by the ordinary build; and every input of them damaged in a few
-// places.
+// The corpora of the fuzzers of HTTP, steering, inference and configuration, and what they once found, replayed by the ordinary build; and every
+// input of them damaged in a few places.
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/fuzz/config_anything.h"
 #include "tests/fuzz/doors_anything.h"
 #include "tests/fuzz/http_anything.h"
 #include "tests/fuzz/infer_anything.h"
@@ -49,17 +50,20 @@ class Steering : public ::testing::TestWithParam<fs::path> {};
 class Http : public ::testing::TestWithParam<fs::path> {};
 class Infer : public ::testing::TestWithParam<fs::path> {};
 class Doors : public ::testing::TestWithParam<fs::path> {};
+class Config : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
 TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
 TEST_P(Infer, IsSurvived) { replay(GetParam(), infer_anything); }
 TEST_P(Doors, IsSurvived) { replay(GetParam(), doors_anything); }
+TEST_P(Config, IsSurvived) { replay(GetParam(), config_anything); }
 
 const auto kName = [](const auto& info) { return info.param.stem().string(); };
 INSTANTIATE_TEST_SUITE_P(Corpus, Steering, ::testing::ValuesIn(inputs("steering")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Http, ::testing::ValuesIn(inputs("http")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Infer, ::testing::ValuesIn(inputs("infer")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Doors, ::testing::ValuesIn(inputs("doors")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Config, ::testing::ValuesIn(inputs("config")), kName);
 
 }  // namespace
 }  // namespace serin::fuzz
