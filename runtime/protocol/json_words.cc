@@ -17,14 +17,13 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array kWords = {Word{"NaN", "\x7f", std::numeric_limits<double>::quiet_NaN()}, Word{"Infinity", "\x7f+", kInfinity},
                                Word{"-Infinity", "\x7f-", -kInfinity}};
 
-/// Behind the string that begins there.
+}  // namespace
+
 size_t skip_string(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at)
     if (text[at] == '\\') ++at;
   return at + 1;
 }
-
-}  // namespace
 
 bool mark_number_words(std::span<char> text) {
   const std::string_view whole(text.data(), text.size());

@@ -8,9 +8,12 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace serin::protocol {
 
+/// Behind the string whose first quote is there.
+size_t skip_string(std::string_view text, size_t at);
 /// Whether there were any outside strings.
 bool mark_number_words(std::span<char> text);
 /// The number that a marked word stands for.

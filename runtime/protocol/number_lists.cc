@@ -14,12 +14,14 @@
 #include <memory>
 
 #include "runtime/base/number.h"
+#include "runtime/protocol/json_words.h"
 
 namespace serin::protocol {
 namespace {
 
 constexpr size_t kWorthCutting = 4096, kLargestKept = size_t{1} << 20;  // bytes of text, numbers of a list
 constexpr unsigned kReach = 16;                                         // bytes before the end of a number that read_plain() looks at
+constexpr size_t kJudged = 4;  // where one of the first numbers is too long for read_plain(), most are, and a parser is faster
 
 constexpr double kTens[16] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 constexpr int64_t kWholeTens[16] = {1,
@@ -38,6 +40,8 @@ constexpr int64_t kWholeTens[16] = {1,
                                     10'000'000'000'000,
                                     100'000'000'000'000,
                                     1'000'000'000'000'000};
+
+constexpr ptrdiff_t kSafeDigits = 18;  // of an integer that 64 bits hold
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -69,7 +73,8 @@ bool read_plain(const char* at, const char* end, double& value) {
   const auto whole = static_cast<unsigned>(std::countr_zero(others | 1u << size));
   if (whole - 1 >= 8 || (whole > 1 && *at == '0')) return false;
   if (whole == size) {
-    value = signed_as(static_cast<double>(last_digits(end, whole)), negative);
+    const int64_t number = last_digits(end, whole);
+    value = static_cast<double>((number ^ -int64_t{negative}) + negative);  // -0 is the integer 0, as the parser has it
     return true;
   }
   const unsigned behind = size - whole - 1;
@@ -82,7 +87,8 @@ bool read_plain(const char* at, const char* end, double& value) {
   return true;
 }
 
-/// The end of any number that JSON has, but for those that no double holds. Rare, and kept out of the way of the others.
+/// The end of any number that JSON has, but for those that no double holds and integers that the parser might not take. Rare, and kept out of the way of the
+/// others.
 [[gnu::noinline]] const char* read_any(const char* at, const char* end, double& value) {
   const char* const begin = at;
   const auto skip_digits = [&] {
@@ -94,6 +100,8 @@ bool read_plain(const char* at, const char* end, double& value) {
   const bool zero_first = at < end && *at == '0';
   const char* const whole = at;
   if (!skip_digits() || (zero_first && at - whole > 1)) return nullptr;
+  const bool integer = at == end || (*at != '.' && (*at | 0x20) != 'e');
+  if (integer && at - whole > kSafeDigits) return nullptr;
   if (at < end && *at == '.' && (++at, !skip_digits())) return nullptr;
   if (at < end && (*at | 0x20) == 'e') {
     ++at;
@@ -101,6 +109,7 @@ bool read_plain(const char* at, const char* end, double& value) {
     if (!skip_digits()) return nullptr;
   }
   const auto [stopped, failure] = std::from_chars(begin, at, value);
+  if (integer) value += 0.0;  // -0
   return failure == std::errc() && stopped == at ? at : nullptr;
 }
 
@@ -134,11 +143,11 @@ Numbers& thread_numbers() {
   return numbers;
 }
 
-/// The characters from `at` to `end`, where they are a number and spaces around it.
-bool read_number(const char* begin, const char* at, const char* end, double& value) {
+/// The characters from `at` to `end`, where they are a number and spaces around it; it is the one behind `used` others.
+bool read_number(const char* begin, const char* at, const char* end, size_t used, double& value) {
   while (at < end && is_space(*at)) ++at;
   while (at < end && is_space(end[-1])) --end;
-  if (at == end) return false;
+  if (at == end || (used < kJudged && end - at > kReach + 1)) return false;
   if (at - begin >= kReach && read_plain(at, end, value)) return true;
   return read_any(at, end, value) == end;
 }
@@ -161,7 +170,7 @@ const char* read_list(const char* begin, const char* at, const char* end, Number
   for (const char* block = at; end - block >= kBlock; block += kBlock) {
     for (uint64_t ends = ends_in(block); ends != 0; ends &= ends - 1) {
       const char* const stop = block + std::countr_zero(ends);
-      if (!read_number(begin, at, stop, *numbers.room(used))) return nullptr;
+      if (!read_number(begin, at, stop, used, *numbers.room(used))) return nullptr;
       ++used;
       at = stop + 1;
       if (*stop == ']') return at;
@@ -169,7 +178,7 @@ const char* read_list(const char* begin, const char* at, const char* end, Number
   }
   while (true) {
     const char* const stop = std::find_if(at, end, [](char c) { return c == ',' || c == ']'; });
-    if (stop == end || !read_number(begin, at, stop, *numbers.room(used))) return nullptr;
+    if (stop == end || !read_number(begin, at, stop, used, *numbers.room(used))) return nullptr;
     ++used;
     at = stop + 1;
     if (*stop == ']') return at;
@@ -178,80 +187,85 @@ const char* read_list(const char* begin, const char* at, const char* end, Number
 
 constexpr char kMark = 0x7f;        // begins the string in place of a list; a text that has one itself is not cut
 constexpr size_t kWorthAMark = 16;  // numbers of the first list
+constexpr std::string_view kSpaces = " \t\r\n";
 
-/// Behind the string that begins there.
-size_t skip_string(std::string_view text, size_t at) {
-  for (++at; at < text.size() && text[at] != '"'; ++at)
-    if (text[at] == '\\') ++at;
-  return at + 1;
-}
+/// A text in the making: what stands in the place of a list is written where it was.
+class Cut {
+ public:
+  explicit Cut(std::string_view json) : json_(json) {}
 
-/// The lists that end there, counted in numbers.
-void point_to(const Numbers& numbers, const std::vector<size_t>& ends, CutText& cut) {
-  size_t first = 0;
-  for (const size_t last : ends) {
-    cut.lists.emplace_back(numbers.data() + first, last - first);
-    first = last;
+  /// Behind the list of numbers whose bracket is at `at`; npos where there is none.
+  size_t take(size_t at) {
+    const char* const begin = json_.data();
+    const char* const behind = read_list(begin, begin + at + 1, begin + json_.size(), numbers_, used_);
+    if (!behind) return std::string_view::npos;
+    made_.text.append(json_.substr(kept_, at - kept_));
+    ends_.push_back(used_);
+    return kept_ = static_cast<size_t>(behind - begin);
   }
-}
+  std::string& text() { return made_.text; }
+  size_t lists() const { return ends_.size(); }
+  size_t numbers() const { return used_; }
+  /// Nothing where there was no list, or where an escape in what is left might be another way to write what was looked for.
+  std::optional<CutText> finish() {
+    made_.text.append(json_.substr(kept_));
+    if (ends_.empty() || made_.text.find('\\') != std::string::npos) return std::nullopt;
+    size_t first = 0;
+    for (const size_t last : ends_) {
+      made_.lists.emplace_back(numbers_.data() + first, last - first);
+      first = last;
+    }
+    made_.large = numbers_.give_up();
+    return std::move(made_);
+  }
+  ~Cut() { numbers_.give_up(); }
+
+ private:
+  const std::string_view json_;
+  Numbers& numbers_ = thread_numbers();
+  CutText made_;
+  std::vector<size_t> ends_;  // of the lists, as numbers
+  size_t used_ = 0, kept_ = 0;
+};
 
 }  // namespace
 
 std::optional<CutText> cut_number_lists(std::string_view json, std::string_view key) {
+  constexpr auto kNone = std::string_view::npos;
   if (json.size() < kWorthCutting) return std::nullopt;
-  Numbers& numbers = thread_numbers();
   const std::string quoted = "\"" + std::string(key) + "\"";
-  const char *const begin = json.data(), *const end = begin + json.size();
-  CutText cut;
-  std::vector<size_t> ends;  // of the lists, as numbers
-  size_t used = 0, kept = 0;
-  for (size_t found; (found = json.find(quoted, kept)) != std::string_view::npos;) {
-    size_t at = json.find_first_not_of(" \t\r\n", found + quoted.size());
-    if (at == std::string_view::npos || json[at] != ':') return numbers.give_up(), std::nullopt;
-    at = json.find_first_not_of(" \t\r\n", at + 1);
-    if (at == std::string_view::npos || json[at] != '[') return std::nullopt;
-    const char* const behind = read_list(begin, begin + at + 1, end, numbers, used);
-    if (!behind) return numbers.give_up(), std::nullopt;
-    cut.text.append(json.substr(kept, at - kept)).append(std::to_string(ends.size()));
-    ends.push_back(used);
-    kept = static_cast<size_t>(behind - begin);
+  Cut cut(json);
+  for (size_t at = 0; (at = json.find(quoted, at)) != kNone;) {
+    at = json.find_first_not_of(kSpaces, at + quoted.size());
+    if (at == kNone) return std::nullopt;
+    if (json[at] != ':') continue;  // a value that is called as the key is
+    at = json.find_first_not_of(kSpaces, at + 1);
+    if (at == kNone || json[at] != '[' || (at = cut.take(at)) == kNone) return std::nullopt;
+    (cut.text() += std::to_string(cut.lists() - 1)) += ' ';  // a digit behind the list is no part of it
   }
-  cut.text.append(json.substr(kept));
-  if (ends.empty() || cut.text.find('\\') != std::string::npos) return numbers.give_up(), std::nullopt;
-  point_to(numbers, ends, cut);
-  cut.large = numbers.give_up();
-  return cut;
+  return cut.finish();
 }
 
 std::optional<CutText> cut_inner_lists(std::string_view json) {
-  if (json.size() < kWorthCutting || json.find(kMark) != std::string_view::npos) return std::nullopt;
-  Numbers& numbers = thread_numbers();
-  const char *const begin = json.data(), *const end = begin + json.size();
-  CutText cut;
-  std::vector<size_t> ends;
-  size_t used = 0, kept = 0;
+  constexpr auto kNone = std::string_view::npos;
+  if (json.size() < kWorthCutting || json.find(kMark) != kNone) return std::nullopt;
+  Cut cut(json);
   for (size_t at = json.find_first_of("\"["); at < json.size(); at = json.find_first_of("\"[", at)) {
     if (json[at] == '"') {
       at = skip_string(json, at);
       continue;
     }
-    const size_t first = json.find_first_not_of(" \t\r\n", at + 1);
-    if (first == std::string_view::npos || (!is_digit(json[first]) && json[first] != '-')) {
+    const size_t first = json.find_first_not_of(kSpaces, at + 1);
+    if (first == kNone || (!is_digit(json[first]) && json[first] != '-')) {
       ++at;
       continue;
     }
-    const char* const behind = read_list(begin, begin + at + 1, end, numbers, used);
-    if (!behind || (ends.empty() && used < kWorthAMark)) return numbers.give_up(), std::nullopt;
-    (cut.text.append(json.substr(kept, at - kept)) += '"') += kMark;
-    cut.text.append(std::to_string(ends.size())) += '"';
-    ends.push_back(used);
-    at = kept = static_cast<size_t>(behind - begin);
+    if ((at = cut.take(at)) == kNone || cut.numbers() < kWorthAMark) return std::nullopt;
+    const size_t next = json.find_first_not_of(kSpaces, at);
+    if (next != kNone && json[next] == ':') return std::nullopt;  // no list is a key
+    ((cut.text() += '"') += kMark).append(std::to_string(cut.lists() - 1)) += '"';
   }
-  if (ends.empty()) return std::nullopt;
-  cut.text.append(json.substr(kept));
-  point_to(numbers, ends, cut);
-  cut.large = numbers.give_up();
-  return cut;
+  return cut.finish();
 }
 
 std::optional<size_t> cut_list(std::string_view mark) {

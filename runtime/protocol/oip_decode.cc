@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json.h"
@@ -141,10 +142,11 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
 }
 
 Status Decoder::read_top(const dom::object& top, std::optional<dom::array>& inputs, std::optional<dom::array>& outputs) {
-  std::vector<std::string_view> seen;
+  std::pair<std::string_view, bool> known[] = {{"inputs", false}, {"outputs", false}, {"id", false}, {"parameters", false}};
   for (const auto [key, value] : top) {
-    if (std::ranges::find(seen, key) != seen.end()) return fail(fmt::format("/{}", key), fmt::format("key '{}' is given twice", key));
-    seen.push_back(key);
+    const auto place = std::ranges::find(known, key, [](const auto& entry) { return entry.first; });
+    if (place == std::end(known)) continue;  // of extensions that this server does not announce: the protocol has clients send them freely
+    if (std::exchange(place->second, true)) return fail(fmt::format("/{}", key), fmt::format("key '{}' is given twice", key));
     if (key == "inputs" || key == "outputs") {
       dom::array list;
       if (value.get(list)) return fail(fmt::format("/{}", key), fmt::format("'{}' must be an array, not {}", key, kind_of(value)));
@@ -154,9 +156,9 @@ Status Decoder::read_top(const dom::object& top, std::optional<dom::array>& inpu
       if (value.get(id)) return fail("/id", fmt::format("'id' must be a string, not {}", kind_of(value)));
       if (id.size() > limits_.id_bytes) return fail("/id", fmt::format("'id' is longer than {} bytes", limits_.id_bytes));
       builder_.request.id = id;
-    } else if (key == "parameters") {
+    } else {
       SERIN_CHECK(read_parameters(value));
-    }  // other keys belong to extensions that this server does not announce: the protocol has clients send them freely
+    }
   }
   return {};
 }

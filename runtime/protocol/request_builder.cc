@@ -14,9 +14,8 @@
 namespace serin::protocol {
 namespace {
 
-constexpr size_t kSmall = size_t{16} << 20;  // bytes of a tensor
-constexpr size_t kLongestShown = 256;        // of a name that is none
-constexpr size_t kLongestSequenceId = 128;   // as Triton has it
+constexpr size_t kLongestShown = 256;       // of a name that is none
+constexpr size_t kLongestSequenceId = 128;  // as Triton has it
 
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
 size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
@@ -36,7 +35,7 @@ std::string names_of(const std::vector<TensorSpec>& specs) {
 
 bool may_fill(const TensorView& tensor, size_t request_bytes) {
   const auto elements = static_cast<size_t>(tensor.elements());
-  return elements <= request_bytes || elements * element_bytes(tensor.dtype) <= kSmall;
+  return elements <= request_bytes || elements * element_bytes(tensor.dtype) <= kMostFilled;
 }
 
 RequestBuilder::RequestBuilder(const Signature& signature, const RequestLimits& limits)

@@ -29,6 +29,7 @@ using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, std
 /// Whether memory may be taken for a tensor of a request of so many bytes: for each element at least one has come. Small tensors are let pass: there are
 /// protocols in which one value goes for many elements.
 bool may_fill(const TensorView& tensor, size_t request_bytes);
+inline constexpr size_t kMostFilled = size_t{16} << 20;  ///< bytes that a tensor may have more than came
 
 class RequestBuilder {
  public:

@@ -39,19 +39,26 @@ const Type* type_of(DType dtype) {
   return found == kTypes.end() ? nullptr : &*found;
 }
 
-/// The last of the elements that have come goes for those that have not; zeros where none has.
-void fill(const TensorView& tensor, int64_t count) {
-  if (count == tensor.elements()) return;
+/// The last of the elements that have come goes for those that have not; zeros where none has. False: it is a text too long for that.
+bool fill(const TensorView& tensor, int64_t count) {
+  if (count == tensor.elements()) return true;
   if (tensor.dtype == DType::kString) {
     const auto texts = tensor.span<std::string>();
-    std::fill(texts.begin() + count, texts.end(), count > 0 ? texts[static_cast<size_t>(count - 1)] : std::string());
-    return;
+    const std::string last = count > 0 ? texts[static_cast<size_t>(count - 1)] : std::string();
+    if (last.size() > kMostFilled / static_cast<size_t>(tensor.elements() - count)) return false;
+    std::fill(texts.begin() + count, texts.end(), last);
+    return true;
   }
   const size_t size = dtype_size(tensor.dtype);
   auto* const bytes = tensor.as<std::byte>();
   if (count == 0) std::memset(bytes, 0, tensor.bytes());
   for (auto i = static_cast<size_t>(std::max<int64_t>(1, count)); i < static_cast<size_t>(tensor.elements()); ++i)
     std::memcpy(bytes + i * size, bytes + (i - 1) * size, size);
+  return true;
+}
+
+Status too_large_to_fill(const TensorView& tensor, std::string_view name) {
+  return Error{Code::kTooLarge, fmt::format("input '{}': shape {} is too large to be filled with fewer values", name, tensor.shape.str())};
 }
 
 }  // namespace
@@ -91,7 +98,7 @@ Status TensorProto::check(const TensorView& tensor, std::string_view name) const
     return check_raw({reinterpret_cast<const char*>(content->data()), content->size()}, tensor, name);
   if (content) return invalid(fmt::format("input '{}': BYTES come as 'string_val', not as 'tensor_content'", name));
   if (may_fill(tensor, message.size())) return {};
-  return Error{Code::kTooLarge, fmt::format("input '{}': shape {} is too large to be filled with fewer values", name, tensor.shape.str())};
+  return too_large_to_fill(tensor, name);
 }
 
 Status TensorProto::copy_to(const TensorView& tensor, std::string_view name, Decoding& decoding) const {
@@ -104,8 +111,7 @@ Status TensorProto::copy_to(const TensorView& tensor, std::string_view name, Dec
   if (count > tensor.elements())
     return invalid(
         fmt::format("input '{}': shape {} takes {} elements, {} has {}", name, tensor.shape.str(), tensor.elements(), type.list, count));
-  fill(tensor, count);
-  return {};
+  return fill(tensor, count) ? Status() : too_large_to_fill(tensor, name);
 }
 
 TensorProtoWriter::TensorProtoWriter(const TensorView& tensor) : tensor_(tensor) {

@@ -258,12 +258,27 @@ Result<Decoder::Fields> Decoder::fields_of(const dom::element& example, const st
   return fields;
 }
 
+/// Characters of the texts there.
+size_t text_bytes(const dom::element& value) {
+  std::string_view text;
+  dom::array list;
+  if (!value.get(text)) return text.size();
+  if (is_base64(value)) return value["b64"].get_string().value_unsafe().size();
+  size_t bytes = 0;
+  if (!value.get(list))
+    for (const dom::element element : list) bytes += element.is_array() ? 0 : text_bytes(element);
+  return bytes;
+}
+
 Status Decoder::read_example_rows(const dom::array& examples) {
   Fields common;
   if (context_) {
     SERIN_TRY(common, fields_of(*context_, "/context"));
   }
   const auto count = static_cast<int64_t>(count_of(examples));
+  size_t repeated = 0;  // copied into every row
+  for (const auto& [name, value] : common) repeated += text_bytes(value);
+  if (repeated > limits_.tensor_bytes / static_cast<size_t>(count)) return fail("/context", too_much_context(limits_));
   int64_t row = 0;
   for (const dom::element example : examples) {
     const std::string where = fmt::format("/examples/{}", row);

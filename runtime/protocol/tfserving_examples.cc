@@ -65,6 +65,10 @@ Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& sig
   return outputs;
 }
 
+Error too_much_context(const RequestLimits& limits) {
+  return {Code::kTooLarge, fmt::format("the context's texts, once for each example, are over the limit of {} bytes", limits.tensor_bytes)};
+}
+
 std::vector<int64_t> example_dims(const TensorSpec& spec, int64_t rows, int64_t values) {
   std::vector<int64_t> dims(spec.shape.begin(), spec.shape.end());
   if (!spec.ranked) return {rows, values};

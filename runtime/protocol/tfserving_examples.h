@@ -22,6 +22,8 @@ Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& sig
 
 /// The shape of an input whose feature has so many values in each of `rows` examples.
 std::vector<int64_t> example_dims(const TensorSpec& spec, int64_t rows, int64_t values);
+/// The refusal of a context whose texts, once for each example, are over the limit.
+Error too_much_context(const RequestLimits& limits);
 /// Of a tensor with rows the so-manieth, as a tensor without that axis.
 TensorView row_of(const TensorView& tensor, int64_t row);
 

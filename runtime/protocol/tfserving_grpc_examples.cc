@@ -115,7 +115,7 @@ void with_type(DType dtype, const Use& use) {
 class Examples {
  public:
   Examples(const Signature& signature, const RequestLimits& limits, const std::byte* begin)
-      : signature_(signature), builder_(signature, limits), decoding_{.begin = begin}, common_(signature.inputs.size()) {}
+      : signature_(signature), limits_(limits), builder_(signature, limits), decoding_{.begin = begin}, common_(signature.inputs.size()) {}
 
   Result<InferRequest> decode(Bytes input, const std::vector<TfTask>& tasks) {
     for (const TfTask& task : tasks) SERIN_CHECK(want(task));
@@ -153,11 +153,21 @@ class Examples {
     }
     SERIN_CHECK(malformed());
     if (rows == 0) return invalid("Input is empty");
+    SERIN_CHECK(check_repeated(rows));
     int64_t row = 0;
     Message examples(decoding_, "ExampleList", list);
     while (examples.next())
       if (examples.field() == 1) SERIN_CHECK(read_row(examples.bytes(), row++, rows));
     return malformed();
+  }
+
+  /// Texts of the context are copied into every row.
+  Status check_repeated(int64_t rows) const {
+    size_t bytes = 0;
+    for (const Feature& feature : common_)
+      if (feature.kind == Feature::Kind::kBytes) bytes += feature.list.size();
+    if (bytes <= limits_.tensor_bytes / static_cast<size_t>(rows)) return {};
+    return too_much_context(limits_);
   }
 
   Status read_example(Bytes bytes, std::string_view what, Row& row) {
@@ -225,6 +235,7 @@ class Examples {
   }
 
   const Signature& signature_;
+  const RequestLimits& limits_;
   RequestBuilder builder_;
   Decoding decoding_;
   Row common_;  // of the context

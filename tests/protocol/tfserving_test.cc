@@ -6,6 +6,11 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
+
+#include "runtime/base/wire_writer.h"
+#include "runtime/protocol/request_builder.h"
+#include "runtime/protocol/tensor_proto.h"
 
 namespace serin::protocol {
 namespace {
@@ -284,6 +289,40 @@ TEST(TfServing, ReadsExamples) {
       decode_tf_examples(R"({"context": {"b": 5}, "examples": [{"a": [1, 2]}, {"a": [3, NaN]}]})", TfMethod::kClassify, kScored, nullptr);
   ASSERT_TRUE(shared) << shared.error().message;
   EXPECT_EQ(values<int64_t>(shared->inputs[1]), (std::vector<int64_t>{5, 5}));
+}
+
+TEST(TfServing, BoundsWhatAContextIsCopiedTo) {
+  const Signature words = {"m", {{"a", DType::kString, {-1}}, {"b", DType::kFloat32, {-1}}}, {{"y", DType::kFloat32, {-1}}}};
+  const RequestLimits limits{.tensor_bytes = 4096};
+  const auto decode = [&](size_t letters) {
+    const std::string text(letters, 'x');
+    return decode_tf_examples(R"({"context": {"a": [")" + text + R"("]}, "examples": [{"b": 1}, {"b": 2}, {"b": 3}]})", TfMethod::kRegress,
+                              words, nullptr, limits);
+  };
+  EXPECT_TRUE(decode(1365));
+  const auto request = decode(1366);
+  ASSERT_FALSE(request);
+  EXPECT_EQ(request.error().code, Code::kTooLarge);
+  EXPECT_NE(request.error().message.find("the context's texts"), std::string::npos);
+}
+
+TEST(TensorProto, BoundsWhatATextIsFilledTo) {
+  const auto filled = [](size_t letters) {
+    std::string message;
+    wire::write_integer(message, 1, tf_dtype(DType::kString));
+    wire::write_bytes(message, 8, std::string(letters, 'x'));
+    std::vector<std::string> texts(17);
+    const TensorView tensor{DType::kString, {17}, reinterpret_cast<std::byte*>(texts.data())};
+    const auto bytes = std::as_bytes(std::span(message));
+    wire::Decoding decoding{.begin = bytes.data()};
+    const TensorProto proto = TensorProto::read(decoding, bytes);
+    EXPECT_TRUE(proto.check(tensor, "a"));
+    return proto.copy_to(tensor, "a", decoding);
+  };
+  EXPECT_TRUE(filled(kMostFilled / 16));
+  const Status refused = filled(kMostFilled / 16 + 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kTooLarge);
 }
 
 TEST(TfServing, RefusesExamplesAndSaysWhy) {
