@@ -68,6 +68,7 @@ int run_inspect(const InspectOptions& options);
 struct ServeOptions {
   serving::Dialect dialect = serving::Dialect::kSerin;
   serving::ModelSource source;
+  std::string name;            ///< of the only model that lies there; empty: as its file or its folder says
   size_t latest_versions = 0;  ///< so many of each model, the highest, where its settings do not say; 0: all
   std::string address = "127.0.0.1";
   std::optional<uint16_t> port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< absent: there is none

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <random>
 
 #include "runtime/base/log.h"
@@ -72,9 +73,26 @@ Result<Compute> read_compute(const ServeOptions& options) {
   return compute;
 }
 
-Status check_source(const ServeOptions& options) {
-  const auto& roots = options.source.roots;
-  if (roots.empty()) return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or --models with a folder of models"};
+/// Where models lie, and what the only one is called.
+Result<serving::ModelSource> source_of(const ServeOptions& options) {
+  serving::ModelSource source = options.source;
+  if (source.roots.empty())
+    return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or a folder of models (serin serve --help)"};
+  if (options.name.empty()) return source;
+  if (source.roots.size() > 1)
+    return Error{Code::kInvalidArgument,
+                 fmt::format("--name {}: is for one model, {} places are named", options.name, source.roots.size())};
+  source.roots.front().name = options.name;
+  return source;
+}
+
+/// Whoever names a model's own file wants that model, or to know why not. Empty: it was loaded, or there is no such file.
+std::string why_no_file_was_loaded(const serving::ModelSource& source, const serving::Catalogue& catalogue) {
+  for (const serving::ModelRoot& root : source.roots)
+    if (!std::filesystem::is_regular_file(root.path)) return {};
+  for (const auto& [name, model] : catalogue.models)
+    for (const auto& [number, held] : model.versions)
+      if (!held.version) return fmt::format("model '{}': {}", name, held.reason);
   return {};
 }
 
@@ -155,7 +173,7 @@ void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& opt
 Result<int> serve(const ServeOptions& options) {
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
   for (const std::string& remark : options.remarks) log::warning("{}", remark);
-  SERIN_CHECK(check_source(options));
+  SERIN_TRY(const serving::ModelSource source, source_of(options));
   SERIN_TRY(const Compute compute, read_compute(options));
   SERIN_TRY(const std::shared_ptr<net::TlsContext> tls, server_tls(options));
   block_end_signals();
@@ -187,7 +205,7 @@ Result<int> serve(const ServeOptions& options) {
       .responses = options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr,
       .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
       .pool = serving::ComputePool(cores)};
-  SERIN_TRY(const auto repository, serving::Repository::open(options.source, host));
+  SERIN_TRY(const auto repository, serving::Repository::open(source, host));
   if (options.check) return check(*repository);
   SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));
   serving::Frontend frontend(loops, *repository, host,
@@ -201,9 +219,13 @@ Result<int> serve(const ServeOptions& options) {
     log::error("not all models were loaded, so that is the end (--exit-on-error)");
     return kNo;
   }
+  if (const std::string why = why_no_file_was_loaded(source, *loaded); !why.empty()) {
+    std::fprintf(stderr, "serin serve: %s\n", why.c_str());
+    return kNo;
+  }
   frontend.set_ready(true);
   SERIN_CHECK(write_ready_file(options.ready_file, ports->numbers()));
-  log::info("serving {} at {}", describe(options.source), describe(ports->numbers(), options));
+  log::info("serving {} at {}", describe(source), describe(ports->numbers(), options));
   print_try_it(*loaded, options, ports->numbers());
 
   wait_for_end_signal([&] { certificates.refresh(); });

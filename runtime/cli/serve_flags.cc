@@ -12,9 +12,7 @@ void add_sources(CLI::App& command, ServeOptions& options) {
   };
   command.add_option_function<std::vector<std::string>>("models", add, "model files (x.onnx), or folders with <name>/<version>/model.onnx");
   command.add_option_function<std::vector<std::string>>("--models", add, "the same")->allow_extra_args(false);
-  command.add_option_function<std::string>(
-      "--name", [&source](const std::string& name) { source.roots.back().name = name; },
-      "of the one model that is served: its file, or a folder with <version>/model.onnx");
+  command.add_option("--name", options.name, "of the one model that is served: its file, or a folder with <version>/model.onnx");
   command
       .add_option_function<std::string>(
           "--control",

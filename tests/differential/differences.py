@@ -90,7 +90,6 @@ DIFFERENCES = [
     row("infer/bytes/not-utf8", "json", None, None, "bytes that are no UTF-8 become the characters of their numbers, so that the answer is JSON"),
     row("config/* */config verbs/v2/models/identity/config grpc/ModelConfig/*", "json", None, None, "another backend, which says what it really does: all versions, batches; no field that means nothing to it"),
     # What is off
-    row("grpc/*SharedMemoryStatus", "status", "OK", "UNIMPLEMENTED", "shared memory is off unless it is asked for"),
     row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "PERMISSION_DENIED", "orders are not taken at the ports of clients", "serin"),
     row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "ABORTED", "the mode forbids it, and trying again will not help", "tritonserver"),
     row("grpc/RepositoryIndex/named", "status", "UNIMPLEMENTED", "NOT_FOUND", "there is one repository, and it has no name"),

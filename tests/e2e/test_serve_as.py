@@ -205,6 +205,27 @@ def test_the_lines_to_try_carry_a_token_where_one_is_needed(start, tmp_path):
     assert "a token is needed" not in (answer := bash(curl, TOKEN="0123456789abcdef").stdout.decode()) and json.loads(answer)["model_name"] == "digits"
 
 
+def test_a_file_that_does_not_load_is_the_end(tmp_path):
+    model = tmp_path / "broken.onnx"
+    model.write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    done = serin("serve", model, *ON_FREE_PORTS)
+    assert done.returncode == 1 and "Git LFS pointer" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--name", "x"], "nothing to serve"), (["--name", "a/b", MODELS / "digits"], "'a/b' is no name"), (["--name", "x", MODELS, MODELS], "2 places"),
+    (["nowhere.onnx"], "no such folder or file"),
+])
+def test_what_is_to_be_served_must_be_said(arguments, words):
+    done = serin("serve", *arguments, *ON_FREE_PORTS)
+    assert done.returncode == 2 and words in done.stderr.splitlines()[-1]
+
+
+def test_one_models_folder_has_the_name_that_it_is_given(start, digits):
+    process = start("serve", "--name", "numbers", digits, *ON_FREE_PORTS)
+    assert call(f"{process.url}/v2/models").json == {"models": ["numbers"]}
+
+
 def test_check_says_what_became_of_each_model(tmp_path, digits):
     good = serin("serve", "--check", digits.parent)
     assert (good.returncode, good.stdout.splitlines()) == (0, [f"model 'digits' version {number}: ready" for number in (1, 2)])
