@@ -89,7 +89,7 @@ struct ServeOptions {
   bool check = false;                                ///< load everything, say what came of it, end
   std::string tls_cert, tls_key, tls_client_ca;      ///< of HTTP and gRPC; no certificate: in the clear
   std::string tls_min_version = "1.3";
-  bool tls_for_grpc_only = false;
+  bool tls_for_grpc_only = false, tls_needs_client_ca = false;
   std::string ready_file, log_format = "text", log_level = "info", isa;
   std::string precision = "fp32";    ///< of models whose serin.yaml does not say
   std::string device = "cpu";        ///< the same

@@ -76,6 +76,7 @@ Result<Compute> read_compute(const ServeOptions& options) {
 /// Where models lie, and what the only one is called.
 Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
+  if (options.check && source.load_at_start.empty()) source.control = serving::Control::kNone;  // all of them
   if (source.roots.empty())
     return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or a folder of models (serin serve --help)"};
   if (options.name.empty()) return source;
@@ -128,12 +129,20 @@ bool print_what_loaded(const serving::Catalogue& catalogue) {
   return all;
 }
 
+/// Loads what is to be served from the start, and says so; whether that went well. `quietly`: only to the log.
+bool load(serving::Repository& repository, bool quietly) {
+  const auto missing = repository.load();
+  if (quietly) return true;
+  for (const auto& [name, why] : missing) std::printf("model '%s': FAILED: %s\n", name.c_str(), why.c_str());
+  return print_what_loaded(*repository.catalogue().get()) && missing.empty();
+}
+
 /// `--check`: the exit code.
 int check(serving::Repository& repository) {
-  repository.load();
-  const auto loaded = repository.catalogue().get();
-  if (loaded->models.empty()) std::printf("there is no model\n");
-  return print_what_loaded(*loaded) && !loaded->models.empty() ? kYes : kNo;
+  const bool all = load(repository, false);
+  const bool any = !repository.catalogue().get()->models.empty();
+  if (!any) std::printf("there is no model\n");
+  return all && any ? kYes : kNo;
 }
 
 /// What to paste into a terminal: a line for each of the first models, in Python for one.
@@ -213,20 +222,19 @@ Result<int> serve(const ServeOptions& options) {
   SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, *access, registry));
   net::TlsWatch certificates({tls}, registry);
 
-  repository->load();  // alive meanwhile, for a large repository must not fail its liveness probe
-  const auto loaded = repository->catalogue().get();
-  if (options.exit_on_error && !print_what_loaded(*loaded)) {
+  // Alive meanwhile, for a large repository must not fail its liveness probe.
+  if (!load(*repository, /*quietly=*/!options.exit_on_error)) {
     log::error("not all models were loaded, so that is the end (--exit-on-error)");
     return kNo;
   }
-  if (const std::string why = why_no_file_was_loaded(source, *loaded); !why.empty()) {
+  if (const std::string why = why_no_file_was_loaded(source, *repository->catalogue().get()); !why.empty()) {
     std::fprintf(stderr, "serin serve: %s\n", why.c_str());
     return kNo;
   }
   frontend.set_ready(true);
   SERIN_CHECK(write_ready_file(options.ready_file, ports->numbers()));
   log::info("serving {} at {}", describe(source), describe(ports->numbers(), options));
-  print_try_it(*loaded, options, ports->numbers());
+  print_try_it(*repository->catalogue().get(), options, ports->numbers());
 
   wait_for_end_signal([&] { certificates.refresh(); });
   end(frontend, *ports, options);

@@ -18,6 +18,16 @@ using serving::Dialect;
 
 constexpr const char* kOneEngine = "there is one engine, which sizes itself";
 
+/// Triton's certificates are for gRPC, where the switch is on: neither does the one without the other say what is meant.
+void check_triton_tls(const ServeOptions& options) {
+  if (options.tls_for_grpc_only && options.tls_cert.empty())
+    throw CLI::ValidationError("--grpc-use-ssl", "needs --grpc-server-cert and --grpc-server-key");
+  if (options.tls_needs_client_ca && options.tls_client_ca.empty())
+    throw CLI::ValidationError("--grpc-use-ssl-mutual", "needs --grpc-root-cert");
+  if (!options.tls_cert.empty() && !options.tls_for_grpc_only)
+    throw CLI::ValidationError("--grpc-server-cert", "needs --grpc-use-ssl=true");
+}
+
 /// "true", "1" and nothing at all: yes.
 bool parse_yes(const std::string& flag, const std::string& word) {
   const std::string lower = CLI::detail::to_lower(word);
@@ -129,7 +139,10 @@ void add_triton_ports(Flags& flags, ServeOptions& options) {
 
 void add_triton_tls(Flags& flags, ServeOptions& options) {
   flags.yes_or_no("--grpc-use-ssl", [&](bool yes) { options.tls_for_grpc_only = yes; });
-  flags.yes_or_no("--grpc-use-ssl-mutual", [&](bool yes) { options.tls_for_grpc_only |= yes; });
+  flags.yes_or_no("--grpc-use-ssl-mutual", [&](bool yes) {
+    options.tls_for_grpc_only |= yes;
+    options.tls_needs_client_ca = yes;
+  });
   flags.text("--grpc-server-cert", options.tls_cert);
   flags.text("--grpc-server-key", options.tls_key);
   flags.text("--grpc-root-cert", options.tls_client_ca);
@@ -408,6 +421,7 @@ int serve_as(Dialect dialect, int argc, char** argv) {
   try {
     app.parse(words_of(argc, argv));
     model.add_to(options.source);
+    if (dialect == Dialect::kTriton) check_triton_tls(options);
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {

@@ -17,10 +17,14 @@ net::Response metrics_page(const metrics::Registry& registry) {
 
 const std::string& or_else(const std::string& text, const std::string& otherwise) { return text.empty() ? otherwise : text; }
 
-/// The page at its path, everything else to `others`.
-net::Handler with_metrics(const metrics::Registry& registry, std::string path, net::Handler others) {
-  return [&registry, path = std::move(path), others = std::move(others)](net::Request request, net::Responder responder) {
+/// The page at its path, for whom `access` lets in where it is not null; everything else to `others`.
+net::Handler with_metrics(const metrics::Registry& registry, std::string path, Access* access, net::Handler others) {
+  return [&registry, path = std::move(path), access, others = std::move(others)](net::Request request, net::Responder responder) {
     if (request.path != path) return others(std::move(request), std::move(responder));
+    if (access) {
+      const auto why_not = access->refuse(serving::Right::kRead, Access::Port::kData, request.headers, request.certificate.get());
+      if (why_not) return responder.send(serving::refusal_response(*why_not));
+    }
     responder.send(metrics_page(registry));
   };
 }
@@ -44,7 +48,7 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   };
   if (options.port) {
     net::Handler handler = ports->http_api_.at(Access::Port::kData);
-    if (!options.metrics_path.empty()) handler = with_metrics(registry, options.metrics_path, std::move(handler));
+    if (!options.metrics_path.empty()) handler = with_metrics(registry, options.metrics_path, &access, std::move(handler));
     net::ServerOptions http = listening("http", options.address, *options.port);
     if (options.tls_for_grpc_only) http.tls = nullptr;
     SERIN_TRY(ports->http_, net::Server::start(loops, std::move(http), std::move(handler)));
@@ -73,7 +77,7 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
     SERIN_TRY(ports->metrics_,
               net::Server::start(
                   loops, {.name = "metrics", .address = or_else(options.metrics_address, options.address), .port = *options.metrics_port},
-                  with_metrics(registry, "/metrics", unknown)));
+                  with_metrics(registry, "/metrics", nullptr, unknown)));
   }
   return ports;
 }

@@ -1,11 +1,14 @@
 // grpc_server.h: calls of gRPC for who serves them: messages in, messages out, a status at the end.
 //
 //   class Echo : public GrpcMethod {
-//     void on_message(GrpcCall& call, std::string_view message) override { call.send(grpc_framed(message)); call.finish(GrpcStatus::kOk); }
+//     void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) override {
+//       call->send(grpc_framed(message));
+//       call->finish(GrpcStatus::kOk);
+//     }
 //   };
-//   GrpcServer::start(loops, options, [&](std::string_view path) { return path == "/echo.Echo/Say" ? &echo : nullptr; });
+//   start_grpc_server(loops, options, [&](std::string_view path) { return path == "/echo.Echo/Say" ? &echo : nullptr; });
 //
-// One call is one stream of HTTP/2. Everything runs on the io thread that owns its connection. A message that is compressed (gzip, deflate) is
+// One call is one stream of HTTP/2. Everything runs on the io thread that owns its connection. A message that is compressed (gzip, deflate, zstd) is
 // inflated within Limits::body_bytes; answers are sent as they are. Source: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md.
 #pragma once
 

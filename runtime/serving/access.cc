@@ -22,7 +22,8 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view word
 
 Right right_of_http(std::string_view method, std::string_view path) {
   if (path == "/v2/health/live" || path == "/v2/health/ready" || path == "/") return Right::kNone;  // the last is KServe V1's probe
-  if (method == "GET" || method == "HEAD" || method == "OPTIONS") return Right::kRead;
+  if (method == "OPTIONS") return Right::kNone;  // what a browser asks before it shows a token; it tells nothing of models
+  if (method == "GET" || method == "HEAD") return Right::kRead;
   if (path.starts_with("/v2/models/")) return path.ends_with("/trace/setting") ? Right::kAdmin : Right::kInfer;
   constexpr std::array<std::string_view, 5> kOrders = {"repository", "systemsharedmemory", "cudasharedmemory", "trace", "logging"};
   if (path.starts_with("/v2/repository/") && path.ends_with("/index")) return Right::kRead;
@@ -91,6 +92,8 @@ std::optional<Access::Refusal> Access::look(Right right, Port port, const net::H
       return Refusal{net::GrpcStatus::kPermissionDenied,
                      fmt::format("this call needs the role {}; '{}' has {}", kRoles[needed], caller->name, kRoles[caller->role])};
   }
+  if (right == Right::kAdmin && !tokens_ && headers.has("origin"))  // which a page cannot leave out of a POST
+    return Refusal{net::GrpcStatus::kPermissionDenied, "orders are not taken from pages of a browser where no tokens are asked for"};
   if (right == Right::kAdmin && port == Port::kData && !options_.admin_on_data_port)
     return Refusal{net::GrpcStatus::kPermissionDenied,
                    "orders to the server are not taken at this port: start it with --admin-port N, or with --admin-on-data-port"};

@@ -1,7 +1,7 @@
 // access.h: who may call what of the server.
 //
 // Calls are of three kinds, told by method and path alone, after the path was normalised: inference, questions, and orders to the server itself (load,
-// unload, shared memory, settings). What is not known to be one of the first two is an order. Orders are answered at the admin port, and at the ports of
+// unload, shared memory, settings). Over gRPC what is not known to be one of the first two is an order; over HTTP orders have paths of their own. They are answered at the admin port, and at the ports of
 // clients only where that was asked for. Probes are answered to everybody.
 //
 // With a file of tokens (net/tokens.h) a caller needs one, or a certificate, of role `read` for questions, `infer` for inference, `admin` for orders; each

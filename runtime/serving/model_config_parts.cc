@@ -23,6 +23,8 @@ DType dtype_of(pb::DataType type) {
 }
 
 Result<Filling> file_in(const std::string& folder, const std::string& name) {
+  if (folder.front() == '/' && folder.find('/', 1) == std::string::npos)  // a bare file has no folder
+    return invalid(fmt::format("file '{}' must lie in the model's folder, and it has none", name));
   if (name.empty() || name.front() == '/' || name.find("..") != std::string::npos)
     return invalid(fmt::format("file '{}' must lie in the model's folder", name));
   return Filling{Filling::Kind::kFile, folder + "/" + name};

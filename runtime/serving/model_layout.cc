@@ -59,7 +59,9 @@ Fingerprint fingerprint_of(const fs::path& path) {
 /// The folder of one model; where it has no versions, it is one.
 ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
   ModelFiles model = list_model(root.name, root.path, remarks);
-  if (model.versions.empty() && fs::exists(fs::path(root.path) / "model.onnx")) model.versions[1] = {root.path, fingerprint_of(root.path)};
+  std::error_code error;
+  if (model.versions.empty() && fs::exists(fs::path(root.path) / "model.onnx", error))
+    model.versions[1] = {root.path, fingerprint_of(root.path)};
   model.policy = root.versions;
   model.labels = root.labels;
   return model;

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 Status check_file_name(std::string_view name) {
   const size_t slash = name.find('/');
   const std::string_view file = slash == std::string_view::npos ? name : name.substr(slash + 1);
-  if (is_model_name(file) && (slash == std::string_view::npos || parse_version(name.substr(0, slash)))) return {};
+  const bool is_folder = slash == std::string_view::npos && parse_version(name);
+  if (is_model_name(file) && !is_folder && (slash == std::string_view::npos || parse_version(name.substr(0, slash)))) return {};
   return Error{
       Code::kInvalidArgument,
       fmt::format("parameter 'file:{}': must be file:<version>/<name>, of letters, digits, '_', '-' and '.'", name.substr(0, 128))};
@@ -49,6 +50,10 @@ Result<std::shared_ptr<const OverrideFolder>> OverrideFolder::write(const ModelO
   made->path_ = path;
   for (const auto& [name, bytes] : overrides.files) SERIN_CHECK(write_file(fs::path(path) / name, bytes));
   return made;
+}
+
+bool OverrideFolder::may_read(const std::string& path) const {
+  return path_.empty() || path.empty() || fs::path(path).lexically_normal().string().starts_with(path_ + "/");
 }
 
 OverrideFolder::~OverrideFolder() {

@@ -29,6 +29,8 @@ class OverrideFolder {
   const std::string& config() const { return config_; }
   /// Empty: no files were sent.
   const std::string& path() const { return path_; }
+  /// Whether what was sent may make us look there: into itself only.
+  bool may_read(const std::string& path) const;
 
  private:
   OverrideFolder() = default;

@@ -42,7 +42,8 @@ Result<ModelSettings> read_model_folder(const std::string& folder, const std::st
     if (const Status applied = apply_model_config(**read, folder, settings); !applied) return applied.error().in(from);
     const std::string name = fs::path(folder).filename().string();
     if (!(*read)->ignored.empty()) log::warning("model '{}': {}: ignored: {}", name, from, fmt::join((*read)->ignored, "; "));
-    if (fs::exists(yaml)) log::info("model '{}': what serin.yaml says holds, the rest is as {} says", name, from);
+    std::error_code unreadable;
+    if (fs::exists(yaml, unreadable)) log::info("model '{}': what serin.yaml says holds, the rest is as {} says", name, from);
   }
   return yaml.empty() ? settings : read_model_settings(yaml, settings);
 }

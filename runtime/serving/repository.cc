@@ -53,14 +53,33 @@ Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& h
   return repository;
 }
 
-void Repository::load() {
+std::map<std::string, std::string> Repository::load() {
   scan(Look::kOnce);
+  std::map<std::string, std::string> missing;
+  for (const auto& [name, known] : known_)
+    if (!has_version(name)) missing[name] = known.files.versions.empty() ? "it has no version" : "its settings choose none of its versions";
   for (const std::string& name : source_.load_at_start)
-    if (name != "*" && !catalogue_.get()->models.contains(name))
-      log::error("model '{}' is to be loaded at the start, but is not there", name);
+    if (name != "*" && !known_.contains(name)) missing[name] = "is to be loaded at the start, but is not there";
+  for (const auto& [name, why] : missing) log::error("model '{}': {}", name, why);
   if (source_.control != Control::kExplicit && catalogue_.get()->models.empty())
     log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", source_.roots.front().path);
   thread_ = std::thread([this] { run(); });
+  return missing;
+}
+
+bool Repository::has_version(const std::string& name) const {
+  const auto now = catalogue_.get();
+  const auto model = now->models.find(name);
+  return model != now->models.end() && !model->second.versions.empty();
+}
+
+/// What an exception would end is the process, and nobody's request is worth that.
+Status Repository::guarded(const std::function<Status()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& e) {
+    return Error{Code::kInternal, e.what()};
+  }
 }
 
 void Repository::stop() {
@@ -75,6 +94,11 @@ void Repository::stop() {
 void Repository::run() {
   std::unique_lock lock(mutex_);
   auto next_look = std::chrono::steady_clock::now() + source_.poll;
+  const auto look = [this] {
+    if (source_.control == Control::kPoll) scan(Look::kWatching);
+    move_lost();
+    return Status();
+  };
   while (!stopping_) {
     wake_.wait_until(lock, next_look, [this] { return stopping_ || !orders_.empty(); });
     if (stopping_) break;
@@ -87,8 +111,7 @@ void Repository::run() {
     if (order) {
       order();
     } else {
-      if (source_.control == Control::kPoll) scan(Look::kWatching);
-      move_lost();
+      if (const Status looked = guarded(look); !looked) log::error("looking at the models: {}", looked.error().message);
       next_look = std::chrono::steady_clock::now() + source_.poll;
     }
     lock.lock();
@@ -143,10 +166,13 @@ bool Repository::read_settings(const std::string& name, Known& known, const Mode
   if (files.policy) defaults.versions = *files.policy;
   defaults.labels.insert(files.labels.begin(), files.labels.end());
   auto settings = read_model_folder(files.folder, known.overrides ? known.overrides->config() : std::string(), defaults);
-  if (settings)
-    known.settings = std::make_shared<const ModelSettings>(std::move(*settings));
-  else
+  if (!settings) {
     known.settings = settings.error().in(fmt::format("model '{}'", name));
+  } else if (known.overrides && !known.overrides->may_read(settings->samples)) {
+    known.settings = Error{Code::kInvalidArgument, fmt::format("model '{}': samples must lie among the files that were sent", name)};
+  } else {
+    known.settings = std::make_shared<const ModelSettings>(std::move(*settings));
+  }
   return true;
 }
 
@@ -199,13 +225,15 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
   }
   const std::string version = std::to_string(number), subject = fmt::format("model '{}' version {}", name, version);
   const std::string& path = known.files.versions.at(number).path;
-  auto loaded = [&]() -> Result<std::shared_ptr<Version>> {
+  Result<std::shared_ptr<Version>> loaded = Error{Code::kInternal, ""};
+  const auto load = [&]() -> Result<std::shared_ptr<Version>> {
     if (!known.settings) return known.settings.error();
     if (ensemble_of(known)) return make_ensemble(name, number, **known.settings);
     auto file = known.files.folder.empty() ? Result<std::string>(path) : formats::find_model_file(path, (*known.settings)->file);
     if (!file) return file.error().in(subject);
     return Version::load(name, version, *file, **known.settings, host_);
-  }();
+  };
+  if (const Status ended = guarded([&] { return loaded = load(), Status(); }); !ended) loaded = ended.error().in(subject);
   Status status;
   if (loaded) {
     held = {VersionState::kReady, "", *loaded, *known.settings};

@@ -9,6 +9,7 @@
 // that has lost all of its devices is loaded once more: there may be others.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -32,8 +33,9 @@ class Repository {
  public:
   /// kNotFound or kInvalidArgument where one of the places is nothing to serve from. Nothing is loaded yet.
   static Result<std::unique_ptr<Repository>> open(ModelSource source, Host& host);
-  /// Loads what is to be served from the start before it returns, then watches. Call once.
-  void load();
+  /// Loads what is to be served from the start before it returns, then watches. Call once. Answers which models have no version at all, and why: versions that
+  /// failed are in the catalogue.
+  std::map<std::string, std::string> load();
   /// Ends watching, and drops what was asked for; what is loaded stays. From any thread but its own.
   void stop();
   ~Repository() { stop(); }
@@ -73,6 +75,8 @@ class Repository {
   Repository(ModelSource source, Host& host);
   void run();
   void give(std::function<Status()> work, Done done);
+  static Status guarded(const std::function<Status()>& work);
+  bool has_version(const std::string& name) const;
 
   std::optional<ModelsByName> list();  ///< nothing where a place cannot be looked at
   void scan(Look look);
@@ -103,6 +107,7 @@ class Repository {
 
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::atomic<size_t> waiting_bytes_{0};      // of files that came with orders
   std::deque<std::function<void()>> orders_;  // guarded by mutex_
   bool stopping_ = false;                     // guarded by mutex_
   std::thread thread_;

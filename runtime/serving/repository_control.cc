@@ -12,7 +12,8 @@
 namespace serin::serving {
 namespace {
 
-constexpr size_t kMostOrders = 1024;  // waiting
+constexpr size_t kMostOrders = 1024;                   // waiting
+constexpr size_t kMostWaitingBytes = size_t{1} << 30;  // of the files that came with them
 
 Error not_explicit(Control control) {
   return {Code::kFailedPrecondition,
@@ -41,7 +42,7 @@ void Repository::give(std::function<Status()> work, Done done) {
   {
     const std::lock_guard lock(mutex_);
     if (orders_.size() < kMostOrders) {
-      orders_.push_back([work = std::move(work), done] { done(work()); });
+      orders_.push_back([work = std::move(work), done] { done(guarded(work)); });
       done = nullptr;
     }
   }
@@ -50,7 +51,13 @@ void Repository::give(std::function<Status()> work, Done done) {
 }
 
 void Repository::load_model(std::string name, ModelOverride overrides, Done done) {
-  give([this, name = std::move(name), held = std::make_shared<const ModelOverride>(std::move(overrides))] { return load_now(name, *held); },
+  size_t bytes = 0;
+  for (const auto& [file, content] : overrides.files) bytes += content.size();
+  const auto weight = std::shared_ptr<void>(this, [this, bytes](void*) { waiting_bytes_ -= bytes; });
+  if ((waiting_bytes_ += bytes) > kMostWaitingBytes)
+    return done(Error{Code::kOverloaded, "the files of loads that wait already take all the memory there is for them"});
+  give([this, name = std::move(name), weight,
+        held = std::make_shared<const ModelOverride>(std::move(overrides))] { return load_now(name, *held); },
        std::move(done));
 }
 
@@ -95,6 +102,8 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
   settle_ensembles();
   if (loaded && ensemble_of(known) && !catalogue_.get()->find(name, "")) loaded = Error{Code::kInvalidArgument, "its steps do not run"};
   if (loaded) return loaded;
+  if (own_files && !catalogue_.get()->find(name, ""))
+    known_.erase(name);  // what was sent is of no use any more; the catalogue keeps the reason
   Error error = loaded.error();
   error.message = fmt::format("failed to load '{}', {}", name, reason_of(name));
   if (error.code == Code::kCorrupt || error.code == Code::kUnsupported) error.code = Code::kInvalidArgument;

@@ -143,7 +143,7 @@ std::vector<uint64_t> VersionPolicy::choose(std::span<const uint64_t> there) con
 Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name) {
   constexpr size_t kMostBytes = size_t{16} << 20;
   const std::filesystem::path relative(name);
-  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
+  if (folder.empty() || name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
     return Error{Code::kInvalidArgument, "label file '" + name + "' must lie in the model's folder"};
   SERIN_TRY(const std::string text, read_file((folder / relative).string(), kMostBytes));
   std::vector<std::string> labels;

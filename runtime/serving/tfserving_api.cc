@@ -22,7 +22,7 @@ constexpr std::string_view kRoot = "/v1/models";
 void allow_any_origin(net::Response& response) {
   response.headers.set("Access-Control-Allow-Origin", "*");
   response.headers.set("Access-Control-Allow-Methods", "POST, GET");
-  response.headers.set("Access-Control-Allow-Headers", "Content-Type");
+  response.headers.set("Access-Control-Allow-Headers", "Authorization, Content-Type");
 }
 
 class TfInference : public HttpInference {

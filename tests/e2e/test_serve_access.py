@@ -1,6 +1,8 @@
 """Who may call what of `serin serve`: tokens with roles, certificates, and the port where orders to the server are taken."""
 
+import base64
 import hashlib
+import json
 
 import grpc
 import numpy
@@ -68,6 +70,27 @@ def test_orders_are_not_taken_at_the_ports_of_clients(serve):
     assert failure.value.status() == "StatusCode.PERMISSION_DENIED"
     assert call(f"{server.url}/v2/models/digits/ready").status == 200, "nothing was unloaded"
     assert call(f"{server.admin}{ORDER}", {}).status == 409, "the control is not explicit"
+
+
+def test_pages_of_a_browser_give_no_orders(serve):
+    server = serve(MODELS, "--admin-port", 0, "--control", "explicit", "--load", "digits")
+    page = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+    assert call(f"{server.admin}{ORDER}", {}, headers=page).status == 403
+    assert call(f"{server.url}/v2/models/digits/ready").status == 200
+    assert call(f"{server.admin}{ORDER}", {}).status == 200
+
+
+def test_what_a_load_order_says_reads_nothing_outside_the_model(serve, tmp_path):
+    server = serve(MODELS / "digits/1/model.onnx", "--control", "explicit", "--load", "*", "--admin-port", 0)
+    config = {"output": [{"name": "scores", "label_filename": "labels.txt"}]}
+    load = f"{server.admin}/v2/repository/models/model/load"
+    refused = call(load, {"parameters": {"config": json.dumps(config)}})
+    assert refused.status == 400 and "must lie in the model's folder" in refused.error
+    model = base64.b64encode((MODELS / "digits/1/model.onnx").read_bytes()).decode()
+    settings = base64.b64encode(b"precision: auto\nsamples: /etc\n").decode()
+    refused = call(load, {"parameters": {"config": "{}", "file:1/model.onnx": model, "file:serin.yaml": settings}})
+    assert refused.status == 400 and "samples must lie among the files that were sent" in refused.error, refused.body
+    assert call(load, {"parameters": {"config": "{}", "file:1": model}}).status == 400
 
 
 def test_grpc_asks_for_tokens_too(guarded):

@@ -149,7 +149,8 @@ def test_triton_ends_where_a_model_does_not_load(digits):
 @pytest.mark.parametrize("name, arguments, words", [
     ("tritonserver", ["--http-restricted-api=health:key=value"], "--tokens"),
     ("tensorflow_model_server", ["--ssl_config_file=x"], "--tls-cert"),
-    ("tritonserver", ["--nonsense"], "--nonsense"),
+    ("tritonserver", ["--nonsense"], "--nonsense"), ("tritonserver", ["--grpc-use-ssl=true"], "--grpc-server-cert"),
+    ("tritonserver", ["--grpc-use-ssl-mutual", "--grpc-server-cert=a", "--grpc-server-key=b"], "--grpc-root-cert"),
     ("tritonserver", ["--model-control-mode=sometimes"], "explicit"),
     ("tritonserver", ["--allow-http=perhaps"], "--allow-http"),
     ("ovms", ["--config_path=/nowhere.json"], "/nowhere.json"),
@@ -233,6 +234,10 @@ def test_check_says_what_became_of_each_model(tmp_path, digits):
     bad = serin("serve", "--check", "--models", digits.parent)
     assert bad.returncode == 1
     assert "model 'digits' version 1: ready" in bad.stdout and "model 'digits' version 2: FAILED: " in bad.stdout
+    (digits.parent / "none").mkdir()
+    explicit = serin("serve", "--check", digits.parent, "--control", "explicit")
+    assert explicit.returncode == 1 and "model 'none': FAILED: it has no version" in explicit.stdout
+    assert serin("serve", "--check", digits.parent, "--control", "explicit", "--load", "nosuch").returncode == 1
     (tmp_path / "empty").mkdir()
     assert serin("serve", "--check", tmp_path / "empty").returncode == 1
     assert serin("serve", "--check", tmp_path / "nowhere").returncode == 2
