@@ -79,9 +79,11 @@ class ZstdReader {
   const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> stream_{ZSTD_createDCtx(), ZSTD_freeDCtx};
 };
 
+/// `several`: members of gzip (RFC 1952, 2.2) and frames of zstd (RFC 8878, 3.1) may follow each other.
 template <class Reader>
-Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t limit) {
-  if (!reader.restart()) return Error{Code::kInternal, "there is no memory to unpack with"};
+Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t limit, bool several) {
+  const auto no_memory = [] { return Error{Code::kInternal, "there is no memory to unpack with"}; };
+  if (!reader.restart()) return no_memory();
   const auto corrupt = [](std::string_view why) {
     return Error{Code::kCorrupt, fmt::format("compressed bytes that are damaged: {}", why)};
   };
@@ -96,7 +98,9 @@ Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t l
     if (step.end == Step::End::kBad) return corrupt(step.why);
     if (step.end == Step::End::kMore && bytes.empty() && filled < out.size()) return corrupt("they are cut short");
     if (step.end == Step::End::kMore) continue;
-    if (!bytes.empty()) return corrupt("something follows their end");
+    if (!bytes.empty() && !several) return corrupt("something follows their end");
+    if (!bytes.empty() && !reader.restart()) return no_memory();
+    if (!bytes.empty()) continue;
     out.resize(filled);
     return out;
   }
@@ -176,8 +180,8 @@ std::optional<Coding> preferred_coding(std::string_view accept_encoding) {
 Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit) {
   thread_local Inflater gzip(Coding::kGzip), deflate(Coding::kDeflate);
   thread_local ZstdReader zstd;
-  if (coding == Coding::kZstd) return unpack_with(zstd, bytes, limit);
-  return unpack_with(coding == Coding::kGzip ? gzip : deflate, bytes, limit);
+  if (coding == Coding::kZstd) return unpack_with(zstd, bytes, limit, true);
+  return unpack_with(coding == Coding::kGzip ? gzip : deflate, bytes, limit, coding == Coding::kGzip);
 }
 
 std::optional<std::string> pack(Coding coding, std::string_view bytes) {

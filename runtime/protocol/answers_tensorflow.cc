@@ -10,7 +10,6 @@
 #include "runtime/protocol/digest.h"
 
 namespace serin::protocol {
-namespace {}  // namespace
 
 bool AnswerReader::State::read_predictions(Value& value) {
   Array rows;

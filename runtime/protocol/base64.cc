@@ -10,7 +10,7 @@ namespace {
 const unsigned char* octets(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 unsigned char* octets(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
-bool is_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '/'; }
+bool is_digit(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/'; }
 
 }  // namespace
 

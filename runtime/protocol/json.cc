@@ -33,7 +33,7 @@ class DataReader {
       : tensor_(tensor), name_(name), rules_(rules), size_(tensor.elements()) {}
 
   Status read(const dom::array& data) {
-    const bool flat = tensor_.shape.rank() <= 1 || data.size() == 0 || !data.at(0).is_array();
+    const bool flat = tensor_.shape.rank() <= 1 || (rules_.flat && (data.size() == 0 || !data.at(0).is_array()));
     SERIN_CHECK(flat ? read_flat(data) : read_nested(data, 0));
     if (done_ != size_) return short_or_long(done_);
     return {};
@@ -107,8 +107,12 @@ class DataReader {
     }
   }
 
+  std::optional<double> word_of(const dom::element& element) const { return rules_.number_words ? number_word(element) : std::nullopt; }
+
   Error bad(const dom::element& element) const {
-    const std::string shown = element.is_number() ? std::string(simdjson::minify(element)) : std::string(kind_of(element));
+    const std::string shown = element.is_number() ? std::string(simdjson::minify(element))
+                              : word_of(element)  ? "NaN or infinite"
+                                                  : std::string(kind_of(element));
     return Error{Code::kCorrupt,
                  fmt::format("input '{}': element {} is {}, which is not {}", name_, done_, shown, with_article(tensor_.dtype))};
   }
@@ -117,7 +121,7 @@ class DataReader {
   Status store_real(const dom::element& element, double limit, const Round& round) {
     double value = 0;
     if (element.get(value)) {  // integers convert
-      const auto word = rules_.number_words ? number_word(element) : std::nullopt;
+      const auto word = word_of(element);
       if (!word) return bad(element);
       value = *word;
     } else if (std::abs(value) >= limit && !rules_.round_to_infinity) {
@@ -156,7 +160,7 @@ class DataReader {
       auto bytes = decode_base64(element["b64"].get_string().value_unsafe());
       if (!bytes) return Error{Code::kCorrupt, fmt::format("input '{}': element {} is no base64", name_, done_)};
       place = std::move(*bytes);
-    } else if (element.get(text)) {
+    } else if (element.get(text) || word_of(element)) {
       return bad(element);
     } else {
       place = text;
@@ -186,7 +190,10 @@ Result<Document> parse_json(std::string& body, size_t depth, size_t bytes, const
   body.reserve(bytes + simdjson::SIMDJSON_PADDING);
   const auto parse = [&] { return parser.parse(reinterpret_cast<const uint8_t*>(body.data()), bytes, false).get(document.root); };
   auto error = parse();
-  if (error && style.number_words && mark_number_words(std::span(body).first(bytes))) error = parse();
+  if (error && style.number_words && mark_number_words(std::span(body).first(bytes))) {
+    document.marked = true;
+    error = parse();
+  }
   if (!error) return document;
   if (error == simdjson::DEPTH_ERROR) return Error{Code::kCorrupt, fmt::format("the request JSON is nested deeper than {} levels", depth)};
   return Error{Code::kCorrupt,

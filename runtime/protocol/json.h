@@ -15,6 +15,7 @@ namespace serin::protocol {
 struct Document {
   simdjson::dom::element root;                   ///< valid until this thread's next call, and as long as the Document is
   std::unique_ptr<simdjson::dom::parser> large;  ///< what holds a document that is too large for the thread's own parser
+  bool marked = false;                           ///< number words were found, and are texts now (json_words.h)
 };
 struct JsonStyle {
   std::string_view complaint = "failed to parse the request JSON buffer";  ///< how a message about text that is no JSON begins
@@ -30,9 +31,10 @@ std::string_view kind_of(const simdjson::dom::element& element);
 
 /// What a protocol takes as an element beyond JSON's numbers, strings and booleans.
 struct ElementRules {
-  bool number_words = false;       ///< of JsonStyle
+  bool number_words = false;       ///< the document is marked: texts may be numbers
   bool round_to_infinity = false;  ///< what is too large for the type becomes infinite; else it is an error
   bool base64 = false;             ///< {"b64": "..."} for BYTES
+  bool flat = true;                ///< a flat list may stand for lists nested as the shape is
 };
 /// Reads numbers (or booleans) into the tensor's memory, from a flat list or from lists nested as its shape is; errors name the element.
 Status read_elements(const simdjson::dom::array& data, const TensorView& tensor, std::string_view name, const ElementRules& rules = {});

@@ -17,6 +17,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array kWords = {Word{"NaN", "\x7f", std::numeric_limits<double>::quiet_NaN()}, Word{"Infinity", "\x7f+", kInfinity},
                                Word{"-Infinity", "\x7f-", -kInfinity}};
 
+/// Has letters of words, and no text of its own that a mark might be taken for.
+bool may_be_marked(std::string_view text) {
+  const auto has = [text](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  return (has("N") || has("I")) && !has("\x7f") && !has("\\u007f") && !has("\\u007F");
+}
+
 }  // namespace
 
 size_t skip_string(std::string_view text, size_t at) {
@@ -27,6 +33,7 @@ size_t skip_string(std::string_view text, size_t at) {
 
 bool mark_number_words(std::span<char> text) {
   const std::string_view whole(text.data(), text.size());
+  if (!may_be_marked(whole)) return false;
   bool found = false;
   for (size_t at = whole.find_first_of("\"NI-"); at < whole.size(); at = whole.find_first_of("\"NI-", at)) {
     if (whole[at] == '"') {
@@ -36,6 +43,11 @@ bool mark_number_words(std::span<char> text) {
     const auto word = std::ranges::find_if(kWords, [&](const Word& known) { return whole.substr(at).starts_with(known.text); });
     if (word == kWords.end()) {
       ++at;
+      continue;
+    }
+    const size_t next = whole.find_first_not_of(" \t\r\n", at + word->text.size());
+    if (next != std::string_view::npos && whole[next] == ':') {  // no word is a key
+      at += word->text.size();
       continue;
     }
     const auto place = text.subspan(at, word->text.size());

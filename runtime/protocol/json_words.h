@@ -14,7 +14,7 @@ namespace serin::protocol {
 
 /// Behind the string whose first quote is there.
 size_t skip_string(std::string_view text, size_t at);
-/// Whether there were any outside strings.
+/// Whether there were any outside strings. None is marked in a text that has the control character itself, however it is written.
 bool mark_number_words(std::span<char> text);
 /// The number that a marked word stands for.
 std::optional<double> number_word(const simdjson::dom::element& element);

@@ -22,7 +22,6 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr JsonStyle kStyle = {.number_words = true};
-constexpr ElementRules kRules = {.number_words = true};
 constexpr int64_t kFailed = -5100;  // "Paddle Serving Op Inference Error"
 
 class Decoder {
@@ -32,6 +31,7 @@ class Decoder {
 
   Result<PaddleRequest> decode(std::string& body) {
     SERIN_TRY(const Document document, parse_json(body, limits_.json_depth, body.size(), kStyle));
+    marked_ = document.marked;
     dom::object top;
     dom::array tensors;
     if (document.root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(document.root)));
@@ -106,7 +106,7 @@ class Decoder {
       }
     }
     builder_.want_rest(/*binary=*/false);
-    return {};
+    return at("/fetch_var_names", check_paddle_outputs(builder_.request, signature_));
   }
 
   Status read_data(size_t text_bytes) {
@@ -136,7 +136,8 @@ class Decoder {
         continue;
       }
       const dom::array data(slots_[i].tensor[type.list]);
-      SERIN_CHECK(at(fmt::format("{}/{}", slots_[i].where, type.list), read_elements(data, inputs[i], signature_.inputs[i].name, kRules)));
+      const Status read = read_elements(data, inputs[i], signature_.inputs[i].name, {.number_words = marked_});
+      SERIN_CHECK(at(fmt::format("{}/{}", slots_[i].where, type.list), read));
     }
     return {};
   }
@@ -146,6 +147,7 @@ class Decoder {
   std::string* field_;
   RequestBuilder builder_;
   std::vector<Slot> slots_;
+  bool marked_ = false;  // the document
 };
 
 /// Both lists of a pipeline's request, copied: values are JSON of their own.
@@ -181,23 +183,25 @@ Result<PaddleRequest> decode_pipeline(std::string body, const Signature& signatu
   for (size_t i = 0; i < pairs.size(); ++i) {
     auto& [key, value] = pairs[i];
     const auto spec = std::ranges::find(signature.inputs, key, &TensorSpec::name);
-    const bool texts = spec != signature.inputs.end() && spec->dtype == DType::kString;
-    std::string checked = value;
+    const size_t first = value.find_first_not_of(" \t\r\n");
+    const bool list = first != std::string::npos && value[first] == '[';
+    const bool text = spec != signature.inputs.end() && spec->dtype == DType::kString && !list;  // as it is
+    std::string checked = text ? "" : value;
     mark_number_words(checked);
-    const auto wrong = explain_json_error(checked);
-    if (wrong && !texts) {
+    const auto wrong = text ? std::nullopt : explain_json_error(checked);
+    if (wrong) {
       if (field) *field = fmt::format("/value/{}", i);
       return invalid(fmt::format("input '{}': its value must be a list as JSON has it: {}", key.substr(0, 256), *wrong));
     }
     if (i > 0) columns += ',';
     append_string(columns, key);
     columns += ':';
-    if (!wrong) {
+    if (text) {
+      append_text(columns += '[', value);
+      columns += ']';
+    } else {
       columns += value;
-      continue;
     }
-    append_text(columns += '[', value);  // a text as it is
-    columns += ']';
   }
   columns += "}}";
   SERIN_TRY(TfPredict decoded, decode_tf_predict(std::move(columns), signature, field, limits));

@@ -1,7 +1,9 @@
 // paddle.h: Paddle Serving over HTTP, as a pure codec: the C++ server's Request and Response, as JSON or as protobuf, and the pipeline's texts.
 //
 //   C++ server   {"tensor": [{"name": "x", "elem_type": 1, "shape": [1, 2], "float_data": [1, 2]}], "fetch_var_names": ["y"], "log_id": 7}
-//   pipeline     {"key": ["x"], "value": ["[[1, 2]]"], "logid": 7}           values are the text of lists, as Python prints them
+//   pipeline     {"key": ["x"], "value": ["[[1, 2]]"], "logid": 7}
+//
+// A pipeline's value is the text of a list as JSON has it (Python's json.dumps(); its str() quotes texts otherwise, which is not read), or a text of BYTES as it is.
 //
 // Tensors go by the names of the model's signature, as alias_name or as name; an only one needs none. Sources: github.com/PaddlePaddle/Serving,
 // core/general-server/proto/general_model_service.proto, python/pipeline/gateway/proto/gateway.proto.

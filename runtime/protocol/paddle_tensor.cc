@@ -117,6 +117,15 @@ Result<size_t> begin_paddle_tensor(const PaddleTensor& tensor, size_t position, 
   return input;
 }
 
+Status check_paddle_outputs(const InferRequest& request, const Signature& signature) {
+  for (const WantedOutput& wanted : request.outputs) {
+    const TensorSpec& spec = signature.outputs[wanted.index];
+    if (!paddle_type(spec.dtype))
+      return invalid(fmt::format("output '{}' is {}, which Paddle Serving has no type for", spec.name, oip_datatype(spec.dtype)));
+  }
+  return {};
+}
+
 Result<InferRequest> decode_paddle_proto(std::string_view body, const Signature& signature, const RequestLimits& limits, uint64_t& log_id) {
   const Bytes bytes = std::as_bytes(std::span(body));
   Decoding decoding{.begin = bytes.data()};
@@ -142,6 +151,7 @@ Result<InferRequest> decode_paddle_proto(std::string_view body, const Signature&
   SERIN_CHECK(malformed());
   SERIN_CHECK(builder.check_all_given());
   builder.want_rest(/*binary=*/true);
+  SERIN_CHECK(check_paddle_outputs(builder.request, signature));
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorView& input = builder.request.inputs[i];
     const std::string& name = signature.inputs[i].name;

@@ -32,6 +32,8 @@ struct PaddleTensor {
 };
 /// Its place in the signature, with its type and shape taken. `position`: among the tensors of the request, for one without a name.
 Result<size_t> begin_paddle_tensor(const PaddleTensor& tensor, size_t position, const Signature& signature, RequestBuilder& builder);
+/// Whether there is a type for each output that is wanted.
+Status check_paddle_outputs(const InferRequest& request, const Signature& signature);
 
 /// All of a Request as protobuf.
 Result<InferRequest> decode_paddle_proto(std::string_view body, const Signature& signature, const RequestLimits& limits, uint64_t& log_id);

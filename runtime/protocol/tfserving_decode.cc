@@ -17,7 +17,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr ElementRules kRules = {.number_words = true, .round_to_infinity = true, .base64 = true};
 constexpr JsonStyle kStyle = {.complaint = "JSON Parse error", .number_words = true};
 
 constexpr size_t kLongestField = 256;  // names are the client's
@@ -96,7 +95,7 @@ class Decoder {
   Result<size_t> begin(std::string_view name, std::span<const int64_t> dims, const std::string& where);
   Status allocate(std::string_view where);
   Status read(const dom::element& value, const TensorView& tensor, size_t input, const std::string& where) {
-    if (lists_.empty()) return at(where, read_value(value, tensor, signature_.inputs[input].name, kRules));
+    if (lists_.empty()) return at(where, read_value(value, tensor, signature_.inputs[input].name, rules_));
     auto* single = tensor.as<float>();
     auto* twice = tensor.as<double>();
     const bool read = tensor.shape.rank() > 0 && (tensor.dtype == DType::kFloat32 ? copy_cut(value, lists_, tensor.shape, 0, single)
@@ -111,11 +110,13 @@ class Decoder {
   RequestBuilder builder_;
   const size_t text_bytes_;
   const Lists lists_;
+  ElementRules rules_ = {.round_to_infinity = true, .base64 = true, .flat = false};
   std::optional<dom::element> instances_, inputs_, examples_, context_;
 };
 
 Status Decoder::read_top(const Document& document, TfMethod method) {
   dom::object top;
+  rules_.number_words = document.marked;
   if (document.root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(document.root)));
   std::optional<dom::element> signature;
   const std::pair<std::string_view, std::optional<dom::element>*> known[] = {

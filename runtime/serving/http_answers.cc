@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace serin::serving {
+namespace {
+
+constexpr size_t kLongestField = 256;
+
+}  // namespace
+
 int http_status(Code code) {
   switch (code) {
     case Code::kPermissionDenied: return 403;
@@ -26,7 +32,7 @@ int http_status(Code code) {
 net::Response error_response(const Error& error, std::string_view field) {
   net::Response response = net::json_error(http_status(error.code), error.message);
   response.headers.set("x-serin-code", code_name(error.code));
-  if (!field.empty()) response.headers.set("x-serin-field", field);
+  if (!field.empty()) response.headers.set("x-serin-field", field.substr(0, kLongestField));  // names in it are the client's
   return response;
 }
 

@@ -56,6 +56,22 @@ TEST(ContentCoding, UnpacksWhatItPacked) {
   }
 }
 
+TEST(ContentCoding, UnpacksSeveralMembers) {
+  const std::string text = text_of(5000);
+  for (const Coding coding : {Coding::kGzip, Coding::kZstd}) {
+    const std::string one = pack(coding, text).value();
+    const auto both = unpack(coding, one + one, kLimit);
+    ASSERT_TRUE(both) << both.error().message;
+    EXPECT_EQ(*both, text + text);
+    EXPECT_TRUE(unpack(coding, one + one, 10'000));
+    EXPECT_EQ(unpack(coding, one + one, 9'999).error().code, Code::kTooLarge);
+    EXPECT_FALSE(unpack(coding, one + one.substr(0, 20), kLimit));
+    EXPECT_FALSE(unpack(coding, one + "something else", kLimit));
+  }
+  const std::string one = pack(Coding::kDeflate, text).value();
+  EXPECT_FALSE(unpack(Coding::kDeflate, one + one, kLimit));
+}
+
 TEST(ContentCoding, LeavesWhatGetsNoSmaller) {
   for (const Coding coding : kAll) EXPECT_FALSE(pack(coding, noise(5000)));
 }

@@ -96,7 +96,7 @@ TEST(TfServing, ReadsWordsForNumbersThatJsonHasNone) {
   EXPECT_EQ(floats[1], -HUGE_VALF);
   EXPECT_EQ(floats[2], HUGE_VALF);
   const Signature whole = {"m", {{"x", DType::kInt32, {-1}}}, {{"y", DType::kInt32, {-1}}}};
-  EXPECT_NE(refused(R"({"instances": [NaN]})", whole).find("element 0 is a string, which is not an INT32"), std::string::npos);
+  EXPECT_NE(refused(R"({"instances": [NaN]})", whole).find("element 0 is NaN or infinite, which is not an INT32"), std::string::npos);
   for (const char* wrong : {"nan", "NAN", "Inf", "infinity", "+Infinity", "NaNs", "--Infinity", "NaN NaN", "\"NaN\""})
     EXPECT_FALSE(refused(R"({"instances": [)" + std::string(wrong) + "]}", kScalars).empty()) << wrong;
 }
@@ -289,6 +289,21 @@ TEST(TfServing, ReadsExamples) {
       decode_tf_examples(R"({"context": {"b": 5}, "examples": [{"a": [1, 2]}, {"a": [3, NaN]}]})", TfMethod::kClassify, kScored, nullptr);
   ASSERT_TRUE(shared) << shared.error().message;
   EXPECT_EQ(values<int64_t>(shared->inputs[1]), (std::vector<int64_t>{5, 5}));
+}
+
+TEST(TfServing, KeepsWordsAndTextsApart) {
+  EXPECT_NE(refused(R"({"instances": ["\u007f"]})", kScalars).find("a string"), std::string::npos) << "no NaN";
+  EXPECT_NE(refused(R"({"instances": ["\u007f", NaN]})", kScalars).find("JSON Parse error"), std::string::npos);
+  EXPECT_NE(refused(R"({NaN : 1, "instances": [1]})", kScalars).find("JSON Parse error"), std::string::npos);
+  const Signature words = {"m", {{"a", DType::kString, {-1}}}, {{"y", DType::kFloat32, {-1}}}};
+  EXPECT_NE(refused(R"({"instances": [NaN]})", words).find("element 0 is NaN or infinite"), std::string::npos);
+  EXPECT_EQ(values<std::string>(decoded(R"({"instances": ["\u007f", "\u007f+"]})", words).infer.inputs[0]),
+            (std::vector<std::string>{"\x7f", "\x7f+"}));
+}
+
+TEST(TfServing, RefusesAFlatRowBesideNestedOnes) {
+  const Signature pairs = {"m", {{"a", DType::kFloat32, {-1, 2, 2}}}, {{"y", DType::kFloat32, {-1}}}};
+  EXPECT_NE(refused(R"({"instances": [{"a": [[1, 2], [3, 4]]}, {"a": [1, 2, 3, 4]}]})", pairs).find("nested unevenly"), std::string::npos);
 }
 
 TEST(TfServing, BoundsWhatAContextIsCopiedTo) {
