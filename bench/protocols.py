@@ -129,11 +129,16 @@ def infer_message(values=16):
     return proxies.framed(message.SerializeToString())
 
 
+def whole_seconds(seconds):
+    """What h2load takes for its duration."""
+    return max(round(seconds), 1)
+
+
 def h2load(server, folder, seconds, connections, at_once):
     request = folder / "request"
     request.write_bytes(infer_message())
     headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
-    command = ["/usr/bin/h2load", "-c", connections, "-m", at_once, "-D", max(round(seconds), 1), "-d", request, *headers]
+    command = ["/usr/bin/h2load", "-c", connections, "-m", at_once, "-D", whole_seconds(seconds), "-d", request, *headers]
     told = subprocess.run(
         proxies.pinned(CLIENT_CORE, *command, f"http://127.0.0.1:{server.ports['grpc']}{proxies.INFER}"), check=True, capture_output=True, text=True
     ).stdout
@@ -148,7 +153,7 @@ def grpc(out, options, folder):
         before = cpu_seconds(server)
         done = h2load(server, folder, options.seconds, 8, 8)
         spent = cpu_seconds(server) - before
-        return {"rate": done["rate"], "cpu_us": spent / done["all"] * 1e6, "busy": spent / options.seconds}
+        return {"rate": done["rate"], "cpu_us": spent / done["all"] * 1e6, "busy": spent / whole_seconds(options.seconds)}
 
     with running(folder, Serin, GrpcEcho, Triton) as servers:
         found = medians(options, servers, measure)
