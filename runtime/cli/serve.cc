@@ -78,7 +78,7 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
   if (options.check && source.load_at_start.empty()) source.control = serving::Control::kNone;  // all of them
   if (source.roots.empty())
-    return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or a folder of models (serin serve --help)"};
+    return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or --models with a folder of models"};
   if (options.name.empty()) return source;
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,

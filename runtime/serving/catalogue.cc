@@ -53,7 +53,7 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
   }
   const auto number = parse_version(version);
   if (!number)
-    return Error{Code::kInvalidArgument,
+    return Error{Code::kNotFound,
                  fmt::format("failed to get model version from specified version string '{}': a version is a whole number above 0",
                              version.substr(0, 256))};
   const auto held = versions.find(*number);

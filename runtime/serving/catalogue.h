@@ -37,7 +37,7 @@ struct ModelEntry {
 
 struct Catalogue {
   std::map<std::string, ModelEntry, std::less<>> models;
-  /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why), kInvalidArgument: no number.
+  /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why).
   Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
   /// The number behind a label, whether or not that version is there. kInvalidArgument: the model, if it is one, has no such label.
   Result<std::string> version_of(std::string_view model, std::string_view label) const;

@@ -184,6 +184,6 @@ def test_words_that_the_examples_look_for(door):
     for version in ("wrong_specification", "0", "-1", "1" * 30):
         with pytest.raises(InferenceServerException, match=f"failed to get model version from specified version string '{version}'") as error:
             client.infer("simple", pair(module), model_version=version)
-        assert error.value.status() in ("400", "StatusCode.INVALID_ARGUMENT")
+        assert error.value.status() in ("404", "StatusCode.NOT_FOUND")
     with pytest.raises(InferenceServerException, match="failed to get model version"):
-        client.is_model_ready("simple", "wrong") if module is triton_grpc else client.get_model_metadata("simple", "wrong")
+        client.get_model_metadata("simple", "wrong")
