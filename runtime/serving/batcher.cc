@@ -20,7 +20,7 @@ void refuse(std::span<const JobPtr> jobs, const Error& why) {
     if (job->given_up()) continue;
     Answer answer;
     answer.outputs = why;
-    job->done(std::move(answer));
+    job->answer(std::move(answer));
   }
 }
 

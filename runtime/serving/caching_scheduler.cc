@@ -16,40 +16,43 @@ struct CachingScheduler::Flight {
   std::deque<JobPtr> followers;  // guarded by the scheduler's mutex_, as is the leader
 
   bool is_for(const Job& job) const {
-    if (const JobPtr held = leader.lock()) return same_inputs(*held, job);
-    return !followers.empty() && same_inputs(*followers.front(), job);
+    if (const JobPtr held = leader.lock()) return same_inputs(held->inputs, job.inputs);
+    return !followers.empty() && same_inputs(followers.front()->inputs, job.inputs);
   }
 };
 
-/// Held by what the leader's answer is given to: where there is none, because the request was dropped on the way, the flight is handed over. Not from here: the
-/// batcher's lock may be held.
+/// Held by what the leader's answer is given to: where there is none, because it failed or was dropped on the way, the flight is handed over. Not from here: the
+/// batcher's lock may be held, and what is below may answer the next one at once, and the one after it.
 class CachingScheduler::Lead {
  public:
   Lead(std::shared_ptr<CachingScheduler> scheduler, std::shared_ptr<Flight> flight)
       : scheduler_(std::move(scheduler)), flight_(std::move(flight)) {}
   ~Lead() {
-    if (!scheduler_) return;
-    ComputePool& pool = scheduler_->host_.pool;
-    pool.submit([scheduler = std::move(scheduler_), flight = std::move(flight_)] { scheduler->hand_over(flight); });
+    if (scheduler_) hand_over(std::move(scheduler_), std::move(flight_));
   }
   Lead(const Lead&) = delete;
   Lead& operator=(const Lead&) = delete;
 
   void end(Answer answer, std::function<void(Answer)>& done, const JobPtr& request) {
-    const auto scheduler = std::exchange(scheduler_, nullptr);
-    const auto flight = std::exchange(flight_, nullptr);
+    auto scheduler = std::exchange(scheduler_, nullptr);
+    auto flight = std::exchange(flight_, nullptr);
     const auto outputs = answer.outputs ? std::optional(*answer.outputs) : std::nullopt;
     done(std::move(answer));
-    done = nullptr;  // the request may be kept for its inputs, not for its client
+    done = nullptr;
     if (outputs)
       scheduler->land(flight, request, copy_of(*outputs));
     else
-      scheduler->hand_over(flight);
+      hand_over(std::move(scheduler), std::move(flight));
   }
   /// It was not taken.
   void give_up() { scheduler_ = nullptr; }
 
  private:
+  static void hand_over(std::shared_ptr<CachingScheduler> scheduler, std::shared_ptr<Flight> flight) {
+    ComputePool& pool = scheduler->host_.pool;
+    pool.submit([scheduler = std::move(scheduler), flight = std::move(flight)] { scheduler->hand_over(flight); });
+  }
+
   std::shared_ptr<CachingScheduler> scheduler_;  // null once ended
   std::shared_ptr<Flight> flight_;
 };
@@ -72,14 +75,11 @@ Status CachingScheduler::submit(JobPtr job) {
   const auto asked = Clock::now();
   const uint64_t hash = hash_inputs(*job);
   std::shared_ptr<Flight> flight;
+  std::optional<Outputs> known;
   {
     const std::lock_guard lock(mutex_);
-    if (auto known = cache_->find(this, hash, *job)) {
-      answer_from_cache(job, *std::move(known), asked);
-      return {};
-    }
-    metrics_->cache_misses->add();
-    if (const auto others = flight_of(hash, *job)) {
+    known = cache_->find(this, hash, *job);
+    if (const auto others = known ? nullptr : flight_of(hash, *job)) {
       std::erase_if(others->followers, [](const JobPtr& follower) { return follower->given_up().load(); });
       if (others->followers.size() >= most_followers_)
         return Error{Code::kOverloaded,
@@ -87,8 +87,14 @@ Status CachingScheduler::submit(JobPtr job) {
       others->followers.push_back(std::move(job));
       return {};
     }
-    flight = std::make_shared<Flight>(Flight{hash, job, {}});
-    flights_.emplace(hash, flight);
+    if (!known) {
+      flight = std::make_shared<Flight>(Flight{hash, job, {}});
+      flights_.emplace(hash, flight);
+    }
+  }
+  if (known) {  // without the lock: what is answered may ask again
+    answer_from_cache(job, *std::move(known), asked);
+    return {};
   }
   metrics_->cache_miss_us->add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - asked).count()));
   const Status taken = lead(flight, std::move(job));
@@ -102,6 +108,7 @@ Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, JobPtr job)
   const auto done = std::make_shared<std::function<void(Answer)>>(std::move(job->done));
   const std::weak_ptr<Job> weak = job;
   job->done = [lead, done, weak](Answer answer) { lead->end(std::move(answer), *done, weak.lock()); };
+  metrics_->cache_misses->add();
   const Status taken = below_->submit(job);
   if (taken) return {};
   lead->give_up();
@@ -116,16 +123,16 @@ void CachingScheduler::answer_from_cache(const JobPtr& job, Outputs outputs, Clo
   answer.outputs = std::move(outputs);
   answer.batch = host_.lone_tag();
   answer.cached = true;
-  job->done(std::move(answer));
+  job->answer(std::move(answer));
 }
 
 /// The answer is there, for who waits and for who comes.
 void CachingScheduler::land(const std::shared_ptr<Flight>& flight, const JobPtr& request, const Outputs& outputs) {
   const auto asked = Clock::now();
+  if (request) cache_->insert(this, flight->hash, *request, outputs);  // first: who comes finds it or the flight
   std::deque<JobPtr> followers;
   {
     const std::lock_guard lock(mutex_);
-    if (request) cache_->insert(this, flight->hash, request, outputs);
     const auto [begin, end] = flights_.equal_range(flight->hash);
     flights_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == flight; }));
     followers = std::exchange(flight->followers, {});
@@ -155,7 +162,7 @@ void CachingScheduler::hand_over(const std::shared_ptr<Flight>& flight) {
     if (taken) return;
     Answer answer;
     answer.outputs = taken.error();
-    next->done(std::move(answer));
+    next->answer(std::move(answer));
   }
 }
 

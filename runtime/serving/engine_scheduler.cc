@@ -113,7 +113,7 @@ void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) 
       answer.outputs = std::move(ran.outputs[i]);
     else
       answer.outputs = ran.status.error().in(name_);
-    batch[i]->done(std::move(answer));
+    batch[i]->answer(std::move(answer));
   }
 }
 

@@ -337,7 +337,8 @@ Status EngineScheduler::prepare(const std::string& path, const ModelSettings& se
   batcher_ = std::make_shared<Batcher>(options, host_.pool, run, usable);
   if (settings.warmup) SERIN_CHECK(warm_up());
   for (const WarmupRequest& request : settings.warmup_requests)
-    if (auto went = warm_up_with(request); !went) return went.error().in(fmt::format("warm-up request '{}'", request.name));
+    if (auto went = warm_up_with(request, settings.batching); !went)
+      return went.error().in(fmt::format("warm-up request '{}'", request.name));
   metrics_->weight_bytes->set(static_cast<double>(engine_->weight_bytes()));
   metrics_->arena_bytes->set(static_cast<double>(instances_.front()->arena_bytes()));
   metrics_->device_bytes->set(static_cast<double>(device_bytes_));
@@ -367,10 +368,11 @@ Status EngineScheduler::warm_up() {
 }
 
 /// Every instance, as often as the settings say, before the version is ready. One that a client could not send is not sent either.
-Status EngineScheduler::warm_up_with(const WarmupRequest& request) {
-  const bool batchable = engine_->batchable().yes;
-  SERIN_TRY(const JobPtr job, warmup_job(request, signature_, batchable));
-  if (job->rows > max_batch_)
+Status EngineScheduler::warm_up_with(const WarmupRequest& request, bool batching) {
+  const bool has_rows = engine_->batchable().yes;
+  SERIN_TRY(const JobPtr job, warmup_job(request, signature_, has_rows && batching));
+  if (has_rows && !batching && !job->inputs.empty()) job->rows = job->inputs.front().shape[0];
+  if (batching && job->rows > max_batch_)
     return Error{Code::kInvalidArgument, fmt::format("batch_size {} is over max_batch, which is {}", job->rows, max_batch_)};
   if (sizes_vary_) {
     SERIN_TRY(const graph::Bindings own, engine::bindings_for(engine_->inputs(), job->inputs));

@@ -92,7 +92,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   void start(size_t index) {
     const EnsemblePlan::Step& step = plan_.steps[index];
     const auto job = std::make_shared<Job>();
-    auto held = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+    const auto held = std::make_shared<std::vector<std::shared_ptr<const void>>>();
     {
       const std::lock_guard lock(mutex_);
       for (const size_t tensor : step.inputs) {
@@ -110,7 +110,8 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     job->parent = job_;
     const int64_t rows = step.model->batchable() && !job->inputs.empty() ? job->inputs.front().shape[0] : 1;
     const auto counted = std::make_shared<Counted>(step.model, !job->shadow, rows);
-    job->done = [self = shared_from_this(), index, held, counted](Answer answer) {
+    job->holds = held;
+    job->done = [self = shared_from_this(), index, counted](Answer answer) {
       counted->answered(answer);
       self->finish_step(index, std::move(answer));
     };
@@ -168,7 +169,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
       const std::lock_guard lock(mutex_);
       answer.timing = timing_;
     }
-    job_->done(std::move(answer));
+    job_->answer(std::move(answer));
   }
 
   const std::shared_ptr<EnsembleScheduler> scheduler_;

@@ -3,9 +3,8 @@
 #include "runtime/serving/instance.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-
-#include "runtime/serving/batch_curve.h"
 
 namespace serin::serving {
 namespace {
@@ -145,7 +144,8 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
   const bool batchable = model_->batchable().yes;
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
-  result.bucket_rows = batchable ? std::min(BatchCurve::rows_of(BatchCurve::bucket_of(rows)), std::max(options_.max_batch, rows)) : rows;
+  result.bucket_rows =
+      batchable ? std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))), std::max(options_.max_batch, rows)) : rows;
 
   auto bindings = engine::bindings_for(model_->inputs(), jobs.front()->inputs);
   if (!bindings) return fail(bindings.error());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/tensor.h"
@@ -41,6 +42,7 @@ struct Job {
   std::vector<TensorView> inputs;               ///< in the model's order, already checked against its signature
   AlignedBuffer memory;                         ///< what the views point into
   std::vector<std::vector<std::string>> texts;  ///< or these, where they are strings: one list for each input
+  std::shared_ptr<const void> holds;            ///< memory of inputs that is not its own
   int64_t rows = 1;                             ///< along axis 0, where the model is batchable
   graph::Bindings sizes;                        ///< its own, where some are `padded`
   graph::Bindings padded;                       ///< sizes that it runs with in place of its own: the next of those to be ready for
@@ -54,6 +56,8 @@ struct Job {
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
   std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken
 
+  /// Lets go of what waits for the answer, which may hold what holds this job.
+  void answer(Answer answer) { std::exchange(done, nullptr)(std::move(answer)); }
   /// Whether anybody still waits; to be looked at again and again.
   const std::atomic<bool>& given_up() const { return parent ? parent->given_up() : abandoned; }
 };

@@ -45,7 +45,7 @@ uint64_t hash_inputs(const Job& job) {
   return hash;
 }
 
-bool same_inputs(const Job& a, const Job& b) { return std::ranges::equal(a.inputs, b.inputs, same); }
+bool same_inputs(const std::vector<TensorView>& a, const std::vector<TensorView>& b) { return std::ranges::equal(a, b, same); }
 
 Outputs copy_of(const Outputs& outputs) {
   struct Block {
@@ -74,7 +74,7 @@ Outputs copy_of(const Outputs& outputs) {
 ResponseCache::Entries::iterator ResponseCache::locate(const void* owner, uint64_t hash, const Job& job) {
   const auto [begin, end] = by_hash_.equal_range(hash);
   for (auto at = begin; at != end; ++at)
-    if (at->second->owner == owner && same_inputs(*at->second->request, job)) return at->second;
+    if (at->second->owner == owner && same_inputs(at->second->inputs.tensors, job.inputs)) return at->second;
   return entries_.end();
 }
 
@@ -93,12 +93,14 @@ std::optional<Outputs> ResponseCache::find(const void* owner, uint64_t hash, con
   return entry->outputs;
 }
 
-void ResponseCache::insert(const void* owner, uint64_t hash, JobPtr request, Outputs outputs) {
-  const size_t bytes = kOverhead + bytes_of(request->inputs) + bytes_of(outputs.tensors);
+void ResponseCache::insert(const void* owner, uint64_t hash, const Job& request, Outputs outputs) {
+  const size_t bytes = kOverhead + bytes_of(request.inputs) + bytes_of(outputs.tensors);
+  if (bytes > most_bytes_) return;
+  Outputs inputs = copy_of({nullptr, request.inputs});
   const std::lock_guard lock(mutex_);
-  if (bytes > most_bytes_ || locate(owner, hash, *request) != entries_.end()) return;
+  if (locate(owner, hash, request) != entries_.end()) return;
   while (bytes_ + bytes > most_bytes_) erase(std::prev(entries_.end()));
-  entries_.push_front({owner, hash, std::move(request), std::move(outputs), bytes});
+  entries_.push_front({owner, hash, std::move(inputs), std::move(outputs), bytes});
   by_hash_.emplace(hash, entries_.begin());
   bytes_ += bytes;
 }

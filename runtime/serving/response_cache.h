@@ -15,7 +15,7 @@
 namespace serin::serving {
 
 uint64_t hash_inputs(const Job& job);
-bool same_inputs(const Job& a, const Job& b);
+bool same_inputs(const std::vector<TensorView>& a, const std::vector<TensorView>& b);
 
 class ResponseCache {
  public:
@@ -23,8 +23,8 @@ class ResponseCache {
 
   /// `hash`: hash_inputs(job).
   std::optional<Outputs> find(const void* owner, uint64_t hash, const Job& job);
-  /// `outputs` hold this request's rows only; `request` is kept for its inputs. Larger than the whole cache: it is not kept.
-  void insert(const void* owner, uint64_t hash, JobPtr request, Outputs outputs);
+  /// `outputs` hold this request's rows only; its inputs are copied, because a request may hold far more than those. Larger than the whole cache: it is not kept.
+  void insert(const void* owner, uint64_t hash, const Job& request, Outputs outputs);
   /// All that belongs to a version that goes.
   void forget(const void* owner);
   size_t bytes() const;
@@ -33,8 +33,7 @@ class ResponseCache {
   struct Entry {
     const void* owner;
     uint64_t hash;
-    JobPtr request;
-    Outputs outputs;
+    Outputs inputs, outputs;
     size_t bytes;
   };
   using Entries = std::list<Entry>;

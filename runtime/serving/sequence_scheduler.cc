@@ -33,8 +33,6 @@ class SequenceScheduler::Turn {
     scheduler->end_turn(key_, std::move(states));
   }
 
-  std::shared_ptr<const void> added;  ///< to the request
-
  private:
   std::shared_ptr<SequenceScheduler> scheduler_;  // null once ended
   const Key key_;
@@ -42,13 +40,27 @@ class SequenceScheduler::Turn {
 
 namespace {
 
+constexpr size_t kMostStateBytes = size_t{64} << 30;  // of all sequences that may be under way
+constexpr std::chrono::hours kLongestIdle{24 * 365};  // sums do not overflow
+
+/// Sequences at once: of a model without batches, each instance has one.
+size_t places_of(const Served& model, const ModelSettings& settings) {
+  const int64_t of_instance = settings.sequences->max_candidates > 0 ? settings.sequences->max_candidates : model.max_batch;
+  return model.instances * static_cast<size_t>(settings.batching || settings.sequences->max_candidates > 0 ? of_instance : 1);
+}
+
 std::string print_id(const protocol::SequencePlace& place) { return place.name.empty() ? std::to_string(place.number) : place.name; }
 
 }  // namespace
 
 Result<Served> SequenceScheduler::over(Served model, const ModelSettings& settings, Host& host) {
-  SERIN_TRY(SequenceTensors tensors, SequenceTensors::make(*settings.sequences, model.signature, model.batchable));
+  SERIN_TRY(SequenceTensors tensors, SequenceTensors::make(*settings.sequences, model.signature, model.batchable && settings.batching));
+  const size_t places = places_of(model, settings);
+  if (tensors.state_bytes() > kMostStateBytes / places)
+    return Error{Code::kInvalidArgument, fmt::format("sequences: {} at once with {} bytes of states each: at most {} GiB together", places,
+                                                     tensors.state_bytes(), kMostStateBytes >> 30)};
   Served served = model;
+  served.stateful = true;
   served.signature = tensors.signature();
   served.scheduler = std::shared_ptr<SequenceScheduler>(new SequenceScheduler(std::move(model), std::move(tensors), settings, host));
   return served;
@@ -59,9 +71,8 @@ SequenceScheduler::SequenceScheduler(Served model, SequenceTensors tensors, cons
       below_(std::move(model.scheduler)),
       tensors_(std::move(tensors)),
       host_(host),
-      idle_(settings.sequences->idle),
-      places_(model.instances *
-              static_cast<size_t>(settings.sequences->max_candidates > 0 ? settings.sequences->max_candidates : model.max_batch)),
+      idle_(std::min<std::chrono::nanoseconds>(settings.sequences->idle, kLongestIdle)),
+      places_(places_of(model, settings)),
       queue_limit_(settings.queues.levels[settings.queues.standard - 1].limit),
       watch_([this] { release_idle(); }) {}
 
@@ -86,6 +97,7 @@ Result<SequenceScheduler::Sequences::iterator> SequenceScheduler::find_or_begin(
                  fmt::format("inference request for sequence {} to {} must specify the START flag on the first request of the sequence",
                              print_id(job.sequence), name_)};
   if (found != sequences_.end()) return found;
+  if (sequences_.empty()) changed_.notify_all();
   found = sequences_.try_emplace(key, Sequence{.states = tensors_.initial()}).first;
   backlog_.push_back(key);
   return found;
@@ -125,12 +137,7 @@ bool SequenceScheduler::rests_too_long(const Sequence& sequence, Clock::time_poi
 }
 
 void SequenceScheduler::give_places(Clock::time_point now) {
-  if (!backlog_.empty() && under_way_ >= places_) {
-    for (auto each = sequences_.begin(); each != sequences_.end();) {
-      const auto sequence = each++;
-      if (sequence->second.under_way && rests_too_long(sequence->second, now)) end(sequence);
-    }
-  }
+  if (!backlog_.empty() && under_way_ >= places_) end_rested(now);
   while (!backlog_.empty() && under_way_ < places_) {
     const auto next = sequences_.find(backlog_.front());
     backlog_.pop_front();
@@ -139,7 +146,13 @@ void SequenceScheduler::give_places(Clock::time_point now) {
     ++under_way_;
     run_next(next);
   }
-  if (!backlog_.empty()) changed_.notify_all();  // whoever watches looks when the next one has rested for too long
+}
+
+void SequenceScheduler::end_rested(Clock::time_point now) {
+  for (auto each = sequences_.begin(); each != sequences_.end();) {
+    const auto sequence = each++;
+    if (sequence->second.under_way && rests_too_long(sequence->second, now)) end(sequence);
+  }
 }
 
 void SequenceScheduler::end(Sequences::iterator sequence) {
@@ -157,18 +170,17 @@ void SequenceScheduler::run_next(Sequences::iterator found) {
     if (job->sequence.start) sequence.states = tensors_.initial();
     if (job->given_up()) continue;
     const auto turn = std::make_shared<Turn>(shared_from_this(), found->first);
-    turn->added = tensors_.complete(*job, sequence.states);
-    // Where it is not taken below, the turn ends by being destroyed, and what waits for the answer gets the reason.
+    tensors_.complete(*job, sequence.states);
     const auto done = std::make_shared<std::function<void(Answer)>>(std::move(job->done));
     job->done = [turn, done](Answer answer) { turn->end(std::move(answer), *done); };
     sequence.running = true;
     const Status taken = below_->submit(job);
     if (taken) return;
     job->done = nullptr;
-    host_.pool.submit([done, why = taken.error()] {
+    host_.pool.submit([turn, done, why = taken.error()] {
       Answer answer;
       answer.outputs = why;
-      (*done)(std::move(answer));
+      turn->end(std::move(answer), *done);
     });
     return;
   }
@@ -189,20 +201,22 @@ void SequenceScheduler::end_turn(const Key& key, std::optional<SequenceTensors::
   give_places(now);
 }
 
+/// Those that begin to rest while it waits have rested for long enough after those that rest already.
 void SequenceScheduler::release_idle() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (backlog_.empty()) {
+    if (sequences_.empty()) {
       changed_.wait(lock);
       continue;
     }
-    auto next = Clock::time_point::max();
+    auto next = Clock::now() + idle_;
     for (const auto& [key, sequence] : sequences_)
       if (sequence.under_way && !sequence.running && sequence.waiting.empty()) next = std::min(next, sequence.last_seen + idle_);
-    if (next == Clock::time_point::max())
-      changed_.wait(lock);
-    else if (changed_.wait_until(lock, next + std::chrono::milliseconds(1)) == std::cv_status::timeout)
-      give_places(Clock::now());
+    changed_.wait_until(lock, next + std::chrono::milliseconds(1));
+    if (stopping_) return;
+    const auto now = Clock::now();
+    end_rested(now);
+    give_places(now);
   }
 }
 

@@ -52,6 +52,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   Result<Sequences::iterator> find_or_begin(const Job& job, Clock::time_point now);
   bool rests_too_long(const Sequence& sequence, Clock::time_point now) const;
   void give_places(Clock::time_point now);
+  void end_rested(Clock::time_point now);
   void run_next(Sequences::iterator sequence);
   void drop_abandoned();
   void end(Sequences::iterator sequence);
@@ -70,7 +71,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   size_t waiting_ = 0;  // requests, of all sequences
   bool stopping_ = false;
   std::condition_variable changed_;
-  std::thread watch_;  // for sequences that rest too long while others wait for a place
+  std::thread watch_;  // for sequences that rest too long
 };
 
 }  // namespace serin::serving

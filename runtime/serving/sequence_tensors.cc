@@ -12,6 +12,8 @@
 namespace serin::serving {
 namespace {
 
+constexpr int64_t kMostStateBytes = 256 << 20;  // of one sequence: made while models are loaded, before anybody asks for it
+
 constexpr DType kControlTypes[] = {DType::kBool, DType::kInt32, DType::kFloat32};
 constexpr DType kIdTypes[] = {DType::kUInt64, DType::kInt64, DType::kUInt32, DType::kInt32, DType::kString};
 
@@ -44,7 +46,7 @@ void write_flag(const TensorView& tensor, double value) {
 struct Added {
   AlignedBuffer memory;
   std::string id;
-  std::shared_ptr<const void> states;
+  std::shared_ptr<const void> states, before;  // what the request held without it
 };
 
 }  // namespace
@@ -89,6 +91,9 @@ Status SequenceTensors::add_state(const SequenceState& state, const protocol::Si
     return Error{Code::kInvalidArgument, fmt::format("sequences: state '{}' is {} and '{}' {}: both must be numbers of one type", in.name,
                                                      protocol::oip_datatype(in.dtype), out.name, protocol::oip_datatype(out.dtype))};
   TensorView tensor{in.dtype, in.shape, nullptr};
+  if (!Shape::fits(state.dims.size() + 1))
+    return Error{Code::kInvalidArgument,
+                 fmt::format("sequences: state '{}' has {} dims; at most {}", in.name, state.dims.size(), Shape::kMaxRank - 1)};
   if (!state.dims.empty()) {
     tensor.shape = Shape(with_rows(state.dims, in, batchable, 1));
   } else if (batchable) {
@@ -101,6 +106,12 @@ Status SequenceTensors::add_state(const SequenceState& state, const protocol::Si
     return Error{
         Code::kInvalidArgument,
         fmt::format("sequences: state '{}' is {} in the model: 'dims' must give the sizes of the first one", in.name, in.shape.str())};
+  const auto elements = tensor.shape.checked_elements();
+  const auto most = (kMostStateBytes - static_cast<int64_t>(state_bytes_)) / static_cast<int64_t>(dtype_size(in.dtype));
+  if (!elements || *elements > most)
+    return Error{Code::kInvalidArgument, fmt::format("sequences: state '{}' is {} of {}: the states of a sequence have at most {} MiB",
+                                                     in.name, tensor.shape.str(), protocol::oip_datatype(in.dtype), kMostStateBytes >> 20)};
+  state_bytes_ += tensor.bytes();
   initial_.views.push_back(tensor);
   fillings.push_back(&state.initial);
   state_outputs_.push_back(*output);
@@ -153,9 +164,9 @@ Status SequenceTensors::check(const protocol::SequencePlace& place) const {
   return {};
 }
 
-std::shared_ptr<const void> SequenceTensors::complete(Job& job, const States& states) const {
+void SequenceTensors::complete(Job& job, const States& states) const {
   constexpr size_t kEach = AlignedBuffer::kAlignment;
-  const auto added = std::make_shared<Added>(Added{AlignedBuffer(controls_.size() * kEach), job.sequence.name, states.memory});
+  const auto added = std::make_shared<Added>(Added{AlignedBuffer(controls_.size() * kEach), job.sequence.name, states.memory, job.holds});
   if (added->id.empty()) added->id = std::to_string(job.sequence.number);
   std::vector<TensorView> inputs;
   inputs.reserve(sources_.size());
@@ -181,7 +192,7 @@ std::shared_ptr<const void> SequenceTensors::complete(Job& job, const States& st
     inputs.push_back(tensor);
   }
   job.inputs = std::move(inputs);
-  return added;
+  job.holds = added;
 }
 
 /// Copied: the outputs' memory is that of a whole batch, which a state would keep for as long as its sequence rests.

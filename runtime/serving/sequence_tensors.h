@@ -27,8 +27,9 @@ class SequenceTensors {
   const States& initial() const { return initial_; }
   /// Whether the model can be told of that sequence.
   Status check(const protocol::SequencePlace& place) const;
-  /// Makes the inputs those of the model. What is answered holds what was added.
-  std::shared_ptr<const void> complete(Job& job, const States& states) const;
+  size_t state_bytes() const { return state_bytes_; }
+  /// Makes the inputs those of the model.
+  void complete(Job& job, const States& states) const;
   /// Makes the outputs those that clients see.
   States take_states(Outputs& outputs) const;
 
@@ -55,6 +56,7 @@ class SequenceTensors {
   std::vector<size_t> state_outputs_;  // into the model's outputs
   std::vector<size_t> own_outputs_;    // the others
   States initial_;
+  size_t state_bytes_ = 0;  // of the first ones
 };
 
 }  // namespace serin::serving

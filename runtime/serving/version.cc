@@ -38,7 +38,8 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
                    .parameters = {},
                    .batchable = plan->batchable,
                    .max_batch = plan->batchable ? std::min(plan->max_batch, settings.max_batch) : 1,
-                   .platform = kEnsemblePlatform};
+                   .platform = kEnsemblePlatform,
+                   .stateful = std::ranges::any_of(steps, [](const auto& step) { return step->served_.stateful; })};
   made->served_.scheduler = EnsembleScheduler::make(std::move(*plan), host, made->metrics_);
   if (auto done = made->put_in_front(settings); !done) return done.error().in(name);
   return made;
@@ -47,14 +48,15 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
 /// What is between the doors and the engine.
 Status Version::put_in_front(const ModelSettings& settings) {
   if (settings.sequences) {
-    if (settings.response_cache)
-      return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
     SERIN_TRY(served_, SequenceScheduler::over(std::move(served_), settings, host_));
   }
   if (!settings.response_cache) return {};
+  if (served_.stateful)
+    return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
   if (!host_.responses) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
   metrics_->count_cache(host_.metrics);
-  served_.scheduler = std::make_shared<CachingScheduler>(served_.scheduler, settings.queues.levels.front().limit, host_, metrics_);
+  served_.scheduler =
+      std::make_shared<CachingScheduler>(served_.scheduler, settings.queues.levels[settings.queues.standard - 1].limit, host_, metrics_);
   return {};
 }
 

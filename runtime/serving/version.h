@@ -46,6 +46,7 @@ struct Served {
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
   std::string_view platform = kModelPlatform;
+  bool stateful = false;  ///< an answer depends on what came before
 };
 
 class Version {

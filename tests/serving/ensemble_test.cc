@@ -113,6 +113,19 @@ TEST_F(EnsembleTest, AFailureNamesItsStepAndADeadlineTravelsAlong) {
   EXPECT_THAT(large.outputs.error().message, HasSubstr("batch-size must be <= 4"));
 }
 
+TEST_F(EnsembleTest, AnswersOfSequencesAreNotKept) {
+  ModelSettings settings;
+  settings.sequences = SequenceSettings{.states = {{.input = "PAST", .output = "PRESENT"}}};
+  const auto state = Version::load("state", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_);
+  ASSERT_TRUE(state) << state.error().message;
+  ModelSettings cached;
+  cached.response_cache = true;
+  cached.ensemble = EnsembleSettings{.steps = {{.model = "state", .inputs = {{"INPUT", "a"}}, .outputs = {{"OUTPUT", "b"}}}}};
+  const auto made = Version::of_steps("pipe", "1", cached, {*state}, host_);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, HasSubstr("response_cache: answers within a sequence"));
+}
+
 TEST_F(EnsembleTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(refusal({.steps = {{.model = "sum", .inputs = {{"INPUT", "a"}}, .outputs = {{"OUTPUT", "b"}}}}}),
               HasSubstr("model 'pipe' version 1: step 1 (model 'sum'): its input 'PAST' is left out"));

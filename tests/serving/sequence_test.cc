@@ -196,6 +196,29 @@ TEST_F(SequenceTest, TooManyThatWaitAreRefused) {
   EXPECT_EQ(ask({.number = 9, .start = true}, 1)->wait().outputs.error().code, Code::kOverloaded);
 }
 
+TEST(SequenceTensors, StatesAreBounded) {
+  const protocol::Signature model{
+      "m", {{.name = "IN", .dtype = DType::kFloat32, .shape = {-1, -1}}}, {{.name = "OUT", .dtype = DType::kFloat32, .shape = {-1, -1}}}};
+  for (const int64_t dim : {int64_t{1} << 40, int64_t{1} << 62, INT64_MAX, (int64_t{64} << 20) + 1}) {
+    const auto made = SequenceTensors::make({.states = {{.input = "IN", .output = "OUT", .dims = {2, dim}}}}, model, false);
+    ASSERT_FALSE(made) << dim;
+    EXPECT_THAT(made.error().message, HasSubstr("state 'IN' is"));
+    EXPECT_THAT(made.error().message, HasSubstr("have at most 256 MiB"));
+  }
+  EXPECT_TRUE(SequenceTensors::make({.states = {{.input = "IN", .output = "OUT", .dims = {2, 100}}}}, model, false));
+}
+
+TEST_F(SequenceTest, WhatIsAddedToARequestIsHeldByIt) {
+  load_state();
+  const JobPtr request = job(std::make_shared<Asked>(), {.number = 1, .start = true}, 1);
+  const auto held = std::make_shared<int>();
+  request->holds = held;
+  ASSERT_TRUE(version_->submit(request));
+  EXPECT_TRUE(test::eventually([&] { return request->done == nullptr; })) << "what is answered lets go of what waits";
+  EXPECT_EQ(held.use_count(), 2);
+  EXPECT_NE(request->holds, held);
+}
+
 TEST_F(SequenceTest, SettingsThatDoNotFitTheModelAreRefusedByName) {
   const auto why = [&](SequenceSettings sequences, const char* fixture = "sequence_state") {
     ModelSettings settings;
