@@ -17,8 +17,9 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
                           std::string_view asked, net::Request request) {
   const auto arrived = Clock::now();
   if (!version) return call->refuse(frontend, asked, version.error());
+  const bool shadow = request.headers.get("x-serin-shadow") == "1";
   const auto bad = [&](const Error& error, std::string_view field) {
-    if (!request.headers.has("x-serin-shadow")) (*version)->metrics().failure_rejected->add();
+    if (!shadow) (*version)->metrics().failure_rejected->add();
     call->refuse(frontend, (*version)->version(), error, field);
   };
   std::string field;
@@ -30,13 +31,10 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
     if (!left) return bad(left.error(), protocol::kTimeHeader);
     deadline = arrived + *left;
   }
-  const auto inference = Inference::start(frontend.loops,
-                                          {.version = std::move(*version),
-                                           .request = std::move(*decoded),
-                                           .arrived = arrived,
-                                           .deadline = deadline,
-                                           .shadow = request.headers.get("x-serin-shadow") == "1"},
-                                          [call](const Finished& finished) { call->answer(finished); });
+  const auto inference = Inference::start(
+      frontend.loops,
+      {.version = std::move(*version), .request = std::move(*decoded), .arrived = arrived, .deadline = deadline, .shadow = shadow},
+      [call](const Finished& finished) { call->answer(finished); });
   call->responder_.on_cancel([weak = std::weak_ptr(inference)] {
     if (const auto held = weak.lock()) held->cancel();
   });

@@ -70,9 +70,10 @@ void add_statistics(const Version& version, pb::ModelStatisticsResponse& answer)
   set_duration(*infer.mutable_success(), count, total(*metrics.request_us));
   set_duration(*infer.mutable_fail(), metrics.failures(), total(metrics.failed_us));
   set_duration(*infer.mutable_queue(), count, total(*metrics.queue_us));
-  set_duration(*infer.mutable_compute_input(), count, total(*metrics.input_us));
-  set_duration(*infer.mutable_compute_infer(), count, total(*metrics.infer_us));
-  set_duration(*infer.mutable_compute_output(), count, {});
+  const uint64_t computed = metrics.infer_histogram_us->snapshot().count;  // the others were known
+  set_duration(*infer.mutable_compute_input(), computed, total(*metrics.input_us));
+  set_duration(*infer.mutable_compute_infer(), computed, total(*metrics.infer_us));
+  set_duration(*infer.mutable_compute_output(), computed, {});
   for (auto* none : {infer.mutable_cache_hit(), infer.mutable_cache_miss()}) set_duration(*none, 0, {});
   add_batches(metrics, model);
   add_memory(version, model);

@@ -130,7 +130,11 @@ Status Repository::unload_now(const std::string& name, bool dependents) {
   log::info("model '{}': unloaded; requests under way are answered", name);
   change([&](Catalogue& next) {
     for (auto& [number, entry] : next.models[name].versions)
-      entry = {.state = VersionState::kUnloaded, .reason = "unloaded", .version = nullptr, .settings = nullptr, .leaving = entry.version};
+      entry = {.state = VersionState::kUnloaded,
+               .reason = "unloaded",
+               .version = nullptr,
+               .settings = nullptr,
+               .leaving = entry.version ? std::weak_ptr(entry.version) : entry.leaving};
   });
   known_.erase(name);
   settle_ensembles();

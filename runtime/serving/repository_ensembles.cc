@@ -3,20 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <string_view>
+
 #include "runtime/serving/repository.h"
 
 namespace serin::serving {
 namespace {
 
 /// Whether running that model comes to running `name`.
-bool leads_to(const Catalogue& now, const std::string& model, const std::string& name, size_t depth = 0) {
+bool leads_to(const Catalogue& now, const std::string& model, const std::string& name, std::set<std::string_view>& visited) {
   if (model == name) return true;
   const auto entry = now.models.find(model);
-  if (entry == now.models.end() || depth > now.models.size()) return false;
+  if (entry == now.models.end() || !visited.insert(entry->first).second) return false;
   for (const auto& [number, version] : entry->second.versions) {
     if (!version.settings || !version.settings->ensemble) continue;
     for (const EnsembleStep& step : version.settings->ensemble->steps)
-      if (leads_to(now, step.model, name, depth + 1)) return true;
+      if (leads_to(now, step.model, name, visited)) return true;
   }
   return false;
 }
@@ -55,9 +58,10 @@ Result<std::shared_ptr<Version>> Repository::make_ensemble(const std::string& na
   const std::string subject = fmt::format("model '{}' version {}", name, number);
   std::vector<std::shared_ptr<Version>> members;
   const auto& steps = settings.ensemble->steps;
+  std::set<std::string_view> visited;
   for (size_t i = 0; i < steps.size(); ++i) {
     const std::string step = fmt::format("step {} (model '{}')", i + 1, steps[i].model);
-    if (leads_to(*now, steps[i].model, name))
+    if (leads_to(*now, steps[i].model, name, visited))
       return Error{Code::kInvalidArgument, fmt::format("{}: {} runs this ensemble itself", subject, step)};
     auto member = now->find(steps[i].model, steps[i].version);
     if (!member) return Error{Code::kUnavailable, fmt::format("{}: {}: {}", subject, step, member.error().message)};

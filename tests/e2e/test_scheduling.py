@@ -92,6 +92,7 @@ def test_answers_that_are_kept(serve, repository):
     assert runtime.metric("nv_inference_request_success", model="digits") == 4
     statistics = call(url + "/stats").json["model_stats"][0]["inference_stats"]
     assert (statistics["cache_hit"]["count"], statistics["cache_miss"]["count"]) == (2, 2)
+    assert [statistics[what]["count"] for what in ("success", "compute_input", "compute_infer")] == [4, 2, 2]
 
 
 def test_a_model_that_asks_for_a_cache_that_is_not_there_does_not_load(serve, repository):
@@ -195,6 +196,35 @@ def test_what_is_wrong_with_an_ensemble_is_named(serve, pipe, was, text, why):
     answer = call(runtime.url + "/v2/models/pipe/infer", column("a", 1))
     assert answer.status == 503 and why in answer.error
     assert call(runtime.url + "/v2/models/sum/ready").status == 200
+
+
+def test_a_step_that_is_answered_from_the_cache_starts_the_next(serve, pipe):
+    (pipe / "sum/serin.yaml").write_text("response_cache: true\n")
+    runtime = serve(pipe)
+    for _ in range(3):
+        assert call(runtime.url + "/v2/models/pipe/infer", column("a", 1, 2)).json["outputs"][0]["data"] == [4, 8]
+
+
+def test_an_ensemble_serves_on_where_its_settings_break(serve, pipe):
+    runtime = serve(pipe)
+    url = runtime.url + "/v2/models/pipe"
+    (pipe / "pipe/serin.yaml").write_text(PIPE.replace("{OUTPUT: ab}", "{OUTPUTT: ab}"))
+
+    def reason():
+        return {entry["name"]: entry for entry in call(runtime.url + "/v2/repository/index", {}).json}["pipe"].get("reason", "")
+
+    wait_until(lambda: "has no output 'OUTPUTT'" in reason())
+    assert call(url + "/infer", column("a", 5)).json["outputs"][0]["data"] == [20]
+
+
+@pytest.mark.parametrize("rows", [1, 5000])
+def test_rows_without_a_limit(serve, repository, rows):
+    models = repository({"sum/1": DATA / "sequence_state/model.onnx"})
+    (models / "sum/config.pbtxt").write_text('name: "sum" platform: "onnxruntime_onnx" max_batch_size: 0\n')
+    body = {"inputs": column("INPUT", *range(rows))["inputs"] + column("PAST", *[1] * rows)["inputs"]}
+    runtime = serve(models)
+    for _ in range(3):
+        assert call(runtime.url + "/v2/models/sum/infer", body).json["outputs"][0]["data"] == [i + 1 for i in range(rows)]
 
 
 def test_an_ensemble_follows_its_members(serve, pipe):
