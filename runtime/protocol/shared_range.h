@@ -18,7 +18,7 @@ namespace serin::protocol {
 
 class SharedRange {
  public:
-  SharedRange(std::string region, uint64_t offset, uint64_t bytes) : region(std::move(region)), offset(offset), bytes(bytes) {}
+  SharedRange(std::string of, uint64_t from, uint64_t count) : region(std::move(of)), offset(from), bytes(count) {}
   virtual ~SharedRange() = default;
   /// As many bytes as it has, or the first so many. Errors: the memory has become smaller than it was registered.
   virtual Status read(std::span<std::byte> into) const = 0;

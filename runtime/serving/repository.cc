@@ -39,6 +39,7 @@ Fingerprint joined(Fingerprint version, const Fingerprint& settings) {
 
 std::vector<uint64_t> numbers_of(const ModelFiles& files) {
   std::vector<uint64_t> numbers;
+  numbers.reserve(files.versions.size());
   for (const auto& [number, version] : files.versions) numbers.push_back(number);
   return numbers;
 }

@@ -54,7 +54,8 @@ void Repository::load_model(std::string name, ModelOverride overrides, Done done
   size_t bytes = 0;
   for (const auto& [file, content] : overrides.files) bytes += content.size();
   const auto weight = std::shared_ptr<void>(this, [this, bytes](void*) { waiting_bytes_ -= bytes; });
-  if ((waiting_bytes_ += bytes) > kMostWaitingBytes)
+  const size_t waiting = waiting_bytes_ += bytes;
+  if (waiting > kMostWaitingBytes)
     return done(Error{Code::kOverloaded, "the files of loads that wait already take all the memory there is for them"});
   give([this, name = std::move(name), weight,
         held = std::make_shared<const ModelOverride>(std::move(overrides))] { return load_now(name, *held); },

@@ -40,8 +40,8 @@ class SharedMemory::File {
 
 class SharedMemory::Range final : public protocol::SharedRange {
  public:
-  Range(std::shared_ptr<const File> file, uint64_t start, std::string_view region, uint64_t offset, uint64_t bytes)
-      : SharedRange(std::string(region), offset, bytes), file_(std::move(file)), start_(start) {}
+  Range(std::shared_ptr<const File> file, uint64_t start, std::string_view of, uint64_t from, uint64_t count)
+      : SharedRange(std::string(of), from, count), file_(std::move(file)), start_(start) {}
 
   Status read(std::span<std::byte> into) const override {
     return move(into.size(),

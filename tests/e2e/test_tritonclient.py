@@ -1,6 +1,7 @@
 """What the examples of Triton's own client library do, against `serin serve --as tritonserver` and the models that they ask for."""
 
 import asyncio
+import concurrent.futures
 import queue
 import uuid
 
@@ -81,7 +82,8 @@ def test_the_clients_of_asyncio(server, module):
             with pytest.raises(InferenceServerException, match="^(\\[.*\\] )?Request for unknown model"):
                 await client.infer("wrong_model_name", pair(module))
 
-    asyncio.run(together())
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:  # tests of browsers leave a loop running in this one
+        thread.submit(asyncio.run, together()).result()
 
 
 def test_texts_in_shared_memory(door):
