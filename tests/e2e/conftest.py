@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -58,6 +59,15 @@ def call(url, body=None, headers=None, method=None, timeout=30, tls=None):
             return Answer(response.status, response.headers, response.read())
     except urllib.error.HTTPError as error:
         return Answer(error.code, error.headers, error.read())
+
+
+def run_client(script, *arguments):
+    """What a script beside this file printed as JSON, which speaks with another server's own client (deploy/requirements-clients.txt)."""
+    packages = os.pathsep.join(str(ROOT / ".deps" / name) for name in ("clients", "tensorflow"))
+    command = [sys.executable, pathlib.Path(__file__).with_name(script), *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env={**os.environ, "PYTHONPATH": packages})
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return json.loads(ran.stdout)
 
 
 class Process:

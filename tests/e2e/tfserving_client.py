@@ -1,65 +1,25 @@
-"""Asks a server as clients of TensorFlow Serving do, with their own generated code: `tfserving_client.py HOST:PORT` prints what each call came to.
+"""Asks a server as clients of TensorFlow Serving do, with tensorflow-serving-api: `tfserving_client.py HOST:PORT` prints what each call came to."""
 
-The code in that package was generated in 2020, which protobuf does not run any more; its messages are built from the schemas that it holds instead.
-"""
-
-import ast
-import importlib
-import importlib.abc
-import importlib.machinery
 import json
-import re
 import sys
 
 import grpc
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool
-from google.protobuf.internal import builder
 from google.protobuf.json_format import MessageToDict
-
-
-class OldSchemas(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes tensorflow...x_pb2 of the serialized schema in its file."""
-
-    def find_spec(self, name, path, target=None):
-        if not (name.startswith("tensorflow") and name.endswith("_pb2")):
-            return None
-        found = importlib.machinery.PathFinder.find_spec(name, path)
-        return found and importlib.machinery.ModuleSpec(name, self, origin=found.origin)
-
-    def create_module(self, spec):
-        return None
-
-    def exec_module(self, module):
-        with open(module.__spec__.origin, encoding="utf-8") as source:
-            marked, text = re.search(r"serialized_pb=(_b\()?(b?'.*')", source.read()).groups()
-        schema = ast.literal_eval(text)
-        schema = schema.encode("latin1") if marked else schema
-        for needed in descriptor_pb2.FileDescriptorProto.FromString(schema).dependency:
-            importlib.import_module(needed.removesuffix(".proto").replace("/", ".") + "_pb2")
-        module.DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(schema)
-        builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, module.__dict__)
-        builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, module.__dict__)
-
-
-sys.meta_path.insert(0, OldSchemas())
-clients = importlib.import_module("min_tfs_client.requests")
-tensors = importlib.import_module("min_tfs_client.tensors")
-types_pb2, tensor_pb2, shape_pb2 = (importlib.import_module(f"tensorflow.core.framework.{name}_pb2") for name in ("types", "tensor", "tensor_shape"))
-classification_pb2, get_model_metadata_pb2, get_model_status_pb2, inference_pb2, model_management_pb2, predict_pb2, regression_pb2 = (
-    importlib.import_module(f"tensorflow_serving.apis.{name}_pb2")
-    for name in ("classification", "get_model_metadata", "get_model_status", "inference", "model_management", "predict", "regression"))
-model_service, prediction_service = (importlib.import_module(f"tensorflow_serving.apis.{name}_service_pb2_grpc") for name in ("model", "prediction"))
+from tensorflow.core.framework import tensor_pb2, tensor_shape_pb2, types_pb2
+from tensorflow_serving.apis import (
+    classification_pb2, get_model_metadata_pb2, get_model_status_pb2, inference_pb2, model_management_pb2, model_service_pb2_grpc, predict_pb2,
+    prediction_service_pb2_grpc, regression_pb2,
+)  # fmt: skip
 
 address = sys.argv[1]
 channel = grpc.insecure_channel(address)
-predictions, models = prediction_service.PredictionServiceStub(channel), model_service.ModelServiceStub(channel)
+predictions, models = prediction_service_pb2_grpc.PredictionServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
 
 
 def tensor(dtype, shape, **values):
-    return tensor_pb2.TensorProto(
-        dtype=getattr(types_pb2, f"DT_{dtype}"), tensor_shape=shape_pb2.TensorShapeProto(dim=[shape_pb2.TensorShapeProto.Dim(size=size) for size in shape]),
-        **values)
+    dims = tensor_shape_pb2.TensorShapeProto(dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=size) for size in shape])
+    return tensor_pb2.TensorProto(dtype=getattr(types_pb2, f"DT_{dtype}"), tensor_shape=dims, **values)
 
 
 def spec(message, name, version=None, label=None, signature=""):
@@ -122,15 +82,9 @@ def status(name, **which):
 
 
 def arrays(answer):
-    return {"spec": MessageToDict(answer.model_spec),
-            "outputs": {name: [str(array.dtype), array.tolist()] for name, array in
-                        ((name, tensors.tensor_proto_to_ndarray(proto)) for name, proto in answer.outputs.items())}}
-
-
-def tfs_client():
-    host, port = address.split(":")
-    return arrays(clients.TensorServingClient(host, int(port)).predict_request(
-        "two", {"a": np.array([[1, 2]], np.float32), "b": np.array([[3]], np.float32)}, model_version=1))
+    """Of floats, as TensorFlow's make_ndarray() reads them."""
+    outputs = {name: np.array(proto.float_val).reshape([dim.size for dim in proto.tensor_shape.dim]).tolist() for name, proto in answer.outputs.items()}
+    return {"spec": MessageToDict(answer.model_spec), "outputs": outputs}
 
 
 FLOATS = np.array([[1, 2], [3, 4]], np.float32)
@@ -155,7 +109,6 @@ CALLS = {
     "filtered": lambda: arrays(predict({"a": A, "b": B}, outputs=["twice"], signature="serving_default")),
     "filled": lambda: arrays(predict({"a": tensor("FLOAT", [2, 2], float_val=[7]), "b": tensor("FLOAT", [2, 1])})),
     "label": lambda: arrays(predict({"a": A, "b": B}, label="stable")),
-    "tfs_client": tfs_client,
     "regress": lambda: MessageToDict(scored("Regress", [{"x": [1.0]}, {"x": [2.0]}, {"x": [5]}])),
     "context": lambda: MessageToDict(scored("Regress", [{}, {}], context={"x": [1.0]})),
     "classify": lambda: MessageToDict(scored("Classify", [{"x": [1.0]}])),
