@@ -190,7 +190,8 @@ Result<Document> parse_json(std::string& body, size_t depth, size_t bytes, const
   body.reserve(bytes + simdjson::SIMDJSON_PADDING);
   const auto parse = [&] { return parser.parse(reinterpret_cast<const uint8_t*>(body.data()), bytes, false).get(document.root); };
   auto error = parse();
-  if (error && style.number_words && mark_number_words(std::span(body).first(bytes))) {
+  const bool words = style.number_words != NumberWords::kNowhere, in_lists = style.number_words == NumberWords::kInLists;
+  if (error && words && mark_number_words(std::span(body).first(bytes), in_lists)) {
     document.marked = true;
     error = parse();
   }

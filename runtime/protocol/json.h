@@ -17,9 +17,15 @@ struct Document {
   std::unique_ptr<simdjson::dom::parser> large;  ///< what holds a document that is too large for the thread's own parser
   bool marked = false;                           ///< number words were found, and are texts now (json_words.h)
 };
+/// Where NaN, Infinity and -Infinity may stand, as Python's json writes them (json_words.h).
+enum class NumberWords : uint8_t {
+  kNowhere,
+  kInLists,  ///< as elements: elsewhere the protocol has texts, which a word must not become
+  kAnywhere  ///< where a value may
+};
 struct JsonStyle {
   std::string_view complaint = "failed to parse the request JSON buffer";  ///< how a message about text that is no JSON begins
-  bool number_words = false;  ///< NaN, Infinity and -Infinity may stand where a value does, as Python's json writes them (json_words.h)
+  NumberWords number_words = NumberWords::kNowhere;
 };
 /// Each thread keeps a parser: a steady stream of requests allocates nothing here. It takes up to 15 bytes for one of text, so a large document gets
 /// one that goes when it does. The nesting is bounded (no recursion deeper than `depth`), UTF-8 is checked; the first `bytes` of `body`

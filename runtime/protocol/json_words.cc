@@ -13,6 +13,7 @@ struct Word {
   std::string_view mark;  ///< the string in its place; it fits
   double value;
 };
+constexpr std::string_view kSpaces = " \t\r\n";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array kWords = {Word{"NaN", "\x7f", std::numeric_limits<double>::quiet_NaN()}, Word{"Infinity", "\x7f+", kInfinity},
                                Word{"-Infinity", "\x7f-", -kInfinity}};
@@ -31,7 +32,7 @@ size_t skip_string(std::string_view text, size_t at) {
   return at + 1;
 }
 
-bool mark_number_words(std::span<char> text) {
+bool mark_number_words(std::span<char> text, bool in_lists) {
   const std::string_view whole(text.data(), text.size());
   if (!may_be_marked(whole)) return false;
   bool found = false;
@@ -45,8 +46,10 @@ bool mark_number_words(std::span<char> text) {
       ++at;
       continue;
     }
-    const size_t next = whole.find_first_not_of(" \t\r\n", at + word->text.size());
-    if (next != std::string_view::npos && whole[next] == ':') {  // no word is a key
+    const size_t before = whole.find_last_not_of(kSpaces, at - 1), next = whole.find_first_not_of(kSpaces, at + word->text.size());
+    const bool key = next != std::string_view::npos && whole[next] == ':';
+    const bool element = at > 0 && before != std::string_view::npos && (whole[before] == '[' || whole[before] == ',');
+    if (key || (in_lists && !element)) {
       at += word->text.size();
       continue;
     }

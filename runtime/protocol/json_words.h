@@ -14,8 +14,9 @@ namespace serin::protocol {
 
 /// Behind the string whose first quote is there.
 size_t skip_string(std::string_view text, size_t at);
-/// Whether there were any outside strings. None is marked in a text that has the control character itself, however it is written.
-bool mark_number_words(std::span<char> text);
+/// Whether there were any outside strings; `in_lists`: that are elements of a list. None is marked in a text that has the control character itself, however it is
+/// written.
+bool mark_number_words(std::span<char> text, bool in_lists = false);
 /// The number that a marked word stands for.
 std::optional<double> number_word(const simdjson::dom::element& element);
 

@@ -85,6 +85,7 @@ class Decoder {
   const std::span<const std::span<const double>> lists_;
   std::string_view tail_;        // bytes behind the JSON that no input has taken yet
   bool binary_outputs_ = false;  // where an output does not say
+  bool marked_ = false;          // the document: texts may be NaN or infinite
 };
 
 Result<InferRequest> Decoder::decode(OipBody& body) {
@@ -94,7 +95,8 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
     return refuse(std::string(kJsonLength),
                   fmt::format("header {} is {}, but the body has {} bytes", kJsonLength, json_bytes, body.bytes.size()));
   if (body.json_bytes == 0u) return decode_only_input(body.bytes);
-  SERIN_TRY(const Document document, parse_json(body.bytes, limits_.json_depth, json_bytes));
+  SERIN_TRY(const Document document, parse_json(body.bytes, limits_.json_depth, json_bytes, {.number_words = NumberWords::kInLists}));
+  marked_ = document.marked;
   tail_ = std::string_view(body.bytes).substr(json_bytes);
   dom::object top;
   if (document.root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(document.root)));
@@ -132,7 +134,7 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
                                      spec.name, spec.ranked ? spec.shape.str() : "of any shape"));
   size_t of_one = dtype_size(spec.dtype);  // bytes for each step of the open dimension; 0: BYTES, which are one element
   for (const int64_t dim : dims) of_one *= open(dim) ? 1 : static_cast<size_t>(dim);
-  std::ranges::replace_if(dims, open, of_one == 0 ? 1 : std::max<int64_t>(1, static_cast<int64_t>(bytes.size() / of_one)));
+  std::ranges::replace_if(dims, open, of_one == 0 ? 1 : static_cast<int64_t>(bytes.size() / of_one));
   SERIN_CHECK(at(where, builder_.set_shape(input, dims)));
   builder_.want_rest(true);
   SERIN_CHECK(at(where, check_raw(bytes, builder_.request.inputs[input], spec.name)));
@@ -307,7 +309,8 @@ Status Decoder::read_data(size_t text_bytes) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     if (slot.data)
-      SERIN_CHECK(at(slot.where + "/data", read_elements(dom::array(*slot.data), inputs[i], signature_.inputs[i].name)));
+      SERIN_CHECK(
+          at(slot.where + "/data", read_elements(dom::array(*slot.data), inputs[i], signature_.inputs[i].name, {.number_words = marked_})));
     else if (slot.shared)
       SERIN_CHECK(at(slot.where + "/parameters", read_shared(*slot.shared, inputs[i], signature_.inputs[i].name)));
     else

@@ -55,12 +55,13 @@ size_t estimated_bytes(std::span<const NamedTensor> tensors) {
   return bytes;
 }
 
-/// The JSON, and behind it those tensors that are not in it.
+/// The JSON, and behind it those tensors that are not in it. Where they are empty it is all there is.
 OipBody with_bytes(std::string json, std::span<const NamedTensor> tensors) {
   OipBody body{std::move(json), {}};
-  if (std::ranges::any_of(tensors, &NamedTensor::binary)) body.json_bytes = body.bytes.size();
+  const size_t json_bytes = body.bytes.size();
   for (const NamedTensor& named : tensors)
     if (named.binary) append_raw(body.bytes, named.tensor);
+  if (body.bytes.size() > json_bytes) body.json_bytes = json_bytes;
   return body;
 }
 

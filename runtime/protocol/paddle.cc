@@ -21,7 +21,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr JsonStyle kStyle = {.number_words = true};
+constexpr JsonStyle kStyle = {.number_words = NumberWords::kAnywhere};
 constexpr int64_t kFailed = -5100;  // "Paddle Serving Op Inference Error"
 
 class Decoder {

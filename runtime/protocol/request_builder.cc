@@ -101,13 +101,15 @@ Status RequestBuilder::set_shape(size_t input, std::span<const int64_t> dims) {
   if (wanted.ranked && dims.size() != wanted.shape.rank()) return refuse("");
   if (!Shape::fits(dims.size())) return refuse("too many dimensions");
   Shape& shape = request.inputs[input].shape;
+  Shape counted;  // what is empty is as large as its other sizes: a model may keep those
   for (size_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] < 1) return refuse(dims[axis] == 0 ? "a dimension is 0" : "a dimension is negative");
+    if (dims[axis] < 0) return refuse("a dimension is negative");
     if (wanted.ranked && wanted.shape[axis] >= 0 && dims[axis] != wanted.shape[axis])
       return refuse(axis == 0 ? how_to_open_batch(signature_).value_or("") : "");
     shape.push_back(dims[axis]);
+    counted.push_back(std::max<int64_t>(dims[axis], 1));
   }
-  const auto elements = shape.checked_elements();
+  const auto elements = counted.checked_elements();
   if (!elements || static_cast<uint64_t>(*elements) > limits_.tensor_bytes / element_bytes(wanted.dtype))
     return Error{Code::kTooLarge,
                  fmt::format("input '{}': shape {} is over the limit of {} bytes", wanted.name, shape.str(), limits_.tensor_bytes)};
@@ -147,7 +149,7 @@ Status RequestBuilder::allocate() {
     if (total + texts > limits_.tensor_bytes)
       return Error{Code::kTooLarge, fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes)};
   }
-  request.memory = AlignedBuffer(total);
+  request.memory = AlignedBuffer(std::max<size_t>(total, 1));  // what is empty has a place, too
   request.texts.resize(request.inputs.size());
   size_t offset = 0;
   for (size_t i = 0; i < request.inputs.size(); ++i) {

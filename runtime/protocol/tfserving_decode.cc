@@ -17,7 +17,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr JsonStyle kStyle = {.complaint = "JSON Parse error", .number_words = true};
+constexpr JsonStyle kStyle = {.complaint = "JSON Parse error", .number_words = NumberWords::kAnywhere};
 
 constexpr size_t kLongestField = 256;  // names are the client's
 

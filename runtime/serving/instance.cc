@@ -51,7 +51,7 @@ TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, cons
 std::shared_ptr<AlignedBuffer> allocate(std::span<TensorView> tensors) {
   size_t bytes = 0;
   for (const TensorView& tensor : tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
-  auto block = std::make_shared<AlignedBuffer>(bytes);
+  auto block = std::make_shared<AlignedBuffer>(std::max<size_t>(bytes, 1));  // what is empty has a place, too
   size_t offset = 0;
   for (TensorView& tensor : tensors) {
     tensor.data = block->data() + offset;
@@ -129,7 +129,7 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
   slot->executor = std::move(executor);
   slot->last_used = ++uses_;
   for (const engine::TensorInfo& info : slot->executor->inputs())
-    slot->staging.emplace_back(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype));
+    slot->staging.emplace_back(std::max<size_t>(1, static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype)));
   slots_.push_back(std::move(slot));
   return slots_.back().get();
 }

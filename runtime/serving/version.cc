@@ -68,6 +68,7 @@ Status Version::count_rows(Job& job) const {
       return Error{Code::kInvalidArgument, fmt::format("{}: inputs '{}' and '{}' disagree on the batch: {} and {} rows", model,
                                                        inputs[0].name, inputs[i].name, job.rows, job.inputs[i].shape[0])};
   }
+  if (job.rows < 1) return Error{Code::kInvalidArgument, fmt::format("{}: the request has a batch of 0 rows", model)};
   if (job.rows > max_batch())
     return Error{Code::kInvalidArgument,
                  fmt::format("{}: inference request batch-size must be <= {}, the request has {}", model, max_batch(), job.rows)};

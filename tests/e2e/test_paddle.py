@@ -194,7 +194,7 @@ def test_p2_nesting(ask, depth):
 
 @pytest.mark.parametrize("changes, words", [
     ({"float_data": None}, "no 'float_data'"), ({"shape": None}, "no list 'shape'"), ({"shape": "1,64"}, "shape"), ({"shape": [1.5, 64]}, "whole number"),
-    ({"shape": [1, 65]}, "expects [-1,64]"), ({"shape": [0, 64]}, "a dimension is 0"), ({"shape": [-1, 64]}, "negative"), ({"shape": [2**32, 2**32]}, "expects"),
+    ({"shape": [1, 65]}, "expects [-1,64]"), ({"shape": [0, 64], "float_data": []}, "a batch of 0 rows"), ({"shape": [-1, 64]}, "negative"), ({"shape": [2**32, 2**32]}, "expects"),
     ({"shape": [1] * 65}, "expects"), ({"shape": [2, 64]}, "takes 128 elements"), ({"elem_type": 0}, "'INT64'"),
     ({"elem_type": 77}, "unknown datatype 'elem_type 77'"), ({"elem_type": "1"}, "'elem_type' must be"), ({"name": 5}, "'name' must be a string"),
     ({"name": "a", "alias_name": "b"}, "unexpected inference input 'a'"), ({"float_data": ["x"] * 64}, "is a string"), ({"float_data": 1}, "takes a list"),
