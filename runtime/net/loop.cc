@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "runtime/base/log.h"
+#include "runtime/base/recycler.h"
 #include "runtime/net/loop_impl.h"
 
 namespace serin::net {
@@ -55,7 +56,7 @@ size_t this_loop() { return t_loop ? t_loop->index : kNotAnIoThread; }
 Mailbox::Mailbox() : wake_(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {}
 Mailbox::~Mailbox() { ::close(wake_); }
 
-void Mailbox::post(std::function<void()> work) {
+void Mailbox::post(UniqueFunction<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
@@ -66,12 +67,11 @@ void Mailbox::post(std::function<void()> work) {
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);  // full: then it is awake
 }
 
-std::vector<std::function<void()>> Mailbox::take() {
-  std::vector<std::function<void()>> work;
-  if (!has_work_.exchange(false)) return work;
+void Mailbox::take(std::vector<UniqueFunction<void()>>& taken) {
+  clear_for_reuse(taken);
+  if (!has_work_.exchange(false)) return;
   const std::lock_guard lock(mutex_);
-  work.swap(work_);
-  return work;
+  taken.swap(work_);
 }
 
 void Mailbox::wake_read() {
@@ -99,12 +99,14 @@ bool Loops::Loop::hand_over(int descriptor, Watcher& watcher) {
 void Loops::Loop::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
 
 void Loops::Loop::run_posted() {
-  for (const auto& work : mailbox_->take()) {
+  mailbox_->take(posted_);
+  for (auto& work : posted_) {
     try {
       work();
     } catch (const std::exception& e) {
       log::error("io thread {}: a posted function threw: {}", index, e.what());
     }
+    work = nullptr;
   }
 }
 
@@ -205,7 +207,7 @@ Loops::~Loops() { stop(); }
 
 size_t Loops::size() const { return loops_.size(); }
 Loops::Loop& Loops::loop(size_t index) { return *loops_[index]; }
-void Loops::post(size_t index, std::function<void()> work) { loops_[index]->post(std::move(work)); }
+void Loops::post(size_t index, UniqueFunction<void()> work) { loops_[index]->post(std::move(work)); }
 void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run_on(*loops_[index], work); }
 
 void Loops::stop() {

@@ -12,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/base/unique_function.h"
+
 namespace serin::net {
 
 class Loops {
@@ -23,7 +25,7 @@ class Loops {
 
   size_t size() const;
   /// Runs `work` on io thread `index`. From any thread.
-  void post(size_t index, std::function<void()> work);
+  void post(size_t index, UniqueFunction<void()> work);
   /// Runs `work` on io thread `index` and waits for it: for what must be made or destroyed there.
   void post_and_wait(size_t index, const std::function<void()>& work);
   void stop();

@@ -41,17 +41,17 @@ class Mailbox {
  public:
   Mailbox();
   ~Mailbox();
-  void post(std::function<void()> work);
+  void post(UniqueFunction<void()> work);
   int descriptor() const { return wake_; }
   bool waiting() const { return has_work_.load(); }
-  /// On the loop's thread. From now on nobody needs to wake it until this has been called again.
-  std::vector<std::function<void()>> take();
+  /// On the loop's thread: all of it, in place of what `taken` held. From now on nobody needs to wake it until this has been called again.
+  void take(std::vector<UniqueFunction<void()>>& taken);
   void wake_read();
 
  private:
   const int wake_;
   std::mutex mutex_;  // guards work_
-  std::vector<std::function<void()>> work_;
+  std::vector<UniqueFunction<void()>> work_;
   std::atomic<bool> has_work_{false};
 };
 
@@ -65,7 +65,7 @@ struct Loops::Loop {
   ~Loop();
 
   void run();
-  void post(std::function<void()> work) { mailbox_->post(std::move(work)); }
+  void post(UniqueFunction<void()> work) { mailbox_->post(std::move(work)); }
   void stop();
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
@@ -102,6 +102,7 @@ struct Loops::Loop {
   const int epoll_;
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::priority_queue<std::shared_ptr<Timer::State>, std::vector<std::shared_ptr<Timer::State>>, Later> timers_;
+  std::vector<UniqueFunction<void()>> posted_;  // that are being run
   std::vector<std::shared_ptr<TurnEnd>> turn_ends_, ending_now_;
   std::vector<std::shared_ptr<void>> retired_;
   bool stopping_ = false;

@@ -51,6 +51,7 @@ Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
       run_(std::move(run)),
       usable_(std::move(usable)),
       queue_(options_.queues),
+      batches_(options_.instances),
       busy_until_(options_.instances),
       working_(options_.instances) {
   for (size_t i = 0; i < options_.instances; ++i) free_.push_back(i);
@@ -169,9 +170,8 @@ void Batcher::wait_for_more(std::unique_lock<std::mutex>& lock) {
   forming_ = nullptr;
 }
 
-std::vector<JobPtr> Batcher::take(Clock::time_point now) {
-  std::vector<JobPtr> batch;
-  if (queue_.empty()) return batch;
+void Batcher::take(Clock::time_point now, std::vector<JobPtr>& batch) {
+  if (queue_.empty()) return;
   const JobPtr lead = queue_.entries().front().job;
   const auto fits = [&](const Job& job) { return job.shadow == lead->shadow && job.group == lead->group; };
   const BatchCurve& curve = this->curve(lead->group);
@@ -200,13 +200,13 @@ std::vector<JobPtr> Batcher::take(Clock::time_point now) {
         return true;
       },
       batch);
-  return batch;
 }
 
 void Batcher::work(size_t instance) {
   if (const Status usable = usable_(instance); !usable) return retire(usable.error());
   const bool waits = options_.max_queue_delay.count() > 0;
-  std::vector<JobPtr> expired, batch;
+  std::vector<JobPtr> expired;
+  std::vector<JobPtr>& batch = batches_[instance];
   std::optional<size_t> next;
   {
     std::unique_lock lock(mutex_);
@@ -214,7 +214,7 @@ void Batcher::work(size_t instance) {
     if (waits) wait_for_more(lock);
     const auto now = Clock::now();
     expired = queue_.sweep(now);
-    batch = take(now);
+    take(now, batch);
     if (waits && !queue_.empty()) next = take_free();  // who came while this one waited woke nobody
     if (!batch.empty()) busy_until_[instance] = now + curve(batch.front()->group).predict(rows_of(batch));
   }

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,7 +67,7 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   std::optional<size_t> take_free();
   std::optional<size_t> wake_for(const Job& job);
   void wait_for_more(std::unique_lock<std::mutex>& lock);
-  std::vector<JobPtr> take(Clock::time_point now);
+  void take(Clock::time_point now, std::vector<JobPtr>& batch);
   const BatchCurve& curve(const std::vector<int64_t>& group) const;
   int64_t worthwhile_rows(const BatchCurve& curve) const;
   Clock::time_point goal(const Job& job) const;
@@ -83,7 +82,8 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
 
   mutable std::mutex mutex_;
   JobQueue queue_;                                     // guarded by mutex_, as all below
-  std::deque<size_t> free_;                            // instances with nothing to do; who ended last is last
+  std::vector<size_t> free_;                           // instances with nothing to do; who ended last is last
+  std::vector<std::vector<JobPtr>> batches_;           // of each instance, which it alone touches: not guarded
   std::vector<Clock::time_point> busy_until_;          // of each instance, as predicted
   size_t working_ = 0;                                 // instances that are not retired
   Status ended_;                                       // why none is left

@@ -68,7 +68,7 @@ std::shared_ptr<void> ComputePool::lease(int threads) {
           }};
 }
 
-void ComputePool::submit(std::function<void()> work) {
+void ComputePool::submit(UniqueFunction<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
@@ -87,7 +87,7 @@ void ComputePool::run() {
       return;
     }
     if (queue_.empty()) return;  // stopping, and nothing is left
-    std::function<void()> work = std::move(queue_.front());
+    UniqueFunction<void()> work = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     work();

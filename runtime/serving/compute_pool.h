@@ -6,11 +6,13 @@
 
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "runtime/base/unique_function.h"
 
 namespace serin::serving {
 
@@ -28,7 +30,7 @@ class ComputePool {
   int cores() const { return cores_; }
   /// Adds threads for an owner that runs so many things at the same time; they go when the lease does. The pool must outlive it.
   std::shared_ptr<void> lease(int threads);
-  void submit(std::function<void()> work);
+  void submit(UniqueFunction<void()> work);
 
  private:
   void add_threads(int count);
@@ -37,8 +39,9 @@ class ComputePool {
   const int cores_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> queue_;  // guarded by mutex_, as all below
-  int surplus_ = 0;                          // threads whose lease is over and that have not ended yet
+  std::pmr::unsynchronized_pool_resource memory_;  // guarded by mutex_, as all below; a queue that moves on takes none anew
+  std::pmr::deque<UniqueFunction<void()>> queue_{&memory_};
+  int surplus_ = 0;  // threads whose lease is over and that have not ended yet
   bool stopping_ = false;
   std::vector<std::thread> threads_;
   std::vector<std::thread::id> ended_;  // of threads_: joined when others are added, so that their stacks do not pile up

@@ -91,7 +91,7 @@ int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
 
 void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) {
   const auto taken = Clock::now();
-  Instance::RunResult ran = instances_[instance]->run(batch);
+  const Instance::RunResult ran = instances_[instance]->run(batch);
   if (!batch.front()->shadow) metrics_->ran_batch();
   const bool lost = !ran.status && ran.status.error().code == Code::kUnavailable;
   if (!ran.status && !lost && batch.size() > 1) {
@@ -110,7 +110,7 @@ void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) 
     answer.batch = {host_.boot, seq, i, n};
     answer.timing = {taken - batch[i]->arrived, ran.input, ran.infer};
     if (ran.status)
-      answer.outputs = std::move(ran.outputs[i]);
+      answer.outputs = ran.outputs(i);
     else
       answer.outputs = ran.status.error().in(name_);
     batch[i]->answer(std::move(answer));

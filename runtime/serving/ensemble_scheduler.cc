@@ -141,17 +141,16 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
 
   void succeed(const protocol::BatchTag& batch) {
     auto memory = std::make_shared<std::vector<std::shared_ptr<const void>>>();
-    Outputs outputs;
+    std::vector<TensorView> outputs;
     for (const size_t tensor : plan_.outputs) {
-      outputs.tensors.push_back(tensors_[tensor].view);
+      outputs.push_back(tensors_[tensor].view);
       memory->push_back(tensors_[tensor].memory);
     }
-    outputs.block = std::move(memory);
     if (!job_->shadow) {
       scheduler_->metrics_->ran_batch();
       scheduler_->metrics_->measured_batch(job_->rows, timing_);
     }
-    answer(std::move(outputs), batch);
+    answer(Outputs::of(std::move(outputs), std::move(memory)), batch);
   }
 
   /// The first failure is the answer; what else is under way is of no use to anybody.

@@ -47,32 +47,6 @@ TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, cons
   return TensorView{info.dtype, info.shape, staging.data()};
 }
 
-/// Memory for tensors of these types and shapes, whose data is set.
-std::shared_ptr<AlignedBuffer> allocate(std::span<TensorView> tensors) {
-  size_t bytes = 0;
-  for (const TensorView& tensor : tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
-  auto block = std::make_shared<AlignedBuffer>(std::max<size_t>(bytes, 1));  // what is empty has a place, too
-  size_t offset = 0;
-  for (TensorView& tensor : tensors) {
-    tensor.data = block->data() + offset;
-    offset += AlignedBuffer::rounded_up(tensor.bytes());
-  }
-  return block;
-}
-
-/// The results of a job that was computed with larger sizes than its own.
-Outputs cropped(const Outputs& whole, std::span<const engine::TensorInfo> infos, const graph::Bindings& sizes) {
-  Outputs own{nullptr, whole.tensors};
-  for (size_t i = 0; i < infos.size(); ++i)
-    own.tensors[i].shape = graph::known_shape(graph::bind(infos[i].dims, sizes)).value_or(whole.tensors[i].shape);
-  own.block = allocate(own.tensors);
-  for (size_t i = 0; i < infos.size(); ++i) {
-    const TensorView &from = whole.tensors[i], &to = own.tensors[i];
-    copy_overlap(from.as<const std::byte>(), from.shape.dims(), static_cast<std::byte*>(to.data), to.shape.dims(), dtype_size(to.dtype));
-  }
-  return own;
-}
-
 /// An input as the engine takes it. Shares the job's memory and keeps the job, because a result may be a view of it.
 engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) {
   auto tensor = std::make_shared<graph::Constant>();
@@ -86,6 +60,23 @@ engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) 
 }
 
 }  // namespace
+
+void Instance::Block::allocate() {
+  size_t bytes = 0;
+  for (const TensorView& tensor : tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
+  bytes = std::max<size_t>(bytes, 1);  // what is empty has a place, too
+  if (memory.size() < bytes) memory = AlignedBuffer(bytes);
+  size_t offset = 0;
+  for (TensorView& tensor : tensors) {
+    tensor.data = memory.data() + offset;
+    offset += AlignedBuffer::rounded_up(tensor.bytes());
+  }
+}
+
+void Instance::Block::clear() {
+  tensors.clear();
+  if (memory.size() > kMostRecycledBytes) memory = AlignedBuffer();
+}
 
 /// A model without a plan: one request at a time, whose results have the sizes that the run gave them.
 Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
@@ -101,7 +92,7 @@ Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
     return result;
   }
   auto held = std::make_shared<std::vector<engine::Value>>(std::move(*results));
-  Outputs outputs{held, {}};
+  std::vector<TensorView> outputs;
   for (size_t i = 0; i < held->size(); ++i) {
     const engine::Value& value = (*held)[i];
     if (!value.tensor) {
@@ -109,10 +100,36 @@ Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
           Error{Code::kUnsupported, "output '" + model_->outputs()[i].name + "' is " + describe(value) + ", which cannot be served"};
       return result;
     }
-    outputs.tensors.push_back(engine::view_of(*value.tensor));
+    outputs.push_back(engine::view_of(*value.tensor));
   }
-  result.outputs.push_back(std::move(outputs));
+  result.outputs_each = outputs.size();
+  result.batch = Outputs::of(std::move(outputs), held);
   return result;
+}
+
+/// The one whose inputs have just these shapes, if there is one.
+Instance::Slot* Instance::find_slot(const Job& job, int64_t bucket_rows) {
+  const bool by_rows = model_->batchable().yes && !model_->batchable().symbol.empty();
+  const auto fits = [&](const TensorView& input, const engine::TensorInfo& info) {
+    Shape shape = input.shape;
+    if (by_rows) shape[0] = bucket_rows;
+    return shape == info.shape;
+  };
+  for (const auto& slot : slots_) {
+    if (!std::ranges::equal(job.inputs, slot->executor->inputs(), fits)) continue;
+    slot->last_used = ++uses_;
+    return slot.get();
+  }
+  return nullptr;
+}
+
+Result<Instance::Slot*> Instance::slot_for(const Job& job, int64_t bucket_rows) {
+  if (job.padded.empty())
+    if (Slot* const found = find_slot(job, bucket_rows)) return found;
+  SERIN_TRY(graph::Bindings bindings, engine::bindings_for(model_->inputs(), job.inputs));
+  for (const auto& [dimension, size] : job.padded) bindings[dimension] = size;
+  if (model_->batchable().yes && !model_->batchable().symbol.empty()) bindings[model_->batchable().symbol] = bucket_rows;
+  return slot_for(bindings);
 }
 
 Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
@@ -147,46 +164,70 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
   result.bucket_rows =
       batchable ? std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))), std::max(options_.max_batch, rows)) : rows;
 
-  auto bindings = engine::bindings_for(model_->inputs(), jobs.front()->inputs);
-  if (!bindings) return fail(bindings.error());
-  for (const auto& [dimension, size] : jobs.front()->padded) (*bindings)[dimension] = size;
-  if (batchable && !model_->batchable().symbol.empty()) (*bindings)[model_->batchable().symbol] = result.bucket_rows;
-  auto found = slot_for(*bindings);
+  auto found = slot_for(*jobs.front(), result.bucket_rows);
   if (!found) return fail(found.error());
   Slot& slot = **found;
 
   const auto started = Clock::now();
   const auto infos = slot.executor->inputs();
-  std::vector<TensorView> inputs;
+  inputs_.clear();
   for (size_t i = 0; i < infos.size(); ++i) {
     const bool whole = jobs.size() == 1 && jobs.front()->inputs[i].shape == infos[i].shape;
-    inputs.push_back(whole ? jobs.front()->inputs[i] : gather(jobs, i, infos[i], slot.staging[i], batchable));
+    inputs_.push_back(whole ? jobs.front()->inputs[i] : gather(jobs, i, infos[i], slot.staging[i], batchable));
   }
 
-  std::vector<TensorView> outputs;
-  for (const engine::TensorInfo& info : slot.executor->outputs()) outputs.push_back(TensorView{info.dtype, info.shape, nullptr});
-  const std::shared_ptr<AlignedBuffer> block = allocate(outputs);
+  std::shared_ptr<Block> block = blocks_.take();
+  for (const engine::TensorInfo& info : slot.executor->outputs()) block->tensors.push_back(TensorView{info.dtype, info.shape, nullptr});
+  block->allocate();
 
   const auto gathered = Clock::now();
   result.input = gathered - started;
-  if (auto ran = slot.executor->run(inputs, outputs); !ran) return fail(ran.error());
+  if (auto ran = slot.executor->run(inputs_, block->tensors); !ran) return fail(ran.error());
   result.infer = Clock::now() - gathered;
 
+  result.outputs_each = block->tensors.size();
+  const auto shared = share_out(jobs, std::move(block), result.bucket_rows);
+  result.batch = {shared, shared->tensors};
+  return result;
+}
+
+/// In place of the whole batch's tensors those of each job.
+std::shared_ptr<const Instance::Block> Instance::share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block,
+                                                           int64_t bucket_rows) {
+  outputs_.swap(block->tensors);
+  block->tensors.clear();
   int64_t first_row = 0;
   for (const auto& job : jobs) {
-    Outputs own{block, outputs};
-    if (batchable) {
-      for (TensorView& view : own.tensors) {
-        const size_t row_bytes = view.bytes() / static_cast<size_t>(result.bucket_rows);
-        view.data = static_cast<std::byte*>(view.data) + static_cast<size_t>(first_row) * row_bytes;
+    for (TensorView view : outputs_) {
+      if (model_->batchable().yes) {
+        const size_t row_bytes = view.bytes() / static_cast<size_t>(bucket_rows);
+        view.data = view.as<std::byte>() + static_cast<size_t>(first_row) * row_bytes;
         view.shape[0] = job->rows;
       }
+      block->tensors.push_back(view);
     }
     first_row += job->rows;
-    if (!job->padded.empty()) own = cropped(own, model_->outputs(), job->sizes);
-    result.outputs.push_back(std::move(own));
   }
-  return result;
+  const bool any_padded = std::ranges::any_of(jobs, [](const auto& job) { return !job->padded.empty(); });
+  return any_padded ? crop(jobs, *block) : block;
+}
+
+/// Results of jobs that were computed with larger sizes than their own.
+std::shared_ptr<const Instance::Block> Instance::crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole) {
+  const std::shared_ptr<Block> own = blocks_.take();
+  const auto infos = model_->outputs();
+  for (size_t at = 0; at < whole.tensors.size(); ++at) {
+    TensorView& tensor = own->tensors.emplace_back(whole.tensors[at]);
+    const Job& job = *jobs[at / infos.size()];
+    if (!job.padded.empty())
+      tensor.shape = graph::known_shape(graph::bind(infos[at % infos.size()].dims, job.sizes)).value_or(tensor.shape);
+  }
+  own->allocate();
+  for (size_t at = 0; at < whole.tensors.size(); ++at) {
+    const TensorView &from = whole.tensors[at], &to = own->tensors[at];
+    copy_overlap(from.as<const std::byte>(), from.shape.dims(), to.as<std::byte>(), to.shape.dims(), dtype_size(to.dtype));
+  }
+  return own;
 }
 
 size_t Instance::arena_bytes() const {

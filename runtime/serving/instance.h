@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/recycler.h"
 #include "runtime/engine/engine.h"
 #include "runtime/serving/job.h"
 
@@ -24,10 +25,13 @@ class Instance {
   Instance(std::shared_ptr<engine::Model> model, Options options) : model_(std::move(model)), options_(std::move(options)) {}
 
   struct RunResult {
-    Status status;                 ///< of the whole batch
-    std::vector<Outputs> outputs;  ///< for each job, where status is good
-    int64_t bucket_rows = 0;       ///< rows the engine really ran, padding included
+    Status status;            ///< of the whole batch
+    Outputs batch;            ///< those of all jobs, one job's behind the other's, where status is good
+    size_t outputs_each = 0;  ///< of one job
+    int64_t bucket_rows = 0;  ///< rows the engine really ran, padding included
     std::chrono::nanoseconds input{0}, infer{0};
+
+    Outputs outputs(size_t job) const { return {batch.block, batch.tensors.subspan(job * outputs_each, outputs_each)}; }
   };
   /// Jobs are of one group (Job::group); together at most max_batch rows. Batches run in the next power of two of rows, each job's results have its own sizes.
   RunResult run(std::span<const std::shared_ptr<Job>> jobs);
@@ -39,9 +43,23 @@ class Instance {
 
  private:
   struct Slot;
+  struct Block;
+  Result<Slot*> slot_for(const Job& job, int64_t bucket_rows);
+  Slot* find_slot(const Job& job, int64_t bucket_rows);
   Result<Slot*> slot_for(const graph::Bindings& bindings);
   RunResult interpret(const std::shared_ptr<Job>& job);
+  std::shared_ptr<const Block> share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block, int64_t bucket_rows);
+  std::shared_ptr<const Block> crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole);
 
+  /// What a batch's results lie in, until the slowest of those who read them is done.
+  struct Block {
+    AlignedBuffer memory;
+    std::vector<TensorView> tensors;
+
+    /// Memory for the tensors, whose types and shapes are set.
+    void allocate();
+    void clear();
+  };
   struct Slot {
     graph::Bindings bindings;
     std::unique_ptr<engine::Executor> executor;
@@ -53,6 +71,8 @@ class Instance {
   const Options options_;
   std::vector<std::unique_ptr<Slot>> slots_;
   uint64_t uses_ = 0;
+  std::vector<TensorView> inputs_, outputs_;  // of the batch that runs
+  Recycler<Block> blocks_;
 };
 
 }  // namespace serin::serving

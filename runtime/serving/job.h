@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,18 @@ using Clock = std::chrono::steady_clock;
 /// This request's rows of a batch's outputs. What holds them is shared by the batch and lives until its slowest reader is done.
 struct Outputs {
   std::shared_ptr<const void> block;
-  std::vector<TensorView> tensors;  ///< in the model's order
+  std::span<const TensorView> tensors;  ///< in the model's order; the block holds them, too
+
+  /// Of tensors that lie in that memory.
+  static Outputs of(std::vector<TensorView> tensors, std::shared_ptr<const void> memory) {
+    struct Block {
+      std::shared_ptr<const void> memory;
+      std::vector<TensorView> tensors;
+    };
+    auto block = std::make_shared<const Block>(Block{std::move(memory), std::move(tensors)});
+    const std::span<const TensorView> views = block->tensors;
+    return {std::move(block), views};
+  }
 };
 
 struct Timing {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <memory_resource>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -46,7 +47,7 @@ class JobQueue {
 
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
-  const std::deque<Entry>& entries() const { return entries_; }
+  const std::pmr::deque<Entry>& entries() const { return entries_; }
   size_t rank_of(const Job& job) const;
 
   /// Hands out, in order, those that `wanted(job)` says yes to.
@@ -68,8 +69,9 @@ class JobQueue {
   void insert(Entry entry);
 
   const QueuePolicies policies_;
-  std::deque<Entry> entries_;    // by rank: 2 * level, one more for those that are late
-  std::vector<size_t> waiting_;  // at each level; the last is shadow traffic
+  std::pmr::unsynchronized_pool_resource memory_;  // a queue that moves on takes none anew
+  std::pmr::deque<Entry> entries_{&memory_};       // by rank: 2 * level, one more for those that are late
+  std::vector<size_t> waiting_;                    // at each level; the last is shadow traffic
 };
 
 }  // namespace serin::serving

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kOverhead = 256;  // of an entry beside its tensors, about
 
-size_t bytes_of(const std::vector<TensorView>& tensors) {
+size_t bytes_of(std::span<const TensorView> tensors) {
   size_t bytes = 0;
   for (const TensorView& tensor : tensors) {
     bytes += sizeof(TensorView) + tensor.bytes();
@@ -45,7 +45,7 @@ uint64_t hash_inputs(const Job& job) {
   return hash;
 }
 
-bool same_inputs(const std::vector<TensorView>& a, const std::vector<TensorView>& b) { return std::ranges::equal(a, b, same); }
+bool same_inputs(std::span<const TensorView> a, std::span<const TensorView> b) { return std::ranges::equal(a, b, same); }
 
 Outputs copy_of(const Outputs& outputs) {
   struct Block {
@@ -55,9 +55,9 @@ Outputs copy_of(const Outputs& outputs) {
   size_t bytes = 0;
   for (const TensorView& tensor : outputs.tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
   const auto block = std::make_shared<Block>(Block{AlignedBuffer(bytes), {}});
-  Outputs copy{block, outputs.tensors};
+  std::vector<TensorView> copies(outputs.tensors.begin(), outputs.tensors.end());
   size_t offset = 0;
-  for (TensorView& tensor : copy.tensors) {
+  for (TensorView& tensor : copies) {
     if (tensor.dtype == DType::kString) {
       const auto texts = tensor.span<const std::string>();
       tensor.data = block->texts.emplace_back(texts.begin(), texts.end()).data();
@@ -68,7 +68,7 @@ Outputs copy_of(const Outputs& outputs) {
     tensor.data = place;
     offset += AlignedBuffer::rounded_up(tensor.bytes());
   }
-  return copy;
+  return Outputs::of(std::move(copies), block);
 }
 
 ResponseCache::Entries::iterator ResponseCache::locate(const void* owner, uint64_t hash, const Job& job) {

@@ -15,7 +15,7 @@
 namespace serin::serving {
 
 uint64_t hash_inputs(const Job& job);
-bool same_inputs(const std::vector<TensorView>& a, const std::vector<TensorView>& b);
+bool same_inputs(std::span<const TensorView> a, std::span<const TensorView> b);
 
 class ResponseCache {
  public:

@@ -212,7 +212,7 @@ SequenceTensors::States SequenceTensors::take_states(Outputs& outputs) const {
   states.memory = memory;
   std::vector<TensorView> own;
   for (const size_t i : own_outputs_) own.push_back(outputs.tensors[i]);
-  outputs.tensors = std::move(own);
+  outputs = Outputs::of(std::move(own), outputs.block);
   return states;
 }
 

@@ -42,7 +42,7 @@ TEST(Instance, ResultsHaveTheSizesThatTheRunGaveThem) {
     const std::shared_ptr<Job> jobs[] = {job_of(x)};
     const auto ran = instance.run(jobs);
     ASSERT_TRUE(ran.status) << ran.status.error().message;
-    EXPECT_EQ(ran.outputs.at(0).tensors.at(0).shape, (Shape{rows, 2}));
+    EXPECT_EQ(ran.outputs(0).tensors[0].shape, (Shape{rows, 2}));
     EXPECT_EQ(ran.bucket_rows, 1);
   }
 }
@@ -59,7 +59,7 @@ TEST(Instance, AResultThatIsAViewOfTheRequestKeepsIt) {
     ran = instance.run(jobs);
   }
   ASSERT_TRUE(ran.status) << ran.status.error().message;
-  const auto y = ran.outputs.at(0).tensors.at(0).span<const float>();
+  const auto y = ran.outputs(0).tensors[0].span<const float>();
   EXPECT_THAT(std::vector<float>(y.begin(), y.end()), ElementsAre(1, 2, 3, 4));
 }
 
@@ -72,7 +72,7 @@ TEST(Instance, StringsGoInAndOut) {
   const std::shared_ptr<Job> jobs[] = {std::move(job)};
   const auto ran = instance.run(jobs);
   ASSERT_TRUE(ran.status) << ran.status.error().message;
-  const auto t = ran.outputs.at(0).tensors.at(0).span<const std::string>();
+  const auto t = ran.outputs(0).tensors[0].span<const std::string>();
   EXPECT_THAT(std::vector<std::string>(t.begin(), t.end()), ElementsAre("a", "c", "b", "a string that is too long to be held in place"));
 }
 
@@ -107,7 +107,7 @@ TEST(Instance, PaddedJobsAnswerAsTheyWouldAlone) {
     const auto expected = instance.run(one);
     ASSERT_TRUE(expected.status) << expected.status.error().message;
     for (size_t output = 0; output < 2; ++output) {
-      const TensorView &got = ran.outputs[i].tensors[output], &wanted = expected.outputs[0].tensors[output];
+      const TensorView &got = ran.outputs(i).tensors[output], &wanted = expected.outputs(0).tensors[output];
       EXPECT_EQ(got.shape, wanted.shape) << i;
       const auto a = got.span<const float>(), b = wanted.span<const float>();
       EXPECT_TRUE(std::ranges::equal(a, b)) << "job " << i << ", output " << output;

@@ -34,7 +34,7 @@ JobPtr texts(const std::vector<std::string>& values) {
 
 Outputs number(float value, size_t elements = 1) {
   const auto memory = std::make_shared<std::vector<float>>(elements, value);
-  return {memory, {{DType::kFloat32, {1, static_cast<int64_t>(elements)}, memory->data()}}};
+  return Outputs::of({{DType::kFloat32, {1, static_cast<int64_t>(elements)}, memory->data()}}, memory);
 }
 float number_in(const Outputs& outputs) { return *outputs.tensors[0].as<float>(); }
 
