@@ -3,21 +3,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "runtime/serving/model_config.h"
+#include "runtime/serving/settings.h"
 #include "runtime/serving/tfserving_config.h"
+#include "tests/fuzz/must.h"
 
 namespace serin::fuzz {
 namespace {
-
-void must(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", what);
-  std::abort();
-}
 
 void apply(Result<serving::ReadModelConfig> read) {
   if (!read) return must(!read.error().message.empty(), "an error says why");
@@ -27,12 +21,20 @@ void apply(Result<serving::ReadModelConfig> read) {
   must(settings.max_batch > 0, "what is applied can be served");
 }
 
-void read_list(std::string_view text) {
+/// What `read` makes of a file with that text.
+template <class Read>
+auto from_file(std::string_view text, Read read) {
   const int file = ::memfd_create("config", MFD_CLOEXEC);
   must(file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()), "the file is written");
-  const auto roots = serving::read_tf_config("/proc/self/fd/" + std::to_string(file));
+  auto result = read("/proc/self/fd/" + std::to_string(file));
   ::close(file);
-  if (!roots) must(!roots.error().message.empty(), "an error says why");
+  if (!result) must(!result.error().message.empty(), "an error says why");
+  return result;
+}
+
+void read_settings(std::string_view text) {
+  const auto settings = from_file(text, [](const std::string& path) { return serving::read_model_settings(path); });
+  if (settings) must(settings->max_batch > 0, "what is accepted can be served");
 }
 
 }  // namespace
@@ -43,7 +45,8 @@ void config_anything(std::string_view input) {
   switch (input[0]) {
     case 'p': return apply(serving::parse_model_config(rest));
     case 'j': return apply(serving::parse_model_config_json(rest));
-    case 't': return read_list(rest);
+    case 's': return read_settings(rest);
+    case 't': return (void)from_file(rest, [](const std::string& path) { return serving::read_tf_config(path); });
     default: return;
   }
 }

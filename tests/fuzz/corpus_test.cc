@@ -1,4 +1,4 @@
-// The corpora of the fuzzers of HTTP, steering, inference and configuration, and what they once found, replayed by the ordinary build; and every
+// The corpora of the fuzzers of HTTP, steering, inference, configuration and the whole server, and what they once found, replayed by the ordinary build; and every
 // input of them damaged in a few places.
 
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "tests/fuzz/doors_anything.h"
 #include "tests/fuzz/http_anything.h"
 #include "tests/fuzz/infer_anything.h"
+#include "tests/fuzz/serve_anything.h"
 #include "tests/fuzz/steer_anything.h"
 
 namespace serin::fuzz {
@@ -51,19 +52,26 @@ class Http : public ::testing::TestWithParam<fs::path> {};
 class Infer : public ::testing::TestWithParam<fs::path> {};
 class Doors : public ::testing::TestWithParam<fs::path> {};
 class Config : public ::testing::TestWithParam<fs::path> {};
+class Serve : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
 TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
 TEST_P(Infer, IsSurvived) { replay(GetParam(), infer_anything); }
 TEST_P(Doors, IsSurvived) { replay(GetParam(), doors_anything); }
 TEST_P(Config, IsSurvived) { replay(GetParam(), config_anything); }
+TEST_P(Serve, IsSurvived) { replay(GetParam(), serve_anything); }
 
-const auto kName = [](const auto& info) { return info.param.stem().string(); };
+const auto kName = [](const auto& info) {
+  std::string name = info.param.filename().string();
+  std::ranges::replace(name, '.', '_');
+  return name;
+};
 INSTANTIATE_TEST_SUITE_P(Corpus, Steering, ::testing::ValuesIn(inputs("steering")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Http, ::testing::ValuesIn(inputs("http")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Infer, ::testing::ValuesIn(inputs("infer")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Doors, ::testing::ValuesIn(inputs("doors")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Config, ::testing::ValuesIn(inputs("config")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Serve, ::testing::ValuesIn(inputs("serve")), kName);
 
 }  // namespace
 }  // namespace serin::fuzz

@@ -1,6 +1,5 @@
 #include "tests/fuzz/doors_anything.h"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "kernels/float16.h"
@@ -9,6 +8,8 @@
 #include "runtime/protocol/tensor_proto.h"
 #include "runtime/protocol/tfserving_grpc.h"
 #include "runtime/protocol/tfserving_rest.h"
+#include "tests/fuzz/must.h"
+#include "tests/fuzz/signatures.h"
 
 namespace serin::fuzz {
 namespace {
@@ -19,19 +20,10 @@ using protocol::PaddleForm;
 using protocol::Signature;
 using protocol::TfMethod;
 
-/// Every type; outputs that classify and regress can mean.
-const Signature kModel = {
-    "model 'm' version 1",
-    {{"f", DType::kFloat32, {-1, 2}},
-     {"d", DType::kFloat64, {-1}},
-     {"h", DType::kFloat16, {-1}},
-     {"b", DType::kBFloat16, {-1}},
-     {"i", DType::kInt8, {-1}},
-     {"u", DType::kUInt64, {-1}},
-     {"t_bytes", DType::kString, {-1}},
-     {"o", DType::kBool, {}, false}},
-    {{"scores", DType::kFloat32, {-1, 2}}, {"outputs", DType::kFloat64, {-1, 1}}, {"classes", DType::kString, {-1, 2}}}};
-const Signature kOne = {"model 'one' version 1", {{"f", DType::kFloat32, {-1, 2, -1}}}, {{"y", DType::kFloat32, {-1}}}};
+/// Outputs that classify and regress can mean.
+const Signature kModel = every_type(
+    "t_bytes", {{"scores", DType::kFloat32, {-1, 2}}, {"outputs", DType::kFloat64, {-1, 1}}, {"classes", DType::kString, {-1, 2}}});
+const Signature kOne = one_input();
 const Signature kPaddle = {"model 'p' version 1",
                            {{"f", DType::kFloat32, {-1, 2}},
                             {"i", DType::kInt8, {-1}},
@@ -39,10 +31,6 @@ const Signature kPaddle = {"model 'p' version 1",
                             {"t", DType::kString, {-1}},
                             {"o", DType::kBool, {}, false}},
                            {{"y", DType::kFloat32, {-1}}}};
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// Two NaN are the same, whatever bits they have: JSON has one word for all.
 template <class T>
@@ -72,14 +60,14 @@ bool same(const TensorView& a, const TensorView& b) {
 }
 
 void require_same(const InferRequest& request, const Result<InferRequest>& again) {
-  require(again.has_value());
-  for (size_t i = 0; i < request.inputs.size(); ++i) require(same(request.inputs[i], again->inputs[i]));
+  must(again.has_value(), "what is sent on is accepted");
+  for (size_t i = 0; i < request.inputs.size(); ++i) must(same(request.inputs[i], again->inputs[i]), "and is the same");
 }
 
 std::vector<NamedTensor> named_inputs(const InferRequest& request, const Signature& signature) {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    require(request.inputs[i].dtype == signature.inputs[i].dtype && request.inputs[i].elements() > 0);
+    must(request.inputs[i].dtype == signature.inputs[i].dtype && request.inputs[i].elements() > 0, "an input is what the model takes");
     named.push_back({signature.inputs[i].name, request.inputs[i]});
   }
   return named;
@@ -91,7 +79,7 @@ std::string predict_request(const std::vector<NamedTensor>& inputs) {
     const protocol::TensorProtoWriter writer(named.tensor);
     std::string entry, tensor;
     writer.append(tensor);
-    require(tensor.size() == writer.bytes());
+    must(tensor.size() == writer.bytes(), "a tensor is as long as was said");
     wire::write_bytes(entry, 1, named.name);
     wire::write_bytes(entry, 2, tensor);
     wire::write_bytes(out, 2, entry);
@@ -103,12 +91,12 @@ std::string predict_request(const std::vector<NamedTensor>& inputs) {
 void check(const InferRequest& request, const Signature& signature) {
   const auto inputs = named_inputs(request, signature);
   auto columns = protocol::encode_tf_predict("inputs", inputs, /*rows=*/false);
-  require(columns.has_value());
+  must(columns.has_value(), "what was read can be written");
   auto read = protocol::decode_tf_predict(std::move(*columns), signature, nullptr);
   require_same(request, read ? Result<InferRequest>(std::move(read->infer)) : read.error());
   const std::string message = predict_request(inputs);
   const auto call = protocol::TfPredictCall::read(message);
-  require(call.has_value());
+  must(call.has_value(), "a call that is sent on is accepted");
   require_same(request, call->decode(signature));
   std::string answer;
   protocol::append_tf_response(answer, "m", 1, inputs);
@@ -116,7 +104,7 @@ void check(const InferRequest& request, const Signature& signature) {
 
 template <class Request>
 void checked(const Result<Request>& request, const Signature& signature) {
-  if (!request) return require(!request.error().message.empty());
+  if (!request) return must(!request.error().message.empty(), "an error says why");
   if constexpr (std::is_same_v<Request, InferRequest>)
     check(*request, signature);
   else
@@ -144,7 +132,7 @@ void paddle(std::string_view body, PaddleForm form) {
   const auto request = protocol::decode_paddle(form, std::string(body), kPaddle, &field);
   if (!request) {
     protocol::encode_paddle_error(form, request.error().message);
-    return require(!request.error().message.empty());
+    return must(!request.error().message.empty(), "an error says why");
   }
   const auto inputs = named_inputs(request->infer, kPaddle);
   std::string answer = protocol::encode_paddle(PaddleForm::kProto, "p", inputs, request->log_id);
@@ -160,10 +148,10 @@ void paddle(std::string_view body, PaddleForm form) {
   wire::Message in(decoding, "ModelOutput", std::as_bytes(std::span(again)));
   while (in.next())
     if (in.field() == 1) wire::write_bytes(sent, 1, in.chars());
-  require(!decoding.error);
+  must(!decoding.error, "an answer is a message");
   const auto read = protocol::decode_paddle(PaddleForm::kProto, std::move(sent), kPaddle, nullptr);
-  require(read.has_value());
-  for (size_t i = 0; i < inputs.size(); ++i) require(same(inputs[i].tensor, read->infer.inputs[i]));
+  must(read.has_value(), "what is sent on is accepted");
+  for (size_t i = 0; i < inputs.size(); ++i) must(same(inputs[i].tensor, read->infer.inputs[i]), "and is the same");
   protocol::encode_paddle(form, "p", inputs, request->log_id);
 }
 

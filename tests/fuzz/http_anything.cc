@@ -2,17 +2,18 @@
 
 #include "tests/fuzz/http_anything.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <iterator>
 #include <random>
 #include <string>
 
 #include "router/proxy/rewrite.h"
 #include "runtime/net/body_reader.h"
+#include "runtime/net/content_coding.h"
 #include "runtime/net/head_parser.h"
 #include "runtime/net/message_writer.h"
 #include "runtime/net/target.h"
 #include "tests/fuzz/h2_anything.h"
+#include "tests/fuzz/must.h"
 
 namespace serin::fuzz {
 namespace {
@@ -24,12 +25,7 @@ using net::HeadParser;
 constexpr net::HeadLimits kHeadLimits{.line_bytes = 1000, .head_bytes = 4000, .header_count = 20};
 constexpr net::HeadLimits kWider{.line_bytes = 8000, .head_bytes = 16000, .header_count = 40};  // of who gets what is written again
 constexpr net::BodyLimits kBodyLimits{.bytes = 2000, .chunks = 50};
-
-void must(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", what);
-  std::abort();
-}
+constexpr size_t kUnpackedBytes = 100'000;
 
 net::Head read_again(HeadParser::Kind kind, const std::string& text) {
   HeadParser parser(kind, kWider);
@@ -100,6 +96,17 @@ std::string understood(HeadParser::Kind kind, std::string_view bytes, Most most)
   }
 }
 
+/// What comes of packed bytes is within the limit, and the same once it is packed again.
+void unpacked(std::string_view bytes) {
+  constexpr net::Coding kCodings[] = {net::Coding::kGzip, net::Coding::kDeflate, net::Coding::kZstd};
+  const net::Coding coding = kCodings[static_cast<unsigned char>(bytes.front()) % std::size(kCodings)];
+  const auto text = net::unpack(coding, bytes.substr(1), kUnpackedBytes);
+  if (!text) return must(!text.error().message.empty(), "an error says why");
+  must(text->size() <= kUnpackedBytes, "no more than allowed is unpacked");
+  const auto packed = net::pack(coding, *text);
+  if (packed) must(net::unpack(coding, *packed, text->size()).value() == *text, "and it is the same once it was packed again");
+}
+
 }  // namespace
 
 void pass_on_request(net::Head head) {
@@ -127,6 +134,7 @@ void pass_on_request(net::Head head) {
 
 void http_anything(std::string_view input) {
   if (input.starts_with('h')) return h2_anything(input.substr(1));
+  if (input.starts_with('z') && input.size() > 1) return unpacked(input.substr(1));
   if (input.size() < 2 || (input[0] != 'r' && input[0] != 'a')) return;
   const auto kind = input[0] == 'r' ? HeadParser::Kind::kRequest : HeadParser::Kind::kResponse;
   std::minstd_rand random(static_cast<unsigned char>(input[1]));

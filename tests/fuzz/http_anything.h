@@ -7,7 +7,7 @@
 
 namespace serin::fuzz {
 
-/// The first byte chooses: r what a client sends, a what a server answers, h frames of HTTP/2 (h2_anything.h). The second one of r and a says where
+/// The first byte chooses: r what a client sends, a what a server answers, h frames of HTTP/2 (h2_anything.h), z a packed body. The second one of r and a says where
 /// the bytes of the rest are cut.
 /// The verdict must not depend on the cuts, and what is accepted must still be one message, and the same, once the router has written it again.
 void http_anything(std::string_view input);

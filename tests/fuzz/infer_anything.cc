@@ -1,11 +1,12 @@
 #include "tests/fuzz/infer_anything.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "runtime/protocol/oip_grpc.h"
 #include "runtime/protocol/oip_rest.h"
+#include "tests/fuzz/must.h"
+#include "tests/fuzz/signatures.h"
 
 namespace serin::fuzz {
 namespace {
@@ -14,22 +15,8 @@ using protocol::InferRequest;
 using protocol::NamedTensor;
 using protocol::Signature;
 
-/// Every type that the protocol has a word for.
-const Signature kModel = {"model 'm' version 1",
-                          {{"f", DType::kFloat32, {-1, 2}},
-                           {"d", DType::kFloat64, {-1}},
-                           {"h", DType::kFloat16, {-1}},
-                           {"b", DType::kBFloat16, {-1}},
-                           {"i", DType::kInt8, {-1}},
-                           {"u", DType::kUInt64, {-1}},
-                           {"t", DType::kString, {-1}},
-                           {"o", DType::kBool, {}, false}},
-                          {{"y", DType::kFloat32, {-1, 2}}, {"z", DType::kString, {-1}}}};
-const Signature kOne = {"model 'one' version 1", {{"f", DType::kFloat32, {-1, 2, -1}}}, {{"y", DType::kFloat32, {-1}}}};
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+const Signature kModel = every_type("t", {{"y", DType::kFloat32, {-1, 2}}, {"z", DType::kString, {-1}}});
+const Signature kOne = one_input();
 
 bool finite(double value) { return std::isfinite(value); }
 
@@ -48,20 +35,20 @@ bool printable(const TensorView& tensor) {
 void check(const InferRequest& request, const Signature& signature) {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    require(request.inputs[i].dtype == signature.inputs[i].dtype && request.inputs[i].elements() > 0);
+    must(request.inputs[i].dtype == signature.inputs[i].dtype && request.inputs[i].elements() > 0, "an input is what the model takes");
     named.push_back({signature.inputs[i].name, request.inputs[i], /*binary=*/true});
   }
   protocol::encode_infer_response({"m", "1", request.id, named});
   std::string grpc;
   protocol::append_grpc_response(grpc, {"m", "1", request.id, named});
-  require(grpc.size() <= protocol::grpc_response_bytes({"m", "1", request.id, named}));
+  must(grpc.size() <= protocol::grpc_response_bytes({"m", "1", request.id, named}), "an answer is no longer than was said");
 
   const auto same = [&] {
     const auto again = protocol::decode_infer_request(protocol::encode_infer_request(named), signature, nullptr);
-    require(again.has_value());
+    must(again.has_value(), "what is sent on is accepted");
     for (size_t i = 0; i < named.size(); ++i) {
-      require(again->inputs[i].shape == request.inputs[i].shape);
-      require(std::memcmp(again->inputs[i].data, request.inputs[i].data, request.inputs[i].bytes()) == 0);
+      must(again->inputs[i].shape == request.inputs[i].shape, "and has its shape");
+      must(std::memcmp(again->inputs[i].data, request.inputs[i].data, request.inputs[i].bytes()) == 0, "and its bits");
     }
   };
   same();
@@ -75,7 +62,7 @@ void rest(std::string_view bytes, std::optional<size_t> json_bytes, const Signat
   if (request)
     check(*request, signature);
   else
-    require(!request.error().message.empty());
+    must(!request.error().message.empty(), "an error says why");
 }
 
 void grpc(std::string_view bytes) {

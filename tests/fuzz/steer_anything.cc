@@ -1,7 +1,5 @@
 #include "tests/fuzz/steer_anything.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "router/admin/admin_api.h"
@@ -12,15 +10,10 @@
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
 #include "tests/admin/router_fixture.h"
+#include "tests/fuzz/must.h"
 
 namespace serin::fuzz {
 namespace {
-
-void must(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", what);
-  std::abort();
-}
 
 void read_specification(std::string_view text) {
   const auto document = config::Node::parse(text, "spec");
