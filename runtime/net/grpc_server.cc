@@ -18,8 +18,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kRoom = size_t{16} << 10;  // for what comes next, whatever it is
-constexpr size_t kUnsentLimit = size_t{64} << 20;
+constexpr size_t kRoom = size_t{16} << 10;         // for what comes next, whatever it is
+constexpr size_t kUnsentLimit = size_t{64} << 20;  // of answers that wait for one another
 
 class CallHandler;
 
@@ -114,14 +114,15 @@ void Call::begin(bool only_head) {
 void Call::send(std::string framed) {
   if (ended_ || !stream_) return;
   if (!begun_) begin(false);
-  if (unsent() == 0) {
+  if (unsent() == 0) {  // however long: one alone is as long as it has to be
     out_ = std::move(framed);
     sent_ = 0;
+  } else if (unsent() + framed.size() > kUnsentLimit) {
+    return finish(GrpcStatus::kResourceExhausted, "the client does not read its answers");
   } else {
     out_.erase(0, std::exchange(sent_, 0));
     out_ += framed;
   }
-  if (unsent() > kUnsentLimit) return finish(GrpcStatus::kResourceExhausted, "the client does not read its answers");
   if (many_answers_) write();  // the only one goes with the status that follows it at once
 }
 

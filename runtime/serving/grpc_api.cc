@@ -1,10 +1,20 @@
 #include "runtime/serving/grpc_api.h"
 
+#include <google/protobuf/stubs/logging.h>
+
+#include "runtime/base/log.h"
 #include "runtime/serving/http_answers.h"
 
 namespace serin::serving {
+namespace {
+
+/// libprotobuf complains to stderr of messages that are none: any client could write there.
+void log_complaint(google::protobuf::LogLevel, const char*, int, const std::string& complaint) { log::debug("protobuf: {}", complaint); }
+
+}  // namespace
 
 GrpcApi::GrpcApi(Frontend& frontend) {
+  google::protobuf::SetLogHandler(log_complaint);
   add_inference_methods(frontend, methods_);
   add_model_methods(frontend, methods_);
   add_tfserving_methods(frontend, methods_);

@@ -299,6 +299,21 @@ def test_a_message_over_the_limit(serve, repository):
             assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "100000" in text
 
 
+def test_an_answer_is_as_long_as_it_has_to_be(serve, repository, tmp_path):
+    """In one piece, and as one of a stream; a limit holds for answers that wait for one another only."""
+    graph = helper.make_graph([helper.make_node("ConstantOfShape", ["size"], ["zeros"])], "g", [helper.make_tensor_value_info("size", TensorProto.INT64, [1])],
+                              [helper.make_tensor_value_info("zeros", TensorProto.FLOAT, ["n"])])  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "zeros.onnx")
+    runtime = serve(repository({"zeros/1": tmp_path / "zeros.onnx"}))
+    numbers = 20_000_000
+    request = service_pb2.ModelInferRequest(model_name="zeros", raw_input_contents=[np.int64(numbers).tobytes()])
+    request.inputs.add(name="size", datatype="INT64", shape=[1])
+    with grpc.insecure_channel(f"127.0.0.1:{runtime.ports['grpc']}", [("grpc.max_receive_message_length", -1)]) as to:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(to)
+        assert len(stub.ModelInfer(request).raw_output_contents[0]) == 4 * numbers
+        assert [len(answer.infer_response.raw_output_contents[0]) for answer in stub.ModelStreamInfer(iter([request]))] == [4 * numbers]
+
+
 def test_a_deadline_and_a_client_that_hangs_up_free_the_model(serve, repository, tmp_path):
     endless_loop(tmp_path / "count.onnx")
     runtime = serve(repository({"count/1": tmp_path / "count.onnx"}), "--threads", 1)

@@ -137,6 +137,29 @@ def test_p24_ranges_are_checked_at_use(door, key):
         shm.destroy_shared_memory_region(held)
 
 
+def test_p24_a_region_that_ends_while_requests_use_it(runtime, key):
+    """Who came before is answered, who comes after is refused; whatever is in the region then, it is no other's memory."""
+    held = shm.create_shared_memory_region("region", key, 4096)
+    seen = set()
+    try:
+        shm.set_shared_memory_region(held, [PIXELS])
+        with triton_http.InferenceServerClient(runtime.url.removeprefix("http://"), concurrency=4) as client:
+            wanted = triton_http.InferRequestedOutput("scores")
+            wanted.set_shared_memory("region", 160, offset=2048)
+            for _ in range(4):
+                client.register_system_shared_memory("region", key, 4096)
+                asked = [client.async_infer("digits", [shared_input(triton_http, PIXELS.nbytes)], outputs=[wanted], model_version="4") for _ in range(4)]
+                client.unregister_system_shared_memory("region")
+                for each in asked:
+                    try:
+                        seen.add(each.get_result().get_output("scores")["name"])
+                    except InferenceServerException as error:
+                        seen.add("refused" if "Unable to find" in str(error) else str(error))
+    finally:
+        shm.destroy_shared_memory_region(held)
+    assert "scores" in seen and seen <= {"scores", "refused"}
+
+
 def test_a_text_a_list_and_shared_memory_in_one_request(runtime, key, start, repository):
     from onnx import TensorProto, helper, save_model
 

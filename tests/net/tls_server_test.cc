@@ -192,7 +192,7 @@ TEST_F(TlsServer, LetsAClientOmitItsCertificateWhereItMay) {
   EXPECT_EQ(ask_with(Authority("other").issue("client")), "") << "a bad one is worse than none";
 }
 
-TEST_F(TlsServer, RefusesCertificatesThatAreNotGood) {
+TEST_F(TlsServer, H25_RefusesCertificatesThatAreNotGood) {
   const Authority other("other");
   start_asking();
   EXPECT_EQ(ask_with(other.issue("client")), "");
