@@ -1,7 +1,8 @@
 """What there is to run, read from the tree alone, so that a wrong name is refused before anything is built.
 
-A part is a folder of tests/ (its gtest executables and its pytest files), a check (an executable file of tests/checks/), or a gtest executable once more,
-built with sanitizers, or the program itself under the end-to-end tests of bad input.
+A part is a folder of tests/ (its gtest executables and its pytest files), a check (an executable file of tests/checks/), or, once more with sanitizers, a
+gtest executable or the program itself under end-to-end tests. What reads from outside is so in every run, with the engine as it is (tests/sanitized); all of
+the program in long ones.
 """
 
 import fnmatch
@@ -15,11 +16,14 @@ TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
 NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
-SANITIZED = {  # what reads from outside, and what several threads share; not simulations, which would take hours
+SANITIZED = {  # in long ones: what reads from outside, and what several threads share; not simulations, which would take hours
     "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "admin_test", "serin"],
     "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "admin_test"],
 }
-SANITIZED_FILES = ["test_bad_*.py", "test_serve*.py", "test_tfserving*.py", "test_paddle*.py"]  # of tests/e2e: what asks the program `serin`
+SANITIZED_FILES = [  # of tests/e2e: what asks the program `serin`
+    "test_bad_*.py", "test_serve*.py", "test_tfserving*.py", "test_paddle*.py", "test_shared_memory.py", "test_repository_control.py", "test_scheduling.py",
+    "test_model_config.py", "test_models_on_disk.py",
+]
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 ALSO_NEEDED = {  # by Python tests, beside the program
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
@@ -31,8 +35,8 @@ ALSO_NEEDED = {  # by Python tests, beside the program
 @dataclass
 class Part:
     name: str
-    kind: str  # the group: cpp, pytest, checks, asan or tsan
-    program: str = ""  # the executable in tests/ of the build folder; sanitized also `serin`
+    kind: str  # the group: cpp, pytest, checks, front, asan or tsan
+    program: str = ""  # the executable; of the last three also `serin`
     only: list = field(default_factory=list)  # names of single tests; empty: all
 
     @property
@@ -40,6 +44,8 @@ class Part:
         """What must be built first. A Python test drives the program itself."""
         if self.kind == "cpp":
             return [self.program]
+        if self.kind == "front":
+            return [f"{self.program}_sanitized"]
         if self.kind == "checks":
             return ["all"] if self.name in NEED_EVERYTHING else []
         if self.sanitized:
@@ -48,10 +54,11 @@ class Part:
 
     @property
     def title(self):
-        return self.program if self.sanitized else self.name
+        return self.program if self.sanitized or self.kind == "front" else self.name
 
     @property
     def sanitized(self):
+        """Whether all of it is, in a build folder of its own."""
         return self.kind in SANITIZED
 
     @property
@@ -82,7 +89,8 @@ def all_parts():
             parts.append(Part(folder.name, "pytest"))
     scripts = sorted(p for p in CHECKS.iterdir() if p.is_file() and os.access(p, os.X_OK))
     parts += [Part(p.name, "checks") for p in scripts]
-    return parts + [Part(kind, kind, program) for kind, programs in SANITIZED.items() for program in programs]
+    front = re.findall(r"^serin_sanitized\((\w+)", (TESTS / "sanitized/CMakeLists.txt").read_text(), re.M)
+    return parts + [Part(kind, kind, program) for kind, programs in {"front": front, **SANITIZED}.items() for program in programs]
 
 
 def select(parts, names):
@@ -105,5 +113,5 @@ def parts_with_test(parts, name):
             chosen.append(Part(part.name, part.kind, part.program, only))
     if not chosen:
         known = ", ".join(dict.fromkeys(p.name for p in parts))
-        raise LookupError(f"no part and no test is named '{name}'; groups: cpp, pytest, checks, asan, tsan; parts: {known}")
+        raise LookupError(f"no part and no test is named '{name}'; groups: cpp, pytest, checks, front, asan, tsan; parts: {known}")
     return chosen

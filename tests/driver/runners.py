@@ -16,7 +16,7 @@ TEST_LIMIT_S = 1200 if LONG else 180  # one Python test
 
 def run_part(part):
     run_kind = {"pytest": _run_pytest, "checks": _run_check}.get(part.kind, _run_gtest)
-    if part.sanitized and part.program == "serin":
+    if part.program == "serin":
         run_kind = _run_pytest_sanitized
     cases = run_kind(part)
     return cases or [Case(part.name, part.name, FAILED, detail="ran no test")]
@@ -41,11 +41,14 @@ def build_cuda():
 
 def build_sanitized(kind, targets):
     """The same of test programs, with those sanitizers."""
-    return _build(_folder(kind), ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DSERIN_SANITIZE={SANITIZERS[kind]}", "-DBUILD_TESTING=ON"], targets)
+    return _build(ROOT / f"build-{kind}", ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DSERIN_SANITIZE={SANITIZERS[kind]}", "-DBUILD_TESTING=ON"], targets)
 
 
-def _folder(kind):
-    return ROOT / f"build-{kind}" if kind in SANITIZERS else BUILD
+def _executable(part):
+    if part.kind == "front":
+        return BUILD / "sanitized" / part.program
+    folder = ROOT / f"build-{part.kind}" if part.sanitized else BUILD
+    return folder / part.program if part.program == "serin" else folder / "tests" / part.program
 
 
 def _build(folder, options, targets):
@@ -61,10 +64,10 @@ def _build(folder, options, targets):
 
 
 def _run_gtest(part):
-    program = _folder(part.kind) / "tests" / part.program
+    program = _executable(part)
     if not program.exists():
         return [Case(part.name, part.program, FAILED, detail=f"{program.relative_to(ROOT)} was not built")]
-    name = f"{part.kind}-{part.program}" if part.sanitized else part.program
+    name = part.program if part.kind == "cpp" else f"{part.kind}-{part.program}"
     report, log = LOGS / f"{name}.xml", LOGS / f"{name}.log"
     report.unlink(missing_ok=True)
     command = [program, f"--gtest_output=xml:{report}", "--gtest_color=no"]
@@ -89,9 +92,9 @@ def _run_pytest(part):
 
 
 def _run_pytest_sanitized(part):
-    """Whatever a sanitizer finds ends the program, which the tests notice."""
+    """Whatever a sanitizer finds ends the program, which the tests notice. What was freed is kept back for a while only: they look at its memory, too."""
     files = sorted({path for pattern in SANITIZED_FILES for path in (TESTS / "e2e").glob(pattern)})
-    return _pytest(part, files, f"{part.kind}-serin", {"SERIN": str(_folder(part.kind) / "serin"), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"})
+    return _pytest(part, files, f"{part.kind}-serin", {"SERIN": str(_executable(part)), "ASAN_OPTIONS": "abort_on_error=1:quarantine_size_mb=8"})
 
 
 def _pytest(part, paths, name, env=None):

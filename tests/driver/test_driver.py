@@ -158,6 +158,17 @@ def test_each_sanitizer_has_a_build_of_its_own_that_fails_alone(builds):
     assert builds[0] == [["graph_test"], ("asan", ["net_test", "proxy_test"]), ("tsan", ["net_test"])]
 
 
+def test_what_reads_from_outside_is_sanitized_in_every_run(builds, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tests/run"])
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    ran = []
+    monkeypatch.setattr(runners, "run_part", lambda part: ran.append(part) or [Case(part.name, part.name, PASSED)])
+    main.main()
+    front = [part.program for part in ran if part.kind == "front"]
+    assert {"net_test", "protocol_test", "serving_test", "serin"} <= set(front)
+    assert all(part.targets == [f"{part.program}_sanitized"] for part in ran if part.kind == "front")
+
+
 @pytest.mark.parametrize("arguments, ran", [(["--long"], True), (["asan"], True), ([], False)])
 def test_sanitizers_are_for_long_runs_and_who_names_them(monkeypatch, arguments, ran):
     chosen = []
