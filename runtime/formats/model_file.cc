@@ -1,4 +1,5 @@
-// model_file.cc: names say enough here: what is inside a file is asked only once it was taken for a model and is none (recognise.h).
+// model_file.cc: names say enough here: what is inside a file is asked only once it was taken for a model and is none (recognise.h), which has the same
+// words for it.
 
 #include "runtime/formats/model_file.h"
 
@@ -37,12 +38,14 @@ constexpr Foreign kForeign[] = {
     {".plan", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".engine", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".ort", "an ONNX Runtime file: serve the .onnx it was made from"},
-    {".safetensors", "weights without a graph: optimum-cli export onnx --model FOLDER OUT"},
+    {".safetensors", "a safetensors file: weights without a graph; optimum-cli export onnx --model FOLDER OUT"},
     {".pt", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".pth", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},
     {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
-    {".pkl", "a pickled model: where it is of scikit-learn, skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
+    {".pkl",
+     "a Python pickle: where it is a model of scikit-learn, skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of PyTorch, "
+     "torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
     {".mlmodel", "a Core ML model: export to ONNX what it was converted from"},
 };
@@ -66,10 +69,15 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 }  // namespace
 
+const char* foreign_kind(std::string_view name) {
+  const auto fits = [name](const Foreign& foreign) { return name.ends_with(foreign.ending); };
+  const auto found = std::ranges::find_if(kForeign, fits);
+  return found == std::end(kForeign) ? nullptr : found->what;
+}
+
 std::optional<std::string> describe_foreign_file(const std::string& name) {
-  for (const Foreign& foreign : kForeign)
-    if (name.ends_with(foreign.ending)) return fmt::format("'{}' is {}", name, foreign.what);
-  return std::nullopt;
+  const char* const what = foreign_kind(name);
+  return what ? std::optional(fmt::format("'{}' is {}", name, what)) : std::nullopt;
 }
 
 std::optional<std::string> describe_foreign_model(const std::string& folder) {

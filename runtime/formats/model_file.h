@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/result.h"
 
@@ -16,5 +17,7 @@ Result<std::string> find_model_file(const std::string& folder, const std::string
 std::optional<std::string> describe_foreign_model(const std::string& folder);
 /// The same, of a file by its name.
 std::optional<std::string> describe_foreign_file(const std::string& name);
+/// What files of that name, or ending, are: "a PyTorch model: torch.onnx.export(...)". Null: nothing that is known.
+const char* foreign_kind(std::string_view name);
 
 }  // namespace serin::formats

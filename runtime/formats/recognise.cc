@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cstring>
 
+#include "runtime/formats/model_file.h"
+
 namespace serin::formats {
 namespace {
 
@@ -18,14 +20,15 @@ struct Magic {
 
 using namespace std::string_view_literals;
 
+/// `what`: or the ending of such files, where they are known by it (model_file.h).
 constexpr Magic kMagics[] = {
     {0, "version https://git-lfs"sv, "a Git LFS pointer: the model itself was not fetched (git lfs pull)"},
-    {0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file (Keras weights?): export it to ONNX first"},
-    {0, "GGUF"sv, "a GGUF file"},
-    {0, "ftrt"sv, "a TensorRT plan: it runs on the GPU it was built for only; serve the ONNX model it was built from"},
-    {0, "ptrt"sv, "a TensorRT plan: it runs on the GPU it was built for only; serve the ONNX model it was built from"},
-    {4, "TFL3"sv, "a TensorFlow Lite model"},
-    {4, "ORTM"sv, "an ONNX Runtime .ort file: serve the .onnx it was made from"},
+    {0, "\x89HDF\r\n\x1a\n"sv, ".h5"},
+    {0, "GGUF"sv, ".gguf"},
+    {0, "ftrt"sv, ".plan"},
+    {0, "ptrt"sv, ".plan"},
+    {4, "TFL3"sv, ".tflite"},
+    {4, "ORTM"sv, ".ort"},
     {0, "\x1f\x8b"sv, "a gzip file: unpack it first"},
     {0, "\x28\xb5\x2f\xfd"sv, "a zstd file: unpack it first"},
     {257, "ustar"sv, "a tar archive: unpack it first"},
@@ -71,18 +74,16 @@ std::optional<std::string> recognise(Bytes file) {
   if (file.empty()) return "an empty file";
   const std::string_view start = text_of(file, 512);
   for (const Magic& magic : kMagics)
-    if (start.size() > magic.offset && start.substr(magic.offset).starts_with(magic.bytes)) return magic.what;
+    if (start.size() > magic.offset && start.substr(magic.offset).starts_with(magic.bytes))
+      return magic.what[0] == '.' ? foreign_kind(magic.what) : magic.what;
   if (start.starts_with("PK\x03\x04"sv)) {
     const bool torch = start.find("data.pkl") != std::string_view::npos;
     const bool keras = start.find("metadata.json") != std::string_view::npos || start.find("config.json") != std::string_view::npos;
-    return torch   ? "a PyTorch checkpoint (zip): export it with torch.onnx.export first"
-           : keras ? "a Keras model (zip): export it to ONNX first"
-                   : "a zip archive";
+    return torch ? foreign_kind(".pt") : keras ? foreign_kind(".keras") : "a zip archive";
   }
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(start[i]); };
-  if (start.size() > 2 && byte(0) == 0x80 && byte(1) >= 2 && byte(1) <= 5)
-    return "a Python pickle (an old PyTorch checkpoint?): export it to ONNX first";
-  if (is_safetensors(file)) return "a safetensors file: weights without a graph";
+  if (start.size() > 2 && byte(0) == 0x80 && byte(1) >= 2 && byte(1) <= 5) return foreign_kind(".pkl");
+  if (is_safetensors(file)) return foreign_kind(".safetensors");
   return recognise_text(start);
 }
 

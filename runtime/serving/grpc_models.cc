@@ -1,5 +1,6 @@
 // grpc_models.cc: what clients ask about the server and its models.
 
+#include "runtime/base/number.h"
 #include "runtime/base/version.h"
 #include "runtime/serving/model_queries.h"
 #include "runtime/serving/unary_method.h"
@@ -35,9 +36,10 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   };
   add_unary<pb::ModelReadyRequest, pb::ModelReadyResponse>(methods, service + "ModelReady", [&frontend](const auto& request) {
     auto answer = model_ready(frontend.catalogue(), request);
-    // To Triton's clients that is a no like any other, and no error: they ask it of what was unloaded.
-    if (!answer && answer.error().code == Code::kNotFound && frontend.dialect == Dialect::kTriton) answer = pb::ModelReadyResponse();
-    return answer;
+    if (answer || answer.error().code != Code::kNotFound || frontend.dialect != Dialect::kTriton) return answer;
+    // To Triton's clients that is a no like any other, and no error: they ask it of what was unloaded. But for a version that cannot be.
+    const bool version = request.version().empty() || parse_number<uint64_t>(request.version());
+    return version ? Result<pb::ModelReadyResponse>(pb::ModelReadyResponse()) : Error{Code::kInvalidArgument, answer.error().message};
   });
   add_unary<pb::ModelMetadataRequest, pb::ModelMetadataResponse>(methods, service + "ModelMetadata", bound(model_metadata));
   add_unary<pb::ModelConfigRequest, pb::ModelConfigResponse>(methods, service + "ModelConfig", bound(model_config));

@@ -243,8 +243,7 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
     status = loaded.error();
     const std::string& message = loaded.error().message;
     held.reason = for_clients(for_clients(message, subject + ": ", with_slash(path)), "", with_slash(known.files.folder));
-    if (ensemble_of(known) && status.error().code == Code::kUnavailable)
-      held.version = nullptr;  // what it was made of is not there any more
+    if (held.version && !has_members(*held.settings)) held.version = nullptr;  // what it was made of is not there any more
     if (!held.version) held.state = VersionState::kFailed;
     const bool serves_on = held.version && held.version->usable();
     log::error("{}{}", message, serves_on ? " (what was loaded before goes on serving)" : "");

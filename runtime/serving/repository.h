@@ -84,6 +84,7 @@ class Repository {
   bool read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look);
   Status load_version(const std::string& name, uint64_t number, const Known& known);
   static const EnsembleSettings* ensemble_of(const Known& known);  ///< null: it is none
+  bool has_members(const ModelSettings& settings) const;
   void settle_ensembles();
   Result<std::shared_ptr<Version>> make_ensemble(const std::string& name, uint64_t number, const ModelSettings& settings);
   void say_no_version(const std::string& name, const std::string& folder);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -28,6 +29,13 @@ bool leads_to(const Catalogue& now, const std::string& model, const std::string&
 
 const EnsembleSettings* Repository::ensemble_of(const Known& known) {
   return known.settings && *known.settings && (*known.settings)->ensemble ? &*(*known.settings)->ensemble : nullptr;
+}
+
+/// Whether all that an ensemble is made of is there; of another model nothing is missing.
+bool Repository::has_members(const ModelSettings& settings) const {
+  const auto now = catalogue_.get();
+  const auto is_there = [&](const EnsembleStep& step) { return now->find(step.model, step.version).has_value(); };
+  return !settings.ensemble || std::ranges::all_of(settings.ensemble->steps, is_there);
 }
 
 /// Again until nothing moves: an ensemble may be a step of another.

@@ -96,7 +96,6 @@ DIFFERENCES = [
     # gRPC
     row("grpc/ModelReady/* grpc/infer/version/* grpc/ModelMetadata/* grpc/ModelConfig/*", "status", None, "NOT_FOUND", "a version that is not there is not found; versions are named in one way"),
     row("grpc/ModelStatistics/*", "status", None, "NOT_FOUND", "a model or version that is not there is not found, whatever is asked of it"),
-    row("grpc/ModelReady/*", "status", "INVALID_ARGUMENT", "OK", "a version that cannot be is not ready", "tritonserver"),
     row("grpc/ModelReady/*", "json", None, None, "models and versions are named in one way", "tritonserver"),
     row("grpc/stream/bad-shape", "json", None, None, "errors name the tensor, what was expected, what came"),
     row("grpc/infer/shape/huge grpc/infer/shape/2^32", "status", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "a tensor that no machine holds is too large"),

@@ -205,16 +205,20 @@ def test_a_step_that_is_answered_from_the_cache_starts_the_next(serve, pipe):
         assert call(runtime.url + "/v2/models/pipe/infer", column("a", 1, 2)).json["outputs"][0]["data"] == [4, 8]
 
 
-def test_an_ensemble_serves_on_where_its_settings_break(serve, pipe):
+@pytest.mark.parametrize("was, typo, why", [("{OUTPUT: ab}", "{OUTPUTT: ab}", "has no output 'OUTPUTT'"),
+                                            ("model: sum, inputs: {INPUT: a,", "model: sun, inputs: {INPUT: a,", "unknown model: 'sun'")])
+def test_an_ensemble_serves_on_where_its_settings_break(serve, pipe, was, typo, why):
     runtime = serve(pipe)
     url = runtime.url + "/v2/models/pipe"
-    (pipe / "pipe/serin.yaml").write_text(PIPE.replace("{OUTPUT: ab}", "{OUTPUTT: ab}"))
+    (pipe / "pipe/serin.yaml").write_text(PIPE.replace(was, typo))
 
     def reason():
         return {entry["name"]: entry for entry in call(runtime.url + "/v2/repository/index", {}).json}["pipe"].get("reason", "")
 
-    wait_until(lambda: "has no output 'OUTPUTT'" in reason())
+    wait_until(lambda: why in reason())
     assert call(url + "/infer", column("a", 5)).json["outputs"][0]["data"] == [20]
+    shutil.rmtree(pipe / "sum")
+    wait_until(lambda: call(url + "/infer", column("a", 5)).status == 503, what="the end of what it was made of")
 
 
 @pytest.mark.parametrize("rows", [1, 5000])

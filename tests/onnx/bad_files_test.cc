@@ -138,7 +138,7 @@ TEST_F(BadPath, M4SaysWhatItIs) {
   using namespace std::string_literals;
   EXPECT_THAT(says("<!DOCTYPE html>\n<html><body>Sign in</body></html>"), HasSubstr("an HTML page"));
   EXPECT_THAT(says("version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 4\n"), HasSubstr("Git LFS"));
-  EXPECT_THAT(says("PK\x03\x04\x14\0\0\0archive/data.pkl"s), HasSubstr("PyTorch"));
+  EXPECT_THAT(says("PK\x03\x04\x14\0\0\0archive/data.pkl"s), HasSubstr("torch.onnx.export"));  // as files of that name are told
   EXPECT_THAT(says("PK\x03\x04\x14\0\0\0metadata.json"s), HasSubstr("Keras"));
   EXPECT_THAT(says("PK\x03\x04\x14\0\0\0something"s), HasSubstr("a zip archive"));
   EXPECT_THAT(says("\x80\x02}q\0."s), HasSubstr("pickle"));
