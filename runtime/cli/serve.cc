@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <random>
 
 #include "runtime/base/log.h"
@@ -16,6 +17,7 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve_ports.h"
 #include "runtime/cli/try_it.h"
+#include "runtime/cli/validators.h"
 #include "runtime/net/tls_watch.h"
 
 namespace serin::cli {
@@ -100,7 +102,7 @@ std::string why_no_file_was_loaded(const serving::ModelSource& source, const ser
 std::string describe(const serving::ModelSource& source) {
   std::string text;
   for (const serving::ModelRoot& root : source.roots) text += (text.empty() ? "" : ", ") + root.path;
-  return text.empty() ? "no models yet" : text;
+  return text;
 }
 
 std::string describe(const Ports& ports, const ServeOptions& options) {
@@ -115,9 +117,10 @@ std::string describe(const Ports& ports, const ServeOptions& options) {
   return fmt::format("{} ({})", options.address, text);
 }
 
-/// One line for each version; whether all of them were loaded.
-bool print_what_loaded(const serving::Catalogue& catalogue) {
-  bool all = true;
+/// One line for each version; whether all of them were loaded. `missing`: models that were asked for and are not there, and why.
+bool print_what_loaded(const serving::Catalogue& catalogue, const std::map<std::string, std::string>& missing) {
+  bool all = missing.empty();
+  for (const auto& [name, why] : missing) std::printf("model '%s': FAILED: %s\n", name.c_str(), why.c_str());
   for (const auto& [name, model] : catalogue.models) {
     for (const auto& [number, held] : model.versions) {
       const std::string state = held.version && held.reason.empty() ? "ready" : "FAILED: " + held.reason;
@@ -129,17 +132,10 @@ bool print_what_loaded(const serving::Catalogue& catalogue) {
   return all;
 }
 
-/// Loads what is to be served from the start, and says so; whether that went well. `quietly`: only to the log.
-bool load(serving::Repository& repository, bool quietly) {
-  const auto missing = repository.load();
-  if (quietly) return true;
-  for (const auto& [name, why] : missing) std::printf("model '%s': FAILED: %s\n", name.c_str(), why.c_str());
-  return print_what_loaded(*repository.catalogue().get()) && missing.empty();
-}
-
 /// `--check`: the exit code.
 int check(serving::Repository& repository) {
-  const bool all = load(repository, false);
+  const auto missing = repository.load();
+  const bool all = print_what_loaded(*repository.catalogue().get(), missing);
   const bool any = !repository.catalogue().get()->models.empty();
   if (!any) std::printf("there is no model\n");
   return all && any ? kYes : kNo;
@@ -175,7 +171,7 @@ void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& opt
   frontend.set_ready(false);
   log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
-  const bool drained = ports.drain(std::chrono::milliseconds(static_cast<int64_t>(options.end_seconds * 1000)));
+  const bool drained = ports.drain(milliseconds(options.end_seconds));
   log::info("ended{}", drained ? "" : fmt::format(": some requests were still under way after {} s", options.end_seconds));
 }
 
@@ -223,7 +219,8 @@ Result<int> serve(const ServeOptions& options) {
   net::TlsWatch certificates({tls}, registry);
 
   // Alive meanwhile, for a large repository must not fail its liveness probe.
-  if (!load(*repository, /*quietly=*/!options.exit_on_error)) {
+  const auto missing = repository->load();
+  if (options.exit_on_error && !print_what_loaded(*repository->catalogue().get(), missing)) {
     log::error("not all models were loaded, so that is the end (--exit-on-error)");
     return kNo;
   }

@@ -29,8 +29,7 @@ void add_sources(CLI::App& command, ServeOptions& options) {
       ->allow_extra_args(false);
   command
       .add_option_function<double>(
-          "--poll-seconds", [&source](double seconds) { source.poll = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); },
-          "how often the places are looked at")
+          "--poll-seconds", [&source](double seconds) { source.poll = milliseconds(seconds); }, "how often the places are looked at")
       ->default_str("0.5")
       ->check(between(0.05, 3600.0));
   command.add_flag("--check", options.check, "load everything, say what came of it, end: exit code 1 where something did not load");

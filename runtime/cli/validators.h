@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,9 @@ inline CLI::Validator between(double least, double most) {
   };
   return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
 }
+
+/// Of seconds as users write them: 0.5.
+inline std::chrono::milliseconds milliseconds(double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
 /// A port's number, or the word that stands for none.
 inline CLI::Option* add_port(CLI::App& command, const std::string& flag, std::optional<uint16_t>& port, const std::string& help,

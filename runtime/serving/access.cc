@@ -36,7 +36,7 @@ Right right_of_grpc(std::string_view path) {
       "/inference.GRPCInferenceService/ModelInfer",    "/inference.GRPCInferenceService/ModelStreamInfer",
       "/tensorflow.serving.PredictionService/Predict", "/tensorflow.serving.PredictionService/Classify",
       "/tensorflow.serving.PredictionService/Regress", "/tensorflow.serving.PredictionService/MultiInference"};
-  constexpr std::array<std::string_view, 11> kQuestions = {"/inference.GRPCInferenceService/ModelReady",
+  constexpr std::array<std::string_view, 10> kQuestions = {"/inference.GRPCInferenceService/ModelReady",
                                                            "/inference.GRPCInferenceService/ServerMetadata",
                                                            "/inference.GRPCInferenceService/ModelMetadata",
                                                            "/inference.GRPCInferenceService/ModelConfig",
@@ -45,8 +45,7 @@ Right right_of_grpc(std::string_view path) {
                                                            "/tensorflow.serving.PredictionService/GetModelMetadata",
                                                            "/tensorflow.serving.ModelService/GetModelStatus",
                                                            "/inference.GRPCInferenceService/SystemSharedMemoryStatus",
-                                                           "/inference.GRPCInferenceService/CudaSharedMemoryStatus",
-                                                           "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"};
+                                                           "/inference.GRPCInferenceService/CudaSharedMemoryStatus"};
   if (path.starts_with("/grpc.health.v1.Health/") || path == "/inference.GRPCInferenceService/ServerLive" ||
       path == "/inference.GRPCInferenceService/ServerReady")
     return Right::kNone;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/serving/catalogue.h"
+
 namespace serin::serving {
 namespace {
 
@@ -57,6 +59,12 @@ net::Response json_response(std::string body, int status) {
   response.headers.set("Content-Type", "application/json");
   response.body = std::move(body);
   return response;
+}
+
+net::Response models_response(const Catalogue& now) {
+  std::string names;
+  for (const auto& [name, entry] : now.models) names += (names.empty() ? "" : ",") + net::json_quote(name);
+  return json_response(fmt::format(R"({{"models":[{}]}})", names));
 }
 
 net::Response wrong_verb(std::string_view allowed) {

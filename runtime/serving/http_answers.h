@@ -9,6 +9,8 @@
 
 namespace serin::serving {
 
+struct Catalogue;
+
 /// The status of HTTP for an error about a request.
 int http_status(Code code);
 /// {"error": text}, with x-serin-code and, where one field is to blame, x-serin-field.
@@ -16,6 +18,8 @@ net::Response error_response(const Error& error, std::string_view field = {});
 /// Gives an answer the status that Triton has for it: users' tests rely on them, though some call a client's mistake the server's.
 void use_triton_status(net::Response& response);
 net::Response json_response(std::string body, int status = 200);
+/// {"models": [name, ...]}, as KServe's servers answer.
+net::Response models_response(const Catalogue& now);
 /// 405, with what the path takes.
 net::Response wrong_verb(std::string_view allowed);
 inline bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }

@@ -14,20 +14,17 @@ namespace {
 
 namespace pb = inference;
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 DType dtype_of(pb::DataType type) {
   const std::string& name = pb::DataType_Name(type);
   const std::string word = name.substr(name.find('_') + 1);
   return protocol::parse_oip_datatype(word == "STRING" ? "BYTES" : word).value_or(DType::kUndefined);
 }
 
-Result<Filling> file_in(const std::string& folder, const std::string& name) {
-  if (folder.front() == '/' && folder.find('/', 1) == std::string::npos)  // a bare file has no folder
-    return invalid(fmt::format("file '{}' must lie in the model's folder, and it has none", name));
-  if (name.empty() || name.front() == '/' || name.find("..") != std::string::npos)
-    return invalid(fmt::format("file '{}' must lie in the model's folder", name));
-  return Filling{Filling::Kind::kFile, folder + "/" + name};
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+Result<Filling> file_in(const std::string& folder, std::string_view subfolder, const std::string& name) {
+  SERIN_TRY(std::string path, file_of_model(folder, subfolder, name));
+  return Filling{Filling::Kind::kFile, std::move(path)};
 }
 
 Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const std::string& folder) {
@@ -42,7 +39,7 @@ Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const std::string
     own.dims = {input.dims().begin(), input.dims().end()};
     if (input.random_data()) own.data.kind = Filling::Kind::kRandom;
     if (input.has_input_data_file()) {
-      SERIN_TRY(own.data, file_in(folder + "/warmup", input.input_data_file()));
+      SERIN_TRY(own.data, file_in(folder, "warmup", input.input_data_file()));
     }
   }
   return request;
@@ -68,7 +65,7 @@ Result<SequenceState> state_of(const pb::ModelSequenceBatching::State& state, co
   SequenceState own{.input = state.input_name(), .output = state.output_name(), .dims = {state.dims().begin(), state.dims().end()}};
   if (state.initial_state_size() > 1) return invalid(fmt::format("sequence_batching.state '{}': one initial_state", own.input));
   if (state.initial_state_size() == 1 && state.initial_state(0).has_data_file()) {
-    SERIN_TRY(own.initial, file_in(folder + "/initial_state", state.initial_state(0).data_file()));
+    SERIN_TRY(own.initial, file_in(folder, "initial_state", state.initial_state(0).data_file()));
   }
   return own;
 }

@@ -208,7 +208,10 @@ Status Repository::reconcile(const std::string& name, ModelFiles files, Look loo
     if (ensemble_of(known)) continue;  // once all is there that it may be made of
     if (const Status loaded = load_version(name, number, known); !loaded && first) first = loaded;
   }
-  const auto ready = [&](uint64_t number) { return entry(name, number) && entry(name, number)->version; };
+  const auto ready = [&](uint64_t number) {
+    const auto held = entry(name, number);
+    return held && held->version;
+  };
   const bool replaced = std::ranges::all_of(chosen, ready);
   for (auto version = known.versions.begin(); version != known.versions.end();) {
     const uint64_t number = (version++)->first;

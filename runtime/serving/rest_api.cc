@@ -113,7 +113,7 @@ net::Response RestApi::answer(std::string_view path, const net::Request& request
   if (!known) return net::json_error(404, "Not Found");
   if (!is_get(request)) return wrong_verb("GET");
   if (path == "/v2") return server_metadata();
-  if (path == "/v2/models") return list_models();
+  if (path == "/v2/models") return models_response(frontend_.catalogue());
   if (path == "/v2/models/stats") return statistics({});
   if (path == "/v2/health/ready") return frontend_.ready() ? json_response(R"({"ready":true})") : json_response(R"({"ready":false})", 503);
   const Status usable = frontend_.catalogue().usable();
@@ -165,12 +165,6 @@ net::Response RestApi::config(const Route& route) {
 net::Response RestApi::server_metadata() {
   return json_response(fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", name_of_server(frontend_.dialect), kVersion,
                                    fmt::join(kExtensions, "\",\"")));
-}
-
-net::Response RestApi::list_models() {
-  std::string names;
-  for (const auto& [name, entry] : frontend_.catalogue().models) names += (names.empty() ? "" : ",") + net::json_quote(name);
-  return json_response(fmt::format(R"({{"models":[{}]}})", names));
 }
 
 }  // namespace serin::serving

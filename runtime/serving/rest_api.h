@@ -30,7 +30,6 @@ class RestApi {
   net::Response statistics(const Route& route);
   net::Response config(const Route& route);
   net::Response server_metadata();
-  net::Response list_models();
 
   Frontend& frontend_;
 };

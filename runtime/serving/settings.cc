@@ -142,10 +142,8 @@ std::vector<uint64_t> VersionPolicy::choose(std::span<const uint64_t> there) con
 
 Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name) {
   constexpr size_t kMostBytes = size_t{16} << 20;
-  const std::filesystem::path relative(name);
-  if (folder.empty() || name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
-    return Error{Code::kInvalidArgument, "label file '" + name + "' must lie in the model's folder"};
-  SERIN_TRY(const std::string text, read_file((folder / relative).string(), kMostBytes));
+  SERIN_TRY(const std::string path, file_of_model(folder, "", name));
+  SERIN_TRY(const std::string text, read_file(path, kMostBytes));
   std::vector<std::string> labels;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "runtime/protocol/datatype.h"
@@ -40,22 +41,17 @@ Result<std::vector<int64_t>> read_dims(const config::Node& node) {
   return dims;
 }
 
-Result<std::string> read_file_name(const config::Node& node, const std::string& folder) {
-  SERIN_TRY(const std::string name, node.text());
-  if (name.empty() || name.front() == '/' || name.find("..") != std::string::npos)
-    return node.error("must be the name of a file in " + folder);
-  return (std::filesystem::path(folder) / name).string();
-}
-
-/// {zero: true}, {random: true} or {file: name}.
-Result<Filling> read_filling(const config::Node& node, const std::string& folder) {
+/// {zero: true}, {random: true} or {file: name}, which lies in `subfolder` of the model's.
+Result<Filling> read_filling(const config::Node& node, const std::string& folder, std::string_view subfolder) {
   SERIN_TRY(const bool zero, node.boolean("zero", false));
   SERIN_TRY(const bool random, node.boolean("random", false));
   const auto file = node.find("file");
   if (zero + random + file.has_value() != 1) return node.error("must have one of 'zero: true', 'random: true' and 'file'");
   if (!file) return Filling{random ? Filling::Kind::kRandom : Filling::Kind::kZero, {}};
-  SERIN_TRY(std::string path, read_file_name(*file, folder));
-  return Filling{Filling::Kind::kFile, std::move(path)};
+  SERIN_TRY(const std::string name, file->text());
+  auto path = file_of_model(folder, subfolder, name);
+  if (!path) return file->error(path.error().message);
+  return Filling{Filling::Kind::kFile, std::move(*path)};
 }
 
 Result<std::map<std::string, std::string>> read_names(const config::Node& node) {
@@ -108,7 +104,7 @@ Result<WarmupRequest> read_warmup_request(const config::Node& node, const std::s
     if (const auto dims = each.find("dims")) {
       SERIN_TRY(own.dims, read_dims(*dims));
     }
-    SERIN_TRY(own.data, read_filling(each, folder));
+    SERIN_TRY(own.data, read_filling(each, folder, "warmup"));
   }
   return request;
 }
@@ -144,16 +140,24 @@ Result<SequenceState> read_state(const config::Node& node, const std::string& fo
     SERIN_TRY(state.dims, read_dims(*dims));
   }
   if (node.has("zero") || node.has("file")) {
-    SERIN_TRY(state.initial, read_filling(node, folder));
+    SERIN_TRY(state.initial, read_filling(node, folder, "initial_state"));
   }
   return state;
 }
 
 }  // namespace
 
+Result<std::string> file_of_model(const std::string& folder, std::string_view subfolder, const std::string& name) {
+  const std::filesystem::path relative(name);
+  if (folder.empty() || name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
+    return Error{Code::kInvalidArgument,
+                 fmt::format("file '{}' must lie in the model's folder{}{}", name, subfolder.empty() ? "" : ", under ", subfolder)};
+  return (std::filesystem::path(folder) / subfolder / relative).string();
+}
+
 Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const std::string& folder) {
   return read_list<WarmupRequest>(node, "requests, or true or false",
-                                  [&](const config::Node& item) { return read_warmup_request(item, folder + "/warmup"); });
+                                  [&](const config::Node& item) { return read_warmup_request(item, folder); });
 }
 
 Result<EnsembleSettings> read_ensemble(const config::Node& node) {
@@ -192,9 +196,8 @@ Result<SequenceSettings> read_sequences(const config::Node& node, const std::str
     }
   }
   if (const auto states = node.find("state")) {
-    SERIN_TRY(sequences.states, read_list<SequenceState>(*states, "{input, output}", [&](const config::Node& item) {
-                return read_state(item, folder + "/initial_state");
-              }));
+    SERIN_TRY(sequences.states,
+              read_list<SequenceState>(*states, "{input, output}", [&](const config::Node& item) { return read_state(item, folder); }));
   }
   return sequences;
 }

@@ -83,6 +83,8 @@ struct SequenceSettings {
   std::vector<SequenceState> states = {};
 };
 
+/// Path of a file that settings name. Errors: kInvalidArgument where it would lie elsewhere, or the model has no folder.
+Result<std::string> file_of_model(const std::string& folder, std::string_view subfolder, const std::string& name);
 /// `folder`: the model's, where files are looked for under warmup/ and initial_state/.
 Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const std::string& folder);
 Result<EnsembleSettings> read_ensemble(const config::Node& node);

@@ -186,7 +186,7 @@ net::Response TfServingApi::answer(const net::Request& request) {
   const bool about = route && (route->verb.empty() || route->verb == "metadata");
   if (!is_get(request) || !about) return refuse(fmt::format("Malformed request: {} {}", request.method, request.path.substr(0, 512)));
   const Servable& servable = route->servable;
-  if (servable.model.empty()) return kserve ? list_models() : refuse("Missing model name in request.");
+  if (servable.model.empty()) return kserve ? models_response(frontend_.catalogue()) : refuse("Missing model name in request.");
   const Catalogue& now = frontend_.catalogue();
   if (route->verb == "metadata") {
     const auto found = servable_metadata(now, servable);
@@ -202,12 +202,6 @@ net::Response TfServingApi::kserve_readiness(const Route& route) {
   const Status usable = version ? (*version)->usable() : Status(version.error());
   if (!usable) return error_response(usable.error());
   return json_response(fmt::format(R"({{"name":{},"ready":true}})", net::json_quote(route.servable.model)));
-}
-
-net::Response TfServingApi::list_models() {
-  std::string names;
-  for (const auto& [name, entry] : frontend_.catalogue().models) names += (names.empty() ? "" : ",") + net::json_quote(name);
-  return json_response(fmt::format(R"({{"models":[{}]}})", names));
 }
 
 }  // namespace serin::serving

@@ -25,7 +25,6 @@ class TfServingApi {
   struct Route;
   net::Response answer(const net::Request& request);
   net::Response kserve_readiness(const Route& route);
-  net::Response list_models();
 
   Frontend& frontend_;
 };

@@ -1,0 +1,71 @@
+#include "runtime/cli/dialect_flags.h"
+
+#include <algorithm>
+
+namespace serin::cli {
+
+bool parse_yes(const std::string& flag, const std::string& word) {
+  const std::string lower = CLI::detail::to_lower(word);
+  if (lower.empty() || lower == "true" || lower == "1" || lower == "yes" || lower == "on") return true;
+  if (lower == "false" || lower == "0" || lower == "no" || lower == "off") return false;
+  throw CLI::ValidationError(flag, word + " is neither true nor false");
+}
+
+void Flags::text(const char* flag, std::string& to) {
+  value<std::string>(flag, [&to](const std::string& text) { to = text; });
+}
+
+void Flags::each(const char* flag, std::function<void(const std::string&)> set) {
+  make_way(flag);
+  const auto add = [set = std::move(set)](const std::vector<std::string>& all) { std::ranges::for_each(all, set); };
+  app_.add_option_function<std::vector<std::string>>(flag, add)->allow_extra_args(false);
+}
+
+void Flags::port(const char* flag, std::optional<uint16_t>& to, const char* none) {
+  make_way(flag);
+  add_port(app_, flag, to, "", none)->take_last();
+}
+
+void Flags::yes_or_no(const char* flag, std::function<void(bool)> set) {
+  make_way(flag);
+  const auto read = [flag, set = std::move(set)](const std::string& word) { set(parse_yes(flag, word)); };
+  app_.add_option_function<std::string>(flag, read)->expected(0, 1)->take_last();
+}
+
+void Flags::poll_seconds(const char* flag) {
+  value<double>(flag, [&source = options_.source](double count) {
+    source.control = count > 0 ? serving::Control::kPoll : serving::Control::kNone;
+    if (count > 0) source.poll = milliseconds(count);
+  })->check(between(-1e6, 1e6));
+}
+
+void Flags::io_threads(const char* flag) {
+  value<int>(flag, [&options = options_](int count) { options.io_threads = std::clamp(count, 1, 64); });
+}
+
+void Flags::threads(const char* flag) {
+  value<int>(flag, [&options = options_](int count) { options.threads = std::clamp(count, 0, 1024); });
+}
+
+void Flags::ignored(std::initializer_list<const char*> flags, const char* why) {
+  for (const char* flag : flags) {
+    make_way(flag);
+    const auto note = [this, flag, why](const std::string&) {
+      options_.remarks.push_back(fmt::format("{} changes nothing: {}", flag, why));
+    };
+    app_.add_option_function<std::string>(flag, note)->expected(0, 1)->take_last();
+  }
+}
+
+void Flags::refused(std::initializer_list<const char*> flags, const char* instead) {
+  for (const char* flag : flags) {
+    const auto refuse = [flag, instead](const std::string&) { throw CLI::ValidationError(flag, std::string("is not taken: ") + instead); };
+    app_.add_option_function<std::string>(flag, refuse)->expected(0, 1)->take_last();
+  }
+}
+
+void Flags::make_way(const char* flag) {
+  if (CLI::Option* own = app_.get_option_no_throw(flag)) app_.remove_option(own);
+}
+
+}  // namespace serin::cli

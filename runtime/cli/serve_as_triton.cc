@@ -1,0 +1,129 @@
+// serve_as_triton.cc: the command line of tritonserver.
+
+#include "runtime/cli/dialect_flags.h"
+
+namespace serin::cli {
+namespace {
+
+using serving::Control;
+
+Control parse_control(const std::string& word) {
+  if (word == "none") return Control::kNone;
+  if (word == "poll") return Control::kPoll;
+  if (word == "explicit") return Control::kExplicit;
+  throw CLI::ValidationError("--model-control-mode", word + " is none of: none, poll, explicit");
+}
+
+void add_triton_ports(Flags& flags, ServeOptions& options) {
+  flags.port("--http-port", options.port);
+  flags.text("--http-address", options.address);
+  flags.text("--grpc-address", options.grpc_address);
+  flags.text("--metrics-address", options.metrics_address);
+  // Whatever the order of the flags: a port that is given does not open one that is not allowed.
+  const auto allow = [&](const char* flag, std::optional<uint16_t>& port) {
+    flags.yes_or_no(flag, [&port](bool yes) {
+      if (!yes) port.reset();
+    });
+  };
+  allow("--allow-http", options.port);
+  allow("--allow-grpc", options.grpc_port);
+  allow("--allow-metrics", options.metrics_port);
+  flags.value<int64_t>("--http-max-input-size", [&](int64_t bytes) { options.max_body_bytes = bytes; })
+      ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
+  flags.io_threads("--http-thread-count");
+}
+
+void add_triton_tls(Flags& flags, ServeOptions& options) {
+  flags.yes_or_no("--grpc-use-ssl", [&](bool yes) { options.tls_for_grpc_only = yes; });
+  flags.yes_or_no("--grpc-use-ssl-mutual", [&](bool yes) {
+    options.tls_for_grpc_only |= yes;
+    options.tls_needs_client_ca = yes;
+  });
+  flags.text("--grpc-server-cert", options.tls_cert);
+  flags.text("--grpc-server-key", options.tls_key);
+  flags.text("--grpc-root-cert", options.tls_client_ca);
+}
+
+void add_triton_log(Flags& flags, ServeOptions& options) {
+  const auto at_least = [&options](const char* level) {
+    return [&options, level](bool yes) {
+      if (!yes) options.log_level = level;
+    };
+  };
+  flags.value<int>("--log-verbose", [&](int level) {
+    if (level > 0) options.log_level = "debug";
+  });
+  flags.yes_or_no("--log-info", at_least("warning"));
+  flags.yes_or_no("--log-warning", at_least("error"));
+  flags.yes_or_no("--log-error", at_least("off"));
+  flags.ignored({"--log-format"}, "lines begin with the time in ISO 8601; Serin's own form for machines is JSON");
+  flags.ignored({"--log-file"}, "the log goes to stderr");
+}
+
+}  // namespace
+
+void add_triton(Flags& flags, ServeOptions& options) {
+  options.source.control = Control::kNone;
+  options.source.poll = std::chrono::seconds(15);
+  options.latest_versions = 1;
+  options.admin_on_data_port = options.shared_memory = options.exit_on_error = true;
+  options.drain_seconds = 0;
+  const auto root = [&](const std::string& path) { options.source.roots.push_back({path}); };
+  flags.each("--model-repository", root);
+  flags.each("--model-store", root);
+  flags.value<std::string>("--model-control-mode", [&](const std::string& word) { options.source.control = parse_control(word); });
+  flags.each("--load-model", [&](const std::string& name) { options.source.load_at_start.push_back(name); });
+  flags.value<double>("--repository-poll-secs", [&](double count) { options.source.poll = milliseconds(count); })
+      ->check(between(0.05, 1e6));
+  flags.yes_or_no("--exit-on-error", [&](bool yes) { options.exit_on_error = yes; });
+  flags.value<double>("--exit-timeout-secs", [&](double count) { options.end_seconds = count; })->check(between(0, 1e6));
+  add_triton_ports(flags, options);
+  add_triton_tls(flags, options);
+  add_triton_log(flags, options);
+  flags.ignored({"--backend-directory",
+                 "--backend-config",
+                 "--repoagent-directory",
+                 "--cache-directory",
+                 "--pinned-memory-pool-byte-size",
+                 "--cuda-memory-pool-byte-size",
+                 "--cuda-virtual-address-size",
+                 "--min-supported-compute-capability",
+                 "--buffer-manager-thread-count",
+                 "--model-load-thread-count",
+                 "--model-load-retry-count",
+                 "--model-load-gpu-limit",
+                 "--enable-peer-access",
+                 "--host-policy",
+                 "--rate-limit",
+                 "--rate-limit-resource",
+                 "--grpc-infer-allocation-pool-size",
+                 "--grpc-infer-thread-count",
+                 "--grpc-max-response-pool-size",
+                 "--grpc-infer-response-compression-level"},
+                kOneEngine);
+  flags.ignored({"--strict-model-config", "--disable-auto-complete-config"}, "what a model's file says is known from it");
+  flags.ignored({"--strict-readiness"}, "ready is who has loaded everything and lost nothing since");
+  flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms", "--metrics-config"},
+                "metrics are read when they are asked for");
+  flags.ignored({"--trace-config", "--trace-file", "--trace-level", "--trace-rate", "--trace-count", "--trace-log-frequency"},
+                "there are no traces");
+  flags.ignored(
+      {"--id", "--model-namespacing", "--reuse-http-port", "--reuse-grpc-port", "--http-header-forward-pattern",
+       "--grpc-header-forward-pattern", "--grpc-keepalive-time", "--grpc-keepalive-timeout", "--grpc-keepalive-permit-without-calls",
+       "--grpc-http2-max-pings-without-data", "--grpc-http2-min-recv-ping-interval-without-data", "--grpc-http2-max-ping-strikes",
+       "--grpc-max-connection-age", "--grpc-max-connection-age-grace"},
+      kNoSuchSetting);
+  flags.refused({"--http-restricted-api", "--grpc-restricted-protocol"}, "who may call what says --tokens FILE");
+}
+
+// Triton's certificates are for gRPC, where the switch is on: neither does the one without the other say what is meant.
+void check_triton(const ServeOptions& options) {
+  if (options.tls_for_grpc_only && options.tls_cert.empty())
+    throw CLI::ValidationError("--grpc-use-ssl", "needs --grpc-server-cert and --grpc-server-key");
+  if (options.tls_needs_client_ca && options.tls_client_ca.empty())
+    throw CLI::ValidationError("--grpc-use-ssl-mutual", "needs --grpc-root-cert");
+  if (!options.tls_cert.empty() && !options.tls_for_grpc_only)
+    throw CLI::ValidationError("--grpc-server-cert", "needs --grpc-use-ssl=true");
+}
+
+}  // namespace serin::cli
