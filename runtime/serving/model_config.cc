@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/base/number.h"
 #include "runtime/serving/model_config_parts.h"
 #include "runtime/serving/text_format.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 namespace pb = inference;
 
-constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostPriorities = 256;
+constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostPriorities = 256, kMostThreads = 256;
 constexpr size_t kMostTags = 32;
 constexpr uint64_t kLongestUs = 86'400'000'000;  // a day
 constexpr uint64_t kLongestDelayUs = 10'000'000;
@@ -45,6 +46,7 @@ class Applying {
     SERIN_CHECK(apply_instances());
     SERIN_CHECK(apply_tensors());
     apply_optimization();
+    SERIN_CHECK(apply_parameters());
     SERIN_CHECK(apply_model_config_parts(config_, folder_, settings_));
     if (config_.model_transaction_policy().decoupled())
       return Error{Code::kUnsupported, "model_transaction_policy.decoupled: a model here gives one answer to each request"};
@@ -150,20 +152,37 @@ class Applying {
   }
 
   Status apply_tensors() {
+    if (!config_.batch_input().empty() || !config_.batch_output().empty())
+      return Error{Code::kUnsupported,
+                   "batch_input, batch_output: a model gets its inputs as clients send them, and nothing about the batch"};
     for (const pb::ModelInput& input : config_.input()) {
-      if (input.has_reshape())
-        return Error{Code::kUnsupported, fmt::format("input '{}': reshape: clients send the shape that the model has", input.name())};
-      if (input.is_shape_tensor() || input.allow_ragged_batch() || input.optional())
-        ignore(fmt::format("input '{}': is_shape_tensor, allow_ragged_batch, optional", input.name()));
+      if (input.optional())
+        return Error{Code::kUnsupported,
+                     fmt::format("input '{}': optional: the model computes with all of its inputs; take it out where all clients send it",
+                                 input.name())};
+      if (input.is_shape_tensor()) ignore(fmt::format("input '{}': is_shape_tensor", input.name()));
+      if (input.allow_ragged_batch())
+        ignore(fmt::format("input '{}': allow_ragged_batch: requests of different sizes are taken, each size in batches of its own",
+                           input.name()));
     }
     for (const pb::ModelInput& input : config_.input())
       if (input.format() != pb::ModelInput::FORMAT_NONE) ignore(fmt::format("input '{}': format: the model says it", input.name()));
     for (const pb::ModelOutput& output : config_.output()) {
-      if (output.has_reshape())
-        return Error{Code::kUnsupported, fmt::format("output '{}': reshape: clients get the shape that the model has", output.name())};
       if (output.label_filename().empty()) continue;
       SERIN_TRY(settings_.class_labels[output.name()], read_label_file(folder_, output.label_filename()));
     }
+    return {};
+  }
+
+  /// They are the user's own, and told; but for that of Triton's backend of ONNX that there is a setting for.
+  Status apply_parameters() {
+    const auto threads = config_.parameters().find("intra_op_thread_count");
+    if (threads == config_.parameters().end()) return {};
+    const auto count = parse_number<int>(threads->second.string_value());
+    if (!count || *count < 0 || *count > kMostThreads)
+      return invalid(fmt::format("parameters: intra_op_thread_count is '{}'; it is 0 to {}", threads->second.string_value().substr(0, 64),
+                                 kMostThreads));
+    if (*count > 0) settings_.threads = *count;
     return {};
   }
 
@@ -172,6 +191,7 @@ class Applying {
     if (policy.priority() != pb::ModelOptimizationPolicy::PRIORITY_DEFAULT)
       settings_.priority = policy.priority() == pb::ModelOptimizationPolicy::PRIORITY_MAX ? 1 : -1;
     if (!config_.cc_model_filenames().empty()) ignore("cc_model_filenames");
+    if (policy.graph().level() != 0) ignore("optimization.graph.level: a model is optimised whatever it says");
     if (policy.cuda().graphs()) ignore("optimization.cuda.graphs: they are recorded on a device anyway");
     for (const auto& [name, value] : config_.metric_tags()) {
       if (is_free_label(name) && settings_.metric_tags.size() < kMostTags)

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/serving/tensor_reshape.h"
 #include "runtime/serving/version.h"
 
 namespace serin::serving {
@@ -27,7 +28,17 @@ Result<Filling> file_in(const std::string& folder, std::string_view subfolder, c
   return Filling{Filling::Kind::kFile, std::move(path)};
 }
 
-Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const std::string& folder) {
+/// The model's, of those that clients have.
+Result<std::vector<int64_t>> dims_inside(const pb::ModelConfig& config, const std::string& name, const std::vector<int64_t>& dims) {
+  const auto declared = std::ranges::find(config.input(), name, &pb::ModelInput::name);
+  if (declared == config.input().end() || !declared->has_reshape() || !Shape::fits(dims.size())) return dims;
+  const auto &outside = declared->dims(), &inside = declared->reshape().shape();
+  SERIN_TRY(const TensorReshape reshape, TensorReshape::of(name, {outside.begin(), outside.end()}, {inside.begin(), inside.end()}));
+  const Shape shape = reshape.inward(Shape(dims), /*batched=*/false);
+  return std::vector<int64_t>(shape.begin(), shape.end());
+}
+
+Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const pb::ModelConfig& config, const std::string& folder) {
   if (warmup.batch_size() > 4096 || warmup.count() > 10'000)
     return invalid(fmt::format("model_warmup '{}': batch_size is at most 4096, count 10000", warmup.name()));
   WarmupRequest request{.name = warmup.name()};
@@ -36,7 +47,7 @@ Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const std::string
   for (const auto& [name, input] : warmup.inputs()) {
     WarmupInput& own = request.inputs[name];
     own.dtype = dtype_of(input.data_type());
-    own.dims = {input.dims().begin(), input.dims().end()};
+    SERIN_TRY(own.dims, dims_inside(config, name, {input.dims().begin(), input.dims().end()}));
     if (input.random_data()) own.data.kind = Filling::Kind::kRandom;
     if (input.has_input_data_file()) {
       SERIN_TRY(own.data, file_in(folder, "warmup", input.input_data_file()));
@@ -90,6 +101,8 @@ Result<SequenceSettings> sequences_of(const pb::ModelSequenceBatching& batching,
 template <class Declared>
 Result<protocol::TensorSpec> tensor_of(const Declared& declared, bool batched) {
   protocol::TensorSpec spec{.name = declared.name(), .dtype = dtype_of(declared.data_type()), .ranked = !declared.dims().empty()};
+  if (declared.has_reshape())
+    return Error{Code::kUnsupported, fmt::format("'{}': reshape belongs to the models of the steps", declared.name())};
   if (declared.dims_size() >= static_cast<int>(Shape::kMaxRank))
     return invalid(fmt::format("'{}' has {} dims; at most {}", declared.name(), declared.dims_size(), Shape::kMaxRank - 1));
   if (batched && spec.ranked) spec.shape.push_back(-1);
@@ -135,7 +148,7 @@ Result<EnsembleSettings> ensemble_of(const pb::ModelConfig& config, const ModelS
 
 Status apply_model_config_parts(const inference::ModelConfig& config, const std::string& folder, ModelSettings& settings) {
   for (const pb::ModelWarmup& warmup : config.model_warmup()) {
-    SERIN_TRY(WarmupRequest request, warmup_of(warmup, folder));
+    SERIN_TRY(WarmupRequest request, warmup_of(warmup, config, folder));
     settings.warmup_requests.push_back(std::move(request));
   }
   if (config.response_cache().enable()) settings.response_cache = true;

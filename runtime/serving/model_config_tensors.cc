@@ -6,11 +6,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "runtime/protocol/datatype.h"
 #include "runtime/serving/model_config.h"
 #include "runtime/serving/model_queries.h"
+#include "runtime/serving/tensor_reshape.h"
 
 namespace serin::serving {
 namespace {
@@ -33,36 +35,55 @@ pb::DataType type_of(DType dtype) {
 
 Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
-/// Input or output.
+Error not_there(const std::string& name, std::string_view kind, const std::vector<TensorSpec>& specs) {
+  std::vector<std::string> names;
+  for (const TensorSpec& other : specs) names.push_back("'" + other.name + "'");
+  return invalid(fmt::format("config: {} '{}' is not in the model, which has {}", kind, name, fmt::join(names, ", ")));
+}
+
 template <class Declared>
-Status apply_one(const Declared& declared, std::string_view kind, bool batched, std::vector<TensorSpec>& specs) {
-  const auto spec = std::ranges::find(specs, declared.name(), &TensorSpec::name);
-  if (spec == specs.end()) {
-    std::vector<std::string> names;
-    for (const TensorSpec& other : specs) names.push_back("'" + other.name + "'");
-    return invalid(fmt::format("config: {} '{}' is not in the model, which has {}", kind, declared.name(), fmt::join(names, ", ")));
-  }
-  const std::string_view datatype = protocol::oip_datatype(spec->dtype);
+Status apply_one(const Declared& declared, std::string_view kind, bool batched, TensorSpec& spec, std::optional<TensorReshape>& reshape) {
+  const std::string_view datatype = protocol::oip_datatype(spec.dtype);
   if (declared.data_type() != pb::TYPE_INVALID && datatype_of(declared.data_type()) != datatype)
     return invalid(fmt::format("config: {} '{}' is {}, in the model it is {}", kind, declared.name(),
-                               pb::DataType_Name(declared.data_type()), pb::DataType_Name(type_of(spec->dtype))));
-  if (declared.dims().empty() || !spec->ranked) return {};
-  std::vector<int64_t> dims(declared.dims().begin(), declared.dims().end());
+                               pb::DataType_Name(declared.data_type()), pb::DataType_Name(type_of(spec.dtype))));
+  if (declared.has_reshape()) {
+    const auto& inside = declared.reshape().shape();
+    SERIN_TRY(reshape,
+              TensorReshape::of(declared.name(), {declared.dims().begin(), declared.dims().end()}, {inside.begin(), inside.end()}));
+  }
+  if (declared.dims().empty() || (!spec.ranked && !reshape)) return {};
+  const auto& declared_dims = reshape ? declared.reshape().shape() : declared.dims();
+  std::vector<int64_t> dims(declared_dims.begin(), declared_dims.end());
   if (batched) dims.insert(dims.begin(), -1);
   const auto contradiction = [&] {
-    return invalid(fmt::format("config: {} '{}' has dims [{}]{}, in the model it is {}", kind, declared.name(),
-                               fmt::join(declared.dims(), ","), batched ? " behind the batch (max_batch_size is above 0)" : "",
-                               spec->shape.str()));
+    return invalid(fmt::format("config: {} '{}' has {} [{}]{}, in the model it is {}", kind, declared.name(),
+                               reshape ? "a reshape to" : "dims", fmt::join(declared_dims, ","),
+                               batched ? " behind the batch (max_batch_size is above 0)" : "", spec.shape.str()));
   };
-  if (dims.size() != spec->shape.rank()) return contradiction();
+  if (spec.ranked && dims.size() != spec.shape.rank()) return contradiction();
   Shape narrowed;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
-    const int64_t own = spec->shape[axis];
+    const int64_t own = spec.ranked ? spec.shape[axis] : -1;
     const bool batch_axis = batched && axis == 0;  // a model exported with a batch of 1 is served as that
     if (dims[axis] < -1 || dims[axis] == 0 || (own >= 0 && !batch_axis && dims[axis] != own)) return contradiction();
     narrowed.push_back(own >= 0 ? own : dims[axis]);
   }
-  spec->shape = narrowed;
+  spec.shape = reshape ? reshape->outward(narrowed, batched) : narrowed;
+  spec.ranked = true;
+  return {};
+}
+
+/// Inputs or outputs. `reshapes`: of those that clients have in another shape.
+template <class Declared>
+Status apply_all(const google::protobuf::RepeatedPtrField<Declared>& declared, std::string_view kind, bool batched,
+                 std::vector<TensorSpec>& specs, std::vector<std::optional<TensorReshape>>& reshapes) {
+  reshapes.resize(specs.size());
+  for (const Declared& each : declared) {
+    const auto spec = std::ranges::find(specs, each.name(), &TensorSpec::name);
+    if (spec == specs.end()) return not_there(each.name(), kind, specs);
+    SERIN_CHECK(apply_one(each, kind, batched, *spec, reshapes[static_cast<size_t>(spec - specs.begin())]));
+  }
   return {};
 }
 
@@ -111,11 +132,13 @@ void fill_steps(const EnsembleSettings& ensemble, pb::ModelEnsembling& steps) {
 
 }  // namespace
 
-Status apply_declared_tensors(const ModelSettings& settings, protocol::Signature& signature) {
+Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
+  protocol::Signature& signature = served.signature;
   if (settings.config) {
-    const bool batched = settings.config->max_batch_size() > 0;
-    for (const auto& input : settings.config->input()) SERIN_CHECK(apply_one(input, "input", batched, signature.inputs));
-    for (const auto& output : settings.config->output()) SERIN_CHECK(apply_one(output, "output", batched, signature.outputs));
+    TensorReshapes reshapes{.inputs = {}, .outputs = {}, .batched = settings.config->max_batch_size() > 0};
+    SERIN_CHECK(apply_all(settings.config->input(), "input", reshapes.batched, signature.inputs, reshapes.inputs));
+    SERIN_CHECK(apply_all(settings.config->output(), "output", reshapes.batched, signature.outputs, reshapes.outputs));
+    if (reshapes.any()) served.scheduler = reshaping_over(std::move(served.scheduler), std::move(reshapes));
   }
   for (const auto& [name, labels] : settings.class_labels) {
     const auto output = std::ranges::find(signature.outputs, name, &TensorSpec::name);

@@ -20,7 +20,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   const std::string name = fmt::format("model '{}' version {}", model, version);
   auto served = EngineScheduler::load(name, path, settings, host, loaded->metrics_);
   if (!served) return served.error().in(name);
-  if (const Status fits = apply_declared_tensors(settings, served->signature); !fits) return fits.error().in(name);
+  if (const Status fits = apply_declared_tensors(settings, *served); !fits) return fits.error().in(name);
   loaded->served_ = std::move(*served);
   if (auto done = loaded->put_in_front(settings); !done) return done.error().in(name);
   loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());

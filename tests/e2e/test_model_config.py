@@ -7,6 +7,7 @@ import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from conftest import MODELS, call, infer_body
 from test_serve import EVALUATION, expected_scores
+from test_tfserving import save_half_plus_two
 
 GOOD = MODELS / "digits" / "1" / "model.onnx"
 PIXELS = EVALUATION["pixels"][:3]
@@ -111,6 +112,40 @@ def test_dims_may_narrow_what_the_model_leaves_open(configured):
     assert refused.status == 400 and "[2,64]" in refused.error
 
 
+def test_clients_may_have_tensors_in_another_shape(configured):
+    runtime = configured("""max_batch_size: 8 input { name: "pixels" data_type: TYPE_FP32 dims: [ 8, 8 ] reshape { shape: [ 64 ] } }
+                            output { name: "scores" data_type: TYPE_FP32 dims: [ 2, 5 ] reshape { shape: [ 10 ] } }
+                            model_warmup { name: "one" batch_size: 2 inputs { key: "pixels" value { data_type: TYPE_FP32 dims: [ 8, 8 ] zero_data: true } } }""")
+    about = call(f"{runtime.url}/v2/models/digits").json
+    assert about["inputs"][0]["shape"] == [-1, 8, 8] and about["outputs"][0]["shape"] == [-1, 2, 5]
+    config = call(f"{runtime.url}/v2/models/digits/config").json
+    assert config["input"][0]["dims"] == [8, 8] and config["input"][0]["reshape"] == {"shape": [64]}
+    rows = infer(runtime, PIXELS.reshape(-1, 8, 8)).as_numpy("scores")
+    assert rows.shape == (3, 2, 5)
+    np.testing.assert_allclose(rows.reshape(3, 10), expected_scores(1, PIXELS), rtol=1e-4, atol=1e-5)
+    refused = call(f"{runtime.url}/v2/models/digits/infer", infer_body(PIXELS.tolist()))
+    assert refused.status == 400 and "expects [-1,8,8] FP32, the request has [3,64]" in refused.error
+
+
+def test_a_tensor_without_axes_has_one_for_clients(serve, repository, tmp_path):
+    save_half_plus_two(tmp_path / "model.onnx")
+    models = repository({"half/1": tmp_path / "model.onnx"})
+    (models / "half/config.pbtxt").write_text('max_batch_size: 4 input { name: "x" dims: [ 1 ] reshape { } } output { name: "y" dims: [ 1, 1 ] reshape { shape: [ ] } }')
+    runtime = serve(models)
+    body = {"inputs": [{"name": "x", "shape": [2, 1], "datatype": "FP32", "data": [1, 2]}]}
+    (output,) = call(f"{runtime.url}/v2/models/half/infer", body).json["outputs"]
+    assert output["shape"] == [2, 1, 1] and output["data"] == [2.5, 3.0]
+
+
+def test_threads_and_sizes_that_differ(configured):
+    runtime = configured("""max_batch_size: 4 parameters { key: "intra_op_thread_count" value { string_value: "2" } }
+                            input { name: "pixels" dims: [ 64 ] allow_ragged_batch: true } optimization { graph { level: 1 } }""")
+    assert infer(runtime, PIXELS).as_numpy("scores").shape == (3, 10)
+    assert "'pixels': allow_ragged_batch" in runtime.log and "optimization.graph.level" in runtime.log
+    config = call(f"{runtime.url}/v2/models/digits/config").json
+    assert config["parameters"]["intra_op_thread_count"] == {"string_value": "2"}
+
+
 def test_the_latest_version_is_served_where_nothing_is_said(configured):
     runtime = configured("max_batch_size: 4", ("1", "2", "10"))
     assert call(f"{runtime.url}/v2/models/digits").json["versions"] == ["10"]
@@ -133,6 +168,14 @@ CONTRADICTIONS = {
     "instance_group { count: 1000 }": "count is 1000",
     "model_transaction_policy { decoupled: true }": "decoupled",
     "max_batch_size: many": "1:17",
+    "max_batch_size: 8 input { name: 'pixels' dims: [ 8, 8 ] reshape { shape: [ 63 ] } }": "reshape from dims [8,8] to [63]",
+    "max_batch_size: 8 input { name: 'pixels' dims: [ -1, 64 ] reshape { shape: [ 64, -1 ] } }": "between the same open sizes",
+    "max_batch_size: 8 input { name: 'pixels' dims: [ 8, 8 ] reshape { shape: [ 32, 2 ] } }": "a reshape to [32,2] behind the batch",
+    "input { name: 'pixels' dims: [ 9223372036854775807, 4 ] reshape { shape: [ 64 ] } }": "reshape from dims",
+    "input { name: 'pixels' dims: [ 64 ] reshape { shape: [ %s 64 ] } }" % ("1, " * 20): "reshape from dims",
+    "input { name: 'pixels' optional: true }": "input 'pixels': optional",
+    "batch_input { kind: BATCH_ELEMENT_COUNT target_name: 'size' data_type: TYPE_INT32 source_input: 'pixels' }": "batch_input",
+    "parameters { key: 'intra_op_thread_count' value { string_value: 'many' } }": "intra_op_thread_count is 'many'",
     "input { name: 'pixels'": "config.pbtxt",
     "dynamic_batching { priority_levels: 2 }": "default_priority_level",
     "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }": "max_queue_delay_microseconds",
