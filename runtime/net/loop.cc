@@ -52,6 +52,8 @@ Loops::Loop* current_loop() { return t_loop; }
 DeadlineWheel& this_wheel() { return t_loop->deadlines; }
 std::chrono::steady_clock::time_point loop_time() { return t_loop->now; }
 size_t this_loop() { return t_loop ? t_loop->index : kNotAnIoThread; }
+void post_here(UniqueFunction<void()> work) { t_loop->post(std::move(work)); }
+void log_thrown(const std::exception& thrown) { log::error("io thread {}: a posted function threw: {}", t_loop->index, thrown.what()); }
 
 Mailbox::Mailbox() : wake_(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {}
 Mailbox::~Mailbox() { ::close(wake_); }
@@ -101,11 +103,7 @@ void Loops::Loop::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, d
 void Loops::Loop::run_posted() {
   mailbox_->take(posted_);
   for (auto& work : posted_) {
-    try {
-      work();
-    } catch (const std::exception& e) {
-      log::error("io thread {}: a posted function threw: {}", index, e.what());
-    }
+    run_here(work);
     work = nullptr;
   }
 }

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -40,6 +41,18 @@ class Loops {
 /// Index of the io thread this is, or npos.
 inline constexpr size_t kNotAnIoThread = static_cast<size_t>(-1);
 size_t this_loop();
+/// Runs `work` on this io thread once all that its turn has brought was read, and before what is to be sent goes out. Requires an io thread.
+void post_here(UniqueFunction<void()> work);
+void log_thrown(const std::exception& thrown);
+/// Runs `work` now, as an io thread runs what was posted: what it throws is logged and goes no further. Requires an io thread.
+template <class Work>
+void run_here(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& thrown) {
+    log_thrown(thrown);
+  }
+}
 /// When this io thread last woke up: a clock that costs nothing, for what may be off by the length of one round.
 std::chrono::steady_clock::time_point loop_time();
 

@@ -24,12 +24,6 @@ void refuse(std::span<const JobPtr> jobs, const Error& why) {
   }
 }
 
-int64_t rows_of(std::span<const JobPtr> batch) {
-  int64_t rows = 0;
-  for (const JobPtr& job : batch) rows += job->rows;
-  return rows;
-}
-
 }  // namespace
 
 /// The batch that an instance waits with, until it is full enough or the first of its jobs must go.
@@ -59,15 +53,17 @@ Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
 
 Status Batcher::submit(JobPtr job) {
   std::optional<size_t> instance;
+  bool on_io = false;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
     if (options_.slo.count() > 0) SERIN_CHECK(check_in_time(*job, Clock::now()));
     const Job& queued = *job;
     SERIN_CHECK(queue_.push(std::move(job)));
-    instance = wake_for(queued);
+    on_io = may_run_on_io(queued);
+    instance = on_io ? wake_on_io() : wake_for(queued);
   }
-  if (instance) start(*instance);
+  if (instance) on_io ? start_on_io(*instance) : start(*instance);
   return {};
 }
 
@@ -92,6 +88,10 @@ void Batcher::start(size_t instance) {
   pool_.submit([self = shared_from_this(), instance] { self->work(instance); });
 }
 
+void Batcher::refuse_expired(std::span<const JobPtr> jobs) {
+  refuse(jobs, {Code::kDeadlineExceeded, "the deadline passed while the request was queued"});
+}
+
 /// One instance less. What it would have taken is for another that has nothing to do; those that are busy look at the queue by themselves.
 void Batcher::retire(const Error& why) {
   std::vector<JobPtr> stranded;
@@ -113,6 +113,12 @@ const BatchCurve& Batcher::curve(const std::vector<int64_t>& group) const {
   static const BatchCurve kUnknown;
   const auto found = curves_.find(group);
   return found == curves_.end() ? kUnknown : found->second;
+}
+
+std::chrono::nanoseconds Batcher::predict(std::span<const JobPtr> batch) const {
+  int64_t rows = 0;
+  for (const JobPtr& job : batch) rows += job->rows;
+  return curve(batch.front()->group).predict(rows);
 }
 
 /// When it has to be answered; far away where nobody minds.
@@ -170,7 +176,8 @@ void Batcher::wait_for_more(std::unique_lock<std::mutex>& lock) {
   forming_ = nullptr;
 }
 
-void Batcher::take(Clock::time_point now, std::vector<JobPtr>& batch) {
+/// None where nothing waits, or where the next batch would take longer than `longest`; if that is a limit, then also where nobody knows.
+void Batcher::take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest) {
   if (queue_.empty()) return;
   const JobPtr lead = queue_.entries().front().job;
   const auto fits = [&](const Job& job) { return job.shadow == lead->shadow && job.group == lead->group; };
@@ -181,6 +188,8 @@ void Batcher::take(Clock::time_point now, std::vector<JobPtr>& batch) {
     for (const JobQueue::Entry& entry : queue_.entries()) waiting += fits(*entry.job) ? entry.job->rows : 0;
     wanted = curve.choose(waiting, options_.max_batch);
   }
+  const int64_t least = std::max(wanted, lead->rows);
+  if (longest != std::chrono::nanoseconds::max() && (!curve.knows(least) || curve.predict(least) > longest)) return;
   // Whose goal cannot be met any more hurries nobody.
   const auto hurry = [&](const Job& job) {
     const auto by = options_.slo.count() > 0 ? goal(job) : Clock::time_point::max();
@@ -216,13 +225,17 @@ void Batcher::work(size_t instance) {
     expired = queue_.sweep(now);
     take(now, batch);
     if (waits && !queue_.empty()) next = take_free();  // who came while this one waited woke nobody
-    if (!batch.empty()) busy_until_[instance] = now + curve(batch.front()->group).predict(rows_of(batch));
+    if (!batch.empty()) busy_until_[instance] = now + predict(batch);
   }
   if (next) start(*next);
-  refuse(expired, {Code::kDeadlineExceeded, "the deadline passed while the request was queued"});
-  if (!batch.empty()) run_(instance, batch);
-  batch.clear();
+  refuse_expired(expired);
+  if (!batch.empty()) run_(instance, batch, /*on_io=*/false);
+  go_on(instance);
+}
 
+/// After a batch.
+void Batcher::go_on(size_t instance) {
+  batches_[instance].clear();
   {
     const std::lock_guard lock(mutex_);
     if (queue_.empty() || forming_) return free_.push_back(instance);

@@ -9,6 +9,8 @@
 // An instance that can run no more (its device is lost) is retired before it takes another batch; what is queued is for the others. Once none is left, the
 // queue and all who come later are answered with the reason.
 //
+// A batch that is short runs on the io thread that has read its requests, where the options allow it: batcher_on_io.cc.
+//
 // Thread-safe. Pool tasks keep the batcher alive, so it may be let go at any time: what is queued is still run.
 #pragma once
 
@@ -37,11 +39,13 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
     QueuePolicies queues = {};
     std::chrono::nanoseconds slo{0};              ///< from arrival to answer; 0: none
     std::chrono::nanoseconds max_queue_delay{0};  ///< that the first of a batch is held back for others
+    bool on_io_threads =
+        false;              ///< short batches may run there: instances are never lost and wait for nobody, and there is no max_queue_delay
     bool by_turns = false;  ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
   };
-  /// Runs and answers one batch on one instance; all its jobs are of one group. Called from compute threads, never twice
-  /// at the same time for one instance.
-  using Run = std::function<void(size_t instance, std::span<const JobPtr> batch)>;
+  /// Runs and answers one batch on one instance; all its jobs are of one group. Never called twice at the same time for one instance. False: nothing was done,
+  /// because something had to be made first and the thread is an io thread, which `on_io` says.
+  using Run = std::function<bool(size_t instance, std::span<const JobPtr> batch, bool on_io)>;
   /// Whether an instance can run a batch; asked before each.
   using Usable = std::function<Status(size_t instance)>;
 
@@ -61,14 +65,22 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   struct Forming;
 
   void work(size_t instance);
+  void go_on(size_t instance);
   void start(size_t instance);
+  void work_on_io(size_t instance);
+  void start_on_io(size_t instance);
+  static void refuse_expired(std::span<const JobPtr> jobs);
   void retire(const Error& why);
   // Those below require mutex_.
   std::optional<size_t> take_free();
   std::optional<size_t> wake_for(const Job& job);
+  bool may_run_on_io(const Job& job) const;
+  std::optional<size_t> wake_on_io();
+  std::vector<size_t> wake_for_rest(size_t instance);
   void wait_for_more(std::unique_lock<std::mutex>& lock);
-  void take(Clock::time_point now, std::vector<JobPtr>& batch);
+  void take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest = std::chrono::nanoseconds::max());
   const BatchCurve& curve(const std::vector<int64_t>& group) const;
+  std::chrono::nanoseconds predict(std::span<const JobPtr> batch) const;
   int64_t worthwhile_rows(const BatchCurve& curve) const;
   Clock::time_point goal(const Job& job) const;
   Clock::time_point latest_start(const Job& job) const;
@@ -85,6 +97,7 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   std::vector<size_t> free_;                           // instances with nothing to do; who ended last is last
   std::vector<std::vector<JobPtr>> batches_;           // of each instance, which it alone touches: not guarded
   std::vector<Clock::time_point> busy_until_;          // of each instance, as predicted
+  std::vector<size_t> on_io_;                          // io threads that will form a batch before their turn ends
   size_t working_ = 0;                                 // instances that are not retired
   Status ended_;                                       // why none is left
   std::map<std::vector<int64_t>, BatchCurve> curves_;  // by Job::group

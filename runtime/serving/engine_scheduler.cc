@@ -89,14 +89,16 @@ int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
   return std::min(rows, max_batch_);
 }
 
-void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) {
+/// As Batcher::Run.
+bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io) {
   const auto taken = Clock::now();
-  const Instance::RunResult ran = instances_[instance]->run(batch);
+  const Instance::RunResult ran = instances_[instance]->run(batch, /*only_if_ready=*/on_io);
+  if (!ran.ready) return false;
   if (!batch.front()->shadow) metrics_->ran_batch();
   const bool lost = !ran.status && ran.status.error().code == Code::kUnavailable;
   if (!ran.status && !lost && batch.size() > 1) {
     for (const JobPtr& job : batch) run_alone(instance, job);
-    return;
+    return true;
   }
   if (ran.status) {
     batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
@@ -115,11 +117,12 @@ void EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch) 
       answer.outputs = ran.status.error().in(name_);
     batch[i]->answer(std::move(answer));
   }
+  return true;
 }
 
 void EngineScheduler::run_alone(size_t instance, const JobPtr& job) {
   const JobPtr alone[] = {job};
-  run_batch(instance, alone);
+  run_batch(instance, alone, /*on_io=*/false);
 }
 
 }  // namespace serin::serving

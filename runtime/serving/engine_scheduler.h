@@ -57,7 +57,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   Status check_instance(size_t instance) const;
   Status warm_up();
   Status warm_up_with(const WarmupRequest& request, bool batching);
-  void run_batch(size_t instance, std::span<const JobPtr> batch);
+  bool run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io);
   int64_t rows_of(std::span<const JobPtr> batch) const;
   void run_alone(size_t instance, const JobPtr& job);
 

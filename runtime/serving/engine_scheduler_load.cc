@@ -321,19 +321,22 @@ Status EngineScheduler::prepare(const std::string& path, const ModelSettings& se
 
   threads_ = host_.pool.lease(static_cast<int>(instances_.size()));
   // The batcher must not own the version that owns it; a pool task holds both for as long as a batch runs.
-  const auto run = [weak = weak_from_this()](size_t instance, std::span<const JobPtr> batch) {
-    if (const auto self = weak.lock()) self->run_batch(instance, batch);
+  const auto run = [weak = weak_from_this()](size_t instance, std::span<const JobPtr> batch, bool on_io) {
+    const auto self = weak.lock();
+    return !self || self->run_batch(instance, batch, on_io);
   };
   const auto usable = [weak = weak_from_this()](size_t instance) {
     const auto self = weak.lock();
     return self ? self->check_instance(instance) : Status();
   };
-  const Batcher::Options options{.instances = instances_.size(),
-                                 .max_batch = max_batch_,
-                                 .queues = settings.queues,
-                                 .slo = settings.slo,
-                                 .max_queue_delay = settings.max_queue_delay,
-                                 .by_turns = !on_cpu};
+  const Batcher::Options options{
+      .instances = instances_.size(),
+      .max_batch = max_batch_,
+      .queues = settings.queues,
+      .slo = settings.slo,
+      .max_queue_delay = settings.max_queue_delay,
+      .on_io_threads = on_cpu && engine_->planned() && settings.threads == 1 && settings.max_queue_delay.count() == 0,
+      .by_turns = !on_cpu};
   batcher_ = std::make_shared<Batcher>(options, host_.pool, run, usable);
   if (settings.warmup) SERIN_CHECK(warm_up());
   for (const WarmupRequest& request : settings.warmup_requests)

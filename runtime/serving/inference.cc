@@ -70,6 +70,7 @@ void Inference::submit(net::Loops& loops) {
   job->sequence = std::move(request_.sequence);
   job->shadow = shadow_;
   job->done = [self = shared_from_this(), &loops, loop = net::this_loop()](Answer answer) {
+    if (net::this_loop() == loop && self->submitted_) return net::run_here([&] { self->finish(std::move(answer)); });
     loops.post(loop, [self, held = std::make_shared<Answer>(std::move(answer))] { self->finish(std::move(*held)); });
   };
   job_ = job;
@@ -81,6 +82,7 @@ void Inference::submit(net::Loops& loops) {
   queued_ = true;
   const auto queued = version_->submit(job);
   rows_ = job->rows;
+  submitted_ = true;
   if (queued) return;
   queued_ = false;
   fail(queued.error());

@@ -1,5 +1,5 @@
 // inference.h: one inference from a checked request to its answer: queued, waited for, ended by whichever comes first of the batch's answer (posted
-// from a compute thread), the deadline and the caller's hanging up. What protocol it came by is the caller's business.
+// where a compute thread has it), the deadline and the caller's hanging up. What protocol it came by is the caller's business.
 //
 //   auto inference = Inference::start(loops, {.version = version, .request = std::move(decoded)}, [](const Finished& finished) { ... send ... });
 //   responder.on_cancel([weak = std::weak_ptr(inference)] { if (auto held = weak.lock()) held->cancel(); });
@@ -68,6 +68,7 @@ class Inference : public std::enable_shared_from_this<Inference> {
   int64_t rows_ = 1;
   net::Timer timer_;
   bool queued_ = false;
+  bool submitted_ = false;  // submit() is over: an answer that comes out of it waits until then
 };
 
 }  // namespace serin::serving

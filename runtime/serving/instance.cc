@@ -123,35 +123,36 @@ Instance::Slot* Instance::find_slot(const Job& job, int64_t bucket_rows) {
   return nullptr;
 }
 
-Result<Instance::Slot*> Instance::slot_for(const Job& job, int64_t bucket_rows) {
+/// Null where there is none and none may be made.
+Result<Instance::Slot*> Instance::slot_for(const Job& job, int64_t bucket_rows, bool may_make) {
   if (job.padded.empty())
     if (Slot* const found = find_slot(job, bucket_rows)) return found;
   SERIN_TRY(graph::Bindings bindings, engine::bindings_for(model_->inputs(), job.inputs));
   for (const auto& [dimension, size] : job.padded) bindings[dimension] = size;
   if (model_->batchable().yes && !model_->batchable().symbol.empty()) bindings[model_->batchable().symbol] = bucket_rows;
-  return slot_for(bindings);
+  return slot_for(bindings, may_make);
 }
 
-Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings) {
+Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings, bool may_make) {
   for (const auto& slot : slots_) {
     if (slot->bindings != bindings) continue;
     slot->last_used = ++uses_;
     return slot.get();
   }
+  if (!may_make) return nullptr;
   while (slots_.size() >= options_.most_sizes)  // first: on a device the new one may need its memory
     slots_.erase(std::ranges::min_element(slots_, {}, [](const auto& held) { return held->last_used; }));
   SERIN_TRY(auto executor, model_->executor(bindings, options_.arena));
   auto slot = std::make_unique<Slot>();
   slot->bindings = bindings;
   slot->executor = std::move(executor);
-  slot->last_used = ++uses_;
   for (const engine::TensorInfo& info : slot->executor->inputs())
     slot->staging.emplace_back(std::max<size_t>(1, static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype)));
   slots_.push_back(std::move(slot));
   return slots_.back().get();
 }
 
-Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
+Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bool only_if_ready) {
   if (!model_->planned()) return interpret(jobs.front());  // not batchable: there is one
   RunResult result;
   const auto fail = [&](Error error) {
@@ -164,8 +165,10 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs) {
   result.bucket_rows =
       batchable ? std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))), std::max(options_.max_batch, rows)) : rows;
 
-  auto found = slot_for(*jobs.front(), result.bucket_rows);
+  auto found = slot_for(*jobs.front(), result.bucket_rows, /*may_make=*/!only_if_ready);
   if (!found) return fail(found.error());
+  result.ready = *found != nullptr;
+  if (!result.ready) return result;
   Slot& slot = **found;
 
   const auto started = Clock::now();

@@ -1,6 +1,6 @@
 // instance.h: one running copy of a model: executors for the batch sizes it has met, and the staging memory in front of them.
 //
-// Used by one compute thread at a time; the batcher sees to that. Weights and plans belong to the engine's Model and are shared. On a device its executors,
+// Used by one thread at a time; the batcher sees to that. Weights and plans belong to the engine's Model and are shared. On a device its executors,
 // which take turns, share one arena, and each of them is one recorded graph.
 #pragma once
 
@@ -25,6 +25,7 @@ class Instance {
   Instance(std::shared_ptr<engine::Model> model, Options options) : model_(std::move(model)), options_(std::move(options)) {}
 
   struct RunResult {
+    bool ready = true;        ///< false: it was not run, and nothing was done
     Status status;            ///< of the whole batch
     Outputs batch;            ///< those of all jobs, one job's behind the other's, where status is good
     size_t outputs_each = 0;  ///< of one job
@@ -34,7 +35,8 @@ class Instance {
     Outputs outputs(size_t job) const { return {batch.block, batch.tensors.subspan(job * outputs_each, outputs_each)}; }
   };
   /// Jobs are of one group (Job::group); together at most max_batch rows. Batches run in the next power of two of rows, each job's results have its own sizes.
-  RunResult run(std::span<const std::shared_ptr<Job>> jobs);
+  /// `only_if_ready`: not where an executor would have to be made first.
+  RunResult run(std::span<const std::shared_ptr<Job>> jobs, bool only_if_ready = false);
 
   size_t arena_bytes() const;  ///< of all executors held, on the host
   bool on_device() const { return options_.on_device; }
@@ -44,9 +46,9 @@ class Instance {
  private:
   struct Slot;
   struct Block;
-  Result<Slot*> slot_for(const Job& job, int64_t bucket_rows);
+  Result<Slot*> slot_for(const Job& job, int64_t bucket_rows, bool may_make);
   Slot* find_slot(const Job& job, int64_t bucket_rows);
-  Result<Slot*> slot_for(const graph::Bindings& bindings);
+  Result<Slot*> slot_for(const graph::Bindings& bindings, bool may_make);
   RunResult interpret(const std::shared_ptr<Job>& job);
   std::shared_ptr<const Block> share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block, int64_t bucket_rows);
   std::shared_ptr<const Block> crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole);

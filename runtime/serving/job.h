@@ -66,7 +66,7 @@ struct Job {
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
   bool shadow = false;                 ///< low priority, outside the metrics
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
-  std::function<void(Answer)> done;    ///< called once, from a compute thread, unless the job was abandoned before it was taken
+  std::function<void(Answer)> done;    ///< called once, from the thread that computed, unless the job was abandoned before it was taken
 
   /// Lets go of what waits for the answer, which may hold what holds this job.
   void answer(Answer answer) { std::exchange(done, nullptr)(std::move(answer)); }

@@ -63,5 +63,15 @@ TEST(BatchCurve, BucketsArePowersOfTwo) {
   EXPECT_EQ(BatchCurve::rows_of(5), 32);
 }
 
+TEST(BatchCurve, KnowsTheSizesThatWereSeenAndThoseBelowThemInTheSameBucket) {
+  BatchCurve curve;
+  EXPECT_FALSE(curve.knows(1));
+  curve.learn(8, 1ms);
+  EXPECT_TRUE(curve.knows(8));
+  EXPECT_TRUE(curve.knows(5));
+  EXPECT_FALSE(curve.knows(4));
+  EXPECT_FALSE(curve.knows(9));
+}
+
 }  // namespace
 }  // namespace serin::serving

@@ -49,7 +49,7 @@ class BatcherTest : public testing::Test {
   void make(Batcher::Options options, int threads = 2, std::chrono::nanoseconds took = 1ms) {
     pool_ = std::make_unique<ComputePool>(threads);
     threads_ = pool_->lease(threads);
-    const auto run = [this](size_t instance, std::span<const JobPtr> batch) {
+    const auto run = [this](size_t instance, std::span<const JobPtr> batch, bool) {
       gate_.pass();
       {
         const std::lock_guard lock(mutex_);
@@ -58,6 +58,7 @@ class BatcherTest : public testing::Test {
         for (const JobPtr& job : batch) batches_.back().push_back(job->rows);
       }
       for (const JobPtr& job : batch) job->done(Answer{Outputs{}, {}, {}});
+      return true;
     };
     const auto usable = [this](size_t instance) {
       const std::lock_guard lock(mutex_);

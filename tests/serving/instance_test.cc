@@ -115,6 +115,22 @@ TEST(Instance, PaddedJobsAnswerAsTheyWouldAlone) {
   }
 }
 
+TEST(Instance, WhatIsNotReadyIsNotMadeWhereThatTakesTooLong) {
+  const auto model = model_of("x: f32[n]\ny = Add(x, 1.0)\nreturn y\n");
+  ASSERT_TRUE(model->planned());
+  Instance instance(model, {});
+  const std::shared_ptr<Job> three[] = {job_of({1, 2, 3})}, two[] = {job_of({1, 2})};
+  three[0]->rows = 3;
+  two[0]->rows = 2;
+  EXPECT_FALSE(instance.run(three, /*only_if_ready=*/true).ready);
+  EXPECT_TRUE(instance.run(three).status);
+  const auto ran = instance.run(three, /*only_if_ready=*/true);
+  ASSERT_TRUE(ran.ready && ran.status);
+  const auto y = ran.outputs(0).tensors[0].span<const float>();
+  EXPECT_THAT(std::vector<float>(y.begin(), y.end()), ElementsAre(2, 3, 4));
+  EXPECT_FALSE(instance.run(two, /*only_if_ready=*/true).ready);
+}
+
 TEST(Instance, WhatTheRunRefusesIsTheClients) {
   const auto model = model_of("x: f32[n]\ns: i64[r]\ny = Reshape(x, s)\nreturn y\n");
   Instance instance(model, {});

@@ -27,7 +27,7 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
   const auto backend = kernels::make_cpu_backend({.onednn_path = "none"});
   metrics::Registry registry;
   net::Loops loops(1);
-  Host host{.backend = *backend, .metrics = registry, .boot = 1, .pool = ComputePool(1)};
+  Host host{.backend = *backend, .metrics = registry, .defaults = {.warmup = false}, .boot = 1, .pool = ComputePool(1)};
   auto repository = std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = 1h}, host));
   repository->load();
   auto frontend = std::make_unique<Frontend>(loops, *repository, host);
@@ -36,7 +36,7 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
       loops, {}, [&](net::Request request, net::Responder responder) { api->handle(std::move(request), std::move(responder)); }));
   const std::weak_ptr<Version> version = repository->catalogue().get()->models.at("digits").versions.at(1).version;
 
-  std::promise<void> gate;
+  std::promise<void> gate;  // in front of compute threads, where the request goes: nobody knows yet how short it is
   const auto opened = gate.get_future().share();
   for (int i = 0; i < 64; ++i) host.pool.submit([opened] { opened.wait(); });  // more than there are threads
   auto client = net::test::RawSocket::connect(server->port());
