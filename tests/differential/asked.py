@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from models import DATATYPES, IDENTITIES
+from models import COUNTED, DATATYPES, IDENTITIES
 
 LENGTH = "Inference-Header-Content-Length"
 FAR = 10**21
@@ -238,8 +238,18 @@ def codings():
         infer(f"content-type/{kind}", {"inputs": [tensor([1.0])]}, **{"Content-Type": kind})
 
 
+def counts():
+    """Of requests that nothing else asks a model: one row, four, a wrong one."""
+    for i in range(3):
+        infer("counted/one", {"inputs": [tensor([1.0])], "id": str(i)}, COUNTED)
+    infer("counted/four", {"inputs": [tensor([1.0, 2.0, 3.0, 4.0], [4, 1])]}, COUNTED)
+    infer("counted/wrong", {"inputs": [tensor([1], datatype="INT8")]}, COUNTED)
+    for path in ("", "/versions/1"):
+        ask(f"counted/stats{path}", "GET", f"/v2/models/{COUNTED}{path}/stats")
+
+
 def all_asked():
     BODIES.clear()
-    for group in (servers_and_models, good_tensors, numbers, bodies_and_fields, shapes, binary, parameters, codings):
+    for group in (servers_and_models, good_tensors, numbers, bodies_and_fields, shapes, binary, parameters, codings, counts):
         group()
     return BODIES

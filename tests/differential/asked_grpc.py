@@ -9,7 +9,7 @@ from google.protobuf import json_format
 from tritonclient.grpc import service_pb2
 
 from asked import SAMPLES, raw_bytes
-from models import IDENTITIES
+from models import COUNTED, IDENTITIES
 
 CALLS = []
 CONTENTS = {"BOOL": "bool_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents", "INT64": "int64_contents",
@@ -110,6 +110,11 @@ def wrong():
             ask(f"infer/parameters/{name}/{kind}/{value}", "ModelInfer", message)
 
 
+def counts():
+    """After what asked.py asked."""
+    ask("ModelStatistics/counted", "ModelStatistics", service_pb2.ModelStatisticsRequest(name=COUNTED))
+
+
 def streams():
     ask("stream/none", "ModelStreamInfer")
     ask("stream/one", "ModelStreamInfer", good(id="1"))
@@ -119,6 +124,6 @@ def streams():
 
 def all_asked():
     CALLS.clear()
-    for group in (servers_and_models, tensors, wrong, streams):
+    for group in (servers_and_models, tensors, wrong, streams, counts):
         group()
     return CALLS

@@ -4,12 +4,19 @@ status    of HTTP, or the code of gRPC
 type      Content-Type
 headers   the others that matter
 words     the text of an error
-json      everything else, without what no two servers share: versions, times, counts
+json      everything else, without what no two servers share: versions and times
+json.*    of what servers say of themselves and of models (metadata, config, statistics) each field apart: json.input.0.dims
 """
 
+import re
 import struct
 
-STATISTICS = ("stats", "ModelStatistics")
+from models import COUNTED
+
+ABSENT = "absent"
+TIMES = {"ns", "last_inference", "byte_size"}  # of statistics, which no two runs share
+COUNTS = {"count", "inference_count", "execution_count", "batch_stats"}  # and those that depend on how many of the requests before were taken
+DESCRIBING = re.compile(r"/v2(\?.*)?|/v2/models/[^/]*(/versions/[^/]*)?(/config|/stats)?|ServerMetadata|ModelMetadata|ModelConfig|ModelStatistics")
 
 
 def aspects_of(exchange, answer):
@@ -26,10 +33,24 @@ def aspects_of(exchange, answer):
         aspects["words"] = json["error"]
     else:
         shown = _as_single(_without_versions(json))
-        if any(word in exchange.get("path", "") + exchange.get("call", "") for word in STATISTICS):
-            shown = _without_counts(shown)
-        aspects["json"] = (shown, answer.get("text"), answer.get("tensors"))
+        if DESCRIBING.fullmatch(exchange.get("path", exchange.get("call"))) and isinstance(shown, (dict, list)):
+            aspects.update(_fields("json", shown, TIMES if COUNTED in str(exchange.get("path", exchange.get("messages"))) else TIMES | COUNTS))
+        else:
+            aspects["json"] = (shown, answer.get("text"), answer.get("tensors"))
     return aspects
+
+
+def _fields(name, json, without):
+    """Leaf by leaf; without those that have their default, which protobuf's JSON leaves out, and which it writes as text where they have 64 bits."""
+    if isinstance(json, dict):
+        for key, value in json.items():
+            if key not in without:
+                yield from _fields(f"{name}.{key}", value, without)
+    elif isinstance(json, list) and any(isinstance(item, dict) for item in json):
+        for i, item in enumerate(json):
+            yield from _fields(f"{name}.{i}", item, without)
+    elif json not in (0, "0", "", False, [], None):
+        yield name, str(json)
 
 
 def _without_versions(json):
@@ -47,15 +68,6 @@ def _as_single(json, single=False):
     return struct.unpack("f", struct.pack("f", json))[0] if single and isinstance(json, float) else json
 
 
-def _without_counts(json):
-    """Numbers, of which protobuf's JSON leaves out those that are 0, and writes those of 64 bits as text."""
-    if isinstance(json, dict):
-        return {key: _without_counts(value) for key, value in json.items()}
-    if isinstance(json, list):
-        return [_without_counts(item) for item in json][:1]
-    return 0 if not isinstance(json, str) or json.isdigit() else json
-
-
 def differences(exchange, triton, serin):
     """(aspect, Triton's, Serin's). Where one answers well and the other does not, that is told by the status alone."""
     ours, theirs = aspects_of(exchange, serin), aspects_of(exchange, triton)
@@ -63,7 +75,7 @@ def differences(exchange, triton, serin):
         yield "status", theirs["status"], ours["status"]
         if ("words" in ours) != ("words" in theirs):
             return
-    for aspect in ("type", "headers", "words", "json"):
-        mine, its = ours.get(aspect), theirs.get(aspect)
+    for aspect in sorted({*ours, *theirs} - {"status"}):
+        mine, its = ours.get(aspect, ABSENT), theirs.get(aspect, ABSENT)
         if repr(mine) != repr(its) and mine != its:
             yield aspect, its, mine

@@ -1,6 +1,7 @@
 """Where Serin answers otherwise than Triton 24.10, on purpose: each once, with its reason. What is not listed is a failure, and so is what does not occur.
 
-A row: patterns of exchanges' names, the aspect (comparing.py), Triton's value and Serin's (None: any), why. The first that fits counts.
+A row: patterns of exchanges' names, the aspect (comparing.py), Triton's value and Serin's (None: any), why. The first that fits counts. Aspects and Triton's words are
+patterns, too.
 """
 
 import fnmatch
@@ -18,8 +19,8 @@ class Difference:
 
     def fits(self, name, aspect, triton, serin):
         return (
-            aspect == self.aspect
-            and self.triton in (None, triton)
+            fnmatch.fnmatchcase(aspect, self.aspect)
+            and (self.triton in (None, triton) or (aspect == "words" and fnmatch.fnmatchcase(triton, self.triton)))
             and self.serin in (None, serin)
             and any(fnmatch.fnmatchcase(name, pattern) for pattern in self.names)
         )
@@ -34,10 +35,55 @@ DIFFERENCES = [
     row("*", "type", "text/plain", "application/json", "what is JSON is called so, also in errors and probes"),
     row("verbs/*", "headers", None, None, "a 405 says with Allow what the path takes (RFC 9110 asks for it)"),
     row("verbs/v2/*/live verbs/v2/*/ready ready/* */ready paths/v2/health/live?x=1", "json", None, None, "probes have a body: KServe's SDK reads it"),
-    row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json", None, None, "another server: name and extensions"),
-    row("metadata/* verbs/v2/models/identity versions/1 versions/%31 grpc/ModelMetadata/*", "json", None, None, "another platform; and what Serin says of a version besides"),
-    row("*/stats grpc/ModelStatistics/*", "json", None, None, "Serin has no response_stats; memory and batches are what its own runs took"),
-    row("*", "words", None, None, "errors name the tensor, what was expected, what came, and where"),
+    # Of itself and its models
+    row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json*.name", "triton", "serin", "another server", "serin"),
+    row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json*.extensions", None, None, "the extensions there are: no CUDA shared memory, no traces"),
+    row("*", "json*.platform", "python", "onnx_serin", "another backend"),
+    row("*", "json*.platform", "absent", "onnx_serin", "a model is told by its platform, not by its backend alone"),
+    row("*", "json*.backend", "python", "serin", "another backend"),
+    row("*", "json*.default_model_filename", "model.py", "model.onnx", "another backend"),
+    row("*", "json*.version_policy.latest.num_versions", "1", "absent", "without a config.pbtxt all versions are served", "serin"),
+    row("*", "json*.dynamic_batching.preferred_batch_size", "absent", None, "requests are batched without being asked to"),
+    row("*", "json*.parameters.*", "absent", None, "what a version runs on, and why it takes no batches"),
+    row("*identity_bytes*", "json*.max_batch_size", "8", "absent", "a model of texts takes requests one by one"),
+    row("*identity_bytes*", "json*.*put.0.dims", None, None, "and so its dims are all there are"),
+    row("counted/* grpc/ModelStatistics/counted", "json*.inference_stats.fail.count", "absent", "1", "a request that is refused before it waits has failed, too"),
+    # What errors say
+    row("*", "words", "Method Not Allowed", None, "which verb the path takes"),
+    row("*", "words", "failed to parse the request JSON buffer*", None, "where the text ends to be JSON, and what stands there"),
+    row("*", "words", "*attempt to *", None, "the tensor, the element and what it is, where Triton tells the JSON library's call"),
+    row("*", "words", "*version*integral value*", None, "what a version is"),
+    row("*", "words", "Not Found", None, "what was looked for, where the path leads to models"),
+    row("*", "words", "Request for unknown model*", None, "the nearest name, the versions that are ready; or that a path like this is not looked up"),
+    row("*", "words", "request* is not available*", None, "the model is not there, whatever is asked of it"),
+    row("*", "words", "Model version not ready", None, "it is not there"),
+    row("*", "words", "*size mismatch*", None, "the shape, what it takes and what came"),
+    row("*", "words", "*Shape does not match true shape*", None, "the shape, what it takes and what came"),
+    row("*", "words", "*string *", None, "the shape, what it takes and what came"),
+    row("*", "words", "*additional *", None, "how many bytes belong to no input, or what stands behind the JSON"),
+    row("*", "words", "*unexpected explicit tensor data*", None, "the datatype and the list it came in"),
+    row("*", "words", "*data-type is*", None, "the version; a datatype that is none is called so"),
+    row("*", "words", "*unexpected inference *", None, "the version, and what the model has"),
+    row("*", "words", "*expected * inputs but got*", None, "the version, and which input is missing or not the model's"),
+    row("*", "words", "*unexpected shape*", None, "the shape in full, with the batch"),
+    row("*", "words", "*has no shape but model requires batch dimension*", None, "the shape in full, with the batch"),
+    row("*", "words", "*batch*size*", None, "how many rows the inputs have, or what came instead of them"),
+    row("*", "words", "invalid datatype*", None, "which datatype"),
+    row("*", "words", "receiving * data via JSON is not supported*", None, "it is: the element that is none, or that the model's is another"),
+    row("*", "words", "invalid value*", None, "what the parameter must be"),
+    row("*", "words", "parameter keys starting with*", None, "numbers of more than 64 bits are not read"),
+    row("*", "words", "*must set only one of*", None, "whether there is no data, or twice"),
+    row("grpc/infer/no-data", "words", "unable to find data*", None, "the shape, what it takes and what came"),
+    row("grpc/infer/both", "words", "contents field must not*", None, "the version"),
+    row("*", "words", "inference header size*", None, "the header, its value and the size of the body"),
+    row("*", "words", "*already exists*", None, "that it was given twice"),
+    row("*", "words", "*Raw request must*", None, "how many inputs the model has"),
+    row("*", "words", "*For BYTE datatype raw input*", None, "where the element is cut short, or what the shape takes"),
+    row("*", "words", "Unsupported compression type", None, "which coding, and where it is damaged"),
+    row("*", "words", "*shared memory region*", None, "that shared memory is off"),
+    row("*", "words", "explicit model load*", None, "orders are not taken at the ports of clients, or the mode forbids them"),
+    row("*", "words", "*specification is not supported", None, "which repository there is not"),
+    row("infer/body/not-utf8", "words", "absent", None, "JSON is UTF-8", "serin"),
     # Paths
     row("paths/v2/ paths/v2/models/ paths/v2/models/identity/ paths/v2/models/identity/versions/1/", "status", 404, 200, "a slash at the end is no other path: clients of OVMS write it"),
     row("paths/v2/models", "status", 404, 200, "the list of models, as KServe has it"),
@@ -88,7 +134,6 @@ DIFFERENCES = [
     row("infer/body/not-utf8", "json", None, None, "JSON is UTF-8, and so are messages", "serin"),
     row("infer/body/not-utf8", "status", 400, 500, "JSON is UTF-8: Triton finds the name unknown, in an answer that is none either", "tritonserver"),
     row("infer/bytes/not-utf8", "json", None, None, "bytes that are no UTF-8 become the characters of their numbers, so that the answer is JSON"),
-    row("config/* */config verbs/v2/models/identity/config grpc/ModelConfig/*", "json", None, None, "another backend, which says what it really does: all versions, batches; no field that means nothing to it"),
     # What is off
     row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "PERMISSION_DENIED", "orders are not taken at the ports of clients", "serin"),
     row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "ABORTED", "the mode forbids it, and trying again will not help", "tritonserver"),

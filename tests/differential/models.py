@@ -1,6 +1,6 @@
 """The models that both servers have, with the same names, inputs and outputs: for Triton in its Python backend, for Serin in ONNX.
 
-identity, and one for each datatype by its name (identity_int8 ...): INPUT0 [n, m] is OUTPUT0.
+identity, and one for each datatype by its name (identity_int8 ...): INPUT0 [n, m] is OUTPUT0. counted: the same, asked a known number of times.
 simple: INPUT0 + INPUT1 and INPUT0 - INPUT1 of INT32 [n, 16]; that of tritonclient's examples.
 """
 
@@ -16,6 +16,7 @@ DATATYPES = {  # as the protocol names them, as ONNX does, as config.pbtxt does
     "BYTES": (TensorProto.STRING, "TYPE_STRING"),
 }  # fmt: skip
 IDENTITIES = {"identity": "FP32", **{f"identity_{name.lower()}": name for name in DATATYPES if name != "FP32"}}
+COUNTED = "counted"
 
 PYTHON_MODEL = """
 import triton_python_backend_utils as utils
@@ -35,6 +36,7 @@ def write_triton_repository(folder, max_batch=MAX_BATCH, dynamic_batching=False)
     settings = [f"max_batch_size: {max_batch}", *(["dynamic_batching { }"] if dynamic_batching else [])]
     for name, datatype in IDENTITIES.items():
         _write_triton_model(folder / name, datatype, 1, -1, settings)
+    _write_triton_model(folder / COUNTED, "FP32", 1, -1, settings)
     _write_triton_model(folder / "simple", "INT32", 2, 16, settings)
 
 
@@ -51,6 +53,7 @@ def _write_triton_model(folder, datatype, tensors, width, settings):
 def write_serin_repository(folder):
     for name, datatype in IDENTITIES.items():
         _write_onnx_model(folder / name, datatype, ["m"], [("Identity", ["INPUT0"], "OUTPUT0")])
+    _write_onnx_model(folder / COUNTED, "FP32", ["m"], [("Identity", ["INPUT0"], "OUTPUT0")])
     _write_onnx_model(folder / "simple", "INT32", [16], [("Add", ["INPUT0", "INPUT1"], "OUTPUT0"), ("Sub", ["INPUT0", "INPUT1"], "OUTPUT1")])
 
 
