@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import datetime
 import json
 import pathlib
@@ -33,6 +34,8 @@ rounds are divided. A ratio above 1 means that Serin is ahead of the better peer
 SERVER_CORE, CLIENT_CORE = proxies.PROXY_CORE, proxies.TRAFFIC_CORE
 IMAGE = (1, 3 * 224 * 224)
 MAX_BATCH = 64
+H2LOAD_RATE = 100  # of a connection: h2load looks at its clock 100 times a second, and would send more of them in bursts
+RATE = 4_000  # requests a second: the slowest server's core is then a quarter busy
 
 
 def flags():
@@ -123,10 +126,37 @@ def json_floats(out, options, folder):
         add(out, f"REST, {rows * columns:,} floats as JSON in and out", "ms", medians(options, servers, measure), "ms", note="one client; every float read back bit by bit")
 
 
-def infer_message(values=16):
-    message = service_pb2.ModelInferRequest(model_name="identity", raw_input_contents=[np.zeros(values, np.float32).tobytes()])
-    message.inputs.add(name="INPUT0", datatype="FP32", shape=[1, values])
-    return proxies.framed(message.SerializeToString())
+@dataclasses.dataclass
+class Requests:
+    """What h2load sends, again and again."""
+
+    work: str
+    port: str
+    path: str
+    body: bytes
+    headers: tuple
+    connections: int
+    at_once: int  # on each connection
+    http1: bool = False
+
+
+ROW = np.linspace(-1, 1, 16, dtype=np.float32)
+
+
+def grpc_requests():
+    message = service_pb2.ModelInferRequest(model_name="identity", raw_input_contents=[ROW.tobytes()])
+    message.inputs.add(name="INPUT0", datatype="FP32", shape=[1, ROW.size])
+    headers = ("content-type: application/grpc", "te: trailers")
+    return Requests("gRPC, ModelInfer of 16 floats", "grpc", proxies.INFER, proxies.framed(message.SerializeToString()), headers, 8, 8)
+
+
+def rest_requests(binary):
+    tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, ROW.size]}
+    tensor |= {"parameters": {"binary_data_size": ROW.nbytes}} if binary else {"data": ROW.tolist()}
+    head = json.dumps({"inputs": [tensor], **({"parameters": {"binary_data_output": True}} if binary else {})}).encode()
+    kind = (f"inference-header-content-length: {len(head)}",) if binary else ("content-type: application/json",)
+    work = f"REST, infer of 16 floats {'in binary' if binary else 'as JSON'}"
+    return Requests(work, "http", "/v2/models/identity/infer", head + (ROW.tobytes() if binary else b""), kind, 32, 1, http1=True)
 
 
 def whole_seconds(seconds):
@@ -134,33 +164,61 @@ def whole_seconds(seconds):
     return max(round(seconds), 1)
 
 
-def h2load(server, folder, seconds, connections, at_once):
-    request = folder / "request"
-    request.write_bytes(infer_message())
-    headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
-    command = ["/usr/bin/h2load", "-c", connections, "-m", at_once, "-D", whole_seconds(seconds), "-d", request, *headers]
-    told = subprocess.run(
-        proxies.pinned(CLIENT_CORE, *command, f"http://127.0.0.1:{server.ports['grpc']}{proxies.INFER}"), check=True, capture_output=True, text=True
-    ).stdout
+def h2load(server, folder, seconds, requests, *extra):
+    body = folder / "request"
+    body.write_bytes(requests.body)
+    command = ["/usr/bin/h2load", "-c", requests.connections, "-m", requests.at_once, "-D", whole_seconds(seconds), "-d", body, *extra]
+    command += ["--h1"] if requests.http1 else []
+    for header in requests.headers:
+        command += ["-H", header]
+    url = f"http://127.0.0.1:{server.ports[requests.port]}{requests.path}"
+    told = subprocess.run(proxies.pinned(CLIENT_CORE, *command, url), check=True, capture_output=True, text=True).stdout
     done, good, failed, errored = map(int, re.search(r"(\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored", told).groups())
     if good < done or failed or errored:
         raise RuntimeError(f"{server.title}: {told[-800:]}")
     return {"rate": float(re.search(r"([\d.]+) req/s", told)[1]), "all": done}
 
 
-def grpc(out, options, folder):
+def throughput(out, options, folder, servers, requests):
     def measure(server):
         before = cpu_seconds(server)
-        done = h2load(server, folder, options.seconds, 8, 8)
+        done = h2load(server, folder, options.seconds, requests)
         spent = cpu_seconds(server) - before
         return {"rate": done["rate"], "cpu_us": spent / done["all"] * 1e6, "busy": spent / whole_seconds(options.seconds)}
 
+    found = medians(options, servers, measure)
+    idle = [f"{title}'s core only {one['busy']:.0%} busy" for title, one in found.items() if one["busy"] < proxies.BUSY]
+    work = f"{requests.work}, {requests.connections} connections of {requests.at_once}"
+    add(out, work, "requests/s", found, "rate", less_is_better=False, note="; ".join(idle))
+    add(out, work, "CPU us per request", found, "cpu_us")
+
+
+def grpc(out, options, folder):
+    with running(folder, Serin, GrpcEcho, Triton) as servers:
+        throughput(out, options, folder, servers, grpc_requests())
+
+
+def rest(out, options, folder):
+    with running(folder, Serin, Triton) as servers:
+        for binary in (False, True):
+            throughput(out, options, folder, servers, rest_requests(binary))
+
+
+def latency(out, options, folder):
+    """At a rate that no server is full at, whatever the answers take: nobody waits with the next request for them."""
+    requests = dataclasses.replace(grpc_requests(), connections=RATE // H2LOAD_RATE, at_once=100)
+    log = folder / "times"
+
+    def measure(server):
+        log.unlink(missing_ok=True)
+        h2load(server, folder, options.seconds, requests, f"--rps={H2LOAD_RATE}", f"--log-file={log}")
+        microseconds = [int(line.split("\t")[2]) for line in log.read_text().splitlines()]
+        return {f"p{share}": float(np.percentile(microseconds, share)) for share in (50, 99)}
+
     with running(folder, Serin, GrpcEcho, Triton) as servers:
         found = medians(options, servers, measure)
-        idle = [f"{title}'s core only {one['busy']:.0%} busy" for title, one in found.items() if one["busy"] < proxies.BUSY]
-        work = "gRPC, ModelInfer of 16 floats, 8 connections of 8 calls"
-        add(out, work, "requests/s", found, "rate", less_is_better=False, note="; ".join(idle))
-        add(out, work, "CPU us per request", found, "cpu_us")
+        for key in ("p50", "p99"):
+            add(out, f"{requests.work}, {RATE:,} a second over {requests.connections} connections", f"{key} us", found, key)
 
 
 def cpu_seconds(server):
@@ -172,13 +230,14 @@ def allocations(out, options, folder):
     count = folder / "allocations"
     environment = {"LD_PRELOAD": str(ROOT / "build/libcount_allocations.so"), "COUNT_ALLOCATIONS": str(count)}
     with Serin(folder, environment) as server:
-        h2load(server, folder, options.seconds, 8, 8)
+        requests = grpc_requests()
+        h2load(server, folder, options.seconds, requests)
         before = proxies.read_count(count)
-        done = h2load(server, folder, options.seconds, 8, 8)
-        out.add(table.Row("gRPC, ModelInfer of 16 floats", "allocations per request", (proxies.read_count(count) - before) / done["all"], {}, note="libraries included"))
+        done = h2load(server, folder, options.seconds, requests)
+        out.add(table.Row(requests.work, "allocations per request", (proxies.read_count(count) - before) / done["all"], {}, note="libraries included"))
 
 
-PARTS = {"json": json_floats, "grpc": grpc, "allocations": allocations}
+PARTS = {"json": json_floats, "grpc": grpc, "rest": rest, "latency": latency, "allocations": allocations}
 
 
 def main():

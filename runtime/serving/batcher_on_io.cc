@@ -5,8 +5,8 @@
 // when the turn ends.
 //
 // An io thread has other clients, who must not feel it. So
-// - a batch runs there if batches of its size took no longer than kLongest so far: the running average of the curve, which one run that takes ten times as long
-//   pushes over the limit, and which only a few dozen runs on compute threads bring back;
+// - a batch runs there if batches of its size took no longer than kLongest, by the running average of the curve: one run of ten times that pushes it over the
+//   limit, wherever it ran, and only dozens of short ones bring it back;
 // - nothing is made there: where an instance meets a size for the first time, the batch goes to a compute thread as it is;
 // - a model has kLongest in each turn; what waits beyond that goes to compute threads, to all that are free;
 // - what may wait for others (devices, several threads, a delay of the queue) never runs there, nor what has no plan, whose time depends on the data.
