@@ -23,7 +23,7 @@ namespace {
 
 thread_local Loops::Loop* t_loop = nullptr;
 
-constexpr int kEventsPerWait = 256;
+constexpr int kEventsPerWait = 8;  // answers go out at the end of a turn: the first of a burst must not wait for all others
 constexpr int kTurnEndRounds = 4;  // what one sends may let another go on; then the sockets have their turn
 constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
