@@ -72,7 +72,7 @@ void Head::clear() {
   framing = Framing::kNone;
   content_length = 0;
   keep_alive = true;
-  upgrade = expects_continue = false;
+  expects_continue = false;
 }
 
 void HeadParser::reset() {
@@ -181,9 +181,6 @@ bool HeadParser::header_line(std::string_view line) {
       break;
     case 6:
       if (kind_ == Kind::kRequest && named("expect")) return expect(field.value);
-      break;
-    case 7:
-      if (named("upgrade")) head_.upgrade = true;
       break;
     case 10:
       if (named("connection")) return connection(field.value);

@@ -42,7 +42,6 @@ struct Head {
   Framing framing = Framing::kNone;
   uint64_t content_length = 0;  ///< where framing is kLength
   bool keep_alive = true;
-  bool upgrade = false;  ///< asks for another protocol
   bool expects_continue = false;
 
   void clear();  ///< keeps the memory

@@ -23,7 +23,6 @@ HeadLimits head_limits(const Limits& limits) { return {limits.request_line_bytes
 
 std::optional<Refusal> unserved(const Head& head, const Listener& listener) {
   if (!is_allowed(head.method)) return Refusal{405, "method", "method '" + head.method + "' is not served here"};
-  if (head.upgrade) return Refusal{501, "upgrade", "there is no upgrade to another protocol here"};
   if (listener.options.encoded_bodies) return std::nullopt;
   size_t times = 0;
   std::string_view encoding;
