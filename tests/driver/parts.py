@@ -45,7 +45,7 @@ class Part:
         if self.kind == "cpp":
             return [self.program]
         if self.kind == "front":
-            return [f"{self.program}_sanitized"]
+            return [f"{self.program}_sanitized", *(ALSO_NEEDED["e2e"] if self.program == "serin" else [])]
         if self.kind == "checks":
             return ["all"] if self.name in NEED_EVERYTHING else []
         if self.sanitized:

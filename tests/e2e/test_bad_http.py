@@ -5,7 +5,9 @@ with the limits as an operator sets them.
 """
 
 import contextlib
+import json
 import os
+import re
 import resource
 import socket
 import types
@@ -15,6 +17,7 @@ import pytest
 from backends import Backend, Faults
 from conftest import MODELS, ON_FREE_PORTS, Process, call, infer_body, resident_mb, wait_until
 from routers import Router, service, write_config
+from test_data_path import smuggling_rows
 from traffic import BODY, Connection, ask, infer_request
 
 BODY_LIMIT = 65_536
@@ -91,6 +94,13 @@ def test_h2_two_lengths(server):
     assert_refused(server, post(server, "Content-Length: 5", "Content-Length: 6", body=b"123456"), 400)
 
 
+def test_h3_to_h9_what_two_parsers_read_differently(server):
+    """Lengths, chunks, line ends, names, values, first lines and hosts of every family of smuggling bugs: refused, and whatever is hidden in it not answered."""
+    for name, message in smuggling_rows():
+        status, _, body, closed = converse(server, message)
+        assert 400 <= status < 600 and b'"error"' in body and closed, (name, status, body)
+
+
 @pytest.mark.parametrize("size", ["0x2e", "+5", "-1", "0_2e", "", " 5", "00000000000000005", "ffffffffffffffff1", "fffffffffffffffe"])
 def test_h5_chunk_sizes(server, size):
     assert_refused(server, post(server, "Transfer-Encoding: chunked", body=size.encode() + b"\r\nhello\r\n0\r\n\r\n"), 400, 413)
@@ -112,6 +122,59 @@ def test_h11_a_body_announced_beyond_the_limit_is_refused_before_it_comes(server
 def test_h11_a_body_that_grows_beyond_the_limit_chunk_by_chunk(server):
     chunk = b"1000\r\n" + b"x" * 0x1000 + b"\r\n"
     assert_refused(server, post(server, "Transfer-Encoding: chunked", body=chunk * (BODY_LIMIT // 0x1000 + 2)), 413)
+
+
+def test_h12_a_body_of_tiny_chunks(server):
+    assert_refused(server, post(server, "Transfer-Encoding: chunked", body=b"1\r\n \r\n" * 70_000 + b"0\r\n\r\n"), 400, 413)
+
+
+@pytest.mark.parametrize("body", [b"1;" + b"x" * (1 << 20) + b"\r\n \r\n0\r\n\r\n", b"1\r\n \r\n0\r\n" + b"X: 1\r\n" * (1 << 17) + b"\r\n"],
+                         ids=["extension", "trailers"])  # fmt: skip
+def test_h13_chunk_extensions_and_trailers_of_a_megabyte(server, body):
+    assert_refused(server, post(server, "Transfer-Encoding: chunked", body=body), 400, 413, 431)
+
+
+def test_h15_expectations(server):
+    assert_refused(server, post(server, "Expect: 200-maybe", "Content-Length: 2", body=b"{}"), 417)
+    body = json.dumps(DIGIT).encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(post(server, "Expect: 100-continue", f"Content-Length: {len(body)}"))
+        assert client.recv(21) == b"HTTP/1.1 100 Continue"
+        client.sendall(body)
+        assert client.recv(16).strip().startswith(b"HTTP/1.1 200")
+
+
+def test_h19_a_valid_request_before_an_invalid_one(server):
+    """The first is answered, the second refused, and what is behind that not looked at."""
+    valid = f"GET {server.model} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(valid + b"GET / HTTP/1.1\r\nHost : x\r\n\r\n" + valid)
+        answers = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert re.findall(rb"HTTP/1\.1 (\d+)", answers)[1:] == [b"400"]
+
+
+def test_h20_a_body_where_none_is_usual_is_no_request(server):
+    hidden = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    for method in ("GET", "HEAD", "DELETE"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+            head = f"{method} /v2/health/live HTTP/1.1\r\nHost: x\r\nContent-Length: {len(hidden)}\r\nConnection: close\r\n\r\n"
+            client.sendall(head.encode() + hidden)
+            assert b"".join(iter(lambda: client.recv(65_536), b"")).count(b"HTTP/1.1 ") == 1, method
+
+
+def test_h23_other_protocols_are_not_spoken(server):
+    for request in (b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n", b"TRACE / HTTP/1.1\r\nHost: x\r\n\r\n"):
+        assert 400 <= converse(server, request)[0] < 600
+    status, headers, _, _ = converse(server, b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                                     b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")  # fmt: skip
+    assert status == 200 and "upgrade" not in headers
+
+
+def test_h27_no_header_comes_of_a_name(server):
+    for name in ("a%0d%0ax-injected:%201", "a\u010dx-injected: 1", "a%e5%98%8a%e5%98%8dx-injected:%201"):  # line ends, and what becomes one when cut to a byte
+        path = f"/v2/models/{name}/infer".encode("latin-1", "xmlcharrefreplace")
+        status, headers, _, _ = converse(server, b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        assert status in (400, 404) and "x-injected" not in headers
 
 
 def test_h16_clients_that_send_nothing_more_keep_nobody_waiting(server):

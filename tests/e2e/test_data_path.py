@@ -12,7 +12,7 @@ import time
 import pytest
 
 from backends import Faults
-from conftest import SERIN, call, resident_mb, wait_until
+from conftest import ROOT, call, resident_mb, wait_until
 from routers import QUICK_HEALTH, hold, service
 from traffic import BODY, Connection, Traffic, ask, infer_request
 
@@ -372,8 +372,8 @@ def test_a_canary_that_hangs_has_no_more_than_its_share_under_way(route, backend
 
 
 def smuggling_rows():
-    """Families HS of BADINPUT's list, each with a hidden GET /smuggled (tests/net/smuggling_rows.h)."""
-    printed = subprocess.run([SERIN.parent / "tests/print_smuggling_rows"], check=True, capture_output=True, text=True).stdout
+    """Each with a hidden GET /smuggled (tests/net/smuggling_rows.h)."""
+    printed = subprocess.run([ROOT / "build/tests/print_smuggling_rows"], check=True, capture_output=True, text=True).stdout
     for line in printed.splitlines():
         name, _, message = line.partition("\t")
         yield name, bytes.fromhex(message).replace(b" /echo ", b" /v2/models/digits/infer ")
