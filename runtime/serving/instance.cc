@@ -146,6 +146,7 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings, bool
   auto slot = std::make_unique<Slot>();
   slot->bindings = bindings;
   slot->executor = std::move(executor);
+  slot->last_used = ++uses_;
   for (const engine::TensorInfo& info : slot->executor->inputs())
     slot->staging.emplace_back(std::max<size_t>(1, static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype)));
   slots_.push_back(std::move(slot));

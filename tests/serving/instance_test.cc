@@ -131,6 +131,20 @@ TEST(Instance, WhatIsNotReadyIsNotMadeWhereThatTakesTooLong) {
   EXPECT_FALSE(instance.run(two, /*only_if_ready=*/true).ready);
 }
 
+TEST(Instance, TheSizeThatWasUsedLongestAgoMakesRoom) {
+  const auto model = model_of("x: f32[n]\ny = Add(x, 1.0)\nreturn y\n");
+  Instance instance(model, {.max_batch = 8, .most_sizes = 2});
+  const auto run = [&instance](int64_t rows, bool only_if_ready) {
+    const std::shared_ptr<Job> jobs[] = {job_of(std::vector<float>(static_cast<size_t>(rows)))};
+    jobs[0]->rows = rows;
+    return instance.run(jobs, only_if_ready).ready;
+  };
+  for (const int64_t rows : {1, 2, 1, 4, 8}) EXPECT_TRUE(run(rows, false));
+  EXPECT_TRUE(run(4, true));  // though nobody has asked for it since it was made
+  EXPECT_TRUE(run(8, true));
+  EXPECT_FALSE(run(1, true));
+}
+
 TEST(Instance, WhatTheRunRefusesIsTheClients) {
   const auto model = model_of("x: f32[n]\ns: i64[r]\ny = Reshape(x, s)\nreturn y\n");
   Instance instance(model, {});
