@@ -24,6 +24,8 @@ namespace serin::engine {
 struct DeviceChoice {
   enum class Kind : uint8_t { kCpu, kCuda, kAuto } kind = Kind::kCpu;
   std::optional<int> index;  ///< of the devices that the driver shows; nothing: all of them
+
+  friend bool operator==(const DeviceChoice&, const DeviceChoice&) = default;
 };
 /// "cpu", "cuda", "cuda:1" or "auto" (CUDA where there is a device, else the CPU).
 std::optional<DeviceChoice> parse_device(std::string_view text);

@@ -20,6 +20,9 @@ struct TensorSpec {
   Shape shape;
   bool ranked = true;                    ///< false: any number of dimensions is taken, `shape` says nothing
   std::vector<std::string> labels = {};  ///< of the classes of an output
+  std::string alias = {};                ///< another name that Paddle's clients know it by; empty: none
+
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
 struct Signature {
@@ -67,6 +70,7 @@ struct NamedTensor {
   TensorView tensor;
   bool binary = false;              ///< as bytes behind the JSON
   SharedRangePtr shared = nullptr;  ///< where it was put: the answer says so, and has none of it
+  std::string_view alias = {};      ///< TensorSpec::alias
 };
 
 struct InferResponse {

@@ -102,7 +102,7 @@ class Decoder {
       for (const dom::element element : list) {
         std::string_view name;
         if (element.get(name)) return fail("/fetch_var_names", "'fetch_var_names' must be a list of strings");
-        SERIN_CHECK(at("/fetch_var_names", builder_.want(name, {})));
+        SERIN_CHECK(at("/fetch_var_names", builder_.want(paddle_name(signature_.outputs, name), {})));
       }
     }
     builder_.want_rest(/*binary=*/false);
@@ -181,7 +181,8 @@ Result<PaddleRequest> decode_pipeline(std::string body, const Signature& signatu
   }
   std::string columns = R"({"inputs":{)";
   for (size_t i = 0; i < pairs.size(); ++i) {
-    auto& [key, value] = pairs[i];
+    const std::string_view key = paddle_name(signature.inputs, pairs[i].first);
+    const std::string& value = pairs[i].second;
     const auto spec = std::ranges::find(signature.inputs, key, &TensorSpec::name);
     const size_t first = value.find_first_not_of(" \t\r\n");
     const bool list = first != std::string::npos && value[first] == '[';
@@ -228,7 +229,7 @@ void append_json_tensor(std::string& out, const NamedTensor& named) {
   }
   (out += R"("shape":)") += named.tensor.shape.str();
   append_string(out += R"(,"lod":[],"name":)", named.name);
-  append_string(out += R"(,"alias_name":)", named.name);
+  append_string(out += R"(,"alias_name":)", paddle_alias(named));
   out += '}';
 }
 
@@ -246,7 +247,7 @@ std::string encode_json(std::string_view model, std::span<const NamedTensor> out
 std::string encode_pipeline(std::span<const NamedTensor> outputs, uint64_t log_id) {
   std::string keys, values;
   for (const NamedTensor& named : outputs) {
-    append_string(keys += keys.empty() ? "" : ",", named.name);
+    append_string(keys += keys.empty() ? "" : ",", paddle_alias(named));
     std::string text;
     append_nested(text, named.tensor);
     append_text(values += values.empty() ? "" : ",", text);

@@ -74,7 +74,7 @@ void append_tensor(std::string& out, const NamedTensor& named) {
     for (const int64_t dim : named.tensor.shape) wire::write_varint(dims, static_cast<uint64_t>(dim));
   });
   wire::write_text(head, 13, named.name);
-  wire::write_text(head, 14, named.name);
+  wire::write_text(head, 14, paddle_alias(named));
   const bool content = type && type->field == kPaddleContent;
   const size_t raw = content ? raw_bytes(named.tensor) : 0;
   const size_t elements = content ? 1 + varint_bytes(raw) + raw : type ? typed_list_bytes(type->field, named.tensor) : 0;
@@ -97,11 +97,18 @@ const PaddleType* paddle_type(DType dtype) {
   return found == kTypes.end() ? nullptr : &*found;
 }
 
+std::string_view paddle_name(std::span<const TensorSpec> specs, std::string_view called) {
+  if (std::ranges::find(specs, called, &TensorSpec::name) != specs.end()) return called;
+  const auto found = std::ranges::find(specs, called, &TensorSpec::alias);
+  return found == specs.end() || called.empty() ? called : found->name;
+}
+
 Result<size_t> begin_paddle_tensor(const PaddleTensor& tensor, size_t position, const Signature& signature, RequestBuilder& builder) {
   const auto known = [&](std::string_view name) {
     return std::ranges::find(signature.inputs, name, &TensorSpec::name) != signature.inputs.end();
   };
-  std::string_view name = known(tensor.alias) || tensor.name.empty() ? tensor.alias : tensor.name;
+  const std::string_view alias = paddle_name(signature.inputs, tensor.alias);
+  std::string_view name = known(alias) || tensor.name.empty() ? alias : paddle_name(signature.inputs, tensor.name);
   if (tensor.alias.empty() && tensor.name.empty() && position < signature.inputs.size()) name = signature.inputs[position].name;
   SERIN_TRY(const size_t input, builder.begin_input(name));
   const TensorSpec& spec = signature.inputs[input];
@@ -143,7 +150,7 @@ Result<InferRequest> decode_paddle_proto(std::string_view body, const Signature&
       SERIN_TRY(const size_t input, begin_paddle_tensor(tensor.head, position++, signature, builder));
       tensors[input] = std::move(tensor);
     } else if (in.field() == 2) {
-      SERIN_CHECK(builder.want(in.text(), {.binary = true}));
+      SERIN_CHECK(builder.want(paddle_name(signature.outputs, in.text()), {.binary = true}));
     } else if (in.field() == 4) {
       log_id = static_cast<uint64_t>(in.integer());
     }

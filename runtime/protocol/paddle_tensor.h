@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,11 @@ struct PaddleType {
 inline constexpr uint32_t kPaddleContent = 15;  ///< bytes as in memory
 /// Null where Paddle has no such type.
 const PaddleType* paddle_type(DType dtype);
+
+/// In the signature's words the name of what a client calls so, by name or alias; what it has not comes back as it is.
+std::string_view paddle_name(std::span<const TensorSpec> specs, std::string_view called);
+/// In the client's: by its alias, where it has one.
+inline std::string_view paddle_alias(const NamedTensor& named) { return named.alias.empty() ? named.name : named.alias; }
 
 /// What a request says of a tensor before its elements.
 struct PaddleTensor {

@@ -62,8 +62,16 @@ class Frontend {
 inline std::string_view name_of_server(Dialect dialect) { return dialect == Dialect::kTriton ? "triton" : kName; }
 
 /// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
-inline constexpr std::string_view kExtensions[] = {
-    "classification",      "binary_tensor_data", "model_repository", "model_repository(unload_dependents)",
-    "model_configuration", "statistics",         "logging",          "system_shared_memory"};
+inline constexpr std::string_view kExtensions[] = {"classification",
+                                                   "sequence",
+                                                   "binary_tensor_data",
+                                                   "model_repository",
+                                                   "model_repository(unload_dependents)",
+                                                   "schedule_policy",
+                                                   "model_configuration",
+                                                   "parameters",
+                                                   "statistics",
+                                                   "logging",
+                                                   "system_shared_memory"};
 
 }  // namespace serin::serving

@@ -14,29 +14,6 @@ using protocol::FlatValues;
 
 const std::string kService = "/inference.GRPCInferenceService/";
 
-/// A call that is answered later, with an empty message.
-template <class Request, class Answer>
-class OrderMethod final : public net::GrpcMethod {
- public:
-  using Work = std::function<void(const Request&, Repository::Done)>;
-  explicit OrderMethod(Work work) : work_(std::move(work)) {}
-
-  void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
-    Request request;
-    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
-    work_(request, [call](const Status& status) {
-      if (call->ended()) return;
-      if (!status) return finish_with(*call, status.error());
-      call->send(net::grpc_framed(Answer().SerializeAsString()));
-      call->finish(net::GrpcStatus::kOk);
-    });
-  }
-
- private:
-  const Work work_;
-};
-
 FlatValues values_of(const google::protobuf::Map<std::string, pb::ModelRepositoryParameter>& parameters) {
   FlatValues values;
   for (const auto& [key, parameter] : parameters) {

@@ -31,7 +31,8 @@ std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const
   named.reserve(finished.wanted.size());
   for (size_t i = 0; i < finished.wanted.size(); ++i) {
     const protocol::WantedOutput& wanted = finished.wanted[i];
-    named.push_back({finished.version.signature().outputs[wanted.index].name, views[i], wanted.binary && !wanted.shared, wanted.shared});
+    const protocol::TensorSpec& spec = finished.version.signature().outputs[wanted.index];
+    named.push_back({spec.name, views[i], wanted.binary && !wanted.shared, wanted.shared, spec.alias});
   }
   return named;
 }

@@ -28,6 +28,8 @@ struct QueuePolicy {
 struct QueuePolicies {
   std::vector<QueuePolicy> levels{1};
   size_t standard = 1;  ///< from 1: of requests that name no priority, or one that there is not
+
+  friend bool operator==(const QueuePolicies&, const QueuePolicies&) = default;
 };
 
 class JobQueue {

@@ -62,4 +62,8 @@ void unload_model(Frontend& frontend, const std::string& name, const protocol::F
   frontend.repository.unload_model(name, dependents, on_this_thread(frontend, std::move(done)));
 }
 
+void serve_roots(Frontend& frontend, std::vector<ModelRoot> roots, Repository::Done done) {
+  frontend.repository.serve_roots(std::move(roots), on_this_thread(frontend, std::move(done)));
+}
+
 }  // namespace serin::serving

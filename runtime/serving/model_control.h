@@ -12,4 +12,7 @@ void load_model(Frontend& frontend, const std::string& name, protocol::FlatValue
 /// `unload_dependents`, true or false.
 void unload_model(Frontend& frontend, const std::string& name, const protocol::FlatValues& parameters, Repository::Done done);
 
+/// As Repository::serve_roots().
+void serve_roots(Frontend& frontend, std::vector<ModelRoot> roots, Repository::Done done);
+
 }  // namespace serin::serving

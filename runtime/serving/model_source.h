@@ -33,6 +33,8 @@ struct VersionPolicy {
   std::vector<uint64_t> specific = {};  ///< these; empty: by `latest`
   /// Of numbers that rise.
   std::vector<uint64_t> choose(std::span<const uint64_t> there) const;
+
+  friend bool operator==(const VersionPolicy&, const VersionPolicy&) = default;
 };
 
 struct ModelRoot {

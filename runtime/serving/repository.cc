@@ -46,7 +46,7 @@ std::vector<uint64_t> numbers_of(const ModelFiles& files) {
 
 }  // namespace
 
-Repository::Repository(ModelSource source, Host& host) : source_(std::move(source)), host_(host) {}
+Repository::Repository(ModelSource source, Host& host) : source_(std::move(source)), host_(host), roots_(source_.roots) {}
 
 Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& host) {
   for (const ModelRoot& root : source.roots) SERIN_CHECK(check_root(root));
@@ -63,7 +63,7 @@ std::map<std::string, std::string> Repository::load() {
     if (name != "*" && !known_.contains(name)) missing[name] = "is to be loaded at the start, but is not there";
   for (const auto& [name, why] : missing) log::error("model '{}': {}", name, why);
   if (source_.control != Control::kExplicit && catalogue_.get()->models.empty())
-    log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", source_.roots.front().path);
+    log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", roots_.front().path);
   thread_ = std::thread([this] { run(); });
   return missing;
 }
@@ -121,7 +121,7 @@ void Repository::run() {
 
 std::optional<ModelsByName> Repository::list() {
   ModelsByName all;
-  for (const ModelRoot& root : source_.roots) {
+  for (const ModelRoot& root : roots_) {
     auto models = list_models(root, remarks_);
     if (!models) {
       if (listed_) log::error("{}: cannot be listed; what is loaded goes on serving", root.path);
@@ -133,7 +133,7 @@ std::optional<ModelsByName> Repository::list() {
       if (!is_new) remarks_.say(fmt::format("model '{}' of {} is left out: {} has one, too", name, root.path, held->second.repository));
     }
   }
-  if (!listed_) log::info("{}: is there again", source_.roots.front().path);
+  if (!listed_) log::info("{}: is there again", roots_.front().path);
   listed_ = true;
   return all;
 }
@@ -161,8 +161,10 @@ bool Repository::read_settings(const std::string& name, Known& known, const Mode
   const bool first = known.settings && !*known.settings;
   const bool quiet = look != Look::kWatching || known.files.settings == files.settings;  // the same in two looks: nobody is writing it
   if (!quiet && first) return false;
-  if (!first && (known.settings_read == files.settings || !quiet)) return true;
+  const bool same_place = known.files.policy == files.policy && known.files.labels == files.labels;
+  if (!first && ((known.settings_read == files.settings && same_place) || !quiet)) return true;
   known.settings_read = files.settings;
+  const auto before = known.settings ? *known.settings : nullptr;
   ModelSettings defaults = host_.defaults;
   if (files.policy) defaults.versions = *files.policy;
   defaults.labels.insert(files.labels.begin(), files.labels.end());
@@ -174,6 +176,10 @@ bool Repository::read_settings(const std::string& name, Known& known, const Mode
   } else {
     known.settings = std::make_shared<const ModelSettings>(std::move(*settings));
   }
+  if (before && known.settings && same_but_for_names(*before, **known.settings))
+    relabel(name, before);
+  else
+    known.settings_loaded = files.settings;
   return true;
 }
 
@@ -196,7 +202,7 @@ Status Repository::reconcile(const std::string& name, ModelFiles files, Look loo
   Status first;
   for (const uint64_t number : chosen) {
     KnownVersion& version = known.versions[number];
-    const Fingerprint now = joined(known.files.versions.at(number).fingerprint, known.settings_read);
+    const Fingerprint now = joined(known.files.versions.at(number).fingerprint, known.settings_loaded);
     const bool quiet = look != Look::kWatching || version.seen == now;
     version.seen = now;
     const auto held = entry(name, number);
@@ -288,6 +294,18 @@ void Repository::update(const std::string& name, uint64_t number, VersionEntry e
     model.repository = last_name(known.files.repository);
     if (known.settings) model.labels = (*known.settings)->labels;
     model.versions[number] = std::move(entry);
+  });
+}
+
+/// What is loaded stays, under the labels that its settings have now.
+void Repository::relabel(const std::string& name, const std::shared_ptr<const ModelSettings>& before) {
+  change([&](Catalogue& next) {
+    const auto model = next.models.find(name);
+    if (model == next.models.end()) return;
+    const auto& now = *known_[name].settings;
+    model->second.labels = now->labels;
+    for (auto& [number, entry] : model->second.versions)
+      if (entry.settings == before) entry.settings = now;
   });
 }
 

@@ -50,6 +50,9 @@ class Repository {
   void load_model(std::string name, ModelOverride overrides, Done done);
   /// Takes a model away; requests under way are answered. `dependents`: and the models an ensemble is made of.
   void unload_model(std::string name, bool dependents, Done done);
+  /// Serves these in place of what it was opened with: each the folder of one model, in or beside a place that it was opened with. Done when all of them are
+  /// ready; kInvalidArgument, and nothing has changed; kFailedPrecondition where the control is explicit; or why one is not ready.
+  void serve_roots(std::vector<ModelRoot> roots, Done done);
 
  private:
   enum class Look : uint8_t {
@@ -67,7 +70,8 @@ class Repository {
   struct Known {
     ModelFiles files;
     Result<std::shared_ptr<const ModelSettings>> settings{nullptr};  ///< null: not read yet
-    Fingerprint settings_read;
+    Fingerprint settings_read;                                       // the last that were read; and what versions that are loaded depend on
+    Fingerprint settings_loaded;
     std::map<uint64_t, KnownVersion> versions;
     std::shared_ptr<const OverrideFolder> overrides;
   };
@@ -91,16 +95,20 @@ class Repository {
   void move_lost();
   Status load_now(const std::string& name, const ModelOverride& overrides);
   Status unload_now(const std::string& name, bool dependents);
+  Status serve_now(std::vector<ModelRoot> roots);
+  bool may_serve(const std::string& path) const;
   std::string reason_of(const std::string& name) const;
 
   std::optional<VersionEntry> entry(const std::string& name, uint64_t number) const;
   void change(const std::function<void(Catalogue&)>& how);
   void update(const std::string& name, uint64_t number, VersionEntry entry);
+  void relabel(const std::string& name, const std::shared_ptr<const ModelSettings>& before);
   void remove_version(const std::string& name, uint64_t number);
   void remove_model(const std::string& name);
 
   const ModelSource source_;
   Host& host_;
+  std::vector<ModelRoot> roots_;  // repository's thread only, once it runs
   Published<Catalogue> catalogue_;
   std::map<std::string, Known> known_;  // of those that are loaded, or tried; repository's thread only, as the next two
   Remarks remarks_;

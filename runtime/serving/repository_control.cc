@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -11,6 +13,8 @@
 
 namespace serin::serving {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr size_t kMostOrders = 1024;                   // waiting
 constexpr size_t kMostWaitingBytes = size_t{1} << 30;  // of the files that came with them
@@ -38,7 +42,6 @@ std::set<std::string> parts_of(const ModelEntry& model) {
 }  // namespace
 
 void Repository::give(std::function<Status()> work, Done done) {
-  if (source_.control != Control::kExplicit) return done(not_explicit(source_.control));
   {
     const std::lock_guard lock(mutex_);
     if (orders_.size() < kMostOrders) {
@@ -51,6 +54,7 @@ void Repository::give(std::function<Status()> work, Done done) {
 }
 
 void Repository::load_model(std::string name, ModelOverride overrides, Done done) {
+  if (source_.control != Control::kExplicit) return done(not_explicit(source_.control));
   size_t bytes = 0;
   for (const auto& [file, content] : overrides.files) bytes += content.size();
   const auto weight = std::shared_ptr<void>(this, [this, bytes](void*) { waiting_bytes_ -= bytes; });
@@ -63,7 +67,47 @@ void Repository::load_model(std::string name, ModelOverride overrides, Done done
 }
 
 void Repository::unload_model(std::string name, bool dependents, Done done) {
+  if (source_.control != Control::kExplicit) return done(not_explicit(source_.control));
   give([this, name = std::move(name), dependents] { return unload_now(name, dependents); }, std::move(done));
+}
+
+void Repository::serve_roots(std::vector<ModelRoot> roots, Done done) {
+  if (source_.control == Control::kExplicit)
+    return done(Error{Code::kFailedPrecondition, "the model control is 'explicit' here: models are loaded and unloaded one by one"});
+  give([this, roots = std::move(roots)] { return serve_now(roots); }, std::move(done));
+}
+
+/// In a place that the server was started with, or beside the folder of a model that it was started with: no client leads it anywhere else.
+bool Repository::may_serve(const std::string& path) const {
+  std::error_code unreadable;
+  const fs::path wanted = fs::weakly_canonical(path, unreadable);
+  const auto inside = [&](const fs::path& place) {
+    return !unreadable && place.has_relative_path() && std::ranges::mismatch(place, wanted).in1 == place.end();
+  };
+  return std::ranges::any_of(source_.roots, [&](const ModelRoot& root) {
+    const fs::path place = fs::weakly_canonical(root.path, unreadable);
+    return inside(place) || (!root.name.empty() && inside(place.parent_path()));
+  });
+}
+
+Status Repository::serve_now(std::vector<ModelRoot> roots) {
+  std::set<std::string> names;
+  for (const ModelRoot& root : roots) {
+    const auto refuse = [&](std::string_view why) {
+      return Error{Code::kInvalidArgument, fmt::format("model '{}': {}", root.name.substr(0, 256), why)};
+    };
+    if (!is_model_name(root.name)) return refuse("a name has letters, digits, '_', '-' and '.' only");
+    if (!names.insert(root.name).second) return refuse("it is named twice");
+    if (!may_serve(root.path)) return refuse("its base_path is no place that this server was started with");
+    if (!fs::is_directory(root.path)) return refuse("there is no folder at its base_path");
+  }
+  if (roots.empty()) return Error{Code::kInvalidArgument, "model_config_list names no model"};
+  roots_ = std::move(roots);
+  scan(Look::kAsked);
+  for (const std::string& name : names)
+    if (!catalogue_.get()->find(name, ""))
+      return Error{Code::kUnavailable, fmt::format("model '{}' is not ready: {}", name, reason_of(name))};
+  return {};
 }
 
 Status Repository::load_now(const std::string& name, const ModelOverride& overrides) {

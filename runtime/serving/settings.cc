@@ -140,6 +140,12 @@ std::vector<uint64_t> VersionPolicy::choose(std::span<const uint64_t> there) con
   return chosen;
 }
 
+bool same_but_for_names(ModelSettings a, const ModelSettings& b) {
+  a.labels = b.labels;
+  a.versions = b.versions;
+  return a == b;
+}
+
 Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name) {
   constexpr size_t kMostBytes = size_t{16} << 20;
   SERIN_TRY(const std::string path, file_of_model(folder, "", name));

@@ -55,10 +55,15 @@ struct ModelSettings {
   bool response_cache = false;                 ///< answers are kept for requests with the same inputs
   std::optional<EnsembleSettings> ensemble;    ///< it has no file: these models run its steps
   std::optional<SequenceSettings> sequences;   ///< its requests belong to sequences
+
+  friend bool operator==(const ModelSettings&, const ModelSettings&) = default;
 };
 
 /// `defaults` where there is no such file. Errors name file, line and what is allowed.
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults = {});
+
+/// Whether they differ in nothing that a loaded version depends on: in labels, and in which versions are served.
+bool same_but_for_names(ModelSettings a, const ModelSettings& b);
 
 /// The lines of a file in the model's folder.
 Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name);

@@ -31,6 +31,8 @@ struct Filling {
   enum class Kind : uint8_t { kZero, kRandom, kFile };
   Kind kind = Kind::kZero;
   std::string file;  ///< of kFile: bytes as they travel (protocol/raw_tensor.h)
+
+  friend bool operator==(const Filling&, const Filling&) = default;
 };
 
 /// An input of a warm-up request, one row of it where the model is batchable.
@@ -38,6 +40,8 @@ struct WarmupInput {
   DType dtype = DType::kUndefined;  ///< undefined: the model's
   std::vector<int64_t> dims = {};   ///< without the batch; none: the model's
   Filling data = {};
+
+  friend bool operator==(const WarmupInput&, const WarmupInput&) = default;
 };
 
 struct WarmupRequest {
@@ -45,6 +49,8 @@ struct WarmupRequest {
   int64_t batch_size = 1;  ///< rows, all alike; 1 where the model is not batchable
   int count = 1;           ///< times that each instance runs it
   std::map<std::string, WarmupInput> inputs = {};
+
+  friend bool operator==(const WarmupRequest&, const WarmupRequest&) = default;
 };
 
 /// A model that an ensemble runs. Tensors of the ensemble have names of their own, which the model's are mapped to.
@@ -52,12 +58,16 @@ struct EnsembleStep {
   std::string model;
   std::string version = {};  ///< empty: the latest
   std::map<std::string, std::string> inputs = {}, outputs = {};
+
+  friend bool operator==(const EnsembleStep&, const EnsembleStep&) = default;
 };
 
 struct EnsembleSettings {
   std::vector<EnsembleStep> steps;
   /// Of the ensemble, in this order; types and shapes are checked where they are given. None: what no step produces, and what no step reads.
   std::vector<protocol::TensorSpec> inputs = {}, outputs = {};
+
+  friend bool operator==(const EnsembleSettings&, const EnsembleSettings&) = default;
 };
 
 /// An input that tells the model where in its sequence a row is.
@@ -67,6 +77,8 @@ struct SequenceControl {
   Kind kind = Kind::kStart;
   DType dtype = DType::kUndefined;        ///< undefined: the model's
   std::array<double, 2> values = {0, 1};  ///< for no and yes; not of kId
+
+  friend bool operator==(const SequenceControl&, const SequenceControl&) = default;
 };
 
 /// A tensor that goes from one request of a sequence into the next.
@@ -74,6 +86,8 @@ struct SequenceState {
   std::string input, output;
   std::vector<int64_t> dims = {};  ///< of the first, without the batch; none: the model's
   Filling initial = {};            ///< zeros or a file
+
+  friend bool operator==(const SequenceState&, const SequenceState&) = default;
 };
 
 struct SequenceSettings {
@@ -81,6 +95,8 @@ struct SequenceSettings {
   std::chrono::nanoseconds idle{std::chrono::seconds(1)};  ///< without a request for so long, a sequence is over
   std::vector<SequenceControl> controls = {};
   std::vector<SequenceState> states = {};
+
+  friend bool operator==(const SequenceSettings&, const SequenceSettings&) = default;
 };
 
 /// Path of a file that settings name. Errors: kInvalidArgument where it would lie elsewhere, or the model has no folder.

@@ -39,18 +39,23 @@ Result<ModelRoot> root_of(const pb::ModelConfig& config) {
 
 }  // namespace
 
+Result<std::vector<ModelRoot>> roots_of(const pb::ModelServerConfig& config) {
+  std::vector<ModelRoot> roots;
+  for (const pb::ModelConfig& model : config.model_config_list().config()) {
+    auto root = root_of(model);
+    if (!root) return root.error().in(fmt::format("model '{}'", model.name().substr(0, 256)));
+    roots.push_back(std::move(*root));
+  }
+  if (roots.empty()) return Error{Code::kInvalidArgument, "model_config_list names no model"};
+  return roots;
+}
+
 Result<std::vector<ModelRoot>> read_tf_config(const std::string& path) {
   SERIN_TRY(const std::string text, read_file(path, kLargest));
   pb::ModelServerConfig config;
   if (const auto read = parse_text_format(text, config); !read) return read.error().in(path);
-  std::vector<ModelRoot> roots;
-  for (const pb::ModelConfig& model : config.model_config_list().config()) {
-    auto root = root_of(model);
-    if (!root) return root.error().in(fmt::format("{}: model '{}'", path, model.name()));
-    roots.push_back(std::move(*root));
-  }
-  if (roots.empty()) return Error{Code::kInvalidArgument, path + ": model_config_list names no model"};
-  return roots;
+  auto roots = roots_of(config);
+  return roots ? std::move(roots) : roots.error().in(path);
 }
 
 }  // namespace serin::serving

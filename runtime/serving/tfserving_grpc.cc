@@ -3,6 +3,8 @@
 #include "runtime/protocol/tfserving_grpc.h"
 #include "runtime/base/number.h"
 #include "runtime/serving/grpc_inference.h"
+#include "runtime/serving/model_control.h"
+#include "runtime/serving/tfserving_config.h"
 #include "runtime/serving/tfserving_models.h"
 #include "runtime/serving/unary_method.h"
 
@@ -140,15 +142,12 @@ class ExamplesMethod final : public net::GrpcMethod {
   const TfMethod method_;
 };
 
-class ReloadMethod final : public net::GrpcMethod {
- public:
-  void on_message(const CallPtr& call, std::string_view) override {
-    call->finish(net::GrpcStatus::kUnimplemented,
-                 "the configuration is not taken from clients: models and their serin.yaml (max_batch, labels ...) are taken from the "
-                 "folder that --models "
-                 "names, within seconds of a change");
-  }
-};
+/// Models in place of those that are served, with their versions and labels.
+void reload(Frontend& frontend, const pb::ReloadConfigRequest& request, const Repository::Done& done) {
+  auto roots = roots_of(request.config());
+  if (!roots) return done(roots.error());
+  serve_roots(frontend, std::move(*roots), done);
+}
 
 Error missing_spec() { return {Code::kInvalidArgument, "Missing ModelSpec"}; }
 
@@ -160,7 +159,9 @@ void add_tfserving_methods(Frontend& frontend, GrpcMethodMap& methods) {
   methods.emplace(predictions + "Classify", std::make_unique<ExamplesMethod>(frontend, TfMethod::kClassify));
   methods.emplace(predictions + "Regress", std::make_unique<ExamplesMethod>(frontend, TfMethod::kRegress));
   methods.emplace(predictions + "MultiInference", std::make_unique<ExamplesMethod>(frontend, TfMethod::kPredict));
-  methods.emplace(models + "HandleReloadConfigRequest", std::make_unique<ReloadMethod>());
+  using Reload = OrderMethod<pb::ReloadConfigRequest, pb::ReloadConfigResponse>;
+  methods.emplace(models + "HandleReloadConfigRequest",
+                  std::make_unique<Reload>([&frontend](const auto& request, const auto& done) { reload(frontend, request, done); }));
   add_unary<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
       methods, predictions + "GetModelMetadata",
       [&frontend](const pb::GetModelMetadataRequest& request) -> Result<pb::GetModelMetadataResponse> {

@@ -1,4 +1,4 @@
-// unary_method.h: a method of gRPC that is a function from one message of protobuf to another.
+// unary_method.h: methods of gRPC that are a function from one message of protobuf to another, or an order.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/serving/grpc_api.h"
+#include "runtime/serving/repository.h"
 
 namespace serin::serving {
 
@@ -36,5 +37,28 @@ template <class Request, class Answer>
 void add_unary(GrpcMethodMap& methods, std::string path, typename UnaryMethod<Request, Answer>::Work work) {
   methods.emplace(std::move(path), std::make_unique<UnaryMethod<Request, Answer>>(std::move(work)));
 }
+
+/// A call that is answered later, with an empty message.
+template <class Request, class Answer>
+class OrderMethod final : public net::GrpcMethod {
+ public:
+  using Work = std::function<void(const Request&, Repository::Done)>;
+  explicit OrderMethod(Work work) : work_(std::move(work)) {}
+
+  void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
+    Request request;
+    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
+      return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
+    work_(request, [call](const Status& status) {
+      if (call->ended()) return;
+      if (!status) return finish_with(*call, status.error());
+      call->send(net::grpc_framed(Answer().SerializeAsString()));
+      call->finish(net::GrpcStatus::kOk);
+    });
+  }
+
+ private:
+  const Work work_;
+};
 
 }  // namespace serin::serving

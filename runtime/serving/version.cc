@@ -8,6 +8,7 @@
 #include "runtime/serving/engine_scheduler.h"
 #include "runtime/serving/ensemble_scheduler.h"
 #include "runtime/serving/model_config.h"
+#include "runtime/serving/paddle_names.h"
 #include "runtime/serving/sequence_scheduler.h"
 
 namespace serin::serving {
@@ -21,6 +22,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   auto served = EngineScheduler::load(name, path, settings, host, loaded->metrics_);
   if (!served) return served.error().in(name);
   if (const Status fits = apply_declared_tensors(settings, *served); !fits) return fits.error().in(name);
+  if (const Status named = read_paddle_names(path, served->signature); !named) return named.error().in(name);
   loaded->served_ = std::move(*served);
   if (auto done = loaded->put_in_front(settings); !done) return done.error().in(name);
   loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());

@@ -185,6 +185,38 @@ def test_p1_bodies_that_are_no_request(ask, body):
     assert_refused(ask(body, "/digits/prediction"))
 
 
+CONF = """feed_var { name: "x:0" alias_name: "image" is_lod_tensor: false feed_type: 1 shape: 2 }
+fetch_var { name: "scale_0.tmp_0" alias_name: "prediction" fetch_type: 1 shape: 2 }
+fetch_var { name: "gone" alias_name: "gone" }"""
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """A model as Paddle's converter leaves it, beside the names that its clients know."""
+    folder = tmp_path_factory.mktemp("named") / "m/1"
+    save(folder / "model.onnx", [helper.make_node("Identity", ["x:0"], ["scale_0.tmp_0"])],
+         [("x:0", TensorProto.FLOAT, ["n", 2])], [("scale_0.tmp_0", TensorProto.FLOAT, ["n", 2])])  # fmt: skip
+    (folder / "serving_server_conf.prototxt").write_text(CONF)
+    process = Process(folder.parent, "serve", "--models", folder.parents[1], *ON_FREE_PORTS)
+    yield process
+    assert process.end() == 0
+
+
+@pytest.mark.parametrize("name", [{"name": "x:0"}, {"alias_name": "image"}, {"name": "image"}, {"name": "x:0", "alias_name": "image"}, {}])
+@pytest.mark.parametrize("fetched", [["prediction"], ["scale_0.tmp_0"], []])
+def test_clients_know_tensors_by_their_aliases(named, name, fetched):
+    tensor = {"elem_type": 1, "shape": [1, 2], "float_data": [1, 2], **name}
+    (output,) = call(named.url + "/GeneralModelService/inference", {"tensor": [tensor], "fetch_var_names": fetched}).json["outputs"][0]["tensor"]
+    assert (output["name"], output["alias_name"], output["float_data"]) == ("scale_0.tmp_0", "prediction", [1, 2])
+
+
+def test_the_pipeline_knows_aliases_too(named):
+    assert call(named.url + "/m/prediction", {"key": ["image"], "value": ["[[1, 2]]"]}).json["key"] == ["prediction"]
+    refused = call(named.url + "/m/prediction", {"key": ["picture"], "value": ["[[1, 2]]"]}).json
+    assert "unexpected inference input 'picture'" in refused["err_msg"] and "'gone' is not in the model" in named.log
+    assert call(named.url + "/v2/models/m").json["inputs"][0]["name"] == "x:0"
+
+
 @pytest.mark.parametrize("depth", [101, 1_000_000])
 def test_p2_nesting(ask, depth):
     nested = b"[" * depth + b"]" * depth
