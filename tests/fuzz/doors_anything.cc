@@ -67,7 +67,7 @@ void require_same(const InferRequest& request, const Result<InferRequest>& again
 std::vector<NamedTensor> named_inputs(const InferRequest& request, const Signature& signature) {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    must(request.inputs[i].dtype == signature.inputs[i].dtype && request.inputs[i].elements() > 0, "an input is what the model takes");
+    must(request.inputs[i].dtype == signature.inputs[i].dtype && request.inputs[i].elements() >= 0, "an input is what the model takes");
     named.push_back({signature.inputs[i].name, request.inputs[i]});
   }
   return named;
