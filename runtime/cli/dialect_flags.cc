@@ -35,7 +35,7 @@ void Flags::yes_or_no(const char* flag, std::function<void(bool)> set) {
 void Flags::poll_seconds(const char* flag) {
   value<double>(flag, [&source = options_.source](double count) {
     source.control = count > 0 ? serving::Control::kPoll : serving::Control::kNone;
-    if (count > 0) source.poll = milliseconds(count);
+    if (count > 0) source.poll = std::max(milliseconds(count), std::chrono::milliseconds(50));
   })->check(between(-1e6, 1e6));
 }
 

@@ -50,6 +50,7 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
     auto roots = serving::read_tf_config(path);
     if (!roots) throw CLI::ValidationError("--model_config_file", roots.error().message);
     options.source.roots = std::move(*roots);
+    model.path.clear();  // flags are read in the order of their declaration: it goes before --model_base_path and the environment's
   });
   flags.poll_seconds("--file_system_poll_wait_seconds");
   flags.io_threads("--rest_api_num_threads");

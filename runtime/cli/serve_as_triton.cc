@@ -19,10 +19,10 @@ void add_triton_ports(Flags& flags, ServeOptions& options) {
   flags.text("--http-address", options.address);
   flags.text("--grpc-address", options.grpc_address);
   flags.text("--metrics-address", options.metrics_address);
-  // Whatever the order of the flags: a port that is given does not open one that is not allowed.
+  // Flags are read in the order of their declaration: a port that is given does not open one that is not allowed.
   const auto allow = [&](const char* flag, std::optional<uint16_t>& port) {
-    flags.yes_or_no(flag, [&port](bool yes) {
-      if (!yes) port.reset();
+    flags.value<std::string>(flag, [flag, &port](const std::string& word) {
+      if (!parse_yes(flag, word)) port.reset();
     });
   };
   allow("--allow-http", options.port);

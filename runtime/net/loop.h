@@ -41,7 +41,8 @@ class Loops {
 /// Index of the io thread this is, or npos.
 inline constexpr size_t kNotAnIoThread = static_cast<size_t>(-1);
 size_t this_loop();
-/// Runs `work` on this io thread once all that its turn has brought was read, and before what is to be sent goes out. Requires an io thread.
+/// Runs `work` on this io thread: out of the reading of a request once all that its turn has brought was read, and before what HTTP/2 is to send goes out; out of
+/// other such work in the next turn. Requires an io thread.
 void post_here(UniqueFunction<void()> work);
 void log_thrown(const std::exception& thrown);
 /// Runs `work` now, as an io thread runs what was posted: what it throws is logged and goes no further. Requires an io thread.

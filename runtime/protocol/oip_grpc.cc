@@ -274,7 +274,7 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
     else if (!raw.empty())
       read_raw(bytes[i], tensor);
     else
-      SERIN_CHECK(Contents(decoding, tensor, signature.inputs[places[i]].name).read(*contents[i]));
+      SERIN_CHECK(Contents(decoding, tensor, signature.inputs[places[i]].name).read(contents[i].value_or(Bytes())));
   }
   return std::move(builder.request);
 }

@@ -30,8 +30,8 @@ class BatchCurve {
     ++point.seen;
   }
 
-  /// Whether batches of about so many rows were seen.
-  bool knows(int64_t rows) const { return points_[bucket_of(rows)].seen > 0; }
+  /// Whether batches of about so many rows were seen. Of those beyond the buckets nobody knows: they may have any size.
+  bool knows(int64_t rows) const { return rows <= rows_of(kBuckets - 1) && points_[bucket_of(rows)].seen > 0; }
   /// What a batch of so many rows will take; 0 where nothing is known.
   std::chrono::nanoseconds predict(int64_t rows) const {
     const size_t wanted = bucket_of(rows);

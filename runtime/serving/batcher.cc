@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/net/loop.h"
+
 namespace serin::serving {
 namespace {
 
@@ -53,17 +55,20 @@ Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
 
 Status Batcher::submit(JobPtr job) {
   std::optional<size_t> instance;
-  bool on_io = false;
+  bool look = false;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
     if (options_.slo.count() > 0) SERIN_CHECK(check_in_time(*job, Clock::now()));
     const Job& queued = *job;
     SERIN_CHECK(queue_.push(std::move(job)));
-    on_io = may_run_on_io(queued);
-    instance = on_io ? wake_on_io() : wake_for(queued);
+    if (may_run_on_io(queued))
+      look = mark_loop();
+    else
+      instance = wake_for(queued);
   }
-  if (instance) on_io ? start_on_io(*instance) : start(*instance);
+  if (look) net::post_here([self = shared_from_this()] { self->look_on_io(); });
+  if (instance) start(*instance);
   return {};
 }
 
@@ -257,7 +262,9 @@ void Batcher::learn(const std::vector<int64_t>& group, int64_t bucket_rows, std:
   const std::lock_guard lock(mutex_);
   if (curves_.size() >= kMostCurves && !curves_.contains(group))
     curves_.clear();  // sizes without end: what was learned of them is of no use
-  curves_[group].learn(bucket_rows, took);
+  BatchCurve& curve = curves_[group];
+  bar_if_surprising(curve, bucket_rows, took);
+  curve.learn(bucket_rows, took);
   ns_per_row_ = static_cast<double>(took.count()) / static_cast<double>(bucket_rows);
 }
 

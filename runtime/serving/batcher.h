@@ -43,8 +43,8 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
         false;              ///< short batches may run there: instances are never lost and wait for nobody, and there is no max_queue_delay
     bool by_turns = false;  ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
   };
-  /// Runs and answers one batch on one instance; all its jobs are of one group. Never called twice at the same time for one instance. False: nothing was done,
-  /// because something had to be made first and the thread is an io thread, which `on_io` says.
+  /// Runs and answers one batch on one instance; all its jobs are of one group. Never called twice at the same time for one instance. False: it is to be
+  /// run again on a compute thread, because something has to be made first or it failed; only on an io thread, which `on_io` says.
   using Run = std::function<bool(size_t instance, std::span<const JobPtr> batch, bool on_io)>;
   /// Whether an instance can run a batch; asked before each.
   using Usable = std::function<Status(size_t instance)>;
@@ -67,15 +67,16 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   void work(size_t instance);
   void go_on(size_t instance);
   void start(size_t instance);
+  void look_on_io();
   void work_on_io(size_t instance);
-  void start_on_io(size_t instance);
   static void refuse_expired(std::span<const JobPtr> jobs);
   void retire(const Error& why);
   // Those below require mutex_.
   std::optional<size_t> take_free();
   std::optional<size_t> wake_for(const Job& job);
   bool may_run_on_io(const Job& job) const;
-  std::optional<size_t> wake_on_io();
+  void bar_if_surprising(const BatchCurve& known, int64_t rows, std::chrono::nanoseconds took);
+  bool mark_loop();
   std::vector<size_t> wake_for_rest(size_t instance);
   void wait_for_more(std::unique_lock<std::mutex>& lock);
   void take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest = std::chrono::nanoseconds::max());
@@ -97,7 +98,9 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   std::vector<size_t> free_;                           // instances with nothing to do; who ended last is last
   std::vector<std::vector<JobPtr>> batches_;           // of each instance, which it alone touches: not guarded
   std::vector<Clock::time_point> busy_until_;          // of each instance, as predicted
-  std::vector<size_t> on_io_;                          // io threads that will form a batch before their turn ends
+  std::vector<size_t> on_io_;                          // io threads that will look at the queue when they have read all
+  Clock::time_point barred_until_{};                   // no batch runs on io threads
+  std::chrono::nanoseconds bar_{0};                    // how long it was barred for the last time
   size_t working_ = 0;                                 // instances that are not retired
   Status ended_;                                       // why none is left
   std::map<std::vector<int64_t>, BatchCurve> curves_;  // by Job::group

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace serin::serving {
 
@@ -52,6 +53,17 @@ bool something_counts(const Job& job, const std::vector<size_t>& masks) {
   return true;
 }
 
+/// Memory for it may be missing now and there for the next one: no reason to end.
+Instance::RunResult run_instance(Instance& instance, std::span<const JobPtr> batch, bool only_if_ready) {
+  try {
+    return instance.run(batch, only_if_ready);
+  } catch (const std::bad_alloc&) {
+    Instance::RunResult failed;
+    failed.status = Error{Code::kOverloaded, "there is no memory to run the batch"};
+    return failed;
+  }
+}
+
 }  // namespace
 
 /// `own`: the sizes of the job's inputs.
@@ -92,8 +104,8 @@ int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
 /// As Batcher::Run.
 bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io) {
   const auto taken = Clock::now();
-  const Instance::RunResult ran = instances_[instance]->run(batch, /*only_if_ready=*/on_io);
-  if (!ran.ready) return false;
+  const Instance::RunResult ran = run_instance(*instances_[instance], batch, on_io);
+  if (!ran.ready || (on_io && !ran.status && batch.size() > 1)) return false;
   if (!batch.front()->shadow) metrics_->ran_batch();
   const bool lost = !ran.status && ran.status.error().code == Code::kUnavailable;
   if (!ran.status && !lost && batch.size() > 1) {
@@ -101,7 +113,7 @@ bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, 
     return true;
   }
   if (ran.status) {
-    batcher_->learn(batch.front()->group, ran.bucket_rows, ran.infer);
+    batcher_->learn(batch.front()->group, ran.bucket_rows, ran.input + ran.infer);
     if (!batch.front()->shadow) metrics_->measured_batch(rows_of(batch), {.input = ran.input, .infer = ran.infer});
   }
 

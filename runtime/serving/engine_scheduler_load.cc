@@ -363,7 +363,7 @@ Status EngineScheduler::warm_up() {
         const Instance::RunResult ran = instance->run(jobs);
         if (!ran.status && !engine_->planned()) return {};  // zeros may be an input that it refuses, and rightly so
         if (!ran.status) return ran.status.error().in("warm-up");
-        if (run > (on_device ? kRecorded : kFirst)) batcher_->learn(jobs[0]->group, ran.bucket_rows, ran.infer);
+        if (run > (on_device ? kRecorded : kFirst)) batcher_->learn(jobs[0]->group, ran.bucket_rows, ran.input + ran.infer);
       }
     }
   }

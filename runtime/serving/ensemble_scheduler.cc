@@ -17,10 +17,10 @@ namespace {
 Status check_tensor(const protocol::TensorSpec& spec, const TensorView& tensor) {
   bool fits = !spec.ranked || tensor.shape.rank() == spec.shape.rank();
   for (size_t axis = 0; fits && axis < tensor.shape.rank(); ++axis)
-    fits = tensor.shape[axis] > 0 && (!spec.ranked || spec.shape[axis] < 0 || spec.shape[axis] == tensor.shape[axis]);
+    fits = !spec.ranked || spec.shape[axis] < 0 || spec.shape[axis] == tensor.shape[axis];
   if (fits) return {};
-  return Error{Code::kInvalidArgument, fmt::format("its input '{}' expects {}, the step before made {}", spec.name,
-                                                   spec.ranked ? spec.shape.str() : "no empty tensor", tensor.shape.str())};
+  return Error{Code::kInvalidArgument,
+               fmt::format("its input '{}' expects {}, the step before made {}", spec.name, spec.shape.str(), tensor.shape.str())};
 }
 
 /// A step as the numbers of its model see it: pending until it is answered or dropped.

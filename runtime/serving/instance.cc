@@ -2,12 +2,16 @@
 
 #include "runtime/serving/instance.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 namespace serin::serving {
 namespace {
+
+constexpr size_t kMostResultBytes = size_t{8} << 30;  // as engine::LoadOptions::max_arena_bytes
 
 /// What two dense tensors have in common, which begin at the same corner: copied from one to the other.
 void copy_overlap(const std::byte* from, std::span<const int64_t> from_dims, std::byte* to, std::span<const int64_t> to_dims,
@@ -61,9 +65,11 @@ engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) 
 
 }  // namespace
 
-void Instance::Block::allocate() {
+Status Instance::Block::allocate() {
   size_t bytes = 0;
   for (const TensorView& tensor : tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
+  if (bytes > kMostResultBytes)
+    return Error{Code::kTooLarge, fmt::format("the results would take {} bytes; at most {}", bytes, kMostResultBytes)};
   bytes = std::max<size_t>(bytes, 1);  // what is empty has a place, too
   if (memory.size() < bytes) memory = AlignedBuffer(bytes);
   size_t offset = 0;
@@ -71,6 +77,7 @@ void Instance::Block::allocate() {
     tensor.data = memory.data() + offset;
     offset += AlignedBuffer::rounded_up(tensor.bytes());
   }
+  return {};
 }
 
 void Instance::Block::clear() {
@@ -182,7 +189,7 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bo
 
   std::shared_ptr<Block> block = blocks_.take();
   for (const engine::TensorInfo& info : slot.executor->outputs()) block->tensors.push_back(TensorView{info.dtype, info.shape, nullptr});
-  block->allocate();
+  if (auto allocated = block->allocate(); !allocated) return fail(allocated.error());
 
   const auto gathered = Clock::now();
   result.input = gathered - started;
@@ -191,13 +198,14 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bo
 
   result.outputs_each = block->tensors.size();
   const auto shared = share_out(jobs, std::move(block), result.bucket_rows);
-  result.batch = {shared, shared->tensors};
+  if (!shared) return fail(shared.error());
+  result.batch = {*shared, (*shared)->tensors};
   return result;
 }
 
 /// In place of the whole batch's tensors those of each job.
-std::shared_ptr<const Instance::Block> Instance::share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block,
-                                                           int64_t bucket_rows) {
+Result<std::shared_ptr<const Instance::Block>> Instance::share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block,
+                                                                   int64_t bucket_rows) {
   outputs_.swap(block->tensors);
   block->tensors.clear();
   int64_t first_row = 0;
@@ -213,11 +221,12 @@ std::shared_ptr<const Instance::Block> Instance::share_out(std::span<const std::
     first_row += job->rows;
   }
   const bool any_padded = std::ranges::any_of(jobs, [](const auto& job) { return !job->padded.empty(); });
-  return any_padded ? crop(jobs, *block) : block;
+  if (any_padded) return crop(jobs, *block);
+  return std::shared_ptr<const Block>(std::move(block));
 }
 
 /// Results of jobs that were computed with larger sizes than their own.
-std::shared_ptr<const Instance::Block> Instance::crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole) {
+Result<std::shared_ptr<const Instance::Block>> Instance::crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole) {
   const std::shared_ptr<Block> own = blocks_.take();
   const auto infos = model_->outputs();
   for (size_t at = 0; at < whole.tensors.size(); ++at) {
@@ -226,12 +235,12 @@ std::shared_ptr<const Instance::Block> Instance::crop(std::span<const std::share
     if (!job.padded.empty())
       tensor.shape = graph::known_shape(graph::bind(infos[at % infos.size()].dims, job.sizes)).value_or(tensor.shape);
   }
-  own->allocate();
+  SERIN_CHECK(own->allocate());
   for (size_t at = 0; at < whole.tensors.size(); ++at) {
     const TensorView &from = whole.tensors[at], &to = own->tensors[at];
     copy_overlap(from.as<const std::byte>(), from.shape.dims(), to.as<std::byte>(), to.shape.dims(), dtype_size(to.dtype));
   }
-  return own;
+  return std::shared_ptr<const Block>(own);
 }
 
 size_t Instance::arena_bytes() const {

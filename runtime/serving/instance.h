@@ -50,16 +50,17 @@ class Instance {
   Slot* find_slot(const Job& job, int64_t bucket_rows);
   Result<Slot*> slot_for(const graph::Bindings& bindings, bool may_make);
   RunResult interpret(const std::shared_ptr<Job>& job);
-  std::shared_ptr<const Block> share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block, int64_t bucket_rows);
-  std::shared_ptr<const Block> crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole);
+  Result<std::shared_ptr<const Block>> share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block,
+                                                 int64_t bucket_rows);
+  Result<std::shared_ptr<const Block>> crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole);
 
   /// What a batch's results lie in, until the slowest of those who read them is done.
   struct Block {
     AlignedBuffer memory;
     std::vector<TensorView> tensors;
 
-    /// Memory for the tensors, whose types and shapes are set.
-    void allocate();
+    /// Memory for the tensors, whose types and shapes are set. kTooLarge: as of an arena.
+    Status allocate();
     void clear();
   };
   struct Slot {

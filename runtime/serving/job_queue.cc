@@ -12,6 +12,17 @@ size_t JobQueue::rank_of(const Job& job) const {
   return 2 * ((job.priority == 0 || job.priority > levels ? policies_.standard : job.priority) - 1);
 }
 
+/// The last level is shadow traffic's.
+const QueuePolicy& JobQueue::policy_of(size_t level) const {
+  return policies_.levels[level == policies_.levels.size() ? policies_.standard - 1 : level];
+}
+
+bool JobQueue::half_full() const {
+  for (size_t level = 0; level < waiting_.size(); ++level)
+    if (2 * waiting_[level] > policy_of(level).limit) return true;
+  return false;
+}
+
 void JobQueue::insert(Entry entry) {
   ++waiting_[entry.rank / 2];
   entries_.insert(std::ranges::upper_bound(entries_, entry.rank, {}, &Entry::rank), std::move(entry));
@@ -19,7 +30,7 @@ void JobQueue::insert(Entry entry) {
 
 Status JobQueue::push(JobPtr job) {
   const size_t rank = rank_of(*job), level = rank / 2;
-  const QueuePolicy& policy = policies_.levels[job->shadow ? policies_.standard - 1 : level];
+  const QueuePolicy& policy = policy_of(level);
   if (waiting_[level] >= policy.limit) drop_abandoned();  // the dead must not keep the living out
   if (waiting_[level] >= policy.limit)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", waiting_[level])};

@@ -47,6 +47,8 @@ class JobQueue {
   /// Drops those that nobody waits for any more, puts back those that waited too long; answers those that are to be refused for it.
   std::vector<JobPtr> sweep(Clock::time_point now);
 
+  /// Of one priority at least.
+  bool half_full() const;
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
   const std::pmr::deque<Entry>& entries() const { return entries_; }
@@ -67,6 +69,7 @@ class JobQueue {
   }
 
  private:
+  const QueuePolicy& policy_of(size_t level) const;
   void drop_abandoned();
   void insert(Entry entry);
 

@@ -48,6 +48,8 @@ Status apply_one(const Declared& declared, std::string_view kind, bool batched, 
     return invalid(fmt::format("config: {} '{}' is {}, in the model it is {}", kind, declared.name(),
                                pb::DataType_Name(declared.data_type()), pb::DataType_Name(type_of(spec.dtype))));
   if (declared.has_reshape()) {
+    if (declared.dims().empty())
+      return invalid(fmt::format("config: {} '{}' has a reshape, but no dims that clients see", kind, declared.name()));
     const auto& inside = declared.reshape().shape();
     SERIN_TRY(reshape,
               TensorReshape::of(declared.name(), {declared.dims().begin(), declared.dims().end()}, {inside.begin(), inside.end()}));
@@ -135,10 +137,11 @@ void fill_steps(const EnsembleSettings& ensemble, pb::ModelEnsembling& steps) {
 Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
   protocol::Signature& signature = served.signature;
   if (settings.config) {
-    TensorReshapes reshapes{.inputs = {}, .outputs = {}, .batched = settings.config->max_batch_size() > 0};
+    TensorReshapes& reshapes = served.reshapes;
+    reshapes.batched = settings.config->max_batch_size() > 0;
+    reshapes.counts_rows = served.batchable && !reshapes.batched;
     SERIN_CHECK(apply_all(settings.config->input(), "input", reshapes.batched, signature.inputs, reshapes.inputs));
     SERIN_CHECK(apply_all(settings.config->output(), "output", reshapes.batched, signature.outputs, reshapes.outputs));
-    if (reshapes.any()) served.scheduler = reshaping_over(std::move(served.scheduler), std::move(reshapes));
   }
   for (const auto& [name, labels] : settings.class_labels) {
     const auto output = std::ranges::find(signature.outputs, name, &TensorSpec::name);

@@ -62,9 +62,10 @@ class Repository {
   };  ///< waits until files are quiet; takes them as they are; and tries again what had failed
 
   struct KnownVersion {
-    std::optional<Fingerprint> loaded;              ///< of what was loaded, or tried
-    Fingerprint seen;                               ///< of the last look: files still being written differ from look to look
-    std::vector<std::shared_ptr<Version>> members;  ///< of an ensemble: what it was made of; none: it has to be made
+    std::optional<Fingerprint> loaded;  ///< of what was loaded, or tried
+    Fingerprint seen;                   ///< of the last look: files still being written differ from look to look
+    std::vector<std::shared_ptr<Version>>
+        members;         ///< of an ensemble: what its steps, and those of what still serves, were when it was made; none: it has to be made
     bool moved = false;  ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
   };
   struct Known {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -23,6 +24,16 @@ bool leads_to(const Catalogue& now, const std::string& model, const std::string&
       if (leads_to(now, step.model, name, visited)) return true;
   }
   return false;
+}
+
+/// Of each step; null: it is not there.
+std::vector<std::shared_ptr<Version>> members_of(const Catalogue& now, const EnsembleSettings& ensemble) {
+  std::vector<std::shared_ptr<Version>> members;
+  for (const EnsembleStep& step : ensemble.steps) {
+    const auto member = now.find(step.model, step.version);
+    members.push_back(member ? *member : nullptr);
+  }
+  return members;
 }
 
 }  // namespace
@@ -46,14 +57,13 @@ void Repository::settle_ensembles() {
     for (auto& [name, known] : known_) {
       const EnsembleSettings* const ensemble = ensemble_of(known);
       if (!ensemble) continue;
-      std::vector<std::shared_ptr<Version>> members;
-      for (const EnsembleStep& step : ensemble->steps) {
-        const auto member = now->find(step.model, step.version);
-        members.push_back(member ? *member : nullptr);
-      }
       for (auto& [number, version] : known.versions) {
+        auto members = members_of(*now, *ensemble);
+        // What goes on serving where these settings are wrong may be made of others.
+        if (const auto held = entry(name, number); held && held->version && held->settings && held->settings->ensemble)
+          std::ranges::move(members_of(*now, *held->settings->ensemble), std::back_inserter(members));
         if (version.members == members) continue;
-        version.members = members;
+        version.members = std::move(members);
         (void)load_version(name, number, known);  // said where it happened
         moved = true;
       }

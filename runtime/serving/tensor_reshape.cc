@@ -44,6 +44,7 @@ class ReshapingScheduler final : public Scheduler {
   Status submit(JobPtr job) override {
     for (size_t i = 0; i < job->inputs.size(); ++i)
       if (const auto& reshape = reshapes_->inputs[i]) job->inputs[i].shape = reshape->inward(job->inputs[i].shape, reshapes_->batched);
+    if (reshapes_->counts_rows) SERIN_CHECK(count_rows(*job));
     job->done = [reshapes = reshapes_, done = std::move(job->done)](Answer answer) {
       if (answer.outputs) answer.outputs = outward(*reshapes, *answer.outputs);
       done(std::move(answer));
@@ -55,6 +56,15 @@ class ReshapingScheduler final : public Scheduler {
   Status usable() const override { return below_->usable(); }
 
  private:
+  static Status count_rows(Job& job) {
+    job.rows = job.inputs.empty() ? 1 : job.inputs.front().shape[0];
+    for (const TensorView& input : job.inputs)
+      if (input.shape[0] != job.rows || job.rows < 1)
+        return Error{Code::kInvalidArgument,
+                     fmt::format("inputs, reshaped as config.pbtxt says, have {} and {} rows", job.rows, input.shape[0])};
+    return {};
+  }
+
   static Outputs outward(const TensorReshapes& reshapes, const Outputs& outputs) {
     std::vector<TensorView> tensors(outputs.tensors.begin(), outputs.tensors.end());
     for (size_t i = 0; i < tensors.size(); ++i) {

@@ -47,13 +47,18 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
   return made;
 }
 
-/// What is between the doors and the engine.
+/// What is between the doors and the engine. Kept responses are those of the model, in its own shapes; sequences fill in inputs that clients do not see.
 Status Version::put_in_front(const ModelSettings& settings) {
+  if (settings.response_cache) SERIN_CHECK(keep_responses(settings));
+  if (served_.reshapes.any()) served_.scheduler = reshaping_over(std::move(served_.scheduler), served_.reshapes);
   if (settings.sequences) {
     SERIN_TRY(served_, SequenceScheduler::over(std::move(served_), settings, host_));
   }
-  if (!settings.response_cache) return {};
-  if (served_.stateful)
+  return {};
+}
+
+Status Version::keep_responses(const ModelSettings& settings) {
+  if (served_.stateful || settings.sequences)
     return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
   if (!host_.responses) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
   metrics_->count_cache(host_.metrics);
@@ -78,7 +83,7 @@ Status Version::count_rows(Job& job) const {
 }
 
 Status Version::submit(JobPtr job) {
-  if (batchable()) SERIN_CHECK(count_rows(*job));
+  if (batchable() && !(served_.reshapes.any() && served_.reshapes.counts_rows)) SERIN_CHECK(count_rows(*job));
   const bool counted = !job->shadow;
   if (counted) metrics_->pending->add(1);
   auto queued = served_.scheduler->submit(std::move(job));

@@ -18,6 +18,7 @@
 #include "runtime/serving/response_cache.h"
 #include "runtime/serving/scheduler.h"
 #include "runtime/serving/settings.h"
+#include "runtime/serving/tensor_reshape.h"
 
 namespace serin::serving {
 
@@ -46,7 +47,8 @@ struct Served {
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
   std::string_view platform = kModelPlatform;
-  bool stateful = false;  ///< an answer depends on what came before
+  bool stateful = false;    ///< an answer depends on what came before
+  TensorReshapes reshapes;  ///< that clients have of tensors; the scheduler has the model's
 };
 
 class Version {
@@ -79,6 +81,7 @@ class Version {
  private:
   Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
   Status put_in_front(const ModelSettings& settings);
+  Status keep_responses(const ModelSettings& settings);
   Status count_rows(Job& job) const;
 
   const std::string model_, version_;

@@ -3,6 +3,7 @@
 import json
 import math
 
+import grpc
 import numpy as np
 import onnxruntime
 import pytest
@@ -11,6 +12,7 @@ import tritonclient.http as triton_http
 from conftest import ON_FREE_PORTS, Process, call
 from onnx import TensorProto, helper, numpy_helper
 from test_tfserving import save
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 AXIS = numpy_helper.from_array(np.array([1]), "axis")
 FLOAT, TEXT = TensorProto.FLOAT, TensorProto.STRING
@@ -29,6 +31,10 @@ def folder(tmp_path_factory):
     for name, (nodes, shape, kind, constants) in MODELS.items():
         made = [helper.make_node(kind_of_node, inputs, ["y"]) for kind_of_node, inputs in nodes]
         save(folder / f"{name}/1/model.onnx", made, [("x", kind, shape)], [("y", kind, None)], constants)
+    pairs = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), helper.make_node("MatMul", ["x", "t"], ["y"])]
+    save(folder / "pairs/1/model.onnx", pairs, [("x", FLOAT, ["n", "m", "k"])], [("y", FLOAT, ["n", "m", "m"])], [])
+    (folder / "chain/1").mkdir(parents=True)
+    (folder / "chain/serin.yaml").write_text("ensemble: {steps: [{model: same, inputs: {x: x}, outputs: {y: y}}]}")
     return folder
 
 
@@ -67,7 +73,28 @@ def test_other_protocols_have_them_too(server):
     assert pipeline["err_no"] == 0 and json.loads(pipeline["value"][0]) == [[], []]
     raw = call(f"{server.url}/v2/models/same/infer", b"", {"Inference-Header-Content-Length": "0"})
     assert raw.json["outputs"][0]["shape"] == [1, 0]
-    assert "there are 4" in call(f"{server.url}/GeneralModelService/inference", {"tensor": [tensor]}).error
+    assert "there are 6" in call(f"{server.url}/GeneralModelService/inference", {"tensor": [tensor]}).error
+
+
+@pytest.mark.parametrize("model", ["same", "chain"])
+@pytest.mark.parametrize("contents", [None, service_pb2.InferTensorContents()], ids=["absent", "empty"])
+def test_grpc_needs_no_contents_for_them(server, model, contents):
+    request = service_pb2.ModelInferRequest(model_name=model)
+    request.inputs.add(name="x", datatype="FP32", shape=[1, 0], contents=contents)
+    with grpc.insecure_channel(f"127.0.0.1:{server.ports['grpc']}") as channel:
+        ask = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer
+        answer = ask(request)
+        assert list(answer.outputs[0].shape) == [1, 0] and answer.raw_output_contents == [b""]
+        request.inputs[0].shape[:] = [0, 64]
+        with pytest.raises(grpc.RpcError, match="a batch of 0 rows"):
+            ask(request)
+
+
+def test_a_result_that_no_machine_holds_is_refused(server):
+    """However small the request is that asks for it."""
+    body = {"inputs": [{"name": "x", "shape": [1, 100_000, 0], "datatype": "FP32", "data": []}]}
+    answer = call(f"{server.url}/v2/models/pairs/infer", body)
+    assert answer.status == 413 and "the results would take 40000000000 bytes" in answer.error
 
 
 @pytest.mark.parametrize("path, body", [

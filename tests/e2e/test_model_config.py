@@ -137,6 +137,28 @@ def test_a_tensor_without_axes_has_one_for_clients(serve, repository, tmp_path):
     assert output["shape"] == [2, 1, 1] and output["data"] == [2.5, 3.0]
 
 
+def test_rows_that_clients_do_not_see(configured):
+    """max_batch_size 0: dims are all that clients have, and the model's rows are among what is reshaped."""
+    runtime = configured('input { name: "pixels" dims: [ 64 ] reshape { shape: [ 1, 64 ] } }')
+    for row in PIXELS:
+        scores = call(f"{runtime.url}/v2/models/digits/infer", {"inputs": [{"name": "pixels", "shape": [64], "datatype": "FP32", "data": row.tolist()}]}).json["outputs"][0]
+        np.testing.assert_allclose(np.reshape(scores["data"], (1, 10)), expected_scores(1, row[None]), rtol=1e-4, atol=1e-5)
+        assert scores["shape"] == [1, 10]
+
+
+def test_rows_that_only_clients_see(serve, repository, tmp_path):
+    save_half_plus_two(tmp_path / "model.onnx")
+    models = repository({"half/1": tmp_path / "model.onnx"})
+    (models / "half/config.pbtxt").write_text('input { name: "x" dims: [ 1, 4 ] reshape { shape: [ 4 ] } } response_cache { enable: true }')
+    runtime = serve(models)
+    for _ in range(2):
+        body = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+        (output,) = call(f"{runtime.url}/v2/models/half/infer", body).json["outputs"]
+        assert output["shape"] == [4] and output["data"] == [2.5, 3.0, 3.5, 4.0]
+    statistics = call(f"{runtime.url}/v2/models/half/stats").json["model_stats"][0]["inference_stats"]
+    assert (statistics["cache_hit"]["count"], statistics["cache_miss"]["count"]) == (1, 1)
+
+
 def test_threads_and_sizes_that_differ(configured):
     runtime = configured("""max_batch_size: 4 parameters { key: "intra_op_thread_count" value { string_value: "2" } }
                             input { name: "pixels" dims: [ 64 ] allow_ragged_batch: true } optimization { graph { level: 1 } }""")
@@ -168,6 +190,7 @@ CONTRADICTIONS = {
     "instance_group { count: 1000 }": "count is 1000",
     "model_transaction_policy { decoupled: true }": "decoupled",
     "max_batch_size: many": "1:17",
+    "max_batch_size: 8 output { name: 'scores' reshape { shape: [ 10 ] } }": "'scores' has a reshape, but no dims",
     "max_batch_size: 8 input { name: 'pixels' dims: [ 8, 8 ] reshape { shape: [ 63 ] } }": "reshape from dims [8,8] to [63]",
     "max_batch_size: 8 input { name: 'pixels' dims: [ -1, 64 ] reshape { shape: [ 64, -1 ] } }": "between the same open sizes",
     "max_batch_size: 8 input { name: 'pixels' dims: [ 8, 8 ] reshape { shape: [ 32, 2 ] } }": "a reshape to [32,2] behind the batch",

@@ -206,7 +206,7 @@ def test_a_step_that_is_answered_from_the_cache_starts_the_next(serve, pipe):
 
 
 @pytest.mark.parametrize("was, typo, why", [("{OUTPUT: ab}", "{OUTPUTT: ab}", "has no output 'OUTPUTT'"),
-                                            ("model: sum, inputs: {INPUT: a,", "model: sun, inputs: {INPUT: a,", "unknown model: 'sun'")])
+                                            ("model: sum", "model: sun", "unknown model: 'sun'")])
 def test_an_ensemble_serves_on_where_its_settings_break(serve, pipe, was, typo, why):
     runtime = serve(pipe)
     url = runtime.url + "/v2/models/pipe"

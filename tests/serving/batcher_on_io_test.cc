@@ -134,12 +134,46 @@ TEST_F(BatcherOnIoTest, SizesThatWereNotSeenYetAreTriedOnComputeThreads) {
 TEST_F(BatcherOnIoTest, AModelThatGetsSlowerLeavesAtOnceAndIsBackOnceItHasBeenFastForAWhile) {
   make({.instances = 1, .max_batch = 1}, {1}, 5us);
   EXPECT_EQ(thread_after(1), 0u);
-  takes_ = 10ms;
+  takes_ = 500us;
   EXPECT_EQ(thread_after(1), 0u) << "the run that shows it";
   EXPECT_EQ(thread_after(20), kCompute);
   takes_ = 5us;
   EXPECT_EQ(thread_after(20), kCompute);
   EXPECT_EQ(thread_after(60), 0u);
+}
+
+TEST_F(BatcherOnIoTest, ARunThatOnlyItsDataCanExplainKeepsTheModelAway) {
+  make({.instances = 1, .max_batch = 1}, {1}, 5us);
+  batcher_->learn({}, 1, 50ms);
+  for (int i = 0; i < 200; ++i) batcher_->learn({}, 1, 5us);
+  EXPECT_EQ(thread_after(1), kCompute);
+}
+
+TEST_F(BatcherOnIoTest, SizesBeyondThoseThatAreCountedAreComputedOnComputeThreads) {
+  make({.instances = 1, .max_batch = 1}, {4'097}, 5us);
+  submit_in_one_turn({job(1'000'000)});
+  await_answers(1);
+  EXPECT_EQ(ran_.at(0).thread, kCompute);
+}
+
+TEST_F(BatcherOnIoTest, ATurnThatBringsMoreThanTheQueueTakesIsServed) {
+  make({.instances = 1, .max_batch = 1, .queues = {.levels = {{.limit = 8}}}}, {1}, 5us);
+  loops_.post_and_wait(0, [&] {
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_TRUE(batcher_->submit(job()));
+      if (i % 5 == 4) EXPECT_TRUE(eventually([&] { return batcher_->queued() < 5; }));
+    }
+  });
+  await_answers(40);
+}
+
+TEST_F(BatcherOnIoTest, AnIoThreadThatReadsOnHoldsNoInstance) {
+  make({.instances = 1, .max_batch = 1}, {1}, 5us);
+  loops_.post_and_wait(0, [&] {
+    ASSERT_TRUE(batcher_->submit(job()));
+    loops_.post_and_wait(1, [&] { ASSERT_TRUE(batcher_->submit(job())); });
+    await_answers(2);  // all is computed elsewhere, while this one has not come to its end
+  });
 }
 
 TEST_F(BatcherOnIoTest, WhatHasToBeMadeFirstIsMadeOnAComputeThread) {
