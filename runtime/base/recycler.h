@@ -32,7 +32,7 @@ class Recycler {
  public:
   static constexpr size_t kMost = 64;  ///< kept while nobody uses them
 
-  std::shared_ptr<T> take() {
+  std::shared_ptr<T> take() const {
     std::unique_ptr<T> object = shelf_->take_object();
     if (!object) object = std::make_unique<T>();
     return std::shared_ptr<T>(object.release(), GiveBack{shelf_}, BlockAllocator<T>(shelf_));

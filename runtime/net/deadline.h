@@ -27,6 +27,11 @@ class Deadline {
 
   void set(DeadlineWheel& wheel, Clock::time_point when);
   void clear() { due_ = kNever; }  ///< nothing is due; the link may stay
+  /// Nor does the wheel know of it any more: it may end on another thread.
+  void leave() {
+    clear();
+    clear_link();
+  }
 
  private:
   friend class DeadlineWheel;

@@ -1,7 +1,8 @@
 // grpc_server.cc: a handler of HTTP/2 streams that cuts the body into messages.
 //
 // The handler serves one call after the other; a call is shared with who answers it and may outlive its place in the handler, so that a late
-// answer meets a call that knows it is over, and never the next one.
+// answer meets a call that knows it is over, and never the next one. It leaves the handler with the last byte that the stream takes, and is used again, with its
+// buffers, once nobody else holds it: a stream that waits for its next call holds none.
 
 #include "runtime/net/grpc_server.h"
 
@@ -9,8 +10,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
+#include "runtime/base/recycler.h"
 #include "runtime/net/content_coding.h"
+#include "runtime/net/deadline.h"
 #include "runtime/net/loop.h"
 
 namespace serin::net {
@@ -25,35 +29,40 @@ class CallHandler;
 
 class Call final : public GrpcCall {
  public:
-  Call(CallHandler& handler, ServerStream& stream, Headers headers, bool many_answers)
-      : handler_(&handler), stream_(&stream), headers_(std::move(headers)), many_answers_(many_answers) {}
+  Call() : alarm_(this, [](void* self) { static_cast<Call*>(self)->expire(); }) {}
+  void begin(CallHandler& handler, ServerStream& stream, Headers& headers);
+  void clear();
 
   const Headers& headers() const override { return headers_; }
   steady_clock::time_point deadline() const override { return deadline_; }
   void set_header(std::string_view name, std::string_view value) override { answer_headers_.set(name, value); }
+  std::string begin_message(size_t expected_bytes) override;
   void send(std::string framed) override;
   void finish(GrpcStatus status, std::string_view message) override;
   void pause() override { paused_ = true; }
   void resume() override;
 
-  void set_deadline(std::chrono::nanoseconds left, const std::shared_ptr<Call>& self);
+  void set_many_answers() { many_answers_ = true; }
+  void set_deadline(std::chrono::nanoseconds left);
   bool paused() const { return paused_; }
   void write();
   /// The stream is not this call's any more.
   void detach();
   void lose();
 
+  std::string in, inflated;  // of the handler: what has come, and may be longer than that; the message
+
  private:
   size_t unsent() const { return out_.size() - sent_; }
-  void begin(bool only_head);
+  void begin_answer(bool only_head);
+  void expire();
 
-  CallHandler* handler_;  // null once detached
-  ServerStream* stream_;  // with it
-  const Headers headers_;
-  const bool many_answers_;
-  Headers answer_headers_, trailers_;
+  CallHandler* handler_ = nullptr;  // null once detached
+  ServerStream* stream_ = nullptr;  // with it
+  Headers headers_, answer_headers_, trailers_;
+  bool many_answers_ = false;
   steady_clock::time_point deadline_ = steady_clock::time_point::max();
-  Timer timer_;
+  Deadline alarm_;
   std::string out_;  // framed, not taken by the stream yet from sent_ on
   size_t sent_ = 0;
   bool begun_ = false, paused_ = false, last_ = false;
@@ -64,7 +73,8 @@ class CallHandler final : public RequestHandler {
   struct Service {
     GrpcMethods methods;
     GrpcGate gate;
-    size_t message_bytes;  ///< at most
+    size_t message_bytes;               ///< at most
+    std::vector<Recycler<Call>> calls;  ///< of each io thread
   };
   CallHandler(const Service& service, ServerStream& stream) : service_(service), stream_(stream) {}
   ~CallHandler() override {
@@ -76,7 +86,7 @@ class CallHandler final : public RequestHandler {
   void body_filled(size_t bytes) override { filled_ += bytes; }
   void on_progress(bool end) override;
   void on_writable() override {
-    if (call_) call_->write();
+    if (const auto call = call_) call->write();
   }
   void on_gone() override {
     if (const auto call = std::exchange(call_, nullptr)) call->lose();
@@ -84,6 +94,9 @@ class CallHandler final : public RequestHandler {
 
   void take_messages();
   void ask_more() { stream_.read_more(); }
+  /// The stream has taken all that the call had to say.
+  void release() { call_->detach(), call_ = nullptr; }
+  const std::shared_ptr<Call>& call() const { return call_; }
 
  private:
   void refuse(GrpcStatus status, std::string_view message);
@@ -94,26 +107,55 @@ class CallHandler final : public RequestHandler {
   ServerStream& stream_;
   GrpcMethod* method_ = nullptr;
   std::shared_ptr<Call> call_;
-  std::string in_;  // may be longer than what has come
-  size_t filled_ = 0, taken_ = 0;
+  size_t filled_ = 0, taken_ = 0;  // of what is in the call
   uint64_t messages_ = 0;
   bool end_ = false, taking_ = false;
   std::optional<Coding> coding_;
-  std::string inflated_;
 };
 
 // ---- what goes out ----
 
-void Call::begin(bool only_head) {
+void Call::begin(CallHandler& handler, ServerStream& stream, Headers& headers) {
+  handler_ = &handler;
+  stream_ = &stream;
+  std::swap(headers_, headers);
+}
+
+void Call::clear() {
+  alarm_.leave();
+  state = nullptr;
+  on_gone = nullptr;
+  ended_ = many_answers_ = begun_ = paused_ = last_ = false;
+  deadline_ = steady_clock::time_point::max();
+  headers_.clear();
+  answer_headers_.clear();
+  trailers_.clear();
+  clear_for_reuse(in);
+  clear_for_reuse(inflated);
+  clear_for_reuse(out_);
+  sent_ = 0;
+}
+
+void Call::begin_answer(bool only_head) {
   begun_ = true;
   answer_headers_.set("content-type", "application/grpc");
   answer_headers_.set("grpc-accept-encoding", "identity, gzip, deflate, zstd");
   stream_->begin_answer({.status = 200, .headers = answer_headers_, .length = only_head ? std::optional<uint64_t>(0) : std::nullopt});
 }
 
+std::string Call::begin_message(size_t expected_bytes) {
+  if (unsent() > 0) return begin_grpc_message(expected_bytes);
+  std::string framed = std::exchange(out_, {});
+  sent_ = 0;
+  framed.clear();
+  framed.reserve(GrpcPrefix::kBytes + expected_bytes);
+  framed.append(GrpcPrefix::kBytes, '\0');
+  return framed;
+}
+
 void Call::send(std::string framed) {
   if (ended_ || !stream_) return;
-  if (!begun_) begin(false);
+  if (!begun_) begin_answer(false);
   if (unsent() == 0) {  // however long: one alone is as long as it has to be
     out_ = std::move(framed);
     sent_ = 0;
@@ -129,19 +171,20 @@ void Call::send(std::string framed) {
 void Call::write() {
   if (!stream_ || !begun_ || (unsent() == 0 && !last_)) return;
   sent_ += stream_->write(std::string_view(out_).substr(sent_), last_);
+  if (last_ && unsent() == 0) handler_->release();
 }
 
 void Call::finish(GrpcStatus status, std::string_view message) {
   if (ended_) return;
   ended_ = true;
-  timer_ = Timer();
+  alarm_.leave();
   on_gone = nullptr;
   state = nullptr;
   if (!stream_) return;
   last_ = true;
   if (!begun_) {
     set_grpc_status(answer_headers_, status, message);
-    begin(true);
+    begin_answer(true);
   } else {
     set_grpc_status(trailers_, status, message);
     stream_->set_trailers(trailers_);
@@ -154,15 +197,17 @@ void Call::resume() {
   handler_->take_messages();
 }
 
-void Call::set_deadline(std::chrono::nanoseconds left, const std::shared_ptr<Call>& self) {
+void Call::set_deadline(std::chrono::nanoseconds left) {
   deadline_ = steady_clock::now() + left;
-  timer_ = after(left, [weak = std::weak_ptr(self)] {
-    const auto call = weak.lock();
-    if (!call || call->ended_) return;
-    const auto gone = std::exchange(call->on_gone, nullptr);
-    call->finish(GrpcStatus::kDeadlineExceeded, "the deadline passed before the answer was ready");
-    if (gone) gone();
-  });
+  alarm_.set(this_wheel(), deadline_);
+}
+
+void Call::expire() {
+  if (!handler_) return;
+  const std::shared_ptr<Call> self = handler_->call();  // a call that has not ended is its handler's
+  auto gone = std::exchange(on_gone, nullptr);
+  finish(GrpcStatus::kDeadlineExceeded, "the deadline passed before the answer was ready");
+  if (gone) gone();
 }
 
 void Call::detach() {
@@ -172,10 +217,10 @@ void Call::detach() {
 
 void Call::lose() {
   detach();
-  const auto gone = std::exchange(on_gone, nullptr);
+  auto gone = std::exchange(on_gone, nullptr);
   const auto kept = std::exchange(state, nullptr);
   ended_ = true;
-  timer_ = Timer();
+  alarm_.leave();
   if (gone) gone();
 }
 
@@ -183,7 +228,6 @@ void Call::lose() {
 
 void CallHandler::on_request(Head& head) {
   if (call_) call_->detach();
-  in_.clear();
   filled_ = taken_ = messages_ = 0;
   end_ = false;
   coding_.reset();
@@ -194,7 +238,9 @@ void CallHandler::on_request(Head& head) {
     return;
   }
   method_ = service_.methods(head.path);
-  call_ = std::make_shared<Call>(*this, stream_, std::move(head.headers), method_ && method_->many_answers());
+  call_ = service_.calls[this_loop()].take();
+  call_->begin(*this, stream_, head.headers);
+  if (method_ && method_->many_answers()) call_->set_many_answers();
   if (service_.gate) {
     if (const auto why_not = service_.gate(head.path, call_->headers(), stream_.certificate().get()))
       return refuse(why_not->status, why_not->message);
@@ -204,7 +250,7 @@ void CallHandler::on_request(Head& head) {
   if (headers.has("grpc-timeout")) {
     const auto left = parse_grpc_timeout(headers.get("grpc-timeout"));
     if (!left) return refuse(GrpcStatus::kInternal, "grpc-timeout is malformed");
-    call_->set_deadline(*left, call_);
+    call_->set_deadline(*left);
   }
   if (const auto name = headers.get("grpc-encoding"); !name.empty() && name != "identity") {
     coding_ = parse_coding(name);
@@ -214,19 +260,20 @@ void CallHandler::on_request(Head& head) {
 }
 
 std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
-  if (call_ && call_->paused()) return {};
+  if (!call_ || call_->paused()) return {};
+  std::string& in = call_->in;
   if (taken_ == filled_) taken_ = filled_ = 0;
   size_t want = kRoom;
   if (const size_t have = filled_ - taken_; have >= GrpcPrefix::kBytes) {
-    const size_t whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in_).substr(taken_));
+    const size_t whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in).substr(taken_));
     if (whole > have) want = std::min(whole - have, std::max(have, kRoom));  // a promised length is believed only as far as bytes follow it
   }
-  if (taken_ > 0 && filled_ + want > in_.size()) {
-    in_.erase(0, taken_);
+  if (taken_ > 0 && filled_ + want > in.size()) {
+    in.erase(0, taken_);
     filled_ -= std::exchange(taken_, 0);
   }
-  if (filled_ + want > in_.size()) in_.resize(filled_ + want);
-  return {in_.data() + filled_, want};
+  if (filled_ + want > in.size()) in.resize(filled_ + want);
+  return {in.data() + filled_, want};
 }
 
 void CallHandler::on_progress(bool end) {
@@ -252,7 +299,7 @@ void CallHandler::take_messages() {
 }
 
 std::optional<std::string_view> CallHandler::next_message() {
-  const std::string_view bytes = std::string_view(in_).substr(taken_, filled_ - taken_);
+  const std::string_view bytes = std::string_view(call_->in).substr(taken_, filled_ - taken_);
   if (bytes.size() < GrpcPrefix::kBytes) return std::nullopt;
   const auto prefix = read_grpc_prefix(bytes);
   if (!prefix) {
@@ -286,14 +333,15 @@ std::optional<std::string_view> CallHandler::next_message() {
     refuse(inflated.error().code == Code::kTooLarge ? GrpcStatus::kResourceExhausted : GrpcStatus::kInternal, inflated.error().message);
     return std::nullopt;
   }
-  inflated_ = std::move(*inflated);
-  return inflated_;
+  call_->inflated = std::move(*inflated);
+  return call_->inflated;
 }
 
 void CallHandler::refuse(GrpcStatus status, std::string_view message) {
-  if (!call_) return;
-  const auto gone = std::exchange(call_->on_gone, nullptr);
-  call_->finish(status, message);
+  const auto call = call_;
+  if (!call) return;
+  auto gone = std::exchange(call->on_gone, nullptr);
+  call->finish(status, message);
   if (gone) gone();
 }
 
@@ -301,7 +349,8 @@ void CallHandler::refuse(GrpcStatus status, std::string_view message) {
 
 Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate) {
   options.http2 = true;
-  const auto service = std::make_shared<const CallHandler::Service>(std::move(methods), std::move(gate), options.limits.body_bytes);
+  const auto service = std::make_shared<const CallHandler::Service>(std::move(methods), std::move(gate), options.limits.body_bytes,
+                                                                    std::vector<Recycler<Call>>(loops.size()));
   return Server::start_streaming(loops, std::move(options), [service](ServerStream& stream) -> std::shared_ptr<RequestHandler> {
     return std::make_shared<CallHandler>(*service, stream);
   });

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/unique_function.h"
 #include "runtime/net/grpc.h"
 #include "runtime/net/server.h"
 
@@ -33,6 +34,8 @@ class GrpcCall {
 
   /// Of the answer's head; before the first message.
   virtual void set_header(std::string_view name, std::string_view value) = 0;
+  /// As begin_grpc_message(), in memory that was used before.
+  virtual std::string begin_message(size_t expected_bytes = 0) = 0;
   /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here; who reads nothing loses the call.
   virtual void send(std::string framed) = 0;
   virtual void finish(GrpcStatus status, std::string_view message = {}) = 0;
@@ -45,7 +48,7 @@ class GrpcCall {
   /// What who serves the call keeps for it; goes with the call.
   std::shared_ptr<void> state;
   /// Nobody waits any more: hung up, or the deadline has passed.
-  std::function<void()> on_gone;
+  UniqueFunction<void()> on_gone;
 
  protected:
   ~GrpcCall() = default;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 
+#include "runtime/base/recycler.h"
 #include "runtime/base/utf8.h"
 #include "runtime/net/text.h"
 
@@ -54,6 +55,26 @@ bool Headers::has(std::string_view name) const {
 void Headers::clear() {
   text_.clear();
   fields_.clear();
+}
+
+void Request::clear() {
+  method.clear();
+  clear_for_reuse(target);
+  clear_for_reuse(path);
+  clear_for_reuse(query);
+  headers.clear();
+  clear_for_reuse(body);
+  peer.clear();
+  certificate = nullptr;
+}
+
+void Response::clear() {
+  status = 200;
+  headers.clear();
+  clear_for_reuse(body);
+  source = nullptr;
+  trailers.clear();
+  close = false;
 }
 
 Response json_error(int status, std::string_view message) {

@@ -115,6 +115,8 @@ struct Request {
   std::string body;
   std::string peer;                                    ///< "127.0.0.1:4711"
   std::shared_ptr<const PeerCertificate> certificate;  ///< that the client has shown and that was found good (tls.h); null: none
+
+  void clear();  ///< keeps the memory, but for what is large
 };
 
 struct Response {
@@ -124,6 +126,8 @@ struct Response {
   std::shared_ptr<BodySource> source;  ///< instead of the body, where it is made while it is sent (body_source.h)
   Headers trailers;                    ///< behind the body; HTTP/2 only
   bool close = false;                  ///< close the connection after this answer
+
+  void clear();  ///< as Request::clear()
 };
 
 /// {"error": message} with the given status.

@@ -13,6 +13,8 @@ Responder& Responder::operator=(Responder&& other) noexcept {
   return *this;
 }
 
+Response Responder::blank() { return state_ ? std::exchange(state_->answer, {}) : Response(); }
+
 void Responder::send(Response response) {
   if (!state_ || state_->sent) return;
   state_->sent = true;
@@ -21,15 +23,22 @@ void Responder::send(Response response) {
     return;
   }
   if (state_->cancelled.load()) return;
-  // std::function asks for what can be copied.
-  state_->loop->post([state = state_, shared = std::make_shared<Response>(std::move(response))] {
-    if (const auto request = state->request.lock()) request->answer(*state, std::move(*shared));
+  state_->loop->post([state = state_, response = std::move(response)]() mutable {
+    if (const auto request = state->request.lock()) request->answer(*state, std::move(response));
   });
+}
+
+void Responder::State::clear() {
+  request.reset();
+  cancelled = sent = false;
+  on_cancel = nullptr;
+  asked.clear();
+  answer.clear();
 }
 
 bool Responder::cancelled() const { return state_->cancelled.load(); }
 
-void Responder::on_cancel(std::function<void()> work) {
+void Responder::on_cancel(UniqueFunction<void()> work) {
   if (state_ && !state_->sent) state_->on_cancel = std::move(work);
 }
 

@@ -164,7 +164,8 @@ void Server::State::Acceptor::close() {
 }
 
 Result<std::unique_ptr<Server>> Server::start(Loops& loops, ServerOptions options, Handler handler) {
-  const auto shared = std::make_shared<const WholeHandler>(WholeHandler{options, std::move(handler)});
+  const auto shared = std::make_shared<const WholeHandler>(
+      WholeHandler{options, std::move(handler), std::vector<Recycler<Responder::State>>(loops.size())});
   const auto collect = [shared](ServerStream& stream) { return std::make_shared<WholeRequest>(shared, stream, *current_loop()); };
   return start(std::make_unique<State>(loops, std::move(options), collect, /*whole_bodies=*/true));
 }

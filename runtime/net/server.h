@@ -19,6 +19,7 @@
 
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
+#include "runtime/base/unique_function.h"
 #include "runtime/net/http.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/stream.h"
@@ -34,17 +35,20 @@ class Responder {
   Responder& operator=(Responder&&) noexcept;
   ~Responder();
 
+  /// An answer to be filled, in memory that was used before. On the connection's io thread.
+  Response blank();
   void send(Response response);
   /// The client hung up: nobody will read the answer. May turn true at any time.
   bool cancelled() const;
   /// Runs once on the connection's io thread if the client hangs up before send(). Set from the handler only.
-  void on_cancel(std::function<void()> work);
+  void on_cancel(UniqueFunction<void()> work);
 
  private:
   std::shared_ptr<State> state_;
 };
 
-using Handler = std::function<void(Request, Responder)>;
+/// A request that the handler does not take is valid until it returns, and its memory is used again.
+using Handler = std::function<void(Request&&, Responder)>;
 
 struct ServerOptions {
   std::string name = "http";  ///< for logs and metrics

@@ -13,6 +13,12 @@ namespace serin::net {
 
 class WholeBody {
  public:
+  /// `memory`: that was used before.
+  void begin(std::string memory) {
+    text_ = std::move(memory);
+    text_.clear();
+    filled_ = 0;
+  }
   /// As BodyHandler::body_room().
   std::span<char> room(std::optional<uint64_t> left) {
     constexpr size_t kFirst = size_t{64} << 10;

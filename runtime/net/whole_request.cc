@@ -17,28 +17,29 @@ constexpr size_t kMostPacked = size_t{16} << 20;  // more would hold up the othe
 }  // namespace
 
 void WholeRequest::on_request(Head& head) {
-  request_ = Request();
-  response_ = Response();  // a source may hold what its client asked for
+  end_exchange();
+  exchange_ = handler_->exchanges[loop_.index].take();
+  exchange_->loop = &loop_;
+  exchange_->request = weak_from_this();
   wants_body_ = head.method != "HEAD";
-  request_.method = std::move(head.method);
-  request_.target = std::move(head.target);
-  request_.path = std::move(head.path);
-  request_.query = std::move(head.query);
-  request_.headers = std::move(head.headers);
-  request_.peer = stream_.peer();
-  request_.certificate = stream_.certificate();
-  body_.take();
+  Request& request = exchange_->asked;
+  request.method.swap(head.method);
+  request.target.swap(head.target);
+  request.path.swap(head.path);
+  request.query.swap(head.query);
+  std::swap(request.headers, head.headers);
+  request.peer = stream_.peer();
+  request.certificate = stream_.certificate();
+  body_.begin(std::move(request.body));
   if (handler_->options.encoded_bodies) return;
-  packed_ = parse_coding(request_.headers.get("content-encoding"));
-  wanted_ = preferred_coding(request_.headers.get("accept-encoding"));
+  packed_ = parse_coding(request.headers.get("content-encoding"));
+  wanted_ = preferred_coding(request.headers.get("accept-encoding"));
 }
 
 void WholeRequest::on_progress(bool end) {
   if (!end) return;
-  request_.body = body_.take();
-  responder_ = std::make_shared<Responder::State>();
-  responder_->loop = &loop_;
-  responder_->request = weak_from_this();
+  exchange_->asked.body = body_.take();
+  responder_ = exchange_;
   const auto mine = responder_;  // the handler may answer at once, and the next request begin
   if (const auto refusal = unpack_body()) {
     Response response = answer_to(*refusal, handler_->options);
@@ -46,7 +47,7 @@ void WholeRequest::on_progress(bool end) {
     return answer(*mine, std::move(response));
   }
   try {
-    handler_->handle(std::move(request_), Responder(mine));
+    handler_->handle(std::move(mine->asked), Responder(mine));
   } catch (const std::exception& e) {
     log::error("{}: the handler of a request threw: {}", handler_->options.name, e.what());
     answer(*mine, json_error(500, "internal error"));
@@ -74,11 +75,12 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
 }
 
 std::optional<Refusal> WholeRequest::unpack_body() {
-  if (!packed_ || request_.body.empty()) return std::nullopt;
-  auto body = unpack(*packed_, request_.body, handler_->options.limits.body_bytes);
+  Request& request = exchange_->asked;
+  if (!packed_ || request.body.empty()) return std::nullopt;
+  auto body = unpack(*packed_, request.body, handler_->options.limits.body_bytes);
   if (!body) return Refusal{body.error().code == Code::kTooLarge ? 413 : 400, "content_encoding", "the body: " + body.error().message};
-  request_.body = std::move(*body);
-  request_.headers.remove("content-encoding");
+  request.body = std::move(*body);
+  request.headers.remove("content-encoding");
   return std::nullopt;
 }
 
@@ -110,6 +112,15 @@ void WholeRequest::begin_source() {
 void WholeRequest::write() {
   if (response_.source) return write_pieces();
   written_ += stream_.write(std::string_view(response_.body).substr(written_), /*last=*/true);
+  if (written_ == response_.body.size()) end_exchange();
+}
+
+/// What it held goes with it: a source may hold what its client asked for.
+void WholeRequest::end_exchange() {
+  if (exchange_) exchange_->answer = std::move(response_);
+  response_ = Response();
+  written_ = 0;
+  exchange_ = nullptr;
 }
 
 void WholeRequest::write_pieces() {
@@ -122,16 +133,19 @@ void WholeRequest::write_pieces() {
       if (!said_all_ && response_.body.empty()) return;
     }
     written_ += stream_.write(std::string_view(response_.body).substr(written_), said_all_);
-    if (said_all_ || written_ < response_.body.size()) return;
+    const bool all = written_ == response_.body.size();
+    if (said_all_ && all) end_exchange();
+    if (said_all_ || !all) return;
   }
 }
 
 void WholeRequest::on_gone() {
-  response_.source.reset();
+  const auto exchange = exchange_;
+  end_exchange();
   const auto responder = std::exchange(responder_, nullptr);
   if (!responder) return;
   responder->cancelled.store(true);
-  if (const auto work = std::exchange(responder->on_cancel, nullptr)) work();
+  if (auto work = std::exchange(responder->on_cancel, nullptr)) work();
 }
 
 }  // namespace serin::net

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "runtime/base/recycler.h"
 #include "runtime/net/content_coding.h"
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/refusal.h"
@@ -17,18 +19,24 @@ namespace serin::net {
 
 class WholeRequest;
 
-/// Shared by a connection and the Responder of its request. The connection may end first, and so may the Responder.
+/// One request and its answer. Shared by a connection and the Responder of its request; the connection may end first, and so may the Responder. Once both let go
+/// of it, it is used again, with its memory: a connection that waits for its next request holds none.
 struct Responder::State {
-  Loops::Loop* loop;
+  void clear();
+
+  Loops::Loop* loop = nullptr;
   std::weak_ptr<WholeRequest> request;  // locked on its io thread only, so that it also ends there
   std::atomic<bool> cancelled{false};
-  bool sent = false;                // belongs to the Responder
-  std::function<void()> on_cancel;  // io thread only
+  bool sent = false;                 // belongs to the Responder
+  UniqueFunction<void()> on_cancel;  // io thread only, as all below
+  Request asked;
+  Response answer;  // memory for it
 };
 
 struct WholeHandler {
   ServerOptions options;
   Handler handle;
+  std::vector<Recycler<Responder::State>> exchanges;  // of each io thread
 };
 
 class WholeRequest final : public RequestHandler, public std::enable_shared_from_this<WholeRequest> {
@@ -53,18 +61,19 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void begin_source();
   void write();
   void write_pieces();
+  void end_exchange();
 
   const std::shared_ptr<const WholeHandler> handler_;
   ServerStream& stream_;
   Loops::Loop& loop_;
-  Request request_;
-  WholeBody body_;                         // of it
-  std::optional<Coding> packed_, wanted_;  // how it came, how its answer may go
-  std::shared_ptr<Responder::State> responder_;
-  Response response_;        // with a source: its body is the piece that is being written
-  size_t written_ = 0;       // of response_.body
-  bool said_all_ = false;    // the source has come to its end
-  bool wants_body_ = false;  // not HEAD
+  std::shared_ptr<Responder::State> exchange_;  // from the request's head to the end of its answer
+  WholeBody body_;
+  std::optional<Coding> packed_, wanted_;        // how it came, how its answer may go
+  std::shared_ptr<Responder::State> responder_;  // the same, until the answer is there
+  Response response_;                            // with a source: its body is the piece that is being written
+  size_t written_ = 0;                           // of response_.body
+  bool said_all_ = false;                        // the source has come to its end
+  bool wants_body_ = false;                      // not HEAD
 };
 
 }  // namespace serin::net

@@ -55,7 +55,8 @@ std::optional<DType> parse_oip_datatype(std::string_view name) {
   return std::nullopt;
 }
 
-std::string print_batch_tag(const BatchTag& tag) { return fmt::format("{:016x}-{}/{}/{}", tag.boot, tag.seq, tag.i, tag.n); }
+BatchTagText::BatchTagText(const BatchTag& tag)
+    : size_(fmt::format_to_n(text_.data(), text_.size(), "{:016x}-{}/{}/{}", tag.boot, tag.seq, tag.i, tag.n).size) {}
 
 std::optional<BatchTag> parse_batch_tag(std::string_view text) {
   const auto boot = take_number<uint64_t>(text, '-', 16);

@@ -1,6 +1,7 @@
 // datatype.h: the names the Open Inference Protocol has for element types, and the headers of ours that carry more than a word.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -24,7 +25,17 @@ struct BatchTag {
   uint64_t seq = 0;
   uint32_t i = 0, n = 1;
 };
-std::string print_batch_tag(const BatchTag& tag);
+/// As it is printed.
+class BatchTagText {
+ public:
+  explicit BatchTagText(const BatchTag& tag);
+  operator std::string_view() const { return {text_.data(), size_}; }  // NOLINT(google-explicit-constructor): it is a text
+
+ private:
+  std::array<char, 64> text_;
+  size_t size_;
+};
+inline BatchTagText print_batch_tag(const BatchTag& tag) { return BatchTagText(tag); }
 std::optional<BatchTag> parse_batch_tag(std::string_view text);
 
 /// The header kTimeHeader of a request, the time that is left to answer it: a whole number of milliseconds, from 1 to those of a day. kInvalidArgument,

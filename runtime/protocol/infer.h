@@ -1,6 +1,7 @@
 // infer.h: a request for inference and its answer, whatever protocol they came by: what the codecs read into and write from.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,9 +10,14 @@
 
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/recycler.h"
 #include "runtime/protocol/shared_range.h"
 
 namespace serin::protocol {
+
+/// A list of what a request has one of for each tensor. So many as most models have lie in place: no memory is taken for them.
+template <class T>
+using Few = boost::container::small_vector<T, 16>;
 
 /// An input or output of a model as clients see it; -1 where any size is taken.
 struct TensorSpec {
@@ -52,6 +58,11 @@ struct SequencePlace {
   bool start = false, end = false;  ///< the first of it, the last
 
   bool any() const { return number != 0 || !name.empty(); }
+  void clear() {
+    number = 0;
+    name.clear();
+    start = end = false;
+  }
 };
 
 struct InferRequest {
@@ -63,7 +74,13 @@ struct InferRequest {
   int64_t timeout_us = 0;                       ///< parameter `timeout`; 0: none
   uint64_t priority = 0;                        ///< parameter `priority`: 1 goes first; 0: the model's own default
   SequencePlace sequence;                       ///< parameters `sequence_id`, `sequence_start`, `sequence_end`
+
+  /// As new, but for the memory.
+  void clear();
 };
+
+/// Lets go of what is too large to be kept for the next request.
+void trim(AlignedBuffer& memory, std::vector<std::vector<std::string>>& texts);
 
 struct NamedTensor {
   std::string_view name;
@@ -75,7 +92,7 @@ struct NamedTensor {
 
 struct InferResponse {
   std::string_view model, version, id;  ///< id empty: not echoed
-  std::vector<NamedTensor> outputs;
+  std::span<const NamedTensor> outputs;
 };
 
 }  // namespace serin::protocol

@@ -35,11 +35,12 @@ ParameterValue parameter_value(const dom::element& element) {
 class Decoder {
  public:
   /// `lists`: those that were cut out of the text (number_lists.h); an input's data is then a number, which says which.
-  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field, std::span<const std::span<const double>> lists = {})
+  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field, InferRequest memory,
+          std::span<const std::span<const double>> lists = {})
       : signature_(signature),
         limits_(limits),
         field_(field),
-        builder_(signature, limits),
+        builder_(signature, limits, std::move(memory)),
         slots_(signature.inputs.size()),
         lists_(lists) {}
   Result<InferRequest> decode(OipBody& body);
@@ -62,9 +63,11 @@ class Decoder {
   }
   /// Of the right form, but it contradicts itself or asks for what is not there.
   Error refuse(std::string where, std::string message) const { return fail(std::move(where), invalid(std::move(message))); }
-  Status at(std::string_view where, const Status& status) const {
-    return status ? status : Status(fail(std::string(where), status.error()));
+  /// `rest`: of the pointer, which is put together where something is wrong.
+  Status at(std::string_view where, std::string_view rest, const Status& status) const {
+    return status ? status : Status(fail(std::string(where).append(rest), status.error()));
   }
+  Status at(std::string_view where, const Status& status) const { return at(where, {}, status); }
   Status read_top(const dom::object& top, std::optional<dom::array>& inputs, std::optional<dom::array>& outputs);
   Status read_parameters(const dom::element& element);
   Status read_input(const dom::element& element, size_t position);
@@ -81,7 +84,7 @@ class Decoder {
   const RequestLimits& limits_;
   std::string* field_;
   RequestBuilder builder_;
-  std::vector<Slot> slots_;
+  Few<Slot> slots_;
   const std::span<const std::span<const double>> lists_;
   std::string_view tail_;        // bytes behind the JSON that no input has taken yet
   bool binary_outputs_ = false;  // where an output does not say
@@ -127,7 +130,7 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
   SERIN_CHECK(builder_.set_datatype(input, oip_datatype(spec.dtype)));
 
   const auto open = [](int64_t dim) { return dim < 0; };
-  std::vector<int64_t> dims(spec.shape.begin(), spec.shape.end());
+  Few<int64_t> dims(spec.shape.begin(), spec.shape.end());
   if (dims.size() > 1 && open(dims.front())) dims.front() = 1;
   if (!spec.ranked || std::ranges::count_if(dims, open) > 1)
     return refuse(where, fmt::format("a request without JSON takes an input with one open dimension beside the batch, '{}' is {}",
@@ -135,7 +138,7 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
   size_t of_one = dtype_size(spec.dtype);  // bytes for each step of the open dimension; 0: BYTES, which are one element
   for (const int64_t dim : dims) of_one *= open(dim) ? 1 : static_cast<size_t>(dim);
   std::ranges::replace_if(dims, open, of_one == 0 ? 1 : static_cast<int64_t>(bytes.size() / of_one));
-  SERIN_CHECK(at(where, builder_.set_shape(input, dims)));
+  SERIN_CHECK(at(where, builder_.set_shape(input, {dims.data(), dims.size()})));
   builder_.want_rest(true);
   SERIN_CHECK(at(where, check_raw(bytes, builder_.request.inputs[input], spec.name)));
   SERIN_CHECK(at(where, builder_.allocate()));
@@ -189,10 +192,10 @@ Status Decoder::read_input(const dom::element& element, size_t position) {
   if (!index) return fail(where + "/name", index.error());
   if (input["datatype"].get(datatype))
     return fail(where + "/datatype", fmt::format("input '{}' has no 'datatype', or it is not a string", name));
-  SERIN_CHECK(at(where + "/datatype", builder_.set_datatype(*index, datatype)));
+  SERIN_CHECK(at(where, "/datatype", builder_.set_datatype(*index, datatype)));
   dom::element shape, data;
   if (input["shape"].get(shape)) return fail(where + "/shape", fmt::format("input '{}' has no 'shape'", name));
-  SERIN_CHECK(read_shape(shape, *index, where + "/shape"));
+  SERIN_CHECK(read_shape(shape, *index, where));
   Slot& slot = slots_[*index];
   slot.where = where;
   if (input["data"].get(data)) return take_bytes(input, name, slot);
@@ -206,12 +209,12 @@ Status Decoder::read_input(const dom::element& element, size_t position) {
 Status Decoder::read_shape(const dom::element& element, size_t input, const std::string& where) {
   dom::array list;
   if (element.get(list))
-    return fail(where,
+    return fail(where + "/shape",
                 fmt::format("input '{}': 'shape' must be a list of numbers, not {}", signature_.inputs[input].name, kind_of(element)));
   Shape dims;
   for (const dom::element dim : list) {
     const auto no_shape = [&](std::string_view why) {
-      return fail(where, builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why).message);
+      return fail(where + "/shape", builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why).message);
     };
     int64_t value = 0;
     if (dim.get(value)) return no_shape("a dimension is not a whole number");
@@ -219,7 +222,7 @@ Status Decoder::read_shape(const dom::element& element, size_t input, const std:
     if (!Shape::fits(dims.rank() + 1)) return no_shape("too many dimensions");
     dims.push_back(value);
   }
-  return at(where, builder_.set_shape(input, {dims.begin(), dims.end()}));
+  return at(where, "/shape", builder_.set_shape(input, {dims.begin(), dims.end()}));
 }
 
 /// Null: the tensor does not lie in shared memory.
@@ -245,7 +248,7 @@ Result<SharedRangePtr> Decoder::open_range(const dom::object& tensor, const std:
 
 /// Inputs that have no data have bytes behind the JSON, in the order in which they are named.
 Status Decoder::take_bytes(const dom::object& input, std::string_view name, Slot& slot) {
-  const std::string where = slot.where + "/parameters/binary_data_size";
+  const auto where = [&] { return slot.where + "/parameters/binary_data_size"; };
   dom::element size;
   if (input["parameters"]["binary_data_size"].get(size)) {
     SERIN_TRY(slot.shared, open_range(input, slot.where, fmt::format("input '{}'", name)));
@@ -253,10 +256,10 @@ Status Decoder::take_bytes(const dom::object& input, std::string_view name, Slot
     return refuse(slot.where + "/data", fmt::format("input '{}' has no 'data'", name));
   }
   uint64_t bytes = 0;
-  if (size.get(bytes)) return fail(where, fmt::format("input '{}': 'binary_data_size' must be a number of bytes", name));
+  if (size.get(bytes)) return fail(where(), fmt::format("input '{}': 'binary_data_size' must be a number of bytes", name));
   if (bytes > tail_.size())
-    return refuse(where, fmt::format("input '{}': 'binary_data_size' is {}, but {} bytes are left behind the JSON (header {})", name, bytes,
-                                     tail_.size(), kJsonLength));
+    return refuse(where(), fmt::format("input '{}': 'binary_data_size' is {}, but {} bytes are left behind the JSON (header {})", name,
+                                       bytes, tail_.size(), kJsonLength));
   slot.bytes = tail_.substr(0, bytes);
   tail_.remove_prefix(bytes);
   return {};
@@ -282,7 +285,7 @@ Status Decoder::read_output(const dom::element& element, size_t position) {
   if (!element.get(output)) {
     SERIN_TRY(how.shared, open_range(output, where, fmt::format("output '{}'", name)));
   }
-  return at(where + "/name", builder_.want(name, how));
+  return at(where, "/name", builder_.want(name, how));
 }
 
 Status Decoder::read_data(size_t text_bytes) {
@@ -291,11 +294,11 @@ Status Decoder::read_data(size_t text_bytes) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     if (slot.shared) {
-      SERIN_CHECK(at(slot.where + "/parameters", check_shared(*slot.shared, inputs[i], signature_.inputs[i].name, limits_.tensor_bytes)));
+      SERIN_CHECK(at(slot.where, "/parameters", check_shared(*slot.shared, inputs[i], signature_.inputs[i].name, limits_.tensor_bytes)));
       continue;
     }
     if (!slot.data) {
-      SERIN_CHECK(at(slot.where + "/parameters/binary_data_size", check_raw(slot.bytes, inputs[i], signature_.inputs[i].name)));
+      SERIN_CHECK(at(slot.where, "/parameters/binary_data_size", check_raw(slot.bytes, inputs[i], signature_.inputs[i].name)));
       continue;
     }
     if (!slot.data->is_array())
@@ -310,9 +313,9 @@ Status Decoder::read_data(size_t text_bytes) {
     const Slot& slot = slots_[i];
     if (slot.data)
       SERIN_CHECK(
-          at(slot.where + "/data", read_elements(dom::array(*slot.data), inputs[i], signature_.inputs[i].name, {.number_words = marked_})));
+          at(slot.where, "/data", read_elements(dom::array(*slot.data), inputs[i], signature_.inputs[i].name, {.number_words = marked_})));
     else if (slot.shared)
-      SERIN_CHECK(at(slot.where + "/parameters", read_shared(*slot.shared, inputs[i], signature_.inputs[i].name)));
+      SERIN_CHECK(at(slot.where, "/parameters", read_shared(*slot.shared, inputs[i], signature_.inputs[i].name)));
     else
       read_raw(slot.bytes, inputs[i]);
   }
@@ -349,14 +352,15 @@ bool is_float(const TensorSpec& spec) { return spec.dtype == DType::kFloat32 || 
 
 }  // namespace
 
-Result<InferRequest> decode_infer_request(OipBody body, const Signature& signature, std::string* field, const RequestLimits& limits) {
+Result<InferRequest> decode_infer_request(OipBody&& body, const Signature& signature, std::string* field, const RequestLimits& limits,
+                                          InferRequest memory) {
   if (!body.json_bytes && std::ranges::all_of(signature.inputs, is_float)) {
     if (auto cut = cut_number_lists(body.bytes, "data")) {
       OipBody rest{std::move(cut->text), {}};
-      if (auto request = Decoder(signature, limits, nullptr, cut->lists).decode(rest)) return request;
+      if (auto request = Decoder(signature, limits, nullptr, std::exchange(memory, {}), cut->lists).decode(rest)) return request;
     }
   }
-  return Decoder(signature, limits, field).decode(body);
+  return Decoder(signature, limits, field, std::move(memory)).decode(body);
 }
 
 Result<bool> decode_index_request(std::string body) {

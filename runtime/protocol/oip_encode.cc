@@ -10,7 +10,14 @@
 namespace serin::protocol {
 namespace {
 
-void append_shape(std::string& out, const Shape& shape) { out += shape.str(); }
+void append_shape(std::string& out, const Shape& shape) {
+  out += '[';
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (axis > 0) out += ',';
+    append_number(out, shape[axis]);
+  }
+  out += ']';
+}
 
 void append_tensor(std::string& out, const NamedTensor& named) {
   out += R"({"name":)";
@@ -67,8 +74,9 @@ OipBody with_bytes(std::string json, std::span<const NamedTensor> tensors) {
 
 }  // namespace
 
-OipBody encode_infer_response(const InferResponse& response) {
-  std::string out;
+OipBody encode_infer_response(const InferResponse& response, std::string memory) {
+  std::string out = std::move(memory);
+  out.clear();
   out.reserve(estimated_bytes(response.outputs));
   out += R"({"model_name":)";
   append_string(out, response.model);

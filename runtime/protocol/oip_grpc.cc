@@ -61,7 +61,7 @@ Parameter read_parameter(Decoding& decoding, Bytes entry) {
 
 struct Input {
   std::string_view name, datatype;
-  std::vector<int64_t> shape;
+  Few<int64_t> shape;
   std::optional<Bytes> contents;
   SharedParameters shared;
 };
@@ -168,7 +168,7 @@ class Contents {
   std::optional<Error> error_;
 };
 
-Status read_outputs(Decoding& decoding, const std::vector<Bytes>& outputs, const SharedRegions* regions, RequestBuilder& builder) {
+Status read_outputs(Decoding& decoding, std::span<const Bytes> outputs, const SharedRegions* regions, RequestBuilder& builder) {
   for (const Bytes bytes : outputs) {
     std::string_view name;
     WantedOutput how;
@@ -216,8 +216,8 @@ Result<GrpcInferRequest> GrpcInferRequest::read(std::string_view message) {
   return request;
 }
 
-Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const RequestLimits& limits) const {
-  RequestBuilder builder(signature, limits);
+Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const RequestLimits& limits, InferRequest memory) const {
+  RequestBuilder builder(signature, limits, std::move(memory));
   Decoding decoding{.begin = begin};
   if (id.size() > limits.id_bytes) return invalid(fmt::format("'id' is longer than {} bytes", limits.id_bytes));
   builder.request.id = id;
@@ -225,15 +225,15 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
     const Parameter parameter = read_parameter(decoding, entry);
     SERIN_CHECK(builder.set_parameter(parameter.key, parameter.value));
   }
-  std::vector<size_t> places(inputs.size());
-  std::vector<std::optional<Bytes>> contents(inputs.size());
-  std::vector<SharedRangePtr> shared(inputs.size());
+  Few<size_t> places(inputs.size());
+  Few<std::optional<Bytes>> contents(inputs.size());
+  Few<SharedRangePtr> shared(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Input input = read_input(decoding, inputs[i]);
     SERIN_CHECK(malformed(decoding));
     SERIN_TRY(places[i], builder.begin_input(input.name));
     SERIN_CHECK(builder.set_datatype(places[i], input.datatype));
-    SERIN_CHECK(builder.set_shape(places[i], input.shape));
+    SERIN_CHECK(builder.set_shape(places[i], {input.shape.data(), input.shape.size()}));
     contents[i] = input.contents;
     if (input.shared.given()) {
       SERIN_TRY(shared[i], open_shared(limits.shared, input.shared, fmt::format("input '{}'", input.name)));
@@ -243,14 +243,14 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
           fmt::format("contents field must not be specified when using raw_input_contents for '{}' for {}", input.name, signature.model));
   }
   // Where some lie in shared memory the others' bytes stand close up, as Triton's clients send them.
-  std::vector<std::string_view> bytes(inputs.size());
+  Few<std::string_view> bytes(inputs.size());
   const auto sent = static_cast<size_t>(std::ranges::count(shared, nullptr));
   if (!raw.empty() && raw.size() != sent)
     return invalid(fmt::format("raw_input_contents has {} tensors for {} inputs: all of them or none", raw.size(), sent));
   for (size_t i = 0, next = 0; i < inputs.size() && !raw.empty(); ++i)
     if (!shared[i]) bytes[i] = raw[next++];
   SERIN_CHECK(builder.check_all_given());
-  SERIN_CHECK(read_outputs(decoding, outputs, limits.shared, builder));
+  SERIN_CHECK(read_outputs(decoding, {outputs.data(), outputs.size()}, limits.shared, builder));
   builder.want_rest(/*binary=*/true);
 
   std::vector<TensorView>& tensors = builder.request.inputs;

@@ -10,7 +10,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/base/result.h"
 #include "runtime/base/wire.h"
@@ -21,14 +20,14 @@ namespace serin::protocol {
 /// A ModelInferRequest, its parts where they lie in the message, which must outlive it.
 struct GrpcInferRequest {
   std::string_view model, version, id;
-  std::vector<wire::Bytes> inputs, outputs, parameters;  ///< InferInputTensor, InferRequestedOutputTensor, entries of the map
-  std::vector<std::string_view> raw;                     ///< raw_input_contents
-  const std::byte* begin = nullptr;                      ///< of the message: offsets in errors count from here
+  Few<wire::Bytes> inputs, outputs, parameters;  ///< InferInputTensor, InferRequestedOutputTensor, entries of the map
+  Few<std::string_view> raw;                     ///< raw_input_contents
+  const std::byte* begin = nullptr;              ///< of the message: offsets in errors count from here
 
   /// kInvalidArgument where it is no such message.
   static Result<GrpcInferRequest> read(std::string_view message);
   /// As decode_infer_request(). Errors are the client's.
-  Result<InferRequest> decode(const Signature& signature, const RequestLimits& limits = {}) const;
+  Result<InferRequest> decode(const Signature& signature, const RequestLimits& limits = {}, InferRequest memory = {}) const;
 };
 
 /// Appends a ModelInferResponse.

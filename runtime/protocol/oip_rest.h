@@ -26,14 +26,15 @@ struct OipBody {
 };
 
 /// Errors are the client's (kCorrupt: JSON that has not this form; kInvalidArgument, kTooLarge, kUnsupported), with the sentence tritonclient's tests know where there is one;
-/// `field` gets the JSON pointer of the culprit.
-Result<InferRequest> decode_infer_request(OipBody body, const Signature& signature, std::string* field, const RequestLimits& limits = {});
+/// `field` gets the JSON pointer of the culprit. The body is padded and left to its owner; `memory`: of a request that is over, to be used again.
+Result<InferRequest> decode_infer_request(OipBody&& body, const Signature& signature, std::string* field, const RequestLimits& limits = {},
+                                          InferRequest memory = {});
 
 /// Of POST /v2/repository/index: whether it asks for what is ready only. An empty body asks for all.
 Result<bool> decode_index_request(std::string body);
 
 /// Floats in shortest round-trip form; NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving clients read.
-OipBody encode_infer_response(const InferResponse& response);
+OipBody encode_infer_response(const InferResponse& response, std::string memory = {});
 
 /// `parameters`: what a server adds of its own, by name.
 using Parameters = std::vector<std::pair<std::string, std::string>>;

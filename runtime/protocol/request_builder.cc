@@ -20,6 +20,8 @@ constexpr size_t kLongestSequenceId = 128;  // as Triton has it
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
 size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
 
+bool given(const TensorView& input) { return input.dtype != DType::kUndefined; }
+
 /// Not negative.
 std::optional<uint64_t> whole_number(const ParameterValue& value) {
   if (const auto* number = std::get_if<uint64_t>(&value)) return *number;
@@ -38,9 +40,30 @@ bool may_fill(const TensorView& tensor, size_t request_bytes) {
   return elements <= request_bytes || elements * element_bytes(tensor.dtype) <= kMostFilled;
 }
 
-RequestBuilder::RequestBuilder(const Signature& signature, const RequestLimits& limits)
-    : signature_(signature), limits_(limits), given_(signature.inputs.size()) {
-  request.inputs.resize(signature.inputs.size());
+void trim(AlignedBuffer& memory, std::vector<std::vector<std::string>>& texts) {
+  if (memory.size() > kMostRecycledBytes) memory = AlignedBuffer();
+  size_t held = 0;
+  for (const auto& list : texts) {
+    held += list.capacity() * sizeof(std::string);
+    for (const std::string& text : list) held += text.capacity();
+  }
+  if (held > kMostRecycledBytes) texts.clear();
+}
+
+void InferRequest::clear() {
+  id.clear();
+  inputs.clear();
+  trim(memory, texts);
+  outputs.clear();
+  timeout_us = 0;
+  priority = 0;
+  sequence.clear();
+}
+
+RequestBuilder::RequestBuilder(const Signature& signature, const RequestLimits& limits, InferRequest memory)
+    : request(std::move(memory)), signature_(signature), limits_(limits) {
+  request.clear();
+  request.inputs.resize(signature.inputs.size());  // of no type: not given yet
 }
 
 Status RequestBuilder::set_parameter(std::string_view name, const ParameterValue& value) {
@@ -73,8 +96,8 @@ Result<size_t> RequestBuilder::begin_input(std::string_view name) {
     return invalid(fmt::format("unexpected inference input '{}' for {}; it has {}", name.substr(0, kLongestShown), signature_.model,
                                names_of(signature_.inputs)));
   const auto index = static_cast<size_t>(found - signature_.inputs.begin());
-  if (given_[index]) return invalid(fmt::format("input '{}' is given twice", name));
-  given_[index] = true;
+  if (given(request.inputs[index])) return invalid(fmt::format("input '{}' is given twice", name));
+  request.inputs[index].dtype = found->dtype;
   return index;
 }
 
@@ -84,7 +107,6 @@ Status RequestBuilder::set_datatype(size_t input, std::string_view datatype) {
   if (*dtype != spec(input).dtype)
     return invalid(fmt::format("inference input '{}' data-type is '{}', but {} expects '{}'", spec(input).name, datatype, signature_.model,
                                oip_datatype(spec(input).dtype)));
-  request.inputs[input].dtype = *dtype;
   return {};
 }
 
@@ -135,10 +157,12 @@ void RequestBuilder::want_rest(bool binary) {
 }
 
 Status RequestBuilder::check_all_given() const {
-  const auto missing = std::ranges::find(given_, false);
-  if (missing == given_.end()) return {};
-  return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", given_.size(),
-                             std::ranges::count(given_, true), signature_.model, spec(static_cast<size_t>(missing - given_.begin())).name));
+  const auto& inputs = request.inputs;
+  const auto missing = std::ranges::find_if_not(inputs, given);
+  if (missing == inputs.end()) return {};
+  return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", inputs.size(),
+                             std::ranges::count_if(inputs, given), signature_.model,
+                             spec(static_cast<size_t>(missing - inputs.begin())).name));
 }
 
 Status RequestBuilder::allocate() {
@@ -149,14 +173,15 @@ Status RequestBuilder::allocate() {
     if (total + texts > limits_.tensor_bytes)
       return Error{Code::kTooLarge, fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes)};
   }
-  request.memory = AlignedBuffer(std::max<size_t>(total, 1));  // what is empty has a place, too
-  request.texts.resize(request.inputs.size());
+  total = std::max<size_t>(total, 1);  // what is empty has a place, too
+  if (request.memory.size() < total) request.memory = AlignedBuffer(total);
+  if (texts > 0) request.texts.resize(request.inputs.size());
   size_t offset = 0;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     TensorView& input = request.inputs[i];
     input.data = request.memory.data() + offset;
     offset += AlignedBuffer::rounded_up(input.bytes());
-    if (input.dtype != DType::kString) continue;
+    if (input.dtype != DType::kString || texts == 0) continue;
     request.texts[i].resize(static_cast<size_t>(input.elements()));
     input.data = request.texts[i].data();
   }

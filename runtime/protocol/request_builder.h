@@ -33,7 +33,8 @@ inline constexpr size_t kMostFilled = size_t{16} << 20;  ///< bytes that a tenso
 
 class RequestBuilder {
  public:
-  RequestBuilder(const Signature& signature, const RequestLimits& limits);
+  /// `memory`: of a request that is over; used again.
+  RequestBuilder(const Signature& signature, const RequestLimits& limits, InferRequest memory = {});
 
   /// One that means the same over every protocol: timeout, priority, sequence_id, sequence_start, sequence_end. Others are not looked at.
   Status set_parameter(std::string_view name, const ParameterValue& value);
@@ -61,7 +62,6 @@ class RequestBuilder {
 
   const Signature& signature_;
   const RequestLimits& limits_;
-  std::vector<bool> given_;
 };
 
 /// Of a model that was exported with a batch of 1, as the first dimension of all its inputs shows: so, and how to open it. Nothing of other models.

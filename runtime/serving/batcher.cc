@@ -94,6 +94,7 @@ void Batcher::start(size_t instance) {
 }
 
 void Batcher::refuse_expired(std::span<const JobPtr> jobs) {
+  if (jobs.empty()) return;
   refuse(jobs, {Code::kDeadlineExceeded, "the deadline passed while the request was queued"});
 }
 

@@ -33,7 +33,7 @@ class CachingScheduler::Lead {
   Lead(const Lead&) = delete;
   Lead& operator=(const Lead&) = delete;
 
-  void end(Answer answer, std::function<void(Answer)>& done, const JobPtr& request) {
+  void end(Answer answer, UniqueFunction<void(Answer)>& done, const JobPtr& request) {
     auto scheduler = std::exchange(scheduler_, nullptr);
     auto flight = std::exchange(flight_, nullptr);
     const auto outputs = answer.outputs ? std::optional(*answer.outputs) : std::nullopt;
@@ -105,7 +105,7 @@ Status CachingScheduler::submit(JobPtr job) {
 /// An error: it is not taken below, and its `done` is as it was.
 Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, JobPtr job) {
   const auto lead = std::make_shared<Lead>(shared_from_this(), flight);
-  const auto done = std::make_shared<std::function<void(Answer)>>(std::move(job->done));
+  const auto done = std::make_shared<UniqueFunction<void(Answer)>>(std::move(job->done));
   const std::weak_ptr<Job> weak = job;
   job->done = [lead, done, weak](Answer answer) { lead->end(std::move(answer), *done, weak.lock()); };
   metrics_->cache_misses->add();

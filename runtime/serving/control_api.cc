@@ -73,8 +73,8 @@ net::Response ControlApi::answer(net::Request& request) {
 
 /// <model>/load or <model>/unload
 void ControlApi::control_model(std::string_view path, net::Request& request, net::Responder responder) {
-  const std::string model = take_segment(path);
-  const std::string tag = protocol::print_batch_tag(frontend_.host.lone_tag());
+  const std::string model(take_segment(path));
+  const std::string tag(protocol::print_batch_tag(frontend_.host.lone_tag()));
   const auto say = [to = std::make_shared<net::Responder>(std::move(responder)), tag](net::Response response) {
     response.headers.set("x-serin-batch", tag);
     to->send(std::move(response));

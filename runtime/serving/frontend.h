@@ -8,6 +8,7 @@
 #include "runtime/base/version.h"
 #include "runtime/net/loop.h"
 #include "runtime/serving/dialect.h"
+#include "runtime/serving/leftovers.h"
 #include "runtime/serving/repository.h"
 #include "runtime/serving/shared_memory.h"
 
@@ -27,7 +28,8 @@ class Frontend {
         dialect(options.dialect),
         takes_regions(options.shared_memory),
         cors(options.cors),
-        readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())) {}
+        readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())),
+        leftovers_(loops.size()) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
 
   /// Nothing that the repository was asked for is answered any more, so that what asks may go.
@@ -38,6 +40,8 @@ class Frontend {
 
   /// As this io thread saw it last; valid until it looks again.
   const Catalogue& catalogue() { return *readers_[net::this_loop()].get(); }
+  /// Of this io thread.
+  Leftovers& leftovers() { return leftovers_[net::this_loop()]; }
   /// What readiness says: not until everything was loaded, and not any more once the end is near. Everything else is answered all the time.
   void set_ready(bool ready) { ready_ = ready; }
   bool ready() { return ready_ && catalogue().usable(); }
@@ -54,7 +58,8 @@ class Frontend {
   const bool cors;
 
  private:
-  std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread
+  std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread, as the next
+  std::vector<Leftovers> leftovers_;
   std::atomic<bool> ready_{false};
 };
 

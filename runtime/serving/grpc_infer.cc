@@ -20,15 +20,17 @@ constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not
 
 Result<Inference::Call> read_request(Frontend& frontend, const GrpcCall& call, std::string_view message) {
   SERIN_TRY(const protocol::GrpcInferRequest request, protocol::GrpcInferRequest::read(message));
-  return grpc_inference_call(call, frontend.catalogue().find(request.model, request.version), [&](const protocol::Signature& signature) {
-    return request.decode(signature, {.shared = frontend.regions()});
-  });
+  return grpc_inference_call(frontend, call, frontend.catalogue().find(request.model, request.version),
+                             [&](const protocol::Signature& signature, protocol::InferRequest memory) {
+                               return request.decode(signature, {.shared = frontend.regions()}, std::move(memory));
+                             });
 }
 
-Status append_response(std::string& out, const Finished& finished, std::string_view id) {
+Status append_response(std::string& out, const Finished& finished) {
   const Version& version = finished.version;
-  const OutputViews outputs(finished);
-  const protocol::InferResponse response{version.model(), version.version(), id, named_outputs(finished, outputs)};
+  const OutputViews views(finished);
+  const auto outputs = named_outputs(finished, views);
+  const protocol::InferResponse response{version.model(), version.version(), finished.id, outputs};
   SERIN_CHECK(write_shared(response.outputs));
   out.reserve(out.size() + protocol::grpc_response_bytes(response));
   protocol::append_grpc_response(out, response);
@@ -40,11 +42,7 @@ class InferMethod final : public net::GrpcMethod {
   explicit InferMethod(Frontend& frontend) : frontend_(frontend) {}
 
   void on_message(const CallPtr& call, std::string_view message) override {
-    auto request = read_request(frontend_, *call, message);
-    std::string id = request ? request->request.id : "";
-    start_grpc_inference(frontend_, call, std::move(request), [id = std::move(id)](std::string& out, const Finished& finished) -> Status {
-      return append_response(out, finished, id);
-    });
+    start_grpc_inference(frontend_, call, read_request(frontend_, *call, message), append_response);
   }
 
  private:
@@ -65,10 +63,9 @@ class StreamInferMethod final : public net::GrpcMethod {
       return fail(*call, request.error(), asked ? asked->id : "");
     }
     const uint64_t number = stream.next++;
-    std::string id = request->request.id;
     stream.running.emplace(number, nullptr);
-    auto inference = Inference::start(frontend_.loops, std::move(*request),
-                                      [call, number, id = std::move(id)](const Finished& finished) { answer(call, number, finished, id); });
+    auto inference =
+        Inference::start(frontend_, std::move(*request), [call, number](const Finished& finished) { answer(call, number, finished); });
     if (call->ended()) return;
     if (const auto running = stream.running.find(number); running != stream.running.end()) running->second = std::move(inference);
     if (stream.running.size() >= kMostAtOnce) call->pause();
@@ -100,15 +97,15 @@ class StreamInferMethod final : public net::GrpcMethod {
     return *static_cast<Stream*>(call->state.get());
   }
 
-  static void answer(const CallPtr& call, uint64_t number, const Finished& finished, std::string_view id) {
+  static void answer(const CallPtr& call, uint64_t number, const Finished& finished) {
     if (call->ended()) return;
     std::string response;
-    const Status appended = finished.answer.outputs ? append_response(response, finished, id) : Status(finished.answer.outputs.error());
+    const Status appended = finished.answer.outputs ? append_response(response, finished) : Status(finished.answer.outputs.error());
     if (appended) {
       append_final(response);
       send(*call, {}, response);
     } else {
-      fail(*call, appended.error(), id);
+      fail(*call, appended.error(), finished.id);
     }
     if (call->ended()) return;
     Stream& stream = stream_of(call);

@@ -9,13 +9,14 @@
 
 namespace serin::serving {
 
-/// decode(signature) -> Result<protocol::InferRequest>. A request that gets no further is counted against its model.
+/// decode(signature, memory) -> Result<protocol::InferRequest>. A request that gets no further is counted against its model.
 template <class Decode>
-Result<Inference::Call> grpc_inference_call(const net::GrpcCall& call, Result<std::shared_ptr<Version>> version, const Decode& decode) {
+Result<Inference::Call> grpc_inference_call(Frontend& frontend, const net::GrpcCall& call, Result<std::shared_ptr<Version>> version,
+                                            const Decode& decode) {
   const auto arrived = Clock::now();
   if (!version) return version.error();
   const bool shadow = call.headers().get("x-serin-shadow") == "1";
-  auto decoded = decode((*version)->signature());
+  auto decoded = decode((*version)->signature(), frontend.leftovers().take_request());
   if (!decoded) {
     if (!shadow) (*version)->metrics().failure_rejected->add();
     return decoded.error();
@@ -31,11 +32,11 @@ void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCal
     call->set_header("x-serin-batch", protocol::print_batch_tag(frontend.host.lone_tag()));
     return finish_with(*call, asked.error());
   }
-  const auto inference = Inference::start(frontend.loops, std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
+  const auto inference = Inference::start(frontend, std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
     call->set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
     call->set_header("x-serin-version", finished.version.version());
     if (!finished.answer.outputs) return finish_with(*call, finished.answer.outputs.error());
-    std::string framed = net::begin_grpc_message();
+    std::string framed = call->begin_message();
     if (const Status appended = append(framed, finished); !appended) return finish_with(*call, appended.error());
     net::seal_grpc_message(framed);
     call->send(std::move(framed));

@@ -73,9 +73,9 @@ net::Response wrong_verb(std::string_view allowed) {
   return response;
 }
 
-std::string take_segment(std::string_view& path) {
+std::string_view take_segment(std::string_view& path) {
   const size_t end = std::min(path.find('/'), path.size());
-  std::string segment(path.substr(0, end));
+  const std::string_view segment = path.substr(0, end);
   path.remove_prefix(std::min(end + 1, path.size()));
   return segment;
 }

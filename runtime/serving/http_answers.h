@@ -24,6 +24,6 @@ net::Response models_response(const Catalogue& now);
 net::Response wrong_verb(std::string_view allowed);
 inline bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }
 /// Cuts off the first segment of a path and the slash behind it.
-std::string take_segment(std::string_view& path);
+std::string_view take_segment(std::string_view& path);
 
 }  // namespace serin::serving

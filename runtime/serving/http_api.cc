@@ -3,10 +3,10 @@
 namespace serin::serving {
 
 net::Handler HttpApi::at(Access::Port port) {
-  return [this, port](net::Request request, net::Responder responder) { handle(std::move(request), std::move(responder), port); };
+  return [this, port](net::Request&& request, net::Responder responder) { handle(std::move(request), std::move(responder), port); };
 }
 
-void HttpApi::handle(net::Request request, net::Responder responder, Access::Port port) {
+void HttpApi::handle(net::Request&& request, net::Responder responder, Access::Port port) {
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();  // OVMS clients write it
   const Right right = right_of_http(request.method, request.path);
   if (const auto why_not = access_.refuse(right, port, request.headers, request.certificate.get())) {

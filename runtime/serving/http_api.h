@@ -23,7 +23,7 @@ class HttpApi {
   net::Handler at(Access::Port port);
 
  private:
-  void handle(net::Request request, net::Responder responder, Access::Port port);
+  void handle(net::Request&& request, net::Responder responder, Access::Port port);
 
   Frontend& frontend_;
   Access& access_;

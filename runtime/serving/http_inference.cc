@@ -14,7 +14,7 @@ void HttpInference::refuse(Frontend& frontend, std::string_view version, const E
 }
 
 void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& frontend, Result<std::shared_ptr<Version>> version,
-                          std::string_view asked, net::Request request) {
+                          std::string_view asked, net::Request&& request) {
   const auto arrived = Clock::now();
   if (!version) return call->refuse(frontend, asked, version.error());
   const bool shadow = request.headers.get("x-serin-shadow") == "1";
@@ -23,7 +23,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
     call->refuse(frontend, (*version)->version(), error, field);
   };
   std::string field;
-  auto decoded = call->decode(request, **version, field);
+  auto decoded = call->decode(request, **version, frontend.leftovers().take_request(), field);
   if (!decoded) return bad(decoded.error(), field);
   auto deadline = Clock::time_point::max();
   if (const auto header = request.headers.get(protocol::kTimeHeader); !header.empty()) {
@@ -32,7 +32,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
     deadline = arrived + *left;
   }
   const auto inference = Inference::start(
-      frontend.loops,
+      frontend,
       {.version = std::move(*version), .request = std::move(*decoded), .arrived = arrived, .deadline = deadline, .shadow = shadow},
       [call](const Finished& finished) { call->answer(finished); });
   call->responder_.on_cancel([weak = std::weak_ptr(inference)] {
@@ -42,7 +42,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
 
 void HttpInference::answer(const Finished& finished) {
   const auto& outputs = finished.answer.outputs;
-  net::Response response = outputs ? encode(finished) : refusal(outputs.error(), {});
+  net::Response response = outputs ? encode(finished, responder_.blank()) : refusal(outputs.error(), {});
   if (response.status == 429) response.headers.set("Retry-After", std::to_string(finished.version.retry_after_seconds()));
   response.headers.set("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
   response.headers.set("x-serin-version", finished.version.version());

@@ -2,8 +2,8 @@
 //
 //   class MyInference final : public HttpInference {
 //     using HttpInference::HttpInference;
-//     Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override;
-//     net::Response encode(const Finished& finished) override;
+//     Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest memory, std::string& field) override;
+//     net::Response encode(const Finished& finished, net::Response blank) override;
 //   };
 //   HttpInference::start(std::make_shared<MyInference>(std::move(responder)), frontend, frontend.catalogue().find(model, version), version, std::move(request));
 //
@@ -27,14 +27,18 @@ class HttpInference {
 
   /// `version`: or why there is none, `asked` being the number that the client named.
   static void start(const std::shared_ptr<HttpInference>& call, Frontend& frontend, Result<std::shared_ptr<Version>> version,
-                    std::string_view asked, net::Request request);
+                    std::string_view asked, net::Request&& request);
 
  protected:
-  /// `field` gets what is to blame for an error. Called once.
-  virtual Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) = 0;
-  /// The outputs are there.
-  virtual net::Response encode(const Finished& finished) = 0;
+  /// `field` gets what is to blame for an error. Called once. `memory` may be used for the result.
+  virtual Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest memory,
+                                                std::string& field) = 0;
+  /// The outputs are there. `blank` may be used for the answer.
+  virtual net::Response encode(const Finished& finished, net::Response blank) = 0;
   virtual net::Response refusal(const Error& error, std::string_view field);
+
+  /// Of one that is used again.
+  void set_responder(net::Responder responder) { responder_ = std::move(responder); }
 
  private:
   void answer(const Finished& finished);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/protocol/classification.h"
+#include "runtime/serving/frontend.h"
 
 namespace serin::serving {
 namespace {
@@ -26,8 +27,8 @@ OutputViews::OutputViews(const Finished& finished) {
   }
 }
 
-std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views) {
-  std::vector<protocol::NamedTensor> named;
+protocol::Few<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views) {
+  protocol::Few<protocol::NamedTensor> named;
   named.reserve(finished.wanted.size());
   for (size_t i = 0; i < finished.wanted.size(); ++i) {
     const protocol::WantedOutput& wanted = finished.wanted[i];
@@ -37,76 +38,85 @@ std::vector<protocol::NamedTensor> named_outputs(const Finished& finished, const
   return named;
 }
 
-Status write_shared(const std::vector<protocol::NamedTensor>& outputs) {
+Status write_shared(std::span<const protocol::NamedTensor> outputs) {
   for (const protocol::NamedTensor& output : outputs)
     if (output.shared) SERIN_CHECK(protocol::write_shared(*output.shared, output.tensor, output.name));
   return {};
 }
 
-Inference::Inference(Call call, Done done)
-    : version_(std::move(call.version)),
-      request_(std::move(call.request)),
-      arrived_(call.arrived),
-      deadline_(call.deadline),
-      shadow_(call.shadow),
-      done_(std::move(done)) {
-  if (request_.timeout_us > 0)
-    deadline_ = std::min(deadline_, arrived_ + std::chrono::microseconds(std::min(request_.timeout_us, kLongestUs)));
-}
-
-std::shared_ptr<Inference> Inference::start(net::Loops& loops, Call call, Done done) {
-  std::shared_ptr<Inference> inference(new Inference(std::move(call), std::move(done)));
-  inference->submit(loops);
+std::shared_ptr<Inference> Inference::start(Frontend& frontend, Call call, Done done) {
+  const std::shared_ptr<Inference> inference = frontend.leftovers().inferences.take();
+  inference->frontend_ = &frontend;
+  inference->version_ = std::move(call.version);
+  inference->request_ = std::move(call.request);
+  inference->arrived_ = call.arrived;
+  inference->deadline_ = call.deadline;
+  inference->shadow_ = call.shadow;
+  inference->done_ = std::move(done);
+  if (const int64_t timeout = inference->request_.timeout_us; timeout > 0)
+    inference->deadline_ = std::min(call.deadline, call.arrived + std::chrono::microseconds(std::min(timeout, kLongestUs)));
+  submit(inference);
   return inference;
 }
 
-void Inference::submit(net::Loops& loops) {
-  const auto job = std::make_shared<Job>();
-  job->inputs = std::move(request_.inputs);
-  job->memory = std::move(request_.memory);
-  job->texts = std::move(request_.texts);
-  job->arrived = arrived_;
-  job->deadline = deadline_;
-  job->priority = request_.priority;
-  job->sequence = std::move(request_.sequence);
-  job->shadow = shadow_;
-  job->done = [self = shared_from_this(), &loops, loop = net::this_loop()](Answer answer) {
+void Inference::submit(const std::shared_ptr<Inference>& self) {
+  Inference& mine = *self;
+  const std::shared_ptr<Job> job = mine.frontend_->leftovers().jobs.take();
+  job->inputs.swap(mine.request_.inputs);  // memory goes round
+  std::swap(job->memory, mine.request_.memory);
+  job->texts.swap(mine.request_.texts);
+  std::swap(job->sequence, mine.request_.sequence);
+  job->arrived = mine.arrived_;
+  job->deadline = mine.deadline_;
+  job->priority = mine.request_.priority;
+  job->shadow = mine.shadow_;
+  job->done = [self, &loops = mine.frontend_->loops, loop = net::this_loop()](Answer answer) {
     if (net::this_loop() == loop && self->submitted_) return net::run_here([&] { self->finish(std::move(answer)); });
-    loops.post(loop, [self, held = std::make_shared<Answer>(std::move(answer))] { self->finish(std::move(*held)); });
+    self->answer_ = std::move(answer);
+    loops.post(loop, [self] { self->finish(std::move(self->answer_)); });
   };
-  job_ = job;
-  if (deadline_ != Clock::time_point::max()) {
-    timer_ = net::after(deadline_ - Clock::now(), [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->fail({Code::kDeadlineExceeded, "the deadline passed before the answer was ready"});
-    });
-  }
-  queued_ = true;
-  const auto queued = version_->submit(job);
-  rows_ = job->rows;
-  submitted_ = true;
+  mine.job_ = job;
+  if (mine.deadline_ != Clock::time_point::max()) mine.alarm_.set(net::this_wheel(), mine.deadline_);
+  mine.queued_ = true;
+  const auto queued = mine.version_->submit(job);
+  mine.rows_ = job->rows;
+  mine.submitted_ = true;
   if (queued) return;
-  queued_ = false;
-  fail(queued.error());
+  mine.queued_ = false;
+  mine.fail(queued.error());
 }
 
 void Inference::finish(Answer answer) {
   // Let go of at the end: the inference may live until a run ends that nobody waits for any more: at shutdown longer than the pool.
   const std::shared_ptr<Version> version = std::exchange(version_, nullptr);
   if (!version) return;
-  timer_ = net::Timer();
+  alarm_.leave();
   if (!shadow_) {
     if (queued_) version->metrics().pending->add(-1);
     version->metrics().answered(rows_, answer, Clock::now() - arrived_);
   }
   if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
-  std::exchange(done_, nullptr)({*version, request_.outputs, std::move(answer)});
+  std::exchange(done_, nullptr)({*version, request_.outputs, request_.id, std::move(answer)});
+  frontend_->leftovers().give(std::move(request_));
 }
 
 void Inference::fail(Error error) {
+  const std::shared_ptr<Job> waiting =
+      job_.lock();  // to the end: its `done` holds this inference, and whoever drops it may be another thread
+  if (waiting) waiting->abandoned = true;
   Answer answer;
   answer.outputs = std::move(error);
-  if (const auto waiting = job_.lock()) waiting->abandoned = true;
   finish(std::move(answer));
+}
+
+void Inference::clear() {
+  done_ = nullptr;
+  version_ = nullptr;
+  request_ = {};
+  job_.reset();
+  answer_ = Answer();
+  rows_ = 1;
+  queued_ = submitted_ = false;
 }
 
 }  // namespace serin::serving

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/result.h"
+#include "runtime/base/unique_function.h"
 #include "runtime/graph/dim.h"
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/infer.h"
@@ -66,12 +66,14 @@ struct Job {
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
   bool shadow = false;                 ///< low priority, outside the metrics
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
-  std::function<void(Answer)> done;    ///< called once, from the thread that computed, unless the job was abandoned before it was taken
+  UniqueFunction<void(Answer)> done;   ///< called once, from the thread that computed, unless the job was abandoned before it was taken
 
   /// Lets go of what waits for the answer, which may hold what holds this job.
   void answer(Answer answer) { std::exchange(done, nullptr)(std::move(answer)); }
   /// Whether anybody still waits; to be looked at again and again.
   const std::atomic<bool>& given_up() const { return parent ? parent->given_up() : abandoned; }
+  /// As new, but for the memory.
+  void clear();
 };
 
 using JobPtr = std::shared_ptr<Job>;

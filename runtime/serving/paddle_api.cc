@@ -19,12 +19,13 @@ class PaddleInference final : public HttpInference {
       : HttpInference(std::move(responder)), frontend_(frontend), form_(form) {}
 
  private:
-  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
+  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
+                                        std::string& field) override {
     SERIN_TRY(protocol::PaddleRequest decoded, protocol::decode_paddle(form_, std::move(request.body), version.signature(), &field));
     log_id_ = decoded.log_id;
     return std::move(decoded.infer);
   }
-  net::Response encode(const Finished& finished) override {
+  net::Response encode(const Finished& finished, net::Response) override {
     const OutputViews outputs(finished);
     return typed(json_response(protocol::encode_paddle(form_, finished.version.model(), named_outputs(finished, outputs), log_id_)));
   }

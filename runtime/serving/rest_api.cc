@@ -25,49 +25,48 @@ net::Response refused(std::string body, const Error& why) {
   return response;
 }
 
-class OipInference final : public HttpInference {
- public:
-  OipInference(net::Responder responder, const Frontend& frontend)
-      : HttpInference(std::move(responder)), limits_{.shared = frontend.regions()} {}
-
- private:
-  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
-    protocol::OipBody body{std::move(request.body), {}};
-    if (request.headers.has(protocol::kJsonLength)) {
-      body.json_bytes = parse_number<size_t>(request.headers.get(protocol::kJsonLength));
-      if (!body.json_bytes) {
-        field = protocol::kJsonLength;
-        return Error{Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)};
-      }
-    }
-    auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, limits_);
-    if (decoded) id_ = std::move(decoded->id);
-    return decoded;
-  }
-
-  net::Response encode(const Finished& finished) override {
-    const Version& version = finished.version;
-    const OutputViews outputs(finished);
-    const protocol::InferResponse message{version.model(), version.version(), id_, named_outputs(finished, outputs)};
-    if (const Status written = write_shared(message.outputs); !written) return error_response(written.error());
-    protocol::OipBody body = protocol::encode_infer_response(message);
-    net::Response response = json_response(std::move(body.bytes));
-    if (body.json_bytes) {
-      response.headers.set("Content-Type", "application/octet-stream");
-      response.headers.set(protocol::kJsonLength, std::to_string(*body.json_bytes));
-    }
-    return response;
-  }
-
-  const protocol::RequestLimits limits_;
-  std::string id_;
-};
-
 }  // namespace
+
+OipInference::OipInference() : HttpInference(net::Responder(nullptr)) {}
+
+void OipInference::begin(net::Responder responder, const Frontend& frontend) {
+  set_responder(std::move(responder));
+  limits_.shared = frontend.regions();
+}
+
+void OipInference::clear() { set_responder(net::Responder(nullptr)); }
+
+Result<protocol::InferRequest> OipInference::decode(net::Request& request, const Version& version, protocol::InferRequest memory,
+                                                    std::string& field) {
+  protocol::OipBody body{std::move(request.body), {}};
+  if (request.headers.has(protocol::kJsonLength)) {
+    body.json_bytes = parse_number<size_t>(request.headers.get(protocol::kJsonLength));
+    if (!body.json_bytes) {
+      field = protocol::kJsonLength;
+      return Error{Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)};
+    }
+  }
+  auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, limits_, std::move(memory));
+  request.body = std::move(body.bytes);
+  return decoded;
+}
+
+net::Response OipInference::encode(const Finished& finished, net::Response blank) {
+  const Version& version = finished.version;
+  const OutputViews views(finished);
+  const auto outputs = named_outputs(finished, views);
+  const protocol::InferResponse message{version.model(), version.version(), finished.id, outputs};
+  if (const Status written = write_shared(message.outputs); !written) return error_response(written.error());
+  protocol::OipBody body = protocol::encode_infer_response(message, std::move(blank.body));
+  blank.body = std::move(body.bytes);
+  blank.headers.set("Content-Type", body.json_bytes ? "application/octet-stream" : "application/json");
+  if (body.json_bytes) blank.headers.set(protocol::kJsonLength, std::to_string(*body.json_bytes));
+  return blank;
+}
 
 /// /v2/models/<model>[/versions/<version>][/<action>]
 struct RestApi::Route {
-  std::string model, version, action;
+  std::string_view model, version, action;
 
   static std::optional<Route> parse(std::string_view path) {
     constexpr std::string_view kPrefix = "/v2/models/";
@@ -86,12 +85,17 @@ struct RestApi::Route {
   }
 };
 
-void RestApi::handle(net::Request request, net::Responder responder) {
+RestApi::RestApi(Frontend& frontend) : frontend_(frontend), inferences_(frontend.loops.size()) {}
+
+void RestApi::handle(net::Request&& request, net::Responder responder) {
   const std::string_view path = request.path;
   const auto route = Route::parse(path);
-  if (route && route->action == "infer" && request.method == "POST")
-    return HttpInference::start(std::make_shared<OipInference>(std::move(responder), frontend_), frontend_,
-                                frontend_.catalogue().find(route->model, route->version), route->version, std::move(request));
+  if (route && route->action == "infer" && request.method == "POST") {
+    const std::shared_ptr<OipInference> inference = inferences_[net::this_loop()].take();
+    inference->begin(std::move(responder), frontend_);
+    return HttpInference::start(inference, frontend_, frontend_.catalogue().find(route->model, route->version), route->version,
+                                std::move(request));
+  }
   net::Response response = route ? answer_about(*route, request) : answer(path, request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
   responder.send(std::move(response));
@@ -142,8 +146,8 @@ net::Response RestApi::readiness(const Route& route) {
 
 net::Response RestApi::statistics(const Route& route) {
   inference::ModelStatisticsRequest request;
-  request.set_name(route.model);
-  request.set_version(route.version);
+  request.set_name(std::string(route.model));
+  request.set_version(std::string(route.version));
   const auto found = model_statistics(frontend_.catalogue(), request);
   if (!found) return error_response(found.error());
   std::string body;
@@ -153,8 +157,8 @@ net::Response RestApi::statistics(const Route& route) {
 
 net::Response RestApi::config(const Route& route) {
   inference::ModelConfigRequest request;
-  request.set_name(route.model);
-  request.set_version(route.version);
+  request.set_name(std::string(route.model));
+  request.set_version(std::string(route.version));
   const auto found = model_config(frontend_.catalogue(), request);
   if (!found) return error_response(found.error());
   std::string body;

@@ -11,15 +11,31 @@
 
 #include "runtime/net/server.h"
 #include "runtime/serving/frontend.h"
+#include "runtime/serving/http_inference.h"
 
 namespace serin::serving {
 
+class OipInference final : public HttpInference {
+ public:
+  OipInference();
+  void begin(net::Responder responder, const Frontend& frontend);
+  /// For Recycler.
+  void clear();
+
+ private:
+  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest memory,
+                                        std::string& field) override;
+  net::Response encode(const Finished& finished, net::Response blank) override;
+
+  protocol::RequestLimits limits_;
+};
+
 class RestApi {
  public:
-  explicit RestApi(Frontend& frontend) : frontend_(frontend) {}
+  explicit RestApi(Frontend& frontend);
 
   /// Paths without a slash at their end. Called on io threads.
-  void handle(net::Request request, net::Responder responder);
+  void handle(net::Request&& request, net::Responder responder);
 
  private:
   struct Route;
@@ -32,6 +48,7 @@ class RestApi {
   net::Response server_metadata();
 
   Frontend& frontend_;
+  std::vector<Recycler<OipInference>> inferences_;  // of each io thread
 };
 
 }  // namespace serin::serving

@@ -25,7 +25,7 @@ class SequenceScheduler::Turn {
   Turn& operator=(const Turn&) = delete;
 
   /// In this order: what a client has not been told must not be overtaken by the answer to the next request.
-  void end(Answer answer, const std::function<void(Answer)>& done) {
+  void end(Answer answer, UniqueFunction<void(Answer)>& done) {
     const auto scheduler = std::exchange(scheduler_, nullptr);
     std::optional<SequenceTensors::States> states;
     if (answer.outputs) states = scheduler->tensors_.take_states(*answer.outputs);
@@ -171,7 +171,7 @@ void SequenceScheduler::run_next(Sequences::iterator found) {
     if (job->given_up()) continue;
     const auto turn = std::make_shared<Turn>(shared_from_this(), found->first);
     tensors_.complete(*job, sequence.states);
-    const auto done = std::make_shared<std::function<void(Answer)>>(std::move(job->done));
+    const auto done = std::make_shared<UniqueFunction<void(Answer)>>(std::move(job->done));
     job->done = [turn, done](Answer answer) { turn->end(std::move(answer), *done); };
     sequence.running = true;
     const Status taken = below_->submit(job);

@@ -45,7 +45,7 @@ class ReshapingScheduler final : public Scheduler {
     for (size_t i = 0; i < job->inputs.size(); ++i)
       if (const auto& reshape = reshapes_->inputs[i]) job->inputs[i].shape = reshape->inward(job->inputs[i].shape, reshapes_->batched);
     if (reshapes_->counts_rows) SERIN_CHECK(count_rows(*job));
-    job->done = [reshapes = reshapes_, done = std::move(job->done)](Answer answer) {
+    job->done = [reshapes = reshapes_, done = std::move(job->done)](Answer answer) mutable {
       if (answer.outputs) answer.outputs = outward(*reshapes, *answer.outputs);
       done(std::move(answer));
     };

@@ -32,7 +32,7 @@ class TfInference : public HttpInference {
  protected:
   virtual Result<std::string> print(std::span<const protocol::NamedTensor> outputs) = 0;
 
-  net::Response encode(const Finished& finished) final {
+  net::Response encode(const Finished& finished, net::Response) final {
     const OutputViews outputs(finished);
     Result<std::string> body = print(named_outputs(finished, outputs));
     return body ? completed(json_response(std::move(*body))) : refusal(body.error(), {});
@@ -53,7 +53,8 @@ class Prediction final : public TfInference {
   using TfInference::TfInference;
 
  private:
-  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
+  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
+                                        std::string& field) override {
     SERIN_TRY(protocol::TfPredict decoded, protocol::decode_tf_predict(std::move(request.body), version.signature(), &field));
     rows_ = decoded.rows;
     return std::move(decoded.infer);
@@ -71,7 +72,8 @@ class ScoredExamples final : public TfInference {
       : TfInference(std::move(responder), frontend), method_(method) {}
 
  private:
-  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, std::string& field) override {
+  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
+                                        std::string& field) override {
     return protocol::decode_tf_examples(std::move(request.body), method_, version.signature(), &field);
   }
   Result<std::string> print(std::span<const protocol::NamedTensor> outputs) override {
@@ -116,7 +118,7 @@ struct TfServingApi::Route {
     path.remove_prefix(1);
     route.servable.model = take_segment(path);
     if (std::string_view rest = path; !rest.empty()) {
-      const std::string kind = take_segment(rest);
+      const std::string_view kind = take_segment(rest);
       const bool version = equal_ignoring_case(kind, "versions");
       if (version || equal_ignoring_case(kind, "labels")) {
         std::string& name = version ? route.servable.version : route.servable.label;

@@ -36,8 +36,8 @@ class PredictMethod final : public net::GrpcMethod {
  private:
   Result<Inference::Call> read(const net::GrpcCall& call, std::string_view message) {
     SERIN_TRY(const protocol::TfPredictCall request, protocol::TfPredictCall::read(message));
-    return grpc_inference_call(call, find_servable(frontend_.catalogue(), servable_of(request.spec)),
-                               [&](const protocol::Signature& signature) { return request.decode(signature); });
+    return grpc_inference_call(frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.spec)),
+                               [&](const protocol::Signature& signature, const auto&) { return request.decode(signature); });
   }
 
   Frontend& frontend_;
@@ -89,12 +89,12 @@ class ExamplesMethod final : public net::GrpcMethod {
   Result<Inference::Call> read(const net::GrpcCall& call, std::string_view message, std::vector<TfMethod>& tasks) {
     SERIN_TRY(const protocol::TfExamplesCall request, protocol::TfExamplesCall::read(message, method_));
     for (const protocol::TfTask& task : request.tasks) tasks.push_back(task.method);
-    return grpc_inference_call(call, find_servable(frontend_.catalogue(), servable_of(request.tasks.front().spec)),
-                               [&](const protocol::Signature& signature) { return request.decode(signature); });
+    return grpc_inference_call(frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.tasks.front().spec)),
+                               [&](const protocol::Signature& signature, const auto&) { return request.decode(signature); });
   }
 
   /// Of all outputs those that the task asked for.
-  static Result<protocol::Scores> scores_of(const Finished& finished, TfMethod task, const std::vector<protocol::NamedTensor>& all,
+  static Result<protocol::Scores> scores_of(const Finished& finished, TfMethod task, std::span<const protocol::NamedTensor> all,
                                             std::vector<protocol::NamedTensor>& own) {
     SERIN_TRY(const std::vector<size_t> outputs, protocol::scored_outputs(task, finished.version.signature()));
     for (const size_t output : outputs)

@@ -11,13 +11,16 @@
 namespace serin::protocol {
 namespace {
 
+OipBody encoded(std::string_view model, std::string_view version, std::string_view id, const std::vector<NamedTensor>& outputs) {
+  return encode_infer_response({model, version, id, outputs});
+}
+
 TEST(OipEncode, AResponseReadsBackToTheSameNumbers) {
   float y[] = {-0.0f, -1e-38f, 16777217.f, 3.4028235e38f};
   int64_t k[] = {std::numeric_limits<int64_t>::min(), -1};
   bool z[] = {true, false};
   const std::string text =
-      encode_infer_response(
-          {"m\"x", "3", "id1", {{"y", {DType::kFloat32, {2, 2}, y}}, {"k", {DType::kInt64, {2}, k}}, {"z", {DType::kBool, {2}, z}}}})
+      encoded("m\"x", "3", "id1", {{"y", {DType::kFloat32, {2, 2}, y}}, {"k", {DType::kInt64, {2}, k}}, {"z", {DType::kBool, {2}, z}}})
           .bytes;
   EXPECT_EQ(
       text,
@@ -31,7 +34,7 @@ TEST(OipEncode, AResponseReadsBackToTheSameNumbers) {
 
 TEST(OipEncode, StringsThatAreNotUtf8DoNotSpoilTheAnswer) {
   std::string y[] = {"plain \"quoted\"", "\xc3\xa4", "\xff\x01"};
-  const std::string text = encode_infer_response({"m", "1", "", {{"y", {DType::kString, {3}, y}}}}).bytes;
+  const std::string text = encoded("m", "1", "", {{"y", {DType::kString, {3}, y}}}).bytes;
   EXPECT_NE(text.find(R"("datatype":"BYTES","shape":[3],"data":["plain \"quoted\"",")"
                       "\xc3\xa4\",\"\xc3\xbf\\u0001\"]"),
             std::string::npos)
@@ -42,20 +45,20 @@ TEST(OipEncode, BytesFollowTheJson) {
   float y[] = {1, 2};
   std::string t[] = {"ab", ""};
   uint16_t h[] = {0x3e00, 0x7c00};
-  const OipBody body = encode_infer_response(
-      {"m", "1", "", {{"y", {DType::kFloat32, {2}, y}, true}, {"h", {DType::kFloat16, {2}, h}}, {"t", {DType::kString, {2}, t}, true}}});
+  const OipBody body = encoded(
+      "m", "1", "", {{"y", {DType::kFloat32, {2}, y}, true}, {"h", {DType::kFloat16, {2}, h}}, {"t", {DType::kString, {2}, t}, true}});
   ASSERT_TRUE(body.json_bytes);
   EXPECT_EQ(
       body.bytes.substr(0, *body.json_bytes),
       R"({"model_name":"m","model_version":"1","outputs":[{"name":"y","datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8}},)"
       R"({"name":"h","datatype":"FP16","shape":[2],"data":[1.5,Infinity]},{"name":"t","datatype":"BYTES","shape":[2],"parameters":{"binary_data_size":10}}]})");
   EXPECT_EQ(body.bytes.substr(*body.json_bytes), std::string("\0\0\x80\x3f\0\0\0\x40\2\0\0\0ab\0\0\0\0", 18));
-  EXPECT_FALSE(encode_infer_response({"m", "1", "", {{"y", {DType::kFloat32, {2}, y}}}}).json_bytes);
+  EXPECT_FALSE(encoded("m", "1", "", {{"y", {DType::kFloat32, {2}, y}}}).json_bytes);
 }
 
 TEST(OipEncode, NonFiniteAnswersAreBareTokensAndAreSeen) {
   float y[] = {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
-  const std::string text = encode_infer_response({"NaN", "1", "", {{"y", {DType::kFloat32, {3}, y}}}}).bytes;
+  const std::string text = encoded("NaN", "1", "", {{"y", {DType::kFloat32, {3}, y}}}).bytes;
   EXPECT_NE(text.find("[NaN,Infinity,-Infinity]"), std::string::npos);
   EXPECT_EQ(AnswerReader().read({text}, {}), Reading::kFailed);
 }

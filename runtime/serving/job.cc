@@ -1,0 +1,23 @@
+#include "runtime/serving/job.h"
+
+namespace serin::serving {
+
+void Job::clear() {
+  inputs.clear();
+  protocol::trim(memory, texts);
+  holds = nullptr;
+  rows = 1;
+  sizes.clear();
+  padded.clear();
+  group.clear();
+  arrived = {};
+  deadline = Clock::time_point::max();
+  priority = 0;
+  sequence.clear();
+  parent = nullptr;
+  shadow = false;
+  abandoned = false;
+  done = nullptr;
+}
+
+}  // namespace serin::serving
