@@ -110,6 +110,7 @@ class Process:
         return total
 
     def kill(self):
+        """Part of a test; what a test is done with is ended by close()."""
         self.process.kill()
         self.process.wait()
 
@@ -119,15 +120,32 @@ class Process:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
 
+    def close(self):
+        """After the test: it still runs, and ends well. A sanitizer may have aborted it since its last answer, or find its leaks only now. What the test has
+        killed or waited for, it has judged itself."""
+        if self.process.returncode is not None:
+            return
+        died = self.process.poll() is not None
+        self.process.send_signal(signal.SIGINT)  # beside end()'s: the second one cuts the drain time short
+        try:
+            code = self.end()
+        finally:
+            self.kill()
+        assert not died and code == 0, f"{self.log_file.stem} {'had died with' if died else 'ended with'} {code}:\n{self.log[-5000:]}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
 
 @pytest.fixture
 def start(tmp_path):
     """start("serve", "--models", ...): a ready Process, ended after the test."""
     with contextlib.ExitStack() as stack:
         def begin(command, *arguments, env=None):
-            process = Process(tmp_path, command, *arguments, env=env)
-            stack.callback(lambda: process.process.poll() is None and process.kill())
-            return process
+            return stack.enter_context(Process(tmp_path, command, *arguments, env=env))
         yield begin
 
 
@@ -173,9 +191,8 @@ def route(tmp_path):
 
     with contextlib.ExitStack() as stack:
         def begin(*services, env=None, drain_seconds=0, **configuration):
-            router = Router(tmp_path, "route", "--drain-seconds", drain_seconds, "--config", write_config(tmp_path, *services, **configuration), env=env)
-            stack.callback(lambda: router.process.poll() is None and router.kill())
-            return router
+            config = write_config(tmp_path, *services, **configuration)
+            return stack.enter_context(Router(tmp_path, "route", "--drain-seconds", drain_seconds, "--config", config, env=env))
         yield begin
 
 
@@ -202,9 +219,8 @@ def receiver():
 @pytest.fixture(scope="session")
 def shared_runtime(tmp_path_factory):
     """One runtime with the repository of models/, for tests that only ask."""
-    process = Process(tmp_path_factory.mktemp("runtime"), "serve", "--models", MODELS, *ON_FREE_PORTS)
-    yield process
-    assert process.end() == 0
+    with Process(tmp_path_factory.mktemp("runtime"), "serve", "--models", MODELS, *ON_FREE_PORTS) as process:
+        yield process
 
 
 @pytest.fixture

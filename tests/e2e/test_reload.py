@@ -1,6 +1,7 @@
 """A router that goes on: router.yaml read again on SIGHUP, and successors that take over from it, both under load and without a lost request."""
 
 import array
+import contextlib
 import json
 import os
 import socket
@@ -19,16 +20,10 @@ HOLD = {"setWeight": 25, "until": {"duration": "1h"}}
 @pytest.fixture
 def successor(tmp_path):
     """successor(): another router that takes over from the one that runs."""
-    started = []
-
-    def begin():
-        started.append(Router(tmp_path, "route", "--take-over", "--drain-seconds", 0, "--config", tmp_path / "router.yaml"))
-        return started[-1]
-
-    yield begin
-    for router in started:
-        if router.process.poll() is None:
-            router.kill()
+    with contextlib.ExitStack() as stack:
+        def begin():
+            return stack.enter_context(Router(tmp_path, "route", "--take-over", "--drain-seconds", 0, "--config", tmp_path / "router.yaml"))
+        yield begin
 
 
 # --- SIGHUP -------------------------------------------------------------------------------------------------------------------------

@@ -25,9 +25,7 @@ def launch(tmp_path):
     """launch(config): a Router started from that file; ended after the test."""
     with contextlib.ExitStack() as stack:
         def begin(config):
-            router = Router(tmp_path, "route", "--drain-seconds", 0, "--config", config)
-            stack.callback(lambda: router.process.poll() is None and router.kill())
-            return router
+            return stack.enter_context(Router(tmp_path, "route", "--drain-seconds", 0, "--config", config))
         yield begin
 
 
@@ -238,7 +236,7 @@ def test_s1_a_store_of_a_newer_router_is_refused_not_misread(backend, tmp_path, 
     import sqlite3
 
     config = write_config(tmp_path, service(backend("1")))
-    launch(config).end()
+    assert launch(config).end() == 0
     with contextlib.closing(sqlite3.connect(tmp_path / "router.db")) as database:
         version = database.execute("PRAGMA user_version").fetchone()[0]
         database.execute(f"PRAGMA user_version = {version + 1}")

@@ -1,5 +1,6 @@
 """`serin serve` called as other servers are: by KServe with fixed arguments, by images with environment variables, by people with a flag too many."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -32,18 +33,14 @@ def digits(tmp_path):
 @pytest.fixture
 def called_as(tmp_path, monkeypatch):
     """called_as("tritonserver", ...): a ready Process that runs by a link of that name."""
-    started = []
-
     def begin(name, *arguments, env=None):
         link = tmp_path / name
         link.symlink_to(SERIN)
         monkeypatch.setattr("conftest.SERIN", link)
-        started.append(Process(tmp_path, "--log-level", "info", *arguments, env=env))
-        return started[-1]
+        return stack.enter_context(Process(tmp_path, "--log-level", "info", *arguments, env=env))
 
-    yield begin
-    for process in started:
-        process.kill()
+    with contextlib.ExitStack() as stack:
+        yield begin
 
 
 def test_the_arguments_that_kserve_starts_triton_with(called_as, digits):

@@ -40,8 +40,7 @@ class Group:
                   "store": {"file": str(home / "router.db"), "etcd": {"endpoints": self.ways[name].urls, **etcd_options}},
                   "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": name}}
         (home / "router.yaml").write_text(json.dumps(config))
-        router = Router(home, "route", "--drain-seconds", 0, "--config", home / "router.yaml")
-        self.stack.callback(lambda: router.process.poll() is None and (router.process.send_signal(signal.SIGCONT), router.kill()))
+        router = self.stack.enter_context(Router(home, "route", "--drain-seconds", 0, "--config", home / "router.yaml"))
         self.routers[name] = router
         return router
 

@@ -238,7 +238,7 @@ def test_a_successor_takes_over(route, backend, authority, server, tmp_path):
         finally:
             fleeting.stop()
             steady.stop()
-            successor.kill()
+            successor.close()
     assert steady.failures == [] and fleeting.failures == []
 
 

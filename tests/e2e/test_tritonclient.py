@@ -156,27 +156,23 @@ def test_sequences_at_once_in_one_stream(server):
 
 @pytest.mark.parametrize("module", [triton_http, triton_grpc], ids=["http", "grpc"])
 def test_models_loaded_and_let_go(tmp_path, module):
-    process = as_tritonserver(tmp_path, "--model-control-mode=explicit")
-    try:
-        with module.InferenceServerClient(address(process, module)) as client:
-            index = client.get_model_repository_index()
-            assert len(index if module is triton_http else index.models) == 8
-            client.load_model("simple")
-            with pytest.raises(InferenceServerException, match="failed to load"):
-                client.load_model("simple", config='"parameters": {{"max_batch_size": "16"}}')
-            client.load_model("simple", config='{"max_batch_size":"16"}')  # a number as a text, which JSON for protobuf allows
-            config = client.get_model_config("simple")
-            assert (config["max_batch_size"] if module is triton_http else config.config.max_batch_size) == 16
-            sums_to(client.infer("simple", pair(module)))
-            client.unload_model("simple")
-            assert not client.is_model_ready("simple")
-            with pytest.raises(InferenceServerException, match="failed to poll from model repository: .*name too long"):
-                client.load_model("simple", config="{}", files={"file:" + "A" * 256: b"a"})
-            with pytest.raises(InferenceServerException, match="failed to load"):
-                client.load_model("wrong_model_name")
-            assert client.is_server_live()
-    finally:
-        process.kill()
+    with as_tritonserver(tmp_path, "--model-control-mode=explicit") as process, module.InferenceServerClient(address(process, module)) as client:
+        index = client.get_model_repository_index()
+        assert len(index if module is triton_http else index.models) == 8
+        client.load_model("simple")
+        with pytest.raises(InferenceServerException, match="failed to load"):
+            client.load_model("simple", config='"parameters": {{"max_batch_size": "16"}}')
+        client.load_model("simple", config='{"max_batch_size":"16"}')  # a number as a text, which JSON for protobuf allows
+        config = client.get_model_config("simple")
+        assert (config["max_batch_size"] if module is triton_http else config.config.max_batch_size) == 16
+        sums_to(client.infer("simple", pair(module)))
+        client.unload_model("simple")
+        assert not client.is_model_ready("simple")
+        with pytest.raises(InferenceServerException, match="failed to poll from model repository: .*name too long"):
+            client.load_model("simple", config="{}", files={"file:" + "A" * 256: b"a"})
+        with pytest.raises(InferenceServerException, match="failed to load"):
+            client.load_model("wrong_model_name")
+        assert client.is_server_live()
 
 
 def test_words_that_the_examples_look_for(door):
