@@ -16,7 +16,7 @@
 namespace serin {
 
 /// What a recycled buffer may keep: larger ones are rare, and would be missed elsewhere.
-inline constexpr size_t kMostRecycledBytes = size_t{1} << 20;
+inline constexpr size_t kMostRecycledBytes = size_t{64} << 10;  // for each of Recycler::kMost, in each thread
 
 /// Empty, with the capacity that it may keep.
 template <class Container>

@@ -22,8 +22,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kRoom = size_t{16} << 10;         // for what comes next, whatever it is
-constexpr size_t kUnsentLimit = size_t{64} << 20;  // of answers that wait for one another
+constexpr size_t kRoom = size_t{16} << 10;    // for what comes next, whatever it is
+constexpr size_t kCrowded = size_t{8} << 20;  // answers that wait for one another; over it no further message is taken
+constexpr size_t kUnsentLimit = size_t{64} << 20;
+constexpr std::chrono::seconds kLongestStall{10};  // of a client over that limit that takes nothing
+constexpr size_t kMostMessageBytes = INT32_MAX;    // what clients of protobuf can read
 
 class CallHandler;
 
@@ -44,7 +47,7 @@ class Call final : public GrpcCall {
 
   void set_many_answers() { many_answers_ = true; }
   void set_deadline(std::chrono::nanoseconds left);
-  bool paused() const { return paused_; }
+  bool paused() const { return paused_ || crowded(); }
   void write();
   /// The stream is not this call's any more.
   void detach();
@@ -54,6 +57,7 @@ class Call final : public GrpcCall {
 
  private:
   size_t unsent() const { return out_.size() - sent_; }
+  bool crowded() const { return many_answers_ && unsent() > kCrowded; }
   void begin_answer(bool only_head);
   void expire();
 
@@ -65,6 +69,7 @@ class Call final : public GrpcCall {
   Deadline alarm_;
   std::string out_;  // framed, not taken by the stream yet from sent_ on
   size_t sent_ = 0;
+  steady_clock::time_point moved_{};  // when the stream last took some of it
   bool begun_ = false, paused_ = false, last_ = false;
 };
 
@@ -156,10 +161,14 @@ std::string Call::begin_message(size_t expected_bytes) {
 void Call::send(std::string framed) {
   if (ended_ || !stream_) return;
   if (!begun_) begin_answer(false);
-  if (unsent() == 0) {  // however long: one alone is as long as it has to be
+  if (framed.size() > kMostMessageBytes)
+    return finish(GrpcStatus::kResourceExhausted,
+                  fmt::format("the answer takes {} bytes; a message of gRPC has {} at most", framed.size(), kMostMessageBytes));
+  if (unsent() == 0) {
     out_ = std::move(framed);
     sent_ = 0;
-  } else if (unsent() + framed.size() > kUnsentLimit) {
+    moved_ = loop_time();
+  } else if (unsent() + framed.size() > kUnsentLimit && loop_time() - moved_ > kLongestStall) {
     return finish(GrpcStatus::kResourceExhausted, "the client does not read its answers");
   } else {
     out_.erase(0, std::exchange(sent_, 0));
@@ -170,8 +179,12 @@ void Call::send(std::string framed) {
 
 void Call::write() {
   if (!stream_ || !begun_ || (unsent() == 0 && !last_)) return;
-  sent_ += stream_->write(std::string_view(out_).substr(sent_), last_);
-  if (last_ && unsent() == 0) handler_->release();
+  const bool was_crowded = crowded();
+  const size_t taken = stream_->write(std::string_view(out_).substr(sent_), last_);
+  if (taken > 0) moved_ = loop_time();
+  sent_ += taken;
+  if (last_ && unsent() == 0) return handler_->release();
+  if (was_crowded && !crowded() && !last_) handler_->take_messages();  // the last: it may end this call
 }
 
 void Call::finish(GrpcStatus status, std::string_view message) {
@@ -227,11 +240,10 @@ void Call::lose() {
 // ---- what comes in ----
 
 void CallHandler::on_request(Head& head) {
-  if (call_) call_->detach();
+  if (const auto former = std::exchange(call_, nullptr)) former->lose();
   filled_ = taken_ = messages_ = 0;
   end_ = false;
   coding_.reset();
-  call_.reset();
   if (!is_grpc(head)) {
     stream_.begin_answer({.status = 415, .headers = Headers(), .length = 0});
     stream_.write({}, true);

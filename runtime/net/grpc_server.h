@@ -36,7 +36,8 @@ class GrpcCall {
   virtual void set_header(std::string_view name, std::string_view value) = 0;
   /// As begin_grpc_message(), in memory that was used before.
   virtual std::string begin_message(size_t expected_bytes = 0) = 0;
-  /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here; who reads nothing loses the call.
+  /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here; a client that sends messages is
+  /// not read from meanwhile, and one that takes nothing loses the call.
   virtual void send(std::string framed) = 0;
   virtual void finish(GrpcStatus status, std::string_view message = {}) = 0;
   bool ended() const { return ended_; }

@@ -66,12 +66,13 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   std::swap(job->memory, mine.request_.memory);
   job->texts.swap(mine.request_.texts);
   std::swap(job->sequence, mine.request_.sequence);
+  mine.in_order_ = job->sequence.any();
   job->arrived = mine.arrived_;
   job->deadline = mine.deadline_;
   job->priority = mine.request_.priority;
   job->shadow = mine.shadow_;
   job->done = [self, &loops = mine.frontend_->loops, loop = net::this_loop()](Answer answer) {
-    if (net::this_loop() == loop && self->submitted_) return net::run_here([&] { self->finish(std::move(answer)); });
+    if (net::this_loop() == loop && self->submitted_ && !self->in_order_) return net::run_here([&] { self->finish(std::move(answer)); });
     self->answer_ = std::move(answer);
     loops.post(loop, [self] { self->finish(std::move(self->answer_)); });
   };
@@ -110,13 +111,14 @@ void Inference::fail(Error error) {
 }
 
 void Inference::clear() {
+  alarm_.leave();  // where starting it threw
   done_ = nullptr;
   version_ = nullptr;
   request_ = {};
   job_.reset();
   answer_ = Answer();
   rows_ = 1;
-  queued_ = submitted_ = false;
+  queued_ = submitted_ = in_order_ = false;
 }
 
 }  // namespace serin::serving

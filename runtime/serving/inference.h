@@ -76,6 +76,7 @@ class Inference {
   int64_t rows_ = 1;
   net::Deadline alarm_;
   bool queued_ = false;
+  bool in_order_ = false;   // of a sequence: the answer before it may still be on its way to this thread
   bool submitted_ = false;  // submit() is over: an answer that comes out of it waits until then
 };
 

@@ -139,9 +139,9 @@ def test_h15_expectations(server):
     body = json.dumps(DIGIT).encode()
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
         client.sendall(post(server, "Expect: 100-continue", f"Content-Length: {len(body)}"))
-        assert client.recv(21) == b"HTTP/1.1 100 Continue"
+        assert client.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(body)
-        assert client.recv(16).strip().startswith(b"HTTP/1.1 200")
+        assert client.recv(12, socket.MSG_WAITALL) == b"HTTP/1.1 200"
 
 
 def test_h19_a_valid_request_before_an_invalid_one(server):

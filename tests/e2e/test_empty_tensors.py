@@ -2,6 +2,7 @@
 
 import json
 import math
+import queue
 
 import grpc
 import numpy as np
@@ -33,6 +34,9 @@ def folder(tmp_path_factory):
         save(folder / f"{name}/1/model.onnx", made, [("x", kind, shape)], [("y", kind, None)], constants)
     pairs = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), helper.make_node("MatMul", ["x", "t"], ["y"])]
     save(folder / "pairs/1/model.onnx", pairs, [("x", FLOAT, ["n", "m", "k"])], [("y", FLOAT, ["n", "m", "m"])], [])
+    last = [numpy_helper.from_array(np.array([2]), "axis")]
+    tall = [helper.make_node("ReduceSum", ["x", "axis"], ["y"], keepdims=0)]
+    save(folder / "tall/1/model.onnx", tall, [("x", FLOAT, ["n", "m", "k"])], [("y", FLOAT, ["n", "m"])], last)
     (folder / "chain/1").mkdir(parents=True)
     (folder / "chain/serin.yaml").write_text("ensemble: {steps: [{model: same, inputs: {x: x}, outputs: {y: y}}]}")
     return folder
@@ -73,7 +77,7 @@ def test_other_protocols_have_them_too(server):
     assert pipeline["err_no"] == 0 and json.loads(pipeline["value"][0]) == [[], []]
     raw = call(f"{server.url}/v2/models/same/infer", b"", {"Inference-Header-Content-Length": "0"})
     assert raw.json["outputs"][0]["shape"] == [1, 0]
-    assert "there are 6" in call(f"{server.url}/GeneralModelService/inference", {"tensor": [tensor]}).error
+    assert "there are 7" in call(f"{server.url}/GeneralModelService/inference", {"tensor": [tensor]}).error
 
 
 @pytest.mark.parametrize("model", ["same", "chain"])
@@ -95,6 +99,21 @@ def test_a_result_that_no_machine_holds_is_refused(server):
     body = {"inputs": [{"name": "x", "shape": [1, 100_000, 0], "datatype": "FP32", "data": []}]}
     answer = call(f"{server.url}/v2/models/pairs/infer", body)
     assert answer.status == 413 and "the results would take 40000000000 bytes" in answer.error
+
+
+def test_a_stream_of_large_answers_is_as_fast_as_its_client(server):
+    """Small messages that ask for 32 MB each: none is taken while their answers wait, and none is lost."""
+    given = triton_grpc.InferInput("x", [1, 8_000_000, 0], "FP32")
+    given.set_data_from_numpy(np.zeros((1, 8_000_000, 0), np.float32))
+    answers = queue.Queue()
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{server.ports['grpc']}") as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        for _ in range(5):
+            client.async_stream_infer("tall", [given])
+        for _ in range(5):
+            result, error = answers.get(timeout=60)
+            assert error is None and result.as_numpy("y").shape == (1, 8_000_000)
+        client.stop_stream()
 
 
 @pytest.mark.parametrize("path, body", [

@@ -226,7 +226,7 @@ def test_a_bad_canary_is_rolled_back_and_no_client_sees_it(pair, fault):
     assert router.metric("serin_route_retries_total") > 0
     assert router.metric("serin_rollout_verdicts_total", outcome="rolled_back", cause=cause) == 1
     assert router.metric("serin_route_weight_ppm", version="2") == 0
-    assert [entry["event"] for entry in router.history()] == ["started", "rolled_back"]
+    wait_until(lambda: [entry["event"] for entry in router.history()] == ["started", "rolled_back"], what="the verdict on disk")
 
 
 def test_every_attempt_that_failed_is_counted_and_run_again_once(pair):
