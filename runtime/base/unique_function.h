@@ -26,7 +26,7 @@ class UniqueFunction<Result(Arguments...)> {
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, UniqueFunction> && std::is_invocable_r_v<Result, std::decay_t<F>&, Arguments...>)
   UniqueFunction(F&& work) {  // NOLINT(google-explicit-constructor)
-    using Held = std::conditional_t<fits<std::decay_t<F>>, std::decay_t<F>, OnHeap<std::decay_t<F>>>;
+    using Held = std::conditional_t<kFits<std::decay_t<F>>, std::decay_t<F>, OnHeap<std::decay_t<F>>>;
     std::construct_at(reinterpret_cast<Held*>(room_), std::forward<F>(work));
     call_ = [](void* held, Arguments... arguments) -> Result { return (*static_cast<Held*>(held))(std::forward<Arguments>(arguments)...); };
     move_ = [](void* from, void* to) {
@@ -58,7 +58,7 @@ class UniqueFunction<Result(Arguments...)> {
     std::unique_ptr<F> held;
   };
   template <class F>
-  static constexpr bool fits = sizeof(F) <= kRoom && alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
+  static constexpr bool kFits = sizeof(F) <= kRoom && alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
 
   void take(UniqueFunction& other) {
     call_ = std::exchange(other.call_, nullptr);
