@@ -1,6 +1,5 @@
 """The engine beside ONNX Runtime and OpenVINO, in one run: see bench/engine --help."""
 
-import argparse
 import datetime
 import importlib.metadata
 import pathlib
@@ -22,15 +21,9 @@ divided, so that a machine whose speed drifts favours nobody. A ratio above 1 me
 
 
 def flags():
-    parser = argparse.ArgumentParser(
-        prog="bench/engine",
-        description="Serin's engine beside the newest ONNX Runtime and OpenVINO.",
-        epilog=EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = table.parser_for("engine", "Serin's engine beside the newest ONNX Runtime and OpenVINO.", EPILOGUE)
     parser.add_argument("names", nargs="*", metavar="WORK", help="only work whose name contains one of these")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
     parser.add_argument("--rounds", type=int, help="15; 3 with --quick")
     parser.add_argument("--seconds", type=float, help="of one measurement, at least one run: 0.2; 0.1 with --quick")
     parser.add_argument("--threads", type=int, nargs="+", help="1 2; 1 with --quick")

@@ -1,6 +1,5 @@
 """The runtime's protocols beside Triton's and grpc++'s, in one run: see bench/protocols --help."""
 
-import argparse
 import contextlib
 import dataclasses
 import datetime
@@ -39,21 +38,10 @@ RATE = 4_000  # requests a second: the slowest server's core is then a quarter b
 
 
 def flags():
-    parser = argparse.ArgumentParser(
-        prog="bench/protocols",
-        description="serin serve beside Triton and grpc++.",
-        epilog=EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {', '.join(PARTS)}")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
+    parser = table.parser_for("protocols", "serin serve beside Triton and grpc++.", EPILOGUE)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
-    options = parser.parse_args()
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; allowed: {', '.join(PARTS)}")
-    options.parts = options.parts or list(PARTS)
-    return options
+    return table.parse_with_parts(parser, PARTS)
 
 
 class Serin(proxies.Process):

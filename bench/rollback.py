@@ -1,6 +1,5 @@
 """Bad answers until a bad canary is out: Serin beside HAProxy in one run. See bench/rollback --help."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -57,11 +56,9 @@ HAPROXIES = {
 
 
 def flags():
-    parser = argparse.ArgumentParser(prog="bench/rollback", description="Bad answers until a bad canary is out, Serin beside HAProxy.",
-                                     epilog=EPILOGUE, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = table.parser_for("rollback", "Bad answers until a bad canary is out, Serin beside HAProxy.", EPILOGUE)
     parser.add_argument("--requests", type=int, default=20_000, help="of one run (20000)")
     parser.add_argument("--runs", type=int, default=3, help="the medians are shown (3)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
     return parser.parse_args()
 
 

@@ -1,6 +1,5 @@
 """The router beside HAProxy and nginx, in one run: see bench/route --help."""
 
-import argparse
 import contextlib
 import datetime
 import os
@@ -26,21 +25,11 @@ CONNECTIONS = 64
 
 
 def flags():
-    parser = argparse.ArgumentParser(
-        prog="bench/route",
-        description="Serin's router beside HAProxy and nginx.",
-        epilog=EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {', '.join(PARTS)}")
+    parser = table.parser_for("route", "Serin's router beside HAProxy and nginx.", EPILOGUE)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
     parser.add_argument("--rounds", type=int, help="10; 3 with --quick")
     parser.add_argument("--seconds", type=float, help="of one measurement: 2; 1 with --quick")
-    options = parser.parse_args()
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; allowed: {', '.join(PARTS)}")
-    options.parts = options.parts or list(PARTS)
+    options = table.parse_with_parts(parser, PARTS)
     options.rounds = options.rounds or (3 if options.quick else 10)
     options.seconds = options.seconds or (1.0 if options.quick else 2.0)
     return options

@@ -4,6 +4,7 @@ A ratio above 1 means that Serin is ahead of the best peer, whether more or less
 has no figure and says why.
 """
 
+import argparse
 import dataclasses
 import json
 import pathlib
@@ -88,3 +89,22 @@ def machine():
     flags = next((line for line in lines if line.startswith("flags")), "")
     known = [name for name in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile") if f" {name}" in flags]
     return f"{cpu}, {' '.join(known)}"
+
+
+def parser_for(name, description, epilogue):
+    """Of a bench's command line, with the flag that all have."""
+    parser = argparse.ArgumentParser(
+        prog=f"bench/{name}", description=description, epilog=epilogue, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
+    return parser
+
+
+def parse_with_parts(parser, parts):
+    """The flags, and which of the bench's parts are asked for: all where none is named."""
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {', '.join(parts)}")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; allowed: {', '.join(parts)}")
+    options.parts = options.parts or list(parts)
+    return options

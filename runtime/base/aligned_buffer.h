@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace serin {
 
@@ -21,6 +22,12 @@ class AlignedBuffer {
     if (bytes == 0) return;
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded_up(bytes))));
     if (!data_) throw std::bad_alloc();
+  }
+  AlignedBuffer(AlignedBuffer&& other) noexcept : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
   }
   std::byte* data() const { return data_.get(); }
   size_t size() const { return size_; }

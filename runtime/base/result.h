@@ -45,6 +45,9 @@ struct Error {
   [[nodiscard]] Error in(std::string_view context) const;
 };
 
+/// What a reader of files, flags and requests says most often.
+inline Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
 /// Found by ADL when value() is called on an error.
 [[noreturn]] void throw_exception_from_error(const Error& error, const boost::source_location& where);
 

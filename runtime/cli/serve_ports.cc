@@ -55,9 +55,9 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   }
   if (options.grpc_port) {
     const auto method = [&api = ports->grpc_api_](std::string_view path) { return api.method(path); };
-    const auto gate = [&access, method](std::string_view path, const net::Headers& headers,
-                                        const net::PeerCertificate* certificate) -> std::optional<net::GrpcRefusal> {
-      const auto right = method(path) ? serving::right_of_grpc(path) : serving::Right::kRead;  // to hear that there is no such method
+    const auto gate = [&access](std::string_view path, bool known, const net::Headers& headers,
+                                const net::PeerCertificate* certificate) -> std::optional<net::GrpcRefusal> {
+      const auto right = known ? serving::right_of_grpc(path) : serving::Right::kRead;  // to hear that there is no such method
       auto refusal = access.refuse(right, Access::Port::kData, headers, certificate);
       if (!refusal) return std::nullopt;
       return net::GrpcRefusal{refusal->status, std::move(refusal->message)};

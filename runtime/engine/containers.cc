@@ -17,8 +17,6 @@ using graph::ValueKind;
 
 using Operands = std::vector<Value>;
 
-Error invalid(std::string what) { return Error{Code::kInvalidArgument, std::move(what)}; }
-
 bool is_absent(const Operands& operands, size_t i) { return i >= operands.size() || (operands[i].is_tensor() && !operands[i].tensor); }
 
 Status expect(const Operands& operands, size_t i, ValueKind kind) {

@@ -19,8 +19,6 @@ using graph::ConstantPtr;
 
 constexpr int kMaxDepth = 64;  // bodies within bodies
 
-Error invalid(std::string what) { return Error{Code::kInvalidArgument, std::move(what)}; }
-
 Result<ConstantPtr> single_element(const Value& value, DType dtype, std::string_view what) {
   if (!value.tensor || value.tensor->dtype != dtype || value.tensor->elements() != 1)
     return invalid(fmt::format("the {} is {}, it must be one {}", what, describe(value), dtype_name(dtype)));

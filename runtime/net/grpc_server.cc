@@ -150,12 +150,8 @@ void Call::begin_answer(bool only_head) {
 
 std::string Call::begin_message(size_t expected_bytes) {
   if (unsent() > 0) return begin_grpc_message(expected_bytes);
-  std::string framed = std::exchange(out_, {});
   sent_ = 0;
-  framed.clear();
-  framed.reserve(GrpcPrefix::kBytes + expected_bytes);
-  framed.append(GrpcPrefix::kBytes, '\0');
-  return framed;
+  return begin_grpc_message(expected_bytes, std::exchange(out_, {}));
 }
 
 void Call::send(std::string framed) {
@@ -254,7 +250,7 @@ void CallHandler::on_request(Head& head) {
   call_->begin(*this, stream_, head.headers);
   if (method_ && method_->many_answers()) call_->set_many_answers();
   if (service_.gate) {
-    if (const auto why_not = service_.gate(head.path, call_->headers(), stream_.certificate().get()))
+    if (const auto why_not = service_.gate(head.path, method_ != nullptr, call_->headers(), stream_.certificate().get()))
       return refuse(why_not->status, why_not->message);
   }
   if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' here", head.path));
@@ -368,11 +364,11 @@ Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions op
   });
 }
 
-std::string begin_grpc_message(size_t expected_bytes) {
-  std::string framed;
-  framed.reserve(GrpcPrefix::kBytes + expected_bytes);
-  framed.append(GrpcPrefix::kBytes, '\0');
-  return framed;
+std::string begin_grpc_message(size_t expected_bytes, std::string memory) {
+  memory.clear();
+  memory.reserve(GrpcPrefix::kBytes + expected_bytes);
+  memory.append(GrpcPrefix::kBytes, '\0');
+  return memory;
 }
 
 void seal_grpc_message(std::string& framed) {

@@ -77,15 +77,15 @@ struct GrpcRefusal {
   GrpcStatus status;
   std::string message;
 };
-/// Asked before a call is taken: why it is not, where it is not.
-using GrpcGate =
-    std::function<std::optional<GrpcRefusal>(std::string_view path, const Headers& headers, const PeerCertificate* certificate)>;
+/// Asked before a call is taken: why it is not, where it is not. `known`: the path names a method.
+using GrpcGate = std::function<std::optional<GrpcRefusal>(std::string_view path, bool known, const Headers& headers,
+                                                          const PeerCertificate* certificate)>;
 
 /// A server that speaks gRPC only: other requests are answered 415. Errors as Server::start().
 Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate = {});
 
-/// Room for a prefix at the start of a message that will be appended; seal_grpc_message() writes it.
-std::string begin_grpc_message(size_t expected_bytes = 0);
+/// Room for a prefix at the start of a message that will be appended; seal_grpc_message() writes it. In `memory`, whose content goes.
+std::string begin_grpc_message(size_t expected_bytes = 0, std::string memory = {});
 void seal_grpc_message(std::string& framed);
 std::string grpc_framed(std::string_view message);
 

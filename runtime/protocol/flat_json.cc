@@ -12,8 +12,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 Result<FlatValue> value_of(std::string_view key, const dom::element& element) {
   if (element.is_null()) return FlatValue();
   if (bool flag = false; !element.get(flag)) return FlatValue(flag);

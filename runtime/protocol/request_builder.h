@@ -20,9 +20,6 @@
 
 namespace serin::protocol {
 
-/// The client's fault.
-inline Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 /// Of a request's parameter; nothing: a kind that none of ours has.
 using ParameterValue = std::variant<std::monostate, bool, int64_t, uint64_t, std::string_view>;
 

@@ -31,8 +31,6 @@ bool is_free_label(std::string_view name) {
          std::ranges::find(kTaken, name) == kTaken.end();
 }
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 class Applying {
  public:
   Applying(ReadModelConfig& read, const std::string& folder, ModelSettings& settings)

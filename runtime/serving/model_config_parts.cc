@@ -21,8 +21,6 @@ DType dtype_of(pb::DataType type) {
   return protocol::parse_oip_datatype(word == "STRING" ? "BYTES" : word).value_or(DType::kUndefined);
 }
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 Result<Filling> file_in(const std::string& folder, std::string_view subfolder, const std::string& name) {
   SERIN_TRY(std::string path, file_of_model(folder, subfolder, name));
   return Filling{Filling::Kind::kFile, std::move(path)};

@@ -33,8 +33,6 @@ pb::DataType type_of(DType dtype) {
   return type;
 }
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 Error not_there(const std::string& name, std::string_view kind, const std::vector<TensorSpec>& specs) {
   std::vector<std::string> names;
   for (const TensorSpec& other : specs) names.push_back("'" + other.name + "'");
@@ -139,9 +137,9 @@ Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
   if (settings.config) {
     TensorReshapes& reshapes = served.reshapes;
     reshapes.batched = settings.config->max_batch_size() > 0;
-    reshapes.counts_rows = served.batchable && !reshapes.batched;
     SERIN_CHECK(apply_all(settings.config->input(), "input", reshapes.batched, signature.inputs, reshapes.inputs));
     SERIN_CHECK(apply_all(settings.config->output(), "output", reshapes.batched, signature.outputs, reshapes.outputs));
+    reshapes.counts_rows = reshapes.any() && served.batchable && !reshapes.batched;
   }
   for (const auto& [name, labels] : settings.class_labels) {
     const auto output = std::ranges::find(signature.outputs, name, &TensorSpec::name);

@@ -11,8 +11,6 @@
 namespace serin::serving {
 namespace {
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 Result<ModelOverride> override_of(protocol::FlatValues parameters) {
   constexpr std::string_view kFile = "file:";
   ModelOverride overrides;

@@ -13,8 +13,6 @@ using log::Level;
 using protocol::FlatValue;
 using protocol::FlatValues;
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 /// One threshold, told as Triton's switches.
 struct Switches {
   bool verbose = false, info = false, warning = false, error = false;

@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kMostRegions = 1024, kLongestName = 256;
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 /// "/name" or "name", as shm_open takes it: never a path.
 bool is_key(std::string_view key) {
   if (key.starts_with('/')) key.remove_prefix(1);

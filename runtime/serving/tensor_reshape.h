@@ -29,7 +29,7 @@ struct TensorReshape {
 struct TensorReshapes {
   std::vector<std::optional<TensorReshape>> inputs, outputs;
   bool batched = false;
-  bool counts_rows = false;  ///< clients' shapes have no rows, those of the model do
+  bool counts_rows = false;  ///< clients' shapes have no rows, those of the model do: counted once they are the model's
   bool any() const;
 };
 

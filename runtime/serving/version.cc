@@ -83,7 +83,7 @@ Status Version::count_rows(Job& job) const {
 }
 
 Status Version::submit(JobPtr job) {
-  if (batchable() && !(served_.reshapes.any() && served_.reshapes.counts_rows)) SERIN_CHECK(count_rows(*job));
+  if (batchable() && !served_.reshapes.counts_rows) SERIN_CHECK(count_rows(*job));
   const bool counted = !job->shadow;
   if (counted) metrics_->pending->add(1);
   auto queued = served_.scheduler->submit(std::move(job));
