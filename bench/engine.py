@@ -2,7 +2,6 @@
 
 import datetime
 import importlib.metadata
-import pathlib
 import statistics
 import subprocess
 import time

@@ -11,6 +11,7 @@
 
 #include "runtime/serving/dialect.h"
 #include "runtime/serving/model_source.h"
+#include "runtime/serving/tracer.h"
 
 namespace serin::cli {
 
@@ -91,9 +92,10 @@ struct ServeOptions {
   std::string tls_min_version = "1.3";
   bool tls_for_grpc_only = false, tls_needs_client_ca = false;
   std::string ready_file, log_format = "text", log_level = "info", isa;
-  std::string precision = "fp32";    ///< of models whose serin.yaml does not say
-  std::string device = "cpu";        ///< the same
-  std::string cuda_plugin;           ///< libserin_cuda.so; empty: beside the program, where there is a driver
+  std::string precision = "fp32";  ///< of models whose serin.yaml does not say
+  std::string device = "cpu";      ///< the same
+  std::string cuda_plugin;         ///< libserin_cuda.so; empty: beside the program, where there is a driver
+  serving::TraceOptions trace;
   std::vector<std::string> remarks;  ///< for the log: flags that were understood and change nothing
 };
 int run_serve(const ServeOptions& options);

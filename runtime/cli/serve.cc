@@ -212,6 +212,7 @@ Result<int> serve(const ServeOptions& options) {
       .pool = serving::ComputePool(cores)};
   SERIN_TRY(const auto repository, serving::Repository::open(source, host));
   if (options.check) return check(*repository);
+  SERIN_CHECK(host.tracer.start(options.trace));
   SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));
   serving::Frontend frontend(loops, *repository, host,
                              {.dialect = options.dialect, .shared_memory = options.shared_memory, .cors = options.cors});

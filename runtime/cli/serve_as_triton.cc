@@ -1,5 +1,7 @@
 // serve_as_triton.cc: the command line of tritonserver.
 
+#include <fmt/format.h>
+
 #include "runtime/cli/dialect_flags.h"
 
 namespace serin::cli {
@@ -60,6 +62,56 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
   flags.ignored({"--log-file"}, "the log goes to stderr");
 }
 
+int64_t parse_count(const std::string& flag, const std::string& word, int64_t least) {
+  int64_t number = 0;
+  if (!CLI::detail::lexical_cast(word, number) || number < least)
+    throw CLI::ValidationError(flag, fmt::format("{} is no whole number of at least {}", word, least));
+  return number;
+}
+
+void set_trace(ServeOptions& options, const std::string& flag, const std::string& setting, const std::string& word) {
+  serving::TraceOptions& trace = options.trace;
+  if (setting == "file") {
+    trace.file = word;
+  } else if (setting == "rate") {
+    trace.rate = parse_count(flag, word, 1);
+  } else if (setting == "count") {
+    trace.count = parse_count(flag, word, -1);
+  } else if (setting == "log-frequency") {
+    trace.log_frequency = parse_count(flag, word, 0);
+  } else if (setting == "level") {
+    if (word != "OFF" && word != "TIMESTAMPS" && word != "TENSORS")
+      throw CLI::ValidationError(flag, word + " is none of: OFF, TIMESTAMPS, TENSORS");
+    if (word == "TENSORS") options.remarks.push_back(flag + " TENSORS is ignored: times are traced, tensors are not");
+    trace.on |= word == "TIMESTAMPS";
+  } else if (setting == "mode") {
+    if (word != "triton" && word != "opentelemetry") throw CLI::ValidationError(flag, word + " is none of: triton, opentelemetry");
+    if (word == "opentelemetry") options.remarks.push_back(flag + " mode=opentelemetry is ignored: traces go to a file");
+  } else {
+    throw CLI::ValidationError(flag, setting + " is none of: file, rate, level, count, log-frequency, mode");
+  }
+}
+
+// --trace-config [triton,|opentelemetry,]setting=word, and what came before it.
+void add_triton_trace(Flags& flags, ServeOptions& options) {
+  flags.each("--trace-config", [&options](const std::string& text) {
+    const std::string flag = "--trace-config";
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) throw CLI::ValidationError(flag, text + " is no setting=value");
+    std::string setting = text.substr(0, equals);
+    if (setting.starts_with("opentelemetry,")) {
+      options.remarks.push_back(fmt::format("{} {} is ignored: traces go to a file", flag, setting));
+      return;
+    }
+    if (setting.starts_with("triton,")) setting.erase(0, 7);
+    set_trace(options, flag, setting, text.substr(equals + 1));
+  });
+  for (const std::string setting : {"file", "level", "rate", "count", "log-frequency"}) {
+    const std::string flag = "--trace-" + setting;
+    flags.each(flag.c_str(), [&options, flag, setting](const std::string& word) { set_trace(options, flag, setting, word); });
+  }
+}
+
 }  // namespace
 
 void add_triton(Flags& flags, ServeOptions& options) {
@@ -80,6 +132,7 @@ void add_triton(Flags& flags, ServeOptions& options) {
   add_triton_ports(flags, options);
   add_triton_tls(flags, options);
   add_triton_log(flags, options);
+  add_triton_trace(flags, options);
   flags.ignored({"--backend-directory",
                  "--backend-config",
                  "--repoagent-directory",
@@ -105,8 +158,6 @@ void add_triton(Flags& flags, ServeOptions& options) {
   flags.ignored({"--strict-readiness"}, "ready is who has loaded everything and lost nothing since");
   flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms", "--metrics-config"},
                 "metrics are read when they are asked for");
-  flags.ignored({"--trace-config", "--trace-file", "--trace-level", "--trace-rate", "--trace-count", "--trace-log-frequency"},
-                "there are no traces");
   flags.ignored(
       {"--id", "--model-namespacing", "--reuse-http-port", "--reuse-grpc-port", "--http-header-forward-pattern",
        "--grpc-header-forward-pattern", "--grpc-keepalive-time", "--grpc-keepalive-timeout", "--grpc-keepalive-permit-without-calls",

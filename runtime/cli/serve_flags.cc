@@ -99,6 +99,14 @@ void add_serve_flags(CLI::App& command, ServeOptions& options) {
   command.add_option("--ready-file", options.ready_file, "written with pid and ports once ready");
   command.add_option("--log-format", options.log_format, "text or json")->capture_default_str();
   command.add_option("--log-level", options.log_level, "debug, info, warning, error or off")->capture_default_str();
+  command.add_option_function<std::string>(
+      "--trace-file",
+      [&trace = options.trace](const std::string& file) {
+        trace.file = file;
+        trace.on = true;
+      },
+      "when every --trace-rate'th request got where, as Triton's trace_summary.py reads it");
+  command.add_option("--trace-rate", options.trace.rate)->capture_default_str()->check(CLI::Range(int64_t{1}, int64_t{1} << 53));
 }
 
 }  // namespace serin::cli

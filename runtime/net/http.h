@@ -115,6 +115,7 @@ struct Request {
   std::string body;
   std::string peer;                                    ///< "127.0.0.1:4711"
   std::shared_ptr<const PeerCertificate> certificate;  ///< that the client has shown and that was found good (tls.h); null: none
+  std::chrono::steady_clock::time_point received{};    ///< its head, by loop_time()
 
   void clear();  ///< keeps the memory, but for what is large
 };

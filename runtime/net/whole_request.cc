@@ -30,6 +30,7 @@ void WholeRequest::on_request(Head& head) {
   std::swap(request.headers, head.headers);
   request.peer = stream_.peer();
   request.certificate = stream_.certificate();
+  request.received = loop_time();
   body_.begin(std::move(request.body));
   if (handler_->options.encoded_bodies) return;
   packed_ = parse_coding(request.headers.get("content-encoding"));

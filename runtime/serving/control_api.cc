@@ -27,7 +27,8 @@ std::optional<std::string_view> between(std::string_view path, std::string_view 
 }
 
 /// GET tells, POST changes and tells.
-net::Response settings(net::Request& request, FlatValues (*tell)(), Status (*change)(const FlatValues&)) {
+template <class Tell, class Change>
+net::Response settings(net::Request& request, const Tell& tell, const Change& change) {
   if (request.method == "POST") {
     const auto values = protocol::decode_flat_json(std::move(request.body));
     if (!values) return error_response(values.error());
@@ -160,7 +161,12 @@ net::Response ControlApi::trace(std::string_view model, net::Request& request) {
   if (!model.empty())
     if (const auto known = frontend_.catalogue().find(model, ""); !known && known.error().code == Code::kNotFound)
       return error_response(known.error());
-  return settings(request, trace_settings, change_trace_settings);
+  Tracer& tracer = frontend_.host.tracer;
+  const auto change = [&](const FlatValues& changes) {
+    if (changes.empty()) tracer.forget(model);  // as Triton: a model of which nothing is said is as all are
+    return tracer.change(model, changes);
+  };
+  return settings(request, [&] { return tracer.settings(model); }, change);
 }
 
 }  // namespace serin::serving

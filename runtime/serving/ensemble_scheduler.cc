@@ -108,17 +108,26 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     job->sequence = job_->sequence;
     job->shadow = job_->shadow;
     job->parent = job_;
+    if (job_->trace != 0) job->trace = scheduler_->host_.tracer.begin_part();
     const int64_t rows = step.model->batchable() && !job->inputs.empty() ? job->inputs.front().shape[0] : 1;
     const auto counted = std::make_shared<Counted>(step.model, !job->shadow, rows);
     job->holds = held;
-    job->done = [self = shared_from_this(), index, counted](Answer answer) {
+    job->done = [self = shared_from_this(), index, counted,
+                 trace = Trace{.id = job->trace, .parent = job_->trace, .arrived = job->arrived, .queued = job->arrived}](Answer answer) {
       counted->answered(answer);
+      if (trace.id != 0) self->told(index, trace, answer);
       self->finish_step(index, std::move(answer));
     };
     if (const Status taken = step.model->submit(job); !taken) {
       counted->refused(taken.error());
       fail(step, taken.error(), {});
     }
+  }
+
+  void told(size_t index, Trace trace, const Answer& answer) {
+    const Version& model = *plan_.steps[index].model;
+    trace.end(answer);
+    scheduler_->host_.tracer.add(trace, model.model(), model.version(), "");
   }
 
   void finish_step(size_t index, Answer answer) {

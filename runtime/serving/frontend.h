@@ -77,6 +77,7 @@ inline constexpr std::string_view kExtensions[] = {"classification",
                                                    "parameters",
                                                    "statistics",
                                                    "logging",
+                                                   "trace",
                                                    "system_shared_memory"};
 
 }  // namespace serin::serving

@@ -45,18 +45,20 @@ Result<pb::LogSettingsResponse> log_settings_of(const pb::LogSettingsRequest& re
   return answer;
 }
 
-Result<pb::TraceSettingResponse> trace_settings_of(const Catalogue& now, const pb::TraceSettingRequest& request) {
-  if (!request.model_name().empty())
-    if (const auto known = now.find(request.model_name(), ""); !known && known.error().code == Code::kNotFound) return known.error();
+Result<pb::TraceSettingResponse> trace_settings_of(Frontend& frontend, const pb::TraceSettingRequest& request) {
+  const std::string& model = request.model_name();
+  if (!model.empty())
+    if (const auto known = frontend.catalogue().find(model, ""); !known && known.error().code == Code::kNotFound) return known.error();
   FlatValues changes;
   for (const auto& [key, setting] : request.settings()) {
     FlatValue& value = changes[key];
     if (setting.value_size() == 1) value = setting.value(0);
     if (setting.value_size() > 1) value = std::vector<std::string>(setting.value().begin(), setting.value().end());
   }
-  SERIN_CHECK(change_trace_settings(changes));
+  Tracer& tracer = frontend.host.tracer;
+  SERIN_CHECK(tracer.change(model, changes));
   pb::TraceSettingResponse answer;
-  for (const auto& [key, value] : trace_settings()) {
+  for (const auto& [key, value] : tracer.settings(model)) {
     auto& setting = (*answer.mutable_settings())[key];
     if (const auto* text = std::get_if<std::string>(&value)) setting.add_value(*text);
     if (const auto* list = std::get_if<std::vector<std::string>>(&value))
@@ -123,7 +125,7 @@ void add_control_methods(Frontend& frontend, GrpcMethodMap& methods) {
   add_shared_memory_methods(frontend, methods);
   add_unary<pb::LogSettingsRequest, pb::LogSettingsResponse>(methods, kService + "LogSettings", log_settings_of);
   add_unary<pb::TraceSettingRequest, pb::TraceSettingResponse>(
-      methods, kService + "TraceSetting", [&frontend](const auto& request) { return trace_settings_of(frontend.catalogue(), request); });
+      methods, kService + "TraceSetting", [&frontend](const auto& request) { return trace_settings_of(frontend, request); });
 }
 
 }  // namespace serin::serving

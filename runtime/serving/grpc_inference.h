@@ -21,8 +21,13 @@ Result<Inference::Call> grpc_inference_call(Frontend& frontend, const net::GrpcC
     if (!shadow) (*version)->metrics().failure_rejected->add();
     return decoded.error();
   }
-  return Inference::Call{
-      .version = std::move(*version), .request = std::move(*decoded), .arrived = arrived, .deadline = call.deadline(), .shadow = shadow};
+  return Inference::Call{.version = std::move(*version),
+                         .request = std::move(*decoded),
+                         .arrived = arrived,
+                         .deadline = call.deadline(),
+                         .shadow = shadow,
+                         .door = Trace::Door::kGrpc,
+                         .received = net::loop_time()};
 }
 
 /// append(out, finished) -> Status writes the message once the outputs are there.

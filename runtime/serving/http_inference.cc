@@ -31,10 +31,15 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
     if (!left) return bad(left.error(), protocol::kTimeHeader);
     deadline = arrived + *left;
   }
-  const auto inference = Inference::start(
-      frontend,
-      {.version = std::move(*version), .request = std::move(*decoded), .arrived = arrived, .deadline = deadline, .shadow = shadow},
-      [call](const Finished& finished) { call->answer(finished); });
+  const auto inference = Inference::start(frontend,
+                                          {.version = std::move(*version),
+                                           .request = std::move(*decoded),
+                                           .arrived = arrived,
+                                           .deadline = deadline,
+                                           .shadow = shadow,
+                                           .door = Trace::Door::kHttp,
+                                           .received = request.received},
+                                          [call](const Finished& finished) { call->answer(finished); });
   call->responder_.on_cancel([weak = std::weak_ptr(inference)] {
     if (const auto held = weak.lock()) held->cancel();
   });

@@ -52,6 +52,7 @@ std::shared_ptr<Inference> Inference::start(Frontend& frontend, Call call, Done 
   inference->arrived_ = call.arrived;
   inference->deadline_ = call.deadline;
   inference->shadow_ = call.shadow;
+  inference->trace_ = {.door = call.door, .received = call.received, .arrived = call.arrived};
   inference->done_ = std::move(done);
   if (const int64_t timeout = inference->request_.timeout_us; timeout > 0)
     inference->deadline_ = std::min(call.deadline, call.arrived + std::chrono::microseconds(std::min(timeout, kLongestUs)));
@@ -71,6 +72,8 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   job->deadline = mine.deadline_;
   job->priority = mine.request_.priority;
   job->shadow = mine.shadow_;
+  if (!mine.shadow_) job->trace = mine.trace_.id = mine.version_->host().tracer.begin(mine.version_->model());
+  if (mine.trace_.id != 0) mine.trace_.queued = Clock::now();
   job->done = [self, &loops = mine.frontend_->loops, loop = net::this_loop()](Answer answer) {
     if (net::this_loop() == loop && self->submitted_ && !self->in_order_) return net::run_here([&] { self->finish(std::move(answer)); });
     self->answer_ = std::move(answer);
@@ -97,7 +100,12 @@ void Inference::finish(Answer answer) {
     version->metrics().answered(rows_, answer, Clock::now() - arrived_);
   }
   if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
+  if (trace_.id != 0) trace_.end(answer);
   std::exchange(done_, nullptr)({*version, request_.outputs, request_.id, std::move(answer)});
+  if (trace_.id != 0) {
+    trace_.sent = Clock::now();
+    version->host().tracer.add(trace_, version->model(), version->version(), request_.id);
+  }
   frontend_->leftovers().give(std::move(request_));
 }
 
@@ -118,6 +126,7 @@ void Inference::clear() {
   job_.reset();
   answer_ = Answer();
   rows_ = 1;
+  trace_ = {};
   queued_ = submitted_ = in_order_ = false;
 }
 

@@ -15,6 +15,7 @@ void Job::clear() {
   priority = 0;
   sequence.clear();
   parent = nullptr;
+  trace = 0;
   shadow = false;
   abandoned = false;
   done = nullptr;

@@ -64,6 +64,7 @@ struct Job {
   uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
   protocol::SequencePlace sequence;    ///< that it belongs to; looked at by models of sequences only
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
+  uint64_t trace = 0;                  ///< 0: it is not traced (tracer.h)
   bool shadow = false;                 ///< low priority, outside the metrics
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
   UniqueFunction<void(Answer)> done;   ///< called once, from the thread that computed, unless the job was abandoned before it was taken

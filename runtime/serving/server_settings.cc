@@ -84,24 +84,4 @@ Status change_log_settings(const FlatValues& changes) {
   return {};
 }
 
-FlatValues trace_settings() {
-  return {{"trace_file", ""},     {"trace_level", std::vector<std::string>{"OFF"}},
-          {"trace_rate", "1000"}, {"trace_count", "-1"},
-          {"log_frequency", "0"}, {"trace_mode", "triton"}};
-}
-
-Status change_trace_settings(const FlatValues& changes) {
-  const FlatValues standing = trace_settings();
-  for (const auto& [key, value] : changes) {
-    if (key == "trace_file")
-      return Error{Code::kPermissionDenied, "trace_file cannot be changed over the network: whoever may name a file may write to any"};
-    const auto held = standing.find(key);
-    if (held == standing.end()) return invalid(fmt::format("unknown trace setting '{}'", key.substr(0, 64)));
-    const bool same =
-        std::holds_alternative<std::monostate>(value) || value == held->second || (key == "trace_level" && value == FlatValue("OFF"));
-    if (!same) return Error{Code::kUnsupported, fmt::format("'{}' cannot be changed: this server does not trace requests", key)};
-  }
-  return {};
-}
-
 }  // namespace serin::serving

@@ -1,7 +1,6 @@
-// server_settings.h: settings of the server itself that clients may look at and change: Triton's extensions "logging" and "trace".
+// server_settings.h: what the server logs, that clients may look at and change: Triton's extension "logging".
 //
-// Where lines go is not theirs to say: a server that writes to a file which a client names writes to any file (CVE-2024-0087, CVE-2024-0100). Traces are not
-// built: their level is OFF, and any other is refused.
+// Where lines go is not theirs to say: a server that writes to a file which a client names writes to any file (CVE-2024-0087, CVE-2024-0100).
 #pragma once
 
 #include "runtime/protocol/flat_json.h"
@@ -11,9 +10,5 @@ namespace serin::serving {
 protocol::FlatValues log_settings();
 /// All of them or none. kInvalidArgument, kPermissionDenied (log_file).
 Status change_log_settings(const protocol::FlatValues& changes);
-
-protocol::FlatValues trace_settings();
-/// kUnsupported: whatever would trace.
-Status change_trace_settings(const protocol::FlatValues& changes);
 
 }  // namespace serin::serving

@@ -19,6 +19,7 @@
 #include "runtime/serving/scheduler.h"
 #include "runtime/serving/settings.h"
 #include "runtime/serving/tensor_reshape.h"
+#include "runtime/serving/tracer.h"
 
 namespace serin::serving {
 
@@ -30,6 +31,7 @@ struct Host {
   metrics::Registry& metrics;
   ModelSettings defaults{};                       ///< of models whose serin.yaml does not say
   std::shared_ptr<ResponseCache> responses = {};  ///< of models that ask for it; null: they are refused
+  Tracer tracer{};                                ///< can trace once it was started
   uint64_t boot = 0;                              ///< random: names this start of the process in x-serin-batch
   std::atomic<uint64_t> next_batch{1};
   ComputePool pool;  ///< last: it ends first, and until then its threads use what is above

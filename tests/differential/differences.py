@@ -37,7 +37,7 @@ DIFFERENCES = [
     row("verbs/v2/*/live verbs/v2/*/ready ready/* */ready paths/v2/health/live?x=1", "json", None, None, "probes have a body: KServe's SDK reads it"),
     # Of itself and its models
     row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json*.name", "triton", "serin", "another server", "serin"),
-    row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json*.extensions", None, None, "the extensions there are: no CUDA shared memory, no traces"),
+    row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json*.extensions", None, None, "the extensions there are: no CUDA shared memory"),
     row("*", "json*.platform", "python", "onnx_serin", "another backend"),
     row("*", "json*.platform", "absent", "onnx_serin", "a model is told by its platform, not by its backend alone"),
     row("*", "json*.backend", "python", "serin", "another backend"),

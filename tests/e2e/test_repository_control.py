@@ -270,18 +270,3 @@ def test_logging_changes_take_effect(start):
     call(url, {"log_info": False, "log_warning": False, "log_error": False})
     lines = runtime.log.count("\n")
     assert runtime.end() == 0 and runtime.log.count("\n") == lines, "silence is silence"
-
-
-def test_traces_are_not_built_and_say_so(start):
-    runtime = start("serve", MODELS, *ON_FREE_PORTS, "--admin-on-data-port")
-    for path in ("/v2/trace/setting", "/v2/models/digits/trace/setting"):
-        assert call(runtime.url + path).json["trace_level"] == ["OFF"]
-        assert call(runtime.url + path, {"trace_level": ["OFF"], "trace_rate": None}).status == 200
-        answer = call(runtime.url + path, {"trace_level": ["TIMESTAMPS"]})
-        assert answer.status == 400 and "does not trace" in answer.error
-        assert call(runtime.url + path, {"trace_file": "/etc/passwd"}).status == 403
-    assert call(runtime.url + "/v2/models/nope/trace/setting").status == 404
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
-        assert list(client.get_trace_settings("digits").settings["trace_level"].value) == ["OFF"]
-        with pytest.raises(InferenceServerException, match="trace"):
-            client.update_trace_settings(settings={"trace_level": ["TENSORS"]})
