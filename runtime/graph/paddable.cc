@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "runtime/graph/batchable.h"
+#include "runtime/graph/paddable_interval.h"
 #include "runtime/graph/paddable_rules.h"
 
 namespace serin::graph {
@@ -81,8 +82,10 @@ class Proof {
       for (const ValueId id : list)
         if (id != kNone && !graph_.value(id).type.shape) return refuse("node '{}' ({}): a shape is not known", node.name, op_name(node.op));
     }
-    auto state = pad_rule({graph_, states_, values_, symbol_}, node, masks_);
+    const PadFacts facts{graph_, states_, values_, symbol_, magnitudes_};
+    auto state = pad_rule(facts, node, masks_);
     if (!state) return refuse("node '{}' ({}) {}", node.name, op_name(node.op), state.error().message);
+    if (state->is_along()) state->interval = interval_of(facts, node);
     for (const ValueId id : node.outputs)
       if (id != kNone) SERIN_CHECK(settle(node, id, *state));
     return {};
@@ -105,15 +108,20 @@ class Proof {
   const std::string symbol_;
   ShapeValues values_;
   std::vector<PadState> states_;
+  Magnitudes magnitudes_{graph_};
   PaddedInputs masks_;
 };
 
 }  // namespace
 
 Paddable prove_paddable(const Graph& graph, const std::string& symbol) {
-  auto masks = Proof(graph, symbol).run();
-  if (!masks) return {false, masks.error().message, {}};
-  return {true, "", std::move(*masks)};
+  try {
+    auto masks = Proof(graph, symbol).run();
+    if (!masks) return {false, masks.error().message, {}};
+    return {true, "", std::move(*masks)};
+  } catch (const LostConstant& lost) {  // weights are read for it
+    return {false, lost.error().message, {}};
+  }
 }
 
 }  // namespace serin::graph

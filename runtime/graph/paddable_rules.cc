@@ -1,8 +1,8 @@
 // paddable_rules.cc: what each operator makes of the elements behind the end, for prove_paddable.
 //
 // A sum over the dimension is right where the tail is 0, a product where one tail is 0 and the other finite, a softmax where the tail is so low that its share is
-// exactly 0 whatever was added to it. -3e38 is, -10000 is not: a model's scores are not known. Operators that are not here are refused: a proof that fails costs a
-// plan for each length, a wrong one would give wrong answers.
+// exactly 0 whatever was added to it: -3e38 is, and -10000 where the model's scores cannot be as large (paddable_mask.h). Operators that are not here are refused: a
+// proof that fails costs a plan for each length, a wrong one would give wrong answers.
 
 #include "runtime/graph/paddable_rules.h"
 
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "runtime/graph/batchable.h"
+#include "runtime/graph/paddable_mask.h"
 #include "runtime/graph/passes/match.h"
 
 namespace serin::graph {
@@ -23,7 +24,13 @@ using State = PadState;
 class Rule {
  public:
   Rule(const PadFacts& facts, const Node& node, PaddedInputs& masks)
-      : graph_(facts.graph), node_(node), states_(facts.states), values_(facts.values), symbol_(facts.symbol), masks_(masks) {}
+      : facts_(facts),
+        graph_(facts.graph),
+        node_(node),
+        states_(facts.states),
+        values_(facts.values),
+        symbol_(facts.symbol),
+        masks_(masks) {}
 
   Result<State> run() {
     const Op op = node_.op;
@@ -101,6 +108,7 @@ class Rule {
       const double held = as_held(graph_.value(node_.inputs[operand]).type.dtype, *known);
       if (!std::isnan(held)) return Tail::number(held);
     }
+    if (own.interval.is_number()) return Tail::number(own.interval.least);
     return own.is_same() && !is_tame(node_.inputs[operand]) ? Tail::anything() : Tail{};
   }
 
@@ -252,10 +260,15 @@ class Rule {
     if (k && !causal) {
       const Tail* const mask = node_.inputs.size() > 3 && node_.inputs[3] != kNone ? state(3).tail(dims(3).size() - 1) : nullptr;
       if (!mask) return refuse("looks at what is behind the end: nothing masks it");
-      const bool seen = graph_.value(node_.inputs[3]).type.dtype == DType::kBool;
-      if (!(seen ? mask->is_number() && mask->behind == 0 && mask->where_one != 0 : mask->is_lowest()))
-        return refuse("has a mask that is not known to leave nothing of what is behind the end");
-      masks_ |= mask->from;
+      constexpr std::string_view kNotKnown = "has a mask that is not known to leave nothing of what is behind the end";
+      if (graph_.value(node_.inputs[3]).type.dtype == DType::kBool) {
+        if (!mask->is_number() || mask->behind != 0 || mask->where_one == 0) return refuse("{}", kNotKnown);
+        masks_ |= mask->from;
+      } else {
+        const auto from = hidden_by_mask(facts_, node_.inputs[3], 0, &node_);
+        if (!from) return refuse("{}: {}", kNotKnown, from.error().message);
+        masks_ |= *from;
+      }
     }
     std::vector<std::pair<size_t, Tail>> axes;
     for (size_t axis = 0; axis < result_dims().size(); ++axis)
@@ -264,12 +277,15 @@ class Rule {
   }
 
   Result<State> softmax() {
-    const size_t along = axis_of(node_.integer("axis", -1), dims(0).size());
+    const size_t rank = dims(0).size(), along = axis_of(node_.integer("axis", -1), rank);
     std::vector<std::pair<size_t, Tail>> axes;
     for (const auto& [axis, tail] : state(0).axes) {
-      if (axis == along && !tail.is_lowest()) return refuse("shares with what is behind the end: nothing masks it");
-      if (axis == along) masks_ |= tail.from;
-      axes.emplace_back(axis, axis == along ? Tail::number(0) : tail.is_tame() || tail.is_lowest() ? Tail{} : Tail::anything());
+      if (axis == along) {
+        const auto from = hidden_by_mask(facts_, node_.inputs[0], rank - 1 - along);
+        if (!from) return refuse("shares with what is behind the end: {}", from.error().message);
+        masks_ |= *from;
+      }
+      axes.emplace_back(axis, axis == along ? Tail::about(0) : tail.is_tame() || tail.is_lowest() ? Tail{} : Tail::anything());
     }
     return State::along(std::move(axes));
   }
@@ -318,6 +334,7 @@ class Rule {
     return State::along(std::move(axes));
   }
 
+  const PadFacts& facts_;
   const Graph& graph_;
   const Node& node_;
   const std::vector<State>& states_;

@@ -1,23 +1,33 @@
 // paddable_rules.h: what prove_paddable tracks of a value, and the rule of a node (paddable.cc says what the states mean).
 #pragma once
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/graph/magnitudes.h"
 #include "runtime/graph/ops/infer.h"
 #include "runtime/graph/paddable_tail.h"
 
 namespace serin::graph {
 
+/// Between which all elements lie.
+struct PadInterval {
+  double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
+
+  bool is_number() const { return least == most; }
+};
+
 struct PadState {
   enum class Kind { kSame, kSize, kAlong } kind = Kind::kSame;
   std::vector<std::pair<size_t, Tail>> axes;  ///< of kAlong, rising
+  PadInterval interval{};                     ///< of kAlong
 
-  static PadState size() { return {Kind::kSize, {}}; }
+  static PadState size() { return {Kind::kSize, {}, {}}; }
   static PadState along(std::vector<std::pair<size_t, Tail>> axes) {
     if (axes.empty()) return {};
-    return {Kind::kAlong, std::move(axes)};
+    return {Kind::kAlong, std::move(axes), {}};
   }
   bool is_same() const { return kind == Kind::kSame; }
   bool is_size() const { return kind == Kind::kSize; }
@@ -34,6 +44,7 @@ struct PadFacts {
   const std::vector<PadState>& states;  ///< by value
   const ShapeValues& values;
   const std::string& symbol;
+  Magnitudes& magnitudes;
 };
 
 /// The state of the results of a node whose operands are not all the same; `masks` receives the inputs that the rule relies on. Errors hold the reason only:

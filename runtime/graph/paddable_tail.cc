@@ -90,31 +90,31 @@ bool is_elementwise(Op op) { return contains(kKeepFinite, op) || contains(kMayBe
 Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   Tail result;
   for (const Tail& each : parts) result.from |= each.from;
-  const auto number = [&](double behind, double where_one) {
+  const auto number = [&](double behind, double where_one, bool exact) {
     behind = as_held(dtype, behind), where_one = as_held(dtype, where_one);
     if (std::isnan(behind) || std::isnan(where_one)) return Tail::anything();
-    result.kind = Tail::Kind::kNumber, result.behind = behind, result.where_one = where_one;
+    result.kind = Tail::Kind::kNumber, result.behind = behind, result.where_one = where_one, result.exact = exact;
     return result;
   };
   if (op == Op::kWhere && parts[0].is_number()) {
     const Tail &then = parts[parts[0].behind != 0 ? 1 : 2], &one = parts[parts[0].where_one != 0 ? 1 : 2];
     if (!then.is_number()) return then;
-    return number(then.behind, one.is_number() ? one.where_one : 0);
+    return number(then.behind, one.is_number() ? one.where_one : 0, parts[0].exact && then.exact && one.is_number() && one.exact);
   }
-  const bool all_numbers = std::ranges::all_of(parts, &Tail::is_number);
+  const bool all_numbers = std::ranges::all_of(parts, &Tail::is_number), all_exact = std::ranges::all_of(parts, &Tail::exact);
   if (all_numbers && parts.size() == 1) {
     const auto behind = apply(op, parts[0].behind), where_one = apply(op, parts[0].where_one);
-    if (behind && where_one) return number(*behind, *where_one);
+    if (behind && where_one) return number(*behind, *where_one, all_exact);
   }
   if (all_numbers && parts.size() == 2) {
     const auto behind = apply(op, parts[0].behind, parts[1].behind), where_one = apply(op, parts[0].where_one, parts[1].where_one);
-    if (behind && where_one) return number(*behind, *where_one);
+    if (behind && where_one) return number(*behind, *where_one, all_exact);
   }
   if (parts.size() == 2 && op == Op::kMul && (parts[0].is_zero() || parts[1].is_zero()) && parts[0].is_tame() && parts[1].is_tame())
-    return number(0, 0);
+    return number(0, 0, false);
   if (parts.size() == 2 && op == Op::kAdd) {
     for (const size_t i : {0, 1})
-      if (parts[i].is_lowest() && parts[1 - i].is_tame()) return number(parts[i].behind, 0);
+      if (parts[i].is_lowest() && parts[1 - i].is_tame()) return number(parts[i].behind, 0, false);
   }
   const bool divides = op == Op::kDiv && parts[1].is_number() && parts[1].behind != 0 && parts[1].is_tame();
   const bool tame = std::ranges::all_of(parts, &Tail::is_tame);

@@ -20,8 +20,10 @@ struct Tail {
   } kind = Kind::kFinite;
   double behind = 0, where_one = 0;
   PaddedInputs from;  ///< inputs that a number was computed from
+  bool exact = true;  ///< both are what is computed; else one of them stands for whatever the model computes there, or has it added
 
   static Tail number(double value) { return {Kind::kNumber, value, value, {}}; }
+  static Tail about(double value) { return {Kind::kNumber, value, value, {}, false}; }
   static Tail anything() { return {Kind::kAnything, 0, 0, {}}; }
   bool is_number() const { return kind == Kind::kNumber; }
   bool is_zero() const { return is_number() && behind == 0; }

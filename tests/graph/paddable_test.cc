@@ -2,6 +2,7 @@
 
 #include "runtime/graph/paddable.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/graph/graphs.h"
@@ -11,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 Paddable proof_of(const std::string& text) {
   const Paddable proof = prove_paddable(graph_of(text), "s");
@@ -50,8 +52,103 @@ TEST(Paddable, AnEncoderWhoseMaskHidesThePadding) {
   EXPECT_THAT(proof.masks, ElementsAre(1));
 }
 
+/// The same with something else instead of a line.
+std::string encoder_with(const std::string& low, const std::string& name, const std::string& lines) {
+  std::string text = encoder(low, "return z\n");
+  const size_t from = text.find("\n    " + name + " = ") + 1, to = text.find('\n', from);
+  return text.replace(from, to - from, lines);
+}
+
+TEST(Paddable, AMaskThatIsLowerThanScoresCanBe) {
+  const Paddable proof = proof_of(encoder("-10000.0", "return z\n"));
+  EXPECT_EQ(proof.why_not, "");
+  EXPECT_THAT(proof.masks, ElementsAre(1));
+  EXPECT_EQ(proof_of(encoder_with("20000.0", "bias", "    bias = Mul(seen, 20000.0)")).why_not, "") << "high where elements count";
+  EXPECT_EQ(proof_of(encoder_with("0.0", "scores", "    there = Cast(wide, to=bool)\n    scores = Where(there, scaled, f32[]{-10000.0})"))
+                .why_not,
+            "");
+}
+
 TEST(Paddable, AMaskThatIsLowButNotLowEnough) {
-  EXPECT_THAT(proof_of(encoder("-10000.0", "return z\n")).why_not, HasSubstr("node 'p' (Softmax) shares with what is behind the end"));
+  EXPECT_THAT(proof_of(encoder("-100.0", "return z\n")).why_not,
+              MatchesRegex("node 'p' \\(Softmax\\) shares with what is behind the end: scores may reach [0-9.]+, the mask is -100"));
+  const std::string there = "    there = Cast(wide, to=bool)\n";
+  EXPECT_THAT(proof_of(encoder_with("0.0", "scores", there + "    scores = Where(there, scaled, f32[]{-100.0})")).why_not,
+              HasSubstr("scores may reach"));
+  EXPECT_THAT(proof_of(encoder_with("0.0", "scores", there + "    scores = Where(there, scaled, f32[]{-1.0})")).why_not,
+              HasSubstr("the mask is -1"));
+  EXPECT_THAT(proof_of(encoder_with("0.0", "bias", "    bias = Mul(hidden, 10000.0)")).why_not, HasSubstr("nothing masks it"));
+}
+
+TEST(Paddable, AScoreMayBeHighBehindTheEndAndLowWhereElementsCount) {
+  const std::string why_not = proof_of(encoder("-100.0", "return z\n")).why_not;
+  const double reach = std::stod(why_not.substr(why_not.find("reach ") + 6));
+  const auto with = [&](double low) { return proof_of(encoder(fmt::format("f32[]{{{:.1f}}}", -low), "return z\n")).yes; };
+  EXPECT_FALSE(with(2 * reach)) << "e^0 is 1";
+  EXPECT_FALSE(with(2 * reach + 90)) << "e^-90 is not 0";
+  EXPECT_TRUE(with(2.2 * reach + 130));
+}
+
+TEST(Paddable, ScoresThatMayReachTheMask) {
+  const auto why_not = [](const std::string& name, const std::string& lines) {
+    return proof_of(encoder_with("-10000.0", name, lines)).why_not;
+  };
+  EXPECT_THAT(why_not("scaled", "    scaled = Mul(products, 1000.0)"), HasSubstr("scores may reach"));
+  EXPECT_THAT(why_not("q", "    large = Mul(h, 1000.0)\n    q = MatMul(large, wq[8,8])"), HasSubstr("scores may reach"));
+  EXPECT_THAT(why_not("h", "    h = LayerNormalization(e, g:f32[8]{1e6,1,1,1,1,1,1,1}, b[8])"), HasSubstr("scores may reach"));
+  EXPECT_THAT(why_not("h", "    h = LayerNormalization(e, g:f32[8]{nan,1,1,1,1,1,1,1}, b[8])"),
+              HasSubstr("scores may be of any size, the mask is -10000"));
+  EXPECT_THAT(why_not("k", "    k = FusedMatMul(h, wk[8,8], c:f32[8]{inf,0,0,0,0,0,0,0})"), HasSubstr("scores may be of any size"));
+  EXPECT_THAT(why_not("k", "    far = Exp(h)\n    k = MatMul(far, wk[8,8])"), HasSubstr("nothing masks it")) << "it may be infinite";
+  EXPECT_EQ(why_not("h", "    h = Identity(e)"), "") << "tables are bounded, too";
+  EXPECT_THAT(
+      proof_of("m: f32[n,s]\nx: f32[n,s,8]\nwide = Unsqueeze(m, axes=[1])\nhidden = Sub(1.0, wide)\nbias = Mul(hidden, f32[]{-10000.0})\n"
+               "products = FusedMatMul(x, x, transB=1)\nscores = Add(products, bias)\np = Softmax(scores)\ny = MatMul(p, x)\nreturn y\n")
+          .why_not,
+      HasSubstr("scores may be of any size, the mask is -10000"));
+}
+
+TEST(Paddable, WhatIsAddedToTheMaskCounts) {
+  const auto why_not = [](const std::string& added) {
+    return proof_of(encoder_with("-10000.0", "scores", "    both = Add(bias, " + added + ")\n    scores = Add(scaled, both)")).why_not;
+  };
+  EXPECT_EQ(why_not("table[8,1,1]"), "");
+  EXPECT_EQ(why_not("f32[1]{-20000.0}"), "") << "to all of them";
+  EXPECT_THAT(why_not("table:f32[2,1,1]{0,6000}"), HasSubstr("scores may reach 6"));
+  EXPECT_EQ(why_not("bias"), "");
+}
+
+TEST(Paddable, WhereElementsCountTheMaskIsOnlyWhatIsKnown) {
+  // Behind the end -10000; where elements count what another input says, which may be lower still.
+  const std::string other =
+      encoder_with("0.0", "bias",
+                   "    there = Cast(wide, to=bool)\n    any = ReduceMax(x, axes=[2], keepdims=0)\n    row = Unsqueeze(any, axes=[1])\n"
+                   "    either = Where(there, row, f32[]{-10000.0})\n    bias = Identity(either)");
+  EXPECT_THAT(proof_of("    x: f32[n,s,4]" + other).why_not,
+              HasSubstr("node 'p' (Softmax) shares with what is behind the end: nothing masks it"));
+  // Behind the end 0, elsewhere 0 to 1: what a softmax has answered is no number.
+  EXPECT_THAT(proof_of("m: f32[n,s]\nhidden = Sub(1.0, m)\nlow = Mul(hidden, -3.4e38)\nshare = Softmax(low)\nbias = Mul(share, 10000.0)\n"
+                       "p = Softmax(bias)\nreturn p\n")
+                  .why_not,
+              HasSubstr("nothing masks it"));
+}
+
+TEST(Paddable, AMaskJoinedWithWhatIsAlwaysTrue) {
+  const auto joined = [](const std::string& first, const std::string& compared) {
+    return proof_of("q: f32[n,2,s,8]\nm: i64[n,s]\nshape = Shape(m)\nl = Gather(shape, i64[]{1})\nat = Range(i64[]{" + first +
+                    "}, l, i64[]{1})\n"
+                    "row = Unsqueeze(at, axes=[0,1,3])\nis = " +
+                    compared +
+                    "\nthere = And(true:bool[]{1}, is)\nb = Cast(m, to=bool)\n"
+                    "u = Unsqueeze(b, axes=[1,2])\nseen = And(there, u)\ny = Attention(q, q, q, seen)\nreturn y\n")
+        .why_not;
+  };
+  EXPECT_EQ(joined("0", "GreaterOrEqual(row, i64[]{0})"), "");
+  EXPECT_EQ(joined("0", "Less(i64[]{-1}, row)"), "");
+  EXPECT_THAT(joined("-1", "GreaterOrEqual(row, i64[]{0})"), HasSubstr("has a mask that is not known"));
+  EXPECT_THAT(joined("0", "GreaterOrEqual(row, i64[]{1})"), HasSubstr("has a mask that is not known"));
+  EXPECT_THAT(joined("0", "Less(row, i64[]{100})"), HasSubstr("has a mask that is not known"));
+  EXPECT_THAT(joined("0", "Greater(row, i64[]{0})"), HasSubstr("has a mask that is not known"));
 }
 
 TEST(Paddable, AMaskThatIsZeroWhereElementsCount) {
@@ -133,6 +230,29 @@ TEST(Paddable, FusedAttentionNeedsAMaskOrToLookBackOnly) {
   const Paddable masked = proof_of(operands + mask);
   EXPECT_EQ(masked.why_not, "");
   EXPECT_THAT(masked.masks, ElementsAre(3));
+}
+
+TEST(Paddable, FusedAttentionOfHeads) {
+  const auto why_not = [](const std::string& low, const std::string& scale) {
+    return proof_of(
+               "x: f32[n,s,8]\nm: f32[n,s]\nu = LayerNormalization(x, g[8], b[8])\na = MatMul(u, w[8,8])\nh = Reshape(a, i64{0,0,2,4})\n"
+               "q = Transpose(h, perm=[0,2,1,3])\nwide = Unsqueeze(m, axes=[1,2])\nhidden = Sub(1.0, wide)\nbias = Mul(hidden, f32[]{" +
+               low +
+               "})\n"
+               "y = Attention(q, q, q, bias" +
+               scale + ")\nreturn y\n")
+        .why_not;
+  };
+  EXPECT_EQ(why_not("-10000.0", ""), "");
+  EXPECT_EQ(why_not("-1e9", ", scale=50.0"), "");
+  EXPECT_THAT(why_not("-10000.0", ", scale=1000.0"),
+              HasSubstr("node 'y' (Attention) has a mask that is not known to leave nothing of what is behind the end: scores may reach"));
+  EXPECT_THAT(why_not("-1e9", ", scale=10000.0"), HasSubstr("the mask is -65504")) << "as an f16 holds it";
+  EXPECT_THAT(
+      proof_of("q: f32[n,2,s,8]\nm: f32[n,s]\nwide = Unsqueeze(m, axes=[1,2])\nhidden = Sub(1.0, wide)\nbias = Mul(hidden, -10000.0)\n"
+               "y = Attention(q, q, q, bias)\nreturn y\n")
+          .why_not,
+      HasSubstr("scores may be of any size, the mask is -10000"));
 }
 
 TEST(Paddable, AnyNumberOfElementsOneByOne) {

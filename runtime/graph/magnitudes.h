@@ -1,0 +1,39 @@
+// magnitudes.h: how large the elements of a value can get, whatever the inputs are.
+//
+//   Magnitudes magnitudes(graph);                             // shapes are inferred
+//   const double most = magnitudes.of(scores);                // of any element
+//   const double head = magnitudes.of(q, {.axis = 3, .length = 32});   // 2-norm of 32 neighbours
+//
+// What holds for a value holds for each of its elements that is a number: nothing is said of where NaN may be.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "runtime/graph/graph.h"
+
+namespace serin::graph {
+
+/// Neighbours along an axis, the first of which lies at a multiple of `length`, which divides the axis. One of them: any element, whatever the axis.
+struct Piece {
+  size_t axis = 0;
+  int64_t length = 1;
+};
+
+class Magnitudes {
+ public:
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+  explicit Magnitudes(const Graph& graph) : graph_(graph) {}
+  /// At most so large is the 2-norm of every such piece of the value; kUnknown where no bound is found. Throws LostConstant.
+  double of(ValueId id, Piece piece = {});
+
+ private:
+  const Graph& graph_;
+  std::map<std::tuple<ValueId, size_t, int64_t>, double> known_;
+  int depth_ = 0;
+};
+
+}  // namespace serin::graph

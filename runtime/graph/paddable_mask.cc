@@ -1,0 +1,124 @@
+// paddable_mask.cc
+//
+// A softmax takes e^(logit - largest logit). A logit is a sum of scores, which the model computes, and of masks, which are numbers (paddable_tail.h): some behind the
+// end, and others where an element counts, of which each row has one. So what is behind the end leaves exactly 0 where
+//
+//   scores + mask behind the end  <=  -scores + mask where elements count  -  kGone
+//
+// for scores as large as they can get (magnitudes.h). e^-104 is 0 in f32 and in what is narrower, e^-746 in f64; -10000 hides scores of up to 4,600 or so. A mask of
+// the lowest float hides whatever it is added to. Where elements count the usual mask is 0, and scores are what they are without it.
+//
+// Sums may be rounded to 16 bits, and an f16 ends at 65504.
+
+#include "runtime/graph/paddable_mask.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/graph/magnitudes_product.h"
+#include "runtime/graph/passes/match.h"
+
+namespace serin::graph {
+namespace {
+
+constexpr double kGone = 110, kGoneInDouble = 750;
+constexpr double kMostInHalf = 65504;
+constexpr int kMostDepth = 32;
+
+/// Logits are at most mask + reach behind the end, and at least counted - counted_reach where elements count.
+struct Logits {
+  double mask = 0, reach = 0;
+  double counted = 0, counted_reach = 0;
+  PaddedInputs from;
+  double roundings = 2;  ///< of the mask and of the whole
+
+  static Logits scores(double reach) { return {0, reach, 0, reach, {}}; }
+  static Logits number(double behind, double where_one, const PaddedInputs& from) {
+    if (std::isnan(behind) || std::isnan(where_one)) return scores(Magnitudes::kUnknown);
+    return {std::max(behind, -kMostInHalf), 0, std::min(where_one, kMostInHalf), 0, from};
+  }
+  friend Logits operator+(const Logits& a, const Logits& b) {
+    return {std::max(a.mask + b.mask, -kMostInHalf), a.reach + b.reach, std::min(a.counted + b.counted, kMostInHalf),
+            a.counted_reach + b.counted_reach,       a.from | b.from,   a.roundings + b.roundings + 1};
+  }
+
+  double most_reach() const { return std::max(reach, counted_reach); }
+  bool hides(double gone) const {
+    const double rounded = roundings * kRounded * (std::abs(mask) + std::abs(counted) + most_reach());
+    return mask + reach + rounded + gone <= counted - counted_reach - rounded;
+  }
+};
+
+class MaskedLogits {
+ public:
+  MaskedLogits(const PadFacts& facts, size_t from_end) : facts_(facts), from_end_(from_end) {}
+
+  const Tail* tail_of(ValueId id) const {
+    const auto& shape = facts_.graph.value(id).type.shape;
+    return shape && from_end_ < shape->size() ? facts_.states[static_cast<size_t>(id)].tail(shape->size() - 1 - from_end_) : nullptr;
+  }
+
+  Logits of(ValueId id, int depth = 0) const {
+    if (const auto number = known_number(facts_.graph, id)) return Logits::number(*number, *number, {});
+    const Tail* const tail = tail_of(id);
+    const NodeId maker = facts_.graph.producer(id);
+    if (tail && maker != kNone && depth < kMostDepth) {
+      const Node& node = facts_.graph.node(maker);
+      if (node.op == Op::kAdd) return of(node.inputs[0], depth + 1) + of(node.inputs[1], depth + 1);
+      if (node.op == Op::kWhere) {
+        const Tail* const condition = tail_of(node.inputs[0]);
+        if (condition && condition->is_number() && condition->exact) return chosen(node, *condition, depth);
+      }
+    }
+    if (tail && tail->is_number() && tail->exact) return Logits::number(tail->behind, tail->where_one, tail->from);
+    return Logits::scores(facts_.magnitudes.of(id));
+  }
+
+ private:
+  Logits chosen(const Node& where, const Tail& condition, int depth) const {
+    const auto side = [&](double chooses) { return of(where.inputs[chooses != 0 ? 1 : 2], depth + 1); };
+    const Logits behind = side(condition.behind), counted = side(condition.where_one);
+    return {behind.mask,
+            behind.reach,
+            counted.counted,
+            counted.counted_reach,
+            condition.from | behind.from | counted.from,
+            std::max(behind.roundings, counted.roundings)};
+  }
+
+  const PadFacts& facts_;
+  const size_t from_end_;
+};
+
+/// Of attention, before they are masked.
+double scores_of(const PadFacts& facts, const Node& attention) {
+  const auto head = facts.graph.value(attention.inputs[0]).type.shape->back().value();
+  if (!head || *head < 1) return Magnitudes::kUnknown;
+  const double scale = std::abs(attention.number("scale", 1 / std::sqrt(static_cast<double>(*head))));
+  const Piece row{3, *head};
+  // A soft cap only makes them smaller. Both operands may be rounded once more, and each of the sums.
+  return scale * facts.magnitudes.of(attention.inputs[0], row) * facts.magnitudes.of(attention.inputs[1], row) * (1 + 4 * kRounded);
+}
+
+}  // namespace
+
+Result<PaddedInputs> hidden_by_mask(const PadFacts& facts, ValueId logits, size_t from_end, const Node* attention) {
+  const auto refuse = [](std::string why) { return Error{Code::kFailedPrecondition, std::move(why)}; };
+  const MaskedLogits masked(facts, from_end);
+  const Tail* const tail = masked.tail_of(logits);
+  if (tail && tail->is_lowest()) return tail->from;
+  if (!tail || !tail->is_tame()) return refuse("nothing masks it");
+  Logits all = masked.of(logits);
+  if (all.from.none() || !(all.mask < all.counted)) return refuse("nothing masks it");
+  if (attention) all = all + Logits::scores(scores_of(facts, *attention));
+  const bool in_double = facts.graph.value(logits).type.dtype == DType::kFloat64;
+  if (all.hides(in_double ? kGoneInDouble : kGone)) return all.from;
+  const double mask = all.mask - all.counted;
+  if (all.most_reach() == 0) return refuse("nothing masks it");
+  if (!std::isfinite(all.most_reach())) return refuse(fmt::format("scores may be of any size, the mask is {:.5g}", mask));
+  return refuse(fmt::format("scores may reach {:.5g}, the mask is {:.5g}", all.most_reach(), mask));
+}
+
+}  // namespace serin::graph
