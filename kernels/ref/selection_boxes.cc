@@ -2,13 +2,13 @@
 //
 // Fast enough to be the only kernel: boxes are turned into corners and areas once per image, only those above the score threshold become
 // candidates, and they leave a heap one by one, so that nothing is sorted that is never looked at. A candidate is compared with the kept ones only.
-// All in f32, as ONNX Runtime does it: an overlap that lies on the threshold must fall to the same side.
+// What a box and a score are stands in kernels/boxes.h.
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
+#include "kernels/boxes.h"
 #include "kernels/ref/axes.h"
 #include "kernels/ref/selection.h"
 
@@ -16,36 +16,10 @@ namespace serin::kernels::ref {
 
 namespace {
 
-/// Corners in structure-of-arrays form would not help: kept boxes are few, and most candidates meet one that suppresses them early.
-struct Box {
-  float left, top, right, bottom, area;
-};
-
-Box from_corners(const float* box) {  // y1, x1, y2, x2; either diagonal
-  const auto [top, bottom] = std::minmax(box[0], box[2]);
-  const auto [left, right] = std::minmax(box[1], box[3]);
-  return {left, top, right, bottom, (right - left) * (bottom - top)};
-}
-
-Box from_center(const float* box) {  // x, y, width, height
-  const float half_width = box[2] / 2, half_height = box[3] / 2;
-  const Box result{box[0] - half_width, box[1] - half_height, box[0] + half_width, box[1] + half_height, 0};
-  return {result.left, result.top, result.right, result.bottom, (result.right - result.left) * (result.bottom - result.top)};
-}
-
-bool overlaps(const Box& a, const Box& b, float threshold) {
-  const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
-  const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
-  if (!(width > 0 && height > 0)) return false;
-  const float shared = width * height, both = a.area + b.area - shared;
-  if (!(shared > 0 && a.area > 0 && b.area > 0 && both > 0)) return false;
-  return shared / both > threshold;
-}
-
 struct Candidate {
-  float score;
+  uint32_t rank;  ///< of its score
   int64_t box;
-  bool operator<(const Candidate& other) const { return score < other.score || (score == other.score && box > other.box); }
+  bool operator<(const Candidate& other) const { return rank < other.rank || (rank == other.rank && box > other.box); }
 };
 
 struct Limits {
@@ -70,10 +44,11 @@ Fault read_limits(Inputs in, Limits& limits) {
 /// The boxes of one class that stay, best first, appended to `kept`.
 class ClassSelection {
  public:
-  void run(const std::vector<Box>& boxes, const float* scores, const Limits& limits, std::vector<int64_t>& kept) {
+  /// Corners in structure-of-arrays form would not help: kept boxes are few, and most candidates meet one that suppresses them early.
+  void run(const std::vector<Box>& all, const float* scores, const Limits& limits, std::vector<int64_t>& kept) {
     candidates_.clear();
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      if (!limits.scored || scores[i] > limits.score) candidates_.push_back({scores[i], static_cast<int64_t>(i)});
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!limits.scored || scores[i] > limits.score) candidates_.push_back({boxes::rank_of(scores[i]), static_cast<int64_t>(i)});
     }
     std::make_heap(candidates_.begin(), candidates_.end());
     while (!candidates_.empty() && static_cast<int64_t>(kept.size()) < limits.most) {
@@ -81,7 +56,7 @@ class ClassSelection {
       const int64_t next = candidates_.back().box;
       candidates_.pop_back();
       const auto suppresses = [&](int64_t other) {
-        return overlaps(boxes[static_cast<size_t>(next)], boxes[static_cast<size_t>(other)], limits.overlap);
+        return boxes::overlap(all[static_cast<size_t>(next)], all[static_cast<size_t>(other)], limits.overlap);
       };
       if (std::none_of(kept.begin(), kept.end(), suppresses)) kept.push_back(next);
     }
@@ -99,18 +74,18 @@ Fault run(bool center, Inputs in, Outputs out) {
   if (Fault fault = read_limits(in, limits)) return fault;
 
   ClassSelection selection;
-  std::vector<Box> boxes(static_cast<size_t>(count));
+  std::vector<Box> all(static_cast<size_t>(count));
   std::vector<int64_t> kept;
   int64_t* y = out[0].as<int64_t>();  // [kept, 3]
   int64_t rows = 0;
   for (int64_t b = 0; b < batch && limits.most > 0; ++b) {
     for (int64_t i = 0; i < count; ++i) {
       const float* box = in[0].as<const float>() + (b * count + i) * 4;
-      boxes[static_cast<size_t>(i)] = center ? from_center(box) : from_corners(box);
+      all[static_cast<size_t>(i)] = center ? boxes::from_center(box) : boxes::from_corners(box);
     }
     for (int64_t c = 0; c < classes; ++c) {
       kept.clear();
-      selection.run(boxes, in[1].as<const float>() + (b * classes + c) * count, limits, kept);
+      selection.run(all, in[1].as<const float>() + (b * classes + c) * count, limits, kept);
       for (const int64_t box : kept) {
         y = std::copy_n(std::array{b, c, box}.begin(), 3, y);
         ++rows;

@@ -189,6 +189,21 @@ TEST(Reference, NonZeroSetsTheTrueShape) {
   EXPECT_THAT(y.values<int64_t>(), ElementsAre(0, 1, 1, 1, 0, 2));
 }
 
+/// NaN first, as in TopK; zeros of both signs are equal, and among equals the lower index comes first.
+TEST(Reference, SuppressionPutsEveryScoreInOneOrder) {
+  const std::vector<float> scores = {1, kNan, 0, -0.f, 2, kNan, -kInf, 0, kInf};
+  std::vector<float> apart;
+  for (float i = 0; i < 9; ++i) apart.insert(apart.end(), {2 * i, 0, 2 * i + 1, 1});
+  const Case c{.op = Generic{"NonMaxSuppression", {}},
+               .inputs = {floats({1, 9, 4}, apart), floats({1, 1, 9}, scores), longs({1}, {9})},
+               .outputs = {{DType::kInt64, {9, 3}}}};
+  const std::vector<int64_t> rows = run_reference(c)[0].values<int64_t>();
+  ASSERT_EQ(rows.size(), 27u);
+  std::vector<int64_t> order;
+  for (size_t i = 2; i < rows.size(); i += 3) order.push_back(rows[i]);
+  EXPECT_THAT(order, ElementsAre(1, 5, 8, 4, 0, 2, 3, 7, 6));
+}
+
 TEST(Reference, CumSumForwardAndBack) {
   const Tensor x = longs({3}, {1, 2, 3});
   EXPECT_THAT(run_longs(CumSum{0}, {x}, {3}), ElementsAre(1, 3, 6));
