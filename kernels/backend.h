@@ -67,8 +67,8 @@ class Kernel {
   virtual ~Kernel() = default;
 
   /// Inputs and outputs in the order of the OpDesc. A constant that the kernel packed comes with data == nullptr.
-  /// Kernels with bounded outputs set the true shape in outputs[i].shape. An output whose size has no bound comes without memory first: the
-  /// kernel sets its shape and is called again with that much.
+  /// Kernels with bounded outputs set the true shape in outputs[i].shape; one of a device, which the host does not wait for, gets one output more: i64, for the
+  /// size of each. An output whose size has no bound comes without memory first: the kernel sets its shape and is called again with that much.
   virtual Fault run(Stream& stream, std::span<const TensorView> inputs, std::span<TensorView> outputs) const = 0;
 
   /// What `detail` of a DeviceFault of this kernel means, in words.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/sized_rows.h"
 
 namespace serin::kernels::cuda {
 
@@ -18,29 +19,31 @@ KernelTable make_table(std::vector<KernelRow> products) {
   const auto set = [&table](std::string_view kind, std::vector<KernelRow> rows) {
     table[static_cast<size_t>(std::ranges::find(kOpNames, kind) - kOpNames.begin())] = std::move(rows);
   };
-  set("Unary", {row("unary_cuda", prepare_unary)});
-  set("Binary", {row("binary_cuda", prepare_binary)});
+  set("Unary", {row_of_remade("unary_cuda", prepare_unary)});
+  set("Binary", {row_of_remade("binary_cuda", prepare_binary)});
   set("Pointwise", {row("chain_cuda", prepare_chain)});
-  set("Select", {row("select_cuda", prepare_select)});
-  set("Cast", {row("cast_cuda", prepare_cast)});
-  set("StridedCopy", {row("transpose_cuda", prepare_transpose), row("strided_copy_cuda", prepare_strided_copy)});
+  set("Select", {row_of_remade("select_cuda", prepare_select)});
+  set("Cast", {row_of_remade("cast_cuda", prepare_cast)});
+  set("StridedCopy", {row("transpose_cuda", prepare_transpose), row_of_remade("strided_copy_cuda", prepare_strided_copy)});
   set("Softmax", {row("softmax_cuda", prepare_softmax)});
   set("LayerNorm", {row("layer_norm_cuda", prepare_layer_norm)});
   set("Reduce", {row("reduce_cuda", prepare_reduce)});
   set("ArgMax", {row("arg_max_cuda", prepare_arg_max)});
+  set("NonZero", {row_of_views("non_zero_cuda", prepare_non_zero)});
   set("CumSum", {row("cum_sum_cuda", prepare_cum_sum)});
-  set("Concat", {row("concat_cuda", prepare_concat)});
+  set("Concat", {row_of_remade("concat_cuda", prepare_concat)});
   set("Pad", {row("pad_cuda", prepare_pad)});
-  set("Gather", {row("gather_cuda", prepare_gather)});
+  set("Gather", {row_of_remade("gather_cuda", prepare_gather)});
   set("Pool", {row("pool_cuda", prepare_pool)});
   set("MatMul", std::move(products));
   set("Conv", {row("conv_depthwise_cuda", prepare_conv_depthwise), row("conv_direct_cuda", prepare_conv)});
   set("BatchNorm", {row("batch_norm_cuda", prepare_batch_norm)});
-  set("Transfer", {row("transfer_cuda", prepare_transfer)});
+  set("Transfer", {row_of_views("transfer_cuda", prepare_transfer)});
   set("Generic", {
                      named("Attention", row("attention_tiles_cuda", prepare_attention_tiles)),
                      named("Attention", row("attention_cuda", prepare_attention)),
                      named("Attention", row("attention_present_cuda", prepare_attention_present)),
+                     named("Compress", row_of_views("compress_cuda", prepare_compress)),
                      named("ConvInteger", row("conv_integer_cuda", prepare_conv_integer)),
                      named("ConvTranspose", row("conv_transpose_cuda", with_products(prepare_conv_transpose))),
                      named("DequantizeLinear", row("dequantise_cuda", prepare_dequantise_linear)),
@@ -48,7 +51,7 @@ KernelTable make_table(std::vector<KernelRow> products) {
                      named("DynamicQuantizeMatMul", row("dynamic_quantise_matmul_cuda", prepare_dynamic_quantise_matmul)),
                      named("GRU", row("gru_cuda", with_products(prepare_recurrent))),
                      named("GatherElements", row("gather_elements_cuda", prepare_gather_elements)),
-                     named("GatherND", row("gather_nd_cuda", prepare_gather_nd)),
+                     named("GatherND", row_of_remade("gather_nd_cuda", prepare_gather_nd)),
                      named("GridSample", row("grid_sample_cuda", prepare_grid_sample)),
                      named("GroupNormalization", row("group_norm_cuda", prepare_group_norm)),
                      named("Hardmax", row("hardmax_cuda", prepare_hardmax)),
@@ -58,6 +61,7 @@ KernelTable make_table(std::vector<KernelRow> products) {
                      named("LpNormalization", row("lp_norm_cuda", prepare_lp_norm)),
                      named("MatMulInteger", row("matmul_integer_cuda", prepare_matmul_integer)),
                      named("MatMulNBits", row("matmul_nbits_cuda", with_products(prepare_matmul_nbits))),
+                     named("NonMaxSuppression", row_of_views("suppression_cuda", prepare_non_max_suppression)),
                      named("OneHot", row("one_hot_cuda", prepare_one_hot)),
                      named("PRelu", row("prelu_cuda", prepare_prelu)),
                      named("QLinearConv", row("qlinear_conv_cuda", prepare_qlinear_conv)),

@@ -15,19 +15,38 @@ namespace serin::kernels::cuda {
 /// `products`: rows of MatMul that go before our own; kernels that multiply inside (LSTM...) ask them, too.
 KernelTable make_table(std::vector<KernelRow> products = {});
 
-/// Sizes that only a run knows would have to come back to the host before the next kernel could start.
-inline bool is_fixed(const TensorDesc& tensor) { return !tensor.bounded && tensor.dtype != DType::kString; }
+inline bool is_string(const TensorDesc& tensor) { return tensor.dtype == DType::kString; }
+inline bool is_sized_by_data(const TensorDesc& tensor) { return tensor.bounded; }
+template <class F>
+bool any_operand(const OpDesc& desc, F is) {
+  return std::ranges::any_of(desc.inputs, is) || std::ranges::any_of(desc.outputs, is);
+}
 
-/// Every row of a device is one of these.
+// Every row of a device is one of these three.
+
+/// Its kernels know all sizes when they are prepared.
 template <class F>
 KernelRow row(std::string name, F prepare) {
   return {std::move(name),
           [prepare = std::move(prepare)](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
-            if (!std::ranges::all_of(desc.inputs, is_fixed) || !std::ranges::all_of(desc.outputs, is_fixed))
-              return refuse(why, "its sizes depend on the data, or its elements are strings");
+            if (any_operand(desc, is_string)) return refuse(why, "its elements are strings");
+            if (any_operand(desc, is_sized_by_data)) return refuse(why, "its sizes depend on the data");
             return prepare(desc, context, why);
           }};
 }
+
+/// Its kernels read sizes from the views of a run, those of results that they size themselves left out (sizes.h).
+template <class F>
+KernelRow row_of_views(std::string name, F prepare) {
+  return {std::move(name),
+          [prepare = std::move(prepare)](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
+            if (any_operand(desc, is_string)) return refuse(why, "its elements are strings");
+            return prepare(desc, context, why);
+          }};
+}
+
+/// Preparing one of its kernels costs next to nothing: no weights, no scratch. Where the data decides sizes, that is done again in each run (remade.cc).
+KernelRow row_of_remade(std::string name, std::unique_ptr<Kernel> (*prepare)(const OpDesc&, PrepareContext&, std::string& why));
 
 /// A row for the operator of that name alone. To others it gives no reason: it is nothing that a reader of `--explain` could want to know.
 inline KernelRow named(std::string_view op, const KernelRow& row) {

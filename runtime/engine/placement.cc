@@ -18,9 +18,17 @@ namespace {
 
 size_t at(TensorId id) { return static_cast<size_t>(id); }
 
+/// Whether the data decides the same of both.
+bool is_sized_like(const Tensor& a, const Tensor& b) {
+  return std::ranges::equal(a.bounded, b.bounded, [](const BoundedDim& x, const BoundedDim& y) {
+    return x.axis == y.axis && x.fixed == y.fixed && x.terms == y.terms;
+  });
+}
+
 class Placer {
  public:
-  Placer(Program& program, const std::vector<bool>& on_device) : program_(program), on_device_(on_device) {}
+  Placer(Program& program, const std::vector<bool>& on_device)
+      : program_(program), on_device_(on_device), decided_(program.symbols.size(), false) {}
 
   std::vector<int> run() {
     find_memories();
@@ -30,12 +38,18 @@ class Placer {
       for (TensorId& id : steps[i].inputs) {
         if (id != kNoTensor) id = in_memory(id, memory);
       }
+      const bool decides_sizes = decide(steps[i]);
       std::vector<std::pair<TensorId, TensorId>> copies;  // results that are wanted in the other memory: from, to
       for (TensorId& id : steps[i].outputs) {
         if (program_.tensor(id).memory == memory) continue;
         const TensorId own = mirror_of(id, memory);
         copies.emplace_back(own, id);
         id = own;
+      }
+      if (decides_sizes && on_device_[i]) {
+        const Shape each{static_cast<int64_t>(steps[i].outputs.size())};
+        steps[i].outputs.push_back(new_tensor({.name = steps[i].node + " sizes", .dtype = DType::kInt64, .shape = each, .memory = memory}));
+        copies.insert(copies.begin(), {steps[i].outputs.back(), new_root(steps[i].outputs.back(), Memory::kHost)});
       }
       add(std::move(steps[i]), static_cast<int>(i));
       for (const auto& [from, to] : copies) leave(from, to);
@@ -61,6 +75,20 @@ class Placer {
     }
   }
 
+  /// Whether a size is first known when the step has run (Plan::number_symbols).
+  bool decide(const Step& step) {
+    bool decides = false;
+    for (const TensorId id : step.outputs) {
+      for (const BoundedDim& dim : program_.tensor(id).bounded) {
+        for (const auto& [symbol, factor] : dim.terms) {
+          decides = decides || !decided_[at(symbol)];
+          decided_[at(symbol)] = true;
+        }
+      }
+    }
+    return decides;
+  }
+
   void add(Step step, int origin) {
     program_.steps.push_back(std::move(step));
     origin_.push_back(origin);
@@ -74,7 +102,8 @@ class Placer {
   /// A tensor of its own with the type and shape of `id`.
   TensorId new_root(TensorId id, Memory memory) {
     const Tensor& like = program_.tensor(id);
-    return new_tensor({.name = like.name, .dtype = like.dtype, .shape = like.shape, .memory = memory});
+    return new_tensor(
+        {.name = like.name, .dtype = like.dtype, .shape = like.shape, .storage = like.storage, .bounded = like.bounded, .memory = memory});
   }
 
   /// The same bytes as `id` in `memory`, without a step that fills them.
@@ -83,9 +112,15 @@ class Placer {
     const auto [found, is_new] = mirrors_.try_emplace(Range{root, offset, program_.tensor(id).bytes()}, kNoTensor);
     if (is_new) found->second = new_root(id, memory);
     const TensorId mirror = found->second;
-    const Tensor& like = program_.tensor(id);
-    if (program_.tensor(mirror).shape == like.shape && program_.tensor(mirror).dtype == like.dtype) return mirror;
-    return new_tensor({.name = like.name, .dtype = like.dtype, .shape = like.shape, .base = mirror, .memory = memory});
+    const Tensor &like = program_.tensor(id), &there = program_.tensor(mirror);
+    if (there.shape == like.shape && there.dtype == like.dtype && is_sized_like(there, like)) return mirror;
+    return new_tensor({.name = like.name,
+                       .dtype = like.dtype,
+                       .shape = like.shape,
+                       .storage = like.storage,
+                       .bounded = like.bounded,
+                       .base = mirror,
+                       .memory = memory});
   }
 
   /// `id` where a step of `memory` can read it.
@@ -121,16 +156,13 @@ class Placer {
          .outputs = {to}},
         -1);
   }
-  /// A strided copy is no kernel that works in place, so the two stay apart.
+  /// A strided copy is no kernel that works in place, so the two stay apart. Nor is a Concat of one, which needs no strides: those of a run are not known here.
   void copy_on_host(TensorId from, TensorId to) {
     const Shape& shape = program_.tensor(from).shape;
     const kernels::Strides strides = kernels::row_major_strides(shape);
-    add({.node = program_.tensor(from).name,
-         .op = graph::Op::kIdentity,
-         .kernel = kernels::StridedCopy{0, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(shape.rank())}},
-         .inputs = {from},
-         .outputs = {to}},
-        -1);
+    kernels::Op copy = kernels::StridedCopy{0, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(shape.rank())}};
+    if (program_.tensor(from).storage != Storage::kFixed) copy = kernels::Concat{0};
+    add({.node = program_.tensor(from).name, .op = graph::Op::kIdentity, .kernel = std::move(copy), .inputs = {from}, .outputs = {to}}, -1);
   }
 
   void fetch(TensorId id, TensorId to, Memory memory) {
@@ -153,6 +185,7 @@ class Placer {
 
   Program& program_;
   const std::vector<bool>& on_device_;
+  std::vector<bool> decided_;  // by symbol
   std::vector<int> origin_;
   std::vector<bool> callers_;               // by tensor: a root whose memory is the caller's
   std::map<Range, TensorId> mirrors_;       // of ranges of roots, in the memory that the root is not in

@@ -2,7 +2,8 @@
 // through the calls.
 //
 // Sizes that the data decides: the step that decides one (NonZero) leaves it in its result's shape, from where it goes to sizes_; every later
-// operand whose shape depends on it is resized before its step.
+// operand whose shape depends on it is resized before its step. A step of a device leaves it in the device's memory: the copy behind it (placement.cc) brings
+// it, and the host waits for that number alone.
 
 #include "runtime/engine/runner.h"
 
@@ -36,6 +37,7 @@ Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, co
     for (const TensorId id : step.outputs) add_operand(id, arena);
     call.resizes = resizes_.size() - call.first_resize;
     for (const DecidedSize& size : prepared.defines) call.decides_sizes |= size.symbol >= 0;
+    call.brings_sizes = !calls_.empty() && calls_.back().decides_sizes && calls_.back().on_device;
     calls_.push_back(std::move(call));
   }
   find_segments();
@@ -94,13 +96,14 @@ Status Runner::run_steps(std::span<int64_t> step_ns) {
   using Clock = std::chrono::steady_clock;
   auto segment = segments_.begin();
   for (size_t i = 0; i < calls_.size(); ++i) {
+    const auto begin = step_ns.empty() ? Clock::time_point() : Clock::now();
     if (segment != segments_.end() && segment->first == i && step_ns.empty()) {
       SERIN_CHECK(run_segment(*segment));
       i = segment++->last;
-      continue;
+    } else {
+      SERIN_CHECK(run_step(i));
     }
-    const auto begin = step_ns.empty() ? Clock::time_point() : Clock::now();
-    SERIN_CHECK(run_step(i));
+    SERIN_CHECK(learn_sizes(i));
     if (step_ns.empty()) continue;
     SERIN_CHECK(finish_device());
     step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
@@ -128,17 +131,22 @@ Status Runner::run_step(size_t step) {
     const Status status = body->run(in.subspan(1), out);
     if (!status) return status.error().in(plan_.program.steps[step].label());
   }
-  if (call.decides_sizes) learn_sizes(step);
   return {};
 }
 
-void Runner::learn_sizes(size_t step) {
+Status Runner::learn_sizes(size_t step) {
   const Call& call = calls_[step];
-  const std::vector<DecidedSize>& defines = plan_.steps[step].defines;
+  const bool decided_here = call.decides_sizes && !call.on_device;
+  if (!decided_here && !call.brings_sizes) return {};
+  if (call.brings_sizes) SERIN_CHECK(finish_device());
+  const size_t first_output = call.first_input + call.inputs;
+  const std::vector<DecidedSize>& defines = plan_.steps[decided_here ? step : step - 1].defines;
   for (size_t i = 0; i < defines.size(); ++i) {
     if (defines[i].symbol < 0) continue;
-    sizes_[static_cast<size_t>(defines[i].symbol)] = operands_[call.first_input + call.inputs + i].shape[defines[i].axis];
+    int64_t& size = sizes_[static_cast<size_t>(defines[i].symbol)];
+    size = decided_here ? operands_[first_output + i].shape[defines[i].axis] : operands_[first_output].as<const int64_t>()[i];
   }
+  return {};
 }
 
 }  // namespace serin::engine

@@ -46,23 +46,27 @@ class Runner {
     size_t first_input = 0, inputs = 0, outputs = 0;  ///< in operands_: inputs, then outputs
     size_t first_resize = 0, resizes = 0;             ///< in resizes_
     bool decides_sizes = false;
+    bool brings_sizes = false;  ///< to the host, of the step before it, which decides them on a device
     bool on_device = false;
   };
-  /// Steps of the device that follow each other: enqueued one by one at first, then recorded, then replayed as one.
+  /// Steps of the device that follow each other: enqueued one by one at first, then recorded, then replayed as one. What brings sizes is the last of its
+  /// segment; steps that such a size reaches are never recorded.
   struct Segment {
     size_t first = 0, last = 0;
+    bool sized = false;
     int runs = 0;
     std::unique_ptr<kernels::Recording> recording;
   };
 
   void add_operand(TensorId id, std::byte* arena);
   void find_segments();
+  bool is_sized(const Call& call) const;
   Status run_steps(std::span<int64_t> step_ns);
   Status run_step(size_t step);
   Status run_segment(Segment& segment);
   Status enqueue(const Segment& segment);
   Status finish_device();
-  void learn_sizes(size_t step);
+  Status learn_sizes(size_t step);
   int64_t size_of(const BoundedDim& dim) const;
 
   const Plan& plan_;

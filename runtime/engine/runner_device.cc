@@ -3,8 +3,11 @@
 // What kernels cannot do on the way, ending a run because an index is out of range, is done when all is finished: the first step of a run clears the fault in
 // the device's memory, the last one copies it to the host.
 //
-// The first run enqueues step by step: libraries load their code then. The second records each segment, and from then on a segment is one call.
+// The first run enqueues step by step: libraries load their code then. The second records each segment, and from then on a segment is one call. Where a step's
+// result is sized by the data, its segment ends with the copy that brings the size, and the host waits. Steps with operands of such a size are enqueued in every
+// run: a record has the sizes of the run that made it.
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/engine/runner.h"
@@ -20,9 +23,19 @@ Error lost(const std::string& fault) { return Error{Code::kUnavailable, "the dev
 void Runner::find_segments() {
   for (size_t i = 0; i < calls_.size(); ++i) {
     if (!calls_[i].on_device) continue;
-    if (segments_.empty() || segments_.back().last + 1 != i) segments_.push_back({i, i});
+    const bool sized = is_sized(calls_[i]);
+    const bool goes_on = !segments_.empty() && segments_.back().last + 1 == i && segments_.back().sized == sized;
+    if (!goes_on || calls_[i - 1].brings_sizes) segments_.push_back({i, i, sized});
     segments_.back().last = i;
   }
+}
+
+/// Whether a size that the data decided before reaches it.
+bool Runner::is_sized(const Call& call) const {
+  const size_t first_output = call.first_input + call.inputs;  // what it decides itself it writes to the bound
+  const auto begin = resizes_.begin() + static_cast<std::ptrdiff_t>(call.first_resize);
+  return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(call.resizes),
+                     [&](const Resize& resize) { return resize.operand < first_output || !call.decides_sizes; });
 }
 
 Status Runner::enqueue(const Segment& segment) {
@@ -42,13 +55,13 @@ Status Runner::run_segment(Segment& segment) {
     const kernels::Fault fault = device_.queue->replay(*segment.recording);
     return fault ? Status(lost(*fault)) : Status();
   }
-  if (++segment.runs != 2) return enqueue(segment);  // what could not be recorded stays as it is
+  if (segment.sized || ++segment.runs != 2) return enqueue(segment);  // what could not be recorded stays as it is
 
   if (kernels::Fault fault = device_.queue->begin_recording()) return lost(*fault);
-  const Status enqueued = enqueue(segment);
+  Status enqueued = enqueue(segment);
   kernels::Fault refused;
   segment.recording = device_.queue->end_recording(refused);
-  SERIN_CHECK(enqueued);
+  if (!enqueued) return enqueued;
   return segment.recording ? run_segment(segment) : enqueue(segment);
 }
 

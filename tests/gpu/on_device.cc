@@ -62,9 +62,10 @@ Fault run_in(std::byte* memory, Queue& queue, const Region& region, const Kernel
 
 }  // namespace
 
-std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault) {
+std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault, std::optional<size_t> decided) {
   std::vector<Tensor> outputs;
   for (const Output& output : c.outputs) outputs.emplace_back(output.dtype, output.shape);
+  if (decided) outputs.emplace_back(DType::kInt64, Shape{static_cast<int64_t>(c.outputs.size())});
   std::vector<TensorView> in, out;
   for (const Tensor& input : c.inputs) in.push_back(input.view());
   for (const Tensor& output : outputs) out.push_back(output.view());
@@ -89,6 +90,13 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Ca
     take(outputs[i].view().data, region.outputs[i], bytes_of(outputs[i]));
     outputs[i].set_shape(out[i].shape);
   }
+  if (decided) {
+    Shape shape = outputs[0].shape();
+    shape[*decided] = outputs.back().values<int64_t>()[0];
+    EXPECT_LE(shape.elements(), outputs[0].shape().elements()) << c.str() << ": is larger than its bound";
+    outputs.pop_back();
+    outputs[0].set_shape(shape);
+  }
   DeviceFault found;
   take(&found, region.fault, sizeof found);
   std::memcpy(region.bytes.data() + region.scratch, after.data() + region.scratch, kernel.scratch_bytes());
@@ -105,7 +113,7 @@ const Backend& device_backend() {
   return *backend;
 }
 
-void expect_agrees(const Case& c, Tolerance tolerance) {
+void expect_agrees(const Case& c, Tolerance tolerance, std::optional<size_t> decided) {
   const std::vector<Tensor> expected = run_reference(c);
   Device& device = *device_backend().device();
   const auto& rows = device_backend().table()[c.op.index()];
@@ -122,7 +130,7 @@ void expect_agrees(const Case& c, Tolerance tolerance) {
     }
     ++accepted;
     ASSERT_FALSE(weights.upload());
-    const std::vector<Tensor> actual = run_on_device(device, *kernel, c);
+    const std::vector<Tensor> actual = run_on_device(device, *kernel, c, nullptr, decided);
     for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, row.name + ": " + c.str());
   }
   EXPECT_GT(accepted, 0) << "no row takes " << c.str();
