@@ -20,13 +20,13 @@ import listing
 import recipe
 import weights
 from strip import strip_derived, strip_weights
-from zoo import dense, quantised, sequence, tables, text, vision
+from zoo import appended, dense, quantised, sequence, tables, text, vision
 
 LOW, HIGH, CHANGE, NOISE = 0.05, 50.0, 0.02, 0.5
 
 
 def zoo():
-    return {**vision.MODELS, **dense.MODELS, **text.MODELS, **sequence.MODELS, **tables.MODELS, **quantised.MODELS}
+    return {**vision.MODELS, **dense.MODELS, **text.MODELS, **sequence.MODELS, **tables.MODELS, **quantised.MODELS, **appended.MODELS}
 
 
 def name_wheel_tensors(model):
@@ -84,7 +84,7 @@ def export(name, make, entry):
     if wheel:
         name_wheel_tensors(stripped)
     elif not name.startswith("sk_"):
-        base = quantised.BASES.get(name)
+        base = {**quantised.BASES, **appended.BASES}.get(name)
         if base:
             strip_derived(stripped, (base, recipe.read(recipe.recipe_path(base))))
         strip_weights(stripped, least_rank=2 if base else 0)  # a quantiser's scales and biases belong to its weights

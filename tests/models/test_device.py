@@ -34,6 +34,7 @@ ANSWERED = [
     "style_transfer",
     "unet",
     "upscaler",
+    "yolo_suppressed",
     "yolo_u8s8",
 ]
 
@@ -65,6 +66,22 @@ def test_every_operator_runs_on_the_device(name):
     said = re.search(r"device \d+ bytes; (\d+) of (\d+) steps run there, .*", done.stdout)
     assert bool(said) == (name not in INTERPRETED)
     assert not said or said[1] == said[2], said[0]
+
+
+def test_suppression_leaves_the_device_as_a_count():
+    """What is copied back of a detector: how many boxes it keeps, and these. Not the candidates, of which there are 189."""
+    path = materialise("yolo_suppressed")
+    command = [SERIN, "inspect", path, "--explain", *sizes("yolo_suppressed", path), *DEVICE]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.search(r"NonMaxSuppression +suppression_cuda ", said)
+    copied = re.findall(r"copied to the host: (.*), (\d+) bytes", said)
+    most = 20 * 8  # of each of 8 classes
+    assert [(name.split()[-1], int(size)) for name, size in copied] == [
+        ("sizes", 8),
+        ("kept", most * 24),
+        ("kept_boxes", most * 16),
+        ("percent", most * 4),
+    ]
 
 
 @pytest.mark.parametrize("name", ON_DEVICE if os.environ.get("SERIN_LONG") == "1" else ANSWERED)
