@@ -21,7 +21,7 @@ PadInterval interval_of_operand(const PadFacts& facts, ValueId id) {
 
 PadInterval interval_of(const PadFacts& facts, const Node& node) {
   const auto operand = [&](size_t i) { return i < node.inputs.size() ? interval_of_operand(facts, node.inputs[i]) : PadInterval{}; };
-  const auto always = [](bool is) { return is ? PadInterval{1, 1} : PadInterval{}; };
+  const auto truth = [](bool always, bool never) { return always ? PadInterval{1, 1} : never ? PadInterval{0, 0} : PadInterval{}; };
   const PadInterval a = operand(0), b = operand(1);
   switch (node.op) {
     case Op::kRange: return a.is_number() && operand(2).is_number() && operand(2).least > 0 ? PadInterval{a.least} : PadInterval{};
@@ -32,11 +32,12 @@ PadInterval interval_of(const PadFacts& facts, const Node& node) {
     case Op::kUnsqueeze:
     case Op::kTranspose:
     case Op::kExpand: return a;
-    case Op::kGreaterOrEqual: return always(a.least >= b.most);
-    case Op::kGreater: return always(a.least > b.most);
-    case Op::kLessOrEqual: return always(a.most <= b.least);
-    case Op::kLess: return always(a.most < b.least);
-    case Op::kAnd: return always(a.least == 1 && b.least == 1);
+    case Op::kGreaterOrEqual: return truth(a.least >= b.most, a.most < b.least);
+    case Op::kGreater: return truth(a.least > b.most, a.most <= b.least);
+    case Op::kLessOrEqual: return truth(a.most <= b.least, a.least > b.most);
+    case Op::kLess: return truth(a.most < b.least, a.least >= b.most);
+    case Op::kNot: return a.is_number() ? truth(a.least == 0, a.least != 0) : PadInterval{};
+    case Op::kAnd: return truth(a.least == 1 && b.least == 1, a.most == 0 || b.most == 0);
     default: return {};
   }
 }

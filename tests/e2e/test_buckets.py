@@ -42,20 +42,24 @@ def classic(path, low, target):
     return target
 
 
-def request(random, rows, length):
+def request(random, rows, length, names=NAMES, words=30522):
     """Sentences of different lengths, one of them with a hole."""
-    ids, types = random.integers(0, 30522, (rows, length)), random.integers(0, 2, (rows, length))
+    ids, types = random.integers(0, words, (rows, length)), random.integers(0, 2, (rows, length))
     mask = (np.arange(length) < random.integers(1, length + 1, (rows, 1))).astype(int)
     mask[0] = 1
     mask[0, length // 2] = 0 if length > 1 else 1
     return {"inputs": [{"name": name, "datatype": "INT64", "shape": [rows, length], "data": data.ravel().tolist()}
-                       for name, data in zip(NAMES, (ids, mask, types))]}
+                       for name, data in zip(names, (ids, mask, types))]}
+
+
+def answers(runtime, body, model):
+    answer = call(f"{runtime.url}/v2/models/{model}/infer", body)
+    assert answer.status == 200, answer.body
+    return [np.array(output["data"], np.float32).reshape(output["shape"]) for output in answer.json["outputs"]]
 
 
 def embeddings(runtime, body):
-    answer = call(runtime.url + "/v2/models/minilm/infer", body)
-    assert answer.status == 200, answer.body
-    return np.array(answer.json["outputs"][0]["data"], np.float32)
+    return answers(runtime, body, "minilm")[0]
 
 
 @pytest.mark.parametrize("low", [None, -10000], ids=["bool", "classic"])
@@ -80,3 +84,17 @@ def test_a_mask_that_minilms_scores_may_reach_leaves_each_length_its_own_plan(se
     assert "sizes of 'seq' are not rounded up, each has a plan of its own: node" in runtime.log
     assert "scores may reach 1" in runtime.log and ", the mask is -2000" in runtime.log
     assert embeddings(runtime, request(np.random.default_rng(1), 1, 9)).size == 384
+
+
+@pytest.mark.parametrize("name", ["bert_tiny", "bert_tiny_sdpa", "bert_tiny_dynamo", "distilbert"])
+def test_the_same_of_what_other_exporters_write(serve, repository, name):
+    models = repository({f"{name}/1": materialise(name)})
+    exact = serve(models)
+    (models / f"{name}/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [8, 24]}\ninstances: 1\n")
+    runtime = serve(models)
+    assert "sizes of 'seq' are rounded up" in runtime.log
+    random = np.random.default_rng(1)
+    for length in (1, 7, 9, 24, 30):
+        body = request(random, 2, length, NAMES[:2] if name == "distilbert" else NAMES, 512)
+        for bucketed, alone in zip(answers(runtime, body, name), answers(exact, body, name), strict=True):
+            np.testing.assert_allclose(bucketed, alone, rtol=1e-4, atol=1e-5)

@@ -24,6 +24,8 @@ const Case kCases[] = {
     {"StrideOneInGroups", "lower_conv_transpose", deconvolution("w[6,4,3,3], group=2, pads=[2,2,0,1]")},
     {"StrideOneDilated", "lower_conv_transpose", deconvolution("w[6,4,3,3], b[4], dilations=[2,3], output_padding=[1,2]")},
     {"WindowsSideBySide", "lower_conv_transpose", deconvolution("w[6,16,2,2], b[16], strides=[2,2]")},
+    {"SoftmaxOfRows", "softmax_of_rows",
+     "x: f32[2,6,5,7]\ns = Shape(x)\nr = Flatten(x, axis=3)\np = Softmax(r)\ny = Reshape(p, s)\nreturn y"},
     {"LargerWindowsSideBySide", "lower_conv_transpose", deconvolution("w[6,32,3,3], strides=[3,3]")},
 };
 

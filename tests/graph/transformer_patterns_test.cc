@@ -1,4 +1,4 @@
-// fuse_rms_norm, and fuse_gelu in its tanh spelling: before and after.
+// fuse_rms_norm, softmax_of_rows, and fuse_gelu in its tanh spelling: before and after.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,23 @@
 
 namespace serin::graph {
 namespace {
+
+TEST(SoftmaxOfRows, IsTheSoftmaxOfTheLastAxis) {
+  const auto text = [](const std::string& op, const std::string& flat, const std::string& back) {
+    return "x: f32[n,2,s,s]\nd = Shape(x)\nr = Flatten(x, axis=" + flat + ")\np = " + op + "(r, axis=-1)\ny = Reshape(p, " + back +
+           ")\nreturn y\n";
+  };
+  for (const std::string op : {"Softmax", "LogSoftmax"}) {
+    const std::string unfolded = "x: f32[n,2,s,s]\nd = Shape(x)\ny = " + op + "(x, axis=-1)\nreturn y\n";
+    EXPECT_EQ(after(SoftmaxOfRows(), text(op, "3", "d")), unfolded);
+    EXPECT_EQ(after(SoftmaxOfRows(), text(op, "-1", "d")), unfolded);
+  }
+  EXPECT_TRUE(leaves(SoftmaxOfRows(), text("Softmax", "2", "d"))) << "of two axes at once";
+  EXPECT_TRUE(leaves(SoftmaxOfRows(), text("Softmax", "3", "i64{-1,8}"))) << "another shape";
+  EXPECT_TRUE(leaves(SoftmaxOfRows(), "x: f32[4,5]\nr = Flatten(x, axis=1)\np = Softmax(r, axis=0)\ny = Reshape(p, i64{4,5})\nreturn y\n"));
+  EXPECT_TRUE(
+      leaves(SoftmaxOfRows(), "x: f32[4,5]\nr = Flatten(x, axis=1)\np = Softmax(r)\ny = Reshape(p, i64{4,5})\nz = Add(p, y)\nreturn z\n"));
+}
 
 TEST(FuseRmsNorm, TakesEachSpelling) {
   const std::string fused = dedent(R"(

@@ -20,6 +20,7 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(ConstantFolding(evaluate));    // weights that the file transposes or casts become plain constants, which patterns look for
   add(ConstantOperands());           // after folding: axes and bounds are known now, and patterns look for them in the attributes
   add(LowerPairedGather());          // after folding, which it asks for numbers; before identities and dead code, of which it leaves some
+  add(SoftmaxOfRows());              // before dead code, of which it leaves a Shape that would count as a second reader of the scores
   add(RemoveIdentity());  // after shapes are known, because a Reshape to the same shape is an identity; before patterns, which it would break
   add(DeadCode());        // what folding left behind would count as a second reader
   add(WidenHalves());     // after folding, which would fold only small casts; before patterns, which casts would be in the way of

@@ -20,6 +20,7 @@ SERIN_PASS(CommonSubexpressions, "common_subexpressions");  ///< nodes that comp
 SERIN_PASS(FoldShapes, "fold_shapes");                      ///< integers that shape inference knows
 SERIN_PASS(ConstantOperands, "constant_operands");          ///< axes, bounds and pads that are known become attributes
 SERIN_PASS(LowerPairedGather, "lower_paired_gather");       ///< x[i, j] where i counts the rows -> x[:, j]
+SERIN_PASS(SoftmaxOfRows, "softmax_of_rows");               ///< Flatten, Softmax, Reshape over the last axis -> Softmax
 SERIN_PASS(InlineIf, "inline_if");                          ///< If whose condition is known
 SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 where only f32 has vector kernels -> f32
 SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv or ConvTranspose, BatchNormalization -> one
