@@ -21,27 +21,24 @@ char* write_value(char* out, T value, NumberStyle style) {
   }
 }
 
-/// Into room for many at a time, so that the string grows seldom.
+/// By way of room for many at a time, so that the string is touched seldom.
 template <class T>
 void append_list(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style) {
-  constexpr int64_t kAtOnce = 256, kEight = 8;
+  constexpr int64_t kAtOnce = 256;
   const T* const values = tensor.as<const T>();
+  char text[kAtOnce * kNumberBytes];
   while (first < last) {
-    const size_t before = out.size();
     const int64_t end = std::min(last, first + kAtOnce);
-    out.resize(before + static_cast<size_t>(end - first) * kNumberBytes);
-    char* at = out.data() + before;
+    char* at = text;
     while (first < end) {
-      if constexpr (std::is_same_v<T, float>) {
-        if (end - first >= kEight && first + kEight < last && write_eight_floats(values + first, style.point, at)) {
-          first += kEight;
-          continue;
-        }
+      if constexpr (std::is_same_v<T, float>) {  // with a comma behind each: the last stays
+        first += static_cast<int64_t>(write_floats(values + first, static_cast<size_t>(std::min(end, last - 1) - first), style.point, at));
+        if (first == end) break;
       }
       at = write_value(at, values[first], style);
       if (++first < last) *at++ = ',';
     }
-    out.resize(static_cast<size_t>(at - out.data()));
+    out.append(text, at);
   }
 }
 

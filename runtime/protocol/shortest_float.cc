@@ -16,7 +16,7 @@
 
 namespace serin::protocol {
 
-bool write_eight_floats_avx512(const float* values, bool with_point, char*& out);
+size_t write_floats_avx2(const float* values, size_t count, bool with_point, char*& out);
 
 namespace {
 
@@ -140,10 +140,9 @@ char* write_shortest_float(float value, char* out) {
   return out + count + 1;
 }
 
-bool write_eight_floats(const float* values, bool with_point, char*& out) {
-  static const bool able = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-  return able && write_eight_floats_avx512(values, with_point, out);
+size_t write_floats(const float* values, size_t count, bool with_point, char*& out) {
+  static const bool able = __builtin_cpu_supports("avx2");
+  return able ? write_floats_avx2(values, count, with_point, out) : 0;
 }
 
 }  // namespace serin::protocol

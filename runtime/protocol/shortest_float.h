@@ -13,8 +13,9 @@ namespace serin::protocol {
 inline constexpr size_t kShortestFloatBytes = 32;  ///< that may be written to, though no text is longer than 17
 char* write_shortest_float(float value, char* out);
 
-/// Eight, a comma behind each, in a fifth of the time; whole ones as 1.0 if `with_point`. False, and nothing is written: the machine cannot, or some of them
-/// are not plain (0, not finite, or with an exponent).
-bool write_eight_floats(const float* values, bool with_point, char*& out);
+/// Of many, as many from the front as can be written eight at a time, a comma behind each, in a quarter of the time; whole ones as 1.0 if `with_point`. Returns
+/// how many. Those behind are fewer than eight, or the machine cannot, or among the next eight is one that is to be written alone (subnormal, not finite, a whole
+/// one of more than 13 digits with its point).
+size_t write_floats(const float* values, size_t count, bool with_point, char*& out);
 
 }  // namespace serin::protocol

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -9,6 +10,8 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace serin::protocol {
 namespace {
@@ -69,37 +72,75 @@ TEST(ShortestFloat, IsShortestAndReadsBack) {
   }
 }
 
-TEST(ShortestFloat, EightAtOnceAreWhatEachIsAlone) {
-  std::mt19937 random(5);
-  size_t printed = 0;
-  for (int i = 0; i < 100'000; ++i) {
-    float values[8];
-    for (float& value : values) {  // of every size that has no exponent, many of them with few digits
-      value = std::bit_cast<float>(static_cast<uint32_t>((random() & 0x807fffff) | (112 + random() % 64) << 23));
-      if (random() % 4 == 0) value = std::round(value * 8) / 8;
-    }
-    std::string expected, expected_with_point;
-    for (const float value : values) {
-      expected += print(value) + ",";
-      expected_with_point += print(value) + (print(value).find_first_of(".e") == std::string::npos ? ".0," : ",");
-    }
-    char text[8 * kShortestFloatBytes];
-    char* end = text;
-    if (!write_eight_floats(values, false, end)) continue;
-    ++printed;
-    ASSERT_EQ(std::string(text, end), expected);
-    end = text;
-    ASSERT_TRUE(write_eight_floats(values, true, end));
-    ASSERT_EQ(std::string(text, end), expected_with_point);
+bool writes_many() {
+  const std::vector<float> ones(8, 1.f);
+  char text[8 * kShortestFloatBytes];
+  char* end = text;
+  return write_floats(ones.data(), ones.size(), false, end) == ones.size();
+}
+
+/// As many as are written are written as each of them alone.
+size_t expect_as_alone(const std::vector<float>& values, bool with_point) {
+  std::vector<char> text(values.size() * kShortestFloatBytes), expected = text;
+  char* end = text.data();
+  const size_t written = write_floats(values.data(), values.size(), with_point, end);
+  char* at = expected.data();
+  for (size_t i = 0; i < written; ++i) {
+    const char* const begin = at;
+    at = write_shortest_float(values[i], at);
+    if (with_point && std::string_view(begin, at).find_first_of(".e") == std::string_view::npos) at = std::copy_n(".0", 2, at);
+    *at++ = ',';
   }
-  if (printed == 0) GTEST_SKIP() << "no AVX-512 here";
-  EXPECT_GT(printed, 1000u);
-  for (const float odd : {0.f, -0.f, 1e-20f, 1e20f, HUGE_VALF, NAN}) {
-    float values[8] = {1, 2, 3, 4, 5, 6, 7, odd};
-    char text[8 * kShortestFloatBytes];
-    char* end = text;
-    EXPECT_FALSE(write_eight_floats(values, false, end));
-    EXPECT_EQ(end, text);
+  EXPECT_EQ(std::string_view(text.data(), end), std::string_view(expected.data(), at));
+  return written;
+}
+
+TEST(ShortestFloat, ManyAtOnceAreWhatEachIsAlone) {
+  if (!writes_many()) GTEST_SKIP() << "no AVX2 here";
+  constexpr size_t kMany = 256;
+  const uint32_t step = std::getenv("SERIN_LONG") != nullptr ? 13 : 4099;
+  size_t tried = 0, written = 0;
+  for (uint64_t first = 0; first < uint64_t{1} << 32; first += kMany * step) {
+    std::vector<float> values(kMany);
+    for (size_t i = 0; i < kMany; ++i) values[i] = std::bit_cast<float>(static_cast<uint32_t>(first + i * step));
+    for (const bool with_point : {false, true}) {
+      tried += kMany;
+      written += expect_as_alone(values, with_point);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(written, tried / 10 * 9);  // the rest is subnormal or not finite, or long and whole
+}
+
+TEST(ShortestFloat, ManyAtOnceMayBeAnythingFinite) {
+  if (!writes_many()) GTEST_SKIP() << "no AVX2 here";
+  std::mt19937 random(5);
+  const float some[] = {0.f,    -0.f,   1.f,       -1.f,          0.5f,           16777216.f,      1e-4f, 1e-5f,
+                        1e-6f,  1e10f,  -1e-7f,    3.4028235e38f, 1.1754944e-38f, -1.1754944e-38f, 100.f, -0.000012345678f,
+                        2e-38f, 1e-20f, 9999999.f, 0.099999994f,  1e9f,           0.33333334f,     1e38f, -123.456f};
+  for (int i = 0; i < 20'000; ++i) {
+    std::vector<float> values(random() % 300);
+    for (float& value : values) {
+      value = some[random() % std::size(some)];
+      if (random() % 2 == 0) value = std::round(static_cast<float>(static_cast<int32_t>(random())) * 0x1p-20f) / 8;
+    }
+    EXPECT_EQ(expect_as_alone(values, i % 2 == 0), values.size() / 8 * 8);  // none of them has to be written alone
+    if (HasFailure()) return;
+  }
+}
+
+TEST(ShortestFloat, ManyAtOnceEndBeforeOneThatIsWrittenAlone) {
+  if (!writes_many()) GTEST_SKIP() << "no AVX2 here";
+  for (const float odd : {HUGE_VALF, -HUGE_VALF, NAN, 1e-45f, -1.1754942e-38f, 1e14f}) {
+    for (size_t place = 0; place < 300; ++place) {
+      std::vector<float> values(300, 2.5f);
+      values[place] = odd;
+      const bool whole = odd == 1e14f;
+      EXPECT_EQ(expect_as_alone(values, true), std::min<size_t>(place / 8 * 8, 296)) << odd;
+      if (whole) {
+        EXPECT_EQ(expect_as_alone(values, false), 296u);
+      }
+    }
   }
 }
 
