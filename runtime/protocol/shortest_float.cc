@@ -7,6 +7,7 @@
 
 #include "runtime/protocol/shortest_float.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -73,7 +74,7 @@ Decimal shortest(uint32_t fraction, int biased) {
   return {s + (middle > half || (middle == half && s % 2 == 1) ? 1 : 0), k};
 }
 
-void write_pair(uint32_t pair, char* out) { std::memcpy(out, &kPairs[2 * pair], 2); }
+void write_pair(uint32_t pair, char* out) { std::memcpy(out, &kPairs[size_t{2} * pair], 2); }
 
 /// All nine, zeros in front.
 void write_nine(uint32_t digits, char* out) {
@@ -99,7 +100,7 @@ char* write_shortest_float(float value, char* out) {
   *out = '-';
   out += bits >> 31;
   if ((bits << 1) == 0) {
-    std::memcpy(out, "0.0", 3);
+    std::copy_n("0.0", 3, out);
     return out + (bits >> 31 != 0 ? 3 : 1);
   }
   Decimal decimal = shortest(bits & ((uint32_t{1} << kHidden) - 1), static_cast<int>(bits >> kHidden & 0xff));
@@ -124,7 +125,7 @@ char* write_shortest_float(float value, char* out) {
     return write_exponent(point - 1, out);
   }
   if (point <= 0) {
-    std::memcpy(out, "0.00000", 7);
+    std::copy_n("0.00000", 7, out);
     out += 2 - point;
     std::memcpy(out, first, 9);
     return out + count;
