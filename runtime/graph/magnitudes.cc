@@ -193,7 +193,7 @@ class MagnitudeRule {
 
   /// The rows of an operand: those of a normalisation are a row of a known length that is scaled and shifted.
   BoundedRows rows_of(ValueId id, int64_t size, double norm) const {
-    const BoundedRows plain{norm, norm, {}, {}};
+    BoundedRows plain{norm, norm, {}, {}};
     const NodeId maker = graph_.producer(id);
     if (!graph_.is(maker, Op::kLayerNormalization) && !graph_.is(maker, Op::kRMSNormalization)) return plain;
     const Node& node = graph_.node(maker);

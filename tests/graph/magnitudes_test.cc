@@ -117,11 +117,11 @@ TEST(Magnitudes, TablesAndMeansOfRows) {
 }
 
 TEST(Magnitudes, WeightsThatAreNoNumbers) {
-  for (const std::string bad : {"inf", "-inf", "nan"}) {
-    expect_unknown(kUnit + "y = MatMul(u, w:f32[4,1]{1,0," + bad + ",0})\nreturn y\n");
-    expect_unknown(kUnit + "y = Add(u, w:f32[4]{1,0," + bad + ",0})\nreturn y\n");
-    expect_unknown(kUnit + "y = FusedMatMul(u, v[4,1], b:f32[1]{" + bad + "})\nreturn y\n");
-    expect_unknown("x: f32[n,4]\ny = LayerNormalization(x, g:f32[4]{1," + bad + ",1,1}, z:f32[4]{0,0,0,0})\nreturn y\n");
+  for (const char* const bad : {"inf", "-inf", "nan"}) {
+    expect_unknown(kUnit + fmt::format("y = MatMul(u, w:f32[4,1]{{1,0,{},0}})\nreturn y\n", bad));
+    expect_unknown(kUnit + fmt::format("y = Add(u, w:f32[4]{{1,0,{},0}})\nreturn y\n", bad));
+    expect_unknown(kUnit + fmt::format("y = FusedMatMul(u, v[4,1], b:f32[1]{{{}}})\nreturn y\n", bad));
+    expect_unknown(fmt::format("x: f32[n,4]\ny = LayerNormalization(x, g:f32[4]{{1,{},1,1}}, z:f32[4]{{0,0,0,0}})\nreturn y\n", bad));
   }
 }
 
