@@ -112,6 +112,15 @@ TEST(ShortestFloat, ManyAtOnceAreWhatEachIsAlone) {
   EXPECT_GT(written, tried / 10 * 9);  // the rest is subnormal or not finite, or long and whole
 }
 
+TEST(ShortestFloat, ManyAtOnceAroundPowersOfTwo) {
+  if (!writes_many()) GTEST_SKIP() << "no AVX2 here";
+  for (uint32_t exponent = 2; exponent < 255; ++exponent) {
+    std::vector<float> values;
+    for (uint32_t near = 0; near < 16; ++near) values.push_back(std::bit_cast<float>((exponent << 23) - 8 + near));
+    EXPECT_EQ(expect_as_alone(values, false), 16u);
+  }
+}
+
 TEST(ShortestFloat, ManyAtOnceMayBeAnythingFinite) {
   if (!writes_many()) GTEST_SKIP() << "no AVX2 here";
   std::mt19937 random(5);
