@@ -115,8 +115,8 @@ TEST(ShortestFloat, ManyAtOnceAreWhatEachIsAlone) {
 TEST(ShortestFloat, ManyAtOnceAroundPowersOfTwo) {
   if (!writes_many()) GTEST_SKIP() << "no AVX2 here";
   for (uint32_t exponent = 2; exponent < 255; ++exponent) {
-    std::vector<float> values;
-    for (uint32_t near = 0; near < 16; ++near) values.push_back(std::bit_cast<float>((exponent << 23) - 8 + near));
+    std::vector<float> values(16);
+    for (uint32_t near = 0; near < values.size(); ++near) values[near] = std::bit_cast<float>((exponent << 23) - 8 + near);
     EXPECT_EQ(expect_as_alone(values, false), 16u);
   }
 }
