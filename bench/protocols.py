@@ -162,7 +162,7 @@ def h2load(server, folder, seconds, requests, *extra):
     url = f"http://127.0.0.1:{server.ports[requests.port]}{requests.path}"
     told = subprocess.run(proxies.pinned(CLIENT_CORE, *command, url), check=True, capture_output=True, text=True).stdout
     done, good, failed, errored = map(int, re.search(r"(\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored", told).groups())
-    if good < done or failed or errored:
+    if not done or good < done or failed or errored:
         raise RuntimeError(f"{server.title}: {told[-800:]}")
     return {"rate": float(re.search(r"([\d.]+) req/s", told)[1]), "all": done}
 
