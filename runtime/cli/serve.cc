@@ -39,7 +39,7 @@ Result<kernels::CpuOptions> cpu_options(const std::string& isa) {
 }
 
 /// Bodies and tensors of a few MB are freed with each request and wanted again by the next: to hand them back meanwhile, as malloc does, costs more than
-/// copying them. Up to so much stays with each thread.
+/// copying them. So much may lie free at the end of each thread's heap; what is free before that end stays in any case, as with malloc's own settings.
 void keep_freed_memory() {
   constexpr int kKeptBytes = 16 << 20;
   ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);

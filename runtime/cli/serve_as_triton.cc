@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "runtime/cli/dialect_flags.h"
 
 namespace serin::cli {
@@ -52,8 +55,9 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
       if (!yes) options.log_level = level;
     };
   };
-  flags.value<int>("--log-verbose", [&](int level) {
-    if (level > 0) options.log_level = "debug";
+  flags.value<std::string>("--log-verbose", [&](const std::string& level) {  // a number, or yes or no
+    const bool number = !level.empty() && std::ranges::all_of(level, [](char c) { return c >= '0' && c <= '9'; });
+    if (number ? level.find_first_not_of('0') != std::string::npos : parse_yes("--log-verbose", level)) options.log_level = "debug";
   });
   flags.yes_or_no("--log-info", at_least("warning"));
   flags.yes_or_no("--log-warning", at_least("error"));
@@ -64,7 +68,8 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
 
 int64_t parse_count(const std::string& flag, const std::string& word, int64_t least) {
   int64_t number = 0;
-  if (!CLI::detail::lexical_cast(word, number) || number < least)
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (read.ec != std::errc() || read.ptr != word.data() + word.size() || number < least)
     throw CLI::ValidationError(flag, fmt::format("{} is no whole number of at least {}", word, least));
   return number;
 }
@@ -80,10 +85,10 @@ void set_trace(ServeOptions& options, const std::string& flag, const std::string
   } else if (setting == "log-frequency") {
     trace.log_frequency = parse_count(flag, word, 0);
   } else if (setting == "level") {
-    if (word != "OFF" && word != "TIMESTAMPS" && word != "TENSORS")
+    if (word != "OFF" && word != "TIMESTAMPS" && word != "TENSORS" && word != "MIN" && word != "MAX")  // the last two are names of old
       throw CLI::ValidationError(flag, word + " is none of: OFF, TIMESTAMPS, TENSORS");
     if (word == "TENSORS") options.remarks.push_back(flag + " TENSORS is ignored: times are traced, tensors are not");
-    trace.on |= word == "TIMESTAMPS";
+    trace.on |= word == "TIMESTAMPS" || word == "MIN" || word == "MAX";
   } else if (setting == "mode") {
     if (word != "triton" && word != "opentelemetry") throw CLI::ValidationError(flag, word + " is none of: triton, opentelemetry");
     if (word == "opentelemetry") options.remarks.push_back(flag + " mode=opentelemetry is ignored: traces go to a file");
@@ -154,16 +159,43 @@ void add_triton(Flags& flags, ServeOptions& options) {
                  "--grpc-max-response-pool-size",
                  "--grpc-infer-response-compression-level"},
                 kOneEngine);
+  const auto cache_bytes = [&options](const std::string& flag, const std::string& word) {
+    options.response_cache_bytes = parse_count(flag, word, 0);
+  };
+  flags.each("--response-cache-byte-size", [cache_bytes](const std::string& word) { cache_bytes("--response-cache-byte-size", word); });
+  flags.each("--cache-config", [&options, cache_bytes](const std::string& text) {
+    constexpr std::string_view kSize = "local,size=";
+    if (text.starts_with(kSize)) return cache_bytes("--cache-config", text.substr(kSize.size()));
+    options.remarks.push_back("--cache-config " + text + " is ignored: answers are kept in memory (local,size=BYTES)");
+  });
   flags.ignored({"--strict-model-config", "--disable-auto-complete-config"}, "what a model's file says is known from it");
   flags.ignored({"--strict-readiness"}, "ready is who has loaded everything and lost nothing since");
   flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms", "--metrics-config"},
                 "metrics are read when they are asked for");
-  flags.ignored(
-      {"--id", "--model-namespacing", "--reuse-http-port", "--reuse-grpc-port", "--http-header-forward-pattern",
-       "--grpc-header-forward-pattern", "--grpc-keepalive-time", "--grpc-keepalive-timeout", "--grpc-keepalive-permit-without-calls",
-       "--grpc-http2-max-pings-without-data", "--grpc-http2-min-recv-ping-interval-without-data", "--grpc-http2-max-ping-strikes",
-       "--grpc-max-connection-age", "--grpc-max-connection-age-grace"},
-      kNoSuchSetting);
+  flags.ignored({"--id",
+                 "--model-namespacing",
+                 "--reuse-http-port",
+                 "--reuse-grpc-port",
+                 "--http-header-forward-pattern",
+                 "--grpc-header-forward-pattern",
+                 "--grpc-keepalive-time",
+                 "--grpc-keepalive-timeout",
+                 "--grpc-keepalive-permit-without-calls",
+                 "--grpc-http2-max-pings-without-data",
+                 "--grpc-http2-min-recv-ping-interval-without-data",
+                 "--grpc-http2-max-ping-strikes",
+                 "--grpc-max-connection-age",
+                 "--grpc-max-connection-age-grace",
+                 "--model-config-name",
+                 "--allow-sagemaker",
+                 "--sagemaker-port",
+                 "--sagemaker-safe-port-range",
+                 "--sagemaker-thread-count",
+                 "--allow-vertex-ai",
+                 "--vertex-ai-port",
+                 "--vertex-ai-thread-count",
+                 "--vertex-ai-default-model"},
+                kNoSuchSetting);
   flags.refused({"--http-restricted-api", "--grpc-restricted-protocol"}, "who may call what says --tokens FILE");
 }
 

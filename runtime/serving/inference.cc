@@ -100,7 +100,10 @@ void Inference::finish(Answer answer) {
     version->metrics().answered(rows_, answer, Clock::now() - arrived_);
   }
   if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
-  if (trace_.id != 0) trace_.end(answer);
+  if (trace_.id != 0) {
+    trace_.end(answer);
+    if (version->platform() == kEnsemblePlatform) trace_.computed = false;  // its steps did, at once perhaps, and tell of themselves
+  }
   std::exchange(done_, nullptr)({*version, request_.outputs, request_.id, std::move(answer)});
   if (trace_.id != 0) {
     trace_.sent = Clock::now();

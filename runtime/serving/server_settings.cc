@@ -46,7 +46,7 @@ Status change(const std::string& key, const FlatValue& value, Switches& on, log:
   if (key == "log_error") return set(on.error);
   if (key == "log_verbose_level") {
     const auto* level = std::get_if<int64_t>(&value);
-    if (!level || *level < 0) return invalid("'log_verbose_level' must be a whole number, not negative");
+    if (!level || *level < 0 || *level > INT32_MAX) return invalid("'log_verbose_level' must be a whole number, not negative");
     on.verbose = *level > 0;
     return {};
   }

@@ -99,29 +99,34 @@ Tracer::~Tracer() {
 
 Status Tracer::start(TraceOptions options) {
   options_ = std::move(options);
+  if (options_.file.empty() && std::exchange(options_.on, false))
+    log::warning("nothing is traced: no file for traces is named (--trace-file)");
   all_ = {.on = options_.on, .rate = options_.rate, .count = options_.count};
   log_frequency_ = options_.log_frequency;
   if (options_.file.empty()) return {};
-  if (const Status made = write_at(log_frequency_ > 0 ? options_.file + ".0" : options_.file, O_TRUNC, "[]\n", 0); !made)
-    return made.error().in("traces");
+  const std::string first = log_frequency_ > 0 ? options_.file + ".0" : options_.file;
+  const bool is_new = !std::filesystem::exists(first);
+  if (const Status made = write_at(first, 0, is_new ? "[]\n" : "", 0); !made) return made.error().in("traces");
   look_whether_on();
   writer_ = std::jthread([this](const std::stop_token& stopped) { run(stopped); });
   return {};
 }
 
-const Tracer::Settings& Tracer::of(std::string_view model) const {
+Tracer::Settings Tracer::of(std::string_view model) const {
   const auto own = models_.find(model);
-  return own == models_.end() ? all_ : own->second;
+  if (own == models_.end()) return all_;
+  const Own& mine = own->second;
+  return {.on = mine.on.value_or(all_.on), .rate = mine.rate.value_or(all_.rate), .count = mine.count.value_or(all_.count)};
 }
 
 void Tracer::look_whether_on() {
-  const auto wants = [](const auto& named) { return named.second.on; };
+  const auto wants = [](const auto& named) { return named.second.on.value_or(false); };
   on_ = !options_.file.empty() && (all_.on || std::ranges::any_of(models_, wants));
 }
 
 FlatValues Tracer::settings(std::string_view model) const {
   const std::lock_guard lock(mutex_);
-  const Settings& now = of(model);
+  const Settings now = of(model);
   return {{"trace_file", options_.file},
           {"trace_level", std::vector<std::string>{now.on ? "TIMESTAMPS" : "OFF"}},
           {"trace_rate", std::to_string(now.rate)},
@@ -133,38 +138,48 @@ FlatValues Tracer::settings(std::string_view model) const {
 Status Tracer::change(std::string_view model, const FlatValues& changes) {
   if (changes.empty()) return {};
   const std::lock_guard lock(mutex_);
-  const Settings before = model.empty() ? Settings{.on = options_.on, .rate = options_.rate, .count = options_.count} : all_;
-  Settings now = of(model);
+  const bool of_all = model.empty();
+  const auto held = models_.find(model);
+  Own now = of_all ? Own{all_.on, all_.rate, all_.count} : held == models_.end() ? Own{} : held->second;
   int64_t log_frequency = log_frequency_;
   for (const auto& [key, value] : changes) {
     const bool cleared = std::holds_alternative<std::monostate>(value);
-    const auto number = [&, &name = key, &given = value](int64_t least, int64_t& to, int64_t held) {
-      to = held;
-      return cleared ? Status() : read_number(name, given, least, to);
+    const auto set = [&, &name = key, &given = value](std::optional<int64_t>& to, int64_t least, int64_t at_start) -> Status {
+      to = of_all ? std::optional(at_start) : std::nullopt;
+      if (cleared) return {};
+      return read_number(name, given, least, to.emplace());
     };
     if (key == "trace_file") {
       return Error{Code::kPermissionDenied, "trace_file cannot be changed over the network: whoever may name a file may write to any"};
     } else if (key == "trace_level") {
-      now.on = before.on;
-      if (!cleared) SERIN_CHECK(read_level(value, now.on));
+      now.on = of_all ? std::optional(options_.on) : std::nullopt;
+      if (!cleared) SERIN_CHECK(read_level(value, now.on.emplace()));
     } else if (key == "trace_rate") {
-      SERIN_CHECK(number(1, now.rate, before.rate));
+      SERIN_CHECK(set(now.rate, 1, options_.rate));
       now.seen = 0;
     } else if (key == "trace_count") {
-      SERIN_CHECK(number(-1, now.count, before.count));
+      SERIN_CHECK(set(now.count, -1, options_.count));
     } else if (key == "log_frequency") {
-      SERIN_CHECK(number(0, log_frequency, options_.log_frequency));
+      log_frequency = options_.log_frequency;
+      if (!cleared) SERIN_CHECK(read_number(key, value, 0, log_frequency));
     } else if (key != "trace_mode") {
       return invalid(fmt::format("unknown trace setting '{}'", key.substr(0, 64)));
     } else if (!cleared && word_of(value) != "triton") {
       return Error{Code::kUnsupported, "trace_mode: this server has the mode triton only"};
     }
   }
-  if (now.on && options_.file.empty())
+  if (now.on.value_or(false) && options_.file.empty())
     return Error{Code::kFailedPrecondition, "this server was started without a file for traces (--trace-file)"};
-  if (log_frequency != log_frequency_ && !model.empty()) return invalid("'log_frequency' is the same for all models: change it for all");
+  if (log_frequency != log_frequency_ && !of_all) return invalid("'log_frequency' is the same for all models: change it for all");
   log_frequency_ = log_frequency;
-  (model.empty() ? all_ : models_[std::string(model)]) = now;
+  if (of_all) {
+    all_ = {.on = *now.on, .rate = *now.rate, .count = *now.count};
+    seen_ = 0;
+  } else if (now.on || now.rate || now.count) {
+    models_.insert_or_assign(std::string(model), now);
+  } else if (held != models_.end()) {
+    models_.erase(held);
+  }
   look_whether_on();
   return {};
 }
@@ -177,10 +192,13 @@ void Tracer::forget(std::string_view model) {
 
 uint64_t Tracer::sample(std::string_view model) {
   const std::lock_guard lock(mutex_);
-  const auto own = models_.find(model);
-  Settings& now = own == models_.end() ? all_ : own->second;
-  if (!now.on || now.count == 0 || ++now.seen % now.rate != 0) return 0;
-  if (now.count > 0) --now.count;
+  const auto found = models_.find(model);
+  Own* const own = found == models_.end() ? nullptr : &found->second;
+  const Settings now = of(model);
+  int64_t& seen = own ? own->seen : seen_;
+  int64_t& left = own && own->count ? *own->count : all_.count;
+  if (!now.on || left == 0 || ++seen % now.rate != 0) return 0;
+  if (left > 0) --left;
   return begin_part();
 }
 
@@ -254,7 +272,7 @@ void Tracer::write_now(bool last) {
     if (const auto there = std::filesystem::file_size(options_.file, gone); gone || there < written_)
       written_ = 0;  // moved away: another begins
     const std::string text = fmt::format("{}{}{}", written_ == 0 ? "[\n" : ",\n", rest, kEnd);
-    if (const Status one = write_at(options_.file, 0, text, written_); !one)
+    if (const Status one = write_at(options_.file, written_ == 0 ? O_TRUNC : 0, text, written_); !one)
       written = one;
     else
       written_ += text.size() - kEnd.size();

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "runtime/protocol/flat_json.h"
@@ -48,12 +49,12 @@ class Tracer {
   Tracer() = default;
   ~Tracer();  ///< writes what is left
 
-  /// Once, before anything else. The error names the file that cannot be written.
+  /// Once, before anything else. The error names the file that cannot be written. What an earlier server left there stays until the first trace comes.
   Status start(TraceOptions options);
 
-  /// As the extension tells them; those of all models where `model` is empty or has none of its own.
+  /// As the extension tells them; `model` is empty: those of all models, which a model has where nothing was said of it.
   protocol::FlatValues settings(std::string_view model) const;
-  /// All of them or none; null is what held before anybody changed it. kInvalidArgument, kPermissionDenied (trace_file), kUnsupported (levels and modes that
+  /// All of them or none; null is what held before anybody changed it, of a model what holds for all. kInvalidArgument, kPermissionDenied (trace_file), kUnsupported (levels and modes that
   /// are not built), kFailedPrecondition (there is no file).
   Status change(std::string_view model, const protocol::FlatValues& changes);
   /// From now on those of all models are the model's.
@@ -69,11 +70,16 @@ class Tracer {
   struct Settings {
     bool on = false;
     int64_t rate = 1000, count = -1;
+  };
+  /// What a model has of its own; for the rest those of all hold.
+  struct Own {
+    std::optional<bool> on;
+    std::optional<int64_t> rate, count;
     int64_t seen = 0;
   };
 
   uint64_t sample(std::string_view model);
-  const Settings& of(std::string_view model) const;
+  Settings of(std::string_view model) const;
   void look_whether_on();
   void write_now(bool last);
   void run(const std::stop_token& stopped);
@@ -84,8 +90,9 @@ class Tracer {
 
   mutable std::mutex mutex_;
   std::condition_variable_any more_;
-  Settings all_;                                         // guarded by mutex_, as all below
-  std::map<std::string, Settings, std::less<>> models_;  // that have their own
+  Settings all_;  // guarded by mutex_, as all below
+  int64_t seen_ = 0;
+  std::map<std::string, Own, std::less<>> models_;
   int64_t log_frequency_ = 0;
   std::string text_;               // traces on their way, in JSON
   int64_t in_text_ = 0;            // so many

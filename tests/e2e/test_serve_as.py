@@ -151,6 +151,8 @@ def test_triton_ends_where_a_model_does_not_load(digits):
     ("tritonserver", ["--grpc-use-ssl-mutual", "--grpc-server-cert=a", "--grpc-server-key=b"], "--grpc-root-cert"),
     ("tritonserver", ["--model-control-mode=sometimes"], "explicit"),
     ("tritonserver", ["--allow-http=perhaps"], "--allow-http"),
+    ("tritonserver", ["--log-verbose=perhaps"], "--log-verbose"),
+    ("tritonserver", ["--cache-config=local,size=much"], "much is no whole number"),
     ("ovms", ["--config_path=/nowhere.json"], "/nowhere.json"),
     ("ovms", ["--rest_port=70000"], "--rest_port"),
     ("tensorflow_model_server", [], "nothing to serve"),

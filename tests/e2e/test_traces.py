@@ -83,7 +83,8 @@ def test_steps_of_an_ensemble_name_their_parent(start, repository, tmp_path):
     assert len(steps) == 2 and all(step["parent_id"] == whole["id"] for step in steps)
     for step in steps:
         check_times(step, COMPUTED)
-    check_times(whole, DOORS["HTTP"])
+    assert not any(name.startswith("COMPUTE") for name, _ in whole["times"]), "its steps may compute at once"
+    check_times(whole, [name for name in DOORS["HTTP"] if name not in COMPUTED[2:-1]])
 
 
 def test_settings_over_the_network(runtime, tmp_path):
@@ -101,6 +102,9 @@ def test_settings_over_the_network(runtime, tmp_path):
     assert call(digits, {"trace_count": None, "trace_rate": 3}).json["trace_count"] == "-1"
     for _ in range(3):
         assert call(server.url + INFER, BODY).status == 200
+    assert call(digits, {"trace_rate": None}).json["trace_rate"] == "2", "that of all"
+    assert call(everywhere, {"trace_rate": 9}).json["trace_rate"] == call(digits).json["trace_rate"] == "9", "which may change"
+    assert call(everywhere, {"trace_rate": None}).json == asleep
     assert call(digits, {}).json == asleep, "a model of which nothing is said is as all are"
     with triton_grpc.InferenceServerClient(f"127.0.0.1:{server.ports['grpc']}") as client:
         told = client.update_trace_settings(settings={"trace_level": ["TIMESTAMPS"], "trace_rate": "1"}).settings
@@ -149,6 +153,8 @@ def test_what_cannot_be_traced_is_said(runtime, tmp_path):
     (["--trace-rate", "0"], "--trace-rate"),
     (["--as", "tritonserver", "--trace-config", "rate"], "no setting=value"),
     (["--as", "tritonserver", "--trace-config", "rate=x"], "x is no whole number of at least 1"),
+    (["--as", "tritonserver", "--trace-config", "count=0x10"], "0x10 is no whole number of at least -1"),
+    (["--as", "tritonserver", "--trace-config", "rate=99999999999999999999"], "no whole number"),
     (["--as", "tritonserver", "--trace-config", "triton,speed=1"], "speed is none of"),
     (["--as", "tritonserver", "--trace-config", "level=LOUD"], "LOUD is none of"),
     (["--as", "tritonserver", "--trace-config", "mode=zipkin"], "zipkin is none of"),
@@ -158,6 +164,40 @@ def test_bad_flags(tmp_path, arguments, text):
     done = serin("serve", *[argument.format(folder=tmp_path) for argument in arguments], *models)
     assert done.returncode != 0 and text in done.stderr
 
+
+
+def test_a_start_that_fails_takes_no_traces_away(runtime, tmp_path):
+    file = tmp_path / "trace.json"
+    server = runtime(f"--trace-file={file}", "--trace-level=TIMESTAMPS", "--trace-rate=1")
+    assert call(server.url + INFER, BODY).status == 200
+    wait_for(file, 1)
+    done = serin("serve", MODELS, "--port", server.ports["http"], "--grpc-port", "off", "--metrics-port", "off", "--trace-file", file)
+    assert done.returncode != 0 and "already" in done.stderr.lower() and len(traces(file)) == 1
+    assert call(server.url + INFER, BODY).status == 200 and len(wait_for(file, 2)) == 2
+    assert server.end() == 0
+
+
+def test_an_old_file_is_replaced_whole(runtime, tmp_path):
+    file = tmp_path / "trace.json"
+    file.write_text("[" + "0," * 10_000 + "0]")
+    server = runtime(f"--trace-file={file}", "--trace-level=TIMESTAMPS", "--trace-rate=1", "--trace-log-frequency=9")
+    assert call(server.url + "/v2/trace/setting", {"log_frequency": "0"}).status == 200
+    assert call(server.url + INFER, BODY).status == 200
+    wait_until(lambda: file.stat().st_size < 10_000, what="the first write")
+    assert len(wait_for(file, 1)) == 1 and server.end() == 0
+
+
+def test_flags_of_tritonserver_that_were_refused_once(runtime):
+    server = runtime("--log-verbose=true", "--cache-config=local,size=1048576", "--cache-config=redis,host=x", "--response-cache-byte-size=2097152",
+                     "--model-config-name=x", "--allow-vertex-ai=false", "--allow-sagemaker=false", "--trace-level=MAX")
+    assert "redis,host=x is ignored" in server.log and "--allow-vertex-ai" in server.log and "--model-config-name" in server.log
+    assert call(server.url + "/v2/logging").json["log_verbose_level"] == 1
+
+
+def test_a_level_without_a_file_is_said_at_the_start(runtime):
+    server = runtime("--trace-config=level=TIMESTAMPS", "--trace-config=mode=opentelemetry")
+    assert "no file for traces is named" in server.log and "mode=opentelemetry is ignored" in server.log
+    assert call(server.url + "/v2/trace/setting", {"trace_rate": "7"}).json["trace_level"] == ["OFF"]
 
 
 def test_a_file_that_was_moved_away_is_begun_again(runtime, tmp_path):
