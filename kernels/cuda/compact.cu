@@ -25,9 +25,14 @@ struct Parts {
   int64_t elements = 0, each = 0;
   unsigned count = 0;
 
-  explicit Parts(int64_t n) : elements(n), each(std::max<int64_t>(ceil_div(n, kMostParts * kThreads), 4) * kThreads) {
+  explicit Parts(int64_t n) : elements(n), each(std::max<int64_t>(ceil_div(n, kMostParts * kThreads), kLeast) * kThreads) {
     count = blocks_for(n, each);
   }
+  /// Of n elements or of fewer: 1,048,576 are cut into 1,024 parts, one more into 820, since each part grows by a whole round of its threads.
+  static int64_t most(int64_t n) { return std::min(ceil_div(n, kLeast * kThreads), kMostParts); }
+
+ private:
+  static constexpr int64_t kLeast = 4;
 };
 
 struct Shared {
@@ -129,7 +134,8 @@ __global__ void move_chosen(AxisView axis, Division size, Division inner, int64_
   }
 }
 
-size_t bytes_of_counts(int64_t elements) { return (Parts(elements).count + 1) * sizeof(uint32_t); }
+/// A kernel that is prepared for `elements` may be run for fewer.
+size_t bytes_of_counts(int64_t elements) { return static_cast<size_t>(Parts::most(elements) + 1) * sizeof(uint32_t); }
 
 }  // namespace
 

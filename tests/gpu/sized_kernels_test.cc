@@ -187,6 +187,15 @@ TEST(DeviceSizes, CompressNamesAnElementThatIsNotThere) {
   EXPECT_EQ(prepared.kernel->explain(fault.detail), reference_fault(c));
 }
 
+/// Prepared for 1,100,000 elements, which are cut into 860 parts; 1,048,576 of them are cut into 1,024.
+TEST(DeviceSizes, FewerElementsMayBeCutIntoMoreParts) {
+  constexpr int64_t kRun = 1'048'576, kMore = 1'100'000 - kRun;
+  const Tensor all({kRun}, std::vector<bool>(kRun, true));
+  const Tensor x = random_integers(kF32, {kRun}, 1);
+  expect_agrees({.op = NonZero{}, .inputs = {x}, .outputs = {{kI64, {1, kRun}}}, .bound = kMore}, {}, 1);
+  expect_agrees({.op = generic("Compress"), .inputs = {x, all}, .outputs = {{kF32, {kRun}}}, .bound = kMore}, {}, 0);
+}
+
 /// Prepared for 40 rows more than are run.
 TEST(DeviceSizes, KernelsRunAtTheSizesOfTheRun) {
   for (const int64_t rows : {1, 2, 33}) {
