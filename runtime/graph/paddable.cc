@@ -46,6 +46,11 @@ class Proof {
     std::vector<size_t> masks;
     for (size_t i = 0; i < kMostPaddedInputs; ++i)
       if (masks_[i]) masks.push_back(i);
+    for (const size_t mask : masks) {  // who asks whether a request has an element that counts looks at rows
+      const Value& input = graph_.value(graph_.inputs()[mask]);
+      if (!(input.type.shape->back() == Dim::symbol(symbol_)))
+        return refuse("input '{}' says what counts along another axis than its last", input.name);
+    }
     return masks;
   }
 

@@ -14,7 +14,7 @@ namespace serin::graph {
 struct Paddable {
   bool yes = false;
   std::string why_not;  ///< "node 'pool' (ReduceMean) divides by the length"
-  /// Inputs that say which elements count. The proof holds for requests in which each row of each of them has at least one element that is 1: where nothing counts,
+  /// Inputs that say which elements count, along their last axes. The proof holds for requests in which each row of each of them has at least one element that is 1: where nothing counts,
   /// padding and elements weigh the same.
   std::vector<size_t> masks;
 };

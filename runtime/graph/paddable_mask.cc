@@ -51,14 +51,16 @@ struct Logits {
   }
 };
 
+const Tail* tail_of(const PadFacts& facts, ValueId id, size_t from_end) {
+  const auto& shape = facts.graph.value(id).type.shape;
+  return shape && from_end < shape->size() ? facts.states[static_cast<size_t>(id)].tail(shape->size() - 1 - from_end) : nullptr;
+}
+
 class MaskedLogits {
  public:
   MaskedLogits(const PadFacts& facts, size_t from_end) : facts_(facts), from_end_(from_end) {}
 
-  const Tail* tail_of(ValueId id) const {
-    const auto& shape = facts_.graph.value(id).type.shape;
-    return shape && from_end_ < shape->size() ? facts_.states[static_cast<size_t>(id)].tail(shape->size() - 1 - from_end_) : nullptr;
-  }
+  const Tail* tail_of(ValueId id) const { return graph::tail_of(facts_, id, from_end_); }
 
   Logits of(ValueId id, int depth = 0) const {
     if (const auto number = known_number(facts_.graph, id)) return Logits::number(*number, *number, {});
@@ -102,7 +104,36 @@ double scores_of(const PadFacts& facts, const Node& attention) {
   return scale * facts.magnitudes.of(attention.inputs[0], row) * facts.magnitudes.of(attention.inputs[1], row) * (1 + 4 * kRounded);
 }
 
+/// Along the axis that is `from_end` axes before the last one: all keys that each of the others sees are seen behind the end, too, and weigh a finite number.
+bool shows(const PadFacts& facts, ValueId id, size_t from_end, int depth = 0) {
+  const Tail* const tail = tail_of(facts, id, from_end);
+  if (!tail) return true;  // what it says does not know the query
+  const bool is_bool = facts.graph.value(id).type.dtype == DType::kBool;
+  const PadInterval& interval = facts.states[static_cast<size_t>(id)].interval;
+  if (is_bool && interval.is_number()) return interval.least != 0;
+  if (tail->is_number()) return tail->is_tame() && (!is_bool || (tail->exact && tail->behind != 0));
+  const NodeId maker = facts.graph.producer(id);
+  if (maker != kNone && depth < kMostDepth) {
+    const Node& node = facts.graph.node(maker);
+    const auto operand = [&](size_t i) { return shows(facts, node.inputs[i], from_end, depth + 1); };
+    if (node.op == Op::kIdentity) return operand(0);
+    if (node.op == Op::kAnd) return operand(0) && operand(1);
+    if (node.op == Op::kWhere) {
+      const auto otherwise = known_number(facts.graph, node.inputs[2]);
+      if (otherwise && *otherwise <= 0) return operand(0) && operand(1);
+    }
+  }
+  return !is_bool && tail->is_tame();
+}
+
 }  // namespace
+
+bool leaves_something(const PadFacts& facts, ValueId mask) {
+  const size_t rank = facts.graph.value(mask).type.shape->size();
+  for (size_t from_end = 1; from_end < rank; ++from_end)
+    if (!shows(facts, mask, from_end)) return false;
+  return true;
+}
 
 Result<PaddedInputs> hidden_by_mask(const PadFacts& facts, ValueId logits, size_t from_end, const Node* attention) {
   const auto refuse = [](std::string why) { return Error{Code::kFailedPrecondition, std::move(why)}; };

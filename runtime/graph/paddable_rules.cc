@@ -121,6 +121,24 @@ class Rule {
     return std::ranges::all_of(constant->span<float>(), [](float each) { return std::abs(each) < -Tail::kLowest; });
   }
 
+  /// Along all axes.
+  bool tame(size_t operand) const {
+    return std::ranges::all_of(state(operand).axes, [](const auto& each) { return each.second.is_tame(); });
+  }
+
+  Result<State> all_along(const Tail& tail) const {
+    std::vector<std::pair<size_t, Tail>> axes;
+    for (size_t axis = 0; axis < result_dims().size(); ++axis)
+      if (mentions(result_dims()[axis], symbol_)) axes.emplace_back(axis, tail);
+    return State::along(std::move(axes));
+  }
+
+  /// What a Where chooses from is finite along an axis only if it is so along the others: where it hides queries, nothing of a row is above the lowest numbers.
+  Tail chosen_part(size_t operand, size_t axis) const {
+    const Tail own = part(operand, axis);
+    return (own.is_number() && own.exact) || tame(operand) ? own : Tail::anything();
+  }
+
   Result<State> elementwise() const {
     std::vector<std::pair<size_t, Tail>> axes;
     for (size_t axis = 0; axis < result_dims().size(); ++axis) {
@@ -130,7 +148,7 @@ class Rule {
         if (node_.inputs[i] == kNone) continue;
         const size_t behind = result_dims().size() - dims(i).size();
         has |= axis >= behind && state(i).tail(axis - behind);
-        parts.push_back(part(i, axis));
+        parts.push_back(node_.op == Op::kWhere && i > 0 ? chosen_part(i, axis) : part(i, axis));
       }
       if (has) axes.emplace_back(axis, combine(node_.op, graph_.value(node_.outputs[0]).type.dtype, parts));
     }
@@ -230,7 +248,7 @@ class Rule {
   }
 
   Result<State> product() const {
-    const size_t a_rank = dims(0).size(), b_rank = dims(1).size(), rank = result_dims().size();
+    const size_t a_rank = dims(0).size(), b_rank = dims(1).size();
     if (a_rank < 2 || b_rank < 2) return unknown();
     const bool turn_a = node_.integer("transA", 0) != 0, turn_b = node_.integer("transB", 0) != 0;
     const size_t a_inner = a_rank - (turn_a ? 2 : 1), b_inner = b_rank - (turn_b ? 1 : 2);
@@ -238,22 +256,14 @@ class Rule {
     if ((a != nullptr) != (b != nullptr)) return unknown();
     if (a && !((a->is_zero() && b->is_tame()) || (b->is_zero() && a->is_tame())))
       return refuse("adds up along '{}' what is not masked", symbol_);
-    const auto tame = [this](size_t operand) {
-      return std::ranges::all_of(state(operand).axes, [](const auto& each) { return each.second.is_tame(); });
-    };
-    std::vector<std::pair<size_t, Tail>> axes;
-    for (size_t axis = 0; axis < rank; ++axis) {
-      if (!mentions(result_dims()[axis], symbol_)) continue;
-      bool all_tame = true;
-      for (size_t i = 0; i < node_.inputs.size(); ++i) all_tame = all_tame && tame(i);
-      axes.emplace_back(axis, all_tame ? Tail{} : Tail::anything());
-    }
-    return State::along(std::move(axes));
+    bool all_tame = true;
+    for (size_t i = 0; i < node_.inputs.size(); ++i) all_tame = all_tame && tame(i);
+    return all_along(all_tame ? Tail{} : Tail::anything());
   }
 
   /// Queries keep to themselves; keys and values behind the end must have no weight.
   Result<State> attention() {
-    if (!rest_is_same(4) || node_.outputs.size() > 1 || dims(0).size() != 4) return unknown();
+    if (!rest_is_same(4) || node_.outputs.size() > 1 || dims(0).size() != 4 || state(0).tail(3) || state(1).tail(3)) return unknown();
     const Tail *k = state(1).tail(2), *v = state(2).tail(2);
     if ((k != nullptr) != (v != nullptr) || (k && !(k->is_tame() && v->is_tame()))) return unknown();
     const bool causal = node_.integer("is_causal", 0) != 0 && state(0).tail(2);  // only what comes before counts
@@ -262,7 +272,7 @@ class Rule {
       if (!mask) return refuse("looks at what is behind the end: nothing masks it");
       constexpr std::string_view kNotKnown = "has a mask that is not known to leave nothing of what is behind the end";
       if (graph_.value(node_.inputs[3]).type.dtype == DType::kBool) {
-        if (!mask->is_number() || mask->behind != 0 || mask->where_one == 0) return refuse("{}", kNotKnown);
+        if (!mask->is_number() || !mask->exact || mask->behind != 0 || mask->where_one == 0) return refuse("{}", kNotKnown);
         masks_ |= mask->from;
       } else {
         const auto from = hidden_by_mask(facts_, node_.inputs[3], 0, &node_);
@@ -270,10 +280,8 @@ class Rule {
         masks_ |= *from;
       }
     }
-    std::vector<std::pair<size_t, Tail>> axes;
-    for (size_t axis = 0; axis < result_dims().size(); ++axis)
-      if (mentions(result_dims()[axis], symbol_)) axes.emplace_back(axis, Tail{});
-    return State::along(std::move(axes));
+    const bool masked = node_.inputs.size() > 3 && node_.inputs[3] != kNone && !state(3).is_same();
+    return all_along(tame(0) && tame(1) && tame(2) && (!masked || leaves_something(facts_, node_.inputs[3])) ? Tail{} : Tail::anything());
   }
 
   Result<State> softmax() {
@@ -285,7 +293,8 @@ class Rule {
         if (!from) return refuse("shares with what is behind the end: {}", from.error().message);
         masks_ |= *from;
       }
-      axes.emplace_back(axis, axis == along ? Tail::about(0) : tail.is_tame() || tail.is_lowest() ? Tail{} : Tail::anything());
+      // A row of the lowest numbers only may be one of -inf only, in a narrower type if not in this one: its shares are NaN.
+      axes.emplace_back(axis, axis == along ? Tail::about(0) : tail.is_tame() ? Tail{} : Tail::anything());
     }
     return State::along(std::move(axes));
   }

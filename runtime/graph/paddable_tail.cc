@@ -96,10 +96,12 @@ Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
     result.kind = Tail::Kind::kNumber, result.behind = behind, result.where_one = where_one, result.exact = exact;
     return result;
   };
-  if (op == Op::kWhere && parts[0].is_number()) {
+  if (op == Op::kWhere && parts[0].is_number() && parts[0].exact) {
     const Tail &then = parts[parts[0].behind != 0 ? 1 : 2], &one = parts[parts[0].where_one != 0 ? 1 : 2];
     if (!then.is_number()) return then;
-    return number(then.behind, one.is_number() ? one.where_one : 0, parts[0].exact && then.exact && one.is_number() && one.exact);
+    const bool is_known = one.is_number() || one.is_tame();  // else it may be as low as what is behind the end
+    const double where_one = one.is_number() ? one.where_one : is_known ? 0 : then.behind;
+    return number(then.behind, where_one, then.exact && one.is_number() && one.exact);
   }
   const bool all_numbers = std::ranges::all_of(parts, &Tail::is_number), all_exact = std::ranges::all_of(parts, &Tail::exact);
   if (all_numbers && parts.size() == 1) {

@@ -36,7 +36,7 @@ bool is_one(const TensorView& tensor, size_t i) {
   }
 }
 
-/// Whether each row of the masks has an element that counts in all of them (graph::Paddable::masks). Rows are along the last axis.
+/// Whether each row of the masks has an element that counts in all of them (graph::Paddable::masks, which says that rows are along the last axis).
 bool something_counts(const Job& job, const std::vector<size_t>& masks) {
   if (masks.empty()) return true;
   const Shape& shape = job.inputs[masks.front()].shape;

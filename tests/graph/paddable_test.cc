@@ -290,5 +290,83 @@ TEST(Paddable, TablesThatHidePositionsAreNotTakenForFinite) {
   EXPECT_FALSE(proof_of(hidden).yes);
 }
 
+/// Rows of `rows` that the mask counts, added up: right only where the rest is finite.
+const char* const kPooled = "mc = Unsqueeze(m, axes=[2])\nkept = Mul(rows, mc)\nsum = ReduceSum(kept, axes=[1], keepdims=0)\nreturn sum\n";
+
+TEST(Paddable, QueriesBehindTheEndMayBeNan) {
+  const auto why_not = [](const std::string& query, const std::string& mask) {
+    return proof_of(
+               "x: f32[n,s,4]\nm: f32[n,s]\nmq = Unsqueeze(m, axes=[1,3])\nbq = Cast(mq, to=bool)\nmk = Unsqueeze(m, axes=[1,2])\n"
+               "bk = Cast(mk, to=bool)\n" +
+               query + "q = Unsqueeze(d, axes=[1])\nk = Unsqueeze(x, axes=[1])\n" + mask +
+               "y = Attention(q, k, k, mask)\nrows = Squeeze(y, axes=[1])\n" + kPooled)
+        .why_not;
+  };
+  const std::string plain = "d = Identity(x)\n", keys = "mask = Identity(bk)\n";
+  const auto is_pooled = HasSubstr("node 'sum' (ReduceSum) takes in what is behind the end");
+  EXPECT_EQ(why_not(plain, keys), "");
+  EXPECT_THAT(why_not("l = ReduceL2(x, axes=[2])\nd = Div(x, l)\n", keys), is_pooled) << "0 / 0";
+  EXPECT_THAT(why_not(plain, "rest = Where(bq, 0.0, -inf)\nlow = Where(bk, 0.0, -3.4e38)\nmask = Add(low, rest)\n"), is_pooled);
+  EXPECT_EQ(why_not(plain, "mask = Where(bk, 0.0, -inf)\n"), "");
+  EXPECT_EQ(why_not(plain, "low = Where(bk, 0.0, -inf)\nlast = Where(bq, 0.0, -100.0)\nmask = Add(low, last)\n"), "");
+  const std::string seen =
+      "shape = Shape(m)\nl = Gather(shape, i64[]{1})\nat = Range(i64[]{0}, l, i64[]{1})\nrow = Unsqueeze(at, axes=[0,1,3])\n"
+      "there = GreaterOrEqual(row, i64[]{0})\nseen = And(bk, there)\n";
+  EXPECT_EQ(why_not(plain, seen + "mask = Identity(seen)\n"), "");
+  EXPECT_EQ(why_not(plain, seen + "mask = Where(seen, 0.0, -inf)\n"), "");
+}
+
+TEST(Paddable, AttentionAlongWhatItAddsUp) {
+  EXPECT_THAT(proof_of("x: f32[n,2,6,s]\nv: f32[n,2,6,4]\ny = Attention(x, x, v)\nreturn y\n").why_not, HasSubstr("is not known"))
+      << "scaled by the length";
+}
+
+TEST(Paddable, RowsOfTheLowestNumbersAreNan) {
+  const auto why_not = [](const std::string& low) {
+    return proof_of(
+               "x: f32[n,s,4]\nm: f32[n,s]\nuq = Unsqueeze(m, axes=[2])\nbq = Cast(uq, to=bool)\nuk = Unsqueeze(m, axes=[1])\n"
+               "bk = Cast(uk, to=bool)\nhq = Where(bq, 0.0, " +
+               low +
+               ")\nhk = Where(bk, 0.0, -inf)\nbias = Add(hq, hk)\n"
+               "products = FusedMatMul(x, x, transB=1)\nsmall = Tanh(products)\nscores = Add(small, bias)\np = Softmax(scores)\n"
+               "rows = MatMul(p, x)\n" +
+               kPooled)
+        .why_not;
+  };
+  EXPECT_THAT(why_not("-inf"), HasSubstr("node 'sum' (ReduceSum) takes in what is behind the end"));
+  EXPECT_EQ(why_not("-100.0"), "");
+}
+
+TEST(Paddable, NoQueryNeedSeeMoreThanTheMask) {
+  const auto why_not = [](const std::string& hidden) {
+    return proof_of(
+               "x: f32[n,s,4]\nm: f32[n,s]\nuk = Unsqueeze(m, axes=[1])\nbk = Cast(uk, to=bool)\nuq = Unsqueeze(m, axes=[2])\n"
+               "bq = Cast(uq, to=bool)\nshape = Shape(m)\nl = Gather(shape, i64[]{1})\nat = Range(i64[]{0}, l, i64[]{1})\n"
+               "rk = Unsqueeze(at, axes=[0])\nrq = Unsqueeze(at, axes=[1])\nback = LessOrEqual(rk, rq)\n"
+               "products = FusedMatMul(x, x, transB=1)\nsmall = Tanh(products)\n" +
+               hidden + "scores = Where(bk, hidden, -3.4e38)\np = Softmax(scores)\ny = MatMul(p, x)\nreturn y\n")
+        .why_not;
+  };
+  EXPECT_EQ(why_not("hidden = Identity(small)\n"), "");
+  EXPECT_THAT(why_not("hidden = Where(back, small, -3.4e38)\n"), HasSubstr("nothing masks it"))
+      << "the first may be hidden, and is all that the first sees";
+  EXPECT_THAT(why_not("hidden = Where(bq, small, -3.4e38)\n"), HasSubstr("nothing masks it"));
+  EXPECT_THAT(why_not("hidden = Where(bq, 0.0, -3.4e38)\n"), HasSubstr("nothing masks it")) << "which has no keys";
+}
+
+TEST(Paddable, WhatCountsIsSaidAlongTheLastAxis) {
+  const auto why_not = [](const std::string& mask) {
+    return proof_of("x: f32[n,s,4]\n" + mask +
+                    "b = Cast(u, to=bool)\nproducts = FusedMatMul(x, x, transB=1)\n"
+                    "scores = Where(b, products, -3.4e38)\np = Softmax(scores)\nreturn p\n")
+        .why_not;
+  };
+  EXPECT_EQ(why_not("m: f32[n,s]\nu = Unsqueeze(m, axes=[1])\n"), "");
+  EXPECT_EQ(why_not("m: f32[s,n]\nt = Transpose(m, perm=[1,0])\nu = Unsqueeze(t, axes=[1])\n"),
+            "input 'm' says what counts along another axis than its last");
+  EXPECT_EQ(why_not("f = Gather(x, i64[]{0}, axis=2)\nu = Unsqueeze(f, axes=[1])\n"),
+            "input 'x' says what counts along another axis than its last");
+}
+
 }  // namespace
 }  // namespace serin::graph
