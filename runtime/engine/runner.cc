@@ -3,13 +3,53 @@
 //
 // Sizes that the data decides: the step that decides one (NonZero) leaves it in its result's shape, from where it goes to sizes_; every later
 // operand whose shape depends on it is resized before its step. A step of a device leaves it in the device's memory: the copy behind it (placement.cc) brings
-// it, and the host waits for that number alone.
+// it, and the host waits for that number alone. Whether such a size fits what it meets (1 or 6 beside a 6), only the run can tell; kernels rely on it.
 
 #include "runtime/engine/runner.h"
 
 #include <chrono>
 
+#include "kernels/indexing.h"
+
 namespace serin::engine {
+
+namespace {
+
+using Views = std::span<const TensorView>;
+
+bool element_wise(const kernels::Op& op) {
+  return std::holds_alternative<kernels::Binary>(op) || std::holds_alternative<kernels::Select>(op) ||
+         std::holds_alternative<kernels::Pointwise>(op);
+}
+
+bool wants_equal_sizes(const kernels::Op& op) {
+  return element_wise(op) || std::holds_alternative<kernels::Concat>(op) || std::holds_alternative<kernels::MatMul>(op);
+}
+
+kernels::Fault misfit_of_matrices(const kernels::MatMul& op, Views in) {
+  const Shape &a = in[0].shape, &b = in[1].shape;
+  if (a.rank() < 2 || b.rank() < 2) return {};
+  if (a[a.rank() - (op.transpose_a ? 2 : 1)] == b[b.rank() - (op.transpose_b ? 1 : 2)]) return {};
+  return "cannot multiply " + a.str() + (op.transpose_a ? " (transposed)" : "") + " by " + b.str() +
+         (op.transpose_b ? " (transposed)" : "");
+}
+
+kernels::Fault misfit(const kernels::Op& op, Views in, const Shape& y) {
+  if (const auto* const matrices = std::get_if<kernels::MatMul>(&op)) {
+    if (kernels::Fault fault = misfit_of_matrices(*matrices, in)) return fault;
+    in = in.subspan(2);  // a bias, a residual
+  }
+  const auto* const concat = std::get_if<kernels::Concat>(&op);
+  for (const TensorView& x : in) {
+    Shape to = y;
+    if (concat) to[static_cast<size_t>(concat->axis)] = x.shape[static_cast<size_t>(concat->axis)];
+    if (concat ? x.shape != to : !kernels::broadcasts_to(x.shape, to))
+      return x.shape.str() + (concat ? " cannot be joined to " : " does not broadcast to ") + y.str();
+  }
+  return {};
+}
+
+}  // namespace
 
 Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, const OnDevice& device)
     : plan_(plan), sizes_(plan.program.symbols.size(), 0), device_(device) {
@@ -36,6 +76,7 @@ Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, co
     for (const TensorId id : step.inputs) add_operand(id, arena);
     for (const TensorId id : step.outputs) add_operand(id, arena);
     call.resizes = resizes_.size() - call.first_resize;
+    call.meets_sizes = call.resizes != 0 && wants_equal_sizes(step.kernel) && prepared.bodies.empty();
     for (const DecidedSize& size : prepared.defines) call.decides_sizes |= size.symbol >= 0;
     call.brings_sizes = !calls_.empty() && calls_.back().decides_sizes && calls_.back().on_device;
     calls_.push_back(std::move(call));
@@ -120,8 +161,12 @@ Status Runner::run_step(size_t step) {
   for (size_t r = call.first_resize; r < call.first_resize + call.resizes; ++r) {
     operands_[resizes_[r].operand].shape[resizes_[r].dim->axis] = size_of(*resizes_[r].dim);
   }
-  const std::span<const TensorView> in(operands_.data() + call.first_input, call.inputs);
+  const Views in(operands_.data() + call.first_input, call.inputs);
   const std::span<TensorView> out(operands_.data() + call.first_input + call.inputs, call.outputs);
+  if (call.meets_sizes) {
+    if (const kernels::Fault fault = misfit(plan_.program.steps[step].kernel, in, out[0].shape))
+      return Error{Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + *fault};
+  }
   if (call.kernel) {
     const kernels::Fault fault = call.kernel->run(call.stream, in, out);
     if (fault)

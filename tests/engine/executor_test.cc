@@ -210,6 +210,45 @@ TEST(Executor, RearrangingAnInnerBoundedDimensionIsNotPlanned) {
   EXPECT_THAT(model->executor({}).error().message, HasSubstr("the model has no plan of its own: 1 node cannot be run: 't' (Transpose)"));
 }
 
+/// Of six elements k are kept, and meet six: the graph allows for k = 1 and k = 6.
+TEST(Executor, ASizeThatTheDataDecidesMustFitWhatItMeets) {
+  const std::string picked = "x: f32[6]\nw: f32[6]\nm: f32[2,6]\np = NonZero(x)\nflat = Squeeze(p, axes=[0])\ng = Gather(x, flat)\n";
+  const struct {
+    std::string step, why_not;
+    bool takes_one;
+  } cases[] = {
+      {"y = Add(g, w)\n", "node 'y' (Add): [k] does not broadcast to [6]", true},
+      {"c = Greater(w, 0.0)\ny = Where(c, g, w)\n", "node 'y' (Where): [k] does not broadcast to [6]", true},
+      {"a = Add(g, w)\nb = Mul(a, 2.0)\ny = Tanh(b)\n", "[k] does not broadcast to [6]", true},
+      {"r = Unsqueeze(g, axes=[0])\ny = Concat(m, r, axis=0)\n", "node 'y' (Concat): [1,k] cannot be joined to [3,6]", false},
+      {"r = Unsqueeze(g, axes=[0])\nt = Transpose(m, perm=[1,0])\ny = MatMul(r, t)\n", "cannot multiply [1,k] by ", false},
+  };
+  const Tensor w({6}, std::vector<float>{1, 2, 3, 4, 5, 6}), m = test::random_tensor({2, 6}, 1);
+  for (const kernels::Backend* backend : {&test::reference(), &test::best()}) {
+    for (const auto& [step, why_not, takes_one] : cases) {
+      const auto model = test::model_of(picked + step + "return y\n", *backend);
+      ASSERT_TRUE(model->planned()) << step << model->why_interpreted();
+      auto executor = *model->executor({});
+      for (const size_t kept : {6, 4, 0, 1, 6}) {
+        Tensor x({6}, std::vector<float>(6, 0.f));
+        std::fill_n(x.view().as<float>(), kept, 2.f);
+        std::vector<Tensor> outputs = test::make_outputs(*executor);
+        std::vector<TensorView> out = test::views(outputs);
+        const Status ran = executor->run(test::views({x, w, m}), out);
+        ASSERT_EQ(static_cast<bool>(ran), kept == 6 || (kept == 1 && takes_one)) << step << kept;
+        if (ran) {
+          const bool sum = step == "y = Add(g, w)\n";
+          EXPECT_TRUE(!sum || outputs[0].values<float>() == (std::vector<float>{3, 4, 5, 6, 7, 8})) << kept;
+          continue;
+        }
+        const std::string wanted = std::string(why_not).replace(why_not.find('k', why_not.find('[')), 1, std::to_string(kept));
+        EXPECT_THAT(ran.error().message, HasSubstr(wanted));
+        EXPECT_EQ(ran.error().code, Code::kInvalidArgument);
+      }
+    }
+  }
+}
+
 // ---- If ----
 
 constexpr std::string_view kChoice = R"(

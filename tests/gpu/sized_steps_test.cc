@@ -189,5 +189,31 @@ TEST_F(SizedSteps, AnIndexThatIsOutOfRangeBehindASizeNamesItsNode) {
   }
 }
 
+TEST_F(SizedSteps, ASizeThatDoesNotFitWhatItMeetsNamesItsNode) {
+  const auto model = on_device(R"(
+    x: f32[6]
+    w: f32[6]
+    p = NonZero(x)
+    flat = Squeeze(p, axes=[0])
+    g = Gather(x, flat)
+    y = Add(g, w)
+    return y
+  )");
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  for (const size_t kept : {6, 4, 0, 1, 4, 6}) {
+    Tensor x({6}, std::vector<float>(6, 0.f));
+    std::fill_n(x.view().as<float>(), kept, 2.f);
+    std::vector<Tensor> outputs = test::make_outputs(**executor);
+    std::vector<TensorView> out = test::views(outputs);
+    const Status status = (*executor)->run(test::views({x, Tensor({6}, std::vector<float>(6, 1.f))}), out);
+    ASSERT_EQ(static_cast<bool>(status), kept == 6 || kept == 1) << kept;
+    if (status)
+      EXPECT_EQ(outputs[0].values<float>(), std::vector<float>(6, 3.f)) << kept;
+    else
+      EXPECT_EQ(status.error().message, "node 'y' (Add): [" + std::to_string(kept) + "] does not broadcast to [6]");
+  }
+}
+
 }  // namespace
 }  // namespace serin::engine
