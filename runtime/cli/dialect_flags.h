@@ -18,9 +18,9 @@ class Flags {
   Flags(CLI::App& app, ServeOptions& options) : app_(app), options_(options) {}
 
   template <class T>
-  CLI::Option* value(const char* flag, std::function<void(const T&)> set) {
+  CLI::Option* value(const char* flag, const std::function<void(const T&)>& set) {
     make_way(flag);
-    return app_.add_option_function<T>(flag, std::move(set))->take_last();
+    return app_.add_option_function<T>(flag, set)->take_last();
   }
   void text(const char* flag, std::string& to);
   void each(const char* flag, std::function<void(const std::string&)> set);

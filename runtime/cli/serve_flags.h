@@ -3,7 +3,7 @@
 
 #include "runtime/cli/commands.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 has it
 class App;
 }
 
