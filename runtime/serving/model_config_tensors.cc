@@ -35,6 +35,7 @@ pb::DataType type_of(DType dtype) {
 
 Error not_there(const std::string& name, std::string_view kind, const std::vector<TensorSpec>& specs) {
   std::vector<std::string> names;
+  names.reserve(specs.size());
   for (const TensorSpec& other : specs) names.push_back("'" + other.name + "'");
   return invalid(fmt::format("config: {} '{}' is not in the model, which has {}", kind, name, fmt::join(names, ", ")));
 }
