@@ -322,7 +322,7 @@ def test_f8_in_flight_requests_of_a_lost_device_are_not_tried_elsewhere_and_the_
         wait_until(lambda: 503 in load.statuses, 20, "the first 503")
         load.wait_for(100)
     lost = load.statuses.count(503)
-    assert 1 <= lost <= 2, "one batch of at most four for each of the two instances there"
+    assert 1 <= lost <= len(load.threads), "what the two instances there were at: no client asks twice at a time"
     assert set(load.statuses[-50:]) == {200}
     assert call(runtime.url + "/v2/health/live").status == call(runtime.url + "/v2/health/ready").status == 200
     assert runtime.metric("serin_device_lost") == 1
