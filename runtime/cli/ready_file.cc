@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <ctime>
 
@@ -59,10 +60,19 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void wait_for_end_signal(const std::function<void()>& reload) {
+void wait_for_end_signal(const std::function<void()>& reload, const std::function<void()>& look) {
+  constexpr timespec kBetweenLooks{.tv_sec = 5, .tv_nsec = 0};
   sigset_t set = end_signals();
   sigaddset(&set, SIGHUP);
-  for (int received = 0; sigwait(&set, &received) == 0 && received == SIGHUP;) reload();
+  for (;;) {
+    const int received = sigtimedwait(&set, nullptr, &kBetweenLooks);
+    if (received == SIGHUP)
+      reload();
+    else if (received > 0)
+      return;
+    else if (errno == EAGAIN)
+      look();
+  }
 }
 
 bool wait_for_end_signal(double seconds) {

@@ -5,9 +5,9 @@
 // way is answered, exit 0.
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <signal.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -15,6 +15,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/freed_memory.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve_ports.h"
 #include "runtime/cli/try_it.h"
@@ -36,14 +37,6 @@ Result<kernels::CpuOptions> cpu_options(const std::string& isa) {
     return options;
   }
   return Error{Code::kInvalidArgument, fmt::format("--isa {}: must be scalar, avx2 or avx512", isa)};
-}
-
-/// Bodies and tensors of a few MB are freed with each request and wanted again by the next: to hand them back meanwhile, as malloc does, costs more than
-/// copying them. So much may lie free at the end of each thread's heap; what is free before that end stays in any case, as with malloc's own settings.
-void keep_freed_memory() {
-  constexpr int kKeptBytes = 16 << 20;
-  ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);
-  ::mallopt(M_MMAP_THRESHOLD, kKeptBytes);
 }
 
 /// Null where the machine, or the instruction set that was asked for, does not multiply bf16.
@@ -84,12 +77,22 @@ Result<Compute> read_compute(const ServeOptions& options) {
   return compute;
 }
 
+/// How each dialect names the place where models lie.
+constexpr std::array<std::string_view, serving::kDialectNames.size()> kWhereModelsLie = {
+    "a model file, or --models with a folder of models",
+    "--model-repository",
+    "--model_base_path or --model_config_file",
+    "--model_path or --config_path",
+    "--model",
+    "--model_dir"};
+
 /// Where models lie, and what the only one is called.
 Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
   if (options.check && source.load_at_start.empty()) source.control = serving::Control::kNone;  // all of them
   if (source.roots.empty())
-    return Error{Code::kInvalidArgument, "nothing to serve is named: a model file, or --models with a folder of models"};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
   if (options.name.empty()) return source;
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,
@@ -185,7 +188,7 @@ void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& opt
 }
 
 Result<int> serve(const ServeOptions& options) {
-  keep_freed_memory();
+  FreedMemory freed_memory;
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
   for (const std::string& remark : options.remarks) log::warning("{}", remark);
   SERIN_TRY(const serving::ModelSource source, source_of(options));
@@ -244,7 +247,7 @@ Result<int> serve(const ServeOptions& options) {
   log::info("serving {} at {}", describe(source), describe(ports->numbers(), options));
   print_try_it(*repository->catalogue().get(), options, ports->numbers());
 
-  wait_for_end_signal([&] { certificates.refresh(); });
+  wait_for_end_signal([&] { certificates.refresh(); }, [&] { freed_memory.look(); });
   end(frontend, *ports, options);
   return repository->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
 }

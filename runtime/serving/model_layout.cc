@@ -83,13 +83,12 @@ bool is_model_name(std::string_view name) {
 Status check_root(const ModelRoot& root) {
   std::error_code error;
   const bool file = fs::is_regular_file(root.path, error);
-  if (!file && !fs::exists(root.path, error)) return Error{Code::kNotFound, fmt::format("--models {}: no such folder or file", root.path)};
+  if (!file && !fs::exists(root.path, error)) return Error{Code::kNotFound, fmt::format("{}: no such folder or file", root.path)};
   if (!file && !fs::is_directory(root.path, error))
-    return Error{Code::kInvalidArgument, fmt::format("--models {}: neither a folder nor a file", root.path)};
+    return Error{Code::kInvalidArgument, fmt::format("{}: neither a folder nor a file", root.path)};
   if ((file || !root.name.empty()) && !is_model_name(name_of(root)))
-    return Error{
-        Code::kInvalidArgument,
-        fmt::format("--models {}: '{}' is no name for a model: it has letters, digits, '_', '-' and '.' only", root.path, name_of(root))};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("{}: '{}' is no name for a model: it has letters, digits, '_', '-' and '.' only", root.path, name_of(root))};
   return {};
 }
 

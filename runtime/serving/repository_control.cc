@@ -1,11 +1,14 @@
 // repository_control.cc: what clients ask of the repository where its control is explicit: load this model, take that one away.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "model_config.pb.h"
 #include "runtime/base/log.h"
@@ -155,15 +158,22 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
   return error;
 }
 
-/// Why a model is not what was asked for, version by version.
+/// Why a model is not what was asked for: each reason once, with the versions that have it.
 std::string Repository::reason_of(const std::string& name) const {
-  std::string reasons;
   const auto now = catalogue_.get();
   const auto model = now->models.find(name);
   if (model == now->models.end()) return "it has no version";
-  for (const auto& [number, entry] : model->second.versions)
-    if (!entry.reason.empty()) reasons += fmt::format("{}version {}: {}", reasons.empty() ? "" : "; ", number, entry.reason);
-  return reasons;
+  std::vector<std::pair<std::string_view, std::vector<uint64_t>>> reasons;
+  for (const auto& [number, entry] : model->second.versions) {
+    if (entry.reason.empty()) continue;
+    auto known = std::ranges::find(reasons, entry.reason, [](const auto& reason) { return reason.first; });
+    if (known == reasons.end()) known = reasons.insert(known, {entry.reason, {}});
+    known->second.push_back(number);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [why, versions] : reasons)
+    texts.push_back(fmt::format("version{} {}: {}", versions.size() > 1 ? "s" : "", fmt::join(versions, ", "), why));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 Status Repository::unload_now(const std::string& name, bool dependents) {

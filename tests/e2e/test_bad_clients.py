@@ -1,6 +1,7 @@
 """Clients that mean the runtime harm, over HTTP and over gRPC: its memory stays where it was, nothing they left behind is worked on, and the next one is
 answered."""
 
+import concurrent.futures
 import contextlib
 import gzip
 import json
@@ -198,3 +199,18 @@ def test_h28_what_clients_write_forges_no_line_of_the_log(harmed, name):
     for line in written.splitlines():
         assert re.match(r"\d{4}-\d\d-\d\dT[\d:.+-]+ (debug|info|warning|error) ", line) and not line.startswith("2026-01-01"), line[:200]
         assert len(line) < 10_000
+
+
+def test_a_burst_of_large_requests_leaves_no_memory_behind(runtime):
+    array = np.ones((1, 4_000_000), np.float32)
+    head = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": array.shape, "parameters": {"binary_data_size": array.nbytes}}],
+                       "parameters": {"binary_data_output": True}}).encode()
+    before = resident_mb(runtime.process)
+
+    def ask(_):
+        answer = call(f"{runtime.url}/v2/models/same/infer", head + array.tobytes(), {"Inference-Header-Content-Length": str(len(head))})
+        return answer.status, len(answer.body) > array.nbytes
+
+    with concurrent.futures.ThreadPoolExecutor(24) as clients:
+        assert set(clients.map(ask, range(72))) == {(200, True)}
+    wait_until(lambda: resident_mb(runtime.process) < before + SLACK_MB, 60, "memory given back")

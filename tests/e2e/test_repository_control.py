@@ -116,6 +116,12 @@ WRONG = {
 }
 
 
+def test_what_keeps_every_version_from_loading_is_said_once(explicit, repository):
+    runtime = explicit(repository({"digits/1": GOOD, "digits/2": GOOD}))
+    answer = call(f"{runtime.url}/v2/repository/models/digits/load", {"parameters": {"config": '{"max_batch_size": -4, "version_policy": {"all": {}}}'}})
+    assert answer.status == 400 and answer.error.count("max_batch_size") == 1, answer.body
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_p16_what_is_wrong_is_refused_and_harms_nothing(explicit, repository, http, case):
     folder = repository({"digits/1": GOOD})
