@@ -56,12 +56,20 @@ Fingerprint fingerprint_of(const fs::path& path) {
   return fingerprint;
 }
 
-/// The folder of one model; where it has no versions, it is one.
-ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
-  ModelFiles model = list_model(root.name, root.path, remarks);
+bool is_file(const ModelRoot& root) {
   std::error_code error;
+  return fs::is_regular_file(root.path, error);
+}
+
+/// A file, or the folder of one model; where that has no versions, it is one.
+ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
+  if (is_file(root))
+    return {.repository = root.path, .folder = {}, .settings = {}, .versions = {{1, {root.path, fingerprint_of(root.path)}}}};
+  std::error_code error;
+  ModelFiles model = list_model(root.name, root.path, remarks);
   if (model.versions.empty() && fs::exists(fs::path(root.path) / "model.onnx", error))
     model.versions[1] = {root.path, fingerprint_of(root.path)};
+  model.repository = root.path;
   model.policy = root.versions;
   model.labels = root.labels;
   return model;
@@ -106,27 +114,35 @@ ModelFiles list_model(const std::string& name, const std::string& folder, Remark
   return model;
 }
 
-std::optional<ModelsByName> list_models(const ModelRoot& root, Remarks& remarks) {
-  ModelsByName models;
+Result<ModelFiles> find_model(const ModelRoot& root, const std::string& name, Remarks& remarks) {
+  const bool file = is_file(root);
   std::error_code error;
-  if (fs::is_regular_file(root.path, error)) {
-    models[name_of(root)] = {
-        .repository = root.path, .folder = {}, .settings = {}, .versions = {{1, {root.path, fingerprint_of(root.path)}}}};
+  if (!file) fs::directory_iterator(root.path, error);
+  if (error) return Error{Code::kUnavailable, fmt::format("{}: cannot be listed", root.path)};
+  const Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
+  if (file || !root.name.empty()) return name == name_of(root) ? Result<ModelFiles>(list_single(root, remarks)) : not_there;
+  const fs::path folder = fs::path(root.path) / name;
+  if (!is_model_name(name) || !fs::is_directory(folder, error)) return not_there;
+  ModelFiles model = list_model(name, folder, remarks);
+  model.repository = root.path;
+  return model;
+}
+
+std::optional<ModelsByName> list_models(const ModelRoot& root, Remarks& remarks) {
+  const bool file = is_file(root);
+  const auto inside = file ? std::optional(Listing()) : list_folder(root.path);
+  if (!inside) return std::nullopt;
+  ModelsByName models;
+  if (file || !root.name.empty()) {
+    models[name_of(root)] = list_single(root, remarks);
     return models;
   }
-  const auto inside = list_folder(root.path);
-  if (!inside) return std::nullopt;
-  if (!root.name.empty()) {
-    models[root.name] = list_single(root, remarks);
-  } else {
-    for (const std::string& name : inside->folders) {
-      if (is_model_name(name))
-        models[name] = list_model(name, fs::path(root.path) / name, remarks);
-      else
-        remarks.say(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", root.path, name));
-    }
+  for (const std::string& name : inside->folders) {
+    if (is_model_name(name))
+      (models[name] = list_model(name, fs::path(root.path) / name, remarks)).repository = root.path;
+    else
+      remarks.say(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", root.path, name));
   }
-  for (auto& [name, model] : models) model.repository = root.path;
   return models;
 }
 

@@ -58,6 +58,9 @@ Status check_root(const ModelRoot& root);
 /// One model whose folder this is.
 ModelFiles list_model(const std::string& name, const std::string& folder, Remarks& remarks);
 
+/// kNotFound: the place has no such model; kUnavailable: it cannot be looked at. Looks at nothing else there.
+Result<ModelFiles> find_model(const ModelRoot& root, const std::string& name, Remarks& remarks);
+
 /// Nothing where the place cannot be looked at, which is not the same as one that is empty.
 std::optional<ModelsByName> list_models(const ModelRoot& root, Remarks& remarks);
 

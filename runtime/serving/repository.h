@@ -84,6 +84,7 @@ class Repository {
   bool has_version(const std::string& name) const;
 
   std::optional<ModelsByName> list();  ///< nothing where a place cannot be looked at
+  Result<ModelFiles> find(const std::string& name);
   void scan(Look look);
   Status reconcile(const std::string& name, ModelFiles files, Look look);
   bool read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look);

@@ -113,23 +113,29 @@ Status Repository::serve_now(std::vector<ModelRoot> roots) {
   return {};
 }
 
+/// In the first place that has it; nothing else is looked at, for there may be thousands.
+Result<ModelFiles> Repository::find(const std::string& name) {
+  for (const ModelRoot& root : roots_) {
+    auto files = find_model(root, name, remarks_);
+    if (files) return files;
+    if (files.error().code != Code::kNotFound)
+      return Error{Code::kUnavailable, fmt::format("failed to load '{}', the model repository cannot be listed", name)};
+  }
+  return not_there(name);
+}
+
 Status Repository::load_now(const std::string& name, const ModelOverride& overrides) {
   if (!is_model_name(name)) return not_there(name.substr(0, 256));
   const bool own_files = !overrides.files.empty();
   if (own_files && overrides.config.empty())
     return Error{Code::kInvalidArgument, fmt::format("failed to load '{}', files are taken together with their 'config' only", name)};
-  auto found = list();
-  if (!found && !own_files)
-    return Error{Code::kUnavailable, fmt::format("failed to load '{}', the model repository cannot be listed", name)};
   SERIN_TRY(std::shared_ptr<const OverrideFolder> folder, OverrideFolder::write(overrides));
 
   ModelFiles files;
   if (own_files) {
     files = list_model(name, folder->path(), remarks_);
   } else {
-    const auto there = found->find(name);
-    if (there == found->end()) return not_there(name);
-    files = std::move(there->second);
+    SERIN_TRY(files, find(name));
   }
   if (files.versions.empty())
     return Error{Code::kInvalidArgument,

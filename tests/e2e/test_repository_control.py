@@ -116,6 +116,25 @@ WRONG = {
 }
 
 
+def test_a_model_is_loaded_from_the_first_place_that_has_it(explicit, repository, http, tmp_path):
+    first, second, alone = repository({"spare/1": GOOD}), tmp_path / "second", tmp_path / "alone.onnx"
+    for folder, file in ((second / "spare" / "1", OTHER), (second / "digits" / "1", OTHER)):
+        folder.mkdir(parents=True)
+        shutil.copy(file, folder / "model.onnx")
+    shutil.copy(GOOD, alone)
+    runtime = explicit(first, "--model-repository", second, "--model-repository", alone)
+    client = http(runtime)
+    for name in ("digits", "spare", "alone"):
+        client.load_model(name)
+    same(scores(client), 3)
+    assert {(entry["name"], entry["state"]) for entry in client.get_model_repository_index()} == {(name, "READY") for name in ("digits", "spare", "alone")}
+    with pytest.raises(InferenceServerException, match="failed to load 'second'"):
+        client.load_model("second")
+    second.rename(tmp_path / "gone")
+    assert call(f"{runtime.url}/v2/repository/models/digits/load", {}).status >= 500, "whether it is still there cannot be known"
+    same(scores(client), 3)
+
+
 def test_what_keeps_every_version_from_loading_is_said_once(explicit, repository):
     runtime = explicit(repository({"digits/1": GOOD, "digits/2": GOOD}))
     answer = call(f"{runtime.url}/v2/repository/models/digits/load", {"parameters": {"config": '{"max_batch_size": -4, "version_policy": {"all": {}}}'}})
