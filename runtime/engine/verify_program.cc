@@ -10,11 +10,17 @@ namespace serin::engine {
 
 namespace {
 
-bool broadcasts(const Shape& from, const Shape& to) {
-  if (from.rank() > to.rank()) return false;
-  for (size_t i = 1; i <= from.rank(); ++i) {
-    const int64_t dim = from[from.rank() - i];
-    if (dim != 1 && dim != to[to.rank() - i]) return false;
+bool is_bounded(const Tensor& tensor, size_t axis) {
+  return std::ranges::any_of(tensor.bounded, [axis](const BoundedDim& dim) { return dim.axis == axis; });
+}
+
+/// A size that the data decides has a bound here; whether it is what it meets, the run sees (Runner::Call::meets_sizes).
+bool broadcasts(const Tensor& from, const Tensor& to) {
+  const Shape &x = from.shape, &y = to.shape;
+  if (x.rank() > y.rank()) return false;
+  for (size_t i = 1; i <= x.rank(); ++i) {
+    const size_t own = x.rank() - i, other = y.rank() - i;
+    if (x[own] != 1 && x[own] != y[other] && !is_bounded(from, own) && !is_bounded(to, other)) return false;
   }
   return true;
 }
@@ -55,11 +61,10 @@ class Verifier {
     const bool element_wise = std::holds_alternative<kernels::Unary>(step.kernel) || std::holds_alternative<kernels::Binary>(step.kernel) ||
                               std::holds_alternative<kernels::Pointwise>(step.kernel);
     if (element_wise && step.bodies.empty()) {
-      const Shape& y = program_.tensor(step.outputs[0]).shape;
+      const Tensor& y = program_.tensor(step.outputs[0]);
       for (const TensorId id : step.inputs) {
-        if (!broadcasts(program_.tensor(id).shape, y)) {
-          return wrong(step.label() + ": " + program_.tensor(id).shape.str() + " does not broadcast to " + y.str());
-        }
+        if (!broadcasts(program_.tensor(id), y))
+          return wrong(step.label() + ": " + program_.tensor(id).shape.str() + " does not broadcast to " + y.shape.str());
       }
     }
     for (const TensorId id : step.outputs) {

@@ -210,9 +210,13 @@ TEST(Executor, RearrangingAnInnerBoundedDimensionIsNotPlanned) {
   EXPECT_THAT(model->executor({}).error().message, HasSubstr("the model has no plan of its own: 1 node cannot be run: 't' (Transpose)"));
 }
 
-/// Of six elements k are kept, and meet six: the graph allows for k = 1 and k = 6.
+/// Of six or thirty elements k are kept, and meet six: the graph allows for k = 1 and k = 6. The chain beside them is fused, after which the program is verified.
 TEST(Executor, ASizeThatTheDataDecidesMustFitWhatItMeets) {
-  const std::string picked = "x: f32[6]\nw: f32[6]\nm: f32[2,6]\np = NonZero(x)\nflat = Squeeze(p, axes=[0])\ng = Gather(x, flat)\n";
+  const auto picked = [](size_t most) {
+    return "x: f32[" + std::to_string(most) +
+           "]\nw: f32[6]\nm: f32[2,6]\nlarge: f32[256,256]\np = NonZero(x)\nflat = Squeeze(p, axes=[0])\ng = Gather(x, flat)\n"
+           "twice = Mul(large, 2.0)\nmore = Add(twice, 1.0)\nbeside = Tanh(more)\n";
+  };
   const struct {
     std::string step, why_not;
     bool takes_one;
@@ -223,18 +227,21 @@ TEST(Executor, ASizeThatTheDataDecidesMustFitWhatItMeets) {
       {"r = Unsqueeze(g, axes=[0])\ny = Concat(m, r, axis=0)\n", "node 'y' (Concat): [1,k] cannot be joined to [3,6]", false},
       {"r = Unsqueeze(g, axes=[0])\nt = Transpose(m, perm=[1,0])\ny = MatMul(r, t)\n", "cannot multiply [1,k] by ", false},
   };
-  const Tensor w({6}, std::vector<float>{1, 2, 3, 4, 5, 6}), m = test::random_tensor({2, 6}, 1);
-  for (const kernels::Backend* backend : {&test::reference(), &test::best()}) {
+  const Tensor w({6}, std::vector<float>{1, 2, 3, 4, 5, 6}), m = test::random_tensor({2, 6}, 1), large = test::random_tensor({256, 256}, 2);
+  for (const auto& [backend, most] :
+       {std::pair(&test::reference(), 6), {&test::best(), 6}, {&test::reference(), 30}, {&test::best(), 30}}) {
     for (const auto& [step, why_not, takes_one] : cases) {
-      const auto model = test::model_of(picked + step + "return y\n", *backend);
+      const auto model = test::model_of(picked(most) + step + "return y, beside\n", *backend);
       ASSERT_TRUE(model->planned()) << step << model->why_interpreted();
-      auto executor = *model->executor({});
-      for (const size_t kept : {6, 4, 0, 1, 6}) {
-        Tensor x({6}, std::vector<float>(6, 0.f));
+      auto made = model->executor({});
+      ASSERT_TRUE(made) << step << most << made.error().message;
+      auto executor = *std::move(made);
+      for (const size_t kept : {6, 4, 0, 1, most, 6}) {
+        Tensor x({most}, std::vector<float>(static_cast<size_t>(most), 0.f));
         std::fill_n(x.view().as<float>(), kept, 2.f);
         std::vector<Tensor> outputs = test::make_outputs(*executor);
         std::vector<TensorView> out = test::views(outputs);
-        const Status ran = executor->run(test::views({x, w, m}), out);
+        const Status ran = executor->run(test::views({x, w, m, large}), out);
         ASSERT_EQ(static_cast<bool>(ran), kept == 6 || (kept == 1 && takes_one)) << step << kept;
         if (ran) {
           const bool sum = step == "y = Add(g, w)\n";
