@@ -10,7 +10,7 @@
 //             finite     something that the model computes for zeros, as finite as any other of its values
 //             anything   the rest: it may be NaN, and even a product with 0 does not get rid of it
 //
-// The rules (paddable_rules.cc) say how an operator moves the axis and what it makes of the tail.
+// The rules (paddable_rules.cc, paddable_movement.cc, paddable_sums.cc) say how an operator moves the axis and what it makes of the tail.
 
 #include "runtime/graph/paddable.h"
 
@@ -20,7 +20,7 @@
 
 #include "runtime/graph/batchable.h"
 #include "runtime/graph/paddable_interval.h"
-#include "runtime/graph/paddable_rules.h"
+#include "runtime/graph/paddable_rule.h"
 
 namespace serin::graph {
 namespace {
@@ -71,7 +71,9 @@ class Proof {
         if (!mentions(dim, symbol_)) continue;
         if (!(dim == Dim::symbol(symbol_))) return refuse("input '{}' has a length of {}", input.name, dim.str());
         Tail zeros{Tail::Kind::kNumber, 0, 1, {}};
-        zeros.from.set(i);
+        zeros.from.inputs.set(i);
+        for (size_t other = 0; other < input.type.shape->size(); ++other)
+          if (other != axis && !((*input.type.shape)[other] == Dim(1))) zeros.from.rows->push_back(input.type.shape->size() - 1 - other);
         axes.emplace_back(axis, zeros);
       }
       if (axes.size() > 1) return refuse("input '{}' has '{}' on two axes", input.name, symbol_);
@@ -82,13 +84,16 @@ class Proof {
 
   Status step(const Node& node) {
     const auto is_same = [&](ValueId id) { return id == kNone || states_[static_cast<size_t>(id)].is_same(); };
-    if (std::ranges::all_of(node.inputs, is_same)) return {};
+    const PadFacts facts{graph_, states_, values_, symbol_, magnitudes_};
+    if (std::ranges::all_of(node.inputs, is_same)) {
+      if (node.outputs.size() == 1) states_[static_cast<size_t>(node.outputs[0])].interval = interval_of(facts, node);
+      return {};
+    }
     for (const auto& list : {node.inputs, node.outputs}) {
       for (const ValueId id : list)
         if (id != kNone && !graph_.value(id).type.shape) return refuse("node '{}' ({}): a shape is not known", node.name, op_name(node.op));
     }
-    const PadFacts facts{graph_, states_, values_, symbol_, magnitudes_};
-    auto state = pad_rule(facts, node, masks_);
+    auto state = PadRule(facts, node, masks_).run();
     if (!state) return refuse("node '{}' ({}) {}", node.name, op_name(node.op), state.error().message);
     if (state->is_along()) state->interval = interval_of(facts, node);
     for (const ValueId id : node.outputs)

@@ -1,7 +1,7 @@
 // paddable_interval.h: between which numbers all elements of a value lie, on either side of the end.
 #pragma once
 
-#include "runtime/graph/paddable_rules.h"
+#include "runtime/graph/paddable_state.h"
 
 namespace serin::graph {
 

@@ -64,7 +64,35 @@ double in_integers(double number) {
   return holds ? whole : kUnknown;
 }
 
+/// A sum of, or a choice between, what the model computes and numbers: so much may have been taken from it. Kernels add in f32 and round to what they store; in an f16
+/// all that is lower than -65504 is -inf.
+std::optional<double> lowered(Op op, std::span<const Tail> parts) {
+  if (op != Op::kAdd && op != Op::kSum && op != Op::kWhere) return std::nullopt;
+  double all = 0;
+  bool raises = false;
+  for (const Tail& each : op == Op::kWhere ? parts.subspan(1) : parts) {
+    if (!each.is_tame() && !each.is_low()) return std::nullopt;
+    all += each.is_number() ? std::abs(each.behind) : each.lowered;
+    raises |= each.is_number() && each.behind > 0;
+  }
+  return all > Tail::kMostTame && raises ? std::nullopt : std::optional(all);
+}
+
 }  // namespace
+
+Counted& Counted::operator|=(const Counted& other) {
+  if (other.inputs.none()) return *this;
+  if (inputs.none()) return *this = other;
+  const bool alike = rows && other.rows && *rows == *other.rows;
+  apart = apart || other.apart || !alike;
+  if (!alike) rows.reset();
+  inputs |= other.inputs;
+  return *this;
+}
+
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
 
 double as_held(DType dtype, double number) {
   switch (dtype) {
@@ -92,7 +120,7 @@ Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   for (const Tail& each : parts) result.from |= each.from;
   const auto number = [&](double behind, double where_one, bool exact) {
     behind = as_held(dtype, behind), where_one = as_held(dtype, where_one);
-    if (std::isnan(behind) || std::isnan(where_one)) return Tail::anything();
+    if (std::isnan(behind) || std::isnan(where_one)) return is_float(dtype) ? Tail::anything() : Tail{};
     result.kind = Tail::Kind::kNumber, result.behind = behind, result.where_one = where_one, result.exact = exact;
     return result;
   };
@@ -120,8 +148,9 @@ Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   }
   const bool divides = op == Op::kDiv && parts[1].is_number() && parts[1].behind != 0 && parts[1].is_tame();
   const bool tame = std::ranges::all_of(parts, &Tail::is_tame);
-  if (!tame || !(contains(kKeepFinite, op) || divides)) return Tail::anything();
-  return {};
+  if (!is_float(dtype)) return {};
+  if (const auto low = lowered(op, parts)) return {.lowered = *low};
+  return tame && (contains(kKeepFinite, op) || divides) ? Tail{} : Tail::anything();
 }
 
 }  // namespace serin::graph

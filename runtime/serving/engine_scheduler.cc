@@ -1,5 +1,6 @@
 // engine_scheduler.cc: a request on its way into a batch and out of it. A batch that fails is run again job by job, so that one client's bad index costs nobody else an
-// answer; not where the device is lost: what took it down may be in that batch, and must not take down the next one.
+// answer, and a job that fails with more along a dimension than it has is run as it is; not where the device is lost: what took it down may be in that batch, and must
+// not take down the next one.
 
 #include "runtime/serving/engine_scheduler.h"
 
@@ -7,6 +8,8 @@
 
 #include <algorithm>
 #include <new>
+
+#include "runtime/base/log.h"
 
 namespace serin::serving {
 
@@ -72,14 +75,18 @@ void EngineScheduler::choose_sizes(Job& job, const graph::Bindings& own) const {
     const auto size = own.find(padding.dimension);
     if (size == own.end()) continue;
     const auto next = std::ranges::lower_bound(padding.sizes, size->second);
-    if (next == padding.sizes.end() || *next == size->second || !something_counts(job, padding.masks)) continue;
+    if (size->second == 0 || next == padding.sizes.end() || *next == size->second || !something_counts(job, padding.masks)) continue;
     job.padded[padding.dimension] = *next;
   }
   if (!job.padded.empty()) job.sizes = own;
   graph::Bindings common = own;
   for (const auto& [dimension, size] : job.padded) common[dimension] = size;
+  set_group(job, common);
+}
+
+void EngineScheduler::set_group(Job& job, const graph::Bindings& sizes) const {
   job.group.clear();
-  for (const auto& [dimension, size] : common)
+  for (const auto& [dimension, size] : sizes)
     if (!engine_->batchable().yes || dimension != engine_->batchable().symbol) job.group.push_back(size);
 }
 
@@ -105,11 +112,15 @@ int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
 bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io) {
   const auto taken = Clock::now();
   const Instance::RunResult ran = run_instance(*instances_[instance], batch, on_io);
-  if (!ran.ready || (on_io && !ran.status && batch.size() > 1)) return false;
+  const bool has_other_way = batch.size() > 1 || !batch.front()->padded.empty();
+  if (!ran.ready || (on_io && !ran.status && has_other_way)) return false;
   if (!batch.front()->shadow) metrics_->ran_batch();
   const bool lost = !ran.status && ran.status.error().code == Code::kUnavailable;
-  if (!ran.status && !lost && batch.size() > 1) {
-    for (const JobPtr& job : batch) run_alone(instance, job);
+  if (!ran.status && !lost && has_other_way) {
+    for (const JobPtr& job : batch) {
+      if (batch.size() == 1) unpad(*job, ran.status.error());
+      run_alone(instance, job);
+    }
     return true;
   }
   if (ran.status) {
@@ -130,6 +141,14 @@ bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, 
     batch[i]->answer(std::move(answer));
   }
   return true;
+}
+
+/// Behind the end the model may look for a position that its table does not have.
+void EngineScheduler::unpad(Job& job, const Error& error) {
+  if (!said_unpadded_.exchange(true))
+    log::info("{}: a size that was rounded up failed, and runs as it is (said once): {}", name_, error.message);
+  set_group(job, job.sizes);
+  job.padded.clear();
 }
 
 void EngineScheduler::run_alone(size_t instance, const JobPtr& job) {

@@ -3,6 +3,7 @@
 //   SERIN_TRY(Served served, EngineScheduler::load("model 'digits' version 3", path, settings, host, metrics));
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,6 +52,8 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   Status read_signature(const ModelSettings& settings);
   void find_paddings(const ModelSettings& settings);
   void choose_sizes(Job& job, const graph::Bindings& own) const;
+  void set_group(Job& job, const graph::Bindings& sizes) const;
+  void unpad(Job& job, const Error& error);
   Status place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices);
   Status place_on_cpu(const std::string& path, ModelSettings settings);
   void add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options);
@@ -70,6 +73,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   int64_t max_batch_ = 1;
   std::vector<graph::Bindings> sizes_;  // to be ready for; none where a dimension is open that nobody gave sizes
   std::vector<Padding> paddings_;
+  std::atomic<bool> said_unpadded_{false};
   bool sizes_vary_ = false;                           // beyond the rows of a batch; of what is interpreted they are looked at when it runs
   size_t device_bytes_ = 0;                           // of all devices together, as loaded
   std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to

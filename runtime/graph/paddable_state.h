@@ -1,4 +1,4 @@
-// paddable_rules.h: what prove_paddable tracks of a value, and the rule of a node (paddable.cc says what the states mean).
+// paddable_state.h: what prove_paddable tracks of a value (paddable.cc says what the states mean).
 #pragma once
 
 #include <limits>
@@ -22,7 +22,7 @@ struct PadInterval {
 struct PadState {
   enum class Kind { kSame, kSize, kAlong } kind = Kind::kSame;
   std::vector<std::pair<size_t, Tail>> axes;  ///< of kAlong, rising
-  PadInterval interval{};                     ///< of kAlong
+  PadInterval interval{};                     ///< of kAlong and kSame
 
   static PadState size() { return {Kind::kSize, {}, {}}; }
   static PadState along(std::vector<std::pair<size_t, Tail>> axes) {
@@ -46,9 +46,5 @@ struct PadFacts {
   const std::string& symbol;
   Magnitudes& magnitudes;
 };
-
-/// The state of the results of a node whose operands are not all the same; `masks` receives the inputs that the rule relies on. Errors hold the reason only:
-/// "divides by the length".
-Result<PadState> pad_rule(const PadFacts& facts, const Node& node, PaddedInputs& masks);
 
 }  // namespace serin::graph
