@@ -86,15 +86,51 @@ def test_a_mask_that_minilms_scores_may_reach_leaves_each_length_its_own_plan(se
     assert embeddings(runtime, request(np.random.default_rng(1), 1, 9)).size == 384
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "bert_tiny_sdpa", "bert_tiny_dynamo", "distilbert"])
+def check_as_alone(runtime, exact, name, lengths, names=NAMES[:2], more=()):
+    random = np.random.default_rng(1)
+    for length in lengths:
+        body = request(random, 2, length, names, 512)
+        body["inputs"] += more
+        for bucketed, alone in zip(answers(runtime, body, name), answers(exact, body, name), strict=True):
+            np.testing.assert_allclose(bucketed, alone, rtol=1e-4, atol=1e-5)
+
+
+BERTS = ["bert_tiny", "bert_tiny_sdpa", "bert_tiny_dynamo"]
+ENCODERS = ["distilbert", "roberta", "xlm_roberta", "camembert", "mpnet", "albert", "electra", "t5_encoder"]
+
+
+@pytest.mark.parametrize("name", BERTS + ENCODERS)
 def test_the_same_of_what_other_exporters_write(serve, repository, name):
     models = repository({f"{name}/1": materialise(name)})
     exact = serve(models)
     (models / f"{name}/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [8, 24]}\ninstances: 1\n")
     runtime = serve(models)
     assert "sizes of 'seq' are rounded up" in runtime.log
-    random = np.random.default_rng(1)
-    for length in (1, 7, 9, 24, 30):
-        body = request(random, 2, length, NAMES[:2] if name == "distilbert" else NAMES, 512)
-        for bucketed, alone in zip(answers(runtime, body, name), answers(exact, body, name), strict=True):
-            np.testing.assert_allclose(bucketed, alone, rtol=1e-4, atol=1e-5)
+    check_as_alone(runtime, exact, name, (1, 7, 9, 24, 30), NAMES if name in BERTS else NAMES[:2])
+    assert "rounded up failed" not in runtime.log
+
+
+def test_what_a_decoder_reads_of_an_encoder(serve, repository):
+    models = repository({"bart/1": materialise("bart")})
+    exact = serve(models)
+    (models / "bart/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [8, 24], step: [5]}\ninstances: 1\n")
+    runtime = serve(models)
+    assert "sizes of 'seq' are rounded up" in runtime.log
+    decoded = [{"name": "decoder_input_ids", "datatype": "INT64", "shape": [2, 5], "data": list(range(10))}]
+    check_as_alone(runtime, exact, "bart", (1, 7, 9, 24, 30), more=decoded)
+    assert "rounded up failed" not in runtime.log
+
+
+def test_what_looks_beyond_a_table_of_positions_runs_as_it_is(serve, repository):
+    """RoBERTa counts its positions from 2 on, and the table has 64: 62 tokens fit, and those behind the end do not."""
+    models = repository({"roberta/1": materialise("roberta")})
+    exact = serve(models)
+    (models / "roberta/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [24, 64]}\ninstances: 1\nwarmup: false\n")
+    runtime = serve(models)
+    assert "sizes of 'seq' are rounded up" in runtime.log
+    check_as_alone(runtime, exact, "roberta", (20,))
+    assert "rounded up failed" not in runtime.log
+    check_as_alone(runtime, exact, "roberta", (40, 62, 61))
+    assert runtime.log.count("rounded up failed, and runs as it is") == 1
+    body = request(np.random.default_rng(1), 1, 63, NAMES[:2], 512)
+    assert call(f"{runtime.url}/v2/models/roberta/infer", body).status == call(f"{exact.url}/v2/models/roberta/infer", body).status == 400

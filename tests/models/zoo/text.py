@@ -47,6 +47,22 @@ def roberta():
     return hf.RobertaForSequenceClassification(hf.RobertaConfig(**TEXT, max_position_embeddings=64, num_labels=5))
 
 
+def xlm_roberta():
+    return hf.XLMRobertaModel(hf.XLMRobertaConfig(**TEXT, max_position_embeddings=66))
+
+
+def camembert():
+    return hf.CamembertForTokenClassification(hf.CamembertConfig(**TEXT, max_position_embeddings=66, num_labels=5))
+
+
+def mpnet():
+    """With the pooling of all-mpnet-base-v2."""
+    module = hf.MPNetModel(hf.MPNetConfig(**TEXT, max_position_embeddings=66))
+    names = ("input_ids", "attention_mask")
+    dynamic = {name: SEQUENCE for name in names} | {"embedding": {0: "batch"}}
+    return torchscript(Wrapped(module, sentence_embedding), tokens(*names), ["embedding"], dynamic, 17)
+
+
 def albert():
     return hf.AlbertModel(hf.AlbertConfig(**{**TEXT, "num_hidden_layers": 3}, embedding_size=32, max_position_embeddings=64))
 
@@ -179,9 +195,9 @@ def bart(opset):
     return torchscript(Wrapped(hf.BartModel(config), forward), inputs, ["hidden"], dynamic, opset)
 
 
-def sentence_embedding(m, ids, mask, types):
+def sentence_embedding(m, ids, mask, *types):
     """Mean over the tokens that are no padding, to length one: what sentence-transformers does after the encoder."""
-    hidden = m(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
+    hidden = m(input_ids=ids, attention_mask=mask, **dict(zip(("token_type_ids",), types)))[0]
     weight = mask[:, :, None].to(hidden.dtype)
     mean = (hidden * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
     return torch.nn.functional.normalize(mean, dim=1)
@@ -227,6 +243,9 @@ MODELS = {
     "bert_base": lambda: encoder(bert_base(), 17, names=BERT_INPUTS, outputs=("hidden", "pooled")),
     "distilbert": lambda: encoder(distilbert(), 14, outputs=("scores",)),
     "roberta": lambda: encoder(roberta(), 16, outputs=("logits",)),
+    "xlm_roberta": lambda: encoder(xlm_roberta(), 18, dynamo),
+    "camembert": lambda: encoder(camembert(), 14, outputs=("scores",)),
+    "mpnet": mpnet,
     "albert": lambda: encoder(albert(), 15, outputs=("hidden", "pooled")),
     "electra": lambda: encoder(electra(), 14, outputs=("scores",)),
     "deberta": lambda: encoder(deberta(), 17),
