@@ -14,6 +14,7 @@
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json_error.h"
 #include "runtime/protocol/json_words.h"
+#include "runtime/protocol/wide_integers.h"
 
 namespace serin::protocol {
 namespace {
@@ -195,6 +196,7 @@ Result<Document> parse_json(std::string& body, size_t depth, size_t bytes, const
     document.marked = true;
     error = parse();
   }
+  if (error == simdjson::NUMBER_ERROR && round_wide_integers(std::span(body).first(bytes))) error = parse();
   if (!error) return document;
   if (error == simdjson::DEPTH_ERROR) return Error{Code::kCorrupt, fmt::format("the request JSON is nested deeper than {} levels", depth)};
   return Error{Code::kCorrupt,

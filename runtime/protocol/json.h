@@ -29,7 +29,7 @@ struct JsonStyle {
 };
 /// Each thread keeps a parser: a steady stream of requests allocates nothing here. It takes up to 15 bytes for one of text, so a large document gets
 /// one that goes when it does. The nesting is bounded (no recursion deeper than `depth`), UTF-8 is checked; the first `bytes` of `body`
-/// are the document, which is padded in place.
+/// are the document, which is padded in place. Integers of more than 64 bits are doubles (wide_integers.h).
 Result<Document> parse_json(std::string& body, size_t depth, size_t bytes = std::string::npos, const JsonStyle& style = {});
 
 /// "an array", "null", "a number": for messages.

@@ -41,8 +41,6 @@ constexpr int64_t kWholeTens[16] = {1,
                                     100'000'000'000'000,
                                     1'000'000'000'000'000};
 
-constexpr ptrdiff_t kSafeDigits = 18;  // of an integer that 64 bits hold
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -87,8 +85,7 @@ bool read_plain(const char* at, const char* end, double& value) {
   return true;
 }
 
-/// The end of any number that JSON has, but for those that no double holds and integers that the parser might not take. Rare, and kept out of the way of the
-/// others.
+/// The end of any number that JSON has, but for those that no double holds. Rare, and kept out of the way of the others.
 [[gnu::noinline]] const char* read_any(const char* at, const char* end, double& value) {
   const char* const begin = at;
   const auto skip_digits = [&] {
@@ -101,7 +98,6 @@ bool read_plain(const char* at, const char* end, double& value) {
   const char* const whole = at;
   if (!skip_digits() || (zero_first && at - whole > 1)) return nullptr;
   const bool integer = at == end || (*at != '.' && (*at | 0x20) != 'e');
-  if (integer && at - whole > kSafeDigits) return nullptr;
   if (at < end && *at == '.' && (++at, !skip_digits())) return nullptr;
   if (at < end && (*at | 0x20) == 'e') {
     ++at;

@@ -217,7 +217,9 @@ Status Decoder::read_shape(const dom::element& element, size_t input, const std:
       return fail(where + "/shape", builder_.bad_shape(input, std::string(simdjson::minify(element)).substr(0, 128), why).message);
     };
     int64_t value = 0;
-    if (dim.get(value)) return no_shape("a dimension is not a whole number");
+    double large = 0;  // integers convert
+    if (dim.get(value))
+      return no_shape(!dim.get(large) && large >= 0x1p63 ? "a dimension is too large" : "a dimension is not a whole number");
     if (value < 0) return no_shape("a dimension is negative");
     if (!Shape::fits(dims.rank() + 1)) return no_shape("too many dimensions");
     dims.push_back(value);

@@ -70,6 +70,7 @@ def assert_refused(answer, *words, status=400):
 @pytest.mark.parametrize("model, number", [
     ("int8", "128"), ("int8", "-129"), ("uint8", "256"), ("uint8", "-1"), ("half", "65536"), ("half", "1e400"), ("long", "9223372036854775808"),
     ("natural", "18446744073709551616"), ("natural", "-1"), ("long", "1.5"), ("long", "123456789012345678901234567890"), ("float", "1e39"),
+    ("float", "1" + "0" * 39), ("float", "9" * 400), ("flag", "18446744073709551616"), ("text", "18446744073709551616"),
 ])
 def test_p3_numbers_that_do_not_fit_name_their_element(ask, model, number):
     assert_refused(ask(model, f"[[1, {number}]]", [1, 2]))
@@ -78,6 +79,8 @@ def test_p3_numbers_that_do_not_fit_name_their_element(ask, model, number):
 def test_p3_numbers_at_the_edge_are_taken(ask):
     for model, numbers in {"int8": [-128, 127], "natural": [0, 2**64 - 1], "long": [-(2**63), 2**63 - 1], "half": [65504, -65504]}.items():
         assert ask(model, numbers).json["outputs"][0]["data"] == numbers
+    wide = ask("float", "[[18446744073709551616, -123456789012345678901234567890]]", [1, 2])
+    assert wide.json["outputs"][0]["data"] == [1.8446744e19, -1.2345679e29]
     answer = ask("float", "[[-0.0, 1e-400]]", [1, 2])
     assert answer.status == 200 and b"-0" in answer.body
 

@@ -219,8 +219,8 @@ def test_p2_nesting(predict, depth):
         assert_refused(predict(b'{"' + key + b'":' + b"[" * depth + b"]" * depth + b"}"))
 
 
-@pytest.mark.parametrize("number, status", [("1e400", 400), ("-1e400", 400), ("1e-400", 200), ("-0", 200), ("9223372036854775808", 200), ("18446744073709551616", 400),
-                                            ("123456789012345678901234567890", 400), ("NaN", 200), ("Infinity", 200), ("nan", 400), ("0x10", 400), ("01", 400)])
+@pytest.mark.parametrize("number, status", [("1e400", 400), ("-1e400", 400), ("1e-400", 200), ("-0", 200), ("9223372036854775808", 200), ("18446744073709551616", 200),
+                                            ("123456789012345678901234567890", 200), ("9" * 400, 400), ("NaN", 200), ("Infinity", 200), ("nan", 400), ("0x10", 400), ("01", 400)])
 def test_p3_numbers(predict, number, status):
     assert predict('{"instances": [[' + ",".join(["0"] * 63) + f",{number}]]}}").status == status
 
