@@ -26,6 +26,16 @@ std::optional<std::string_view> between(std::string_view path, std::string_view 
   return name.find('/') == std::string_view::npos ? std::optional(name) : std::nullopt;
 }
 
+/// <repository>/models/<model>/load or unload
+bool names_repository(std::string_view path) {
+  if (!path.starts_with(kRepository)) return false;
+  path.remove_prefix(kRepository.size());
+  take_segment(path);
+  if (take_segment(path) != "models") return false;
+  take_segment(path);
+  return path == "load" || path == "unload";
+}
+
 /// GET tells, POST changes and tells.
 template <class Tell, class Change>
 net::Response settings(net::Request& request, const Tell& tell, const Change& change) {
@@ -50,7 +60,7 @@ bool ControlApi::serves(std::string_view path) {
 void ControlApi::handle(net::Request request, net::Responder responder) {
   const std::string path = request.path;
   const auto repository = between(path, kRepository, "/index");  // which may be called "models"
-  if (path.starts_with(kModels) && !repository)
+  if (path.starts_with(kModels) && !repository && !names_repository(path))
     return control_model(std::string_view(path).substr(kModels.size()), request, std::move(responder));
   net::Response response = answer(request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
@@ -66,9 +76,13 @@ net::Response ControlApi::answer(net::Request& request) {
   if (path.starts_with(kSystem)) return shared_memory(std::string_view(path).substr(kSystem.size()), request);
   if (path == "/v2/cudasharedmemory/status") return is_get(request) ? json_response("[]") : wrong_verb("GET");
   if (path == "/v2/cudasharedmemory/unregister") return request.method == "POST" ? json_response("{}") : wrong_verb("POST");
+  if (const auto region = between(path, "/v2/cudasharedmemory/region/", "/status"); region && is_get(request))
+    return error_response({Code::kNotFound, fmt::format("Unable to find cuda shared memory region: '{}'", region->substr(0, 256))});
   if (path.starts_with(kCuda)) return error_response({Code::kUnsupported, std::string(kNoCudaRegions)});
   if (path == "/v2/repository/index") return index("", request);
   if (const auto repository = between(path, kRepository, "/index")) return index(*repository, request);
+  if (names_repository(path))
+    return request.method == "POST" ? error_response({Code::kUnsupported, std::string(kNoRepositoryName)}) : wrong_verb("POST");
   return not_found();
 }
 

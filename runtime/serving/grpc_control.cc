@@ -112,10 +112,13 @@ void add_shared_memory_methods(Frontend& frontend, GrpcMethodMap& methods) {
 }
 
 void add_control_methods(Frontend& frontend, GrpcMethodMap& methods) {
-  const auto load = [&frontend](const pb::RepositoryModelLoadRequest& request, Repository::Done done) {
+  const Error named{Code::kUnsupported, std::string(kNoRepositoryName)};
+  const auto load = [&frontend, named](const pb::RepositoryModelLoadRequest& request, Repository::Done done) {
+    if (!request.repository_name().empty()) return done(named);
     load_model(frontend, request.model_name(), values_of(request.parameters()), std::move(done));
   };
-  const auto unload = [&frontend](const pb::RepositoryModelUnloadRequest& request, Repository::Done done) {
+  const auto unload = [&frontend, named](const pb::RepositoryModelUnloadRequest& request, Repository::Done done) {
+    if (!request.repository_name().empty()) return done(named);
     unload_model(frontend, request.model_name(), values_of(request.parameters()), std::move(done));
   };
   using Load = OrderMethod<pb::RepositoryModelLoadRequest, pb::RepositoryModelLoadResponse>;

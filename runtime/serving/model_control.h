@@ -1,10 +1,15 @@
 // model_control.h: load and unload as clients ask for them, the same over REST and gRPC.
 #pragma once
 
+#include <string_view>
+
 #include "runtime/protocol/flat_json.h"
 #include "runtime/serving/frontend.h"
 
 namespace serin::serving {
+
+/// Of orders that say in which repository: Triton has no word for several either.
+inline constexpr std::string_view kNoRepositoryName = "'repository_name' specification is not supported: a model's name says where it lies";
 
 /// Loads a model with what the parameters of the request put in place of its files: `config`, a text, and `file:<version>/<name>`, bytes. `done` is called on this
 /// io thread; every io thread has seen what is loaded by then.

@@ -238,6 +238,19 @@ def codings():
         infer(f"content-type/{kind}", {"inputs": [tensor([1.0])]}, **{"Content-Type": kind})
 
 
+def versioned():
+    """What Triton's patterns of paths let pass behind a version, and behind a repository's name."""
+    for path in ("/v2/models/identity/trace/setting", "/v2/models/identity/versions/1/trace/setting", "/v2/models/identity/versions/9/trace/setting",
+                 "/v2/models/identity/versions/x/trace/setting", "/v2/trace/setting", "/v2/models/trace/setting"):  # fmt: skip
+        ask(f"versioned{path}", "GET", path)
+        ask(f"versioned{path}", "POST", path, {"trace_rate": "7"})
+    for path in ("/v2/repository/models/identity/load", "/v2/repository/r/models/identity/load", "/v2/repository/r/models/identity/unload", "/v2/repository/r/index",
+                 "/v2/repository/models/index", "/v2/repository/models/models/identity/load"):  # fmt: skip
+        ask(f"versioned{path}", "POST", path, {})
+    for path in ("/v2/systemsharedmemory/region/r/status", "/v2/cudasharedmemory/region/r/status", "/v2/cudasharedmemory/status", "/v2/systemsharedmemory/status"):
+        ask(f"versioned{path}", "GET", path)
+
+
 def counts():
     """Of requests that nothing else asks a model: one row, four, a wrong one."""
     for i in range(3):
@@ -250,6 +263,6 @@ def counts():
 
 def all_asked():
     BODIES.clear()
-    for group in (servers_and_models, good_tensors, numbers, bodies_and_fields, shapes, binary, parameters, codings, counts):
+    for group in (servers_and_models, good_tensors, numbers, bodies_and_fields, shapes, binary, parameters, versioned, codings, counts):
         group()
     return BODIES

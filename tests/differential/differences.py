@@ -123,6 +123,9 @@ DIFFERENCES = [
     row("infer/datatypes/*", "status", 500, 400, "the datatype is looked at before the data", "tritonserver"),
     row("infer/coding/*/truncated", "status", 500, 400, "a body that is damaged is found out before it is read", "tritonserver"),
     row("infer/*", "status", 500, 400, "the client's fault is not the server's: a 500 would roll back a good model", "serin"),
+    # REST: orders, and what else stands behind a version or a repository's name
+    row("versioned/*", "status", None, 403, "orders are not taken at the ports of clients", "serin"),
+    row("versioned/v2/repository/*/index", "status", 200, 404, "a repository is called as its folder is; Triton looks at no name"),
     # REST inference: answers
     row("infer/raw/BOOL/odd", "json", None, None, "a BOOL is 0 or 1, whatever byte it came as"),
     row("infer/json/simple/outputs-swapped", "json", None, None, "outputs come in the order asked for, here those of the Python backend in its own"),

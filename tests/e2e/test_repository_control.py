@@ -6,12 +6,14 @@ import json
 import shutil
 import threading
 
+import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from conftest import MODELS, ON_FREE_PORTS, call, infer_body, wait_until
 from test_serve import EVALUATION, expected_scores
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 GOOD = MODELS / "digits" / "1" / "model.onnx"
@@ -154,6 +156,21 @@ def test_p16_what_is_wrong_is_refused_and_harms_nothing(explicit, repository, ht
     assert sorted(folder.rglob("*")) == before
     same(scores(http(runtime)), 1)  # what was loaded goes on
     assert call(f"{runtime.url}/v2/repository/models/digits/unload", {"parameters": {"unload_dependents": 1}}).status == 400
+
+
+def test_an_order_that_names_a_repository_is_refused(explicit, repository, http):
+    runtime = explicit(repository({"digits/1": GOOD}))
+    for action in ("load", "unload"):
+        answer = call(f"{runtime.url}/v2/repository/models/models/digits/{action}", {})
+        assert answer.status == 501 and "'repository_name' specification is not supported" in answer.error
+        assert call(f"{runtime.url}/v2/repository/any/models/digits/{action}").headers["Allow"] == "POST"
+    with grpc.insecure_channel(f"127.0.0.1:{runtime.ports['grpc']}") as channel:
+        orders = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        for order, message in ((orders.RepositoryModelLoad, service_pb2.RepositoryModelLoadRequest), (orders.RepositoryModelUnload, service_pb2.RepositoryModelUnloadRequest)):
+            with pytest.raises(grpc.RpcError) as refused:
+                order(message(repository_name="models", model_name="digits"))
+            assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT and "repository_name" in refused.value.details()
+    assert states(runtime) == {("digits", None, None)}
 
 
 def test_p18_unloading_answers_what_is_under_way(explicit, repository, http):
