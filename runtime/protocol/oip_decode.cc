@@ -12,6 +12,7 @@
 
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/json.h"
+#include "runtime/protocol/json_parameter.h"
 #include "runtime/protocol/number_lists.h"
 #include "runtime/protocol/oip_rest.h"
 #include "runtime/protocol/raw_tensor.h"
@@ -21,16 +22,6 @@ namespace serin::protocol {
 namespace {
 
 namespace dom = simdjson::dom;
-
-ParameterValue parameter_value(const dom::element& element) {
-  switch (element.type()) {
-    case dom::element_type::BOOL: return bool(element);
-    case dom::element_type::INT64: return int64_t(element);
-    case dom::element_type::UINT64: return uint64_t(element);
-    case dom::element_type::STRING: return std::string_view(element);
-    default: return {};
-  }
-}
 
 class Decoder {
  public:

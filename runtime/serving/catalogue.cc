@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <ranges>
+
+#include "runtime/base/nearest_name.h"
 #include "runtime/base/number.h"
-#include "runtime/serving/nearest_name.h"
 
 namespace serin::serving {
 namespace {
@@ -42,7 +44,8 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
   const auto entry = models.find(model);
   if (entry == models.end()) {
     Error error = unknown(model, "");
-    if (const auto meant = nearest_name(model, models); !meant.empty()) error.message += fmt::format("; did you mean '{}'?", meant);
+    if (const auto meant = nearest_name(model, std::views::keys(models)); !meant.empty())
+      error.message += fmt::format("; did you mean '{}'?", meant);
     return error;
   }
   const auto& versions = entry->second.versions;

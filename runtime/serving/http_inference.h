@@ -35,7 +35,10 @@ class HttpInference {
                                                 std::string& field) = 0;
   /// The outputs are there. `blank` may be used for the answer.
   virtual net::Response encode(const Finished& finished, net::Response blank) = 0;
+  /// Before it was started.
   virtual net::Response refusal(const Error& error, std::string_view field);
+  /// Once it was.
+  virtual net::Response failure(const Error& error) { return refusal(error, {}); }
 
   /// Of one that is used again.
   void set_responder(net::Responder responder) { responder_ = std::move(responder); }

@@ -10,6 +10,7 @@
 
 #include "runtime/base/number.h"
 #include "runtime/base/version.h"
+#include "runtime/serving/generate_inference.h"
 #include "runtime/serving/http_answers.h"
 #include "runtime/serving/http_inference.h"
 #include "runtime/serving/message_json.h"
@@ -47,7 +48,7 @@ Result<protocol::InferRequest> OipInference::decode(net::Request& request, const
     }
   }
   auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, limits_, std::move(memory));
-  request.body = std::move(body.bytes);
+  request.body = std::move(body.bytes);  // NOLINT(bugprone-use-after-move): the codec leaves it to its owner
   return decoded;
 }
 
@@ -68,6 +69,7 @@ net::Response OipInference::encode(const Finished& finished, net::Response blank
 struct RestApi::Route {
   std::string_view model, version, action;
 
+  bool infers() const { return action == "infer" || action == "generate" || action == "generate_stream"; }
   static std::optional<Route> parse(std::string_view path) {
     constexpr std::string_view kPrefix = "/v2/models/";
     if (!path.starts_with(kPrefix)) return std::nullopt;
@@ -90,19 +92,24 @@ RestApi::RestApi(Frontend& frontend) : frontend_(frontend), inferences_(frontend
 void RestApi::handle(net::Request&& request, net::Responder responder) {
   const std::string_view path = request.path;
   const auto route = Route::parse(path);
-  if (route && route->action == "infer" && request.method == "POST") {
-    const std::shared_ptr<OipInference> inference = inferences_[net::this_loop()].take();
-    inference->begin(std::move(responder), frontend_);
-    return HttpInference::start(inference, frontend_, frontend_.catalogue().find(route->model, route->version), route->version,
-                                std::move(request));
+  if (route && route->infers() && request.method == "POST") {
+    return HttpInference::start(begin(*route, std::move(responder)), frontend_, frontend_.catalogue().find(route->model, route->version),
+                                route->version, std::move(request));
   }
   net::Response response = route ? answer_about(*route, request) : answer(path, request);
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
   responder.send(std::move(response));
 }
 
+std::shared_ptr<HttpInference> RestApi::begin(const Route& route, net::Responder responder) {
+  if (route.action != "infer") return std::make_shared<GenerateInference>(std::move(responder), route.action == "generate_stream");
+  std::shared_ptr<OipInference> inference = inferences_[net::this_loop()].take();
+  inference->begin(std::move(responder), frontend_);
+  return inference;
+}
+
 net::Response RestApi::answer_about(const Route& route, const net::Request& request) {
-  if (route.action == "infer") return wrong_verb("POST");
+  if (route.infers()) return wrong_verb("POST");
   if (!route.action.empty() && route.action != "ready" && route.action != "config" && route.action != "stats")
     return net::json_error(404, "Not Found");
   if (!is_get(request)) return wrong_verb("GET");

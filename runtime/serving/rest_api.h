@@ -1,7 +1,7 @@
 // rest_api.h: the Open Inference Protocol v2 over REST: routes, headers and the life of a request between the socket and the batcher.
 //
 //   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/stats, /v2/models/M[/versions/V][/ready|/config|/stats]
-//   POST /v2/models/M[/versions/V]/infer
+//   POST /v2/models/M[/versions/V]/infer, /generate, /generate_stream
 //
 // A server is live until one of its versions has lost its devices (Catalogue::usable): only another process can use them again, and x-serin-reason says so.
 //
@@ -39,6 +39,7 @@ class RestApi {
 
  private:
   struct Route;
+  std::shared_ptr<HttpInference> begin(const Route& route, net::Responder responder);
   net::Response answer_about(const Route& route, const net::Request& request);
   net::Response answer(std::string_view path, const net::Request& request);
   net::Response metadata(const Route& route);

@@ -219,6 +219,49 @@ def parameters():
         infer(f"parameters/output/{name}", {"inputs": [tensor([1.0])], "outputs": [{"name": "OUTPUT0", "parameters": {name: "x"}}]})
 
 
+def generated():
+    """Triton's generate extension."""
+
+    def generate(name, body, model="identity", verb="generate", **options):
+        ask(f"{verb}/{name}", "POST", f"/v2/models/{model}/{verb}", body, **options)
+
+    for verb in ("generate", "generate_stream"):
+        for model, datatype in IDENTITIES.items():
+            generate(f"{datatype}/one", {"INPUT0": SAMPLES[datatype][0]}, model, verb)
+            generate(f"{datatype}/three", {"INPUT0": SAMPLES[datatype]}, model, verb)
+        generate("simple", {"INPUT0": list(range(16)), "INPUT1": [1] * 16}, "simple", verb)
+        generate("missing", {}, "identity", verb)
+        generate("unknown-model", {"INPUT0": 1.0}, "nope", verb)
+        ask(f"{verb}/version", "POST", f"/v2/models/identity/versions/1/{verb}", {"INPUT0": 1.0})
+        ask(f"{verb}/unknown-version", "POST", f"/v2/models/identity/versions/9/{verb}", {"INPUT0": 1.0})
+        ask(f"{verb}/verb", "GET", f"/v2/models/identity/{verb}")
+        ask(f"{verb}/more", "POST", f"/v2/models/identity/{verb}/more", {"INPUT0": 1.0})
+    generate("rows", {"INPUT0": list(range(32)), "INPUT1": [1] * 32}, "simple")
+    generate("too-many-rows", {"INPUT0": [1] * 160, "INPUT1": [1] * 160}, "simple")
+    generate("not-the-width", {"INPUT0": [1] * 15, "INPUT1": [1] * 16}, "simple")
+    generate("half", {"INPUT0": [1] * 16}, "simple")
+    generate("id", {"INPUT0": 1.0, "id": "a-1"})
+    generate("in-parameters", {"parameters": {"INPUT0": [1.0, 2.0]}, "id": "a"})
+    generate("twice", {"INPUT0": 1.0, "parameters": {"INPUT0": 2.0}})
+    generate("key-twice", '{"INPUT0": 1.0, "INPUT0": 2.0}')
+    generate("depth-101", '{"INPUT0": 1.0, "x": ' + "[" * 101 + "]" * 101 + "}")
+    for name, text in {"number": "1", "text": '"x"', "true": "true", "fraction": "1.5", "wide": str(2**64), "nan": "NaN", "null": "null", "list": "[1]", "object": '{"a":1}'}.items():
+        generate(f"parameter/{name}", '{"INPUT0": 1.0, "more": ' + text + "}")
+        generate(f"parameter/{name}/nested", '{"INPUT0": 1.0, "parameters": {"more": ' + text + "}}")
+        generate(f"parameters/{name}", '{"INPUT0": 1.0, "parameters": ' + text + "}")
+        generate(f"id/{name}", '{"INPUT0": 1.0, "id": ' + text + "}")
+        generate(f"FP32/{name}", '{"INPUT0": ' + text + "}")
+        generate(f"BYTES/{name}", '{"INPUT0": ' + text + "}", "identity_bytes")
+    for name, text in {"empty": "[]", "nested": "[[1.0, 2.0]]", "nested-ones": "[[1.0], [2.0]]", "mixed": "[1.0, [2.0]]", "some-null": "[1.0, null]", "thirty-digits": "1" * 30,
+                       "1e400": "1e400", "infinities": "[Infinity, -Infinity]"}.items():  # fmt: skip
+        generate(f"values/{name}", '{"INPUT0": ' + text + "}")
+    for name, text in {"empty": "", "word": "hello", "broken": '{"INPUT0":', "trailing": '{"INPUT0":1.0}x', "array": "[]", "null": "null", "not-utf8": b'{"INPUT0":"\xff"}'}.items():
+        generate(f"body/{name}", text, "identity_bytes" if name == "not-utf8" else "identity")
+    for name, value in (("range", 128), ("fraction", 1.5)):
+        generate(f"INT8/{name}", {"INPUT0": value}, "identity_int8")
+    generate("coding/gzip", gzip.compress(b'{"INPUT0": 1.0}', mtime=0), **{"Content-Encoding": "gzip"})
+
+
 def codings():
     body = json.dumps({"inputs": [tensor([float(i) for i in range(400)])]}).encode()
     packed = {"gzip": gzip.compress(body, mtime=0), "deflate": zlib.compress(body)}
@@ -263,6 +306,6 @@ def counts():
 
 def all_asked():
     BODIES.clear()
-    for group in (servers_and_models, good_tensors, numbers, bodies_and_fields, shapes, binary, parameters, versioned, codings, counts):
+    for group in (servers_and_models, good_tensors, numbers, bodies_and_fields, shapes, binary, parameters, generated, versioned, codings, counts):
         group()
     return BODIES

@@ -10,19 +10,23 @@ json.*    of what servers say of themselves and of models (metadata, config, sta
 
 import re
 import struct
+from json import loads
 
-from models import COUNTED
+from models import COUNTED, IDENTITIES
 
 ABSENT = "absent"
 TIMES = {"ns", "last_inference", "byte_size"}  # of statistics, which no two runs share
 COUNTS = {"count", "inference_count", "execution_count", "batch_stats"}  # and those that depend on how many of the requests before were taken
+EVENTS = re.compile(r"data: (.*)\n\n")  # of a stream that has one
 DESCRIBING = re.compile(r"/v2(\?.*)?|/v2/models/[^/]*(/versions/[^/]*)?(/config|/stats)?|ServerMetadata|ModelMetadata|ModelConfig|ModelStatistics")
 
 
 def aspects_of(exchange, answer):
     if "ended" in answer or "broken" in answer:
         return {"status": "none"}
-    json = answer.get("json")
+    text = answer.get("text")
+    events = EVENTS.fullmatch(text) if text else None
+    json = loads(events[1]) if events else answer.get("json")
     aspects = {"status": answer.get("status", answer.get("code"))}
     if "headers" in answer:
         aspects["type"] = answer["headers"].get("content-type", "")
@@ -36,7 +40,7 @@ def aspects_of(exchange, answer):
         if DESCRIBING.fullmatch(exchange.get("path", exchange.get("call"))) and isinstance(shown, (dict, list)):
             aspects.update(_fields("json", shown, TIMES if COUNTED in str(exchange.get("path", exchange.get("messages"))) else TIMES | COUNTS))
         else:
-            aspects["json"] = (shown, answer.get("text"), answer.get("tensors"))
+            aspects["json"] = (shown, None if events else text, answer.get("tensors"))
     return aspects
 
 
@@ -62,7 +66,8 @@ def _without_versions(json):
 def _as_single(json, single=False):
     """Floats of FP32 as such: Triton prints the double that is nearest to each, Serin the shortest text."""
     if isinstance(json, dict):
-        return {key: _as_single(value, single or json.get("datatype") == "FP32") for key, value in json.items()}
+        single = single or json.get("datatype") == "FP32" or ("outputs" not in json and IDENTITIES.get(json.get("model_name")) == "FP32")  # the latter: of generate
+        return {key: _as_single(value, single) for key, value in sorted(json.items())}
     if isinstance(json, list):
         return [_as_single(item, single) for item in json]
     return struct.unpack("f", struct.pack("f", json))[0] if single and isinstance(json, float) else json

@@ -33,7 +33,7 @@ def row(names, aspect, triton, serin, why, *dialects):
 DIFFERENCES = [
     # Where Serin says more
     row("*", "type", "text/plain", "application/json", "what is JSON is called so, also in errors and probes"),
-    row("verbs/*", "headers", None, None, "a 405 says with Allow what the path takes (RFC 9110 asks for it)"),
+    row("verbs/* */verb", "headers", None, None, "a 405 says with Allow what the path takes (RFC 9110 asks for it)"),
     row("verbs/v2/*/live verbs/v2/*/ready ready/* */ready paths/v2/health/live?x=1", "json", None, None, "probes have a body: KServe's SDK reads it"),
     # Of itself and its models
     row("verbs/v2 paths/v2?x=1 grpc/ServerMetadata", "json*.name", "triton", "serin", "another server", "serin"),
@@ -123,6 +123,17 @@ DIFFERENCES = [
     row("infer/datatypes/*", "status", 500, 400, "the datatype is looked at before the data", "tritonserver"),
     row("infer/coding/*/truncated", "status", 500, 400, "a body that is damaged is found out before it is read", "tritonserver"),
     row("infer/*", "status", 500, 400, "the client's fault is not the server's: a 500 would roll back a good model", "serin"),
+    # REST: generate
+    row("generate*/FP16/*", "status", 400, 200, "FP16 can be written as JSON, too"),
+    row("generate/not-the-width", "words", None, None, "the shape that the values do not fill, and how many came"),
+    row("generate/parameter/*", "words", None, None, "the field may be meant for an input: what inputs there are, what a parameter is"),
+    row("generate/depth-101", "words", None, None, "how deep a request may be"),
+    row("generate/depth-101", "status", 400, 500, "how deep a request may be is found out before what it holds", "tritonserver"),
+    row("generate/values/nested generate/values/nested-ones generate/values/mixed", "status", None, None, "a value or a flat list, as its document says; Triton takes some others and flattens them"),
+    row("generate/INT8/range", "status", 200, None, "what does not fit its datatype is refused with its index, not cut"),
+    row("generate/body/not-utf8", "status", 200, None, "JSON is UTF-8"),
+    row("generate/coding/gzip", "status", 400, 200, "bodies may be packed here, too"),
+    row("generate/*", "status", 500, 400, "the client's fault is not the server's: a 500 would roll back a good model", "serin"),
     # REST: orders, and what else stands behind a version or a repository's name
     row("versioned/*", "status", None, 403, "orders are not taken at the ports of clients", "serin"),
     row("versioned/v2/repository/*/index", "status", 200, 404, "a repository is called as its folder is; Triton looks at no name"),

@@ -1,8 +1,10 @@
 #include "tests/fuzz/infer_anything.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "runtime/protocol/generate.h"
 #include "runtime/protocol/oip_grpc.h"
 #include "runtime/protocol/oip_rest.h"
 #include "tests/fuzz/must.h"
@@ -65,6 +67,29 @@ void rest(std::string_view bytes, std::optional<size_t> json_bytes, const Signat
     must(!request.error().message.empty(), "an error says why");
 }
 
+/// What was read, written as an answer, is the same request: shapes follow from how many values there are.
+void generate(std::string_view bytes, const Signature& signature) {
+  std::string body(bytes), field;
+  const auto request = protocol::decode_generate_request(body, signature, &field);
+  if (!request) return must(!request.error().message.empty(), "an error says why");
+  check(*request, signature);
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < request->inputs.size(); ++i) named.push_back({signature.inputs[i].name, request->inputs[i]});
+  std::string answer = protocol::encode_generate_response({"m", "1", request->id, named});
+  const auto again = protocol::decode_generate_request(answer, signature, nullptr);
+  must(again.has_value(), "an answer is a request");
+  must(again->id == request->id, "and has its id");
+  for (size_t i = 0; i < named.size(); ++i) {
+    const TensorView &a = request->inputs[i], &b = again->inputs[i];
+    must(a.shape == b.shape, "and its shapes");
+    const auto texts = [](const TensorView& tensor) { return tensor.span<const std::string>(); };
+    if (a.dtype == DType::kString)
+      must(std::ranges::equal(texts(a), texts(b)), "and its texts");
+    else if (printable(a))
+      must(std::memcmp(a.data, b.data, a.bytes()) == 0, "and its bits");
+  }
+}
+
 void grpc(std::string_view bytes) {
   const auto message = protocol::GrpcInferRequest::read(bytes);
   if (!message) return;
@@ -80,6 +105,10 @@ void infer_anything(std::string_view input) {
   input.remove_prefix(1);
   if (kind == 'r') return rest(input, 0, kOne);
   if (kind == 'g') return grpc(input);
+  if (kind == 'n') {
+    generate(input, kModel);
+    return generate(input, kOne);
+  }
   std::optional<size_t> json_bytes;
   if (kind == 'b' && input.size() >= 2) {
     json_bytes = static_cast<size_t>(static_cast<unsigned char>(input[0])) << 8 | static_cast<unsigned char>(input[1]);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace serin::serving {
+namespace serin {
 
 /// How many letters must be put in, taken out, changed or swapped with their neighbour to make one name of the other (optimal string alignment).
 inline size_t edit_distance(std::string_view from, std::string_view to) {
@@ -25,14 +25,14 @@ inline size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// The nearest of the keys of a map; empty where none is near: a third of the letters may be wrong.
-template <class Map>
-std::string_view nearest_name(std::string_view name, const Map& names) {
+/// The nearest of the names; empty where none is near: a third of the letters may be wrong.
+template <class Names>
+std::string_view nearest_name(std::string_view name, const Names& names) {
   constexpr size_t kLongest = 64, kMost = 1000;
   std::string_view nearest;
   size_t distance = name.size() / 3 + 1, looked_at = 0;
   if (name.size() > kLongest) return nearest;
-  for (const auto& [candidate, value] : names) {
+  for (const std::string_view candidate : names) {
     if (candidate.size() > kLongest || ++looked_at > kMost) continue;
     if (const size_t own = edit_distance(name, candidate); own < distance) {
       distance = own;
@@ -42,4 +42,4 @@ std::string_view nearest_name(std::string_view name, const Map& names) {
   return nearest;
 }
 
-}  // namespace serin::serving
+}  // namespace serin

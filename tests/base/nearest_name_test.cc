@@ -1,11 +1,11 @@
-#include "runtime/serving/nearest_name.h"
+#include "runtime/base/nearest_name.h"
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
+#include <vector>
 
-namespace serin::serving {
+namespace serin {
 namespace {
 
 TEST(NearestName, CountsLettersThatAreWrong) {
@@ -18,15 +18,15 @@ TEST(NearestName, CountsLettersThatAreWrong) {
 }
 
 TEST(NearestName, GuessesOnlyWhatIsNear) {
-  const std::map<std::string, int> names = {{"digits", 0}, {"minilm", 0}, {"resnet50", 0}};
+  const std::vector<std::string> names = {"digits", "minilm", "resnet50"};
   EXPECT_EQ(nearest_name("digit", names), "digits");
   EXPECT_EQ(nearest_name("Minilm", names), "minilm");
   EXPECT_EQ(nearest_name("resnet-50", names), "resnet50");
   EXPECT_EQ(nearest_name("bert", names), "");
   EXPECT_EQ(nearest_name(std::string(100'000, 'd'), names), "");
   EXPECT_EQ(nearest_name("", names), "");
-  EXPECT_EQ(nearest_name("digits", std::map<std::string, int>()), "");
+  EXPECT_EQ(nearest_name("digits", std::vector<std::string>()), "");
 }
 
 }  // namespace
-}  // namespace serin::serving
+}  // namespace serin
