@@ -47,7 +47,7 @@ std::optional<Target> parse_target(const net::Head& request) {
     Target target{.service = take_until(path, "/")};
     if (skip(path, "/versions/")) take_until(path, "/");  // which version answers is the router's to decide
     target.rest = path;
-    target.infer = post && path == "/infer";
+    target.infer = post && (path == "/infer" || path == "/generate");
     return target;
   }
   if (skip(path, "/v1/models/")) {

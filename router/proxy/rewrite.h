@@ -23,7 +23,7 @@ struct Target {
   bool streams = false;      ///< any number of messages each way: nothing waits for the end
 };
 /// Nothing where the path can name no service. Known are
-///   /v2/models/<service>[/versions/<v>][/infer]                                               Open Inference Protocol
+///   /v2/models/<service>[/versions/<v>][/infer|/generate]                                     Open Inference Protocol
 ///   /v1/models/<service>[/versions/<v>|/labels/<l>][:predict|:classify|:regress|/metadata]    TensorFlow Serving
 ///   /<service>/<method>                                                                       Paddle Serving's pipeline, and what nobody knows
 std::optional<Target> parse_target(const net::Head& request);

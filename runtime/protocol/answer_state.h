@@ -48,12 +48,14 @@ struct AnswerReader::State {
   Range range(bool is_wanted) const { return is_wanted && wanted.values != Wanted::Values::kNone ? Range::all() : Range(); }
   /// The elements of the row that is asked for; of all rows where that is asked for.
   Range row_of(const Shape& shape, size_t elements) const;
+  bool read_column(std::string_view name, Value& value);  ///< an output that only its lists describe
   bool read_lists(Value& value, ListTensor& tensor, AnswerOutput& output);
   bool read_element(Value& value, ListTensor& tensor, AnswerOutput& output);
   static bool read_shape(Value& value, Shape& shape);
 
   struct Parts;
   bool read_output(Object& object);  // answers_open_inference.cc
+  bool read_flat(Object& root);
   bool read_part(std::string_view key, Value& value, Parts& parts);
   static bool check(const Parts& parts);
   bool read_binary(AnswerOutput& output, uint64_t size, bool mine);

@@ -71,6 +71,7 @@ bool AnswerReader::State::read_root(std::string_view json, bool padded) {
   if (json.size() > parser.capacity() && parser.allocate(std::bit_ceil(std::max(json.size(), kSmallest)))) return false;
   ondemand::document document;
   Object root;
+  bool flat = false;
   if (parser.iterate(json, json.size() + kPadding).get(document) || document.get_object().get(root)) return false;
   bool known = false;
   for (auto each : root) {
@@ -84,6 +85,8 @@ bool AnswerReader::State::read_root(std::string_view json, bool padded) {
       good = !std::exchange(known, true) && read_predictions(value);
     } else if (key == "results" || key == "result") {
       good = !std::exchange(known, true) && read_results(value);
+    } else if (key == "model_version") {
+      flat = true;
     } else if (key == "err_no") {
       int64_t number = 0;
       good = !value.get(number);
@@ -95,7 +98,9 @@ bool AnswerReader::State::read_root(std::string_view json, bool padded) {
     }
     if (!good) return false;
   }
-  return known || (!keys.empty() && read_pipeline());
+  if (known || !keys.empty()) return known || read_pipeline();
+  document.rewind();
+  return flat && !document.get_object().get(root) && read_flat(root);
 }
 
 /// Of the Open Inference Protocol a list of objects, of Paddle another one, of TensorFlow an object of columns or the only column.
@@ -136,6 +141,12 @@ Range AnswerReader::State::row_of(const Shape& shape, size_t elements) const {
   if (wanted.values != Wanted::Values::kRow || elements <= width) return {0, elements};
   const size_t first = wanted.random % (elements / width) * width;
   return {first, first + width};
+}
+
+bool AnswerReader::State::read_column(std::string_view name, Value& value) {
+  AnswerOutput& output = add({.name = name, .datatype = "FP64"});
+  ListTensor tensor(output.shape, range(found == outputs.size() - 1));
+  return read_lists(value, tensor, output);
 }
 
 bool AnswerReader::State::read_lists(Value& value, ListTensor& tensor, AnswerOutput& output) {

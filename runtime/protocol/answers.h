@@ -4,7 +4,7 @@
 //   if (reader.read({body, json_bytes}, {.output = "scores"}) == Reading::kOutputs)
 //     for (const AnswerOutput& output : reader.outputs()) ...              // names and shapes of all, the numbers of the one that is wanted
 //
-// Open Inference Protocol v2 (JSON, binary tensors after the JSON, and gRPC), TensorFlow Serving's REST API (rows, columns, classify, regress), Paddle
+// Open Inference Protocol v2 (JSON, binary tensors after the JSON, gRPC, and Triton's generate), TensorFlow Serving's REST API (rows, columns, classify, regress), Paddle
 // Serving (the C++ server's tensors and the pipeline's texts). Which one it is shows in the answer itself. The text is walked once and not copied
 // where it is padded; numbers that nobody asks for are stepped over.
 #pragma once

@@ -148,4 +148,16 @@ bool AnswerReader::State::read_raw(AnswerOutput& output, std::string_view bytes,
   return read_elements(*dtype, bytes, kept, values) || failed();
 }
 
+/// Of Triton's generate: {"model_name": "m", "model_version": "1", "id": "a", "scores": [0.1, 0.9], "label": 1}
+bool AnswerReader::State::read_flat(Object& root) {
+  for (auto each : root) {
+    std::string_view name;
+    Value value;
+    if (!take_field(std::move(each), name, value)) return false;
+    const bool about = name == "model_name" || name == "model_version" || name == "id";
+    if (!about && !read_column(name, value)) return false;
+  }
+  return !outputs.empty();
+}
+
 }  // namespace serin::protocol

@@ -55,10 +55,7 @@ bool AnswerReader::State::read_columns(Object& columns) {
   for (auto each : columns) {
     std::string_view name;
     Value value;
-    if (!take_field(std::move(each), name, value)) return false;
-    AnswerOutput& output = add({.name = name, .datatype = "FP64"});
-    ListTensor tensor(output.shape, range(found == outputs.size() - 1));
-    if (!read_lists(value, tensor, output)) return false;
+    if (!take_field(std::move(each), name, value) || !read_column(name, value)) return false;
   }
   return true;
 }

@@ -49,6 +49,8 @@ class Protocol:
 
 PROTOCOLS = {
     "open-inference-binary": Protocol("/v2/models/digits/infer", "/v2/models/digits", binary),
+    "triton-generate": Protocol("/v2/models/digits/generate", "/v2/models/digits",
+                                lambda scores: {"id": f"{random.random()}", "scores": scores, "model_name": "digits", "model_version": "1"}),
     "tensorflow-rows": Protocol("/v1/models/digits:predict", "/v1/models/digits", lambda scores: {"predictions": [scores]}),
     "tensorflow-named-rows": Protocol("/v1/models/digits/versions/3:predict", "/v1/models/digits/versions/3",
                                       lambda scores: {"predictions": [{"scores": scores, "best": scores.index(max(scores))}]}),

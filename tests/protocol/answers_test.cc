@@ -54,6 +54,21 @@ TEST_F(Answers, OpenInferenceAsJson) {
   EXPECT_THAT(values(body, {.values = Wanted::Values::kNone}), IsEmpty());
 }
 
+TEST_F(Answers, FlatOnesOfGenerate) {
+  const std::string body = R"({"scores":[0.5,-1e3],"id":"7","label":3,"text_output":"x","model_name":"m","model_version":"1"})";
+  const auto all = outputs(body);
+  ASSERT_THAT(all, SizeIs(3));
+  EXPECT_EQ(all[0].shape, (Shape{2}));
+  EXPECT_EQ(all[1].shape, Shape());
+  EXPECT_NE(all[2].texts, 0U);
+  EXPECT_THAT(values(body), ElementsAre(0.5, -1000));
+  EXPECT_THAT(values(body, {.output = "label"}), ElementsAre(3));
+  EXPECT_EQ(read(R"({"model_name":"m","model_version":"1","scores":[0.5,NaN]})"), Reading::kFailed);
+  EXPECT_EQ(read(R"({"model_name":"m","model_version":"1","scores":{"a":1}})"), Reading::kForeign);
+  EXPECT_EQ(read(R"({"model_name":"m","model_version":"1","id":"7"})"), Reading::kForeign) << "it has no output";
+  EXPECT_EQ(read(R"({"model_name":"m","scores":[0.5]})"), Reading::kForeign) << "it might be anything";
+}
+
 TEST_F(Answers, KeysComeInAnyOrderAndDataMayBeNested) {
   const std::string body = oip(R"({"data":[[1,2],[3,4]],"parameters":{"x":1},"shape":[2,2],"datatype":"INT64","name":"a"},)"
                                R"({"data":[5],"shape":[1],"name":"b","datatype":"INT8"})");

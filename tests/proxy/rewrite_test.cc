@@ -50,6 +50,7 @@ TEST(ParseTarget, FindsServiceAndRest) {
       {"/v2/models/digits/infer", "digits", "/infer"},
       {"/v2/models/digits/versions/7/infer", "digits", "/infer"},
       {"/v2/models/digits/infer/", "digits", "/infer"},
+      {"/v2/models/digits/versions/7/generate", "digits", "/generate"},
       {"/v2/models/digits/ready", "digits", "/ready"},
       {"/v2/models/digits/versions/7/ready", "digits", "/ready"},
       {"/v2/models/digits", "digits", ""},
@@ -75,6 +76,8 @@ TEST(ParseTarget, FindsServiceAndRest) {
 TEST(ParseTarget, OnlyPostedInferenceIsDrawnAndJudged) {
   EXPECT_TRUE(parse_target(request("/v2/models/digits/infer"))->infer);
   EXPECT_TRUE(parse_target(request("/v2/models/digits/versions/3/infer"))->infer);
+  EXPECT_TRUE(parse_target(request("/v2/models/digits/versions/3/generate"))->infer);
+  EXPECT_FALSE(parse_target(request("/v2/models/digits/generate_stream"))->infer) << "nobody may wait for its end";
   EXPECT_FALSE(parse_target(request("/v2/models/digits/infer", "GET"))->infer);
   EXPECT_FALSE(parse_target(request("/v2/models/digits/ready", "POST"))->infer);
   EXPECT_FALSE(parse_target(request("/v2/models/digits/infer/more"))->infer);
