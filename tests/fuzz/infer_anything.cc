@@ -74,6 +74,7 @@ void generate(std::string_view bytes, const Signature& signature) {
   if (!request) return must(!request.error().message.empty(), "an error says why");
   check(*request, signature);
   std::vector<NamedTensor> named;
+  named.reserve(request->inputs.size());
   for (size_t i = 0; i < request->inputs.size(); ++i) named.push_back({signature.inputs[i].name, request->inputs[i]});
   std::string answer = protocol::encode_generate_response({"m", "1", request->id, named});
   const auto again = protocol::decode_generate_request(answer, signature, nullptr);

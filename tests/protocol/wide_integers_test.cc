@@ -1,5 +1,6 @@
 #include "runtime/protocol/wide_integers.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +68,7 @@ TEST(WideIntegers, AreTheNearestDoubleByEveryWayThereIs) {
     const auto parsed = parse_json(text, 8);
     ASSERT_TRUE(parsed) << token;
     ASSERT_EQ(bits(parsed->root.at(0).get_double().value_unsafe()), bits(expected)) << token;
-    const auto cut = cut_number_lists("{\"data\":[0,0,0,0," + token + "]" + filler + "}", "data");
+    const auto cut = cut_number_lists(fmt::format("{{\"data\":[0,0,0,0,{}]{}}}", token, filler), "data");
     ASSERT_TRUE(cut) << token;
     ASSERT_EQ(bits(cut->lists.at(0).back()), bits(expected)) << token;
   }
@@ -119,9 +120,8 @@ TEST(WideIntegers, AreNumbersAtEveryDoor) {
   EXPECT_EQ(too_large->infer.inputs[0].as<float>()[0], HUGE_VALF);
 
   const std::string tensor = R"({"tensor":[{"name":"x","shape":[1],"elem_type":)";
-  const std::string texts = R"({"key":["x"],"value":["[)" + number + R"(]"]})";
-  for (const auto& [form, body] :
-       {std::pair{PaddleForm::kJson, tensor + R"(1,"float_data":[)" + number + "]}]}"}, {PaddleForm::kPipeline, texts}}) {
+  const std::string listed = tensor + R"(1,"float_data":[)" + number + "]}]}", texts = R"({"key":["x"],"value":["[)" + number + R"(]"]})";
+  for (const auto& [form, body] : {std::pair{PaddleForm::kJson, listed}, {PaddleForm::kPipeline, texts}}) {
     const auto read = decode_paddle(form, body, model, nullptr);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->infer.inputs[0].as<float>()[0], value);
