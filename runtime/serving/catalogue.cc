@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <ranges>
 
 #include "runtime/base/nearest_name.h"
@@ -33,6 +34,10 @@ std::shared_ptr<Version> ModelEntry::latest() const {
   return nullptr;
 }
 
+bool ModelEntry::away() const {
+  return std::ranges::all_of(versions, [](const auto& held) { return held.second.state == VersionState::kUnloaded; });
+}
+
 std::vector<std::string> ModelEntry::ready_versions() const {
   std::vector<std::string> ready;
   for (const auto& [number, entry] : versions)
@@ -49,7 +54,10 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
     return error;
   }
   const auto& versions = entry->second.versions;
-  if (versions.empty()) return Error{Code::kUnavailable, fmt::format("model '{}' is not loaded", model)};
+  if (versions.empty() ||
+      (version.empty() && entry->second.away()))  // to clients it is not there until somebody loads it, as Triton has it
+    return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}' has no available versions: it is {}", model,
+                                              versions.empty() ? "not loaded" : "unloaded")};
   if (version.empty()) {
     if (auto latest = entry->second.latest()) return latest;
     return not_ready(model, versions.rbegin()->first, versions.rbegin()->second);
@@ -86,6 +94,17 @@ Status Catalogue::usable() const {
     }
   }
   return {};
+}
+
+Status Catalogue::loaded(bool all) const {
+  Status failed;
+  for (const auto& [name, model] : models) {
+    for (const auto& [number, entry] : model.versions) {
+      if (entry.version && !all) return {};
+      if (!entry.version && entry.state != VersionState::kUnloaded && failed) failed = not_ready(name, number, entry);
+    }
+  }
+  return failed;
 }
 
 }  // namespace serin::serving

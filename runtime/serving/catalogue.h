@@ -31,6 +31,8 @@ struct ModelEntry {
   std::string repository;                     ///< the folder it lies in, by its last name
   /// The highest ready version: what a request without a version gets. Null: none is ready.
   std::shared_ptr<Version> latest() const;
+  /// Nobody asked to load it, or it was unloaded since.
+  bool away() const;
   /// The numbers of those that are ready, rising.
   std::vector<std::string> ready_versions() const;
 };
@@ -43,6 +45,8 @@ struct Catalogue {
   Result<std::string> version_of(std::string_view model, std::string_view label) const;
   /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
   Status usable() const;
+  /// kUnavailable, naming the first that failed, where none of what was to be loaded is; `all`: where any of it is not. What was unloaded does not count.
+  Status loaded(bool all) const;
 };
 
 /// Decimal, no leading zero, not 0: what Triton and TensorFlow Serving users call a version.

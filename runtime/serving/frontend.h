@@ -43,8 +43,20 @@ class Frontend {
   /// Of this io thread.
   Leftovers& leftovers() { return leftovers_[net::this_loop()]; }
   /// What readiness says: not until everything was loaded, and not any more once the end is near. Everything else is answered all the time.
-  void set_ready(bool ready) { ready_ = ready; }
-  bool ready() { return ready_ && catalogue().usable(); }
+  void set_ready(bool ready) {
+    if (ready) was_ready_ = loaded(*repository.catalogue().get()).has_value();
+    ready_ = ready;
+  }
+  /// kUnavailable, and why. A server that could load nothing is not ready, nor is one that stands in for Triton and could not load something. Once it was
+  /// ready it stays so whatever fails to load after that: what was loaded goes on, and a bad file must not take away every replica at once.
+  Status ready() {
+    if (!ready_) return Error{Code::kUnavailable, "models are being loaded, or the end is near"};
+    SERIN_CHECK(catalogue().usable());
+    if (was_ready_) return {};
+    SERIN_CHECK(loaded(catalogue()));
+    was_ready_ = true;
+    return {};
+  }
 
   /// That tensors may lie in; null: this server takes none.
   const protocol::SharedRegions* regions() const { return takes_regions ? &shared_memory : nullptr; }
@@ -58,9 +70,12 @@ class Frontend {
   const bool cors;
 
  private:
+  Status loaded(const Catalogue& now) const { return now.loaded(dialect == Dialect::kTriton); }
+
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread, as the next
   std::vector<Leftovers> leftovers_;
   std::atomic<bool> ready_{false};
+  std::atomic<bool> was_ready_{false};
 };
 
 /// As the server calls itself: Triton's own clients look at it.

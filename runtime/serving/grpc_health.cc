@@ -17,8 +17,9 @@ constexpr std::chrono::milliseconds kLook{500};  // between two looks of who wat
 Status status_of(Frontend& frontend, const std::string& service) {
   if (service.empty() || service == "inference.GRPCInferenceService")
     return frontend.ready() ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
-  const auto version = frontend.catalogue().find(service, "");
-  if (!version && version.error().code == Code::kNotFound) return pb::HealthCheckResponse::SERVICE_UNKNOWN;
+  const Catalogue& now = frontend.catalogue();
+  const auto version = now.find(service, "");
+  if (!now.models.contains(service)) return pb::HealthCheckResponse::SERVICE_UNKNOWN;
   return version && (*version)->usable() ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
 }
 

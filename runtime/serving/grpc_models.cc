@@ -21,7 +21,7 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   });
   add_unary<pb::ServerReadyRequest, pb::ServerReadyResponse>(methods, service + "ServerReady", [&frontend](const auto&) {
     pb::ServerReadyResponse answer;
-    answer.set_ready(frontend.ready());
+    answer.set_ready(frontend.ready().has_value());
     return answer;
   });
   add_unary<pb::ServerMetadataRequest, pb::ServerMetadataResponse>(methods, service + "ServerMetadata", [&frontend](const auto&) {

@@ -57,7 +57,12 @@ void unload_model(Frontend& frontend, const std::string& name, const protocol::F
     if (!flag) return done(invalid("parameter 'unload_dependents' must be true or false"));
     dependents = *flag;
   }
-  frontend.repository.unload_model(name, dependents, on_this_thread(frontend, std::move(done)));
+  auto answer = on_this_thread(frontend, std::move(done));
+  if (frontend.dialect == Dialect::kTriton)  // whose clients unload before they know whether there is anything
+    answer = [answer = std::move(answer)](Status unloaded) {
+      answer(!unloaded && unloaded.error().code == Code::kNotFound ? Status() : std::move(unloaded));
+    };
+  frontend.repository.unload_model(name, dependents, std::move(answer));
 }
 
 void serve_roots(Frontend& frontend, std::vector<ModelRoot> roots, Repository::Done done) {

@@ -218,10 +218,11 @@ Status Repository::reconcile(const std::string& name, ModelFiles files, Look loo
     const auto held = entry(name, number);
     return held && held->version;
   };
-  const bool replaced = std::ranges::all_of(chosen, ready);
+  const bool replaced = std::ranges::all_of(chosen, ready), any = chosen.empty() || std::ranges::any_of(chosen, ready);
   for (auto version = known.versions.begin(); version != known.versions.end();) {
     const uint64_t number = (version++)->first;
-    const bool gone = !known.files.versions.contains(number);
+    const bool gone =
+        any && !known.files.versions.contains(number);  // who takes the newest away to go back needs it until the one before is there
     if (gone || (replaced && std::ranges::find(chosen, number) == chosen.end())) remove_version(name, number);
   }
   return first;
@@ -266,7 +267,7 @@ void Repository::move_lost() {
   for (auto& [name, known] : known_) {
     for (auto& [number, version] : known.versions) {
       const auto held = entry(name, number);
-      if (version.moved || !held || !held->version || held->version->usable()) continue;
+      if (version.moved || !held || !held->version || held->version->usable() || !known.files.versions.contains(number)) continue;
       version.moved = true;
       (void)load_version(name, number, known);
     }

@@ -126,7 +126,10 @@ net::Response RestApi::answer(std::string_view path, const net::Request& request
   if (path == "/v2") return server_metadata();
   if (path == "/v2/models") return models_response(frontend_.catalogue());
   if (path == "/v2/models/stats") return statistics({});
-  if (path == "/v2/health/ready") return frontend_.ready() ? json_response(R"({"ready":true})") : json_response(R"({"ready":false})", 503);
+  if (path == "/v2/health/ready") {
+    const Status ready = frontend_.ready();
+    return ready ? json_response(R"({"ready":true})") : refused(R"({"ready":false})", ready.error());
+  }
   const Status usable = frontend_.catalogue().usable();
   return usable ? json_response(R"({"live":true})") : refused(R"({"live":false})", usable.error());
 }
@@ -144,8 +147,11 @@ net::Response RestApi::metadata(const Route& route) {
 }
 
 net::Response RestApi::readiness(const Route& route) {
-  const auto version = frontend_.catalogue().find(route.model, route.version);
-  if (!version && version.error().code != Code::kUnavailable) return error_response(version.error());
+  const Catalogue& now = frontend_.catalogue();
+  const auto version = now.find(route.model, route.version);
+  const auto known = now.models.find(route.model);
+  const bool away = known != now.models.end() && known->second.away();
+  if (!version && version.error().code != Code::kUnavailable && !away) return error_response(version.error());
   const Status usable = version ? (*version)->usable() : Status(version.error());
   std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
   return usable ? json_response(std::move(body)) : refused(std::move(body), usable.error());

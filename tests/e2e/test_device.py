@@ -300,7 +300,8 @@ def test_f8_a_lost_device_answers_503_and_ends_liveness(serve, repository, emula
         first = load.statuses.index(503)
         load.wait_for(40)
     assert set(load.statuses[:first]) == {200}
-    assert set(load.statuses[first + len(load.threads):]) == {503}  # but for answers that were on their way
+    assert set(load.statuses[first:]) <= {200, 503}
+    assert load.statuses[first:].count(200) <= len(load.threads), "but for answers that were on their way"
     assert all("lost" in text and "cudaError" in text for text in load.errors)
 
     live = call(runtime.url + "/v2/health/live")

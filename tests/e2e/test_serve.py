@@ -13,10 +13,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from onnx import TensorProto, helper
 
-from conftest import DATA, MODELS, SERIN, call, infer_body, serin, wait_until
+from conftest import DATA, MODELS, ON_FREE_PORTS, SERIN, call, infer_body, serin, wait_until
 
 DIGITS = {f"digits/{v}": MODELS / f"digits/{v}/model.onnx" for v in (1, 2)}
 EVALUATION = np.load(MODELS / "digits/eval.npz")
@@ -327,6 +328,52 @@ def test_versions_come_and_go_while_requests_are_served(serve, repository):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_going_back_by_taking_the_newest_version_away_costs_no_request(serve, repository):
+    models = repository({"digits/1": DIGITS["digits/1"], "digits/2": DIGITS["digits/2"]})
+    (models / "digits/serin.yaml").write_text("versions: {latest: 1}\n")
+    runtime = serve(models)
+    versions, stop = [], threading.Event()
+
+    def client():
+        while not stop.is_set():
+            answer = call(runtime.url + "/v2/models/digits/infer", ZEROS)
+            versions.append(answer.json["model_version"] if answer.status == 200 else answer.body)
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    wait_until(lambda: versions, 5, "an answer")
+    shutil.rmtree(models / "digits/2")
+    wait_until(lambda: versions[-1] == "1", 10, "version 1 answers")
+    stop.set()
+    thread.join()
+    assert set(versions) == {"1", "2"}, versions
+    assert call(runtime.url + "/v2/models/digits/versions/2").status == 404
+
+
+def test_a_server_that_could_load_nothing_is_not_ready(start, repository):
+    models = repository({"other/1": DATA / "bad/unknown_ops.onnx"})
+    runtime = start("serve", models, *ON_FREE_PORTS, "--poll-seconds", 0.2)
+    answer = call(runtime.url + "/v2/health/ready")
+    assert answer.status == 503 and answer.json == {"ready": False} and "model 'other' version 1" in answer.headers["x-serin-reason"]
+    assert call(runtime.url + "/v2/health/live").status == 200
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
+        assert not client.is_server_ready()
+        shutil.copy(DIGITS["digits/1"], models / "other/1/new")
+        (models / "other/1/new").rename(models / "other/1/model.onnx")
+        wait_until(client.is_server_ready, 10, "ready once it is mended")
+    shutil.copy(DATA / "bad/unknown_ops.onnx", models / "other/1/new")
+    (models / "other/1/new").rename(models / "other/1/model.onnx")
+    wait_until(lambda: "what was loaded before goes on serving" in runtime.log, 10, "the bad file is seen")
+    assert call(runtime.url + "/v2/health/ready").status == 200
+
+
+def test_a_server_in_tritons_place_is_not_ready_while_any_model_failed(start, repository):
+    models = repository({**DIGITS, "other/1": DATA / "bad/unknown_ops.onnx"})
+    runtime = start("serve", "--as", "tritonserver", "--model-repository", models, "--exit-on-error=false", "--http-port", 0, "--grpc-port", 0, "--metrics-port", 0)
+    assert call(runtime.url + "/v2/health/ready").status != 200
+    assert call(runtime.url + "/v2/models/digits/infer", ZEROS).status == 200
 
 
 def test_a_broken_version_disturbs_nobody(serve, repository):

@@ -123,7 +123,7 @@ def test_control_is_explicit_where_triton_was_told_so(start, digits):
     client.load_model("digits")
     assert client.is_model_ready("digits")
     client.unload_model("digits")
-    assert call(f"{process.url}/v2/models/digits/infer", PIXELS).status == 503
+    assert call(f"{process.url}/v2/models/digits/infer", PIXELS).status == 404
 
 
 def test_triton_says_what_its_users_expect_of_it(start, digits):

@@ -23,7 +23,7 @@ using net::Framing;
 using net::HeadParser;
 
 constexpr net::HeadLimits kHeadLimits{.line_bytes = 1000, .head_bytes = 4000, .header_count = 20};
-constexpr net::HeadLimits kWider{.line_bytes = 8000, .head_bytes = 16000, .header_count = 40};  // of who gets what is written again
+constexpr net::HeadLimits kWider{.line_bytes = 32000, .head_bytes = 128000, .header_count = 300};  // of who gets what is written again
 constexpr net::BodyLimits kBodyLimits{.bytes = 2000, .chunks = 50};
 constexpr size_t kUnpackedBytes = 100'000;
 
