@@ -51,6 +51,7 @@ bool runs(serving::Version& version, const std::vector<Shape>& shapes, serving::
   job->arrived = serving::Clock::now();
   job->deadline = deadline;
   job->shadow = true;
+  if (version.stateful()) job->sequence = {.number = ~uint64_t{0}, .name = {}, .start = true, .end = true};
   const auto answered = std::make_shared<std::promise<bool>>();
   job->done = [answered](const serving::Answer& answer) { answered->set_value(answer.outputs.has_value()); };
   auto answer = answered->get_future();
@@ -91,7 +92,8 @@ std::string for_shell(const std::string& text) {
   return quoted;
 }
 
-std::string curl_line(const std::vector<TensorSpec>& inputs, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
+std::string curl_line(const serving::Version& version, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
+  const std::vector<TensorSpec>& inputs = version.signature().inputs;
   int64_t elements = 0;
   for (const Shape& shape : shapes) elements += shape.elements();
   std::string json = R"({"inputs":[)";
@@ -109,7 +111,7 @@ std::string curl_line(const std::vector<TensorSpec>& inputs, const std::vector<S
       behind += bytes;
     }
   }
-  json += "]}";
+  json += version.stateful() ? R"(],"parameters":{"sequence_id":1,"sequence_start":true,"sequence_end":true}})" : "]}";
   const std::string options =
       fmt::format("{}{}", url.starts_with("https") ? "-k " : "", with_token ? R"(-H "Authorization: Bearer $TOKEN" )" : "");
   if (behind == 0) return fmt::format("curl {}{} -d '{}'", options, url, for_shell(json));
@@ -150,10 +152,11 @@ inputs = []
 for name, shape, datatype, dtype in [{}]:
     inputs.append(http.InferInput(name, shape, datatype))
     inputs[-1].set_data_from_numpy(numpy.zeros(shape, dtype))
-print(client.infer({}, inputs{}).get_response())
+print(client.infer({}, inputs{}{}).get_response())
 )",
                      with_token ? "os, " : "", url.substr(url.find("//") + 2), secure ? ", ssl=True, insecure=True" : "", inputs,
-                     net::json_quote(version.model()), with_token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
+                     net::json_quote(version.model()), version.stateful() ? ", sequence_id=1, sequence_start=True, sequence_end=True" : "",
+                     with_token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
 }
 
 }  // namespace
@@ -161,7 +164,7 @@ print(client.infer({}, inputs{}).get_response())
 TryIt try_it(serving::Version& version, const std::string& url, bool with_token) {
   const auto shapes = find_shapes(version);
   if (!shapes) return {};
-  return {curl_line(version.signature().inputs, *shapes, fmt::format("{}/v2/models/{}/infer", url, version.model()), with_token),
+  return {curl_line(version, *shapes, fmt::format("{}/v2/models/{}/infer", url, version.model()), with_token),
           python_lines(version, *shapes, url, with_token)};
 }
 

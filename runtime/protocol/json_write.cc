@@ -10,20 +10,20 @@ namespace serin::protocol {
 namespace {
 
 template <class T>
-char* write_value(char* out, T value, NumberStyle style) {
+char* write_value(char* out, T value) {
   if constexpr (std::is_same_v<T, bool>) {
     const std::string_view word = value ? "true" : "false";
     return out + word.copy(out, word.size());
   } else if constexpr (sizeof(T) == 2 && std::is_class_v<T>) {
-    return write_number(out, kernels::to_float(value), style);
+    return write_number(out, kernels::to_float(value));
   } else {
-    return write_number(out, value, style);
+    return write_number(out, value);
   }
 }
 
 /// By way of room for many at a time, so that the string is touched seldom.
 template <class T>
-void append_list(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style) {
+void append_list(std::string& out, const TensorView& tensor, int64_t first, int64_t last) {
   constexpr int64_t kAtOnce = 256;
   const T* const values = tensor.as<const T>();
   char text[kAtOnce * kNumberBytes];
@@ -32,10 +32,10 @@ void append_list(std::string& out, const TensorView& tensor, int64_t first, int6
     char* at = text;
     while (first < end) {
       if constexpr (std::is_same_v<T, float>) {  // with a comma behind each: the last stays
-        first += static_cast<int64_t>(write_floats(values + first, static_cast<size_t>(std::min(end, last - 1) - first), style.point, at));
+        first += static_cast<int64_t>(write_floats(values + first, static_cast<size_t>(std::min(end, last - 1) - first), at));
         if (first == end) break;
       }
-      at = write_value(at, values[first], style);
+      at = write_value(at, values[first]);
       if (++first < last) *at++ = ',';
     }
     out.append(text, at);
@@ -79,22 +79,22 @@ void append_text(std::string& out, std::string_view text) {
   append_string(out, widened);
 }
 
-void append_elements(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style) {
+void append_elements(std::string& out, const TensorView& tensor, int64_t first, int64_t last) {
   switch (tensor.dtype) {
-    case DType::kBool: return append_list<bool>(out, tensor, first, last, style);
-    case DType::kInt8: return append_list<int8_t>(out, tensor, first, last, style);
-    case DType::kInt16: return append_list<int16_t>(out, tensor, first, last, style);
-    case DType::kInt32: return append_list<int32_t>(out, tensor, first, last, style);
-    case DType::kInt64: return append_list<int64_t>(out, tensor, first, last, style);
-    case DType::kUInt8: return append_list<uint8_t>(out, tensor, first, last, style);
-    case DType::kUInt16: return append_list<uint16_t>(out, tensor, first, last, style);
-    case DType::kUInt32: return append_list<uint32_t>(out, tensor, first, last, style);
-    case DType::kUInt64: return append_list<uint64_t>(out, tensor, first, last, style);
-    case DType::kFloat32: return append_list<float>(out, tensor, first, last, style);
-    case DType::kFloat64: return append_list<double>(out, tensor, first, last, style);
+    case DType::kBool: return append_list<bool>(out, tensor, first, last);
+    case DType::kInt8: return append_list<int8_t>(out, tensor, first, last);
+    case DType::kInt16: return append_list<int16_t>(out, tensor, first, last);
+    case DType::kInt32: return append_list<int32_t>(out, tensor, first, last);
+    case DType::kInt64: return append_list<int64_t>(out, tensor, first, last);
+    case DType::kUInt8: return append_list<uint8_t>(out, tensor, first, last);
+    case DType::kUInt16: return append_list<uint16_t>(out, tensor, first, last);
+    case DType::kUInt32: return append_list<uint32_t>(out, tensor, first, last);
+    case DType::kUInt64: return append_list<uint64_t>(out, tensor, first, last);
+    case DType::kFloat32: return append_list<float>(out, tensor, first, last);
+    case DType::kFloat64: return append_list<double>(out, tensor, first, last);
     case DType::kString: return append_texts(out, tensor, first, last);
-    case DType::kFloat16: return append_list<kernels::Half>(out, tensor, first, last, style);
-    case DType::kBFloat16: return append_list<kernels::BFloat16>(out, tensor, first, last, style);
+    case DType::kFloat16: return append_list<kernels::Half>(out, tensor, first, last);
+    case DType::kBFloat16: return append_list<kernels::BFloat16>(out, tensor, first, last);
     default: return;  // a model with such outputs is refused when it is loaded
   }
 }

@@ -2,6 +2,7 @@
 // Internal to runtime/protocol.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -12,41 +13,28 @@
 
 namespace serin::protocol {
 
-struct NumberStyle {
-  bool point = false;  ///< whole floats as 1.0, which readers that tell integers from floats need
-};
-
 inline constexpr size_t kNumberBytes = 40;  ///< room that write_number() needs
 
-/// NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving's clients read.
+/// Floats with a point or an exponent, which readers that tell integers from floats need; NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving's clients read.
 template <class T>
-char* write_number(char* out, T value, NumberStyle style = {}) {
+char* write_number(char* out, T value) {
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::isfinite(value)) {
       const std::string_view word = std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
       return out + word.copy(out, word.size());
     }
-    char* end = out;
-    if constexpr (std::is_same_v<T, float>)
-      end = write_shortest_float(value, out);
-    else if (value == 0 && std::signbit(value))
-      return out + std::string_view("-0.0").copy(out, 4);  // "-0" is an integer to most readers, which has no sign
-    else
-      end = std::to_chars(out, out + kNumberBytes, value).ptr;
-    if (style.point && std::string_view(out, end).find_first_of(".e") == std::string_view::npos) {
-      *end++ = '.';
-      *end++ = '0';
-    }
-    return end;
+    if constexpr (std::is_same_v<T, float>) return write_shortest_float(value, out);
+    char* const end = std::to_chars(out, out + kNumberBytes, value).ptr;
+    return std::string_view(out, end).find_first_of(".e") == std::string_view::npos ? std::copy_n(".0", 2, end) : end;
   } else {
     return std::to_chars(out, out + kNumberBytes, value).ptr;
   }
 }
 
 template <class T>
-void append_number(std::string& out, T value, NumberStyle style = {}) {
+void append_number(std::string& out, T value) {
   char text[kNumberBytes];
-  out.append(text, write_number(text, value, style));
+  out.append(text, write_number(text, value));
 }
 
 void append_string(std::string& out, std::string_view text);
@@ -54,7 +42,7 @@ void append_string(std::string& out, std::string_view text);
 void append_text(std::string& out, std::string_view text);
 
 /// The elements from `first` to `last` in row-major order, commas between them.
-void append_elements(std::string& out, const TensorView& tensor, int64_t first, int64_t last, NumberStyle style = {});
+void append_elements(std::string& out, const TensorView& tensor, int64_t first, int64_t last);
 
 /// Its elements in lists within lists, as its shape is; a tensor without axes is no list. append_run(first, last) writes what lies in one list.
 template <class AppendRun>
@@ -71,9 +59,9 @@ void append_nested(std::string& out, const Shape& shape, size_t axis, int64_t fi
   }
   out += ']';
 }
-inline void append_nested(std::string& out, const TensorView& tensor, NumberStyle style = {.point = true}) {
+inline void append_nested(std::string& out, const TensorView& tensor) {
   append_nested(out, tensor.shape, 0, 0, tensor.elements(),
-                [&](int64_t first, int64_t last) { append_elements(out, tensor, first, last, style); });
+                [&](int64_t first, int64_t last) { append_elements(out, tensor, first, last); });
 }
 
 }  // namespace serin::protocol

@@ -221,7 +221,7 @@ void append_json_tensor(std::string& out, const NamedTensor& named) {
       append_raw(bytes, named.tensor);
       append_string(out, encode_base64(bytes));
     } else {
-      append_elements(out += '[', named.tensor, 0, named.tensor.elements(), {.point = true});
+      append_elements(out += '[', named.tensor, 0, named.tensor.elements());
       out += ']';
     }
     append_number(out += R"(,"elem_type":)", type->number);

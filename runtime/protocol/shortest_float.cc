@@ -17,7 +17,7 @@
 
 namespace serin::protocol {
 
-size_t write_floats_avx2(const float* values, size_t count, bool with_point, char*& out);
+size_t write_floats_avx2(const float* values, size_t count, char*& out);
 
 namespace {
 
@@ -100,8 +100,7 @@ char* write_shortest_float(float value, char* out) {
   *out = '-';
   out += bits >> 31;
   if ((bits << 1) == 0) {
-    std::copy_n("0.0", 3, out);
-    return out + (bits >> 31 != 0 ? 3 : 1);
+    return std::copy_n("0.0", 3, out);
   }
   Decimal decimal = shortest(bits & ((uint32_t{1} << kHidden) - 1), static_cast<int>(bits >> kHidden & 0xff));
   while (decimal.digits % 10 == 0) {
@@ -133,7 +132,7 @@ char* write_shortest_float(float value, char* out) {
   if (decimal.exponent >= 0) {
     std::memset(out, '0', static_cast<size_t>(kMostPoint));
     std::memcpy(out, first, static_cast<size_t>(count));
-    return out + point;
+    return std::copy_n(".0", 2, out + point);
   }
   std::memcpy(out, first, 9);
   std::memcpy(out + point + 1, first + point, 9);
@@ -141,9 +140,9 @@ char* write_shortest_float(float value, char* out) {
   return out + count + 1;
 }
 
-size_t write_floats(const float* values, size_t count, bool with_point, char*& out) {
+size_t write_floats(const float* values, size_t count, char*& out) {
   static const bool able = __builtin_cpu_supports("avx2");
-  return able ? write_floats_avx2(values, count, with_point, out) : 0;
+  return able ? write_floats_avx2(values, count, out) : 0;
 }
 
 }  // namespace serin::protocol

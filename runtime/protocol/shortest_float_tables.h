@@ -11,7 +11,7 @@ namespace serin::protocol::schubfach {
 constexpr int kHidden = 23, kBias = 150;           // of the significand as an integer
 constexpr int kFirstPower = -31, kLastPower = 45;  // of ten that a binary32 needs
 constexpr int kLeastPoint = -4,
-              kMostPoint = 15;  // places of the point, from before the first digit on, that are written without an exponent
+              kMostPoint = 13;  // places of the point, from before the first digit on, that are written without an exponent
 
 __extension__ using Wide = unsigned __int128;
 

@@ -17,7 +17,7 @@
 
 namespace serin::protocol {
 
-size_t write_floats_avx2(const float* values, size_t count, bool with_point, char*& out);
+size_t write_floats_avx2(const float* values, size_t count, char*& out);
 
 namespace {
 
@@ -40,7 +40,7 @@ constexpr int kDigitPlaces[kMostDigits] = {kFirst, 0, 1, 2, 3, 4, 5, 6, 7};
 
 // A text's form is the place of its point from kLeastPoint on, or kWithExponent.
 constexpr int kWithExponent = kMostPoint - kLeastPoint + 1, kForms = kWithExponent + 1, kCounts = 16;
-constexpr int kMostBeforePoint = 13;  // digits of a whole number that is written with a point: behind it comes a zero, before it a sign
+static_assert(kMostPoint <= 13);  // of sixteen characters: before them comes a sign, behind them a point and a zero
 
 struct Layouts {
   alignas(16) uint8_t order[kForms * 2 * kCounts][16];  // by form, sign and number of digits but one
@@ -227,10 +227,8 @@ __m256i exponent_chars(__m256i exponent) {
   return _mm256_add_epi32(_mm256_add_epi32(digits, minus), all<four_chars(0, '+', '0', '0')>());
 }
 
-/// How many from the front have parts and a layout.
-size_t lay_out(const float* values, size_t count, bool with_point, Block& block) {
+void lay_out(const float* values, size_t count, Block& block) {
   const __m256i factors = _mm256_setr_epi32(1'000, 0, 0, 0, 0, 1, 10, 100);  // for three, two, one digit more than the fewest at the end
-  const __m256i pointed = with_point ? _mm256_set1_epi32(-1) : _mm256_setzero_si256();
   for (size_t at = 0; at < count; at += kLanes) {
     const __m256i digits = load(block.digits + at), zero = _mm256_cmpeq_epi32(digits, _mm256_setzero_si256());
     __m256i more = _mm256_add_epi32(_mm256_cmpgt_epi32(digits, all<999'999>()), _mm256_cmpgt_epi32(digits, all<9'999'999>()));
@@ -241,9 +239,7 @@ size_t lay_out(const float* values, size_t count, bool with_point, Block& block)
 
     const __m256i form = _mm256_min_epu32(_mm256_sub_epi32(point, all<kLeastPoint>()), all<kWithExponent>());
     const __m256i has_exponent = _mm256_cmpeq_epi32(form, all<kWithExponent>()), bits = load(values + at);
-    const __m256i up_to_point = _mm256_or_si256(pointed, _mm256_cmpeq_epi32(bits, all<INT32_MIN>()));  // -0.0 is always written so
-    const __m256i least = _mm256_and_si256(up_to_point, _mm256_andnot_si256(has_exponent, point));     // with the zero behind it
-    if (any(_mm256_cmpgt_epi32(least, all<kMostBeforePoint>()))) return at;
+    const __m256i least = _mm256_andnot_si256(has_exponent, point);  // whole ones with a zero behind the point
     const __m256i behind_first = _mm256_max_epi32(_mm256_max_epi32(nine.count(), least), _mm256_setzero_si256());
     const __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 27), all<kCounts>());
     store(block.layout + at, _mm256_or_si256(_mm256_or_si256(_mm256_slli_epi32(form, 5), sign), behind_first));
@@ -265,7 +261,6 @@ size_t lay_out(const float* values, size_t count, bool with_point, Block& block)
     put(2, _mm256_unpacklo_epi64(back, back_rest));
     put(3, _mm256_unpackhi_epi64(back, back_rest));
   }
-  return count;
 }
 
 char* put_together(const Block& block, size_t count, char* out) {
@@ -282,17 +277,17 @@ char* put_together(const Block& block, size_t count, char* out) {
 
 }  // namespace
 
-size_t write_floats_avx2(const float* values, size_t count, bool with_point, char*& out) {
+size_t write_floats_avx2(const float* values, size_t count, char*& out) {
   Block block;
   size_t written = 0;
   while (count - written >= kLanes) {
     const float* const next = values + written;
     const size_t some = std::min(count - written, kBlock) / kLanes * kLanes, scaled = scale(next, some, block);
     shorten(next, scaled, block);
-    const size_t done = lay_out(next, scaled, with_point, block);
-    out = put_together(block, done, out);
-    written += done;
-    if (done < some) break;
+    lay_out(next, scaled, block);
+    out = put_together(block, scaled, out);
+    written += scaled;
+    if (scaled < some) break;
   }
   return written;
 }

@@ -10,8 +10,6 @@
 namespace serin::protocol {
 namespace {
 
-constexpr NumberStyle kStyle = {.point = true};
-
 bool is_bytes(const NamedTensor& named) { return named.tensor.dtype == DType::kString && named.name.ends_with("_bytes"); }
 
 void append_bytes(std::string& out, const TensorView& tensor, int64_t first, int64_t last) {
@@ -24,7 +22,7 @@ void append_bytes(std::string& out, const TensorView& tensor, int64_t first, int
 /// The so many elements that lie below `axis`, from `first` on.
 void append_value(std::string& out, const NamedTensor& named, size_t axis, int64_t first, int64_t elements) {
   append_nested(out, named.tensor.shape, axis, first, elements, [&](int64_t from, int64_t to) {
-    is_bytes(named) ? append_bytes(out, named.tensor, from, to) : append_elements(out, named.tensor, from, to, kStyle);
+    is_bytes(named) ? append_bytes(out, named.tensor, from, to) : append_elements(out, named.tensor, from, to);
   });
 }
 
@@ -91,7 +89,7 @@ Result<std::string> encode_tf_results(TfMethod method, std::span<const NamedTens
   for (int64_t row = 0; row < scores.rows; ++row) {
     if (row > 0) out += ',';
     if (method == TfMethod::kRegress) {
-      append_elements(out, *scores.values, row, row + 1, kStyle);
+      append_elements(out, *scores.values, row, row + 1);
       continue;
     }
     out += '[';
@@ -99,7 +97,7 @@ Result<std::string> encode_tf_results(TfMethod method, std::span<const NamedTens
       out += i == 0 ? "[" : ",[";
       append_text(out, scores.label(row, i));
       out += ',';
-      append_elements(out, *scores.values, row * scores.classes + i, row * scores.classes + i + 1, kStyle);
+      append_elements(out, *scores.values, row * scores.classes + i, row * scores.classes + i + 1);
       out += ']';
     }
     out += ']';

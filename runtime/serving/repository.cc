@@ -22,6 +22,7 @@ std::string for_clients(std::string message, std::string_view subject, const std
   if (message.starts_with(subject)) message.erase(0, subject.size());
   for (size_t at = message.find(folder); !folder.empty() && at != std::string::npos; at = message.find(folder, at))
     message.erase(at, folder.size());
+  std::ranges::replace(message, '\n', ' ');  // of a library
   return message;
 }
 

@@ -71,6 +71,7 @@ class Version {
   bool batchable() const { return served_.batchable; }
   int64_t max_batch() const { return served_.max_batch; }
   size_t instances() const { return served_.instances; }
+  bool stateful() const { return served_.stateful; }  ///< requests name the sequence that they belong to
   ModelMetrics& metrics() const { return *metrics_; }
   Host& host() const { return host_; }
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 import tritonclient.grpc
-from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin, wait_until
+from conftest import DATA, MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin, wait_until
 
 PIXELS = infer_body([[0.0] * 64])
 
@@ -194,6 +194,17 @@ def test_a_file_needs_nothing_else_and_says_how_it_is_asked(start, tmp_path, kin
     program = rest.split("\n\n", 1)[1].split("\n\n")[0]
     done = subprocess.run([os.sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
     assert b"'model_name': '" + kind.encode() in done.stdout, done.stderr
+
+
+def test_the_lines_to_try_name_a_sequence_where_one_is_needed(start, repository):
+    models = repository({"sum/1": DATA / "sequence_state/model.onnx"})
+    (models / "sum/serin.yaml").write_text("sequences: {state: [{input: PAST, output: PRESENT}]}\n")
+    process = start("serve", models, *ON_FREE_PORTS)
+    wait_until(lambda: "get_response())" in process.log, what="the lines to try")
+    curl, _, program = process.log.split("To try it:\n", 1)[1].strip().split("\n\n")[:3]
+    assert json.loads(bash(curl).stdout)["model_name"] == "sum"
+    done = subprocess.run([os.sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert b"'model_name': 'sum'" in done.stdout, done.stderr
 
 
 def test_the_lines_to_try_carry_a_token_where_one_is_needed(start, tmp_path):

@@ -151,7 +151,7 @@ TEST(Generate, AnAnswerIsFlat) {
                                  {"t", {DType::kString, {1}, texts}},
                                  {"none", {DType::kFloat32, {0, 2}, four}}};
   EXPECT_EQ(encode_generate_response({"m", "3", "", outputs}),
-            R"({"model_name":"m","model_version":"3","y":[0.5,-1,NaN,1e+20],"n":7,"t":"a\"b\u000a","none":[]})");
+            R"({"model_name":"m","model_version":"3","y":[0.5,-1.0,NaN,1e+20],"n":7,"t":"a\"b\u000a","none":[]})");
   EXPECT_EQ(encode_generate_response({"m", "3", "i", std::span(outputs).first(0)}, "memory"),
             R"({"model_name":"m","model_version":"3","id":"i"})");
   const NamedTensor reserved[] = {{"model_name", {DType::kInt64, {1}, one}}, {"id", {DType::kInt64, {1}, one}}};

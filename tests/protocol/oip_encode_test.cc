@@ -24,7 +24,7 @@ TEST(OipEncode, AResponseReadsBackToTheSameNumbers) {
           .bytes;
   EXPECT_EQ(
       text,
-      R"({"model_name":"m\"x","model_version":"3","id":"id1","outputs":[{"name":"y","datatype":"FP32","shape":[2,2],"data":[-0.0,-1e-38,16777216,3.4028235e+38]},)"
+      R"({"model_name":"m\"x","model_version":"3","id":"id1","outputs":[{"name":"y","datatype":"FP32","shape":[2,2],"data":[-0.0,-1e-38,16777216.0,3.4028235e+38]},)"
       R"({"name":"k","datatype":"INT64","shape":[2],"data":[-9223372036854775808,-1]},{"name":"z","datatype":"BOOL","shape":[2],"data":[true,false]}]})");
   AnswerReader reader;
   ASSERT_EQ(reader.read({text}, {}), Reading::kOutputs);
