@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "runtime/base/log.h"
 #include "runtime/protocol/raw_tensor.h"
 #include "runtime/protocol/request_builder.h"
 
@@ -65,8 +66,13 @@ Status fill(const Filling& filling, const TensorView& tensor, int64_t rows, cons
   SERIN_TRY(const std::string bytes, read_file(filling.file));
   TensorView first = tensor;
   if (rows > 1) first.shape[0] = 1;
-  if (auto fits = protocol::check_raw(bytes, first, name); !fits) return fits.error().in(filling.file);
-  protocol::read_raw(bytes, first);
+  std::string_view used = bytes;
+  if (tensor.dtype != DType::kString && used.size() > first.bytes()) {  // as Triton takes it
+    log::warning("{}: input '{}' takes the first {} of its {} bytes", filling.file, name, first.bytes(), used.size());
+    used = used.substr(0, first.bytes());
+  }
+  if (auto fits = protocol::check_raw(used, first, name); !fits) return fits.error().in(filling.file);
+  protocol::read_raw(used, first);
   if (rows > 1) repeat_first_row(tensor, rows);
   return {};
 }

@@ -48,6 +48,15 @@ TEST_F(Warmup, FilesHoldTheBytesOfOneRowAsTheyTravel) {
   EXPECT_THAT((*job)->inputs[1].span<std::string>(), ElementsAre("hi", "hi", "hi"));
 }
 
+TEST_F(Warmup, ALongerFileGivesItsFirstBytes) {
+  const std::string floats("\0\0\x80\x3f\0\0\0\x40more", 12);
+  const auto job = warmup_job({.name = "a", .inputs = {{"x", {.data = file("x", floats)}}, {"s", {}}}}, kModel, true);
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_THAT((*job)->inputs[0].span<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(refusal({.name = "a", .inputs = {{"s", {.data = file("s", std::string("\2\0\0\0hi, and more", 16))}}, {"x", {}}}}),
+              HasSubstr("'s'"));  // texts have no size but their own
+}
+
 TEST_F(Warmup, RandomIsTheSameInEveryRunAndZeroIsZero) {
   const auto make = [](Filling::Kind kind) {
     return *warmup_job({.name = "a", .batch_size = 2, .inputs = {{"x", {.data = {kind, {}}}}, {"s", {}}}}, kModel, true);
