@@ -21,6 +21,7 @@ struct State {
   std::shared_ptr<spdlog::logger> logger;
   std::atomic<Level> level{Level::kInfo};
   std::atomic<Format> format{Format::kText};
+  std::atomic<Levels> muted{};
 };
 
 // The process has one stderr, so it has one log; everything else in Serin is built by main().
@@ -84,7 +85,14 @@ void configure(const Options& options) {
 
 Options options() { return {.format = state().format, .level = state().level}; }
 
-bool enabled(Level level) { return level >= state().level.load(std::memory_order_relaxed); }
+void mute(Levels levels) { state().muted = levels; }
+
+Levels muted() { return state().muted; }
+
+bool enabled(Level level) {
+  const State& log = state();
+  return level >= log.level.load(std::memory_order_relaxed) && !log.muted.load(std::memory_order_relaxed)[static_cast<size_t>(level)];
+}
 
 void write(Level level, fmt::string_view format, fmt::format_args args) {
   State& log = state();

@@ -13,25 +13,27 @@ using log::Level;
 using protocol::FlatValue;
 using protocol::FlatValues;
 
-/// One threshold, told as Triton's switches.
+/// The threshold and what is muted behind it, told as Triton's switches.
 struct Switches {
   bool verbose = false, info = false, warning = false, error = false;
 };
 
-Switches switches_of(Level level) {
-  return {level <= Level::kDebug, level <= Level::kInfo, level <= Level::kWarning, level <= Level::kError};
+Switches switches() {
+  return {log::enabled(Level::kDebug), log::enabled(Level::kInfo), log::enabled(Level::kWarning), log::enabled(Level::kError)};
 }
 
-Result<Level> level_of(const Switches& on) {
-  const Level level = on.verbose   ? Level::kDebug
-                      : on.info    ? Level::kInfo
-                      : on.warning ? Level::kWarning
-                      : on.error   ? Level::kError
-                                   : Level::kOff;
-  const Switches whole = switches_of(level);
-  if (whole.info == on.info && whole.warning == on.warning && whole.error == on.error) return level;
-  return invalid(
-      "log levels build on each other: log_verbose_level above 0 needs log_info, log_info needs log_warning, log_warning needs log_error");
+void set_switches(const Switches& on, log::Options options) {
+  options.level = on.verbose   ? Level::kDebug
+                  : on.info    ? Level::kInfo
+                  : on.warning ? Level::kWarning
+                  : on.error   ? Level::kError
+                               : Level::kOff;
+  log::Levels muted;
+  muted[static_cast<size_t>(Level::kInfo)] = !on.info;
+  muted[static_cast<size_t>(Level::kWarning)] = !on.warning;
+  muted[static_cast<size_t>(Level::kError)] = !on.error;
+  log::mute(muted);
+  log::configure(options);
 }
 
 Status change(const std::string& key, const FlatValue& value, Switches& on, log::Options& options) {
@@ -66,7 +68,7 @@ Status change(const std::string& key, const FlatValue& value, Switches& on, log:
 
 FlatValues log_settings() {
   const log::Options now = log::options();
-  const Switches on = switches_of(now.level);
+  const Switches on = switches();
   return {{"log_file", ""},
           {"log_info", on.info},
           {"log_warning", on.warning},
@@ -77,10 +79,9 @@ FlatValues log_settings() {
 
 Status change_log_settings(const FlatValues& changes) {
   log::Options options = log::options();
-  Switches on = switches_of(options.level);
+  Switches on = switches();
   for (const auto& [key, value] : changes) SERIN_CHECK(change(key, value, on, options));
-  SERIN_TRY(options.level, level_of(on));
-  if (!changes.empty()) log::configure(options);
+  if (!changes.empty()) set_switches(on, options);
   return {};
 }
 

@@ -308,10 +308,14 @@ def test_logging_changes_take_effect(start):
         client.update_log_settings({"log_verbose_level": 0, "log_format": "default"})
     assert call(url).json["log_verbose_level"] == 0
     for body, text in (({"log_file": "/tmp/x"}, "log_file"), ({"log_verbose_level": -1}, "log_verbose_level"), ({"log_info": 1}, "log_info"),
-                       ({"log_format": "xml"}, "log_format"), ({"loud": True}, "loud"), ({"log_error": False}, "build on each other")):
+                       ({"log_format": "xml"}, "log_format"), ({"loud": True}, "loud")):
         answer = call(url, body)
         assert answer.status == (403 if text == "log_file" else 400) and text in answer.error
     assert call(url, "[1]").status == 400 and call(url, method="DELETE").status == 405
+    apart = call(url, {"log_info": False, "log_verbose_level": 1}).json
+    assert apart["log_info"] is False and apart["log_verbose_level"] == 1 and apart["log_warning"] is True, "each by itself, as Triton has it"
+    assert call(url).json == apart
+    assert call(url, {"log_info": True, "log_verbose_level": 0, "log_warning": False}).json["log_warning"] is False
     call(url, {"log_info": False, "log_warning": False, "log_error": False})
     lines = runtime.log.count("\n")
     assert runtime.end() == 0 and runtime.log.count("\n") == lines, "silence is silence"
