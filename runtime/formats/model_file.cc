@@ -37,10 +37,13 @@ constexpr Foreign kForeign[] = {
     {".xml", "an OpenVINO model, which has no way back: export to ONNX what it was converted from"},
     {".plan", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".engine", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
+    {".trt", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".ort", "an ONNX Runtime file: serve the .onnx it was made from"},
     {".safetensors", "a safetensors file: weights without a graph; optimum-cli export onnx --model FOLDER OUT"},
     {".pt", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".pth", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
+    {".torchscript",
+     "a TorchScript program: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model it was traced from"},
     {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},
     {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
     {".pkl",
@@ -48,6 +51,7 @@ constexpr Foreign kForeign[] = {
      "torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
     {".mlmodel", "a Core ML model: export to ONNX what it was converted from"},
+    {".bin", "weights without a graph, where it is Hugging Face's: optimum-cli export onnx --model FOLDER OUT"},
 };
 
 /// Files, and folders that are one model (model.savedmodel/, model.onnx/); sorted.

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "runtime/base/log.h"
+#include "runtime/formats/model_file.h"
 #include "runtime/serving/catalogue.h"
 
 namespace serin::serving {
@@ -98,6 +99,20 @@ Status check_root(const ModelRoot& root) {
     return Error{Code::kInvalidArgument,
                  fmt::format("{}: '{}' is no name for a model: it has letters, digits, '_', '-' and '.' only", root.path, name_of(root))};
   return {};
+}
+
+std::string describe_misplaced(const ModelRoot& root) {
+  const auto inside = list_folder(root.path);
+  if (!inside || !root.name.empty()) return "";
+  const auto is_model = [](const std::string& file) { return file.ends_with(".onnx"); };
+  if (const auto model = std::ranges::find_if(inside->files, is_model); model != inside->files.end())
+    return fmt::format("; '{}' lies right in it: serin serve {}", *model, (fs::path(root.path) / *model).string());
+  std::error_code error;
+  for (const std::string& folder : inside->folders)
+    if (parse_version(folder) && fs::exists(fs::path(root.path) / folder / "model.onnx", error))
+      return fmt::format("; '{}/model.onnx' lies in it, a version of one model: serin serve {} --name NAME", folder, root.path);
+  const auto foreign = formats::describe_foreign_model(root.path);
+  return foreign ? "; " + *foreign : "";
 }
 
 ModelFiles list_model(const std::string& name, const std::string& folder, Remarks& remarks) {

@@ -55,6 +55,9 @@ bool is_model_name(std::string_view name);
 /// kNotFound, kInvalidArgument: why nothing can be served from there, naming the path.
 Status check_root(const ModelRoot& root);
 
+/// What lies in a place that no model was found in, and how it is served: "; 'model.onnx' lies right in it: serin serve models/model.onnx". Empty: nothing known.
+std::string describe_misplaced(const ModelRoot& root);
+
 /// One model whose folder this is.
 ModelFiles list_model(const std::string& name, const std::string& folder, Remarks& remarks);
 

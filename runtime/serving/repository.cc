@@ -64,7 +64,8 @@ std::map<std::string, std::string> Repository::load() {
     if (name != "*" && !known_.contains(name)) missing[name] = "is to be loaded at the start, but is not there";
   for (const auto& [name, why] : missing) log::error("model '{}': {}", name, why);
   if (source_.control != Control::kExplicit && catalogue_.get()->models.empty())
-    log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx", roots_.front().path);
+    for (const ModelRoot& root : roots_)
+      log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx{}", root.path, describe_misplaced(root));
   thread_ = std::thread([this] { run(); });
   return missing;
 }

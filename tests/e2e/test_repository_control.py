@@ -248,6 +248,9 @@ FOREIGN = {
     "model.keras": "export('model.onnx'",
     "model.tflite": "tf2onnx.convert --tflite",
     "model.plan": "TensorRT plan",
+    "model.trt": "TensorRT plan",
+    "model.torchscript": "torch.onnx.export",
+    "pytorch_model.bin": "optimum-cli export onnx",
     "model.safetensors": "optimum-cli export onnx",
     "model.xml": "OpenVINO",
 }
@@ -290,6 +293,21 @@ def test_the_only_onnx_file_of_a_version_is_the_model_whatever_its_name(serve, t
     shutil.copy(GOOD, version / "second.onnx")
     wait_until(lambda: "more than one other model" in runtime.log, 10, "ambiguous")
     assert states(runtime) == {("digits", "1", "READY")}, "what was loaded goes on"
+
+
+MISPLACED = {
+    "model.onnx": "'model.onnx' lies right in it: serin serve {folder}/model.onnx",
+    "model.safetensors": "'model.safetensors' is a safetensors file: weights without a graph; optimum-cli export onnx",
+    "1/model.onnx": "'1/model.onnx' lies in it, a version of one model: serin serve {folder} --name NAME",
+}
+
+
+@pytest.mark.parametrize("name", MISPLACED)
+def test_a_place_without_models_says_what_lies_in_it(serve, tmp_path, name):
+    (tmp_path / "here" / name).parent.mkdir(parents=True)
+    shutil.copy(GOOD, tmp_path / "here" / name)
+    runtime = serve(tmp_path / "here")
+    assert "no model in it yet" in runtime.log and MISPLACED[name].format(folder=tmp_path / "here") in runtime.log
 
 
 # --- settings of the server -----------------------------------------------------------------------------------------------------------
