@@ -18,8 +18,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/published.h"
 #include "runtime/serving/catalogue.h"
@@ -91,6 +93,10 @@ class Repository {
   Status load_version(const std::string& name, uint64_t number, const Known& known);
   static const EnsembleSettings* ensemble_of(const Known& known);  ///< null: it is none
   bool has_members(const ModelSettings& settings) const;
+  std::set<std::string> steps_of(const std::string& name) const;
+  std::vector<std::string> way(const std::string& from, const std::string& to, std::set<std::string>& visited) const;
+  bool comes_later(const std::string& name, const EnsembleSettings& ensemble) const;
+  void load_parts(const EnsembleSettings& ensemble);
   void settle_ensembles();
   Result<std::shared_ptr<Version>> make_ensemble(const std::string& name, uint64_t number, const ModelSettings& settings);
   void say_no_version(const std::string& name, const std::string& folder);

@@ -124,6 +124,17 @@ Result<ModelFiles> Repository::find(const std::string& name) {
   return not_there(name);
 }
 
+/// Models that an ensemble runs come with it, as Triton has it. One that is not there is named by the ensemble, which is made when all the others are.
+void Repository::load_parts(const EnsembleSettings& ensemble) {
+  for (const EnsembleStep& step : ensemble.steps) {
+    if (!is_model_name(step.model) || known_.contains(step.model)) continue;
+    auto files = find(step.model);
+    if (!files || files->versions.empty()) continue;
+    (void)reconcile(step.model, std::move(*files), Look::kAsked);  // said where it happened
+    if (const EnsembleSettings* own = ensemble_of(known_[step.model])) load_parts(*own);
+  }
+}
+
 Status Repository::load_now(const std::string& name, const ModelOverride& overrides) {
   if (!is_model_name(name)) return not_there(name.substr(0, 256));
   const bool own_files = !overrides.files.empty();
@@ -150,9 +161,7 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
     for (auto& [number, version] : known.versions) version.loaded.reset();
   const auto before = std::exchange(known.overrides, std::move(folder));  // until what is loaded from it is replaced
   Status loaded = reconcile(name, std::move(files), Look::kAsked);
-  if (const EnsembleSettings* ensemble = ensemble_of(known))
-    for (const EnsembleStep& step : ensemble->steps)  // come with it, as Triton has it
-      if (!known_.contains(step.model)) (void)load_now(step.model, {});
+  if (const EnsembleSettings* ensemble = ensemble_of(known)) load_parts(*ensemble);
   settle_ensembles();
   if (loaded && ensemble_of(known) && !catalogue_.get()->find(name, "")) loaded = Error{Code::kInvalidArgument, "its steps do not run"};
   if (loaded) return loaded;

@@ -11,7 +11,7 @@ import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException
 
-from conftest import DATA, MODELS, call, infer_body, wait_until
+from conftest import DATA, MODELS, ON_FREE_PORTS, call, infer_body, wait_until
 
 STATE = "sequences: {strategy: oldest, max_candidates: 8, idle: 60s, state: [{input: PAST, output: PRESENT}]}\n"
 CONTROLS = """
@@ -255,6 +255,34 @@ def test_an_ensemble_that_runs_itself_is_refused(serve, pipe, first, second):
     runtime = serve(pipe)
     answer = call(runtime.url + "/v2/models/pipe/infer", column("a", 1))
     assert answer.status == 503 and "step 1" in answer.error
+    circle = "pipe, pipe" if second == "pipe" else "pipe, other, pipe"
+    assert answer.error.endswith(f"step 1 (model '{second}') runs this ensemble itself: {circle}"), answer.error
+    assert "did you mean" not in runtime.log
+
+
+EIGHTFOLD = """
+ensemble:
+  steps:
+    - {model: pipe, inputs: {a: a}, outputs: {quadruple: four}}
+    - {model: sum, inputs: {INPUT: four, PAST: four}, outputs: {OUTPUT: eight}}
+"""
+
+
+@pytest.mark.parametrize("mode", ["poll", "explicit"])
+def test_an_ensemble_of_an_ensemble_is_made_once_and_without_a_complaint(start, pipe, mode):
+    """Its name comes before that of its member, which is no order to make them in."""
+    (pipe / "eight/1").mkdir(parents=True)
+    (pipe / "eight/serin.yaml").write_text(EIGHTFOLD)
+    if mode == "poll":
+        runtime = start("serve", pipe, *ON_FREE_PORTS)
+    else:
+        runtime = start("serve", "--as", "tritonserver", "--model-repository", pipe, "--model-control-mode", "explicit", "--http-port", 0,
+                        "--grpc-port", 0, "--metrics-port", 0)
+        with http_client.InferenceServerClient(runtime.url.removeprefix("http://")) as client:
+            client.load_model("eight")
+    (output,) = call(f"{runtime.url}/v2/models/eight/infer", column("a", 1, 2)).json["outputs"]
+    assert output["data"] == [8, 16]
+    assert " error " not in runtime.log and runtime.log.count("model 'eight' version 1: ready") == runtime.log.count("model 'pipe' version 1: ready") == 1
 
 
 def test_everything_at_once_while_models_are_replaced(serve, pipe):
@@ -315,7 +343,8 @@ def test_everything_at_once_while_models_are_replaced(serve, pipe):
     assert runtime.end() == 0
 
 
-@pytest.mark.parametrize("parameters", [{"priority": -1}, {"priority": 1.5}, {"timeout": 2 ** 64}, {"sequence_id": []}, {"sequence_start": "yes"}])
+@pytest.mark.parametrize("parameters", [{"priority": -1}, {"priority": 1.5}, {"timeout": 2 ** 64}, {"sequence_id": []}, {"sequence_start": "yes"},
+                                        {"sequence_id": "x" * 129}])
 def test_p15_parameters_of_the_wrong_type(shared_runtime, parameters):
     answer = call(shared_runtime.url + "/v2/models/digits/versions/1/infer", infer_body([[0] * 64], parameters=parameters))
     assert answer.status == 400
