@@ -166,7 +166,8 @@ Status Decoder::read_parameters(const dom::element& element) {
     if (key == "binary_data_output") {
       if (value.get(binary_outputs_)) return fail("/parameters/binary_data_output", "parameter 'binary_data_output' must be true or false");
     } else if (const Status set = builder_.set_parameter(key, parameter_value(value)); !set) {
-      return fail(fmt::format("/parameters/{}", key), set.error().message);
+      return fail(fmt::format("/parameters/{}", key), set.error().message,
+                  set.error().code == Code::kUnsupported ? Code::kUnsupported : Code::kCorrupt);
     }
   }
   return {};

@@ -80,7 +80,8 @@ Status RequestBuilder::set_parameter(std::string_view name, const ParameterValue
     request.sequence.number = whole_number(value).value_or(0);
     const auto* text = std::get_if<std::string_view>(&value);
     if (!text && !whole_number(value)) return must_be("a whole number, not negative, or a string");
-    if (text && text->size() > kLongestSequenceId) return must_be(fmt::format("no longer than {} bytes", kLongestSequenceId));
+    if (text && text->size() > kLongestSequenceId)
+      return Error{Code::kUnsupported, fmt::format("parameter 'sequence_id' must be no longer than {} bytes", kLongestSequenceId)};
     request.sequence.name = text ? *text : std::string_view();
   } else if (name == "sequence_start" || name == "sequence_end") {
     const auto* flag = std::get_if<bool>(&value);

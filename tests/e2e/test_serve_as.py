@@ -133,6 +133,8 @@ def test_triton_says_what_its_users_expect_of_it(start, digits):
     assert call(infer, "nonsense").status == 500
     assert call(infer, {"inputs": [{**PIXELS["inputs"][0], "datatype": "INT32"}]}).status == 400
     assert call(infer, b"x", {"Content-Encoding": "br"}).status == 501
+    assert call(infer, {**PIXELS, "parameters": {"sequence_id": "x" * 129}}).status == 501
+    assert call(infer, {**PIXELS, "parameters": {"sequence_id": []}}).status == 500
     assert call(f"{url}/v2/repository/models/digits/load", {}).status == 503, "the control is not explicit"
     assert call(f"{url}/v2/models/nope").status == 404
 
