@@ -9,7 +9,8 @@ namespace serin::serving {
 size_t JobQueue::rank_of(const Job& job) const {
   const size_t levels = policies_.levels.size();
   if (job.shadow) return 2 * levels;
-  return 2 * ((job.priority == 0 || job.priority > levels ? policies_.standard : job.priority) - 1);
+  if (job.priority == 0 || job.priority > std::max<uint64_t>(levels, policies_.named)) return 2 * (policies_.standard - 1);
+  return 2 * (std::min<uint64_t>(job.priority, levels) - 1);
 }
 
 /// The last level is shadow traffic's.

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory_resource>
 #include <vector>
@@ -28,6 +29,8 @@ struct QueuePolicy {
 struct QueuePolicies {
   std::vector<QueuePolicy> levels{1};
   size_t standard = 1;  ///< from 1: of requests that name no priority, or one that there is not
+  uint64_t named =
+      1;  ///< priorities that requests may name, where these are more than the levels: the last level is of those that have none
 
   friend bool operator==(const QueuePolicies&, const QueuePolicies&) = default;
 };

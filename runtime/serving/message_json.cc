@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "runtime/net/http.h"
@@ -14,6 +15,15 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+
+/// What JSON has no number for is a text, as in protobuf's own JSON.
+template <class Number>
+void append_number(std::string& out, Number number) {
+  if (std::isfinite(number))
+    out += fmt::format("{:#}", number);  // with a point, for readers that tell integers from floats
+  else
+    out += std::isnan(number) ? R"("NaN")" : number > 0 ? R"("Infinity")" : R"("-Infinity")";
+}
 
 /// The value of a field, or the index-th of a list.
 void append_value(std::string& out, const Message& message, const FieldDescriptor& field, int index, bool empty_texts) {
@@ -36,7 +46,10 @@ void append_value(std::string& out, const Message& message, const FieldDescripto
       out += std::to_string(one ? in.GetUInt64(message, &field) : in.GetRepeatedUInt64(message, &field, index));
       break;
     case FieldDescriptor::CPPTYPE_FLOAT:
-      out += fmt::format("{}", one ? in.GetFloat(message, &field) : in.GetRepeatedFloat(message, &field, index));
+      append_number(out, one ? in.GetFloat(message, &field) : in.GetRepeatedFloat(message, &field, index));
+      break;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      append_number(out, one ? in.GetDouble(message, &field) : in.GetRepeatedDouble(message, &field, index));
       break;
     case FieldDescriptor::CPPTYPE_STRING:
       out += net::json_quote(one ? in.GetString(message, &field) : in.GetRepeatedString(message, &field, index));
@@ -61,7 +74,7 @@ void append_map(std::string& out, const Message& message, const FieldDescriptor&
     const Message& entry = in.GetRepeatedMessage(message, &field, i);
     std::string text;
     append_value(text, entry, *field.message_type()->map_key(), 0, empty_texts);
-    if (text.front() != '"') text = '"' + text + '"';
+    if (text.front() != '"') text.insert(0, 1, '"') += '"';
     append_value(text += ':', entry, *field.message_type()->map_value(), 0, empty_texts);
     entries.push_back(std::move(text));
   }

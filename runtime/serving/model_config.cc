@@ -3,12 +3,14 @@
 #include "runtime/serving/model_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
 #include <array>
 
 #include "runtime/base/number.h"
+#include "runtime/serving/model_config_ignored.h"
 #include "runtime/serving/model_config_parts.h"
 #include "runtime/serving/text_format.h"
 
@@ -17,10 +19,11 @@ namespace {
 
 namespace pb = inference;
 
-constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostPriorities = 256, kMostThreads = 256;
-constexpr size_t kMostTags = 32;
-constexpr uint64_t kLongestUs = 86'400'000'000;  // a day
-constexpr uint64_t kLongestDelayUs = 10'000'000;
+constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostThreads = 256;
+constexpr size_t kMostTags = 32, kMostIgnored = 128;
+constexpr std::string_view kIgnoredKey = "serin_ignored";  // of parameters, where clients that know the published schema find it
+constexpr uint64_t kLongestUs = 86'400'000'000;            // a day
+constexpr uint64_t kLongestDelayUs = 10'000'000, kMostPriorities = 256;
 
 /// What Prometheus takes as the name of a label, and no series here has.
 bool is_free_label(std::string_view name) {
@@ -37,6 +40,7 @@ class Applying {
       : config_(read.config), ignored_(read.ignored), folder_(folder), settings_(settings) {}
 
   Status apply() {
+    for (std::string& field : ignored_fields(config_)) ignore(std::move(field));
     SERIN_CHECK(apply_platform());
     SERIN_CHECK(apply_file());
     SERIN_CHECK(apply_versions());
@@ -52,7 +56,9 @@ class Applying {
   }
 
  private:
-  void ignore(std::string what) { ignored_.push_back(std::move(what)); }
+  void ignore(std::string what) {
+    if (ignored_.size() < kMostIgnored) ignored_.push_back(std::move(what));
+  }
 
   Status apply_platform() {
     const std::string& named = config_.platform().empty() ? config_.backend() : config_.platform();
@@ -93,12 +99,10 @@ class Applying {
     if (settings_.batching) settings_.max_batch = config_.max_batch_size();
     if (!config_.has_dynamic_batching()) return {};
     const pb::ModelDynamicBatching& dynamic = config_.dynamic_batching();
-    if (!dynamic.preferred_batch_size().empty()) ignore("dynamic_batching.preferred_batch_size: a free instance takes what waits");
-    if (dynamic.preserve_ordering()) ignore("dynamic_batching.preserve_ordering");
-    if (dynamic.max_queue_delay_microseconds() > kLongestDelayUs)
-      return invalid(fmt::format("dynamic_batching.max_queue_delay_microseconds is {}; at most {}", dynamic.max_queue_delay_microseconds(),
-                                 kLongestDelayUs));
-    settings_.max_queue_delay = std::chrono::microseconds(dynamic.max_queue_delay_microseconds());
+    const uint64_t delay = dynamic.max_queue_delay_microseconds();
+    if (delay > kLongestDelayUs)
+      ignore(fmt::format("dynamic_batching.max_queue_delay_microseconds: {} is more than {}, which holds", delay, kLongestDelayUs));
+    settings_.max_queue_delay = std::chrono::microseconds(std::min(delay, kLongestDelayUs));
     return apply_queues(dynamic);
   }
 
@@ -113,19 +117,20 @@ class Applying {
   }
 
   Status apply_queues(const pb::ModelDynamicBatching& dynamic) {
-    const uint64_t levels = dynamic.priority_levels();
-    if (levels > kMostPriorities)
-      return invalid(fmt::format("dynamic_batching.priority_levels is {}; at most {}", levels, kMostPriorities));
+    const uint64_t levels = dynamic.priority_levels(), queues = std::clamp<uint64_t>(levels, 1, kMostPriorities);
+    if (levels > queues) ignore(fmt::format("dynamic_batching.priority_levels: those behind {} wait with it", queues));
     if (dynamic.default_priority_level() > levels || (levels > 0 && dynamic.default_priority_level() == 0))
       return invalid(fmt::format("dynamic_batching.default_priority_level is {}; it is 1 to {} (priority_levels)",
                                  dynamic.default_priority_level(), levels));
     SERIN_TRY(const QueuePolicy common, queue_of(dynamic.default_queue_policy()));
-    settings_.queues = {.levels = std::vector(std::max<size_t>(levels, 1), common),
-                        .standard = std::max<size_t>(dynamic.default_priority_level(), 1)};
+    settings_.queues = {.levels = std::vector(queues, common),
+                        .standard = std::clamp<uint64_t>(dynamic.default_priority_level(), 1, queues),
+                        .named = std::max<uint64_t>(levels, 1)};
     for (const auto& [level, policy] : dynamic.priority_queue_policy()) {
       if (level < 1 || level > levels)
         return invalid(fmt::format("dynamic_batching.priority_queue_policy: there is no priority {}", level));
-      SERIN_TRY(settings_.queues.levels[level - 1], queue_of(policy));
+      SERIN_TRY(const QueuePolicy own, queue_of(policy));
+      if (level <= queues) settings_.queues.levels[level - 1] = own;
     }
     return {};
   }
@@ -155,9 +160,11 @@ class Applying {
                    "batch_input, batch_output: a model gets its inputs as clients send them, and nothing about the batch"};
     for (const pb::ModelInput& input : config_.input()) {
       if (input.optional())
-        return Error{Code::kUnsupported,
-                     fmt::format("input '{}': optional: the model computes with all of its inputs; take it out where all clients send it",
-                                 input.name())};
+        return Error{
+            Code::kUnsupported,
+            fmt::format("input '{}': optional: a request brings all inputs of the model, and replaces no value that the model stores; take "
+                        "'optional' out where all clients send it, and the whole input where the stored value is to hold",
+                        input.name())};
       if (input.is_shape_tensor()) ignore(fmt::format("input '{}': is_shape_tensor", input.name()));
       if (input.allow_ragged_batch())
         ignore(fmt::format("input '{}': allow_ragged_batch: requests of different sizes are taken, each size in batches of its own",
@@ -188,9 +195,6 @@ class Applying {
     const pb::ModelOptimizationPolicy& policy = config_.optimization();
     if (policy.priority() != pb::ModelOptimizationPolicy::PRIORITY_DEFAULT)
       settings_.priority = policy.priority() == pb::ModelOptimizationPolicy::PRIORITY_MAX ? 1 : -1;
-    if (!config_.cc_model_filenames().empty()) ignore("cc_model_filenames");
-    if (policy.graph().level() != 0) ignore("optimization.graph.level: a model is optimised whatever it says");
-    if (policy.cuda().graphs()) ignore("optimization.cuda.graphs: they are recorded on a device anyway");
     for (const auto& [name, value] : config_.metric_tags()) {
       if (is_free_label(name) && settings_.metric_tags.size() < kMostTags)
         settings_.metric_tags[name] = value;
@@ -228,7 +232,10 @@ Result<ReadModelConfig> parse_model_config_json(std::string_view json) {
 }
 
 Status apply_model_config(ReadModelConfig& read, const std::string& folder, ModelSettings& settings) {
+  read.config.mutable_parameters()->erase(std::string(kIgnoredKey));  // of a configuration that a server told, and that comes back
   SERIN_CHECK(Applying(read, folder, settings).apply());
+  if (!read.ignored.empty())
+    (*read.config.mutable_parameters())[std::string(kIgnoredKey)].set_string_value(fmt::format("{}", fmt::join(read.ignored, "; ")));
   settings.config = std::make_shared<const pb::ModelConfig>(read.config);
   return {};
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <type_traits>
 
 #include "runtime/protocol/datatype.h"
 #include "runtime/serving/model_config.h"
@@ -63,12 +64,15 @@ Status apply_one(const Declared& declared, std::string_view kind, bool batched, 
                                batched ? " behind the batch (max_batch_size is above 0)" : "", spec.shape.str()));
   };
   if (spec.ranked && dims.size() != spec.shape.rank()) return contradiction();
+  // Of outputs shapes are inferred here that no file says, and no other engine would: a size that is open for clients is no contradiction.
+  constexpr bool kMayOpen = std::is_same_v<Declared, pb::ModelOutput>;
   Shape narrowed;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     const int64_t own = spec.ranked ? spec.shape[axis] : -1;
     const bool batch_axis = batched && axis == 0;  // a model exported with a batch of 1 is served as that
-    if (dims[axis] < -1 || dims[axis] == 0 || (own >= 0 && !batch_axis && dims[axis] != own)) return contradiction();
-    narrowed.push_back(own >= 0 ? own : dims[axis]);
+    const bool opened = kMayOpen && !batch_axis && dims[axis] == -1;
+    if (dims[axis] < -1 || dims[axis] == 0 || (own >= 0 && !batch_axis && !opened && dims[axis] != own)) return contradiction();
+    narrowed.push_back(own >= 0 && !opened ? own : dims[axis]);
   }
   spec.shape = reshape ? reshape->outward(narrowed, batched) : narrowed;
   spec.ranked = true;
@@ -104,6 +108,15 @@ void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config)
   };
   for (const TensorSpec& spec : version.signature().inputs) fill(spec, *named(*config.mutable_input(), spec.name));
   for (const TensorSpec& spec : version.signature().outputs) fill(spec, *named(*config.mutable_output(), spec.name));
+}
+
+/// Where one of the two is Triton's name for ONNX Runtime, so is the other, as Triton fills them in. Where neither is said, whose engine it is.
+void fill_platform(const Version& version, pb::ModelConfig& config) {
+  constexpr std::string_view kPlatform = "onnxruntime_onnx", kBackend = "onnxruntime";
+  const bool ensemble = version.platform() == kEnsemblePlatform;
+  const bool as_triton = !ensemble && (config.platform() == kPlatform || config.backend() == kBackend);
+  if (config.platform().empty()) config.set_platform(std::string(as_triton ? kPlatform : version.platform()));
+  if (config.backend().empty() && !ensemble) config.set_backend(std::string(as_triton ? kBackend : "serin"));
 }
 
 void fill_instances(const Version& version, const ModelSettings& settings, pb::ModelConfig& config) {
@@ -153,8 +166,7 @@ Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
 inference::ModelConfig full_model_config(const Version& version, const ModelSettings& settings) {
   pb::ModelConfig config = settings.config ? *settings.config : pb::ModelConfig();
   config.set_name(version.model());
-  if (config.platform().empty()) config.set_platform(std::string(version.platform()));
-  if (config.backend().empty() && !settings.ensemble) config.set_backend("serin");
+  fill_platform(version, config);
   if (!settings.config) config.set_max_batch_size(version.batchable() ? static_cast<int32_t>(version.max_batch()) : 0);
   if (!settings.versions.specific.empty()) {
     config.mutable_version_policy()->mutable_specific()->clear_versions();

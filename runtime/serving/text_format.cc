@@ -34,6 +34,7 @@ Result<std::vector<std::string>> parse_text_format(std::string_view text, google
   parser.AllowUnknownField(true);
   parser.SetRecursionLimit(kNesting);
   parser.RecordErrorsTo(&complaints);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // Windows' editors begin files so
   if (parser.ParseFromString(std::string(text), &message)) return std::move(complaints.ignored);
   return Error{Code::kInvalidArgument, complaints.first.empty() ? "is no " + message.GetTypeName() : complaints.first};
 }

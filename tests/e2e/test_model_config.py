@@ -1,13 +1,18 @@
 """config.pbtxt as Triton's repositories have it, what becomes of it, and what clients are told of it."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import onnx
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from conftest import MODELS, call, infer_body
+from google.protobuf import text_format
+from google.protobuf.message import Message
 from test_serve import EVALUATION, expected_scores
 from test_tfserving import save_half_plus_two
+from tritonclient.grpc import model_config_pb2
 
 GOOD = MODELS / "digits" / "1" / "model.onnx"
 PIXELS = EVALUATION["pixels"][:3]
@@ -27,6 +32,7 @@ def configured(serve, repository):
         models = repository({f"digits/{version}": GOOD for version in versions})
         (models / "digits/config.pbtxt").write_text(text)
         for name, content in (files or {}).items():
+            (models / "digits" / name).parent.mkdir(exist_ok=True)
             (models / "digits" / name).write_text(content)
         return serve(models)
     return begin
@@ -54,12 +60,16 @@ def test_what_config_pbtxt_says_holds(configured):
     assert call(f"{runtime.url}/v2/models/digits").json["versions"] == ["1", "3"], "version_policy"
     config = call(f"{runtime.url}/v2/models/digits/config").json
     assert config["max_batch_size"] == 8 and config["input"][0]["dims"] == [64] and config["input"][0]["data_type"] == "TYPE_FP32"
-    assert config["instance_group"] == [{"name": "digits", "kind": "KIND_CPU", "count": 2, "gpus": [], "passive": False}]
+    assert config["instance_group"] == [{"name": "digits", "kind": "KIND_CPU", "count": 2, "gpus": [], "secondary_devices": [], "profile": [],
+                                         "passive": False, "host_policy": ""}]
+    assert (config["platform"], config["backend"]) == ("onnxruntime_onnx", "onnxruntime"), "as Triton fills it in"
     assert config["dynamic_batching"]["max_queue_delay_microseconds"] == 100
     assert config["dynamic_batching"]["default_queue_policy"]["max_queue_size"] == 7
     assert config["version_policy"] == {"specific": {"versions": [1, 3]}}
+    ignored = config["parameters"].pop("serin_ignored")["string_value"]
     assert config["parameters"] == {"colour": {"string_value": "blue"}} and config["optimization"]["priority"] == "PRIORITY_MAX"
-    assert "model_operations" in runtime.log and "busy_wait_events" in runtime.log and "preferred_batch_size" in runtime.log
+    for name in ("model_operations", "optimization.cuda.busy_wait_events", "dynamic_batching.preferred_batch_size"):
+        assert name in runtime.log and name in ignored
     assert runtime.log.count("model_operations") == 1, "said once"
 
     rows = infer(runtime, PIXELS).as_numpy("scores")
@@ -69,6 +79,97 @@ def test_what_config_pbtxt_says_holds(configured):
     assert [text.decode().split(":", 1)[1] for text in classes[:, 0]] == [f"{i}:digit-{i}" for i in best]
     refused = call(f"{runtime.url}/v2/models/digits/infer", infer_body([[0.0] * 64] * 9))
     assert refused.status == 400 and "batch-size must be <= 8" in refused.error
+
+
+# What Triton's documentation and tests have beyond what Serin does, in their forms: a list of messages needs no colon.
+BEYOND = {
+    "instance_group.rate_limiter": """instance_group [ { count: 1 kind: KIND_CPU rate_limiter {
+        resources [ { name: "R1" count: 4 }, { name: "R2" global: True count: 2 } ] priority: 2 } } ]""",
+    "instance_group.secondary_devices": "instance_group [ { kind: KIND_CPU secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ] } ]",
+    "instance_group.host_policy": 'instance_group [ { kind: KIND_CPU profile: [ "1" ] host_policy: "numa0" } ]',
+    "optimization.execution_accelerators": """optimization { execution_accelerators {
+        gpu_execution_accelerator : [ { name : "tensorrt" parameters { key: "precision_mode" value: "FP16" } } ]
+        cpu_execution_accelerator [ { name : "openvino" parameters [ { key: "a" value: "b" } ] } ] } }""",
+    "optimization.cuda.graph_spec": """optimization { cuda { graphs: true graph_spec [ { batch_size: 4 input [ { key: "pixels" value: { dim: [ 64 ] } } ]
+        graph_lower_bound { batch_size: 2 } } ] } }""",
+    "model_repository_agents": 'model_repository_agents { agents [ { name: "checksum" parameters [ { key: "MD5:config.pbtxt" value: "x" } ] } ] }',
+    "model_metrics": """model_metrics { metric_control: [ { metric_identifier: { family: "nv_inference_first_response_histogram_ms" }
+        histogram_options: { buckets: [ 0.5, 1, 2, inf ] } } ] }""",
+    "sequence_batching.direct.minimum_slot_utilization": "sequence_batching { direct { minimum_slot_utilization: 0.5 } }",
+    "dynamic_batching.preserve_ordering": "dynamic_batching { preserve_ordering: true }",
+    "input.is_non_linear_format_io": 'input [ { name: "pixels" is_non_linear_format_io: true } ]',
+    "dynamic_batching.max_queue_delay_microseconds": "dynamic_batching { max_queue_delay_microseconds: 12000000 }",
+    "dynamic_batching.priority_levels": """dynamic_batching { priority_levels: 18446744073709551615 default_priority_level: 18446744073709551614
+        priority_queue_policy { key: 18446744073709551614 value { max_queue_size: 3 } } priority_queue_policy [ { key: 1 value { max_queue_size: 5 } } ] }""",
+    "runtime": 'runtime: "libtriton_onnxruntime.so"',
+}
+
+
+@pytest.mark.parametrize("path", BEYOND)
+def test_what_changes_nothing_is_read_told_and_named(configured, path):
+    runtime = configured("max_batch_size: 8 " + BEYOND[path])
+    assert call(f"{runtime.url}/v2/models/digits/ready").status == 200, runtime.log
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
+        told = client.get_model_config("digits").config
+    assert path in told.parameters["serin_ignored"].string_value and path in runtime.log
+    published = text_format.Parse(BEYOND[path], model_config_pb2.ModelConfig())
+    for field, value in published.ListFields():
+        assert includes(getattr(told, field.name), value), f"{field.name}: {told}"
+    assert call(f"{runtime.url}/v2/models/digits/config").json["max_batch_size"] == 8, "and as JSON"
+
+
+def includes(told, said):
+    """Whether a message has all that another one says."""
+    if isinstance(said, Message):
+        return all(includes(getattr(told, field.name), value) for field, value in said.ListFields())
+    if isinstance(said, Mapping):
+        return all(includes(told[key], value) for key, value in said.items())
+    if isinstance(said, Sequence) and not isinstance(said, str):
+        return len(told) == len(said) and all(map(includes, told, said))
+    return told == said
+
+
+def test_a_config_of_windows_begins_with_a_mark(configured):
+    runtime = configured("\ufeffmax_batch_size: 8\r\n")
+    assert call(f"{runtime.url}/v2/models/digits/config").json["max_batch_size"] == 8
+
+
+@pytest.mark.parametrize("said, told", [("backend: 'onnxruntime'", ("onnxruntime_onnx", "onnxruntime")),
+                                        ("platform: 'onnxruntime_onnx'", ("onnxruntime_onnx", "onnxruntime")),
+                                        ("max_batch_size: 8", ("onnx_serin", "serin"))])
+def test_platform_and_backend_are_said_as_whose_they_are(configured, said, told):
+    runtime = configured(said)
+    config = call(f"{runtime.url}/v2/models/digits/config").json
+    assert (config["platform"], config["backend"]) == told and "serin_ignored" not in config["parameters"]
+
+
+def test_sizes_of_outputs_may_stay_open_for_clients(serve, repository, tmp_path):
+    """What is inferred here and by no other engine, as a class token in front of patches, is no contradiction; what the file says of an input is."""
+    h = onnx.helper
+    x, y = (h.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims) for name, dims in (("x", ["n", 3, 4]), ("y", ["n", "tokens", 4])))
+    nodes = [h.make_node("Shape", ["x"], ["s"], end=1), h.make_node("Concat", ["s", "k"], ["c"], axis=0),
+             h.make_node("Expand", ["v", "c"], ["token"]), h.make_node("Concat", ["token", "x"], ["y"], axis=1)]
+    stored = [h.make_tensor("k", onnx.TensorProto.INT64, [2], [1, 4]), h.make_tensor("v", onnx.TensorProto.FLOAT, [1, 1, 4], [1.0] * 4)]
+    graph = h.make_graph(nodes, "g", [x], [y], stored)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), tmp_path / "model.onnx")
+    models = repository({"token/1": tmp_path / "model.onnx", "closed/1": tmp_path / "model.onnx"})
+    (models / "token/config.pbtxt").write_text('max_batch_size: 8 input { name: "x" dims: [ 3, 4 ] } output { name: "y" dims: [ -1, 4 ] }')
+    (models / "closed/config.pbtxt").write_text('max_batch_size: 8 input { name: "x" dims: [ -1, 4 ] } output { name: "y" dims: [ -1, 4 ] }')
+    runtime = serve(models)
+    assert call(f"{runtime.url}/v2/models/token").json["outputs"][0]["shape"] == [-1, -1, 4]
+    assert call(f"{runtime.url}/v2/models/token/config").json["output"][0]["dims"] == [-1, 4]
+    body = {"inputs": [{"name": "x", "shape": [2, 3, 4], "datatype": "FP32", "data": [0.0] * 24}]}
+    (output,) = call(f"{runtime.url}/v2/models/token/infer", body).json["outputs"]
+    assert output["shape"] == [2, 4, 4] and output["data"] == ([1.0] * 4 + [0.0] * 12) * 2
+    assert "input 'x' has dims [-1,4]" in call(f"{runtime.url}/v2/models/closed/infer", body).error
+
+
+def test_a_file_to_warm_up_with_may_be_longer(configured):
+    warmup = """max_batch_size: 8 model_warmup [ { name: "long" batch_size: 4
+                inputs { key: "pixels" value: { data_type: TYPE_FP32 dims: [ 64 ] input_data_file: "pixels" } } } ]"""
+    runtime = configured(warmup, files={"warmup/pixels": "\0" * 1024})
+    assert call(f"{runtime.url}/v2/models/digits/ready").status == 200
+    assert "warmup/pixels: input 'pixels' takes the first 256 of its 1024 bytes" in runtime.log and runtime.log.count("takes the first") == 1
 
 
 def test_metric_tags_are_labels(configured):
@@ -201,7 +302,7 @@ CONTRADICTIONS = {
     "parameters { key: 'intra_op_thread_count' value { string_value: 'many' } }": "intra_op_thread_count is 'many'",
     "input { name: 'pixels'": "config.pbtxt",
     "dynamic_batching { priority_levels: 2 }": "default_priority_level",
-    "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }": "max_queue_delay_microseconds",
+    "dynamic_batching { priority_levels: 2 default_priority_level: 3 }": "default_priority_level is 3; it is 1 to 2",
     "input { input { input {" * 500: "config.pbtxt",
 }
 

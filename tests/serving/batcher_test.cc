@@ -209,6 +209,17 @@ TEST_F(BatcherTest, UrgentRequestsGoFirstAndWhoNamesNoPriorityHasTheModelsOwn) {
               ElementsAre(ElementsAre(1), ElementsAre(5), ElementsAre(7), ElementsAre(4), ElementsAre(6), ElementsAre(3), ElementsAre(2)));
 }
 
+TEST_F(BatcherTest, PrioritiesBehindTheLastLevelWaitWithIt) {
+  make({.instances = 1, .max_batch = 1, .queues = {.levels = std::vector<QueuePolicy>(2), .standard = 1, .named = UINT64_MAX}}, 1);
+  ASSERT_TRUE(batcher_->submit(job(1)));
+  gate_.await_waiting(1);
+  for (const JobPtr& each : {with_priority(job(2), 99), job(3), with_priority(job(4), UINT64_MAX), with_priority(job(5), 1)})
+    ASSERT_TRUE(batcher_->submit(each));
+  gate_.open();
+  await_answers(5);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(5), ElementsAre(2), ElementsAre(4)));
+}
+
 TEST_F(BatcherTest, ABatchIsLedByTheMostUrgentAndFilledUpWithOthers) {
   make({.instances = 1, .max_batch = 8, .queues = {.levels = std::vector<QueuePolicy>(2), .standard = 2}}, 1);
   ASSERT_TRUE(batcher_->submit(job()));
