@@ -134,7 +134,7 @@ Result<ModelFiles> find_model(const ModelRoot& root, const std::string& name, Re
   std::error_code error;
   if (!file) fs::directory_iterator(root.path, error);
   if (error) return Error{Code::kUnavailable, fmt::format("{}: cannot be listed", root.path)};
-  const Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
+  Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
   if (file || !root.name.empty()) return name == name_of(root) ? Result<ModelFiles>(list_single(root, remarks)) : not_there;
   const fs::path folder = fs::path(root.path) / name;
   if (!is_model_name(name) || !fs::is_directory(folder, error)) return not_there;

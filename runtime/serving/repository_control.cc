@@ -186,6 +186,7 @@ std::string Repository::reason_of(const std::string& name) const {
     known->second.push_back(number);
   }
   std::vector<std::string> texts;
+  texts.reserve(reasons.size());
   for (const auto& [why, versions] : reasons)
     texts.push_back(fmt::format("version{} {}: {}", versions.size() > 1 ? "s" : "", fmt::join(versions, ", "), why));
   return fmt::format("{}", fmt::join(texts, "; "));

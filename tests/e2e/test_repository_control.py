@@ -121,6 +121,20 @@ WRONG = {
 }
 
 
+def test_a_config_that_was_told_can_be_sent_back(explicit, repository, http):
+    """As tools do that change one number of it. What it said to be ignored is said anew, and no more often."""
+    models = repository({"digits/1": GOOD})
+    (models / "digits/config.pbtxt").write_text("max_batch_size: 8 dynamic_batching { preserve_ordering: true } model_metrics { }")
+    client = http(explicit(models))
+    client.load_model("digits")
+    told = client.get_model_config("digits")
+    client.load_model("digits", config=json.dumps({**told, "max_batch_size": 4, "model_metrics": None}))
+    again = client.get_model_config("digits")
+    assert again["max_batch_size"] == 4 and again["dynamic_batching"] == told["dynamic_batching"]
+    ignored = [config["parameters"]["serin_ignored"]["string_value"] for config in (told, again)]
+    assert all(text.count("preserve_ordering") == 1 for text in ignored) and ["model_metrics" in text for text in ignored] == [True, False]
+
+
 def test_a_model_is_loaded_from_the_first_place_that_has_it(explicit, repository, http, tmp_path):
     first, second, alone = repository({"spare/1": GOOD}), tmp_path / "second", tmp_path / "alone.onnx"
     for folder, file in ((second / "spare" / "1", OTHER), (second / "digits" / "1", OTHER)):
