@@ -93,6 +93,13 @@ __global__ void __launch_bounds__(kLanes* kLines)
   }
 }
 
+/// Views may begin at any element.
+template <class T>
+bool takes_packs(bool has_residual, Inputs in, Outputs out) {
+  const auto aligned = [](const TensorView& view) { return is_aligned<T, kChannels<T>>(view.as<const T>()); };
+  return aligned(in[0]) && aligned(out[0]) && (!has_residual || aligned(in.back()));
+}
+
 template <int kPack, class T>
 Fault run(const Image& g, bool has_bias, bool has_residual, const Stream& stream, Inputs in, Outputs out) {
   const int64_t lines = std::clamp<int64_t>(ceil_div(g.positions, kLines * kPositions), 1, 65535);
@@ -129,7 +136,7 @@ Prepared prepare_conv_depthwise(const OpDesc& desc, PrepareContext&, std::string
       const int64_t slice = kLanes * (packs ? kChannels<T> : 1);
       if (static_cast<size_t>(weight[1] * weight[2] * slice) * sizeof(T) > kMaxWeights) return refuse(why, "the window is too large");
       return make_kernel([g, packs, bias = op.bias, residual = op.epilogue.residual](Stream& stream, Inputs in, Outputs out) -> Fault {
-        if (packs) return run<kChannels<T>, T>(g, bias, residual, stream, in, out);
+        if (packs && takes_packs<T>(residual, in, out)) return run<kChannels<T>, T>(g, bias, residual, stream, in, out);
         return run<1, T>(g, bias, residual, stream, in, out);
       });
     }

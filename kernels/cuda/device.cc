@@ -83,10 +83,11 @@ class CudaDevice final : public Device {
     return lost_;
   }
 
-  /// What there is no memory for is no fault of the device; whatever else goes wrong is taken to be one.
+  /// What there is no memory for is no fault of the device, nor is what cannot be recorded; whatever else goes wrong is taken to be one.
   Fault check(cudaError_t error) {
     if (error == cudaSuccess) return kOk;
-    if (error == cudaErrorMemoryAllocation) {
+    const bool of_recording = error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
+    if (error == cudaErrorMemoryAllocation || of_recording) {
       cudaGetLastError();  // not sticky: forgotten once it is read
       return fault_of(error);
     }

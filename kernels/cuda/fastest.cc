@@ -67,9 +67,11 @@ void add(std::string& text, const Epilogue& epilogue, bool bias) {
   add(text, {static_cast<int64_t>(epilogue.activation), epilogue.residual, bias});
 }
 
-/// What decides how long an operator takes.
-std::string key_of(const OpDesc& desc, bool tf32) {
-  std::string text(kOpNames[desc.op.index()]);
+/// What decides how long an operator takes, and which rows contend: the same operator may be decided about twice, by a row among others that is such a row itself.
+std::string key_of(const std::vector<KernelRow>& rows, const OpDesc& desc, bool tf32) {
+  std::string text;
+  for (const KernelRow& row : rows) text += row.name + " ";
+  text += kOpNames[desc.op.index()];
   text += tf32 ? " tf32 " : " ";
   for (const auto* list : {&desc.inputs, &desc.outputs}) {
     for (const TensorDesc& tensor : *list) text += std::string(dtype_name(tensor.dtype)) + tensor.shape.str() + " ";
@@ -110,7 +112,7 @@ std::unique_ptr<Kernel> prepare_fastest(const std::vector<KernelRow>& rows, Tact
   if (accepted == 0) return nullptr;
   if (accepted > 1) {
     std::optional<Operands> operands;
-    const int way = tactics.choose(key_of(desc, context.tf32), static_cast<int>(rows.size()), [&](int i) -> std::optional<double> {
+    const int way = tactics.choose(key_of(rows, desc, context.tf32), static_cast<int>(rows.size()), [&](int i) -> std::optional<double> {
       const auto& kernel = kernels[static_cast<size_t>(i)];
       if (!kernel || kernel->packed_inputs() != 0) return std::nullopt;
       if (!operands) operands.emplace(desc);

@@ -14,6 +14,9 @@ struct CudaOptions {
   std::string plugin_path;  ///< libserin_cuda.so; empty: beside the program, then ../lib, where the machine has a driver
 };
 
+/// For Options::tactics_folder: `asked`, nowhere where that is "none", and where it is empty "serin" in XDG_CACHE_HOME or in .cache of HOME, if there is one.
+std::string tactics_folder(const std::string& asked);
+
 /// Null where there is no driver, no plugin or no such device: `note` says which, else what was opened.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note);
 

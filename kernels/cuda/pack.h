@@ -19,12 +19,22 @@ SERIN_HD bool is_aligned(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % alignof(Pack<T, kCount>) == 0;
 }
 
+/// A device ends every kernel of the process where an address is not aligned; the emulated one is as strict.
+template <int kCount, class T>
+__device__ void check_pack([[maybe_unused]] const T* p) {
+#if !defined(__CUDACC__)
+  if (!is_aligned<T, kCount>(p)) emulator::fail("a pack is not aligned to its size");
+#endif
+}
+
 template <int kCount, class T>
 __device__ Pack<T, kCount> load_pack(const T* p) {
+  check_pack<kCount>(p);
   return *reinterpret_cast<const Pack<T, kCount>*>(p);
 }
 template <int kCount, class T>
 __device__ void store_pack(T* p, const Pack<T, kCount>& pack) {
+  check_pack<kCount>(p);
   *reinterpret_cast<Pack<T, kCount>*>(p) = pack;
 }
 

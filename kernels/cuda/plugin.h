@@ -10,12 +10,12 @@
 
 namespace serin::kernels::cuda {
 
-inline constexpr uint32_t kPluginVersion = 3;
+inline constexpr uint32_t kPluginVersion = 4;
 inline constexpr const char* kPluginEntry = "serin_cuda_plugin";
 
 struct Options {
-  int device = 0;            ///< as the driver counts those that it shows
-  std::string tactics_path;  ///< where measured choices are kept; empty: nowhere
+  int device = 0;              ///< as the driver counts those that it shows
+  std::string tactics_folder;  ///< where measured choices are kept (tactics.h); empty: nowhere
 };
 
 struct Opened {

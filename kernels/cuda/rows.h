@@ -49,6 +49,8 @@ Prepared prepare_tensor_scatter(const OpDesc&, PrepareContext&, std::string& why
 Prepared prepare_top_k(const OpDesc&, PrepareContext&, std::string& why);
 // transpose.cu
 Prepared prepare_transpose(const OpDesc&, PrepareContext&, std::string& why);
+// conv_finish.cu: no row of its own. A Conv's inputs and, in place of its result, the sums of its products
+Prepared prepare_conv_finish(const OpDesc&, PrepareContext&, std::string& why);
 // matmul.cu, conv_depthwise.cu, conv.cu
 Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_conv_depthwise(const OpDesc&, PrepareContext&, std::string& why);

@@ -2,66 +2,128 @@
 
 #include "kernels/cuda/tactics.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace serin::kernels::cuda {
 
 namespace {
 
-constexpr const char* kFormat = "serin tactics 1: ";
+constexpr const char* kFormat = "serin tactics 2: ";
+constexpr mode_t kOwnersAlone = 0600;
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo), in hexadecimal digits: a name for what is too long for one. The file's first line tells two of the same name apart.
+std::string digest(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
+bool write_whole(int file, const std::string& text) { return ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()); }
 
 }  // namespace
 
-Tactics::Tactics(std::string path, std::string scope, std::string* note) : path_(std::move(path)), scope_(std::move(scope)) {
-  if (path_.empty()) return;
+Tactics::Tactics(const std::string& folder, std::string scope, std::string* note)
+    : scope_(std::move(scope)), path_(folder.empty() ? "" : folder + "/tactics-" + digest(scope_)), keeping_(!folder.empty()) {
+  if (!keeping_) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    keeping_ = false;
+    if (note) *note = "measurements are not kept, " + folder + " cannot be written";
+  }
+  load();
+}
+
+Tactics::~Tactics() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void Tactics::load() {
   std::ifstream file(path_);
   std::string line;
-  if (!std::getline(file, line)) return;
-  if (line != kFormat + scope_) {
-    if (note) *note = path_ + " is of '" + line + "', not of '" + scope_ + "': measuring anew";
-    return;
-  }
-  while (std::getline(file, line)) {
+  usable_ = std::getline(file, line) && line == kFormat + scope_ && !file.eof();
+  while (usable_ && std::getline(file, line)) {
+    torn_ = file.eof();
     std::istringstream fields(line);
     Choice choice;
     std::string key;
-    if (!(fields >> choice.way >> choice.milliseconds >> std::ws) || !std::getline(fields, key) || choice.way < 0)
+    if (torn_ || !(fields >> choice.way >> choice.milliseconds >> std::ws) || !std::getline(fields, key) || choice.way < 0)
       continue;  // measured again
     choices_[key] = choice;
   }
 }
 
-Tactics::~Tactics() {
-  if (path_.empty() || measured_ == 0) return;
-  const std::string aside = path_ + "." + std::to_string(getpid());
-  {
-    std::ofstream file(aside);
-    file << kFormat << scope_ << '\n';
-    for (const auto& [key, choice] : choices_) file << choice.way << ' ' << choice.milliseconds << ' ' << key << '\n';
-    if (!file.flush()) {
-      std::remove(aside.c_str());
-      return;
-    }
+/// Whatever else lies at the path makes room; a file that another process made in the meantime is taken.
+bool Tactics::open_file() {
+  if (file_ >= 0) return true;
+  if (!usable_) {
+    const std::string first_line = kFormat + scope_, aside = path_ + "." + std::to_string(::getpid());
+    const int made = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnersAlone);
+    if (made < 0) return false;
+    const bool written = write_whole(made, first_line + "\n");
+    ::close(made);
+    std::ifstream there(path_);
+    std::string line;
+    if (written && there && !(std::getline(there, line) && line == first_line)) std::rename(aside.c_str(), path_.c_str());
+    if (written && !there) static_cast<void>(::link(aside.c_str(), path_.c_str()));  // fails where there is one now
+    std::remove(aside.c_str());
   }
-  if (std::rename(aside.c_str(), path_.c_str()) != 0) std::remove(aside.c_str());
+  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  return file_ >= 0;
 }
 
-int Tactics::choose(const std::string& key, int count, const std::function<std::optional<double>(int)>& measure) {
+void Tactics::keep(const std::string& key, const Choice& choice) {
+  if (!keeping_) return;
+  std::ostringstream line;
+  line << (std::exchange(torn_, false) ? "\n" : "") << choice.way << ' ' << choice.milliseconds << ' ' << key << '\n';
+  keeping_ = open_file() && write_whole(file_, line.str());
+}
+
+int Tactics::known(const std::string& key, int count) const {
   const std::lock_guard lock(mutex_);
-  if (const auto known = choices_.find(key); known != choices_.end() && known->second.way < count) return known->second.way;
+  const auto found = choices_.find(key);
+  return found != choices_.end() && found->second.way < count ? found->second.way : -1;
+}
+
+int Tactics::choose(const std::string& key, int count, const std::function<std::optional<double>(int)>& measure,
+                    const SearchLimits& limits) {
+  using Clock = std::chrono::steady_clock;
+  if (const int way = known(key, count); way >= 0) return way;
+  const std::lock_guard measuring(measuring_);
+  if (const int way = known(key, count); way >= 0) return way;  // another thread measured it while this one waited
+  const auto begin = Clock::now();
   Choice best;
+  int tried = 0, in_vain = 0;
   for (int way = 0; way < count; ++way) {
+    if (best.way >= 0 && (tried >= limits.measured || in_vain >= limits.in_vain || Clock::now() - begin >= limits.time)) break;
     const std::optional<double> milliseconds = measure(way);
-    if (milliseconds && (best.way < 0 || *milliseconds < best.milliseconds)) best = {way, *milliseconds};
+    if (!milliseconds) continue;
+    ++tried;
+    const bool faster = best.way < 0 || *milliseconds < best.milliseconds;
+    in_vain = faster ? 0 : in_vain + 1;
+    if (faster) best = {way, *milliseconds};
   }
   if (best.way < 0) return -1;
+  const std::lock_guard lock(mutex_);
   choices_[key] = best;
   ++measured_;
+  keep(key, best);
   return best.way;
+}
+
+void Tactics::forget(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  choices_.erase(key);
 }
 
 size_t Tactics::measured() const {

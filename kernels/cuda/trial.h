@@ -18,6 +18,7 @@ class Trial {
   ~Trial() {
     if (stream_) cudaStreamDestroy(stream_);
     for (void* const each : memory_) cudaFree(each);
+    if (scratch_) cudaFree(scratch_);
     cudaGetLastError();  // no memory for a measurement is no fault of the device
   }
   Trial(const Trial&) = delete;
@@ -39,14 +40,20 @@ class Trial {
   /// whether it could; its scratch is there while it is timed.
   template <class F>
   std::optional<double> time(size_t scratch_bytes, F&& run) {
-    void* const scratch = works_ ? allocate(scratch_bytes) : nullptr;
-    if (!scratch) return std::nullopt;
-    const std::optional<double> milliseconds = time_runs([&] { return run(scratch); });
-    cudaFree(scratch);
-    return milliseconds;
+    if (!works_ || !has_scratch(scratch_bytes)) return std::nullopt;
+    return time_runs([&] { return run(scratch_); });
   }
 
  private:
+  /// One for all runs, as large as any needs: giving memory back waits for whatever else is at work on the device.
+  bool has_scratch(size_t bytes) {
+    if (scratch_ && scratch_bytes_ >= bytes) return true;
+    if (scratch_) cudaFree(scratch_);
+    scratch_ = allocate(bytes);
+    scratch_bytes_ = scratch_ ? bytes : 0;
+    return scratch_ != nullptr;
+  }
+
   /// Filled with bytes that are small numbers in every type of float: zeros would run faster than what comes.
   void* allocate(size_t bytes) {
     constexpr int kSmallNumbers = 0x3C;
@@ -75,6 +82,8 @@ class Trial {
   bool works_ = false;
   cudaStream_t stream_ = nullptr;
   std::vector<void*> memory_;
+  void* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
 };
 
 }  // namespace serin::kernels::cuda

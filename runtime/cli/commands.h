@@ -26,11 +26,15 @@ enum ExitCode : int {
   kInterrupted = 130
 };
 
+inline constexpr const char* kCudaCacheHelp =
+    "folder where measurements of a device's kernels are kept; default: serin in $XDG_CACHE_HOME or in ~/.cache; none: nowhere";
+
 struct EngineFlags {
   int threads = 1;
   std::string isa;             ///< empty: the best there is
   std::string device = "cpu";  ///< or cuda, or auto
   std::string cuda_plugin;     ///< libserin_cuda.so; empty: beside the program, where there is a driver
+  std::string cuda_cache;      ///< kCudaCacheHelp
   std::string precision = "fp32";
   std::string samples;  ///< a folder of inputs that `--precision auto` decides on and int8 takes its ranges from; empty: made-up ones
   std::vector<std::string> disabled_passes;
@@ -95,6 +99,7 @@ struct ServeOptions {
   std::string precision = "fp32";  ///< of models whose serin.yaml does not say
   std::string device = "cpu";      ///< the same
   std::string cuda_plugin;         ///< libserin_cuda.so; empty: beside the program, where there is a driver
+  std::string cuda_cache;          ///< kCudaCacheHelp
   serving::TraceOptions trace;
   std::vector<std::string> remarks;  ///< for the log: flags that were understood and change nothing
 };

@@ -59,7 +59,8 @@ Result<Engine> make_engine(const EngineFlags& flags) {
   Engine engine;
   std::string found;
   if (flags.device != "cpu") {
-    engine.device = kernels::make_cuda_backend({.device = {}, .plugin_path = flags.cuda_plugin}, &found);
+    engine.device = kernels::make_cuda_backend(
+        {.device = {.tactics_folder = kernels::tactics_folder(flags.cuda_cache)}, .plugin_path = flags.cuda_plugin}, &found);
     if (!engine.device && flags.device == "cuda") return usage("--device cuda: " + found);
     engine.options.device = engine.device.get();
   }

@@ -49,6 +49,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
   command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda where there is one")->capture_default_str();
   command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
+  command.add_option("--cuda-cache", flags.cuda_cache, kCudaCacheHelp);
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
   command
       .add_option("--precision", flags.precision,

@@ -208,7 +208,7 @@ Result<int> serve(const ServeOptions& options) {
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   metrics::Registry registry;
-  engine::Devices devices(options.cuda_plugin, registry);
+  engine::Devices devices(options.cuda_plugin, options.cuda_cache, registry);
   if (const auto found = devices.choose(compute.device); !found)
     return found.error().in("--device " + options.device);
   else if (!compute.on_cpu())

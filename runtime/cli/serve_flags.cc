@@ -84,6 +84,7 @@ void add_machine(CLI::App& command, ServeOptions& options) {
                   "cpu, cuda, cuda:N, or auto (cuda where there is one), for models whose serin.yaml does not say")
       ->capture_default_str();
   command.add_option("--cuda-plugin", options.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
+  command.add_option("--cuda-cache", options.cuda_cache, kCudaCacheHelp);
 }
 
 }  // namespace

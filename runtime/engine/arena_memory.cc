@@ -36,17 +36,17 @@ size_t best_gap(std::span<const Taken> taken, size_t bytes) {
   return best == SIZE_MAX ? end : best;
 }
 
-Packing pack_in_order(std::span<const Interval> intervals, std::span<const size_t> order) {
+Packing pack_in_order(std::span<const Interval> intervals, std::span<const size_t> order, size_t alignment) {
   Packing packing;
   packing.offsets.resize(intervals.size());
   std::vector<size_t> placed;  // by rising offset
   std::vector<Taken> taken;
   for (const size_t i : order) {
-    const size_t bytes = aligned(intervals[i].bytes);
+    const size_t bytes = aligned(intervals[i].bytes, alignment);
     taken.clear();
     for (const size_t other : placed) {
       if (!overlap_in_time(intervals[i], intervals[other])) continue;
-      taken.push_back({packing.offsets[other], packing.offsets[other] + aligned(intervals[other].bytes)});
+      taken.push_back({packing.offsets[other], packing.offsets[other] + aligned(intervals[other].bytes, alignment)});
     }
     const size_t offset = best_gap(taken, bytes);
     packing.offsets[i] = offset;
@@ -61,31 +61,31 @@ size_t steps(const Interval& interval) { return static_cast<size_t>(interval.las
 
 /// Indices by falling weight; of equals the longer-lived one first, which is in the way of more.
 template <class Weight>
-Packing pack_by(std::span<const Interval> intervals, Weight weight) {
+Packing pack_by(std::span<const Interval> intervals, size_t alignment, Weight weight) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(weight(intervals[a]), steps(intervals[a])) > std::pair(weight(intervals[b]), steps(intervals[b]));
   });
-  return pack_in_order(intervals, order);
+  return pack_in_order(intervals, order, alignment);
 }
 
 }  // namespace
 
-Packing pack(std::span<const Interval> intervals) {
-  Packing by_size = pack_by(intervals, [](const Interval& interval) { return interval.bytes; });
-  if (by_size.bytes == live_bytes(intervals)) return by_size;
-  Packing by_area = pack_by(intervals, [](const Interval& interval) { return interval.bytes * steps(interval); });
+Packing pack(std::span<const Interval> intervals, size_t alignment) {
+  Packing by_size = pack_by(intervals, alignment, [](const Interval& interval) { return interval.bytes; });
+  if (by_size.bytes == live_bytes(intervals, alignment)) return by_size;
+  Packing by_area = pack_by(intervals, alignment, [](const Interval& interval) { return interval.bytes * steps(interval); });
   return by_area.bytes < by_size.bytes ? by_area : by_size;
 }
 
-size_t live_bytes(std::span<const Interval> intervals) {
+size_t live_bytes(std::span<const Interval> intervals, size_t alignment) {
   // The maximum is reached in the first step of some interval.
   size_t most = 0;
   for (const Interval& at : intervals) {
     size_t live = 0;
     for (const Interval& other : intervals) {
-      if (other.first <= at.first && at.first <= other.last) live += aligned(other.bytes);
+      if (other.first <= at.first && at.first <= other.last) live += aligned(other.bytes, alignment);
     }
     most = std::max(most, live);
   }

@@ -10,7 +10,8 @@
 
 namespace serin::engine {
 
-inline constexpr size_t kArenaAlignment = 64;  // a cache line, and the widest vector register
+inline constexpr size_t kArenaAlignment = 64;    // a cache line, and the widest vector register
+inline constexpr size_t kDeviceAlignment = 256;  // as its allocations begin, which its libraries take for granted of an operand
 
 /// A buffer of `bytes` that must keep its contents from step `first` to step `last`, both included.
 struct Interval {
@@ -19,16 +20,16 @@ struct Interval {
 };
 
 struct Packing {
-  std::vector<size_t> offsets;  ///< one for each interval, multiples of kArenaAlignment
+  std::vector<size_t> offsets;  ///< one for each interval, multiples of the alignment
   size_t bytes = 0;             ///< of the whole block
 };
 
 /// Greedy by size: no two intervals that share a step share a byte.
-Packing pack(std::span<const Interval> intervals);
+Packing pack(std::span<const Interval> intervals, size_t alignment = kArenaAlignment);
 
 /// What no packing can be smaller than: the most bytes that are live in one step.
-size_t live_bytes(std::span<const Interval> intervals);
+size_t live_bytes(std::span<const Interval> intervals, size_t alignment = kArenaAlignment);
 
-constexpr size_t aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+constexpr size_t aligned(size_t bytes, size_t alignment = kArenaAlignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
 }  // namespace serin::engine

@@ -32,11 +32,13 @@ std::string print_device(const DeviceChoice& device) {
   return device.kind == DeviceChoice::Kind::kCpu ? "cpu" : device.kind == DeviceChoice::Kind::kCuda ? "cuda" : "auto";
 }
 
-Devices::Devices(std::string plugin_path, metrics::Registry& metrics) : plugin_path_(std::move(plugin_path)), metrics_(metrics) {}
+Devices::Devices(std::string plugin_path, std::string tactics_folder, metrics::Registry& metrics)
+    : plugin_path_(std::move(plugin_path)), tactics_folder_(std::move(tactics_folder)), metrics_(metrics) {}
 Devices::~Devices() = default;
 
 void Devices::open() {
-  backends_ = kernels::make_cuda_backends({.device = {}, .plugin_path = plugin_path_}, &note_);
+  backends_ = kernels::make_cuda_backends(
+      {.device = {.tactics_folder = kernels::tactics_folder(tactics_folder_)}, .plugin_path = plugin_path_}, &note_);
   std::vector<kernels::Device*> devices;
   for (const auto& backend : backends_)
     if (backend) devices.push_back(backend->device());

@@ -1,6 +1,6 @@
 // devices.h: the accelerators of this machine, as models ask for them.
 //
-//   Devices devices(/*plugin_path=*/"", registry);
+//   Devices devices(/*plugin_path=*/"", /*tactics_folder=*/"", registry);
 //   SERIN_TRY(const Devices::Choice choice, devices.choose(*parse_device("auto")));     // choice.backends is empty: the CPU, and choice.why says why
 //   for (const kernels::Backend* backend : choice.backends) ... LoadOptions{.device = backend}
 //
@@ -34,8 +34,8 @@ std::string print_device(const DeviceChoice& device);
 /// Thread-safe. Outlives every model that runs on one of them.
 class Devices {
  public:
-  /// `plugin_path`: of libserin_cuda.so; empty: beside the program, where there is a driver.
-  Devices(std::string plugin_path, metrics::Registry& metrics);
+  /// `plugin_path`: of libserin_cuda.so; empty: beside the program, where there is a driver. `tactics_folder`: as kernels::tactics_folder() takes it.
+  Devices(std::string plugin_path, std::string tactics_folder, metrics::Registry& metrics);
   ~Devices();
 
   struct Choice {
@@ -48,7 +48,7 @@ class Devices {
  private:
   void open();
 
-  const std::string plugin_path_;
+  const std::string plugin_path_, tactics_folder_;
   metrics::Registry& metrics_;
   std::once_flag opened_;
   // Written once, by open().

@@ -250,7 +250,7 @@ void Plan::place(const Buffers& buffers) {
       own.push_back(intervals[i]);
       numbers.push_back(i);
     }
-    const Packing packing = pack(own);
+    const Packing packing = pack(own, memory == Memory::kDevice ? kDeviceAlignment : kArenaAlignment);
     for (size_t i = 0; i < own.size(); ++i) offsets[numbers[i]] = packing.offsets[i];
     if (least) *least = engine::live_bytes(own);
     return packing.bytes;

@@ -58,10 +58,11 @@ Status Runner::run_segment(Segment& segment) {
   if (segment.sized || ++segment.runs != 2) return enqueue(segment);  // what could not be recorded stays as it is
 
   if (kernels::Fault fault = device_.queue->begin_recording()) return lost(*fault);
-  Status enqueued = enqueue(segment);
+  // What fails here may have failed because of the recording alone (a library that allocates on the way): without it, it is seen whether the step works.
+  const Status recorded = enqueue(segment);
   kernels::Fault refused;
   segment.recording = device_.queue->end_recording(refused);
-  if (!enqueued) return enqueued;
+  if (!recorded) segment.recording.reset();
   return segment.recording ? run_segment(segment) : enqueue(segment);
 }
 

@@ -27,7 +27,7 @@ SANITIZED_FILES = [  # of tests/e2e: what asks the program `serin`
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 ALSO_NEEDED = {  # by Python tests, beside the program
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
-    "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin"],
+    "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin"],
     "models": ["serin_cuda_emulated_plugin"],
 }
 

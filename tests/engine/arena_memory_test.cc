@@ -56,6 +56,15 @@ TEST(ArenaMemory, SizesAreRoundedUpToCacheLines) {
   EXPECT_EQ(packing.bytes, 192u);
 }
 
+TEST(ArenaMemory, OffsetsAreMultiplesOfWhatADeviceWants) {
+  const std::vector<Interval> intervals = {{1, 0, 0}, {257, 0, 0}, {64, 0, 1}, {64, 1, 1}};
+  const Packing packing = pack(intervals, kDeviceAlignment);
+  expect_disjoint(intervals, packing);
+  for (const size_t offset : packing.offsets) EXPECT_EQ(offset % 256, 0u);
+  EXPECT_EQ(packing.bytes, 1024u);
+  EXPECT_EQ(live_bytes(intervals, kDeviceAlignment), 1024u);
+}
+
 TEST(ArenaMemory, RandomIntervalsNeverOverlapAndStayNearTheLowerBound) {
   std::mt19937 random(7);
   double worst = 1;

@@ -73,6 +73,21 @@ TEST(OnDevice, AConvolutionNetRunsWhole) {
   for (size_t i = 1; i + 1 < plan.steps.size(); ++i) EXPECT_EQ(plan.steps[i].memory, Memory::kDevice) << placed(plan);
 }
 
+TEST(OnDevice, TensorsBeginWhereLibrariesExpectThem) {
+  const auto model = on_device(kNet);
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const Plan& plan = (*executor)->plan();
+  int on_device = 0;
+  for (size_t i = 0; i < plan.places.size(); ++i) {
+    const auto& tensor = plan.program.tensors[i];
+    if (plan.places[i].in != Place::In::kArena || tensor.memory != Memory::kDevice || tensor.base != kNoTensor) continue;
+    ++on_device;
+    EXPECT_EQ(plan.places[i].offset % 256, 0u) << tensor.name;
+  }
+  EXPECT_GT(on_device, 5);
+}
+
 TEST(OnDevice, ReplaysWhatItRecorded) {
   SERIN_NEEDS_EMULATION();
   const auto model = on_device(kNet);
@@ -86,6 +101,33 @@ TEST(OnDevice, ReplaysWhatItRecorded) {
   static_cast<void>(test::run(**executor, {random_tensor({2, 3, 12, 12}, 2)}));
   EXPECT_EQ(emulator::launches - before, 3 * first);
   EXPECT_EQ(emulator::replays - replayed, 2u);
+}
+
+/// The step that refuses is the first of all (what clears the fault), one between, or the last.
+TEST(OnDevice, RunsStepByStepWhatCannotBeRecorded) {
+  SERIN_NEEDS_EMULATION();
+  const Tensor x = random_tensor({2, 3, 12, 12}, 1);
+  const auto model = on_device(kNet);
+  auto counting = model->executor({});
+  ASSERT_TRUE(counting);
+  const uint64_t before = emulator::launches;
+  const std::vector<Tensor> wanted = test::run(**counting, {x});
+  const auto launches = static_cast<int>(emulator::launches - before);
+  for (const int step : {0, 2, launches}) {
+    SCOPED_TRACE(step);
+    auto executor = model->executor({});
+    ASSERT_TRUE(executor);
+    const uint64_t replayed = emulator::replays;
+    for (int run = 0; run < 4; ++run) {
+      emulator::records_before_refusal = run == 1 ? step : -1;
+      const std::vector<Tensor> got = test::run(**executor, {x});
+      ASSERT_EQ(got.size(), wanted.size());
+      test::expect_near(got[0].view(), wanted[0].view(), "run " + std::to_string(run));
+      EXPECT_EQ(emulator::records_before_refusal, -1) << "nothing was recorded that could be refused";
+    }
+    EXPECT_EQ(emulator::replays, replayed) << "half a recording was replayed";
+    EXPECT_FALSE(device_backend().device()->lost()) << *device_backend().device()->lost();
+  }
 }
 
 TEST(OnDevice, WhatTheDeviceLacksRunsBetween) {

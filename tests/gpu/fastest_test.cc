@@ -56,6 +56,13 @@ TEST_F(Fastest, RunsTheFasterOfTwoAndRemembersIt) {
   EXPECT_EQ(slow + quick, 0) << "measured again";
 }
 
+TEST_F(Fastest, MayContendAgainAsOneRowAmongOthers) {
+  const KernelRow inner = fastest_of({row("slow", 20, slow), row("quick", 0, quick)}, tactics);
+  const KernelRow outer = fastest_of({inner, row("slower", 40, other)}, tactics);
+  EXPECT_EQ(prepare(outer, why)->name(), "quick") << "way 1 of the inner choice was taken for way 1 of the outer one";
+  EXPECT_EQ(tactics->measured(), 2u);
+}
+
 TEST_F(Fastest, MeasuresNothingWhereOneAccepts) {
   const KernelRow either = fastest_of({row("refuses", 0, other, false), row("slow", 20, slow)}, tactics);
   EXPECT_EQ(prepare(either, why)->name(), "slow");
@@ -73,6 +80,18 @@ TEST_F(Fastest, RunsTheFirstWhereNoneCanBeTimed) {
   const KernelRow either = fastest_of({row("refuses", 0, other, false), failing("first"), failing("second")}, tactics);
   EXPECT_EQ(prepare(either, why)->name(), "first");
   EXPECT_EQ(tactics->measured(), 0u);
+}
+
+TEST_F(Fastest, TakesScratchOnceForAllRuns) {
+  test::device_backend().device()->make_current();
+  Trial trial;
+  std::vector<void*> seen;
+  const auto run = [&](void* scratch) {
+    if (seen.empty() || seen.back() != scratch) seen.push_back(scratch);
+    return true;
+  };
+  for (const size_t bytes : {size_t{4096}, size_t{100}, size_t{0}, size_t{4096}}) EXPECT_TRUE(trial.time(bytes, run));
+  EXPECT_EQ(seen.size(), 1u);
 }
 
 TEST_F(Fastest, TimesNothingWithoutMemory) {

@@ -25,18 +25,19 @@ struct Region {
 
 size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.shape().elements()) * dtype_size(tensor.dtype()); }
 
-/// Room for `bytes` behind a sentinel; where it begins.
-size_t add(Region& region, size_t bytes, const void* data = nullptr) {
-  const size_t begin = region.bytes.size() + kAlign;
-  region.bytes.resize(begin + (bytes + kAlign - 1) / kAlign * kAlign, kSentinel);
+/// Room for `bytes` behind a sentinel, `shift` bytes behind a multiple of kAlign; where it begins.
+size_t add(Region& region, size_t bytes, const void* data = nullptr, size_t shift = 0) {
+  const size_t begin = region.bytes.size() + kAlign + shift;
+  region.bytes.resize((begin + bytes + kAlign - 1) / kAlign * kAlign, kSentinel);
   if (data && bytes) std::memcpy(region.bytes.data() + begin, data, bytes);
   return begin;
 }
 
-Region lay_out(const Kernel& kernel, const Case& c, const std::vector<Tensor>& outputs) {
+Region lay_out(const Kernel& kernel, const Case& c, const std::vector<Tensor>& outputs, bool shifted) {
   Region region;
-  for (const Tensor& input : c.inputs) region.inputs.push_back(add(region, bytes_of(input), input.view().data));
-  for (const Tensor& output : outputs) region.outputs.push_back(add(region, bytes_of(output)));
+  const auto shift = [shifted](const Tensor& tensor) { return shifted ? dtype_size(tensor.dtype()) : 0; };
+  for (const Tensor& input : c.inputs) region.inputs.push_back(add(region, bytes_of(input), input.view().data, shift(input)));
+  for (const Tensor& output : outputs) region.outputs.push_back(add(region, bytes_of(output), nullptr, shift(output)));
   region.scratch = add(region, kernel.scratch_bytes());
   const DeviceFault none;
   region.fault = add(region, sizeof none, &none);
@@ -62,7 +63,8 @@ Fault run_in(std::byte* memory, Queue& queue, const Region& region, const Kernel
 
 }  // namespace
 
-std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault, std::optional<size_t> decided) {
+std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault, std::optional<size_t> decided,
+                                  bool shifted) {
   std::vector<Tensor> outputs;
   for (const Output& output : c.outputs) outputs.emplace_back(output.dtype, output.shape);
   if (decided) outputs.emplace_back(DType::kInt64, Shape{static_cast<int64_t>(c.outputs.size())});
@@ -71,7 +73,7 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Ca
   for (const Tensor& output : outputs) out.push_back(output.view());
 
   device.make_current();
-  Region region = lay_out(kernel, c, outputs);
+  Region region = lay_out(kernel, c, outputs, shifted);
   std::vector<std::byte> after(region.bytes.size());
   std::byte* const memory = device.allocate(region.bytes.size());
   const std::unique_ptr<Queue> queue = device.make_queue();
@@ -130,8 +132,11 @@ void expect_agrees(const Case& c, Tolerance tolerance, std::optional<size_t> dec
     }
     ++accepted;
     ASSERT_FALSE(weights.upload());
-    const std::vector<Tensor> actual = run_on_device(device, *kernel, c, nullptr, decided);
-    for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, row.name + ": " + c.str());
+    for (const bool shifted : {false, true}) {
+      const std::vector<Tensor> actual = run_on_device(device, *kernel, c, nullptr, decided, shifted);
+      const std::string what = row.name + (shifted ? " (operands at odd addresses): " : ": ") + c.str();
+      for (size_t i = 0; i < actual.size(); ++i) expect_near(actual[i], expected[i], tolerance, what);
+    }
   }
   EXPECT_GT(accepted, 0) << "no row takes " << c.str();
 }

@@ -10,14 +10,15 @@
 namespace serin::kernels::test {
 
 /// Runs a kernel in the memory of `device`, where nothing may change but the outputs and the kernel's scratch. `fault` receives what the kernel finds wrong
-/// with its operands; without it, that fails the test. `decided`: the axis of the result whose size the data decides; the case's is the bound.
+/// with its operands; without it, that fails the test. `decided`: the axis of the result whose size the data decides; the case's is the bound. `shifted`: operands
+/// begin one element behind a multiple of 256 bytes, as parts of others may.
 std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault = nullptr,
-                                  std::optional<size_t> decided = {});
+                                  std::optional<size_t> decided = {}, bool shifted = false);
 
 /// The backend that is tested; lives as long as the program.
 const Backend& device_backend();
 
-/// The device's rows have no reference at their end: each must agree with the reference, and at least one must accept.
+/// The device's rows have no reference at their end: each must agree with the reference, wherever its operands begin, and at least one must accept.
 void expect_agrees(const Case& c, Tolerance tolerance = {}, std::optional<size_t> decided = {});
 
 }  // namespace serin::kernels::test

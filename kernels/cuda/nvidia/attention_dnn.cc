@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "kernels/attention.h"
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/nvidia/dnn_graph.h"
+#include "kernels/cuda/rows.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cuda {
@@ -36,7 +38,7 @@ std::vector<int64_t> strides_of(const HeadStrides& at) { return {at.b, at.h, at.
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_attention_dnn(const std::shared_ptr<Dnn>& dnn, const Libraries& libraries, const OpDesc& desc,
-                                              PrepareContext&, std::string& why) {
+                                              PrepareContext& context, std::string& why) {
   const auto op = attention_of(std::get<Generic>(desc.op).attributes, desc.inputs, desc.outputs, why);
   if (!op) return nullptr;
   const DType dtype = desc.inputs[Operands::kQ].dtype;
@@ -69,7 +71,8 @@ std::unique_ptr<Kernel> prepare_attention_dnn(const std::shared_ptr<Dnn>& dnn, c
                                run.k.b, run.k.h, run.k.r, run.v.b, run.v.h, run.v.r, run.y.b, run.y.h, run.y.r})
     made->key += " " + std::to_string(number);
   auto kernel = prepare_dnn(dnn, std::move(made), *libraries.tactics, desc, why);
-  return kernel ? std::make_unique<Shifted>(std::move(kernel), run, dtype) : nullptr;
+  if (!kernel) return nullptr;
+  return aligned_or(std::make_unique<Shifted>(std::move(kernel), run, dtype), prepare_attention(desc, context, why));
 }
 
 }  // namespace serin::kernels::cuda

@@ -1,136 +1,59 @@
-// conv_dnn.cc: Conv by cuDNN's graph API: convolution, bias, residual and activation as one graph. f32 keeps its precision: engines that round operands for
-// tensor cores are left out unless tf32 was asked for. Between the operators of the graph everything is f32 and never stored.
-//
-// The library counts axes as [n, c, spatial...] whatever lies in memory; a layout is the strides.
+// conv_dnn.cc: Conv by cuDNN: with all that follows it in one graph, or alone, with a kernel of our own behind it.
 
-#include <optional>
 #include <utility>
 
-#include "kernels/cuda/nvidia/dnn_graph.h"
-#include "kernels/indexing.h"
+#include "kernels/cuda/aligned.h"
+#include "kernels/cuda/nvidia/conv_graph.h"
+#include "kernels/cuda/rows.h"
 
 namespace serin::kernels::cuda {
 
 namespace {
 
-using TensorPtr = DnnGraph::TensorPtr;
-
-/// The activation as a pointwise node; nothing where the library has none, an empty mode for Identity.
-std::optional<fe::graph::Pointwise_attributes> activation_of(const Epilogue& epilogue) {
-  fe::graph::Pointwise_attributes node;
-  switch (epilogue.activation) {
-    case UnaryFn::kRelu: return node.set_mode(fe::PointwiseMode_t::RELU_FWD);
-    case UnaryFn::kClip:
-      if (epilogue.alpha > epilogue.beta) return std::nullopt;
-      return node.set_mode(fe::PointwiseMode_t::RELU_FWD).set_relu_lower_clip(epilogue.alpha).set_relu_upper_clip(epilogue.beta);
-    case UnaryFn::kLeakyRelu: return node.set_mode(fe::PointwiseMode_t::RELU_FWD).set_relu_lower_clip_slope(epilogue.alpha);
-    case UnaryFn::kSigmoid: return node.set_mode(fe::PointwiseMode_t::SIGMOID_FWD);
-    case UnaryFn::kTanh: return node.set_mode(fe::PointwiseMode_t::TANH_FWD);
-    case UnaryFn::kSilu: return node.set_mode(fe::PointwiseMode_t::SWISH_FWD).set_swish_beta(1.f);
-    case UnaryFn::kGelu: return node.set_mode(fe::PointwiseMode_t::GELU_FWD);
-    case UnaryFn::kGeluTanh: return node.set_mode(fe::PointwiseMode_t::GELU_APPROX_TANH_FWD);
-    default: return std::nullopt;
+/// The products, then what follows them in place.
+class Apart final : public Kernel {
+ public:
+  Apart(std::unique_ptr<Kernel> products, std::unique_ptr<Kernel> finish) : products_(std::move(products)), finish_(std::move(finish)) {}
+  std::string_view name() const override { return "cudnn+conv_finish_cuda"; }
+  size_t scratch_bytes() const override { return products_->scratch_bytes(); }
+  Fault run(Stream& stream, Inputs in, Outputs out) const override {
+    Fault fault = products_->run(stream, in.first(2), out);
+    return fault ? fault : finish_->run(stream, in, out);
   }
-}
 
-/// A tensor as the library sees it.
-struct Seen {
-  std::vector<int64_t> dims, strides;
-
-  Seen(const Shape& shape, bool channels_last) {
-    const Strides dense = row_major_strides(shape);
-    const auto add = [&](size_t axis) {
-      dims.push_back(shape[axis]);
-      strides.push_back(dense[axis]);
-    };
-    add(0);
-    if (channels_last) add(shape.rank() - 1);
-    for (size_t axis = 1; axis + (channels_last ? 1 : 0) < shape.rank(); ++axis) add(axis);
-  }
+ private:
+  const std::unique_ptr<Kernel> products_, finish_;
 };
-
-/// The strides of one value for each channel; those of axes of one element decide about the layout, too.
-Seen along_channels(int64_t channels, size_t axes, bool channels_last) {
-  Shape shape{1};
-  if (!channels_last) shape.push_back(channels);
-  for (size_t axis = 0; axis < axes; ++axis) shape.push_back(1);
-  if (channels_last) shape.push_back(channels);
-  return {shape, channels_last};
-}
-
-std::string key_of(const OpDesc& desc, bool tf32) {
-  const auto& op = std::get<Conv>(desc.op);
-  std::string key = "conv " + std::string(dtype_name(desc.outputs[0].dtype)) + (tf32 ? " tf32 " : " ") + (op.channels_last ? "last " : "") +
-                    desc.inputs[0].shape.str() + desc.inputs[1].shape.str() + desc.outputs[0].shape.str();
-  for (const auto* list : {&op.strides, &op.dilations, &op.pads}) {
-    for (const int64_t each : *list) key += " " + std::to_string(each);
-  }
-  return key + " " + std::to_string(op.bias) + std::to_string(op.epilogue.residual) + " " +
-         std::to_string(static_cast<int>(op.epilogue.activation));
-}
-
-/// y = act(conv(x, w) + bias + residual). Null, with the reason, where the library cannot say it.
-std::unique_ptr<DnnGraph> build(const OpDesc& desc, bool tf32, std::string& why) {
-  const auto& op = std::get<Conv>(desc.op);
-  const auto type = dnn_type(desc.outputs[0].dtype);
-  const auto no = [&why](std::string reason) {
-    why = std::move(reason);
-    return nullptr;
-  };
-  if (!type) return no("cuDNN convolves f32, f16 and bf16 here");
-  for (const TensorDesc& input : desc.inputs) {
-    if (input.dtype != desc.outputs[0].dtype) return no("inputs differ in dtype");
-  }
-  const size_t axes = op.strides.size();
-  if (axes != 2 && axes != 3) return no("only two or three spatial axes");
-  if (desc.outputs[0].shape.elements() == 0 || desc.inputs[0].shape.elements() == 0) return no("there are no elements");
-  if (op.epilogue.residual && desc.inputs.back().shape != desc.outputs[0].shape) return no("the residual broadcasts");
-  const Seen x(desc.inputs[0].shape, op.channels_last), weight(desc.inputs[1].shape, op.channels_last),
-      y(desc.outputs[0].shape, op.channels_last);
-
-  auto made = std::make_unique<DnnGraph>();
-  fe::graph::Graph& graph = made->graph();
-  graph.set_io_data_type(*type).set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
-  if (*type == fe::DataType_t::FLOAT && !tf32) {
-    graph.deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
-                                  fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::FFT});
-  }
-  const auto pads_from = [&op, axes](size_t first) {
-    const auto begin = op.pads.begin() + static_cast<std::ptrdiff_t>(first);
-    return std::vector<int64_t>(begin, begin + static_cast<std::ptrdiff_t>(axes));
-  };
-  TensorPtr value = graph.conv_fprop(made->operand(0, x.dims, x.strides), made->operand(1, weight.dims, weight.strides),
-                                     fe::graph::Conv_fprop_attributes()
-                                         .set_pre_padding(pads_from(0))
-                                         .set_post_padding(pads_from(axes))
-                                         .set_stride(op.strides)
-                                         .set_dilation(op.dilations));
-  value->set_dim(y.dims).set_stride(y.strides);
-  const auto add = [&](const TensorPtr& operand) {
-    value = graph.pointwise(value, operand, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
-    value->set_dim(y.dims).set_stride(y.strides);
-  };
-  if (op.bias) {
-    const Seen bias = along_channels(y.dims[1], axes, op.channels_last);
-    add(made->operand(2, bias.dims, bias.strides));
-  }
-  if (op.epilogue.residual) add(made->operand(static_cast<int64_t>(desc.inputs.size()) - 1, y.dims, y.strides));
-  if (op.epilogue.activation != UnaryFn::kIdentity) {
-    const auto activation = activation_of(op.epilogue);
-    if (!activation) return no("cuDNN has no such activation");
-    value = graph.pointwise(value, *activation);
-  }
-  DnnGraph::answer(value, y.dims, y.strides, *type);
-  made->key = key_of(desc, tf32);
-  return made;
-}
 
 }  // namespace
 
+std::unique_ptr<Kernel> prepare_conv_dnn_apart(const std::shared_ptr<Dnn>& dnn, const Libraries& libraries, const OpDesc& desc,
+                                               PrepareContext& context, std::string& why) {
+  const auto& op = std::get<Conv>(desc.op);
+  if (!op.bias && !op.epilogue.residual && op.epilogue.activation == UnaryFn::kIdentity) return refuse(why, "nothing follows its products");
+  Conv alone = op;
+  alone.bias = false;
+  alone.epilogue = {};
+  const OpDesc products{alone, {desc.inputs[0], desc.inputs[1]}, desc.outputs};
+  auto graph = conv_graph(products, context.tf32, true, why);
+  auto kernel = graph ? prepare_dnn(dnn, std::move(graph), *libraries.tactics, products, why) : nullptr;
+  auto finish = kernel ? prepare_conv_finish(desc, context, why) : nullptr;
+  if (!finish) return nullptr;
+  return aligned_or(std::make_unique<Apart>(std::move(kernel), std::move(finish)), prepare_conv(desc, context, why));
+}
+
 std::unique_ptr<Kernel> prepare_conv_dnn(const std::shared_ptr<Dnn>& dnn, const Libraries& libraries, const OpDesc& desc,
                                          PrepareContext& context, std::string& why) {
-  auto graph = build(desc, context.tf32, why);
-  return graph ? prepare_dnn(dnn, std::move(graph), *libraries.tactics, desc, why) : nullptr;
+  const auto& op = std::get<Conv>(desc.op);
+  const bool either_order = op.bias && op.epilogue.residual;
+  for (const bool residual_first : {true, false}) {
+    if (!residual_first && !either_order) break;
+    auto graph = conv_graph(desc, context.tf32, residual_first, why);
+    if (!graph) return nullptr;
+    if (auto kernel = prepare_dnn(dnn, std::move(graph), *libraries.tactics, desc, why))
+      return aligned_or(std::move(kernel), prepare_conv(desc, context, why));
+  }
+  return nullptr;
 }
 
 }  // namespace serin::kernels::cuda

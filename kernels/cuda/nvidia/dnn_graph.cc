@@ -1,4 +1,5 @@
-// dnn_graph.cc: every plan that the library offers for a graph is timed when the kernel is prepared, on memory of its own.
+// dnn_graph.cc: the plans that the library offers for a graph are timed when the kernel is prepared, on memory of its own, in the library's order, which is
+// that of its expectations: until a few in a row were no faster, or a second is over. There are up to 50 of them, and a plan can take 100 ms to build.
 
 #include "kernels/cuda/nvidia/dnn_graph.h"
 
@@ -29,7 +30,7 @@ class Dnn {
 namespace {
 
 constexpr int64_t kMaxWorkspace = int64_t{256} << 20;
-constexpr int64_t kMaxPlans = 16;
+constexpr SearchLimits kSearch{.measured = 16, .in_vain = 4, .time = std::chrono::seconds(1)};
 
 using Pointers = std::unordered_map<int64_t, void*>;
 
@@ -59,27 +60,26 @@ class DnnKernel final : public Kernel {
 
   /// Builds and times the plans; false with the reason where none works.
   bool choose(Tactics& tactics, const OpDesc& desc, std::string& why) {
-    const std::lock_guard lock(dnn_->mutex());
-    fe::graph::Graph& graph = graph_->graph();
-    fe::error_t error = graph.validate();
-    if (error.is_good()) error = graph.build_operation_graph(dnn_->handle());
-    if (error.is_good()) error = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
-    if (error.is_good()) error = graph.check_support(dnn_->handle());
-    if (!error.is_good()) return why = reason_of(error), false;
-    graph.deselect_workspace_greater_than(kMaxWorkspace);
-    const int64_t plans = std::min(graph.get_execution_plan_count(), kMaxPlans);
-    std::optional<Operands> operands;
-    const int way = tactics.choose(graph_->key, static_cast<int>(plans), [&](int plan) {
-      if (!operands) operands.emplace(*graph_, desc);
-      return time(plan, *operands);
-    });
-    const bool timed = operands && operands->trial.works();
-    if (way < 0 && timed) return why = "cuDNN: no plan works", false;
-    plan_ = std::max(way, 0);  // where there is no memory to time them, the library's first choice
-    if (const auto built = graph.build_plan_at_index(dnn_->handle(), plan_); !built.is_good()) return why = reason_of(built), false;
-    if (const auto known = graph.get_workspace_size_plan_at_index(plan_, workspace_); !known.is_good())
-      return why = reason_of(known), false;
-    return true;
+    if (const fe::error_t offered = ask_for_plans(); !offered.is_good()) return why = reason_of(offered), false;
+    const auto plans = static_cast<int>(graph_->graph().get_execution_plan_count());
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      std::optional<Operands> operands;
+      const int way = tactics.choose(
+          graph_->key, plans,
+          [&](int plan) {
+            if (!operands) operands.emplace(*graph_, desc);
+            return time(plan, *operands);
+          },
+          kSearch);
+      if (way >= 0 && take(way)) return true;
+      if (way < 0 && operands && operands->trial.works()) return why = "cuDNN: no plan works", false;
+      if (way < 0) break;
+      tactics.forget(graph_->key);  // remembered, and no longer to be had
+    }
+    for (int plan = 0; plan < plans; ++plan) {  // there is no memory to time them: the first that can be built
+      if (take(plan)) return true;
+    }
+    return why = "cuDNN: no plan can be built", false;
   }
 
  private:
@@ -95,7 +95,26 @@ class DnnKernel final : public Kernel {
     Pointers pointers;
   };
 
+  fe::error_t ask_for_plans() const {
+    const std::lock_guard lock(dnn_->mutex());
+    const fe::error_t error = graph_->ask_for_plans(dnn_->handle());
+    return error.is_good() ? graph_->graph().check_support(dnn_->handle()) : error;
+  }
+
+  /// Runs go by this plan; false where it cannot be built.
+  bool take(int64_t plan) {
+    const std::lock_guard lock(dnn_->mutex());
+    fe::graph::Graph& graph = graph_->graph();
+    int64_t workspace = 0;
+    if (!graph.build_plan_at_index(dnn_->handle(), plan).is_good() || !graph.get_workspace_size_plan_at_index(plan, workspace).is_good())
+      return false;
+    plan_ = plan, workspace_ = std::max<int64_t>(workspace, 0);
+    return true;
+  }
+
+  /// Takes the library's lock, which choose() does not hold while it waits for its turn: others measure kernels that run through the library.
   std::optional<double> time(int64_t plan, Operands& operands) const {
+    const std::lock_guard lock(dnn_->mutex());
     fe::graph::Graph& graph = graph_->graph();
     int64_t workspace = 0;
     if (!graph.build_plan_at_index(dnn_->handle(), plan).is_good() || !graph.get_workspace_size_plan_at_index(plan, workspace).is_good() ||
@@ -122,6 +141,16 @@ DnnGraph::TensorPtr DnnGraph::operand(int64_t i, const std::vector<int64_t>& dim
 
 void DnnGraph::answer(const TensorPtr& y, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, fe::DataType_t type) {
   y->set_dim(dims).set_stride(strides).set_output(true).set_uid(uid_of(kDnnOutput)).set_data_type(type);
+}
+
+fe::error_t DnnGraph::ask_for_plans(cudnnHandle_t handle) {
+  fe::error_t error = graph_.validate();
+  if (error.is_good()) error = handle ? graph_.build_operation_graph(handle) : graph_.build_operation_graph();
+  if (error.is_good()) error = graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+  if (!error.is_good()) return error;
+  graph_.deselect_numeric_notes(imprecise);  // among the plans that there are by now
+  graph_.deselect_workspace_greater_than(kMaxWorkspace);
+  return error;
 }
 
 std::optional<fe::DataType_t> dnn_type(DType dtype) {

@@ -31,8 +31,11 @@ class DnnGraph {
   static void answer(const TensorPtr& y, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, fe::DataType_t type);
   fe::graph::Graph& graph() { return graph_; }
   const std::vector<int64_t>& inputs() const { return inputs_; }
+  /// Complete: the library is asked for its plans, and those that are not wanted are left out. No handle: for the device that graph() was told.
+  fe::error_t ask_for_plans(cudnnHandle_t handle);
 
-  std::string key;  ///< of the choice among its plans
+  std::string key;                             ///< of the choice among its plans
+  std::vector<fe::NumericalNote_t> imprecise;  ///< plans that have one of these notes are left out
 
  private:
   fe::graph::Graph graph_;

@@ -4,7 +4,8 @@
 // unless tf32 was asked for. A residual is the library's C. An activation that its epilogue lacks (the GELU of erf) is a pass of our own over y, which is still
 // far less than a product without tensor cores.
 //
-// The library ranks its algorithms for a shape; the first few are timed when the kernel is prepared, and the fastest stays (tactics.h).
+// The library ranks its algorithms for a shape; the first few are timed when the kernel is prepared, and the fastest stays (tactics.h). They may load 16 bytes at
+// once. Operands of a run that begin elsewhere, parts of others, take one more algorithm, the library's first choice for addresses of no such promise.
 
 #include "kernels/cuda/nvidia/matmul_lt.h"
 
@@ -13,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/trial.h"
 #include "kernels/indexing.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kCandidates = 8;
+constexpr uint32_t kVector = 16;  ///< bytes
 
 template <class T, cublasStatus_t (*kDestroy)(T)>
 struct Destroy {
@@ -159,7 +162,7 @@ class LtKernel final : public Kernel {
  public:
   /// `after`: what is done to y then; null: nothing.
   LtKernel(const Libraries& libraries, const Problem& problem, Operation operation, std::vector<cublasLtMatmulHeuristicResult_t> algorithms,
-           std::unique_ptr<Kernel> after)
+           const cublasLtMatmulHeuristicResult_t& unaligned, std::unique_ptr<Kernel> after)
       : libraries_(libraries),
         problem_(problem),
         operation_(std::move(operation)),
@@ -167,14 +170,16 @@ class LtKernel final : public Kernel {
         b_(layout_of(problem.b, problem.type, problem.products)),
         y_(layout_of(problem.y, problem.type, problem.products)),
         algorithms_(std::move(algorithms)),
+        unaligned_(unaligned),
         after_(std::move(after)) {}
 
   std::string_view name() const override { return after_ ? "cublaslt+unary_cuda" : "cublaslt"; }
-  size_t scratch_bytes() const override { return algorithms_[chosen_].workspaceSize; }
+  size_t scratch_bytes() const override { return std::max(algorithms_[chosen_].workspaceSize, unaligned_.workspaceSize); }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const void* const residual = problem_.residual ? in.back().data : out[0].data;
-    Fault fault = multiply(algorithms_[chosen_], static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
+    const bool aligned = is_aligned_to(kVector, in) && is_aligned_to(kVector, out);
+    Fault fault = multiply(aligned ? algorithms_[chosen_] : unaligned_, static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
                            problem_.bias ? in[2].data : nullptr, residual, out[0].data, stream.scratch);
     return fault || !after_ ? fault : after_->run(stream, out, out);
   }
@@ -229,21 +234,27 @@ class LtKernel final : public Kernel {
   const Operation operation_;
   const Layout a_, b_, y_;
   const std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;
+  const cublasLtMatmulHeuristicResult_t unaligned_;
   const std::unique_ptr<Kernel> after_;
   size_t chosen_ = 0;
 };
 
-std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& libraries, const Problem& p, cublasLtMatmulDesc_t operation) {
+/// At most `count`, for operands at multiples of `alignment` bytes.
+std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& libraries, const Problem& p, cublasLtMatmulDesc_t operation,
+                                                            uint32_t alignment, int most) {
   cublasLtMatmulPreference_t raw = nullptr;
   if (cublasLtMatmulPreferenceCreate(&raw) != CUBLAS_STATUS_SUCCESS) return {};
   const Preference preference(raw);
   cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof(kWorkspace));
+  for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    cublasLtMatmulPreferenceSetAttribute(raw, operand, &alignment, sizeof(alignment));
   const Layout a = layout_of(p.a, p.type, p.products), b = layout_of(p.b, p.type, p.products), y = layout_of(p.y, p.type, p.products);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(kCandidates);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
   int count = 0;
   if (!a || !b || !y ||
-      cublasLtMatmulAlgoGetHeuristic(libraries.blas, operation, b.get(), a.get(), y.get(), y.get(), raw, kCandidates, found.data(),
-                                     &count) != CUBLAS_STATUS_SUCCESS)
+      cublasLtMatmulAlgoGetHeuristic(libraries.blas, operation, b.get(), a.get(), y.get(), y.get(), raw, most, found.data(), &count) !=
+          CUBLAS_STATUS_SUCCESS)
     count = 0;
   found.resize(static_cast<size_t>(count));
   std::erase_if(found, [](const auto& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
@@ -263,9 +274,11 @@ std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDe
   }
   Operation operation = operation_of(*problem);
   if (!operation) return refuse(why, "cuBLASLt: no memory for a description");
-  auto algorithms = algorithms_for(libraries, *problem, operation.get());
-  if (algorithms.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
-  auto kernel = std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms), std::move(after));
+  auto algorithms = algorithms_for(libraries, *problem, operation.get(), kVector, kCandidates);
+  const auto unaligned = algorithms_for(libraries, *problem, operation.get(), static_cast<uint32_t>(dtype_size(desc.outputs[0].dtype)), 1);
+  if (algorithms.empty() || unaligned.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
+  auto kernel =
+      std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms), unaligned[0], std::move(after));
   kernel->choose();
   return kernel;
 }

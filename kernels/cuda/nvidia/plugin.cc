@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cuda/build_id.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fastest.h"
 #include "kernels/cuda/nvidia/dnn.h"
@@ -47,6 +48,21 @@ std::vector<KernelRow> product_rows(const std::shared_ptr<Shared>& shared) {
   })};
 }
 
+/// ReLU, bias and residual are what the library has fused kernels for. Other activations it compiles into one, or refuses: then two kernels may be faster.
+KernelRow conv_row(const std::shared_ptr<Shared>& shared) {
+  const KernelRow fused = dnn_row("cudnn", shared, prepare_conv_dnn), apart = dnn_row("cudnn_apart", shared, prepare_conv_dnn_apart);
+  const KernelRow either = fastest_of({fused, apart}, shared->libraries.tactics);
+  return {fused.name, [fused, apart, either](const OpDesc& desc, PrepareContext& context, std::string& why) {
+            const UnaryFn activation = std::get<Conv>(desc.op).epilogue.activation;
+            if (activation != UnaryFn::kIdentity && activation != UnaryFn::kRelu) return either.prepare(desc, context, why);
+            std::string reason;
+            if (auto kernel = fused.prepare(desc, context, why)) return kernel;
+            auto kernel = apart.prepare(desc, context, reason);
+            if (!kernel) why += "; " + apart.name + ": " + reason;
+            return kernel;
+          }};
+}
+
 /// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
 void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared) {
   const auto rows_of = [&table](std::string_view kind) -> std::vector<KernelRow>& {
@@ -58,7 +74,7 @@ void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared)
     std::rotate(rows.begin(), at, at + 1);
   };
   if (shared->dnn) {
-    contend(rows_of("Conv"), dnn_row("cudnn", shared, prepare_conv_dnn), "conv_depthwise_cuda");
+    contend(rows_of("Conv"), conv_row(shared), "conv_depthwise_cuda");
     contend(rows_of("Generic"), named("Attention", dnn_row("cudnn_sdpa", shared, prepare_attention_dnn)), "attention_tiles_cuda");
   }
 }
@@ -71,7 +87,7 @@ void open(const Options& options, Opened& opened) {
   opened.note = info.name + " " + info.architecture + ", " + blas_version() + ", " + dnn_version();
   std::string complaint;
   auto shared = std::make_shared<Shared>();
-  shared->libraries.tactics = std::make_shared<Tactics>(options.tactics_path, opened.note, &complaint);
+  shared->libraries.tactics = std::make_shared<Tactics>(options.tactics_folder, opened.note + ", build " + build_id(), &complaint);
   if (Fault fault = fault_of(cublasLtCreate(&shared->libraries.blas))) complaint += "; " + *fault;
   std::string why;
   shared->dnn = open_dnn(why);

@@ -14,7 +14,7 @@ from results import SKIPPED, Case
 
 ROOT = Path(__file__).resolve().parents[3]
 PARTS = ("kernels", "onnx", "models", "serve", "memcheck", "racecheck")
-UNIT_LIMIT_S = 300
+UNIT_LIMIT_S = 540
 TESTS_OF_A_UNIT = {"kernels": 25, "onnx": 100, "memcheck": 4, "racecheck": 4}
 
 

@@ -14,7 +14,7 @@ from results import FAILED, PASSED, Case, clip
 BATCHES = (1, 3, 8)
 CLIENTS = 4  # for each model and batch
 SECONDS = 3  # of one round
-READY_S, REQUEST_S = 300, 60
+READY_S, REQUEST_S = 540, 60  # a first load measures kernels of every batch size
 COMPARED = 16  # requests of each model whose answers are compared
 RTOL, ATOL = 1e-3, 1e-4  # of the element, of the largest: batches are put together anew on every run
 

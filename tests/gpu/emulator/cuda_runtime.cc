@@ -17,7 +17,7 @@ dim3 thread_index, block_index, block_dim, grid_dim;
 unsigned order = 1;
 uint64_t launches = 0, replays = 0;
 Device devices[kMostDevices];
-int device_count = 1;
+int device_count = 1, records_before_refusal = -1;
 
 namespace {
 
@@ -259,10 +259,16 @@ void check_current(const Stream* stream) {
 cudaError_t submit(Stream* stream, Work work) {
   check_current(stream);
   if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
-  if (stream && stream->capturing)
-    stream->recorded.work.push_back(std::move(work));
-  else
+  if (!stream || !stream->capturing) {
     work();
+    return cudaSuccess;
+  }
+  if (stream->invalidated) return cudaErrorStreamCaptureInvalidated;
+  if (records_before_refusal >= 0 && records_before_refusal-- == 0) {
+    stream->invalidated = true;
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  stream->recorded.work.push_back(std::move(work));
   return cudaSuccess;
 }
 
@@ -297,6 +303,8 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureWrongThread: return "cudaErrorStreamCaptureWrongThread";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
@@ -422,11 +430,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   stream->capturing = true;
+  stream->invalidated = false;
   stream->recorded.work.clear();
   return sticky(stream->device);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   stream->capturing = false;
+  if (stream->invalidated) return cudaErrorStreamCaptureInvalidated;
   *graph = new emulator::Graph(std::move(stream->recorded));
   return sticky(stream->device);
 }

@@ -160,6 +160,8 @@ enum cudaError_t : int {
   cudaErrorECCUncorrectable = 214,
   cudaErrorIllegalAddress = 700,
   cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureWrongThread = 908,
 };
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);
@@ -180,7 +182,7 @@ struct Graph {
 };
 struct Stream {
   int device = 0, priority = 0;
-  bool capturing = false;
+  bool capturing = false, invalidated = false;
   Graph recorded;
 };
 struct Event {
@@ -193,6 +195,8 @@ struct Device {
 constexpr int kMostDevices = 8;
 extern Device devices[kMostDevices];
 extern int device_count;
+/// After how many more pieces of work a stream refuses to record one, which invalidates what it records; negative: never.
+extern int records_before_refusal;
 cudaError_t submit(Stream* stream, Work work);
 }  // namespace emulator
 
