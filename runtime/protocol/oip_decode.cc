@@ -319,7 +319,7 @@ Status Decoder::read_data(size_t text_bytes) {
 /// Where anything is not as it should be, the text is read once more as it came, which says what.
 Status Decoder::read_lists() {
   constexpr double kLeastInfinite = 0x1.ffffffp127;  // that rounds to it
-  const Error wrong{Code::kInvalidArgument, "a list is not what its input takes"};
+  Error wrong{Code::kInvalidArgument, "a list is not what its input takes"};
   SERIN_CHECK(builder_.allocate());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const TensorView& input = builder_.request.inputs[i];
