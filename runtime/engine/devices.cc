@@ -24,7 +24,7 @@ std::optional<DeviceChoice> parse_device(std::string_view text) {
   text.remove_prefix(kPrefix.size());
   const auto index = parse_number<int>(text);
   if (!index || *index < 0) return std::nullopt;
-  return DeviceChoice{Kind::kCuda, *index};
+  return DeviceChoice{Kind::kCuda, index};
 }
 
 std::string print_device(const DeviceChoice& device) {

@@ -66,9 +66,12 @@ Fault run_in(std::byte* memory, Queue& queue, const Region& region, const Kernel
 std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Case& c, DeviceFault* fault, std::optional<size_t> decided,
                                   bool shifted) {
   std::vector<Tensor> outputs;
+  outputs.reserve(c.outputs.size() + 1);
   for (const Output& output : c.outputs) outputs.emplace_back(output.dtype, output.shape);
   if (decided) outputs.emplace_back(DType::kInt64, Shape{static_cast<int64_t>(c.outputs.size())});
   std::vector<TensorView> in, out;
+  in.reserve(c.inputs.size());
+  out.reserve(outputs.size());
   for (const Tensor& input : c.inputs) in.push_back(input.view());
   for (const Tensor& output : outputs) out.push_back(output.view());
 

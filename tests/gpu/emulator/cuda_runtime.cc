@@ -231,7 +231,7 @@ namespace {
 thread_local int current = 0;
 
 /// Before main, so that the environment counts from the first call on.
-const char* const fault_file = [] {
+const char* const kFaultFile = [] {
   const char* const count = std::getenv("SERIN_EMULATED_DEVICES");
   const char* const memory = std::getenv("SERIN_EMULATED_MEMORY");
   if (count) device_count = std::clamp(std::atoi(count), 0, kMostDevices);
@@ -242,7 +242,7 @@ const char* const fault_file = [] {
 }();
 
 cudaError_t sticky(int index = current) {
-  if (std::ifstream file; fault_file && (file.open(fault_file), file)) {
+  if (std::ifstream file; kFaultFile && (file.open(kFaultFile), file)) {
     int device = 0, error = 0;
     if (file >> device >> error && device >= 0 && device < device_count) devices[device].sticky = static_cast<cudaError_t>(error);
   }
@@ -264,7 +264,9 @@ cudaError_t submit(Stream* stream, Work work) {
     return cudaSuccess;
   }
   if (stream->invalidated) return cudaErrorStreamCaptureInvalidated;
-  if (records_before_refusal >= 0 && records_before_refusal-- == 0) {
+  const bool refused = records_before_refusal == 0;
+  if (records_before_refusal >= 0) --records_before_refusal;
+  if (refused) {
     stream->invalidated = true;
     return cudaErrorStreamCaptureUnsupported;
   }
