@@ -53,6 +53,7 @@ class Call final : public GrpcCall {
   void detach();
   void lose();
 
+  BodyBudget::Share share;
   std::string in, inflated;  // of the handler: what has come, and may be longer than that; the message
 
  private:
@@ -79,6 +80,7 @@ class CallHandler final : public RequestHandler {
     GrpcMethods methods;
     GrpcGate gate;
     size_t message_bytes;               ///< at most
+    std::shared_ptr<BodyBudget> large;  ///< what messages share beyond what each may have; null: nothing
     std::vector<Recycler<Call>> calls;  ///< of each io thread
   };
   CallHandler(const Service& service, ServerStream& stream) : service_(service), stream_(stream) {}
@@ -135,6 +137,7 @@ void Call::clear() {
   headers_.clear();
   answer_headers_.clear();
   trailers_.clear();
+  share.release();
   clear_for_reuse(in);
   clear_for_reuse(inflated);
   clear_for_reuse(out_);
@@ -319,6 +322,10 @@ std::optional<std::string_view> CallHandler::next_message() {
            fmt::format("a message of {} bytes is over the limit of {}", prefix->length, service_.message_bytes));
     return std::nullopt;
   }
+  if (!call_->share.grow(service_.large, prefix->length)) {
+    refuse(GrpcStatus::kResourceExhausted, "too many large messages are under way; try again");
+    return std::nullopt;
+  }
   const size_t whole = GrpcPrefix::kBytes + prefix->length;
   if (bytes.size() < whole) return std::nullopt;
   if (!method_->many_messages()) {
@@ -336,7 +343,7 @@ std::optional<std::string_view> CallHandler::next_message() {
     refuse(GrpcStatus::kInternal, "a message is marked as compressed, but there is no grpc-encoding");
     return std::nullopt;
   }
-  auto inflated = unpack(*coding_, message, service_.message_bytes);
+  auto inflated = unpack(*coding_, message, service_.large ? service_.large->each() : service_.message_bytes);
   if (!inflated) {
     refuse(inflated.error().code == Code::kTooLarge ? GrpcStatus::kResourceExhausted : GrpcStatus::kInternal, inflated.error().message);
     return std::nullopt;
@@ -358,7 +365,7 @@ void CallHandler::refuse(GrpcStatus status, std::string_view message) {
 Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate) {
   options.http2 = true;
   const auto service = std::make_shared<const CallHandler::Service>(std::move(methods), std::move(gate), options.limits.body_bytes,
-                                                                    std::vector<Recycler<Call>>(loops.size()));
+                                                                    options.large_bodies, std::vector<Recycler<Call>>(loops.size()));
   return Server::start_streaming(loops, std::move(options), [service](ServerStream& stream) -> std::shared_ptr<RequestHandler> {
     return std::make_shared<CallHandler>(*service, stream);
   });

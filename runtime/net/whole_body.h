@@ -19,13 +19,16 @@ class WholeBody {
     text_.clear();
     filled_ = 0;
   }
+  /// Of the memory that room() will leave it with.
+  size_t size_with_room(std::optional<uint64_t> left) const {
+    constexpr size_t kFirst = size_t{64} << 10;
+    if (text_.size() > filled_) return text_.size();
+    const size_t more = std::max(filled_, kFirst);
+    return filled_ + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more);
+  }
   /// As BodyHandler::body_room().
   std::span<char> room(std::optional<uint64_t> left) {
-    constexpr size_t kFirst = size_t{64} << 10;
-    if (text_.size() == filled_) {
-      const size_t more = std::max(filled_, kFirst);
-      text_.resize(filled_ + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more));
-    }
+    text_.resize(size_with_room(left));
     return {text_.data() + filled_, text_.size() - filled_};
   }
   void filled(size_t bytes) { filled_ += bytes; }

@@ -32,12 +32,24 @@ void WholeRequest::on_request(Head& head) {
   request.certificate = stream_.certificate();
   request.received = loop_time();
   body_.begin(std::move(request.body));
+  dropped_ = false;
   if (handler_->options.encoded_bodies) return;
   packed_ = parse_coding(request.headers.get("content-encoding"));
   wanted_ = preferred_coding(request.headers.get("accept-encoding"));
 }
 
+std::span<char> WholeRequest::body_room(std::optional<uint64_t> left) {
+  const auto& budget = handler_->options.large_bodies;
+  if (budget && !dropped_ && !share_.grow(budget, body_.size_with_room(left))) {
+    dropped_ = true;
+    body_.begin({});
+    share_.release();
+  }
+  return body_.room(left);
+}
+
 void WholeRequest::on_progress(bool end) {
+  if (dropped_) return refuse_dropped();
   if (!end) return;
   exchange_->asked.body = body_.take();
   responder_ = exchange_;
@@ -75,10 +87,22 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
   write();
 }
 
+/// Once, though the client may send on.
+void WholeRequest::refuse_dropped() {
+  if (!exchange_ || responder_) return;
+  responder_ = exchange_;
+  const auto mine = responder_;
+  Response response = answer_to({429, "body_memory", "too many large bodies are under way; try again"}, handler_->options);
+  response.headers.set("retry-after", "1");
+  answer(*mine, std::move(response));
+}
+
 std::optional<Refusal> WholeRequest::unpack_body() {
   Request& request = exchange_->asked;
   if (!packed_ || request.body.empty()) return std::nullopt;
-  auto body = unpack(*packed_, request.body, handler_->options.limits.body_bytes);
+  const ServerOptions& options = handler_->options;
+  const size_t most = options.large_bodies ? options.large_bodies->each() : options.limits.body_bytes;  // its size is not known before
+  auto body = unpack(*packed_, request.body, most);
   if (!body) return Refusal{body.error().code == Code::kTooLarge ? 413 : 400, "content_encoding", "the body: " + body.error().message};
   request.body = std::move(*body);
   request.headers.remove("content-encoding");
@@ -122,6 +146,7 @@ void WholeRequest::end_exchange() {
   response_ = Response();
   written_ = 0;
   exchange_ = nullptr;
+  share_.release();
 }
 
 void WholeRequest::write_pieces() {

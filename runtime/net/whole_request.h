@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/recycler.h"
+#include "runtime/net/body_budget.h"
 #include "runtime/net/content_coding.h"
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/refusal.h"
@@ -48,8 +49,10 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void answer(const Responder::State& responder, Response response);
 
   void on_request(Head& head) override;
-  std::span<char> body_room(std::optional<uint64_t> left) override { return body_.room(left); }
-  void body_filled(size_t bytes) override { body_.filled(bytes); }
+  std::span<char> body_room(std::optional<uint64_t> left) override;
+  void body_filled(size_t bytes) override {
+    if (!dropped_) body_.filled(bytes);
+  }
   void on_progress(bool end) override;
   void on_writable() override { write(); }
   void on_gone() override;
@@ -57,6 +60,7 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
  private:
   /// What is wrong with a body that came packed.
   std::optional<Refusal> unpack_body();
+  void refuse_dropped();
   void pack_answer();
   void begin_source();
   void write();
@@ -68,6 +72,8 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   Loops::Loop& loop_;
   std::shared_ptr<Responder::State> exchange_;  // from the request's head to the end of its answer
   WholeBody body_;
+  BodyBudget::Share share_;
+  bool dropped_ = false;                         // there is no memory for the body: what comes of it is not kept
   std::optional<Coding> packed_, wanted_;        // how it came, how its answer may go
   std::shared_ptr<Responder::State> responder_;  // the same, until the answer is there
   Response response_;                            // with a source: its body is the piece that is being written

@@ -4,6 +4,12 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+
+#include "runtime/net/grpc_server.h"
+#include "tests/base/eventually.h"
+#include "tests/net/h2_peer.h"
+
 namespace serin::net {
 namespace {
 
@@ -44,6 +50,42 @@ TEST(Grpc, WritesTimeoutsThatFit) {
   EXPECT_EQ(print_grpc_timeout(1500us), "2m");
   EXPECT_EQ(print_grpc_timeout(-1s), "1m");
   EXPECT_EQ(print_grpc_timeout(30h), "108000S");
+}
+
+/// Takes a message and says nothing.
+class Silent final : public GrpcMethod {
+ public:
+  void on_message(const std::shared_ptr<GrpcCall>&, std::string_view) override { ++messages; }
+  std::atomic<int> messages = 0;
+};
+
+TEST(Grpc, H11_LargeMessagesShareMemory) {
+  constexpr size_t kEach = 1000, kAll = 5000;
+  const auto budget = std::make_shared<BodyBudget>(kEach, kAll);
+  Silent method;
+  Loops loops(1);
+  const auto server =
+      *start_grpc_server(loops, {.limits = {.body_bytes = 100'000}, .large_bodies = budget}, [&](std::string_view) { return &method; });
+  const auto begin = [&](uint32_t message_bytes) {
+    auto peer = test::H2Peer::connect(server->port());
+    peer.send_headers(1, test::request("/a.B/C", {{"content-type", "application/grpc"}, {"te", "trailers"}}, "POST"), false);
+    peer.send_data(1, '\0' + test::number(message_bytes), false);
+    return peer;
+  };
+  {
+    auto large = begin(4000);
+    large.send_data(1, std::string(4000, 'x'), true);
+    ASSERT_TRUE(serin::test::eventually([&] { return method.messages == 1; }));
+    EXPECT_EQ(budget->left(), kAll - 3000);
+    auto second = begin(4000);  // refused by what it promises
+    const auto refused = second.receive_answer(1);
+    EXPECT_EQ(refused.head.at("grpc-status"), "8");
+    EXPECT_THAT(refused.head.at("grpc-message"), testing::HasSubstr("large messages"));
+    auto ordinary = begin(kEach);
+    ordinary.send_data(1, std::string(kEach, 'x'), true);
+    EXPECT_TRUE(serin::test::eventually([&] { return method.messages == 2; }));
+  }
+  EXPECT_TRUE(serin::test::eventually([&] { return budget->left() == kAll; })) << "the calls are gone";
 }
 
 TEST(Grpc, EscapesMessages) {

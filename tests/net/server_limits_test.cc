@@ -1,16 +1,20 @@
 // server_limits_test.cc: what a client may not have: long heads, large bodies, all the time in the world, every connection.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <thread>
 
+#include "tests/base/eventually.h"
 #include "tests/net/test_server.h"
 
 namespace serin::net {
 namespace {
 
 using namespace std::chrono_literals;
+using serin::test::eventually;
 using test::body_of;
 using test::RawSocket;
 using test::status_of;
@@ -56,6 +60,45 @@ TEST(Limits, H11_TheAnswerArrivesThoughTheClientSendsOn) {
       [&] { client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n" + std::string(4'000'000, 'x')); });
   EXPECT_EQ(status_of(client.receive_answer()), 413);
   sender.join();
+}
+
+TEST(Limits, H11_LargeBodiesShareMemory) {
+  constexpr size_t kEach = 100'000, kAll = 1'000'000;
+  const auto budget = std::make_shared<BodyBudget>(kEach, kAll);
+  TestServer server({.body_bytes = 8'000'000}, 1, false, nullptr, budget);
+  const auto post = [](const char* path, size_t bytes) {
+    return fmt::format("POST {} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", path, bytes) + std::string(bytes, 'x');
+  };
+  RawSocket large = server.connect();
+  large.send(post("/hold", 1'000'000));
+  ASSERT_TRUE(server.await_held(1));
+  EXPECT_LE(budget->left(), kAll - 900'000) << "it has its memory until it is answered";
+  RawSocket second = server.connect();
+  std::thread sender([&] { second.send(post("/echo", 4'000'000)); });
+  const std::string refused = second.receive_answer();
+  EXPECT_EQ(status_of(refused), 429);
+  EXPECT_THAT(refused, HasSubstr("retry-after: 1\r\n"));
+  sender.join();
+  RawSocket ordinary = server.connect();
+  ordinary.send(post("/echo", kEach));
+  EXPECT_EQ(status_of(ordinary.receive_answer()), 200) << "who is not large does not ask";
+  server.release();
+  EXPECT_EQ(status_of(large.receive_answer()), 200);
+  EXPECT_TRUE(eventually([&] { return budget->left() == kAll; }));
+  RawSocket again = server.connect();
+  again.send(post("/echo", 1'000'000));
+  EXPECT_EQ(status_of(again.receive_answer()), 200);
+}
+
+TEST(Limits, H11_LargeBodiesOfUnknownLengthShareMemory) {
+  const auto budget = std::make_shared<BodyBudget>(100'000, 1'000'000);
+  TestServer server({.body_bytes = 8'000'000}, 1, false, nullptr, budget);
+  RawSocket client = server.connect();
+  std::thread sender([&] { client.send(std::string(kChunked) + "3d0900\r\n" + std::string(4'000'000, 'x') + "\r\n0\r\n\r\n"); });
+  EXPECT_EQ(status_of(client.receive_answer()), 429);
+  sender.join();
+  EXPECT_TRUE(eventually([&] { return budget->left() == 1'000'000; }));
+  EXPECT_EQ(server.seen(), 0u);
 }
 
 TEST(Limits, H12_ABodyOfTinyChunks) {

@@ -15,9 +15,15 @@ namespace serin::net::test {
 /// /echo answers "METHOD path?query|body", /trailers too, with a trailer; /hold answers when release() is called; /big answers 8 MiB; /split tries to split its answer.
 class TestServer {
  public:
-  explicit TestServer(Limits limits = {}, size_t threads = 1, bool http2 = false, std::shared_ptr<const TlsContext> tls = nullptr)
+  explicit TestServer(Limits limits = {}, size_t threads = 1, bool http2 = false, std::shared_ptr<const TlsContext> tls = nullptr,
+                      std::shared_ptr<BodyBudget> large_bodies = nullptr)
       : loops_(threads) {
-    ServerOptions options{.name = "test", .limits = limits, .tls = std::move(tls), .http2 = http2, .metrics = &registry};
+    ServerOptions options{.name = "test",
+                          .limits = limits,
+                          .large_bodies = std::move(large_bodies),
+                          .tls = std::move(tls),
+                          .http2 = http2,
+                          .metrics = &registry};
     server_ = std::move(*Server::start(loops_, options,
                                        [this](Request request, Responder responder) { handle(std::move(request), std::move(responder)); }));
   }
