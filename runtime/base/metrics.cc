@@ -3,12 +3,29 @@
 #include "runtime/base/metrics.h"
 
 #include <prometheus/metric_family.h>
+#include <prometheus/summary.h>
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <limits>
 
 namespace serin::metrics {
+
+struct Summary::State {
+  explicit State(std::span<const Quantile> quantiles) : summary(quantiles_of(quantiles)) {}
+  static prometheus::Summary::Quantiles quantiles_of(std::span<const Quantile> from) {
+    prometheus::Summary::Quantiles quantiles;
+    for (const auto& [quantile, error] : from) quantiles.emplace_back(quantile, error);
+    return quantiles;
+  }
+  prometheus::Summary summary;
+};
+
+/// What it has of its own.
+struct SummaryPage {
+  static prometheus::ClientMetric::Summary of(const Summary& summary) { return summary.state_->summary.Collect().summary; }
+};
+
 namespace {
 
 using prometheus::ClientMetric;
@@ -18,9 +35,10 @@ using prometheus::MetricType;
 constexpr std::array kLatencyBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                        0.05,   0.1,     0.25,   0.5,   1.0,    2.5,   5.0,  10.0};
 
-void fill(ClientMetric& metric, const Counter& counter) { metric.counter.value = static_cast<double>(counter.value()); }
+void fill(ClientMetric& metric, const Counter& counter) { metric.counter.value = static_cast<double>(counter.on_page()); }
 void fill(ClientMetric& metric, const Gauge& gauge) { metric.gauge.value = gauge.value(); }
 void fill(ClientMetric& metric, const std::function<double()>& read) { metric.gauge.value = read(); }
+void fill(ClientMetric& metric, const Summary& summary) { metric.summary = SummaryPage::of(summary); }
 void fill(ClientMetric& metric, const Histogram& histogram) {
   const Histogram::Snapshot snapshot = histogram.snapshot();
   metric.histogram.sample_count = snapshot.count;
@@ -96,6 +114,10 @@ Histogram::Snapshot Histogram::snapshot() const {
   return snapshot;
 }
 
+Summary::Summary(std::span<const Quantile> quantiles) : state_(std::make_unique<State>(quantiles)) {}
+Summary::~Summary() = default;
+void Summary::observe(double value) { state_->summary.Observe(value); }
+
 std::span<const double> latency_bounds() { return kLatencyBounds; }
 
 template <class T, class Make>
@@ -111,8 +133,8 @@ std::shared_ptr<T> Registry::get(Families<T>& families, const std::string& name,
   return fresh;
 }
 
-std::shared_ptr<Counter> Registry::counter(const std::string& name, const std::string& help, const Labels& labels) {
-  return get(counters_, name, help, labels, [] { return std::make_shared<Counter>(); });
+std::shared_ptr<Counter> Registry::counter(const std::string& name, const std::string& help, const Labels& labels, uint64_t unit) {
+  return get(counters_, name, help, labels, [unit] { return std::make_shared<Counter>(unit); });
 }
 std::shared_ptr<Gauge> Registry::gauge(const std::string& name, const std::string& help, const Labels& labels) {
   return get(gauges_, name, help, labels, [] { return std::make_shared<Gauge>(); });
@@ -120,6 +142,10 @@ std::shared_ptr<Gauge> Registry::gauge(const std::string& name, const std::strin
 std::shared_ptr<Histogram> Registry::histogram(const std::string& name, const std::string& help, const Labels& labels,
                                                std::span<const double> bounds) {
   return get(histograms_, name, help, labels, [&] { return std::make_shared<Histogram>(bounds); });
+}
+std::shared_ptr<Summary> Registry::summary(const std::string& name, const std::string& help, const Labels& labels,
+                                           std::span<const Summary::Quantile> quantiles) {
+  return get(summaries_, name, help, labels, [&] { return std::make_shared<Summary>(quantiles); });
 }
 std::shared_ptr<void> Registry::gauge_callback(const std::string& name, const std::string& help, const Labels& labels,
                                                std::function<double()> read) {
@@ -134,6 +160,7 @@ std::string Registry::render() const {
     collect(gauges_, MetricType::Gauge, page);
     collect(callbacks_, MetricType::Gauge, page);
     collect(histograms_, MetricType::Histogram, page);
+    collect(summaries_, MetricType::Summary, page);
   }
   return prometheus::TextSerializer().Serialize(page);
 }

@@ -32,14 +32,18 @@ size_t this_thread_shard();
 
 class Counter {
  public:
+  /// `unit`: so many of what is added are one on the page: 1000 where nanoseconds are added and the page has microseconds.
+  explicit Counter(uint64_t unit = 1) : unit_(unit) {}
   void add(uint64_t n = 1) { shards_[this_thread_shard()].value.fetch_add(n, std::memory_order_relaxed); }
   uint64_t value() const;
+  uint64_t on_page() const { return value() / unit_; }
 
  private:
   struct alignas(64) Shard {
     std::atomic<uint64_t> value{0};
   };
   std::array<Shard, kShards> shards_;
+  const uint64_t unit_;
 };
 
 class Gauge {
@@ -74,15 +78,34 @@ class Histogram {
   std::array<Shard, kShards> shards_;
 };
 
+/// Quantiles of what was observed in the last minute, each with the error that it may have (Cormode, Korn, Muthukrishnan and Srivastava, "Effective
+/// Computation of Biased Quantiles over Data Streams", 2005, as prometheus-cpp has it). Takes a lock and now and then memory: for who asks for it.
+class Summary {
+ public:
+  struct Quantile {
+    double quantile, error;
+  };
+  explicit Summary(std::span<const Quantile> quantiles);
+  ~Summary();
+  void observe(double value);
+
+ private:
+  friend struct SummaryPage;
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
 /// 100 us to 10 s in steps of about 2: what request latencies are measured in, in seconds.
 std::span<const double> latency_bounds();
 
 class Registry {
  public:
-  std::shared_ptr<Counter> counter(const std::string& name, const std::string& help, const Labels& labels = {});
+  std::shared_ptr<Counter> counter(const std::string& name, const std::string& help, const Labels& labels = {}, uint64_t unit = 1);
   std::shared_ptr<Gauge> gauge(const std::string& name, const std::string& help, const Labels& labels = {});
   std::shared_ptr<Histogram> histogram(const std::string& name, const std::string& help, const Labels& labels = {},
                                        std::span<const double> bounds = latency_bounds());
+  std::shared_ptr<Summary> summary(const std::string& name, const std::string& help, const Labels& labels,
+                                   std::span<const Summary::Quantile> quantiles);
   /// A gauge that is read when scraped; it stays on the page for as long as the returned handle lives.
   std::shared_ptr<void> gauge_callback(const std::string& name, const std::string& help, const Labels& labels,
                                        std::function<double()> read);
@@ -103,9 +126,10 @@ class Registry {
   std::shared_ptr<T> get(Families<T>& families, const std::string& name, const std::string& help, const Labels& labels, const Make& make);
 
   mutable std::mutex mutex_;
-  Families<Counter> counters_;  // guarded by mutex_, as the next three
+  Families<Counter> counters_;  // guarded by mutex_, as the next four
   Families<Gauge> gauges_;
   Families<Histogram> histograms_;
+  Families<Summary> summaries_;
   Families<Callback> callbacks_;
 };
 

@@ -96,7 +96,7 @@ Status CachingScheduler::submit(JobPtr job) {
     answer_from_cache(job, *std::move(known), asked);
     return {};
   }
-  metrics_->cache_miss_us->add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - asked).count()));
+  metrics_->cache_miss_time->add(static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - asked).count()));
   const Status taken = lead(flight, std::move(job));
   if (!taken) hand_over(flight);
   return taken;
@@ -118,7 +118,7 @@ Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, JobPtr job)
 
 void CachingScheduler::answer_from_cache(const JobPtr& job, Outputs outputs, Clock::time_point asked) const {
   metrics_->cache_hits->add();
-  metrics_->cache_hit_us->add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - asked).count()));
+  metrics_->cache_hit_time->add(static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - asked).count()));
   Answer answer;
   answer.outputs = std::move(outputs);
   answer.batch = host_.lone_tag();

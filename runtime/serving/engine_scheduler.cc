@@ -125,7 +125,7 @@ bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, 
   }
   if (ran.status) {
     batcher_->learn(batch.front()->group, ran.bucket_rows, ran.input + ran.infer);
-    if (!batch.front()->shadow) metrics_->measured_batch(rows_of(batch), {.input = ran.input, .infer = ran.infer});
+    if (!batch.front()->shadow) metrics_->measured_batch(rows_of(batch), {.input = ran.input, .infer = ran.infer, .output = ran.output});
   }
 
   const uint64_t seq = host_.next_batch.fetch_add(1, std::memory_order_relaxed);
@@ -133,7 +133,7 @@ bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, 
   for (uint32_t i = 0; i < n; ++i) {
     Answer answer;
     answer.batch = {host_.boot, seq, i, n};
-    answer.timing = {taken - batch[i]->arrived, ran.input, ran.infer};
+    answer.timing = {taken - batch[i]->arrived, ran.input, ran.infer, ran.output};
     if (ran.status)
       answer.outputs = ran.outputs(i);
     else

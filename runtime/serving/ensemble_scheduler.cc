@@ -38,9 +38,7 @@ class Counted {
   /// Its model's scheduler did not take it, and has not counted it as pending.
   void refused(const Error& why) {
     pending_ = false;
-    Answer answer;
-    answer.outputs = why;
-    answered(answer);
+    if (counts_) model_->metrics().refused(why, Clock::now() - began_, /*of_client=*/false);
   }
 
  private:
@@ -140,6 +138,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
       timing_.queue += answer.timing.queue;
       timing_.input += answer.timing.input;
       timing_.infer += answer.timing.infer;
+      timing_.output += answer.timing.output;
       for (const auto& [output, tensor] : step.outputs) give(tensor, {answer.outputs->tensors[output], answer.outputs->block}, ready);
       last = --steps_left_ == 0;
     }

@@ -18,7 +18,7 @@ Result<Inference::Call> grpc_inference_call(Frontend& frontend, const net::GrpcC
   const bool shadow = call.headers().get("x-serin-shadow") == "1";
   auto decoded = decode((*version)->signature(), frontend.leftovers().take_request());
   if (!decoded) {
-    if (!shadow) (*version)->metrics().failure_rejected->add();
+    if (!shadow) (*version)->metrics().refused(decoded.error());
     return decoded.error();
   }
   return Inference::Call{.version = std::move(*version),

@@ -19,7 +19,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
   if (!version) return call->refuse(frontend, asked, version.error());
   const bool shadow = request.headers.get("x-serin-shadow") == "1";
   const auto bad = [&](const Error& error, std::string_view field) {
-    if (!shadow) (*version)->metrics().failure_rejected->add();
+    if (!shadow) (*version)->metrics().refused(error);
     call->refuse(frontend, (*version)->version(), error, field);
   };
   std::string field;
@@ -38,6 +38,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
                                            .deadline = deadline,
                                            .shadow = shadow,
                                            .door = Trace::Door::kHttp,
+                                           .api = call->api(),
                                            .received = request.received},
                                           [call](const Finished& finished) { call->answer(finished); });
   call->responder_.on_cancel([weak = std::weak_ptr(inference)] {

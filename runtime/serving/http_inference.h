@@ -39,6 +39,7 @@ class HttpInference {
   virtual net::Response refusal(const Error& error, std::string_view field);
   /// Once it was.
   virtual net::Response failure(const Error& error) { return refusal(error, {}); }
+  virtual TfApi api() const { return TfApi::kPredict; }
 
   /// Of one that is used again.
   void set_responder(net::Responder responder) { responder_ = std::move(responder); }

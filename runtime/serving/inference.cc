@@ -53,6 +53,7 @@ std::shared_ptr<Inference> Inference::start(Frontend& frontend, Call call, Done 
   inference->deadline_ = call.deadline;
   inference->shadow_ = call.shadow;
   inference->trace_ = {.door = call.door, .received = call.received, .arrived = call.arrived};
+  inference->api_ = call.api;
   inference->done_ = std::move(done);
   if (const int64_t timeout = inference->request_.timeout_us; timeout > 0)
     inference->deadline_ = std::min(call.deadline, call.arrived + std::chrono::microseconds(std::min(timeout, kLongestUs)));
@@ -96,8 +97,13 @@ void Inference::finish(Answer answer) {
   if (!version) return;
   alarm_.leave();
   if (!shadow_) {
-    if (queued_) version->metrics().pending->add(-1);
-    version->metrics().answered(rows_, answer, Clock::now() - arrived_);
+    ModelMetrics& metrics = version->metrics();
+    if (queued_) {
+      metrics.pending->add(-1);
+      metrics.answered(rows_, answer, Clock::now() - arrived_, AskedBy{.http = trace_.door == Trace::Door::kHttp, .api = api_});
+    } else {
+      metrics.refused(answer.outputs.error(), Clock::now() - arrived_);
+    }
   }
   if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
   if (trace_.id != 0) {

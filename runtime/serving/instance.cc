@@ -194,12 +194,14 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bo
   const auto gathered = Clock::now();
   result.input = gathered - started;
   if (auto ran = slot.executor->run(inputs_, block->tensors); !ran) return fail(ran.error());
-  result.infer = Clock::now() - gathered;
+  const auto computed = Clock::now();
+  result.infer = computed - gathered;
 
   result.outputs_each = block->tensors.size();
   const auto shared = share_out(jobs, std::move(block), result.bucket_rows);
   if (!shared) return fail(shared.error());
   result.batch = {*shared, (*shared)->tensors};
+  result.output = Clock::now() - computed;
   return result;
 }
 

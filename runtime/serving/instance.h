@@ -30,7 +30,7 @@ class Instance {
     Outputs batch;            ///< those of all jobs, one job's behind the other's, where status is good
     size_t outputs_each = 0;  ///< of one job
     int64_t bucket_rows = 0;  ///< rows the engine really ran, padding included
-    std::chrono::nanoseconds input{0}, infer{0};
+    std::chrono::nanoseconds input{0}, infer{0}, output{0};
 
     Outputs outputs(size_t job) const { return {batch.block, batch.tensors.subspan(job * outputs_each, outputs_each)}; }
   };

@@ -40,7 +40,7 @@ struct Outputs {
 };
 
 struct Timing {
-  std::chrono::nanoseconds queue{0}, input{0}, infer{0};
+  std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
 };
 
 struct Answer {

@@ -34,16 +34,15 @@ void set_duration(pb::StatisticDuration& duration, uint64_t count, std::chrono::
   duration.set_ns(static_cast<uint64_t>(time.count()));
 }
 
-std::chrono::microseconds total(const metrics::Counter& us) { return std::chrono::microseconds(us.value()); }
+std::chrono::nanoseconds total(const metrics::Counter& time) { return std::chrono::nanoseconds(time.value()); }
 
-/// Outputs are handed on where they lie: what it takes is part of the inference.
 void add_batches(const ModelMetrics& metrics, pb::ModelStatistics& model) {
   for (const auto& [rows, held] : metrics.batches_by_rows()) {
     pb::InferBatchStatistics& batch = *model.add_batch_stats();
     batch.set_batch_size(static_cast<uint64_t>(rows));
     set_duration(*batch.mutable_compute_input(), held.count, held.input);
     set_duration(*batch.mutable_compute_infer(), held.count, held.infer);
-    set_duration(*batch.mutable_compute_output(), held.count, {});
+    set_duration(*batch.mutable_compute_output(), held.count, held.output);
   }
 }
 
@@ -67,19 +66,19 @@ void add_statistics(const Version& version, pb::ModelStatisticsResponse& answer)
   model.set_execution_count(metrics.executions->value());
   pb::InferStatistics& infer = *model.mutable_inference_stats();
   const uint64_t count = metrics.success->value();
-  set_duration(*infer.mutable_success(), count, total(*metrics.request_us));
-  set_duration(*infer.mutable_fail(), metrics.failures(), total(metrics.failed_us));
-  set_duration(*infer.mutable_queue(), count, total(*metrics.queue_us));
+  set_duration(*infer.mutable_success(), count, total(*metrics.request_time));
+  set_duration(*infer.mutable_fail(), metrics.failures(), total(metrics.failed_time));
+  set_duration(*infer.mutable_queue(), count, total(*metrics.queue_time));
   const uint64_t computed = metrics.infer_histogram_us->snapshot().count;  // the others were known
-  set_duration(*infer.mutable_compute_input(), computed, total(*metrics.input_us));
-  set_duration(*infer.mutable_compute_infer(), computed, total(*metrics.infer_us));
-  set_duration(*infer.mutable_compute_output(), computed, {});
+  set_duration(*infer.mutable_compute_input(), computed, total(*metrics.input_time));
+  set_duration(*infer.mutable_compute_infer(), computed, total(*metrics.infer_time));
+  set_duration(*infer.mutable_compute_output(), computed, total(*metrics.output_time));
   for (auto* none : {infer.mutable_cache_hit(), infer.mutable_cache_miss()}) set_duration(*none, 0, {});
   add_batches(metrics, model);
   add_memory(version, model);
   if (!metrics.cache_hits) return;
-  set_duration(*infer.mutable_cache_hit(), metrics.cache_hits->value(), total(*metrics.cache_hit_us));
-  set_duration(*infer.mutable_cache_miss(), metrics.cache_misses->value(), total(*metrics.cache_miss_us));
+  set_duration(*infer.mutable_cache_hit(), metrics.cache_hits->value(), total(*metrics.cache_hit_time));
+  set_duration(*infer.mutable_cache_miss(), metrics.cache_misses->value(), total(*metrics.cache_miss_time));
 }
 
 }  // namespace

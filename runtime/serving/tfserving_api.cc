@@ -79,6 +79,7 @@ class ScoredExamples final : public TfInference {
   Result<std::string> print(std::span<const protocol::NamedTensor> outputs) override {
     return protocol::encode_tf_results(method_, outputs);
   }
+  TfApi api() const override { return method_ == TfMethod::kClassify ? TfApi::kClassify : TfApi::kRegress; }
 
   const TfMethod method_;
 };

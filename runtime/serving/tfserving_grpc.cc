@@ -89,8 +89,14 @@ class ExamplesMethod final : public net::GrpcMethod {
   Result<Inference::Call> read(const net::GrpcCall& call, std::string_view message, std::vector<TfMethod>& tasks) {
     SERIN_TRY(const protocol::TfExamplesCall request, protocol::TfExamplesCall::read(message, method_));
     for (const protocol::TfTask& task : request.tasks) tasks.push_back(task.method);
-    return grpc_inference_call(frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.tasks.front().spec)),
-                               [&](const protocol::Signature& signature, const auto&) { return request.decode(signature); });
+    auto asked = grpc_inference_call(frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.tasks.front().spec)),
+                                     [&](const protocol::Signature& signature, const auto&) { return request.decode(signature); });
+    if (asked) asked->api = api();
+    return asked;
+  }
+  TfApi api() const {
+    if (method_ == TfMethod::kPredict) return TfApi::kMultiInference;
+    return method_ == TfMethod::kClassify ? TfApi::kClassify : TfApi::kRegress;
   }
 
   /// Of all outputs those that the task asked for.

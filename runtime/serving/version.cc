@@ -17,7 +17,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
                                                const ModelSettings& settings, Host& host) {
   const auto started = Clock::now();
   std::shared_ptr<Version> loaded(new Version(model, version, host));
-  loaded->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version, settings.metric_tags);
+  loaded->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version, settings.metric_tags, host.metric_options);
   const std::string name = fmt::format("model '{}' version {}", model, version);
   auto served = EngineScheduler::load(name, path, settings, host, loaded->metrics_);
   if (!served) return served.error().in(name);
@@ -35,7 +35,7 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
   auto plan = EnsemblePlan::make(name, *settings.ensemble, steps);
   if (!plan) return plan.error().in(name);
   std::shared_ptr<Version> made(new Version(model, version, host));
-  made->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version, settings.metric_tags);
+  made->metrics_ = std::make_shared<ModelMetrics>(host.metrics, model, version, settings.metric_tags, host.metric_options);
   made->served_ = {.signature = plan->signature,
                    .parameters = {},
                    .batchable = plan->batchable,

@@ -29,6 +29,7 @@ struct Host {
   const kernels::Backend* bf16_backend = nullptr;  ///< null where the machine does not multiply bf16
   engine::Devices* devices = nullptr;              ///< null: there is the CPU only
   metrics::Registry& metrics;
+  MetricOptions metric_options{};
   ModelSettings defaults{};                       ///< of models whose serin.yaml does not say
   std::shared_ptr<ResponseCache> responses = {};  ///< of models that ask for it; null: they are refused
   Tracer tracer{};                                ///< can trace once it was started

@@ -26,6 +26,28 @@ TEST(Metrics, CountsFromManyThreadsAddUp) {
   EXPECT_THAT(registry.render(), HasSubstr("requests_total{model=\"digits\"} 120000\n"));
 }
 
+TEST(Metrics, ACounterMayBeFinerThanThePage) {
+  Registry registry;
+  const auto counter = registry.counter("busy_us", "Microseconds.", {}, /*unit=*/1000);
+  for (int i = 0; i < 10; ++i) counter->add(300);  // each less than one on the page
+  EXPECT_EQ(counter->value(), 3000u);
+  EXPECT_THAT(registry.render(), HasSubstr("busy_us 3\n"));
+}
+
+TEST(Metrics, SummariesHaveQuantiles) {
+  Registry registry;
+  const Summary::Quantile quantiles[] = {{0.5, 0.01}, {0.99, 0.001}};
+  const auto summary = registry.summary("taken_us", "Microseconds.", {{"model", "digits"}}, quantiles);
+  for (int i = 1; i <= 1000; ++i) summary->observe(i);
+  const std::string page = registry.render();
+  EXPECT_THAT(page, HasSubstr("# TYPE taken_us summary\n"));
+  EXPECT_THAT(page, HasSubstr("taken_us_count{model=\"digits\"} 1000\n"));
+  EXPECT_THAT(page, HasSubstr("taken_us_sum{model=\"digits\"} 500500\n"));
+  const auto value_of = [&](std::string_view key) { return std::stod(page.substr(page.find(key) + key.size())); };
+  EXPECT_NEAR(value_of("{model=\"digits\",quantile=\"0.5\"} "), 500, 20);
+  EXPECT_NEAR(value_of("{model=\"digits\",quantile=\"0.99\"} "), 990, 3);
+}
+
 TEST(Metrics, TheSameNameAndLabelsAreTheSameSeries) {
   Registry registry;
   const auto a = registry.counter("c", "h", {{"x", "1"}});

@@ -47,7 +47,6 @@ DIFFERENCES = [
     row("*", "json*.parameters.*", "absent", None, "what a version runs on, and why it takes no batches"),
     row("*identity_bytes*", "json*.max_batch_size", "8", "absent", "a model of texts takes requests one by one"),
     row("*identity_bytes*", "json*.*put.0.dims", None, None, "and so its dims are all there are"),
-    row("counted/* grpc/ModelStatistics/counted", "json*.inference_stats.fail.count", "absent", "1", "a request that is refused before it waits has failed, too"),
     # What errors say
     row("*", "words", "Method Not Allowed", None, "which verb the path takes"),
     row("*", "words", "failed to parse the request JSON buffer*", None, "where the text ends to be JSON, and what stands there"),

@@ -92,6 +92,7 @@ def test_answers_that_are_kept(serve, repository):
     assert runtime.metric("nv_inference_request_success", model="digits") == 4
     statistics = call(url + "/stats").json["model_stats"][0]["inference_stats"]
     assert (statistics["cache_hit"]["count"], statistics["cache_miss"]["count"]) == (2, 2)
+    assert all(0 < int(statistics[what]["ns"]) < 10**9 for what in ("cache_hit", "cache_miss"))
     assert [statistics[what]["count"] for what in ("success", "compute_input", "compute_infer")] == [4, 2, 2]
 
 

@@ -180,7 +180,7 @@ def test_statistics_count_what_was_answered(client):
     with pytest.raises(triton.InferenceServerException):
         client.infer("digits", [pixels_input(PIXELS[:, :3])], model_version="3")
     inferences, good, bad = (after - earlier for after, earlier in zip(counts(), before))
-    assert (inferences, good, bad) == (5, 1, 1)
+    assert (inferences, good, bad) == (5, 1, 0), "a request that is wrong is no failure of the model"
     model = client.get_inference_statistics("digits", "3").model_stats[0]
     batches = {batch.batch_size: batch for batch in model.batch_stats}
     assert sum(rows * batch.compute_infer.count for rows, batch in batches.items()) == model.inference_count
