@@ -5,6 +5,7 @@
 #include "runtime/base/log.h"
 
 #include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -22,6 +23,7 @@ struct State {
   std::atomic<Level> level{Level::kInfo};
   std::atomic<Format> format{Format::kText};
   std::atomic<Levels> muted{};
+  std::string file;  // set before there are threads
 };
 
 // The process has one stderr, so it has one log; everything else in Serin is built by main().
@@ -82,6 +84,22 @@ void configure(const Options& options) {
   log.logger->set_pattern(options.format == Format::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})"
                                                           : "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
 }
+
+Status write_to(const std::string& path, bool stderr_too) {
+  State& log = state();
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    if (!stderr_too) log.logger->sinks().clear();
+    log.logger->sinks().push_back(std::move(sink));
+  } catch (const spdlog::spdlog_ex& e) {
+    return Error{Code::kIo, e.what()};
+  }
+  log.file = path;
+  configure(options());  // what is written has one form
+  return {};
+}
+
+std::string file() { return state().file; }
 
 Options options() { return {.format = state().format, .level = state().level}; }
 

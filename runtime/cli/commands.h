@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/metrics.h"
 #include "runtime/serving/dialect.h"
 #include "runtime/serving/model_source.h"
+#include "runtime/serving/restricted_apis.h"
 #include "runtime/serving/tracer.h"
 
 namespace serin::cli {
@@ -78,15 +80,20 @@ struct ServeOptions {
   std::string address = "127.0.0.1";
   std::optional<uint16_t> port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< absent: there is none
   std::string grpc_address, metrics_address;                                   ///< empty: `address`
-  std::string metrics_path;            ///< of the same page at the HTTP port; empty: it is not there
+  std::vector<std::string> metrics_paths;                    ///< of the same page at the HTTP port; empty: it is not there
+  std::vector<metrics::Summary::Quantile> metric_quantiles;  ///< of durations, on that page; empty: none
   std::optional<uint16_t> admin_port;  ///< of HTTP, on 127.0.0.1: where orders to the server are taken; absent: nowhere
   bool admin_on_data_port = false;     ///< or at the ports of clients
   bool shared_memory = false;          ///< clients may name regions of this machine's memory
   bool cors = false;                   ///< pages of any origin may ask TensorFlow Serving's API
   std::string tokens;                  ///< a file of who may call; empty: everybody
+  serving::RestrictedApis restricted_http, restricted_grpc;
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process
-  int64_t max_body_bytes = int64_t{64} << 20;
+  static constexpr int64_t kOrdinaryBody = int64_t{64} << 20;
+  std::optional<int64_t> max_body_bytes, max_message_bytes;  ///< of HTTP and gRPC, where somebody says
+  int64_t body_bytes = kOrdinaryBody,
+          message_bytes = kOrdinaryBody;             ///< where nobody does; beyond an ordinary body they share a part of the memory
   int64_t response_cache_bytes = int64_t{64} << 20;  ///< taken as answers come, of models that ask for it
   double drain_seconds = 5;                          ///< served on after SIGTERM, not ready any more
   double end_seconds = 30;                           ///< after that, for what is under way
@@ -95,7 +102,11 @@ struct ServeOptions {
   std::string tls_cert, tls_key, tls_client_ca;      ///< of HTTP and gRPC; no certificate: in the clear
   std::string tls_min_version = "1.3";
   bool tls_for_grpc_only = false, tls_needs_client_ca = false;
+  bool tls_cert_is_ssl_config = false;  ///< tls_cert is a file as TensorFlow Serving has it, with all three in it
   std::string ready_file, log_format = "text", log_level = "info", isa;
+  std::string log_file;            ///< empty: stderr
+  bool log_to_stderr = false;      ///< beside the file
+  std::string id;                  ///< what the server calls itself; empty: as the dialect does
   std::string precision = "fp32";  ///< of models whose serin.yaml does not say
   std::string device = "cpu";      ///< the same
   std::string cuda_plugin;         ///< libserin_cuda.so; empty: beside the program, where there is a driver

@@ -16,9 +16,12 @@ void Flags::text(const char* flag, std::string& to) {
 }
 
 void Flags::each(const char* flag, std::function<void(const std::string&)> set) {
+  all(flag, [set = std::move(set)](const std::vector<std::string>& words) { std::ranges::for_each(words, set); });
+}
+
+void Flags::all(const char* flag, std::function<void(const std::vector<std::string>&)> set) {
   make_way(flag);
-  const auto add = [set = std::move(set)](const std::vector<std::string>& all) { std::ranges::for_each(all, set); };
-  app_.add_option_function<std::vector<std::string>>(flag, add)->allow_extra_args(false);
+  app_.add_option_function<std::vector<std::string>>(flag, std::move(set))->allow_extra_args(false);
 }
 
 void Flags::port(const char* flag, std::optional<uint16_t>& to, const char* none) {

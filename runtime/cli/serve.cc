@@ -14,6 +14,7 @@
 #include <random>
 
 #include "runtime/base/log.h"
+#include "runtime/base/log_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/freed_memory.h"
 #include "runtime/cli/ready_file.h"
@@ -21,6 +22,8 @@
 #include "runtime/cli/try_it.h"
 #include "runtime/cli/validators.h"
 #include "runtime/net/tls_watch.h"
+#include "runtime/serving/host_metrics.h"
+#include "runtime/serving/tfserving_config.h"
 
 namespace serin::cli {
 namespace {
@@ -49,10 +52,12 @@ std::unique_ptr<kernels::Backend> make_bf16_backend(kernels::CpuOptions options)
 /// Null: in the clear.
 Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options) {
   if (options.tls_cert.empty()) return nullptr;
-  auto made = net::TlsContext::for_server({.certificate = options.tls_cert,
-                                           .key = options.tls_key,
-                                           .client_ca = options.tls_client_ca,
-                                           .least = options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13});
+  net::TlsServerOptions files{.certificate = options.tls_cert,
+                              .key = options.tls_key,
+                              .client_ca = options.tls_client_ca,
+                              .least = options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13};
+  if (options.tls_cert_is_ssl_config) files.read = serving::read_tf_ssl_config;
+  auto made = net::TlsContext::for_server(std::move(files));
   if (!made) return made.error().in("TLS");
   return made;
 }
@@ -86,6 +91,18 @@ constexpr std::array<std::string_view, serving::kDialectNames.size()> kWhereMode
     "--model",
     "--model_dir"};
 
+/// Folders are read, object stores are not.
+Status check_place(const std::string& path) {
+  const size_t scheme = path.find("://");
+  std::error_code ignored;
+  if (scheme == std::string::npos || std::filesystem::exists(path, ignored)) return {};
+  return Error{
+      Code::kInvalidArgument,
+      fmt::format("{}: object stores are not read: let {} be put in a folder (KServe's storage initializer, a CSI driver that mounts the "
+                  "bucket, an init container that copies it) and name that",
+                  path, path.substr(0, scheme + 3) + "...")};
+}
+
 /// Where models lie, and what the only one is called.
 Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
@@ -93,6 +110,7 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
+  for (const serving::ModelRoot& root : source.roots) SERIN_CHECK(check_place(root.path));
   if (options.name.empty()) return source;
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,
@@ -190,6 +208,7 @@ void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& opt
 Result<int> serve(const ServeOptions& options) {
   FreedMemory freed_memory;
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
+  if (!options.log_file.empty()) SERIN_CHECK(log::write_to(options.log_file, options.log_to_stderr));
   for (const std::string& remark : options.remarks) log::warning("{}", remark);
   SERIN_TRY(const serving::ModelSource source, source_of(options));
   SERIN_TRY(const Compute compute, read_compute(options));
@@ -208,6 +227,8 @@ Result<int> serve(const ServeOptions& options) {
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   metrics::Registry registry;
+  const auto host_metrics = serving::export_host_metrics(registry);
+  const auto pinned_pool = options.dialect == serving::Dialect::kTriton ? serving::export_pinned_pool(registry) : decltype(host_metrics)();
   engine::Devices devices(options.cuda_plugin, options.cuda_cache, registry);
   if (const auto found = devices.choose(compute.device); !found)
     return found.error().in("--device " + options.device);
@@ -219,6 +240,7 @@ Result<int> serve(const ServeOptions& options) {
       .bf16_backend = bf16_backend.get(),
       .devices = &devices,
       .metrics = registry,
+      .metric_options = {.tensorflow = options.dialect == serving::Dialect::kTfServing, .quantiles = options.metric_quantiles},
       .defaults = {.versions = {.latest = options.latest_versions}, .precision = compute.precision, .device = compute.device},
       .responses = options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr,
       .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
@@ -226,9 +248,14 @@ Result<int> serve(const ServeOptions& options) {
   SERIN_TRY(const auto repository, serving::Repository::open(source, host));
   if (options.check) return check(*repository);
   SERIN_CHECK(host.tracer.start(options.trace));
-  SERIN_TRY(const auto access, serving::Access::open({options.tokens, options.admin_on_data_port}, registry));
-  serving::Frontend frontend(loops, *repository, host,
-                             {.dialect = options.dialect, .shared_memory = options.shared_memory, .cors = options.cors});
+  SERIN_TRY(const auto access, serving::Access::open({.tokens = options.tokens,
+                                                      .admin_on_data_port = options.admin_on_data_port,
+                                                      .http = options.restricted_http,
+                                                      .grpc = options.restricted_grpc},
+                                                     registry));
+  serving::Frontend frontend(
+      loops, *repository, host,
+      {.dialect = options.dialect, .shared_memory = options.shared_memory, .cors = options.cors, .name = options.id});
   SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, *access, registry));
   net::TlsWatch certificates({tls}, registry);
 

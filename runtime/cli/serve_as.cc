@@ -2,8 +2,11 @@
 
 #include "runtime/cli/serve_as.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "runtime/base/version.h"
 #include "runtime/cli/dialect_flags.h"
 
 namespace serin::cli {
@@ -28,6 +31,9 @@ std::optional<Dialect> dialect_of_link(std::string_view path) {
   return dialect == Dialect::kSerin ? std::nullopt : dialect;
 }
 
+/// "--flag=": as templates of manifests leave it, and as if it were not there.
+bool says_nothing(std::string_view word) { return word.starts_with("--") && word.find('=') == word.size() - 1; }
+
 /// The words behind the program's name, without `serve` and `--as NAME`; the last first, as CLI11 wants them.
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words;
@@ -36,7 +42,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (!by_name && word == "--as") {
       ++i;
-    } else if (by_name || !word.starts_with("--as=")) {
+    } else if ((by_name || !word.starts_with("--as=")) && !says_nothing(word)) {
       words.emplace_back(word);
     }
   }
@@ -64,6 +70,7 @@ int serve_as(Dialect dialect, int argc, char** argv) {
   options.address = "0.0.0.0";
   options.device = "auto";
   OneModel model;
+  app.set_version_flag("--version", fmt::format("{}: {} {}", name, kName, kVersion));
   add_serve_flags(app, options);
   Flags flags(app, options);
   add_dialect(dialect, flags, options, model);

@@ -6,9 +6,10 @@ namespace serin::cli {
 
 void add_kserve(Flags& flags, ServeOptions& options, OneModel& model) {
   options.port = 8080;
+  options.body_bytes = INT32_MAX;
   options.grpc_port = 8081;
   options.metrics_port.reset();
-  options.metrics_path = "/metrics";
+  options.metrics_paths = {"/metrics"};
   model.name = "model";
   flags.port("--http_port", options.port);
   flags.port("--grpc_port", options.grpc_port);

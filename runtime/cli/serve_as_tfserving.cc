@@ -33,10 +33,11 @@ Status read_ovms_config(const std::string& path, serving::ModelSource& source) {
 
 void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
   options.latest_versions = 1;
+  options.body_bytes = options.message_bytes = INT32_MAX;
   options.port.reset();
   options.grpc_port = 8500;
   options.metrics_port.reset();
-  options.metrics_path = "/monitoring/prometheus/metrics";
+  options.metrics_paths = {serving::kTfMetricsPath, "/metrics"};  // the latter is where KServe looks
   options.source.poll = std::chrono::seconds(1);
   // As the image of TensorFlow Serving: its entry point makes the flags out of these two.
   model = {.name = environment("MODEL_NAME", "default"), .path = {}};
@@ -55,9 +56,18 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.poll_seconds("--file_system_poll_wait_seconds");
   flags.io_threads("--rest_api_num_threads");
   flags.yes_or_no("--rest_api_enable_cors_support", [&](bool yes) { options.cors = yes; });
-  flags.ignored({"--monitoring_config_file"}, "metrics are at /monitoring/prometheus/metrics");
+  flags.value<std::string>("--monitoring_config_file", [&](const std::string& path) {
+    const auto metrics = serving::read_tf_monitoring_config(path);
+    if (!metrics) throw CLI::ValidationError("--monitoring_config_file", metrics.error().message);
+    options.metrics_paths.clear();
+    if (*metrics) options.metrics_paths = {**metrics, "/metrics"};
+  });
   flags.ignored({"--enable_batching",
                  "--batching_parameters_file",
+                 "--enable_per_model_batching_parameters",
+                 "--num_tflite_pools",
+                 "--num_tflite_interpreters_per_pool",
+                 "--skip_initialize_tpu",
                  "--tensorflow_session_parallelism",
                  "--tensorflow_intra_op_parallelism",
                  "--tensorflow_inter_op_parallelism",
@@ -86,12 +96,23 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
        "--enable_grpc_healthcheck_service", "--enable_serialization_as_tensor_content", "--allow_version_labels_for_unavailable_models",
        "--force_allow_any_version_labels_for_absent_models", "--model_config_file_poll_wait_seconds"},
       kNoSuchSetting);
-  flags.refused({"--ssl_config_file"}, "TLS is asked for with --tls-cert, --tls-key and --tls-client-ca");
-  flags.refused({"--grpc_socket_path"}, "a UNIX socket is not served");
+  options.tls_min_version = "1.2";  // as gRPC has it
+  flags.value<std::string>("--ssl_config_file", [&](const std::string& path) {
+    options.tls_cert = path;
+    options.tls_cert_is_ssl_config = options.tls_for_grpc_only = !path.empty();
+  });
+  flags.yes_or_no("--use_alts_credentials", [](bool yes) {
+    if (yes)
+      throw CLI::ValidationError("--use_alts_credentials", "is not taken: ALTS is Google's own; TLS is asked for with --ssl_config_file");
+  });
+  flags.value<std::string>("--grpc_socket_path", [](const std::string& path) {
+    if (!path.empty()) throw CLI::ValidationError("--grpc_socket_path", "is not taken: a UNIX socket is not served");
+  });
 }
 
 void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
   options.latest_versions = 1;
+  options.body_bytes = options.message_bytes = int64_t{1} << 30;
   options.port.reset();
   options.grpc_port = 9178;
   options.metrics_port.reset();
@@ -110,15 +131,24 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.value<std::string>("--target_device", [&](const std::string& device) { options.device = device == "CPU" ? "cpu" : "auto"; });
   flags.value<std::string>(
       "--log_level", [&](const std::string& level) { options.log_level = level == "TRACE" ? "debug" : CLI::detail::to_lower(level); });
-  flags.yes_or_no("--metrics_enable", [&](bool yes) { options.metrics_path = yes ? "/metrics" : ""; });
+  flags.yes_or_no("--metrics_enable", [&](bool yes) { options.metrics_paths.assign(yes ? 1 : 0, "/metrics"); });
   flags.io_threads("--rest_workers");
   flags.ignored({"--grpc_workers", "--batch_size", "--shape", "--layout", "--mean", "--scale", "--nireq", "--plugin_config", "--cache_dir",
                  "--cpu_extension", "--model_version_policy", "--stateful", "--idle_sequence_cleanup", "--low_latency_transformation",
                  "--max_sequence_number", "--sequence_cleaner_poll_wait_minutes", "--custom_node_resources_cleaner_interval_seconds"},
                 kOneEngine);
-  flags.ignored({"--metrics_list", "--log_path", "--grpc_channel_arguments", "--grpc_max_threads", "--grpc_memory_quota",
-                 "--allow_credentials", "--allowed_headers", "--allowed_methods", "--allowed_origins"},
+  options.log_to_stderr = true;
+  flags.text("--log_path", options.log_file);
+  flags.ignored({"--metrics_list", "--grpc_channel_arguments", "--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials",
+                 "--allowed_headers", "--allowed_methods", "--allowed_origins", "--trace_path", "--verbose_response", "--color_format",
+                 "--allowed_local_media_path", "--allowed_media_domains"},
                 kNoSuchSetting);
+  flags.ignored({"--api_key_file"},
+                "it is for generation under /v3, which is not served; who may call what is asked for with --tokens FILE");
+  flags.refused(
+      {"--pull", "--source_model", "--model_repository_path", "--list_models", "--configure", "--add_to_config", "--remove_from_config",
+       "--task", "--gguf_filename", "--source_loras", "--overwrite_models", "--extra_quantization_params"},
+      "models are served from where --model_path or --config_path say, not fetched or configured");
 }
 
 }  // namespace serin::cli

@@ -38,6 +38,16 @@ void add_triton_ports(Flags& flags, ServeOptions& options) {
   flags.io_threads("--http-thread-count");
 }
 
+void add_triton_restrictions(Flags& flags, ServeOptions& options) {
+  const auto restrict_calls = [&flags](const char* flag, serving::RestrictedApis& calls, std::string_view prefix) {
+    flags.each(flag, [flag, &calls, prefix](const std::string& text) {
+      if (const Status added = calls.add(text, prefix); !added) throw CLI::ValidationError(flag, added.error().message);
+    });
+  };
+  restrict_calls("--http-restricted-api", options.restricted_http, "");
+  restrict_calls("--grpc-restricted-protocol", options.restricted_grpc, serving::RestrictedApis::kGrpcPrefix);
+}
+
 void add_triton_tls(Flags& flags, ServeOptions& options) {
   flags.yes_or_no("--grpc-use-ssl", [&](bool yes) { options.tls_for_grpc_only = yes; });
   flags.yes_or_no("--grpc-use-ssl-mutual", [&](bool yes) {
@@ -63,7 +73,44 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
   flags.yes_or_no("--log-warning", at_least("error"));
   flags.yes_or_no("--log-error", at_least("off"));
   flags.ignored({"--log-format"}, "lines begin with the time in ISO 8601; Serin's own form for machines is JSON");
-  flags.ignored({"--log-file"}, "the log goes to stderr");
+  flags.text("--log-file", options.log_file);
+}
+
+/// "0.5:0.05,0.9:0.01": quantiles, each with its error.
+std::vector<metrics::Summary::Quantile> parse_quantiles(const std::string& flag, const std::string& text) {
+  std::vector<metrics::Summary::Quantile> quantiles;
+  for (const std::string& item : CLI::detail::split(text, ',')) {
+    const size_t colon = item.find(':');
+    metrics::Summary::Quantile one{};
+    const bool read = colon != std::string::npos && CLI::detail::lexical_cast(item.substr(0, colon), one.quantile) &&
+                      CLI::detail::lexical_cast(item.substr(colon + 1), one.error);
+    if (!read || one.quantile < 0 || one.quantile > 1 || one.error <= 0 || one.error > 1)
+      throw CLI::ValidationError(flag, fmt::format("{} is no quantile:error, both from 0 to 1", item));
+    quantiles.push_back(one);
+  }
+  return quantiles;
+}
+
+void add_triton_metrics(Flags& flags, ServeOptions& options) {
+  flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms"}, "metrics are read when they are asked for");
+  flags.all("--metrics-config", [&options](const std::vector<std::string>& all) {
+    constexpr const char* kFlag = "--metrics-config";
+    bool wanted = false;
+    std::vector<metrics::Summary::Quantile> quantiles = {{0.5, 0.05}, {0.9, 0.01}, {0.95, 0.001}, {0.99, 0.001}, {0.999, 0.001}};
+    for (const std::string& text : all) {
+      const size_t equals = text.find('=');
+      if (equals == std::string::npos) throw CLI::ValidationError(kFlag, text + " is no setting=value");
+      const std::string setting = text.substr(0, equals), word = text.substr(equals + 1);
+      if (setting == "summary_latencies") {
+        wanted = word == "true";
+      } else if (setting == "summary_quantiles") {
+        quantiles = parse_quantiles(kFlag, word);
+      } else {
+        options.remarks.push_back(fmt::format("{} {} changes nothing: counters and histograms are on the page in any case", kFlag, text));
+      }
+    }
+    if (wanted) options.metric_quantiles = quantiles;
+  });
 }
 
 int64_t parse_count(const std::string& flag, const std::string& word, int64_t least) {
@@ -123,6 +170,7 @@ void add_triton(Flags& flags, ServeOptions& options) {
   options.source.control = Control::kNone;
   options.source.poll = std::chrono::seconds(15);
   options.latest_versions = 1;
+  options.body_bytes = options.message_bytes = INT32_MAX;  // of gRPC as there; over HTTP its limit of 64 MiB is younger than many a client
   options.admin_on_data_port = options.shared_memory = options.exit_on_error = true;
   options.drain_seconds = 0;
   const auto root = [&](const std::string& path) { options.source.roots.push_back({path}); };
@@ -130,11 +178,19 @@ void add_triton(Flags& flags, ServeOptions& options) {
   flags.each("--model-store", root);
   flags.value<std::string>("--model-control-mode", [&](const std::string& word) { options.source.control = parse_control(word); });
   flags.each("--load-model", [&](const std::string& name) { options.source.load_at_start.push_back(name); });
-  flags.value<double>("--repository-poll-secs", [&](double count) { options.source.poll = milliseconds(count); })
-      ->check(between(0.05, 1e6));
+  flags
+      .value<double>("--repository-poll-secs",
+                     [&](double count) {
+                       if (count > 0) options.source.poll = std::max(milliseconds(count), std::chrono::milliseconds(50));
+                       if (count <= 0 && options.source.control == Control::kPoll)
+                         options.source.control = Control::kNone;  // they are not looked at again
+                     })
+      ->check(between(-1e6, 1e6));
   flags.yes_or_no("--exit-on-error", [&](bool yes) { options.exit_on_error = yes; });
   flags.value<double>("--exit-timeout-secs", [&](double count) { options.end_seconds = count; })->check(between(0, 1e6));
+  flags.yes_or_no("--allow-client-shm", [&](bool yes) { options.shared_memory = yes; });
   add_triton_ports(flags, options);
+  add_triton_restrictions(flags, options);
   add_triton_tls(flags, options);
   add_triton_log(flags, options);
   add_triton_trace(flags, options);
@@ -170,10 +226,9 @@ void add_triton(Flags& flags, ServeOptions& options) {
   });
   flags.ignored({"--strict-model-config", "--disable-auto-complete-config"}, "what a model's file says is known from it");
   flags.ignored({"--strict-readiness"}, "ready is who has loaded everything and lost nothing since");
-  flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms", "--metrics-config"},
-                "metrics are read when they are asked for");
-  flags.ignored({"--id",
-                 "--model-namespacing",
+  add_triton_metrics(flags, options);
+  flags.text("--id", options.id);
+  flags.ignored({"--model-namespacing",
                  "--reuse-http-port",
                  "--reuse-grpc-port",
                  "--http-header-forward-pattern",
@@ -196,7 +251,6 @@ void add_triton(Flags& flags, ServeOptions& options) {
                  "--vertex-ai-thread-count",
                  "--vertex-ai-default-model"},
                 kNoSuchSetting);
-  flags.refused({"--http-restricted-api", "--grpc-restricted-protocol"}, "who may call what says --tokens FILE");
 }
 
 // Triton's certificates are for gRPC, where the switch is on: neither does the one without the other say what is meant.

@@ -47,8 +47,11 @@ void add_ports(CLI::App& command, ServeOptions& options) {
   command.add_flag("--cors", options.cors, "pages of any origin may ask TensorFlow Serving's API");
   command.add_option("--tokens", options.tokens,
                      "file of tokens with roles (read, infer, admin); default: whoever reaches a port may use it");
-  command.add_option("--max-body-bytes", options.max_body_bytes, "largest request body")
-      ->capture_default_str()
+  command
+      .add_option_function<int64_t>(
+          "--max-body-bytes", [&options](int64_t bytes) { options.max_body_bytes = options.max_message_bytes = bytes; },
+          "largest request body, or message of gRPC")
+      ->default_str(std::to_string(options.body_bytes))
       ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
   command
       .add_option("--response-cache-bytes", options.response_cache_bytes,

@@ -1,12 +1,17 @@
 #include "runtime/cli/serve_ports.h"
 
+#include <algorithm>
+
 #include "runtime/net/grpc_server.h"
+#include "runtime/serving/host_metrics.h"
 #include "runtime/serving/http_answers.h"
 
 namespace serin::cli {
 namespace {
 
 using serving::Access;
+
+constexpr size_t kLargeBodiesPart = 16;  // of the memory: JSON takes up to 15 times its size while it is read
 
 net::Response metrics_page(const metrics::Registry& registry) {
   net::Response response;
@@ -17,10 +22,10 @@ net::Response metrics_page(const metrics::Registry& registry) {
 
 const std::string& or_else(const std::string& text, const std::string& otherwise) { return text.empty() ? otherwise : text; }
 
-/// The page at its path, for whom `access` lets in where it is not null; everything else to `others`.
-net::Handler with_metrics(const metrics::Registry& registry, std::string path, Access* access, net::Handler others) {
-  return [&registry, path = std::move(path), access, others = std::move(others)](net::Request request, net::Responder responder) {
-    if (request.path != path) return others(std::move(request), std::move(responder));
+/// The page at its paths, for whom `access` lets in where it is not null; everything else to `others`.
+net::Handler with_metrics(const metrics::Registry& registry, std::vector<std::string> paths, Access* access, net::Handler others) {
+  return [&registry, paths = std::move(paths), access, others = std::move(others)](net::Request request, net::Responder responder) {
+    if (std::ranges::find(paths, request.path) == paths.end()) return others(std::move(request), std::move(responder));
     if (access) {
       const auto why_not = access->refuse(serving::Right::kRead, Access::Port::kData, request.headers, request.certificate.get());
       if (why_not) return responder.send(serving::refusal_response(*why_not));
@@ -35,9 +40,12 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
                                                      net::Loops& loops, serving::Frontend& frontend, serving::Access& access,
                                                      metrics::Registry& registry) {
   std::unique_ptr<ServePorts> ports(new ServePorts(frontend, access));
-  const auto listening = [&](const char* name, const std::string& address, uint16_t port) {
+  const auto large_bodies = std::make_shared<net::BodyBudget>(ServeOptions::kOrdinaryBody, serving::granted_memory() / kLargeBodiesPart);
+  const auto listening = [&](const char* name, const std::string& address, uint16_t port, std::optional<int64_t> most_bytes,
+                             int64_t otherwise) {
     net::ServerOptions made{.name = name, .address = address, .port = port, .tls = tls, .metrics = &registry};
-    made.limits.body_bytes = static_cast<size_t>(options.max_body_bytes);
+    made.limits.body_bytes = static_cast<size_t>(most_bytes.value_or(otherwise));
+    if (!most_bytes && otherwise > ServeOptions::kOrdinaryBody) made.large_bodies = large_bodies;
     const bool as_triton = options.dialect == serving::Dialect::kTriton;
     made.on_refusal = [&host = frontend.host, as_triton](net::Response& refusal) {
       refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
@@ -48,8 +56,8 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   };
   if (options.port) {
     net::Handler handler = ports->http_api_.at(Access::Port::kData);
-    if (!options.metrics_path.empty()) handler = with_metrics(registry, options.metrics_path, &access, std::move(handler));
-    net::ServerOptions http = listening("http", options.address, *options.port);
+    if (!options.metrics_paths.empty()) handler = with_metrics(registry, options.metrics_paths, &access, std::move(handler));
+    net::ServerOptions http = listening("http", options.address, *options.port, options.max_body_bytes, options.body_bytes);
     if (options.tls_for_grpc_only) http.tls = nullptr;
     SERIN_TRY(ports->http_, net::Server::start(loops, std::move(http), std::move(handler)));
   }
@@ -57,18 +65,19 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
     const auto method = [&api = ports->grpc_api_](std::string_view path) { return api.method(path); };
     const auto gate = [&access](std::string_view path, bool known, const net::Headers& headers,
                                 const net::PeerCertificate* certificate) -> std::optional<net::GrpcRefusal> {
-      const auto right = known ? serving::right_of_grpc(path) : serving::Right::kRead;  // to hear that there is no such method
-      auto refusal = access.refuse(right, Access::Port::kData, headers, certificate);
+      auto refusal = access.refuse_grpc(path, known, headers, certificate);
       if (!refusal) return std::nullopt;
       return net::GrpcRefusal{refusal->status, std::move(refusal->message)};
     };
-    SERIN_TRY(
-        ports->grpc_,
-        net::start_grpc_server(loops, listening("grpc", or_else(options.grpc_address, options.address), *options.grpc_port), method, gate));
+    net::ServerOptions grpc = listening("grpc", or_else(options.grpc_address, options.address), *options.grpc_port,
+                                        options.max_message_bytes, options.message_bytes);
+    SERIN_TRY(ports->grpc_, net::start_grpc_server(loops, std::move(grpc), method, gate));
   }
   if (options.admin_port) {
-    SERIN_TRY(ports->admin_,
-              net::Server::start(loops, listening("admin", "127.0.0.1", *options.admin_port), ports->http_api_.at(Access::Port::kAdmin)));
+    SERIN_TRY(
+        ports->admin_,
+        net::Server::start(loops, listening("admin", "127.0.0.1", *options.admin_port, options.max_body_bytes, ServeOptions::kOrdinaryBody),
+                           ports->http_api_.at(Access::Port::kAdmin)));
   }
   if (options.metrics_port) {
     const auto unknown = [](const net::Request&, net::Responder responder) {
@@ -77,7 +86,7 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
     SERIN_TRY(ports->metrics_,
               net::Server::start(
                   loops, {.name = "metrics", .address = or_else(options.metrics_address, options.address), .port = *options.metrics_port},
-                  with_metrics(registry, "/metrics", nullptr, unknown)));
+                  with_metrics(registry, {"/metrics"}, nullptr, unknown)));
   }
   return ports;
 }

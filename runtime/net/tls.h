@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,11 +29,18 @@ class TlsStream;
 
 enum class TlsVersion : uint8_t { k12, k13 };
 
+/// The same as texts.
+struct TlsServerTexts {
+  std::string certificate, key, client_ca;
+};
+
 /// Files are PEM.
 struct TlsServerOptions {
-  std::string certificate;        ///< the server's, behind it those that lead to its authority
-  std::string key;                ///< not encrypted
-  std::string client_ca;          ///< whose certificates clients must show; empty: none is asked for
+  std::string certificate;  ///< the server's, behind it those that lead to its authority
+  std::string key;          ///< not encrypted
+  std::string client_ca;    ///< whose certificates clients must show; empty: none is asked for
+  /// Where `certificate` is a file of another form that holds all three: reads it. Errors name it.
+  std::function<Result<TlsServerTexts>(const std::string& path)> read;
   bool clients_may_omit = false;  ///< who shows none is let in, too; who shows another one is not
   TlsVersion least = TlsVersion::k13;
 };

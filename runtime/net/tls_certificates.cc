@@ -85,8 +85,9 @@ std::string wrong_name(const X509& certificate, std::string_view host) {
 
 }  // namespace
 
-Result<std::vector<X509Ptr>> read_certificates(const std::string& path) {
-  SERIN_TRY(const std::string text, read_file(path, kLargestFile));
+Result<std::string> read_pem(const std::string& path) { return read_file(path, kLargestFile); }
+
+Result<std::vector<X509Ptr>> parse_certificates(const std::string& text, const std::string& from) {
   const BioPtr bio = memory(text);
   std::vector<X509Ptr> certificates;
   ERR_clear_error();
@@ -94,15 +95,14 @@ Result<std::vector<X509Ptr>> read_certificates(const std::string& path) {
   const unsigned long failure = ERR_peek_last_error();
   ERR_clear_error();
   const bool at_end = ERR_GET_REASON(failure) == PEM_R_NO_START_LINE;
-  if (certificates.empty() && at_end) return bad_file(path, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+  if (certificates.empty() && at_end) return bad_file(from, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
   if (!at_end)
-    return bad_file(path,
+    return bad_file(from,
                     fmt::format("certificate {} in it cannot be read: {}", certificates.size() + 1, ERR_reason_error_string(failure)));
   return certificates;
 }
 
-Result<KeyPtr> read_private_key(const std::string& path) {
-  SERIN_TRY(std::string text, read_file(path, kLargestFile));
+Result<KeyPtr> parse_private_key(std::string text, const std::string& from) {
   const BioPtr bio = memory(text);
   bool asked = false;
   const auto no_password = [](char*, int, int, void* was_asked) {
@@ -115,8 +115,8 @@ Result<KeyPtr> read_private_key(const std::string& path) {
   OPENSSL_cleanse(text.data(), text.size());
   if (asked)
     return bad_file(
-        path, "the key is encrypted, and nobody is there to be asked for its password: store it unencrypted, readable by its owner alone");
-  if (!key) return bad_file(path, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
+        from, "the key is encrypted, and nobody is there to be asked for its password: store it unencrypted, readable by its owner alone");
+  if (!key) return bad_file(from, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
   return key;
 }
 

@@ -23,9 +23,12 @@ struct KeyFree {
 };
 using KeyPtr = std::unique_ptr<EVP_PKEY, KeyFree>;
 
-/// All of a file, in order; at least one. Errors name the file.
-Result<std::vector<X509Ptr>> read_certificates(const std::string& path);
-Result<KeyPtr> read_private_key(const std::string& path);
+/// A file of certificates or of a key. Errors name it.
+Result<std::string> read_pem(const std::string& path);
+/// All in a text, in order; at least one. Errors name where it is from.
+Result<std::vector<X509Ptr>> parse_certificates(const std::string& text, const std::string& from);
+/// Wipes the text.
+Result<KeyPtr> parse_private_key(std::string text, const std::string& from);
 
 /// "CN=ci,O=Corp", or what there is.
 std::string subject_of(const X509& certificate);

@@ -62,32 +62,63 @@ ContextPtr make_context(const SSL_METHOD* method, TlsVersion least) {
   return context;
 }
 
-Status trust(SSL_CTX& context, const std::string& path, bool name_them_to_clients) {
-  SERIN_TRY(const auto authorities, read_certificates(path));
+/// A text, and where it is from.
+struct Pem {
+  std::string text, from;
+};
+
+Result<Pem> read(const std::string& path) {
+  SERIN_TRY(std::string text, read_pem(path));
+  return Pem{std::move(text), path};
+}
+
+struct ServerPem {
+  Pem certificate, key;
+  std::optional<Pem> client_ca;
+};
+
+Result<ServerPem> read(const TlsServerOptions& options) {
+  ServerPem pem;
+  if (options.read) {
+    SERIN_TRY(TlsServerTexts texts, options.read(options.certificate));
+    pem.certificate = {std::move(texts.certificate), options.certificate};
+    pem.key = {std::move(texts.key), options.certificate};
+    if (!texts.client_ca.empty()) pem.client_ca = {std::move(texts.client_ca), options.certificate};
+    return pem;
+  }
+  SERIN_TRY(pem.certificate, read(options.certificate));
+  SERIN_TRY(pem.key, read(options.key));
+  if (options.client_ca.empty()) return pem;
+  SERIN_TRY(pem.client_ca, read(options.client_ca));
+  return pem;
+}
+
+Status trust(SSL_CTX& context, const Pem& pem, bool name_them_to_clients) {
+  SERIN_TRY(const auto authorities, parse_certificates(pem.text, pem.from));
   for (const X509Ptr& authority : authorities) {
-    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) return refused(path);
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) return refused(pem.from);
     if (name_them_to_clients) SSL_CTX_add_client_CA(&context, authority.get());
   }
   return {};
 }
 
 /// When the first of the chain ends.
-Result<std::chrono::system_clock::time_point> show(SSL_CTX& context, const std::string& certificate, const std::string& key) {
-  SERIN_TRY(const auto chain, read_certificates(certificate));
-  SERIN_TRY(const auto secret, read_private_key(key));
+Result<std::chrono::system_clock::time_point> show(SSL_CTX& context, const Pem& certificate, Pem key) {
+  SERIN_TRY(const auto chain, parse_certificates(certificate.text, certificate.from));
+  SERIN_TRY(const auto secret, parse_private_key(std::move(key.text), key.from));
   if (X509_check_private_key(chain.front().get(), secret.get()) != 1) {
     ERR_clear_error();
     return Error{Code::kInvalidArgument,
-                 fmt::format("{} is not the key of the certificate in {} ({})", key, certificate, subject_of(*chain.front()))};
+                 fmt::format("{} is not the key of the certificate in {} ({})", key.from, certificate.from, subject_of(*chain.front()))};
   }
-  if (SSL_CTX_use_certificate(&context, chain.front().get()) != 1) return refused(certificate);
-  if (SSL_CTX_use_PrivateKey(&context, secret.get()) != 1) return refused(key);
+  if (SSL_CTX_use_certificate(&context, chain.front().get()) != 1) return refused(certificate.from);
+  if (SSL_CTX_use_PrivateKey(&context, secret.get()) != 1) return refused(key.from);
   auto ends = end_of(*chain.front());
   for (size_t i = 1; i < chain.size(); ++i) {
-    if (SSL_CTX_add1_chain_cert(&context, chain[i].get()) != 1) return refused(certificate);
+    if (SSL_CTX_add1_chain_cert(&context, chain[i].get()) != 1) return refused(certificate.from);
     ends = std::min(ends, end_of(*chain[i]));
   }
-  if (ends < std::chrono::system_clock::now()) log::warning("{}: the certificate, or one behind it, has expired", certificate);
+  if (ends < std::chrono::system_clock::now()) log::warning("{}: the certificate, or one behind it, has expired", certificate.from);
   return ends;
 }
 
@@ -124,22 +155,26 @@ Result<std::shared_ptr<const TlsContext::Loaded>> TlsContext::load() const {
   if (server_) {
     loaded->context = make_context(TLS_server_method(), server_->least);
     SSL_CTX& context = *loaded->context;
-    SERIN_TRY(loaded->expires, show(context, server_->certificate, server_->key));
+    SERIN_TRY(ServerPem pem, read(*server_));
+    SERIN_TRY(loaded->expires, show(context, pem.certificate, std::move(pem.key)));
     constexpr std::string_view kName = "serin";  // of those that may resume what they begun here
     SSL_CTX_set_alpn_select_cb(&context, choose_protocol, nullptr);
     SSL_CTX_set_session_id_context(&context, bytes_of(kName), kName.size());
-    if (server_->client_ca.empty()) return loaded;
-    SERIN_CHECK(trust(context, server_->client_ca, /*name_them_to_clients=*/true));
+    if (!pem.client_ca) return loaded;
+    SERIN_CHECK(trust(context, *pem.client_ca, /*name_them_to_clients=*/true));
     SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | (server_->clients_may_omit ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT), nullptr);
     return loaded;
   }
   loaded->context = make_context(TLS_client_method(), client_.least);
   SSL_CTX& context = *loaded->context;
   if (!client_.certificate.empty()) {
-    SERIN_TRY(loaded->expires, show(context, client_.certificate, client_.key));
+    SERIN_TRY(const Pem certificate, read(client_.certificate));
+    SERIN_TRY(Pem key, read(client_.key));
+    SERIN_TRY(loaded->expires, show(context, certificate, std::move(key)));
   }
   if (!client_.ca.empty()) {
-    SERIN_CHECK(trust(context, client_.ca, /*name_them_to_clients=*/false));
+    SERIN_TRY(const Pem authorities, read(client_.ca));
+    SERIN_CHECK(trust(context, authorities, /*name_them_to_clients=*/false));
   } else if (SSL_CTX_set_default_verify_paths(&context) != 1) {
     return refused(kSystem);
   }
@@ -201,7 +236,8 @@ std::unique_ptr<TlsStream> TlsContext::accept(int descriptor, bool http2) const 
   SslPtr ssl(SSL_new(now->context.get()));
   if (!ssl) return nullptr;
   SSL_set_accept_state(ssl.get());
-  return std::make_unique<TlsStream>(std::move(ssl), descriptor, TlsStream::Expected{.host = "", .authorities = server_->client_ca}, http2);
+  const std::string& authorities = server_->read ? server_->certificate : server_->client_ca;
+  return std::make_unique<TlsStream>(std::move(ssl), descriptor, TlsStream::Expected{.host = "", .authorities = authorities}, http2);
 }
 
 std::unique_ptr<TlsStream> TlsContext::connect(int descriptor, const std::string& host, bool http2) const {

@@ -78,6 +78,26 @@ std::optional<Access::Refusal> Access::refuse(Right right, Port port, const net:
   return refusal;
 }
 
+std::optional<Access::Refusal> Access::refuse_http(const net::Request& request, Port port) {
+  if (!options_.http.empty()) {
+    if (const auto header = options_.http.missing(api_group_of_http(request.method, request.path), request.headers)) {
+      forbidden_->add();
+      return Refusal{net::GrpcStatus::kPermissionDenied, fmt::format("This API is restricted, expecting header '{}'", *header)};
+    }
+  }
+  return refuse(right_of_http(request.method, request.path), port, request.headers, request.certificate.get());
+}
+
+std::optional<Access::Refusal> Access::refuse_grpc(std::string_view path, bool known, const net::Headers& headers,
+                                                   const net::PeerCertificate* certificate) {
+  const auto group = known && !options_.grpc.empty() ? api_group_of_grpc(path) : std::nullopt;
+  if (const auto header = group ? options_.grpc.missing(*group, headers) : std::nullopt) {
+    forbidden_->add();
+    return Refusal{net::GrpcStatus::kUnavailable, fmt::format("This protocol is restricted, expecting header '{}'", *header)};
+  }
+  return refuse(known ? right_of_grpc(path) : Right::kRead, Port::kData, headers, certificate);  // kRead: to hear that there is none
+}
+
 std::optional<Access::Refusal> Access::look(Right right, Port port, const net::Headers& headers, const net::PeerCertificate* certificate) {
   if (tokens_) {
     const auto token = net::bearer_token(headers);

@@ -5,7 +5,7 @@
 // clients only where that was asked for. Probes are answered to everybody.
 //
 // With a file of tokens (net/tokens.h) a caller needs one, or a certificate, of role `read` for questions, `infer` for inference, `admin` for orders; each
-// role may what those before it may.
+// role may what those before it may. Beside that, groups of calls may ask for a header (restricted_apis.h).
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 
 #include "runtime/net/grpc.h"
 #include "runtime/net/tokens.h"
+#include "runtime/serving/restricted_apis.h"
 
 namespace serin::serving {
 
@@ -28,16 +29,22 @@ class Access {
   struct Options {
     std::string tokens;               ///< a file; empty: whoever reaches a port may use it
     bool admin_on_data_port = false;  ///< orders are taken at the ports of clients, too
+    RestrictedApis http, grpc;        ///< calls that ask for a header
   };
   static Result<std::unique_ptr<Access>> open(Options options, metrics::Registry& metrics);
 
   enum class Port : uint8_t { kData, kAdmin };
   struct Refusal {
-    net::GrpcStatus status;  ///< kUnauthenticated or kPermissionDenied
+    net::GrpcStatus status;  ///< kUnauthenticated or kPermissionDenied; kUnavailable where a header is missing over gRPC, as Triton has it
     std::string message;
     bool bad_token = false;  ///< one came, but it is not known
   };
   std::optional<Refusal> refuse(Right right, Port port, const net::Headers& headers, const net::PeerCertificate* certificate);
+  /// The same of a call by its method and path.
+  std::optional<Refusal> refuse_http(const net::Request& request, Port port);
+  /// `known`: there is such a method.
+  std::optional<Refusal> refuse_grpc(std::string_view path, bool known, const net::Headers& headers,
+                                     const net::PeerCertificate* certificate);
 
  private:
   explicit Access(Options options) : options_(std::move(options)) {}

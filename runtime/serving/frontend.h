@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,12 +15,16 @@
 
 namespace serin::serving {
 
+/// As a server calls itself: Triton's own clients look at it.
+inline std::string_view name_of_server(Dialect dialect) { return dialect == Dialect::kTriton ? "triton" : kName; }
+
 class Frontend {
  public:
   struct Options {
     Dialect dialect = Dialect::kSerin;
     bool shared_memory = false;  ///< clients may name regions of this machine's memory that tensors lie in
     bool cors = false;           ///< pages of any origin may ask TensorFlow Serving's API
+    std::string name;            ///< as the server calls itself; empty: as the dialect does
   };
   Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
       : loops(io_threads),
@@ -28,6 +33,7 @@ class Frontend {
         dialect(options.dialect),
         takes_regions(options.shared_memory),
         cors(options.cors),
+        name(options.name.empty() ? name_of_server(options.dialect) : options.name),
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())),
         leftovers_(loops.size()) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
@@ -68,6 +74,7 @@ class Frontend {
   const bool takes_regions;  ///< clients may register shared memory
   SharedMemory shared_memory;
   const bool cors;
+  const std::string name;
 
  private:
   Status loaded(const Catalogue& now) const { return now.loaded(dialect == Dialect::kTriton); }
@@ -77,9 +84,6 @@ class Frontend {
   std::atomic<bool> ready_{false};
   std::atomic<bool> was_ready_{false};
 };
-
-/// As the server calls itself: Triton's own clients look at it.
-inline std::string_view name_of_server(Dialect dialect) { return dialect == Dialect::kTriton ? "triton" : kName; }
 
 /// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
 inline constexpr std::string_view kExtensions[] = {"classification",

@@ -26,7 +26,7 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   });
   add_unary<pb::ServerMetadataRequest, pb::ServerMetadataResponse>(methods, service + "ServerMetadata", [&frontend](const auto&) {
     pb::ServerMetadataResponse answer;
-    answer.set_name(std::string(name_of_server(frontend.dialect)));
+    answer.set_name(frontend.name);
     answer.set_version(std::string(kVersion));
     for (const std::string_view extension : kExtensions) answer.add_extensions(std::string(extension));
     return answer;

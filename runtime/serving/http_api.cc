@@ -8,8 +8,7 @@ net::Handler HttpApi::at(Access::Port port) {
 
 void HttpApi::handle(net::Request&& request, net::Responder responder, Access::Port port) {
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();  // OVMS clients write it
-  const Right right = right_of_http(request.method, request.path);
-  if (const auto why_not = access_.refuse(right, port, request.headers, request.certificate.get())) {
+  if (const auto why_not = access_.refuse_http(request, port)) {
     net::Response response = refusal_response(*why_not);
     response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
     return responder.send(std::move(response));

@@ -180,7 +180,7 @@ net::Response RestApi::config(const Route& route) {
 }
 
 net::Response RestApi::server_metadata() {
-  return json_response(fmt::format(R"({{"name":"{}","version":"{}","extensions":["{}"]}})", name_of_server(frontend_.dialect), kVersion,
+  return json_response(fmt::format(R"({{"name":{},"version":"{}","extensions":["{}"]}})", net::json_quote(frontend_.name), kVersion,
                                    fmt::join(kExtensions, "\",\"")));
 }
 

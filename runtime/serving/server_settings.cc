@@ -69,7 +69,7 @@ Status change(const std::string& key, const FlatValue& value, Switches& on, log:
 FlatValues log_settings() {
   const log::Options now = log::options();
   const Switches on = switches();
-  return {{"log_file", ""},
+  return {{"log_file", log::file()},
           {"log_info", on.info},
           {"log_warning", on.warning},
           {"log_error", on.error},

@@ -37,6 +37,14 @@ Result<ModelRoot> root_of(const pb::ModelConfig& config) {
   return root;
 }
 
+template <class Message>
+Result<Message> read_message(const std::string& path) {
+  SERIN_TRY(const std::string text, read_file(path, kLargest));
+  Message message;
+  if (const auto read = parse_text_format(text, message); !read) return read.error().in(path);
+  return message;
+}
+
 }  // namespace
 
 Result<std::vector<ModelRoot>> roots_of(const pb::ModelServerConfig& config) {
@@ -51,11 +59,32 @@ Result<std::vector<ModelRoot>> roots_of(const pb::ModelServerConfig& config) {
 }
 
 Result<std::vector<ModelRoot>> read_tf_config(const std::string& path) {
-  SERIN_TRY(const std::string text, read_file(path, kLargest));
-  pb::ModelServerConfig config;
-  if (const auto read = parse_text_format(text, config); !read) return read.error().in(path);
+  SERIN_TRY(const auto config, read_message<pb::ModelServerConfig>(path));
   auto roots = roots_of(config);
   return roots ? std::move(roots) : roots.error().in(path);
+}
+
+Result<net::TlsServerTexts> read_tf_ssl_config(const std::string& path) {
+  SERIN_TRY(pb::SSLConfig config, read_message<pb::SSLConfig>(path));
+  if (config.server_key().empty() || config.server_cert().empty())
+    return Error{Code::kInvalidArgument, fmt::format("{}: needs a server_key and a server_cert", path)};
+  net::TlsServerTexts texts{.certificate = config.server_cert(), .key = config.server_key(), .client_ca = {}};
+  if (!config.client_verify()) return texts;
+  if (config.custom_ca().empty())
+    return Error{Code::kInvalidArgument,
+                 fmt::format("{}: client_verify needs the custom_ca that clients' certificates are signed by", path)};
+  texts.client_ca = config.custom_ca();
+  return texts;
+}
+
+Result<std::optional<std::string>> read_tf_monitoring_config(const std::string& path) {
+  SERIN_TRY(const auto config, read_message<pb::MonitoringConfig>(path));
+  const pb::PrometheusConfig& prometheus = config.prometheus_config();
+  if (!prometheus.enable()) return std::optional<std::string>();
+  if (prometheus.path().empty()) return std::optional<std::string>(kTfMetricsPath);
+  if (!prometheus.path().starts_with('/'))
+    return Error{Code::kInvalidArgument, fmt::format("{}: prometheus_config: path {} does not begin with /", path, prometheus.path())};
+  return std::optional<std::string>(prometheus.path());
 }
 
 }  // namespace serin::serving

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +31,12 @@ def wait_until(condition, seconds=10, what="condition"):
             return value
         assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
         time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def resident_mb(process):

@@ -4,20 +4,13 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 
 import pytest
 import tritonclient.grpc
-from conftest import DATA, MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin, wait_until
+from conftest import DATA, MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin, wait_until
 
 PIXELS = infer_body([[0.0] * 64])
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture
@@ -147,8 +140,13 @@ def test_triton_ends_where_a_model_does_not_load(digits):
 
 
 @pytest.mark.parametrize("name, arguments, words", [
-    ("tritonserver", ["--http-restricted-api=health:key=value"], "--tokens"),
-    ("tensorflow_model_server", ["--ssl_config_file=x"], "--tls-cert"),
+    ("tritonserver", ["--http-restricted-api=health:key"], "'health:key' is no groups:header=value"),
+    ("tritonserver", ["--http-restricted-api=health,all:key=value"], "'all' is none of: health, metadata, "),
+    ("tritonserver", ["--grpc-restricted-protocol=health:a=b", "--grpc-restricted-protocol=logging,health:c=d"], "health is named twice"),
+    ("tensorflow_model_server", ["--use_alts_credentials"], "--ssl_config_file"),
+    ("tensorflow_model_server", ["--grpc_socket_path=/tmp/x"], "a UNIX socket is not served"),
+    ("tensorflow_model_server", ["--monitoring_config_file=/nowhere"], "/nowhere"),
+    ("ovms", ["--pull", "--source_model=x"], "--model_path"),
     ("tritonserver", ["--nonsense"], "--nonsense"), ("tritonserver", ["--grpc-use-ssl=true"], "--grpc-server-cert"),
     ("tritonserver", ["--grpc-use-ssl-mutual", "--grpc-server-cert=a", "--grpc-server-key=b"], "--grpc-root-cert"),
     ("tritonserver", ["--model-control-mode=sometimes"], "explicit"),
