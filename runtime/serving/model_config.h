@@ -32,7 +32,7 @@ Result<ReadModelConfig> parse_model_config_json(std::string_view json);
 Status apply_model_config(ReadModelConfig& read, const std::string& folder, ModelSettings& settings);
 
 /// Tensors that settings declare, against those that the model has: kInvalidArgument where one is not there or another; a fixed size where the model leaves it open
-/// holds for clients from now on, and so does another shape of the same elements. And the labels of classes.
+/// holds for clients from now on, and so does another shape of the same elements. And the labels of classes, and by whose name clients know what runs it.
 Status apply_declared_tensors(const ModelSettings& settings, Served& served);
 
 /// All of it, as Triton tells it: what was declared, and the rest from the model and the defaults.

@@ -21,6 +21,8 @@ namespace {
 namespace pb = inference;
 using protocol::TensorSpec;
 
+constexpr std::string_view kTritonBackend = "onnxruntime";
+
 std::string_view datatype_of(pb::DataType type) {
   const std::string& name = pb::DataType_Name(type);
   const std::string_view word = std::string_view(name).substr(name.find('_') + 1);
@@ -110,13 +112,10 @@ void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config)
   for (const TensorSpec& spec : version.signature().outputs) fill(spec, *named(*config.mutable_output(), spec.name));
 }
 
-/// Where one of the two is Triton's name for ONNX Runtime, so is the other, as Triton fills them in. Where neither is said, whose engine it is.
 void fill_platform(const Version& version, pb::ModelConfig& config) {
-  constexpr std::string_view kPlatform = "onnxruntime_onnx", kBackend = "onnxruntime";
-  const bool ensemble = version.platform() == kEnsemblePlatform;
-  const bool as_triton = !ensemble && (config.platform() == kPlatform || config.backend() == kBackend);
-  if (config.platform().empty()) config.set_platform(std::string(as_triton ? kPlatform : version.platform()));
-  if (config.backend().empty() && !ensemble) config.set_backend(std::string(as_triton ? kBackend : "serin"));
+  if (config.platform().empty()) config.set_platform(std::string(version.platform()));
+  if (config.backend().empty() && version.platform() != kEnsemblePlatform)
+    config.set_backend(version.platform() == kTritonPlatform ? std::string(kTritonBackend) : std::string("serin"));
 }
 
 void fill_instances(const Version& version, const ModelSettings& settings, pb::ModelConfig& config) {
@@ -149,6 +148,7 @@ void fill_steps(const EnsembleSettings& ensemble, pb::ModelEnsembling& steps) {
 Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
   protocol::Signature& signature = served.signature;
   if (settings.config) {
+    if (settings.config->platform() == kTritonPlatform || settings.config->backend() == kTritonBackend) served.platform = kTritonPlatform;
     TensorReshapes& reshapes = served.reshapes;
     reshapes.batched = settings.config->max_batch_size() > 0;
     SERIN_CHECK(apply_all(settings.config->input(), "input", reshapes.batched, signature.inputs, reshapes.inputs));

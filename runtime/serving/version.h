@@ -39,7 +39,8 @@ struct Host {
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
 };
 
-inline constexpr std::string_view kModelPlatform = "onnx_serin", kEnsemblePlatform = "ensemble";
+/// What runs a model, as its metadata has it; Triton's name for that where a configuration of Triton's names it.
+inline constexpr std::string_view kModelPlatform = "onnx_serin", kTritonPlatform = "onnxruntime_onnx", kEnsemblePlatform = "ensemble";
 
 /// What a version is once it is loaded.
 struct Served {

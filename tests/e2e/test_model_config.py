@@ -141,6 +141,7 @@ def test_platform_and_backend_are_said_as_whose_they_are(configured, said, told)
     runtime = configured(said)
     config = call(f"{runtime.url}/v2/models/digits/config").json
     assert (config["platform"], config["backend"]) == told and "serin_ignored" not in config["parameters"]
+    assert call(f"{runtime.url}/v2/models/digits").json["platform"] == told[0]
 
 
 def test_sizes_of_outputs_may_stay_open_for_clients(serve, repository, tmp_path):
