@@ -130,9 +130,9 @@ TEST(Model, InputsThatNoPlanTakesAreWhyItIsInterpreted) {
 }
 
 TEST(Model, OnlyOnnxFilesAreRead) {
-  const auto model = Model::load("weights.bin", test::reference(), {});
+  const auto model = Model::load("weights.odd", test::reference(), {});
   ASSERT_FALSE(model);
-  EXPECT_EQ(model.error().message, "weights.bin: only .onnx files can be read");
+  EXPECT_EQ(model.error().message, "weights.odd: only .onnx files can be read");
 }
 
 }  // namespace
