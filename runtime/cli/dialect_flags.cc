@@ -19,9 +19,9 @@ void Flags::each(const char* flag, std::function<void(const std::string&)> set) 
   all(flag, [set = std::move(set)](const std::vector<std::string>& words) { std::ranges::for_each(words, set); });
 }
 
-void Flags::all(const char* flag, std::function<void(const std::vector<std::string>&)> set) {
+void Flags::all(const char* flag, const std::function<void(const std::vector<std::string>&)>& set) {
   make_way(flag);
-  app_.add_option_function<std::vector<std::string>>(flag, std::move(set))->allow_extra_args(false);
+  app_.add_option_function<std::vector<std::string>>(flag, set)->allow_extra_args(false);
 }
 
 void Flags::port(const char* flag, std::optional<uint16_t>& to, const char* none) {

@@ -25,7 +25,7 @@ class Flags {
   void text(const char* flag, std::string& to);
   void each(const char* flag, std::function<void(const std::string&)> set);
   /// However often it is given.
-  void all(const char* flag, std::function<void(const std::vector<std::string>&)> set);
+  void all(const char* flag, const std::function<void(const std::vector<std::string>&)>& set);
   void port(const char* flag, std::optional<uint16_t>& to, const char* none = "off");
   void yes_or_no(const char* flag, std::function<void(bool)> set);
   /// 0: the models are not looked at again.

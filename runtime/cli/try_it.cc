@@ -53,7 +53,7 @@ bool runs(serving::Version& version, const std::vector<Shape>& shapes, serving::
   job->shadow = true;
   if (version.stateful()) job->sequence = {.number = ~uint64_t{0}, .name = {}, .start = true, .end = true};
   const auto answered = std::make_shared<std::promise<bool>>();
-  job->done = [answered](const serving::Answer& answer) { answered->set_value(answer.outputs.has_value()); };
+  job->done = [answered](serving::Answer&& answer) { answered->set_value(answer.outputs.has_value()); };
   auto answer = answered->get_future();
   return version.submit(job) && answer.wait_until(deadline) == std::future_status::ready && answer.get();
 }

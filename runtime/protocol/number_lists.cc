@@ -98,7 +98,10 @@ bool read_plain(const char* at, const char* end, double& value) {
   const char* const whole = at;
   if (!skip_digits() || (zero_first && at - whole > 1)) return nullptr;
   const bool integer = at == end || (*at != '.' && (*at | 0x20) != 'e');
-  if (at < end && *at == '.' && (++at, !skip_digits())) return nullptr;
+  if (at < end && *at == '.') {
+    ++at;
+    if (!skip_digits()) return nullptr;
+  }
   if (at < end && (*at | 0x20) == 'e') {
     ++at;
     if (at < end && (*at == '+' || *at == '-')) ++at;
@@ -151,7 +154,7 @@ bool read_number(const char* begin, const char* at, const char* end, size_t used
 /// By bit: which of 64 characters end a number.
 uint64_t ends_in(const char* text) {
   uint64_t ends = 0;
-  for (int part = 3; part >= 0; --part) {
+  for (ptrdiff_t part = 3; part >= 0; --part) {
     const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * part));
     const __m128i found = _mm_or_si128(_mm_cmpeq_epi8(some, _mm_set1_epi8(',')), _mm_cmpeq_epi8(some, _mm_set1_epi8(']')));
     ends = ends << 16 | static_cast<unsigned>(_mm_movemask_epi8(found));
@@ -236,7 +239,9 @@ std::optional<CutText> cut_number_lists(std::string_view json, std::string_view 
     if (at == kNone) return std::nullopt;
     if (json[at] != ':') continue;  // a value that is called as the key is
     at = json.find_first_not_of(kSpaces, at + 1);
-    if (at == kNone || json[at] != '[' || (at = cut.take(at)) == kNone) return std::nullopt;
+    if (at == kNone || json[at] != '[') return std::nullopt;
+    at = cut.take(at);
+    if (at == kNone) return std::nullopt;
     (cut.text() += std::to_string(cut.lists() - 1)) += ' ';  // a digit behind the list is no part of it
   }
   return cut.finish();
@@ -256,7 +261,8 @@ std::optional<CutText> cut_inner_lists(std::string_view json) {
       ++at;
       continue;
     }
-    if ((at = cut.take(at)) == kNone || cut.numbers() < kWorthAMark) return std::nullopt;
+    at = cut.take(at);
+    if (at == kNone || cut.numbers() < kWorthAMark) return std::nullopt;
     const size_t next = json.find_first_not_of(kSpaces, at);
     if (next != kNone && json[next] == ':') return std::nullopt;  // no list is a key
     ((cut.text() += '"') += kMark).append(std::to_string(cut.lists() - 1)) += '"';

@@ -97,19 +97,19 @@ Status CachingScheduler::submit(JobPtr job) {
     return {};
   }
   metrics_->cache_miss_time->add(static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - asked).count()));
-  const Status taken = lead(flight, std::move(job));
+  Status taken = lead(flight, job);
   if (!taken) hand_over(flight);
   return taken;
 }
 
 /// An error: it is not taken below, and its `done` is as it was.
-Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, JobPtr job) {
+Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, const JobPtr& job) {
   const auto lead = std::make_shared<Lead>(shared_from_this(), flight);
   const auto done = std::make_shared<UniqueFunction<void(Answer)>>(std::move(job->done));
   const std::weak_ptr<Job> weak = job;
   job->done = [lead, done, weak](Answer answer) { lead->end(std::move(answer), *done, weak.lock()); };
   metrics_->cache_misses->add();
-  const Status taken = below_->submit(job);
+  Status taken = below_->submit(job);
   if (taken) return {};
   lead->give_up();
   job->done = std::move(*done);

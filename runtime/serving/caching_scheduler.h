@@ -26,7 +26,7 @@ class CachingScheduler final : public Scheduler, public std::enable_shared_from_
  private:
   struct Flight;
   class Lead;
-  Status lead(const std::shared_ptr<Flight>& flight, JobPtr job);
+  Status lead(const std::shared_ptr<Flight>& flight, const JobPtr& job);
   void land(const std::shared_ptr<Flight>& flight, const JobPtr& request, const Outputs& outputs);
   void hand_over(const std::shared_ptr<Flight>& flight);
   std::shared_ptr<Flight> flight_of(uint64_t hash, const Job& job);  // requires mutex_
