@@ -109,7 +109,7 @@ def test_it_is_counted_traced_and_kept_as_any_inference(ask, runtime, tmp_path):
     assert ask("digits", {"pixels": 1}).status == 400
     statistics = call(f"{runtime.url}/v2/models/digits/stats").json["model_stats"][0]["inference_stats"]
     assert (statistics["success"]["count"], statistics["cache_hit"]["count"], statistics["cache_miss"]["count"]) == (3, 2, 1)
-    assert statistics["fail"]["count"] == 1
+    assert statistics["fail"]["count"] == 0 and runtime.metric("serin_bad_requests_total", model="digits") == 1
     found = wait_for(tmp_path / "trace.json", 3)
     assert [trace.get("request_id") for trace in found.values()] == ["generate", "generate_stream", None]
     check_times(found[1], DOORS["HTTP"])
