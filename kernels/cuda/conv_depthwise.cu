@@ -103,7 +103,7 @@ bool takes_packs(bool has_residual, Inputs in, Outputs out) {
 template <int kPack, class T>
 Fault run(const Image& g, bool has_bias, bool has_residual, const Stream& stream, Inputs in, Outputs out) {
   const int64_t lines = std::clamp<int64_t>(ceil_div(g.positions, kLines * kPositions), 1, 65535);
-  const Grid grid{dim3(blocks_for(g.channels, kLanes * kPack), static_cast<unsigned>(lines)), dim3(kLanes, kLines),
+  const Grid grid{dim3(blocks_for(g.channels, int64_t{kLanes} * kPack), static_cast<unsigned>(lines)), dim3(kLanes, kLines),
                   static_cast<size_t>(g.kernel_h * g.kernel_w * kLanes * kPack) * sizeof(T)};
   return launch(stream, grid, convolve_channels<kPack, T>, g, in[0].as<const T>(), in[1].as<const T>(),
                 has_bias ? in[2].as<const T>() : nullptr, has_residual ? in.back().as<const T>() : nullptr, out[0].as<T>());

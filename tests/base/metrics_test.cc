@@ -17,6 +17,7 @@ TEST(Metrics, CountsFromManyThreadsAddUp) {
   Registry registry;
   const auto counter = registry.counter("requests_total", "Requests.", {{"model", "digits"}});
   std::vector<std::thread> threads;
+  threads.reserve(12);
   for (int t = 0; t < 12; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 10'000; ++i) counter->add();

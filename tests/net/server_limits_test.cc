@@ -185,6 +185,7 @@ TEST(Limits, H25_ATlsHandshakeIsToldAtOnceThatThisIsHttp) {
 TEST(Limits, H17_ManyIdleConnections) {
   TestServer server;
   std::vector<RawSocket> idle;
+  idle.reserve(400);
   for (int i = 0; i < 400; ++i) idle.push_back(server.connect());
   for (RawSocket& client : idle) ASSERT_TRUE(client.connected());
   EXPECT_EQ(body_of(server.exchange(kGet)), "GET /echo|");
