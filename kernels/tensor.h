@@ -46,6 +46,11 @@ enum class DType : uint8_t {
 };
 inline constexpr DType kLastDType = DType::kUInt2;
 
+/// Of 16, 32 or 64 bits: those that are computed with. Narrower ones are stored only.
+constexpr bool is_float(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
 /// Bytes of one element; 0 for kUndefined and kString: a view of strings points to that many std::string.
 constexpr size_t dtype_size(DType dtype) {
   switch (dtype) {

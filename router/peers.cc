@@ -6,7 +6,6 @@
 #include "router/peers.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 
 #include <boost/json.hpp>
 #include <map>
@@ -17,6 +16,7 @@
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/server.h"
+#include "runtime/net/tokens.h"
 
 namespace serin::router {
 namespace {
@@ -32,10 +32,6 @@ constexpr size_t kLargestMessage = size_t{4} << 20;
 std::string random_text() {
   std::random_device entropy;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", entropy(), entropy(), entropy(), entropy());
-}
-
-bool equal_secrets(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 std::optional<net::Origin> origin_of(const std::string& address) {
@@ -94,7 +90,7 @@ struct Peers::State {
 
 net::Response Peers::State::answer(const net::Request& request) {
   const std::string_view said = request.headers.get("authorization");
-  if (!said.starts_with("Bearer ") || !equal_secrets(said.substr(7), secret))
+  if (!said.starts_with("Bearer ") || !net::equal_secrets(said.substr(7), secret))
     return net::json_error(401, "not a member of this group of routers");
   if (request.method != "POST") return net::json_error(405, "POST");
   if (request.path == "/v1/trip") {

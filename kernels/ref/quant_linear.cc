@@ -37,10 +37,6 @@ void store_real(const TensorView& y, int64_t i, double value) {
   }
 }
 
-bool is_real(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
 Fault misfit(const TensorView& x, const TensorView& scale) {
   return "scale " + scale.shape.str() + " does not fit a tensor of shape " + x.shape.str();
 }
@@ -87,7 +83,7 @@ Prepared quantize_linear(const GenericDesc& desc, std::string& why) {
 
 Prepared dequantize_linear(const GenericDesc& desc, std::string& why) {
   if (!has_scale(desc, why)) return nullptr;
-  if (!is_real(desc.outputs[0].dtype)) return refuse_dtype(why, desc.outputs[0].dtype);
+  if (!is_float(desc.outputs[0].dtype)) return refuse_dtype(why, desc.outputs[0].dtype);
   const int64_t axis = desc.attributes.integer("axis", 1), block_size = desc.attributes.integer("block_size", 0);
 
   return make_kernel([=](Stream&, Inputs in, Outputs out) -> Fault {

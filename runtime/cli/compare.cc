@@ -32,10 +32,6 @@ double element(const TensorView& tensor, int64_t i) {
   }
 }
 
-bool is_float(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
 bool same_bytes(const TensorView& a, const TensorView& b, int64_t i) {
   const size_t size = dtype_size(a.dtype), offset = static_cast<size_t>(i) * size;
   return std::equal(a.as<std::byte>() + offset, a.as<std::byte>() + offset + size, b.as<std::byte>() + offset);

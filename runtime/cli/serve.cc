@@ -91,18 +91,6 @@ constexpr std::array<std::string_view, serving::kDialectNames.size()> kWhereMode
     "--model",
     "--model_dir"};
 
-/// Folders are read, object stores are not.
-Status check_place(const std::string& path) {
-  const size_t scheme = path.find("://");
-  std::error_code ignored;
-  if (scheme == std::string::npos || std::filesystem::exists(path, ignored)) return {};
-  return Error{
-      Code::kInvalidArgument,
-      fmt::format("{}: object stores are not read: let {} be put in a folder (KServe's storage initializer, a CSI driver that mounts the "
-                  "bucket, an init container that copies it) and name that",
-                  path, path.substr(0, scheme + 3) + "...")};
-}
-
 /// Where models lie, and what the only one is called.
 Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
@@ -110,7 +98,6 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
-  for (const serving::ModelRoot& root : source.roots) SERIN_CHECK(check_place(root.path));
   if (options.name.empty()) return source;
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,

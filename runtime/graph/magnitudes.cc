@@ -124,9 +124,6 @@ class MagnitudeRule {
 
   /// From floats to floats; bools are 0 or 1. Integers wrap.
   double cast(const Node& node) const {
-    const auto is_float = [](DType dtype) {
-      return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-    };
     const DType from = graph_.value(node.inputs[0]).type.dtype;
     if (from == DType::kBool) return computed(spread(1));
     return is_float(from) && is_float(graph_.value(id_).type.dtype) ? computed(operand(node, 0)) : kUnknown;

@@ -90,10 +90,6 @@ Counted& Counted::operator|=(const Counted& other) {
   return *this;
 }
 
-bool is_float(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-}
-
 double as_held(DType dtype, double number) {
   switch (dtype) {
     case DType::kFloat64: return number;

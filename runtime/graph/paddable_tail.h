@@ -57,7 +57,6 @@ struct Tail {
   static constexpr double kMostTame = 65504. / 2;  ///< half of what an f16 holds; the other half is for what it is added to
 };
 
-bool is_float(DType dtype);
 /// Whether a result's element depends on the operands' elements at its own place alone.
 bool is_elementwise(Op op);
 /// A number as elements of `dtype` hold it: rounded, truncated; NaN where that is not known (what does not fit an integer, integers beyond 2^53).

@@ -50,11 +50,11 @@ std::string list(const Range& range, F&& element) {
   return text;
 }
 
-bool is_float(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
+bool is_written_out(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 
 bool shows_elements(const Constant& constant) {
   if (constant.dtype == DType::kString) return constant.elements() <= kShownElements;
-  if (is_float(constant.dtype)) return constant.elements() == 1;
+  if (is_written_out(constant.dtype)) return constant.elements() == 1;
   return dtype_size(constant.dtype) > 0 && constant.elements() <= kShownElements &&
          (integers_of(constant) || constant.dtype == DType::kUInt64);
 }

@@ -81,6 +81,10 @@ std::optional<std::string_view> bearer_token(const Headers& headers) {
   return value.substr(kScheme.size());
 }
 
+bool equal_secrets(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 Result<std::vector<Tokens::Entry>> Tokens::read() const {
   const std::string& path = options_.path;
   SERIN_TRY(const Node root, Node::load(path));

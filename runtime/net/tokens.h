@@ -29,6 +29,9 @@ namespace serin::net {
 /// The token of "Authorization: Bearer TOKEN"; nothing where there is none.
 std::optional<std::string_view> bearer_token(const Headers& headers);
 
+/// In a time that does not tell how much of them is the same.
+bool equal_secrets(std::string_view a, std::string_view b);
+
 /// Thread-safe.
 class Tokens {
  public:

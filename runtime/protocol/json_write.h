@@ -1,5 +1,5 @@
 // json_write.h: values as JSON, appended to a text. Floats are the shortest text that reads back to the same number.
-// Internal to runtime/protocol.
+// Internal to runtime/protocol, and to messages of gRPC that are told as JSON (serving/message_json.h).
 #pragma once
 
 #include <algorithm>

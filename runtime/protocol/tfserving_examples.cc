@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kMethodNames = {"predict", "classify", "regress"};
 
-bool is_real(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-}
-
 /// The output of that name, or the only one of that kind.
 template <class Kind>
 const TensorSpec* find_output(const Signature& signature, std::string_view name, const Kind& kind) {
@@ -51,7 +47,7 @@ Status check_tf_signature(std::string_view name, TfMethod method) {
 
 Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& signature) {
   const std::string_view usual = method == TfMethod::kClassify ? "scores" : "outputs";
-  const TensorSpec* scores = find_output(signature, usual, is_real);
+  const TensorSpec* scores = find_output(signature, usual, is_float);
   if (!scores)
     return invalid(fmt::format("{} has no output of floats that '{}' could mean (the only one, or '{}'); it has {}: use predict",
                                signature.model, tf_method_name(method), usual,

@@ -54,8 +54,8 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
     return error;
   }
   const auto& versions = entry->second.versions;
-  if (versions.empty() ||
-      (version.empty() && entry->second.away()))  // to clients it is not there until somebody loads it, as Triton has it
+  // To clients a model is not there until somebody loads it, as Triton has it.
+  if (versions.empty() || (version.empty() && entry->second.away()))
     return Error{Code::kNotFound, fmt::format("Request for unknown model: '{}' has no available versions: it is {}", model,
                                               versions.empty() ? "not loaded" : "unloaded")};
   if (version.empty()) {
@@ -94,6 +94,14 @@ Status Catalogue::usable() const {
     }
   }
   return {};
+}
+
+Status Catalogue::ready(std::string_view model, std::string_view version) const {
+  const auto found = find(model, version);
+  if (found) return (*found)->usable();
+  Error error = found.error();
+  if (const auto entry = models.find(model); entry != models.end() && entry->second.away()) error.code = Code::kUnavailable;
+  return error;
 }
 
 Status Catalogue::loaded(bool all) const {

@@ -45,6 +45,8 @@ struct Catalogue {
   Result<std::string> version_of(std::string_view model, std::string_view label) const;
   /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
   Status usable() const;
+  /// Whether that version answers now. kUnavailable: it is known and does not, and why; kNotFound.
+  Status ready(std::string_view model, std::string_view version) const;
   /// kUnavailable, naming the first that failed, where none of what was to be loaded is; `all`: where any of it is not. What was unloaded does not count.
   Status loaded(bool all) const;
 };

@@ -17,10 +17,9 @@ constexpr std::chrono::milliseconds kLook{500};  // between two looks of who wat
 Status status_of(Frontend& frontend, const std::string& service) {
   if (service.empty() || service == "inference.GRPCInferenceService")
     return frontend.ready() ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
-  const Catalogue& now = frontend.catalogue();
-  const auto version = now.find(service, "");
-  if (!now.models.contains(service)) return pb::HealthCheckResponse::SERVICE_UNKNOWN;
-  return version && (*version)->usable() ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
+  const auto ready = frontend.catalogue().ready(service, "");
+  if (!ready && ready.error().code == Code::kNotFound) return pb::HealthCheckResponse::SERVICE_UNKNOWN;
+  return ready ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
 }
 
 class WatchMethod final : public net::GrpcMethod {

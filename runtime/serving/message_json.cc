@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/net/http.h"
+#include "runtime/protocol/json_write.h"
 
 namespace serin::serving {
 namespace {
@@ -20,7 +21,7 @@ using google::protobuf::Reflection;
 template <class Number>
 void append_number(std::string& out, Number number) {
   if (std::isfinite(number))
-    out += fmt::format("{:#}", number);  // with a point, for readers that tell integers from floats
+    protocol::append_number(out, number);
   else
     out += std::isnan(number) ? R"("NaN")" : number > 0 ? R"("Infinity")" : R"("-Infinity")";
 }

@@ -11,7 +11,6 @@ constexpr std::array kMicrosecondBounds = {50.0,     100.0,    250.0,     500.0,
                                            25'000.0, 50'000.0, 100'000.0, 250'000.0, 500'000.0, 1'000'000.0, 5'000'000.0};
 
 uint64_t nanoseconds(std::chrono::nanoseconds duration) { return static_cast<uint64_t>(duration.count()); }
-double microseconds(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e3; }
 
 metrics::Labels labels_of(const std::string& model, const std::string& version, const std::map<std::string, std::string>& tags) {
   metrics::Labels labels = {{"model", model}, {"version", version}};
@@ -37,12 +36,11 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   bad = registry.counter("serin_bad_requests_total", "Requests that were refused for what they say", labels_);
   inferences = registry.counter("nv_inference_count", "Number of inferences performed (a batch of n counts n)", labels_);
   executions = registry.counter("nv_inference_exec_count", "Number of model executions performed", labels_);
-  const auto time = [&](const char* name, const char* help) { return registry.counter(name, help, labels_, /*unit=*/1000); };
-  request_time = time("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds");
-  queue_time = time("nv_inference_queue_duration_us", "Cumulative inference queuing duration in microseconds");
-  input_time = time("nv_inference_compute_input_duration_us", "Cumulative compute input duration in microseconds");
-  infer_time = time("nv_inference_compute_infer_duration_us", "Cumulative compute inference duration in microseconds");
-  output_time = time("nv_inference_compute_output_duration_us", "Cumulative compute output duration in microseconds");
+  request_time = time(registry, "nv_inference_request_duration_us", "Cumulative inference request duration in microseconds");
+  queue_time = time(registry, "nv_inference_queue_duration_us", "Cumulative inference queuing duration in microseconds");
+  input_time = time(registry, "nv_inference_compute_input_duration_us", "Cumulative compute input duration in microseconds");
+  infer_time = time(registry, "nv_inference_compute_infer_duration_us", "Cumulative compute inference duration in microseconds");
+  output_time = time(registry, "nv_inference_compute_output_duration_us", "Cumulative compute output duration in microseconds");
   const auto histogram = [&](const char* name, const char* help) { return registry.histogram(name, help, labels_, kMicrosecondBounds); };
   request_histogram_us = histogram("nv_inference_request_duration_histogram_us", "Inference request duration in microseconds");
   queue_histogram_us = histogram("nv_inference_queue_duration_histogram_us", "Inference queuing duration in microseconds");
@@ -62,18 +60,22 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
                          .output = summary("nv_inference_compute_output_summary_us", "Summary of compute output duration in microseconds")};
 }
 
+std::shared_ptr<metrics::Counter> ModelMetrics::time(metrics::Registry& registry, const char* name, const char* help) const {
+  return registry.counter(name, help, labels_, /*unit=*/1000);
+}
+
 void ModelMetrics::count_cache(metrics::Registry& registry) {
   cache_hits = registry.counter("nv_cache_num_hits_per_model", "Number of cache hits per model", labels_);
   cache_misses = registry.counter("nv_cache_num_misses_per_model", "Number of cache misses per model", labels_);
-  const auto time = [&](const char* name, const char* help) { return registry.counter(name, help, labels_, /*unit=*/1000); };
-  cache_hit_time = time("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds");
-  cache_miss_time = time("nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds");
+  cache_hit_time = time(registry, "nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds");
+  cache_miss_time = time(registry, "nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds");
 }
 
 void ModelMetrics::count_failure(Code why, std::chrono::nanoseconds whole) {
   failed_time.add(nanoseconds(whole));
   switch (why) {
-    case Code::kOverloaded: return failure_rejected->add();
+    case Code::kOverloaded:
+    case Code::kDeadlineExceeded: return failure_rejected->add();  // it waited for too long: so Triton's queues reject
     case Code::kCancelled: return failure_canceled->add();
     case Code::kInvalidArgument:  // it was taken, so it is the model that has found fault with it
     case Code::kInternal: return failure_backend->add();

@@ -64,6 +64,7 @@ struct ModelMetrics {
   struct Summaries {
     std::shared_ptr<metrics::Summary> request, queue, input, infer, output;
   };
+  std::shared_ptr<metrics::Counter> time(metrics::Registry& registry, const char* name, const char* help) const;
   void count_failure(Code why, std::chrono::nanoseconds whole);
 
   const metrics::Labels labels_;

@@ -78,6 +78,16 @@ ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
 
 std::string name_of(const ModelRoot& root) { return root.name.empty() ? fs::path(root.path).stem().string() : root.name; }
 
+Error not_there(const std::string& path) {
+  const size_t scheme = path.find("://");
+  if (scheme == std::string::npos) return {Code::kNotFound, fmt::format("{}: no such folder or file", path)};
+  return {
+      Code::kInvalidArgument,
+      fmt::format("{}: object stores are not read: let {}... be put in a folder (KServe's storage initializer, a CSI driver that mounts "
+                  "the bucket, an init container that copies it) and name that",
+                  path, path.substr(0, scheme + 3))};
+}
+
 }  // namespace
 
 void Remarks::say(const std::string& what) {
@@ -91,8 +101,8 @@ bool is_model_name(std::string_view name) {
 
 Status check_root(const ModelRoot& root) {
   std::error_code error;
-  const bool file = fs::is_regular_file(root.path, error);
-  if (!file && !fs::exists(root.path, error)) return Error{Code::kNotFound, fmt::format("{}: no such folder or file", root.path)};
+  const bool file = is_file(root);
+  if (!file && !fs::exists(root.path, error)) return not_there(root.path);
   if (!file && !fs::is_directory(root.path, error))
     return Error{Code::kInvalidArgument, fmt::format("{}: neither a folder nor a file", root.path)};
   if ((file || !root.name.empty()) && !is_model_name(name_of(root)))

@@ -96,12 +96,10 @@ Result<inference::ModelMetadataResponse> model_metadata(const Catalogue& now, co
 }
 
 Result<inference::ModelReadyResponse> model_ready(const Catalogue& now, const inference::ModelReadyRequest& request) {
-  const auto version = now.find(request.name(), request.version());
-  const auto known = now.models.find(request.name());
-  const bool away = known != now.models.end() && known->second.away();
-  if (!version && version.error().code != Code::kUnavailable && !away) return version.error();
+  const Status ready = now.ready(request.name(), request.version());
+  if (!ready && ready.error().code != Code::kUnavailable) return ready.error();
   inference::ModelReadyResponse answer;
-  answer.set_ready(version && (*version)->usable());
+  answer.set_ready(ready.has_value());
   return answer;
 }
 

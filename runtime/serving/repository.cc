@@ -197,6 +197,8 @@ Status Repository::reconcile(const std::string& name, ModelFiles files, Look loo
   const bool readable = read_settings(name, known, files, look);
   known.files = std::move(files);
   if (!readable) return {};
+  if (known.files.versions.empty() && ensemble_of(known))
+    known.files.versions[1].path = known.files.folder;  // it has no files, and git keeps no empty folders
   const std::vector<uint64_t> there = numbers_of(known.files);
   if (there.empty()) say_no_version(name, known.files.folder);
   const std::vector<uint64_t> chosen = known.settings ? (*known.settings)->versions.choose(there) : there;

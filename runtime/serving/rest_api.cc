@@ -147,14 +147,10 @@ net::Response RestApi::metadata(const Route& route) {
 }
 
 net::Response RestApi::readiness(const Route& route) {
-  const Catalogue& now = frontend_.catalogue();
-  const auto version = now.find(route.model, route.version);
-  const auto known = now.models.find(route.model);
-  const bool away = known != now.models.end() && known->second.away();
-  if (!version && version.error().code != Code::kUnavailable && !away) return error_response(version.error());
-  const Status usable = version ? (*version)->usable() : Status(version.error());
-  std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), usable.has_value());
-  return usable ? json_response(std::move(body)) : refused(std::move(body), usable.error());
+  const Status ready = frontend_.catalogue().ready(route.model, route.version);
+  if (!ready && ready.error().code != Code::kUnavailable) return error_response(ready.error());
+  std::string body = fmt::format(R"({{"name":{},"ready":{}}})", net::json_quote(route.model), ready.has_value());
+  return ready ? json_response(std::move(body)) : refused(std::move(body), ready.error());
 }
 
 net::Response RestApi::statistics(const Route& route) {

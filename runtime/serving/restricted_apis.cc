@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/crypto.h>
 
 #include <algorithm>
 
+#include "runtime/net/tokens.h"
+
 namespace serin::serving {
 namespace {
-
-Error bad(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 /// Of what is behind /v2/models/NAME, or /v2/models/NAME/versions/N.
 ApiGroup group_of_model_call(std::string_view method, std::string_view path) {
@@ -21,10 +20,6 @@ ApiGroup group_of_model_call(std::string_view method, std::string_view path) {
   if (last == "config") return ApiGroup::kModelConfig;
   if (last == "stats") return ApiGroup::kStatistics;
   return ApiGroup::kMetadata;
-}
-
-bool same_bytes(std::string_view a, std::string_view b) {  // in a time that does not tell how much of it is right
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace
@@ -62,16 +57,16 @@ std::optional<ApiGroup> api_group_of_grpc(std::string_view path) {
 Status RestrictedApis::add(std::string_view text, std::string_view prefix) {
   const size_t colon = text.find(':'), equals = text.find('=', colon == std::string_view::npos ? colon : colon + 1);
   if (equals == std::string_view::npos || colon + 1 == equals || equals + 1 == text.size())
-    return bad(fmt::format("'{}' is no groups:header=value", text.substr(0, equals)));  // the value is a secret
+    return invalid(fmt::format("'{}' is no groups:header=value", text.substr(0, equals)));  // the value is a secret
   const std::string header = fmt::format("{}{}", prefix, text.substr(colon + 1, equals - colon - 1));
   std::string_view names = text.substr(0, colon);
   while (true) {
     const size_t comma = std::min(names.find(','), names.size());
     const std::string_view name = names.substr(0, comma);
     const auto found = std::ranges::find(kApiGroupNames, name);
-    if (found == kApiGroupNames.end()) return bad(fmt::format("'{}' is none of: {}", name, fmt::join(kApiGroupNames, ", ")));
+    if (found == kApiGroupNames.end()) return invalid(fmt::format("'{}' is none of: {}", name, fmt::join(kApiGroupNames, ", ")));
     Key& key = keys_[static_cast<size_t>(found - kApiGroupNames.begin())];
-    if (!key.header.empty()) return bad(fmt::format("{} is named twice", name));
+    if (!key.header.empty()) return invalid(fmt::format("{} is named twice", name));
     key = {header, std::string(text.substr(equals + 1))};
     empty_ = false;
     if (comma == names.size()) return {};
@@ -81,7 +76,7 @@ Status RestrictedApis::add(std::string_view text, std::string_view prefix) {
 
 std::optional<std::string_view> RestrictedApis::missing(ApiGroup group, const net::Headers& headers) const {
   const Key& key = keys_[static_cast<size_t>(group)];
-  if (key.header.empty() || same_bytes(headers.get(key.header), key.value)) return std::nullopt;
+  if (key.header.empty() || net::equal_secrets(headers.get(key.header), key.value)) return std::nullopt;
   return key.header;
 }
 

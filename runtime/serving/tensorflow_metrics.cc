@@ -15,8 +15,6 @@ std::vector<double> bounds() {
   return bounds;
 }
 
-double microseconds(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e3; }
-
 /// As TensorFlow spells its codes, which are those of gRPC.
 std::string_view status_name(Code code) {
   switch (code) {

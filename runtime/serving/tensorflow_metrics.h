@@ -19,6 +19,9 @@ namespace serin::serving {
 /// What a request of TensorFlow Serving's asks for; others predict, too.
 enum class TfApi : uint8_t { kPredict, kClassify, kRegress, kMultiInference };
 
+/// As histograms of durations have it.
+inline double microseconds(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e3; }
+
 class TensorflowMetrics {
  public:
   TensorflowMetrics(metrics::Registry& registry, const std::string& model);

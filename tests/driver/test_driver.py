@@ -87,6 +87,12 @@ def test_no_test_at_all_is_a_failure(program):
     assert [case.detail for case in cases] == ["ran no test"]
 
 
+def test_a_single_test_may_be_of_another_program_of_its_folder(program):
+    part = program("open(report, 'w').write('<testsuites/>')")
+    part.only = ["Graph.Adds"]
+    assert runners.run_part(part) == []
+
+
 def test_a_program_that_was_not_built_is_a_failure(program):
     cases = runners.run_part(Part("graph", "cpp", "graph_test"))
     assert "not built" in cases[0].detail

@@ -62,14 +62,20 @@ def embeddings(runtime, body):
     return answers(runtime, body, "minilm")[0]
 
 
-@pytest.mark.parametrize("low", [None, -10000], ids=["bool", "classic"])
-def test_minilm_answers_as_the_next_bucket_what_it_answers_alone(serve, repository, tmp_path, low):
-    path = materialise("minilm")
-    models = repository({"minilm/1": classic(path, low, tmp_path / "classic.onnx") if low else path})
+def bucketed(serve, repository, name, settings, path=None):
+    """(the model as it is, the model with these settings), the latter's lengths rounded up."""
+    models = repository({f"{name}/1": path or materialise(name)})
     exact = serve(models)
-    (models / "minilm/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [16, 40]}\ninstances: 1\n")
+    (models / f"{name}/serin.yaml").write_text(settings + "instances: 1\n")
     runtime = serve(models)
     assert "sizes of 'seq' are rounded up" in runtime.log
+    return exact, runtime
+
+
+@pytest.mark.parametrize("low", [None, -10000], ids=["bool", "classic"])
+def test_minilm_answers_as_the_next_bucket_what_it_answers_alone(serve, repository, tmp_path, low):
+    path = classic(materialise("minilm"), low, tmp_path / "classic.onnx") if low else None
+    exact, runtime = bucketed(serve, repository, "minilm", "max_batch: 2\nbuckets: {seq: [16, 40]}\n", path)
     random = np.random.default_rng(1)
     for length in (1, 7, 15, 16, 17, 33, 40, 41):
         for rows in (1, 2):
@@ -101,21 +107,13 @@ ENCODERS = ["distilbert", "roberta", "xlm_roberta", "camembert", "mpnet", "alber
 
 @pytest.mark.parametrize("name", BERTS + ENCODERS)
 def test_the_same_of_what_other_exporters_write(serve, repository, name):
-    models = repository({f"{name}/1": materialise(name)})
-    exact = serve(models)
-    (models / f"{name}/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [8, 24]}\ninstances: 1\n")
-    runtime = serve(models)
-    assert "sizes of 'seq' are rounded up" in runtime.log
+    exact, runtime = bucketed(serve, repository, name, "max_batch: 2\nbuckets: {seq: [8, 24]}\n")
     check_as_alone(runtime, exact, name, (1, 7, 9, 24, 30), NAMES if name in BERTS else NAMES[:2])
     assert "rounded up failed" not in runtime.log
 
 
 def test_what_a_decoder_reads_of_an_encoder(serve, repository):
-    models = repository({"bart/1": materialise("bart")})
-    exact = serve(models)
-    (models / "bart/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [8, 24], step: [5]}\ninstances: 1\n")
-    runtime = serve(models)
-    assert "sizes of 'seq' are rounded up" in runtime.log
+    exact, runtime = bucketed(serve, repository, "bart", "max_batch: 2\nbuckets: {seq: [8, 24], step: [5]}\n")
     decoded = [{"name": "decoder_input_ids", "datatype": "INT64", "shape": [2, 5], "data": list(range(10))}]
     check_as_alone(runtime, exact, "bart", (1, 7, 9, 24, 30), more=decoded)
     assert "rounded up failed" not in runtime.log
@@ -123,11 +121,7 @@ def test_what_a_decoder_reads_of_an_encoder(serve, repository):
 
 def test_what_looks_beyond_a_table_of_positions_runs_as_it_is(serve, repository):
     """RoBERTa counts its positions from 2 on, and the table has 64: 62 tokens fit, and those behind the end do not."""
-    models = repository({"roberta/1": materialise("roberta")})
-    exact = serve(models)
-    (models / "roberta/serin.yaml").write_text("max_batch: 2\nbuckets: {seq: [24, 64]}\ninstances: 1\nwarmup: false\n")
-    runtime = serve(models)
-    assert "sizes of 'seq' are rounded up" in runtime.log
+    exact, runtime = bucketed(serve, repository, "roberta", "max_batch: 2\nbuckets: {seq: [24, 64]}\nwarmup: false\n")
     check_as_alone(runtime, exact, "roberta", (20,))
     assert "rounded up failed" not in runtime.log
     check_as_alone(runtime, exact, "roberta", (40, 62, 61))

@@ -144,6 +144,11 @@ def test_platform_and_backend_are_said_as_whose_they_are(configured, said, told)
     assert call(f"{runtime.url}/v2/models/digits").json["platform"] == told[0]
 
 
+def test_small_numbers_are_told_as_numbers(configured):
+    runtime = configured("sequence_batching { direct { minimum_slot_utilization: 1e-7 } }")
+    assert call(f"{runtime.url}/v2/models/digits/config").json["sequence_batching"]["direct"]["minimum_slot_utilization"] == 1e-7
+
+
 def test_sizes_of_outputs_may_stay_open_for_clients(serve, repository, tmp_path):
     """What is inferred here and by no other engine, as a class token in front of patches, is no contradiction; what the file says of an input is."""
     h = onnx.helper

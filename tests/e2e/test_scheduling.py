@@ -140,6 +140,17 @@ def test_an_ensemble(serve, pipe):
     assert late.status in (200, 504)
 
 
+def test_an_ensemble_without_a_folder_of_its_version_is_the_first(serve, pipe):
+    (pipe / "pipe/1").rmdir()
+    runtime = serve(pipe)
+    assert call(runtime.url + "/v2/models/pipe/versions/1/infer", column("a", 1)).json["outputs"][0]["data"] == [4]
+    (pipe / "pipe/3").mkdir()
+    wait_until(lambda: call(runtime.url + "/v2/models/pipe").json["versions"] == ["3"])
+    (pipe / "pipe/3").rmdir()
+    wait_until(lambda: call(runtime.url + "/v2/models/pipe").json["versions"] == ["1"])
+    assert "has no version" not in runtime.log
+
+
 PIPE_PBTXT = """
 platform: "ensemble"
 max_batch_size: 8

@@ -277,8 +277,10 @@ def test_overload_is_429_with_retry_after(serve, repository):
     ({"x-serin-timeout-ms": "1"}, {}), ({}, {"timeout": 1000}), ({"x-serin-timeout-ms": "60000"}, {"timeout": 1000}),
 ])
 def test_a_deadline_that_passes_is_504(shared_runtime, headers, parameters):
+    rejected = shared_runtime.metric("nv_inference_request_failure", reason="REJECTED", version="4")
     answer = call(shared_runtime.url + "/v2/models/digits/versions/4/infer", infer_body([[0.0] * 64] * 8, parameters=parameters), headers)
     assert answer.status == 504 and "deadline" in answer.error and answer.headers["x-serin-code"] == "deadline_exceeded"
+    assert shared_runtime.metric("nv_inference_request_failure", reason="REJECTED", version="4") == rejected + 1
 
 
 def test_a_deadline_that_is_far_changes_nothing(shared_runtime):

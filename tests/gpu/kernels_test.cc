@@ -18,9 +18,6 @@ namespace {
 constexpr DType kAll[] = {DType::kBool,     DType::kInt8,    DType::kInt16,  DType::kInt32,  DType::kInt64,
                           DType::kUInt8,    DType::kUInt16,  DType::kUInt32, DType::kUInt64, DType::kFloat16,
                           DType::kBFloat16, DType::kFloat32, DType::kFloat64};
-bool is_float(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
 
 TEST(DeviceKernels, DividesByMultiplication) {
   for (const uint32_t d : {1u, 2u, 3u, 5u, 7u, 10u, 64u, 641u, 65535u, 65536u, 1000003u, 0x7FFFFFFFu}) {

@@ -43,16 +43,20 @@ TEST(PaddableRows, AttentionAlongWhatItAddsUp) {
       << "scaled by the length";
 }
 
+/// x, its mask m, and what is to be added to the scores of queries (hq) and keys (hk) that do not count.
+std::string hidden_by(const std::string& of_queries, const std::string& of_keys) {
+  return "x: f32[n,s,4]\nm: f32[n,s]\nuq = Unsqueeze(m, axes=[2])\nbq = Cast(uq, to=bool)\nuk = Unsqueeze(m, axes=[1])\n"
+         "bk = Cast(uk, to=bool)\nhq = Where(bq, 0.0, " +
+         of_queries + ")\nhk = Where(bk, 0.0, " + of_keys + ")\n";
+}
+
 TEST(PaddableRows, RowsOfTheLowestNumbersAreNan) {
   const auto why_not = [](const std::string& low) {
-    return proof_of(
-               "x: f32[n,s,4]\nm: f32[n,s]\nuq = Unsqueeze(m, axes=[2])\nbq = Cast(uq, to=bool)\nuk = Unsqueeze(m, axes=[1])\n"
-               "bk = Cast(uk, to=bool)\nhq = Where(bq, 0.0, " +
-               low +
-               ")\nhk = Where(bk, 0.0, -inf)\nbias = Add(hq, hk)\n"
-               "products = FusedMatMul(x, x, transB=1)\nsmall = Tanh(products)\nscores = Add(small, bias)\np = Softmax(scores)\n"
-               "rows = MatMul(p, x)\n" +
-               kPooled)
+    return proof_of(hidden_by(low, "-inf") +
+                    "bias = Add(hq, hk)\n"
+                    "products = FusedMatMul(x, x, transB=1)\nsmall = Tanh(products)\nscores = Add(small, bias)\np = Softmax(scores)\n"
+                    "rows = MatMul(p, x)\n" +
+                    kPooled)
         .why_not;
   };
   EXPECT_THAT(why_not("-inf"), HasSubstr("node 'sum' (ReduceSum) takes in what is behind the end"));
@@ -63,14 +67,10 @@ TEST(PaddableRows, RowsOfTheLowestNumbersAreNan) {
 
 TEST(PaddableRows, WhatIsTakenFromThemTwiceCountsTwice) {
   const auto why_not = [](const std::string& low) {
-    return proof_of(
-               "x: f32[n,s,4]\nm: f32[n,s]\nuq = Unsqueeze(m, axes=[2])\nbq = Cast(uq, to=bool)\nuk = Unsqueeze(m, axes=[1])\n"
-               "bk = Cast(uk, to=bool)\nhq = Where(bq, 0.0, " +
-               low +
-               ")\nhk = Where(bk, 0.0, -3.4e38)\n"
-               "products = FusedMatMul(x, x, transB=1)\nsmall = Tanh(products)\nonce = Add(small, hq)\ntwice = Add(once, hq)\n"
-               "scores = Add(twice, hk)\np = Softmax(scores)\nrows = MatMul(p, x)\n" +
-               kPooled)
+    return proof_of(hidden_by(low, "-3.4e38") +
+                    "products = FusedMatMul(x, x, transB=1)\nsmall = Tanh(products)\nonce = Add(small, hq)\ntwice = Add(once, hq)\n"
+                    "scores = Add(twice, hk)\np = Softmax(scores)\nrows = MatMul(p, x)\n" +
+                    kPooled)
         .why_not;
   };
   EXPECT_EQ(why_not("-16000.0"), "");
