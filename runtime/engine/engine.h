@@ -54,7 +54,8 @@ struct LoadOptions {
   Precision precision = Precision::kFp32;    ///< of what runs on the device
   size_t device_limit = SIZE_MAX;            ///< bytes of the device that the model may hold
   int device_priority = 0;                   ///< of its work there: above 0 it goes before that of other models, below 0 after it
-  size_t max_plans = 16;                     ///< plans kept by executor(); exact keys, least recently used goes first
+  std::set<std::string, std::less<>> replaceable_inputs;  ///< names (formats::ReplaceableInputs); their values: Graph::standard_inputs
+  size_t max_plans = 16;                                  ///< plans kept by executor(); exact keys, least recently used goes first
   /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
   std::function<void(const std::string&, const graph::Graph&)> after_pass;
 };
@@ -151,7 +152,7 @@ class Model {
 };
 
 /// What Model::load reads: a model file as it is, before the passes.
-Result<graph::Graph> read_model(const std::string& path);
+Result<graph::Graph> read_model(const std::string& path, const std::set<std::string, std::less<>>& replaceable_inputs = {});
 
 /// What the bindings must be for inputs of these shapes; the error names input and dimension:
 /// "input 'pixels' expects [batch,64] FP32, the request has [2,65]".

@@ -23,13 +23,13 @@ Error not_onnx(const std::string& path) {
 
 }  // namespace
 
-Result<graph::Graph> read_model(const std::string& path) {
+Result<graph::Graph> read_model(const std::string& path, const std::set<std::string, std::less<>>& replaceable_inputs) {
   if (!path.ends_with(".onnx")) return not_onnx(path);
-  return formats::read_onnx(path);
+  return formats::read_onnx(path, replaceable_inputs);
 }
 
 Result<std::shared_ptr<Model>> Model::load(const std::string& path, const kernels::Backend& backend, LoadOptions options) {
-  SERIN_TRY(graph::Graph graph, read_model(path));
+  SERIN_TRY(graph::Graph graph, read_model(path, options.replaceable_inputs));
   return from_graph(std::move(graph), backend, std::move(options));
 }
 

@@ -123,6 +123,8 @@ class Graph {
   void compact();                               ///< drops removed nodes and unreferenced values; ids change
 
   std::string name;  ///< of the model, as the file has it
+  /// What inputs are where a run is given no value for them; of those that have such a value.
+  std::map<std::string, ConstantPtr, std::less<>> standard_inputs;
   /// Symbols that only the data knows ("?nonzero") with their upper bounds, where there is one. infer_shapes fills it.
   std::map<std::string, Dim, std::less<>> data_dims;
 

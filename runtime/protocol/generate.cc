@@ -91,8 +91,9 @@ Result<InferRequest> Decoder::decode(std::string& body) {
   SERIN_CHECK(check_all_given());
   builder_.want_rest(/*binary=*/false);
   SERIN_CHECK(at("", builder_.allocate()));
-  for (size_t i = 0; i < slots_.size(); ++i) SERIN_CHECK(at(slots_[i].where, read_values(i)));
-  return std::move(builder_.request);
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (builder_.is_given(i)) SERIN_CHECK(at(slots_[i].where, read_values(i)));
+  return builder_.take();
 }
 
 /// `under`: what they stand under; at the top nothing.
@@ -155,11 +156,11 @@ Status Decoder::read_input(std::string_view name, const dom::element& value, std
 
 /// A name that is mistyped has become a parameter.
 Status Decoder::check_all_given() const {
-  const Status given = builder_.check_all_given();
+  const Status given = builder_.check_required_given();
   if (given) return {};
   Error error = given.error();
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (builder_.request.inputs[i].dtype != DType::kUndefined) continue;
+    if (builder_.is_given(i) || signature_.inputs[i].standard) continue;
     const auto meant = nearest_name(signature_.inputs[i].name, parameters_);
     if (!meant.empty()) error.message += fmt::format("; did you mean it by '{}', which is a parameter?", meant);
     break;

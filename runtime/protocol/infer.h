@@ -3,6 +3,7 @@
 
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,9 +25,10 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kUndefined;
   Shape shape;
-  bool ranked = true;                    ///< false: any number of dimensions is taken, `shape` says nothing
-  std::vector<std::string> labels = {};  ///< of the classes of an output
-  std::string alias = {};                ///< another name that Paddle's clients know it by; empty: none
+  bool ranked = true;                               ///< false: any number of dimensions is taken, `shape` says nothing
+  std::vector<std::string> labels = {};             ///< of the classes of an output
+  std::string alias = {};                           ///< another name that Paddle's clients know it by; empty: none
+  std::shared_ptr<const TensorView> standard = {};  ///< what an input is that a request leaves out; null: each brings it
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };

@@ -101,13 +101,13 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
 
   size_t position = 0;
   for (const dom::element element : *inputs) SERIN_CHECK(read_input(element, position++));
-  SERIN_CHECK(at("/inputs", builder_.check_all_given()));
+  SERIN_CHECK(at("/inputs", builder_.check_required_given()));
   if (!tail_.empty())
     return refuse("/inputs", fmt::format("{} bytes behind the JSON belong to no input: see 'binary_data_size'", tail_.size()));
   if (outputs) SERIN_CHECK(read_outputs(*outputs));
   builder_.want_rest(binary_outputs_);
   SERIN_CHECK(lists_.empty() ? read_data(json_bytes) : read_lists());
-  return std::move(builder_.request);
+  return builder_.take();
 }
 
 /// The body is one tensor, a batch of one; a dimension that the model leaves open is what the bytes make of it.
@@ -286,6 +286,7 @@ Status Decoder::read_data(size_t text_bytes) {
   const std::vector<TensorView>& inputs = builder_.request.inputs;
   // A short list must not make us take the memory that its shape claims: an element needs at least one byte of text.
   for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!builder_.is_given(i)) continue;
     const Slot& slot = slots_[i];
     if (slot.shared) {
       SERIN_CHECK(at(slot.where, "/parameters", check_shared(*slot.shared, inputs[i], signature_.inputs[i].name, limits_.tensor_bytes)));
@@ -304,6 +305,7 @@ Status Decoder::read_data(size_t text_bytes) {
   }
   SERIN_CHECK(at("/inputs", builder_.allocate()));
   for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!builder_.is_given(i)) continue;
     const Slot& slot = slots_[i];
     if (slot.data)
       SERIN_CHECK(
@@ -322,6 +324,7 @@ Status Decoder::read_lists() {
   Error wrong{Code::kInvalidArgument, "a list is not what its input takes"};
   SERIN_CHECK(builder_.allocate());
   for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!builder_.is_given(i)) continue;
     const TensorView& input = builder_.request.inputs[i];
     uint64_t index = 0;
     if (!slots_[i].data || slots_[i].data->get(index) || index >= lists_.size()) return wrong;

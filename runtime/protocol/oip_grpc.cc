@@ -249,7 +249,7 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
     return invalid(fmt::format("raw_input_contents has {} tensors for {} inputs: all of them or none", raw.size(), sent));
   for (size_t i = 0, next = 0; i < inputs.size() && !raw.empty(); ++i)
     if (!shared[i]) bytes[i] = raw[next++];
-  SERIN_CHECK(builder.check_all_given());
+  SERIN_CHECK(builder.check_required_given());
   SERIN_CHECK(read_outputs(decoding, {outputs.data(), outputs.size()}, limits.shared, builder));
   builder.want_rest(/*binary=*/true);
 
@@ -276,7 +276,7 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
     else
       SERIN_CHECK(Contents(decoding, tensor, signature.inputs[places[i]].name).read(contents[i].value_or(Bytes())));
   }
-  return std::move(builder.request);
+  return builder.take();
 }
 
 size_t grpc_response_bytes(const InferResponse& response) {

@@ -20,8 +20,6 @@ constexpr size_t kLongestSequenceId = 128;  // as Triton has it
 /// What an element takes in memory, apart from the bytes of a long string, which the body's limit bounds.
 size_t element_bytes(DType dtype) { return dtype == DType::kString ? sizeof(std::string) : std::max<size_t>(dtype_size(dtype), 1); }
 
-bool given(const TensorView& input) { return input.dtype != DType::kUndefined; }
-
 /// Not negative.
 std::optional<uint64_t> whole_number(const ParameterValue& value) {
   if (const auto* number = std::get_if<uint64_t>(&value)) return *number;
@@ -97,7 +95,7 @@ Result<size_t> RequestBuilder::begin_input(std::string_view name) {
     return invalid(fmt::format("unexpected inference input '{}' for {}; it has {}", name.substr(0, kLongestShown), signature_.model,
                                names_of(signature_.inputs)));
   const auto index = static_cast<size_t>(found - signature_.inputs.begin());
-  if (given(request.inputs[index])) return invalid(fmt::format("input '{}' is given twice", name));
+  if (is_given(index)) return invalid(fmt::format("input '{}' is given twice", name));
   request.inputs[index].dtype = found->dtype;
   return index;
 }
@@ -157,13 +155,26 @@ void RequestBuilder::want_rest(bool binary) {
   for (size_t i = 0; i < signature_.outputs.size(); ++i) request.outputs.push_back({.index = i, .binary = binary});
 }
 
-Status RequestBuilder::check_all_given() const {
-  const auto& inputs = request.inputs;
-  const auto missing = std::ranges::find_if_not(inputs, given);
-  if (missing == inputs.end()) return {};
-  return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", inputs.size(),
-                             std::ranges::count_if(inputs, given), signature_.model,
-                             spec(static_cast<size_t>(missing - inputs.begin())).name));
+Status RequestBuilder::check_all_given() const { return check_given(/*may_leave_out=*/false); }
+Status RequestBuilder::check_required_given() const { return check_given(/*may_leave_out=*/true); }
+
+Status RequestBuilder::check_given(bool may_leave_out) const {
+  size_t needed = 0, given = 0, missing = SIZE_MAX;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const bool is_needed = is_given(i) || !may_leave_out || !spec(i).standard;
+    needed += is_needed ? 1 : 0;
+    given += is_given(i) ? 1 : 0;
+    if (is_needed && !is_given(i)) missing = std::min(missing, i);
+  }
+  if (missing == SIZE_MAX) return {};
+  return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", needed, given, signature_.model,
+                             spec(missing).name));
+}
+
+InferRequest RequestBuilder::take() {
+  for (size_t i = 0; i < request.inputs.size(); ++i)
+    if (!is_given(i)) request.inputs[i] = *spec(i).standard;
+  return std::move(request);
 }
 
 Status RequestBuilder::allocate() {

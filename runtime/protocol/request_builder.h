@@ -4,6 +4,7 @@
 //   SERIN_TRY(const size_t i, builder.begin_input("x"));  builder.set_datatype(i, "FP32");  builder.set_shape(i, {1, 4});   // for each input
 //   builder.want("scores", {});                                                                        // for each output that is named
 //   builder.check_all_given();  builder.allocate();  read_raw(bytes, builder.request.inputs[i]);       // memory is taken last, for data that is there
+//   return builder.take();
 //
 // Internal to runtime/protocol. Requires the calls in that order; an error ends the building.
 #pragma once
@@ -49,12 +50,18 @@ class RequestBuilder {
   void want_rest(bool binary);
 
   Status check_all_given() const;
+  /// But for inputs that have a standard value: in protocols that let them be left out.
+  Status check_required_given() const;
+  bool is_given(size_t input) const { return request.inputs[input].dtype != DType::kUndefined; }
   /// Memory for all inputs; their data points to it from now on.
   Status allocate();
+  /// The whole request: what was left out is its standard value. The signature must outlive it.
+  InferRequest take();
 
   InferRequest request;
 
  private:
+  Status check_given(bool may_leave_out) const;
   const TensorSpec& spec(size_t input) const { return signature_.inputs[input]; }
 
   const Signature& signature_;

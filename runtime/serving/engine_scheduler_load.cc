@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "runtime/engine/value.h"
 #include "runtime/graph/paddable.h"
 #include "runtime/protocol/request_builder.h"
 #include "runtime/samples/int8.h"
@@ -28,6 +29,14 @@ std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> i
   std::vector<protocol::TensorSpec> specs;
   for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape, info.ranked});
   return specs;
+}
+
+/// Null: requests bring it. The view keeps alive what it shows.
+std::shared_ptr<const TensorView> standard_of(const graph::Graph& graph, const std::string& input) {
+  const auto stored = graph.standard_inputs.find(input);
+  if (stored == graph.standard_inputs.end()) return nullptr;
+  const auto held = std::make_shared<const std::pair<graph::ConstantPtr, TensorView>>(stored->second, engine::view_of(*stored->second));
+  return {held, &held->second};
 }
 
 Status check_tensors(std::span<const engine::TensorInfo> infos) {
@@ -95,21 +104,28 @@ std::vector<graph::Bindings> sizes_to_be_ready_for(const engine::Model& model, c
   return sizes;
 }
 
-/// Zeros for every input. Null where one of them has no size, or is text.
+/// Standard values, and zeros for every other input. Null where one of those has no size, or is text.
 JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
   auto job = std::make_shared<Job>();
   std::vector<size_t> offsets;
   size_t bytes = 0;
+  const auto& standard = model.graph().standard_inputs;
   for (const engine::TensorInfo& info : model.inputs()) {
+    const auto stored = standard.find(info.name);
+    offsets.push_back(bytes);
+    if (stored != standard.end()) {
+      job->inputs.push_back(engine::view_of(*stored->second));
+      continue;
+    }
     const auto shape = graph::known_shape(graph::bind(info.dims, sizes));
     if (!info.ranked || !shape || info.dtype == DType::kString) return nullptr;
-    offsets.push_back(bytes);
     job->inputs.push_back({info.dtype, *shape, nullptr});
     bytes += AlignedBuffer::rounded_up(job->inputs.back().bytes());
   }
   job->memory = AlignedBuffer(bytes);
   if (bytes > 0) std::memset(job->memory.data(), 0, bytes);
-  for (size_t i = 0; i < offsets.size(); ++i) job->inputs[i].data = job->memory.data() + offsets[i];
+  for (size_t i = 0; i < offsets.size(); ++i)
+    if (!standard.contains(model.inputs()[i].name)) job->inputs[i].data = job->memory.data() + offsets[i];
   if (model.batchable().yes && !job->inputs.empty()) job->rows = job->inputs.front().shape[0];
   return job;
 }
@@ -117,6 +133,7 @@ JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
 engine::LoadOptions options_of(const ModelSettings& settings) {
   engine::LoadOptions options;
   options.threads = settings.threads;
+  options.replaceable_inputs = settings.optional_inputs;
   if (!settings.buckets.empty()) options.max_plans = kMostSizes;
   return options;
 }
@@ -150,7 +167,7 @@ Result<EngineScheduler::Loaded> EngineScheduler::load_engine(const std::string& 
     options.device_priority = settings.priority;
   }
   if (settings.precision == Precision::kInt8) {
-    SERIN_TRY(graph::Graph graph, engine::read_model(path));
+    SERIN_TRY(graph::Graph graph, engine::read_model(path, options.replaceable_inputs));
     SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), host_.backend, options, {settings.samples, {}, 1}));
     return Loaded{std::move(quantised.model), quantised.on_bytes ? Precision::kInt8 : Precision::kFp32, quantised.why, quantised.warning};
   }
@@ -212,6 +229,10 @@ void EngineScheduler::say_batching(const ModelSettings& settings) {
 
 Status EngineScheduler::read_signature(const ModelSettings& settings) {
   signature_ = {name_, specs_of(engine_->inputs()), specs_of(engine_->outputs())};
+  for (protocol::TensorSpec& input : signature_.inputs) input.standard = standard_of(engine_->graph(), input.name);
+  for (const std::string& name : settings.optional_inputs)
+    if (!engine_->graph().standard_inputs.contains(name))
+      log::info("{}: input '{}' is optional, but the model stores no value for it: every request brings it", name_, name);
   SERIN_CHECK(check_tensors(engine_->inputs()));
   SERIN_CHECK(check_tensors(engine_->outputs()));
   SERIN_CHECK(check_servable(signature_));

@@ -159,12 +159,9 @@ class Applying {
       return Error{Code::kUnsupported,
                    "batch_input, batch_output: a model gets its inputs as clients send them, and nothing about the batch"};
     for (const pb::ModelInput& input : config_.input()) {
-      if (input.optional())
-        return Error{
-            Code::kUnsupported,
-            fmt::format("input '{}': optional: a request brings all inputs of the model, and replaces no value that the model stores; take "
-                        "'optional' out where all clients send it, and the whole input where the stored value is to hold",
-                        input.name())};
+      if (input.optional() && config_.has_ensemble_scheduling())
+        return Error{Code::kUnsupported, fmt::format("input '{}': optional: a request brings all inputs of an ensemble", input.name())};
+      if (input.optional()) settings_.optional_inputs.insert(input.name());
       if (input.is_shape_tensor()) ignore(fmt::format("input '{}': is_shape_tensor", input.name()));
       if (input.allow_ragged_batch())
         ignore(fmt::format("input '{}': allow_ragged_batch: requests of different sizes are taken, each size in batches of its own",

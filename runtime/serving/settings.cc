@@ -176,7 +176,8 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
                                "priority_queues", "slo",
                                "max_queue_delay", "versions",
                                "class_labels",    "response_cache",
-                               "ensemble",        "sequences"}));
+                               "ensemble",        "sequences",
+                               "optional_inputs"}));
 
   ModelSettings settings = defaults;
   if (const auto versions = root.find("versions")) {
@@ -224,6 +225,9 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   if (const auto buckets = root.find("buckets")) {
     SERIN_TRY(settings.buckets, read_buckets(*buckets));
+  }
+  if (const auto inputs = root.find("optional_inputs")) {
+    SERIN_TRY(settings.optional_inputs, read_optional_inputs(*inputs));
   }
   if (const auto labels = root.find("labels")) {
     SERIN_TRY(settings.labels, read_labels(*labels));

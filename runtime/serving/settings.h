@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,11 +33,12 @@ inline std::string print_precision(Precision precision) { return std::string(kPr
 struct ModelSettings {
   std::string file = "model.onnx";  ///< in each version's folder
   VersionPolicy versions;
-  bool batching = true;          ///< false: each request runs by itself, with as many rows as it has
-  int64_t max_batch = 32;        ///< rows in one run; 1 where the model is not batchable
-  std::optional<int> instances;  ///< runs at the same time; default: one for each compute thread, two for each device
-  int threads = 1;               ///< cores for one run
-  bool warmup = true;            ///< run batch 1 before the version is ready
+  bool batching = true;                                ///< false: each request runs by itself, with as many rows as it has
+  int64_t max_batch = 32;                              ///< rows in one run; 1 where the model is not batchable
+  std::optional<int> instances;                        ///< runs at the same time; default: one for each compute thread, two for each device
+  int threads = 1;                                     ///< cores for one run
+  std::set<std::string, std::less<>> optional_inputs;  ///< that requests may leave out: the value holds that the model stores for them
+  bool warmup = true;                                  ///< run batch 1 before the version is ready
   Precision precision = Precision::kFp32;
   engine::DeviceChoice device;
   int64_t gpu_mem_limit = INT64_MAX;                             ///< bytes that a version may hold of each device

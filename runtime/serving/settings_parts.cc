@@ -160,6 +160,11 @@ Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const s
                                   [&](const config::Node& item) { return read_warmup_request(item, folder); });
 }
 
+Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node) {
+  SERIN_TRY(const auto names, read_list<std::string>(node, "names of inputs", [](const config::Node& item) { return item.text(); }));
+  return std::set<std::string, std::less<>>(names.begin(), names.end());
+}
+
 Result<EnsembleSettings> read_ensemble(const config::Node& node) {
   SERIN_CHECK(node.allow_only({"steps", "inputs", "outputs"}));
   EnsembleSettings ensemble;

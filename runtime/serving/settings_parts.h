@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,7 @@ struct SequenceSettings {
 Result<std::string> file_of_model(const std::string& folder, std::string_view subfolder, const std::string& name);
 /// `folder`: the model's, where files are looked for under warmup/ and initial_state/.
 Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const std::string& folder);
+Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node);
 Result<EnsembleSettings> read_ensemble(const config::Node& node);
 Result<SequenceSettings> read_sequences(const config::Node& node, const std::string& folder);
 

@@ -89,16 +89,17 @@ Result<JobPtr> warmup_job(const WarmupRequest& request, const protocol::Signatur
     if (dims.empty() && spec.ranked) dims.assign(spec.shape.begin() + (batchable ? 1 : 0), spec.shape.end());
     SERIN_CHECK(builder.set_shape(i, with_rows(std::move(dims), spec, batchable, rows)));
   }
-  SERIN_CHECK(builder.check_all_given());
+  SERIN_CHECK(builder.check_required_given());
   SERIN_CHECK(builder.allocate());
   for (const auto& [name, input] : request.inputs) {
     const auto found = std::ranges::find(signature.inputs, name, &protocol::TensorSpec::name);
     SERIN_CHECK(fill(input.data, builder.request.inputs[static_cast<size_t>(found - signature.inputs.begin())], rows, name));
   }
+  protocol::InferRequest filled = builder.take();
   auto job = std::make_shared<Job>();
-  job->inputs = std::move(builder.request.inputs);
-  job->memory = std::move(builder.request.memory);
-  job->texts = std::move(builder.request.texts);
+  job->inputs = std::move(filled.inputs);
+  job->memory = std::move(filled.memory);
+  job->texts = std::move(filled.texts);
   job->rows = rows;
   return job;
 }

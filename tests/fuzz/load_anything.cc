@@ -40,7 +40,7 @@ void load_anything(std::span<const std::byte> file) {
   const std::shared_ptr<std::byte[]> bytes(new std::byte[file.size()]);
   if (!file.empty()) std::memcpy(bytes.get(), file.data(), file.size());
   const formats::OnnxLimits limits{.nodes = 1000, .nesting = 16, .sparse_bytes = size_t{1} << 20};
-  auto graph = formats::read_onnx_bytes(std::shared_ptr<const std::byte>(bytes, bytes.get()), file.size(), "", limits);
+  auto graph = formats::read_onnx_bytes(std::shared_ptr<const std::byte>(bytes, bytes.get()), file.size(), "", {}, limits);
   if (!graph) return;
   (void)graph::print(*graph, {.types = true, .names = true});
   (void)graph::prove_batchable(*graph);

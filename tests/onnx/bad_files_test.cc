@@ -129,7 +129,7 @@ TEST_F(BadPath, M1CutWhileItIsRead) {
 
 TEST_F(BadPath, M1OverTheLimit) {
   says("0123456789");
-  const auto graph = read_onnx(folder_ / "model.onnx", {.file_bytes = 9});
+  const auto graph = read_onnx(folder_ / "model.onnx", {}, {.file_bytes = 9});
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().code, Code::kTooLarge);
 }

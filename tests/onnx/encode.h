@@ -96,12 +96,14 @@ inline Encoder model(int64_t opset, const Encoder& graph) {
 inline Encoder model(int64_t opset, const GraphParts& parts) { return model(opset, graph(parts)); }
 
 /// Reads it from memory of exactly that size, so that a sanitizer sees a read past the end.
-inline Result<graph::Graph> read(std::string_view file, const OnnxLimits& limits = {}) {
+inline Result<graph::Graph> read(std::string_view file, const OnnxLimits& limits = {}, const ReplaceableInputs& replaceable = {}) {
   const std::shared_ptr<std::byte[]> copy(new std::byte[file.size()]);
   std::memcpy(copy.get(), file.data(), file.size());
-  return read_onnx_bytes(std::shared_ptr<const std::byte>(copy, copy.get()), file.size(), "", limits);
+  return read_onnx_bytes(std::shared_ptr<const std::byte>(copy, copy.get()), file.size(), "", replaceable, limits);
 }
-inline Result<graph::Graph> read(const Encoder& file, const OnnxLimits& limits = {}) { return read(file.str(), limits); }
+inline Result<graph::Graph> read(const Encoder& file, const OnnxLimits& limits = {}, const ReplaceableInputs& replaceable = {}) {
+  return read(file.str(), limits, replaceable);
+}
 
 /// The message of the error, or what was read.
 inline std::string error_of(const Result<graph::Graph>& result) {

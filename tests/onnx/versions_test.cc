@@ -154,6 +154,28 @@ TEST(Inputs, WeightsDeclaredAsInputsAreConstants) {
   EXPECT_EQ(graph->inputs().size(), 1U);
 }
 
+TEST(Inputs, WeightsThatRunsMayReplaceStayInputs) {
+  const auto file = [](const std::vector<std::string>& declared) {
+    return model(8, {{node("Mul", "m", {"x", "w"}, {"y"}), node("Add", "a", {"y", "v"}, {"z"})},
+                     {f32("w", {4}), f32("v", {4})},
+                     {value("x", {"n", "4"}), value("w", declared)},
+                     {value("z", {})}});
+  };
+  const auto graph = read(file({"4"}), {}, {"w", "x"});
+  ASSERT_TRUE(graph) << graph.error().message;
+  ASSERT_EQ(graph->inputs().size(), 2U);
+  EXPECT_EQ(graph->value(graph->inputs()[1]).name, "w");
+  EXPECT_FALSE(graph->constant(graph->inputs()[1]));
+  ASSERT_EQ(graph->standard_inputs.size(), 1U) << "there is none of x";
+  EXPECT_EQ(graph->standard_inputs.at("w")->span<float>()[3], 0.5F);
+
+  EXPECT_TRUE(read(file({"k"}), {}, {"w"}));
+  EXPECT_THAT(error_of(read(file({"3"}), {}, {"w"})), HasSubstr("input 'w' is declared f32[3], and its stored value is f32[4]"));
+  EXPECT_THAT(error_of(read(file({"4", "1"}), {}, {"w"})), HasSubstr("is declared f32[4,1]"));
+  EXPECT_THAT(error_of(read(file({"4"}), {}, {"v"})), HasSubstr("'v' is no input of the model: it is a value that the file stores"));
+  EXPECT_THAT(error_of(read(file({"4"}), {}, {"u"})), ::testing::StrEq("'u' is no input of the model"));
+}
+
 TEST(Inputs, UnknownDimensionsGetNamesOfTheirOwn) {
   const auto graph = read(model(
       13, {{node("Identity", "i", {"x"}, {"y"})}, {}, {value("x", {"", "-1", "?", "a.b", "seq"}), value("z", {"a.b"})}, {value("y", {})}}));

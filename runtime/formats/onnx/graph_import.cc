@@ -54,6 +54,7 @@ Result<graph::Graph> GraphImport::run(const GraphProto& proto, const std::vector
   SERIN_TRY(const Nested nested, Nested::enter(model_));
   graph_.name = proto.name;
   SERIN_CHECK(add_initializers(proto));
+  if (is_model()) SERIN_CHECK(check_replaceable(proto));
   SERIN_CHECK(add_inputs(proto));
   for (const Capture& capture : captures) {
     if (values_.contains(capture.name)) continue;
@@ -128,9 +129,39 @@ Status GraphImport::add_initializers(const GraphProto& proto) {
 Status GraphImport::add_initializer(std::string_view name, Result<graph::ConstantPtr> constant) {
   if (name.empty()) return Error{Code::kCorrupt, "an initializer has no name"};
   if (!constant) return constant.error().in(fmt::format("initializer {}", quote(name)));
+  if (is_model() && model_.replaceable.contains(name)) {
+    if (graph_.standard_inputs.emplace(name, graph::in_memory(*constant)).second) return {};  // add_inputs makes it one
+    return Error{Code::kCorrupt, fmt::format("value {} is defined twice", quote(name))};
+  }
   define(name, graph_.add_constant(std::string(name), *constant));
   if (error_) return *error_;
   return {};
+}
+
+/// Asked for by people, so in words for them.
+Status GraphImport::check_replaceable(const GraphProto& proto) const {
+  for (const std::string& name : model_.replaceable) {
+    if (std::ranges::find(proto.inputs, name, &ValueInfoProto::name) != proto.inputs.end()) continue;
+    const bool stored = graph_.standard_inputs.contains(name);
+    return Error{Code::kInvalidArgument,
+                 fmt::format("'{}' is no input of the model{}", name,
+                             stored ? ": it is a value that the file stores and does not let requests replace (an initializer that is not "
+                                      "declared as an input)"
+                                    : "")};
+  }
+  return {};
+}
+
+Status GraphImport::check_standard(std::string_view name, const graph::Type& declared) const {
+  const auto stored = graph_.standard_inputs.find(name);
+  if (stored == graph_.standard_inputs.end()) return {};
+  const graph::Constant& constant = *stored->second;
+  const auto fits = [](const graph::Dim& dim, int64_t size) { return dim.value().value_or(size) == size; };
+  if (declared.kind == graph::ValueKind::kTensor && declared.dtype == constant.dtype &&
+      (!declared.shape || std::ranges::equal(*declared.shape, constant.shape, fits)))
+    return {};
+  return Error{Code::kCorrupt, fmt::format("input {} is declared {}, and its stored value is {}{}", quote(name), graph::print(declared),
+                                           dtype_name(constant.dtype), constant.shape.str())};
 }
 
 Status GraphImport::add_inputs(const GraphProto& proto) {
@@ -142,6 +173,7 @@ Status GraphImport::add_inputs(const GraphProto& proto) {
     auto type =
         outer_ && input.type.kind == TypeProto::Kind::kNone ? Result<graph::Type>(graph::Type{}) : type_from(input.type, input.name);
     if (!type) return type.error().in(fmt::format("input {}", quote(input.name)));
+    if (is_model()) SERIN_CHECK(check_standard(input.name, *type));
     define(input.name, graph_.add_input(std::string(input.name), *type));
   }
   return {};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/formats/onnx/node_import.h"
+#include "runtime/formats/onnx/onnx.h"
 #include "runtime/formats/onnx/proto.h"
 #include "runtime/formats/onnx/tensor.h"
 #include "runtime/graph/graph.h"
@@ -32,6 +33,7 @@ struct ModelImport {
   size_t node_limit = 0;
   int nesting_limit = 0;  ///< of bodies and calls within each other
   TensorReader tensors;
+  const ReplaceableInputs& replaceable;                        ///< of the model itself, not of its bodies
   std::map<FunctionKey, const FunctionProto*> functions = {};  ///< those the model defines
   size_t nodes = 0;
   int nesting = 0;
@@ -114,6 +116,9 @@ class GraphImport {
   Result<NodeProto> with_attributes_of_call(const NodeProto& proto) const;
 
   Status add_initializers(const GraphProto& proto);
+  bool is_model() const { return !outer_ && !call_; }  ///< and no body or function of it
+  Status check_replaceable(const GraphProto& proto) const;
+  Status check_standard(std::string_view name, const graph::Type& declared) const;
   Status add_initializer(std::string_view name, Result<graph::ConstantPtr> constant);
   Status add_inputs(const GraphProto& proto);
   Status add_nodes(const std::vector<NodeProto>& nodes);

@@ -70,13 +70,15 @@ Result<ModelProto> decode(Bytes bytes, const OnnxLimits& limits) {
   return model;
 }
 
-Result<graph::Graph> import(FileImage image, const std::string& folder, const OnnxLimits& limits) try {
+Result<graph::Graph> import(FileImage image, const std::string& folder, const ReplaceableInputs& replaceable,
+                            const OnnxLimits& limits) try {
   SERIN_TRY(const ModelProto model, decode(image.bytes(), limits));
   SERIN_TRY(const int64_t opset, opset_of(model));
   ModelImport shared{.opsets = {.standard = opset},
                      .node_limit = limits.nodes,
                      .nesting_limit = limits.nesting + 1,
-                     .tensors = TensorReader(image, folder, limits.sparse_bytes)};
+                     .tensors = TensorReader(image, folder, limits.sparse_bytes),
+                     .replaceable = replaceable};
   for (const auto& [domain, version] : model.opset_import) shared.opsets.others.emplace(domain, version);
   for (const FunctionProto& function : model.functions)
     if (!shared.functions.try_emplace({without_alias(function.domain), function.name, function.overload}, &function).second)
@@ -94,16 +96,16 @@ Result<graph::Graph> import(FileImage image, const std::string& folder, const On
 
 }  // namespace
 
-Result<graph::Graph> read_onnx(const std::string& path, const OnnxLimits& limits) {
+Result<graph::Graph> read_onnx(const std::string& path, const ReplaceableInputs& replaceable, const OnnxLimits& limits) {
   SERIN_TRY(FileImage image, FileImage::read_model(path, limits.file_bytes));
-  auto graph = import(std::move(image), folder_of(path), limits);
+  auto graph = import(std::move(image), folder_of(path), replaceable, limits);
   if (!graph) return graph.error().in(file_name(path));
   return graph;
 }
 
 Result<graph::Graph> read_onnx_bytes(std::shared_ptr<const std::byte> data, size_t size, const std::string& folder,
-                                     const OnnxLimits& limits) {
-  return import(FileImage(std::move(data), size), folder, limits);
+                                     const ReplaceableInputs& replaceable, const OnnxLimits& limits) {
+  return import(FileImage(std::move(data), size), folder, replaceable, limits);
 }
 
 Result<graph::ConstantPtr> read_tensor_file(const std::string& path, std::string* name) {
