@@ -9,7 +9,10 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <utility>
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
@@ -81,6 +84,27 @@ bool wait_for_end_signal(double seconds) {
   timeout.tv_sec = static_cast<time_t>(seconds);
   timeout.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
   return sigtimedwait(&set, nullptr, &timeout) > 0;
+}
+
+bool end_signal_is_pending() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+EndsAtOnce::EndsAtOnce(std::function<void()> last)
+    : watch_([this, last = std::move(last)] {
+        constexpr double kBetweenLooks = 0.01;
+        while (!over_)
+          if (wait_for_end_signal(kBetweenLooks)) {
+            last();
+            std::fflush(nullptr);
+            std::_Exit(EXIT_SUCCESS);  // what is under way in other threads cannot be waited for
+          }
+      }) {}
+
+EndsAtOnce::~EndsAtOnce() {
+  over_ = true;
+  watch_.join();
 }
 
 Status configure_log(const std::string& format, const std::string& level) {

@@ -1,10 +1,12 @@
 // ready_file.h: how a long-running command says that it is ready, and how it is told to end.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "runtime/base/result.h"
 
@@ -27,6 +29,20 @@ void raise_descriptor_limit();
 void wait_for_end_signal(const std::function<void()>& reload, const std::function<void()>& look);
 /// Waits for SIGTERM or SIGINT for at most so long; true where one came.
 bool wait_for_end_signal(double seconds);
+
+/// Whether either has come that nobody has waited for yet.
+bool end_signal_is_pending();
+
+/// For times in which the thread that waits for them is busy: while it lives, SIGTERM or SIGINT run `last` and end the program, with exit code 0.
+class EndsAtOnce {
+ public:
+  explicit EndsAtOnce(std::function<void()> last);
+  ~EndsAtOnce();
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread watch_;
+};
 
 /// "text"/"json" and "debug".."error" -> log::configure; the error names the flag.
 Status configure_log(const std::string& format, const std::string& level);

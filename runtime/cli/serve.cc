@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -161,17 +162,20 @@ int check(serving::Repository& repository) {
 /// What to paste into a terminal: a line for each of the first models, in Python for one.
 void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& options, const Ports& ports) {
   constexpr int kMost = 3;
-  if (!ports.http || options.log_format != "text") return;
+  constexpr auto kPatience = std::chrono::seconds(2);  // for all trials together
+  const bool somebody_looks = options.dialect == serving::Dialect::kSerin || ::isatty(STDOUT_FILENO) == 1;
+  if (!ports.http || options.log_format != "text" || !somebody_looks) return;
   const bool secure = !options.tls_cert.empty() && !options.tls_for_grpc_only;
   const std::string host = options.address == "0.0.0.0" || options.address == "::" ? "127.0.0.1" : options.address;
   const std::string url =
       fmt::format("http{}://{}:{}", secure ? "s" : "", host.find(':') == std::string::npos ? host : "[" + host + "]", *ports.http);
   int shown = 0;
   std::string python;
+  const auto until = serving::Clock::now() + kPatience;
   for (const auto& [name, model] : catalogue.models) {
     const auto version = model.latest();
     if (!version || shown == kMost) continue;
-    const TryIt lines = try_it(*version, url, !options.tokens.empty());
+    const TryIt lines = try_it(*version, url, !options.tokens.empty(), until);
     if (lines.curl.empty()) continue;
     if (shown++ == 0) {
       std::printf("\nTo try it:\n");
@@ -240,14 +244,27 @@ Result<int> serve(const ServeOptions& options) {
                                                       .http = options.restricted_http,
                                                       .grpc = options.restricted_grpc},
                                                      registry));
-  serving::Frontend frontend(
-      loops, *repository, host,
-      {.dialect = options.dialect, .shared_memory = options.shared_memory, .cors = options.cors, .name = options.id});
-  SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, *access, registry));
+  serving::Frontend frontend(loops, *repository, host,
+                             {.dialect = options.dialect,
+                              .shared_memory = options.shared_memory,
+                              .cors = options.cors,
+                              .strict_readiness = options.strict_readiness,
+                              .name = options.id});
+  // Alive meanwhile, for a large repository must not fail its liveness probe. The servers that this one may stand in for listen once they have loaded, and
+  // there are manifests that rely on it: a probe that only connects sends clients here.
+  const auto open_ports = [&] { return ServePorts::open(options, tls, loops, frontend, *access, registry); };
+  std::unique_ptr<ServePorts> ports;
+  if (options.dialect == serving::Dialect::kSerin) {
+    SERIN_TRY(ports, open_ports());
+  }
   net::TlsWatch certificates({tls}, registry);
-
-  // Alive meanwhile, for a large repository must not fail its liveness probe.
-  const auto missing = repository->load();
+  const auto missing = [&] {
+    const EndsAtOnce meanwhile([&] {
+      log::info("ending, before all models are loaded");
+      if (ports) ports->drain(milliseconds(options.end_seconds));
+    });
+    return repository->load();
+  }();
   if (options.exit_on_error && !print_what_loaded(*repository->catalogue().get(), missing)) {
     log::error("not all models were loaded, so that is the end (--exit-on-error)");
     return kNo;
@@ -256,6 +273,9 @@ Result<int> serve(const ServeOptions& options) {
     std::fprintf(stderr, "serin serve: %s\n", why.c_str());
     return kNo;
   }
+  if (!ports) {
+    SERIN_TRY(ports, open_ports());
+  }
   frontend.set_ready(true);
   SERIN_CHECK(write_ready_file(options.ready_file, ports->numbers()));
   log::info("serving {} at {}", describe(source), describe(ports->numbers(), options));
@@ -263,7 +283,11 @@ Result<int> serve(const ServeOptions& options) {
 
   wait_for_end_signal([&] { certificates.refresh(); }, [&] { freed_memory.look(); });
   end(frontend, *ports, options);
-  return repository->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+  const int code = repository->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+  if (repository->stop_within(std::chrono::seconds(1))) return code;
+  log::info("a model was still being loaded");
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 }  // namespace

@@ -31,8 +31,16 @@ std::optional<Dialect> dialect_of_link(std::string_view path) {
   return dialect == Dialect::kSerin ? std::nullopt : dialect;
 }
 
-/// "--flag=": as templates of manifests leave it, and as if it were not there.
-bool says_nothing(std::string_view word) { return word.starts_with("--") && word.find('=') == word.size() - 1; }
+/// Where these say nothing everybody is let in, which nobody has meant who wrote them.
+constexpr std::array<std::string_view, 4> kKeepOut = {
+    "--http-restricted-api=", "--grpc-restricted-protocol=", "--tokens=", "--tls-client-ca="};
+
+/// "--flag=": as templates of manifests leave it, and as if it were not there. Throws CLI::ValidationError.
+bool says_nothing(std::string_view word) {
+  if (!word.starts_with("--") || word.find('=') != word.size() - 1) return false;
+  if (std::ranges::find(kKeepOut, word) == kKeepOut.end()) return true;
+  throw CLI::ValidationError(std::string(word.substr(0, word.size() - 1)), "is empty, which would let in whom it is to keep out");
+}
 
 /// The words behind the program's name, without `serve` and `--as NAME`; the last first, as CLI11 wants them.
 std::vector<std::string> words_of(int argc, char** argv) {

@@ -225,7 +225,7 @@ void add_triton(Flags& flags, ServeOptions& options) {
     options.remarks.push_back("--cache-config " + text + " is ignored: answers are kept in memory (local,size=BYTES)");
   });
   flags.ignored({"--strict-model-config", "--disable-auto-complete-config"}, "what a model's file says is known from it");
-  flags.ignored({"--strict-readiness"}, "ready is who has loaded everything and lost nothing since");
+  flags.yes_or_no("--strict-readiness", [&options](bool yes) { options.strict_readiness = yes; });
   add_triton_metrics(flags, options);
   flags.text("--id", options.id);
   flags.ignored({"--model-namespacing",

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/cli/ready_file.h"
 #include "runtime/net/http.h"
 #include "runtime/protocol/datatype.h"
 
@@ -22,7 +23,6 @@ using protocol::TensorSpec;
 constexpr int64_t kSizes[] = {1, 8, 16, 32, 64, 224};  // of what is open beside the batch: the first that runs
 constexpr int64_t kLargest = int64_t{4} << 20;         // elements of a trial's inputs
 constexpr int64_t kWrittenOut = 64;                    // elements, of all inputs together
-constexpr auto kPatience = std::chrono::seconds(2);    // for all trials: the end of the program waits for them
 
 /// Whether the model answers zeros of these shapes in time.
 bool runs(serving::Version& version, const std::vector<Shape>& shapes, serving::Clock::time_point deadline) {
@@ -55,7 +55,11 @@ bool runs(serving::Version& version, const std::vector<Shape>& shapes, serving::
   const auto answered = std::make_shared<std::promise<bool>>();
   job->done = [answered](serving::Answer&& answer) { answered->set_value(answer.outputs.has_value()); };
   auto answer = answered->get_future();
-  return version.submit(job) && answer.wait_until(deadline) == std::future_status::ready && answer.get();
+  if (!version.submit(job)) return false;
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
+  while (serving::Clock::now() < deadline && !end_signal_is_pending())
+    if (answer.wait_for(kBetweenLooks) == std::future_status::ready) return answer.get();
+  return false;
 }
 
 std::vector<Shape> shapes_with(const serving::Version& version, int64_t size, bool& open) {
@@ -73,8 +77,7 @@ std::vector<Shape> shapes_with(const serving::Version& version, int64_t size, bo
   return shapes;
 }
 
-std::optional<std::vector<Shape>> find_shapes(serving::Version& version) {
-  const auto deadline = serving::Clock::now() + kPatience;
+std::optional<std::vector<Shape>> find_shapes(serving::Version& version, serving::Clock::time_point deadline) {
   for (const int64_t size : kSizes) {
     bool open = false;
     std::vector<Shape> shapes = shapes_with(version, size, open);
@@ -161,8 +164,8 @@ print(client.infer({}, inputs{}{}).get_response())
 
 }  // namespace
 
-TryIt try_it(serving::Version& version, const std::string& url, bool with_token) {
-  const auto shapes = find_shapes(version);
+TryIt try_it(serving::Version& version, const std::string& url, bool with_token, serving::Clock::time_point until) {
+  const auto shapes = find_shapes(version, until);
   if (!shapes) return {};
   return {curl_line(version, *shapes, fmt::format("{}/v2/models/{}/infer", url, version.model()), with_token),
           python_lines(version, *shapes, url, with_token)};

@@ -11,8 +11,8 @@ struct TryIt {
   std::string curl, python;
 };
 
-/// Runs the model on zeros to find sizes that it takes where some are open. Both empty where none was found. `url`: "http://127.0.0.1:8000";
-/// `with_token`: the lines read one from $TOKEN. Not for io threads.
-TryIt try_it(serving::Version& version, const std::string& url, bool with_token);
+/// Runs the model on zeros to find sizes that it takes where some are open, for no longer than that, and not once the program is told to end. Both empty
+/// where none was found. `url`: "http://127.0.0.1:8000"; `with_token`: the lines read one from $TOKEN. Not for io threads.
+TryIt try_it(serving::Version& version, const std::string& url, bool with_token, serving::Clock::time_point until);
 
 }  // namespace serin::cli

@@ -95,6 +95,12 @@ class CallHandler final : public RequestHandler {
   void on_writable() override {
     if (const auto call = call_) call->write();
   }
+  void on_drain() override {
+    const auto call = call_;
+    if (!call || call->ended() || !method_) return;
+    if (auto told = std::exchange(call->on_drain, nullptr)) return told();
+    if (method_->many_messages()) call->finish(GrpcStatus::kUnavailable, "the server ends");
+  }
   void on_gone() override {
     if (const auto call = std::exchange(call_, nullptr)) call->lose();
   }
@@ -132,6 +138,7 @@ void Call::clear() {
   alarm_.leave();
   state = nullptr;
   on_gone = nullptr;
+  on_drain = nullptr;
   ended_ = many_answers_ = begun_ = paused_ = last_ = false;
   deadline_ = steady_clock::time_point::max();
   headers_.clear();

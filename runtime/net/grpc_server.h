@@ -50,6 +50,8 @@ class GrpcCall {
   std::shared_ptr<void> state;
   /// Nobody waits any more: hung up, or the deadline has passed.
   UniqueFunction<void()> on_gone;
+  /// The server ends once all calls have: one that only waits, for a message or for news, is to be finished. Without it one of many messages is, at once.
+  UniqueFunction<void()> on_drain;
 
  protected:
   ~GrpcCall() = default;

@@ -96,6 +96,7 @@ void H2ServerConnection::drain() {
 void H2ServerConnection::end_drain() {
   if (dropped() || lingering_) return;
   nghttp2_submit_goaway(raw(), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(raw()), NGHTTP2_NO_ERROR, nullptr, 0);
+  for (size_t i = 0; i < all_.size(); ++i) all_[i]->drain();
   schedule();
 }
 

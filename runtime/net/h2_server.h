@@ -61,6 +61,9 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   bool open() const { return open_; }
   /// The connection is gone, and so is its client.
   void lose();
+  void drain() {
+    if (open_ && handled_) handler_->on_drain();
+  }
 
   void begin_fields() override;
   void fields_done(bool end) override;

@@ -47,6 +47,8 @@ class RequestHandler : public BodyHandler {
   virtual void on_request(Head& head) = 0;
   /// The client is gone, or sent something after which nobody would understand it: no further call for this request, none on the stream.
   virtual void on_gone() = 0;
+  /// The server ends once all requests have: one that would only go on waiting for what its client may say next can end now.
+  virtual void on_drain() {}
 };
 
 struct AnswerHead {

@@ -17,7 +17,7 @@ namespace serin::serving {
 class BatchCurve {
  public:
   /// Sizes are powers of two: bucket k holds batches of up to 2^k rows, the last one all that are larger.
-  static constexpr size_t kBuckets = 13;  // up to 4096 rows
+  static constexpr size_t kBuckets = 21;  // up to 1048576 rows
   static size_t bucket_of(int64_t rows) {
     return std::min(kBuckets - 1, static_cast<size_t>(std::bit_width(static_cast<uint64_t>(rows - 1))));
   }

@@ -22,9 +22,10 @@ class Frontend {
  public:
   struct Options {
     Dialect dialect = Dialect::kSerin;
-    bool shared_memory = false;  ///< clients may name regions of this machine's memory that tensors lie in
-    bool cors = false;           ///< pages of any origin may ask TensorFlow Serving's API
-    std::string name;            ///< as the server calls itself; empty: as the dialect does
+    bool shared_memory = false;    ///< clients may name regions of this machine's memory that tensors lie in
+    bool cors = false;             ///< pages of any origin may ask TensorFlow Serving's API
+    bool strict_readiness = true;  ///< false: ready once everything was tried, whatever came of it
+    std::string name;              ///< as the server calls itself; empty: as the dialect does
   };
   Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
       : loops(io_threads),
@@ -34,6 +35,7 @@ class Frontend {
         takes_regions(options.shared_memory),
         cors(options.cors),
         name(options.name.empty() ? name_of_server(options.dialect) : options.name),
+        strict_readiness_(options.strict_readiness),
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())),
         leftovers_(loops.size()) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
@@ -77,8 +79,9 @@ class Frontend {
   const std::string name;
 
  private:
-  Status loaded(const Catalogue& now) const { return now.loaded(dialect == Dialect::kTriton); }
+  Status loaded(const Catalogue& now) const { return strict_readiness_ ? now.loaded(dialect == Dialect::kTriton) : Status(); }
 
+  const bool strict_readiness_;
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread, as the next
   std::vector<Leftovers> leftovers_;
   std::atomic<bool> ready_{false};

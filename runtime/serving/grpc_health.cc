@@ -34,6 +34,9 @@ class WatchMethod final : public net::GrpcMethod {
     auto watch = std::make_shared<Watch>();
     watch->service = request.service();
     call->state = watch;
+    call->on_drain = [weak = std::weak_ptr(call)] {
+      if (const auto still = weak.lock()) finish_with(*still, {Code::kUnavailable, "the server ends"});
+    };
     look(frontend_, call, *watch);
   }
 

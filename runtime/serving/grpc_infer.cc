@@ -74,7 +74,7 @@ class StreamInferMethod final : public net::GrpcMethod {
   void on_half_close(const CallPtr& call) override {
     Stream& stream = stream_of(call);
     stream.half_closed = true;
-    if (stream.running.empty()) call->finish(GrpcStatus::kOk);
+    end_if_idle(*call);
   }
 
  private:
@@ -82,7 +82,15 @@ class StreamInferMethod final : public net::GrpcMethod {
     std::unordered_map<uint64_t, std::shared_ptr<Inference>> running;
     uint64_t next = 0;
     bool half_closed = false;
+    bool ends = false;  // and so does the server
   };
+
+  static void end_if_idle(GrpcCall& call) {
+    const Stream& stream = *static_cast<Stream*>(call.state.get());
+    if (!stream.running.empty()) return;
+    if (stream.half_closed) return call.finish(GrpcStatus::kOk);
+    if (stream.ends) call.finish(GrpcStatus::kUnavailable, "the server ends");
+  }
 
   static Stream& stream_of(const CallPtr& call) {
     if (!call->state) {
@@ -91,6 +99,12 @@ class StreamInferMethod final : public net::GrpcMethod {
         const auto running = std::move(stream->running);
         for (const auto& [number, inference] : running)
           if (inference) inference->cancel();
+      };
+      call->on_drain = [weak = std::weak_ptr(call)] {
+        const auto still = weak.lock();
+        if (!still) return;
+        stream_of(still).ends = true;
+        end_if_idle(*still);
       };
       call->state = std::move(stream);
     }
@@ -110,7 +124,8 @@ class StreamInferMethod final : public net::GrpcMethod {
     if (call->ended()) return;
     Stream& stream = stream_of(call);
     stream.running.erase(number);
-    if (stream.half_closed && stream.running.empty()) return call->finish(GrpcStatus::kOk);
+    end_if_idle(*call);
+    if (call->ended()) return;
     if (stream.running.size() < kMostAtOnce / 2) call->resume();
   }
 

@@ -7,6 +7,11 @@ net::Handler HttpApi::at(Access::Port port) {
 }
 
 void HttpApi::handle(net::Request&& request, net::Responder responder, Access::Port port) {
+  if (request.path.find("//") != std::string::npos) {  // names nothing, and must not be read in two ways by who authorises and who answers
+    net::Response response = net::json_error(404, "Not Found: the path has an empty segment");
+    response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
+    return responder.send(std::move(response));
+  }
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();  // OVMS clients write it
   if (const auto why_not = access_.refuse_http(request, port)) {
     net::Response response = refusal_response(*why_not);

@@ -20,7 +20,7 @@ const QueuePolicy& JobQueue::policy_of(size_t level) const {
 
 bool JobQueue::half_full() const {
   for (size_t level = 0; level < waiting_.size(); ++level)
-    if (2 * waiting_[level] > policy_of(level).limit) return true;
+    if (waiting_[level] > policy_of(level).limit / 2) return true;
   return false;
 }
 

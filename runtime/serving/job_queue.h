@@ -18,6 +18,7 @@ namespace serin::serving {
 
 /// What holds for the requests that wait at one priority.
 struct QueuePolicy {
+  static constexpr size_t kNoLimit = SIZE_MAX;
   size_t limit = 256;                   ///< requests; over it 429
   std::chrono::nanoseconds timeout{0};  ///< longest that one waits; 0: as long as its own deadline allows
   bool delay = false;                   ///< after that it goes behind the others of its priority; else it is refused

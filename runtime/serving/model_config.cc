@@ -19,7 +19,7 @@ namespace {
 
 namespace pb = inference;
 
-constexpr int64_t kMostBatch = 4096, kMostInstances = 64, kMostThreads = 256;
+constexpr int64_t kMostInstances = 64, kMostThreads = 256;
 constexpr size_t kMostTags = 32, kMostIgnored = 128;
 constexpr std::string_view kIgnoredKey = "serin_ignored";  // of parameters, where clients that know the published schema find it
 constexpr uint64_t kLongestUs = 86'400'000'000;            // a day
@@ -93,10 +93,13 @@ class Applying {
   }
 
   Status apply_batching() {
-    if (config_.max_batch_size() < 0 || config_.max_batch_size() > kMostBatch)
-      return invalid(fmt::format("max_batch_size is {}; it is 0 to {}", config_.max_batch_size(), kMostBatch));
+    if (config_.max_batch_size() < 0) return invalid(fmt::format("max_batch_size is {}; it is not negative", config_.max_batch_size()));
+    if (config_.max_batch_size() > kMostBatch)
+      ignore(fmt::format("max_batch_size: {} is more than {}, which holds", config_.max_batch_size(), kMostBatch));
     settings_.batching = config_.max_batch_size() > 0;
-    if (settings_.batching) settings_.max_batch = config_.max_batch_size();
+    if (settings_.batching) settings_.max_batch = std::min<int64_t>(config_.max_batch_size(), kMostBatch);
+    for (QueuePolicy& queue : settings_.queues.levels)
+      queue.limit = QueuePolicy::kNoLimit;  // what Triton's queues have where nothing is said
     if (!config_.has_dynamic_batching()) return {};
     const pb::ModelDynamicBatching& dynamic = config_.dynamic_batching();
     const uint64_t delay = dynamic.max_queue_delay_microseconds();
@@ -107,11 +110,9 @@ class Applying {
   }
 
   Result<QueuePolicy> queue_of(const pb::ModelQueuePolicy& policy) {
-    if (policy.default_timeout_microseconds() > kLongestUs)
-      return invalid(fmt::format("default_timeout_microseconds is {}; at most {}", policy.default_timeout_microseconds(), kLongestUs));
     QueuePolicy queue;
-    if (policy.max_queue_size() > 0) queue.limit = policy.max_queue_size();
-    queue.timeout = std::chrono::microseconds(policy.default_timeout_microseconds());
+    queue.limit = policy.max_queue_size() > 0 ? policy.max_queue_size() : QueuePolicy::kNoLimit;
+    queue.timeout = std::chrono::microseconds(std::min(policy.default_timeout_microseconds(), kLongestUs));
     queue.delay = policy.timeout_action() == pb::ModelQueuePolicy::DELAY;
     return queue;
   }
@@ -138,8 +139,7 @@ class Applying {
   Status apply_instances() {
     int64_t count = 0;
     for (const pb::ModelInstanceGroup& group : config_.instance_group()) {
-      if (group.count() < 0 || group.count() > kMostInstances)
-        return invalid(fmt::format("instance_group: count is {}; it is 1 to {}", group.count(), kMostInstances));
+      if (group.count() < 0) return invalid(fmt::format("instance_group: count is {}; it is not negative", group.count()));
       if (group.passive()) continue;
       const auto each = std::max(group.count(), 1) * std::max<int64_t>(group.gpus_size(), 1);
       if (group.kind() == pb::ModelInstanceGroup::KIND_GPU) settings_.device.kind = engine::DeviceChoice::Kind::kCuda;
@@ -149,8 +149,8 @@ class Applying {
       if (group.count() > 0) count += each;
     }
     if (config_.instance_group_size() > 1) ignore("instance_group: of several groups the counts are added up, the last kind holds");
-    if (count > kMostInstances) return invalid(fmt::format("instance_group: {} instances; at most {}", count, kMostInstances));
-    if (count > 0) settings_.instances = static_cast<int>(count);
+    if (count > kMostInstances) ignore(fmt::format("instance_group: {} instances are more than {}, which hold", count, kMostInstances));
+    if (count > 0) settings_.instances = static_cast<int>(std::min(count, kMostInstances));
     return {};
   }
 

@@ -37,8 +37,8 @@ Result<std::vector<int64_t>> dims_inside(const pb::ModelConfig& config, const st
 }
 
 Result<WarmupRequest> warmup_of(const pb::ModelWarmup& warmup, const pb::ModelConfig& config, const std::string& folder) {
-  if (warmup.batch_size() > 4096 || warmup.count() > 10'000)
-    return invalid(fmt::format("model_warmup '{}': batch_size is at most 4096, count 10000", warmup.name()));
+  if (warmup.batch_size() > kMostBatch || warmup.count() > 10'000)
+    return invalid(fmt::format("model_warmup '{}': batch_size is at most {}, count 10000", warmup.name(), kMostBatch));
   WarmupRequest request{.name = warmup.name()};
   request.batch_size = std::max(1U, warmup.batch_size());
   request.count = static_cast<int>(std::max(1U, warmup.count()));

@@ -94,6 +94,13 @@ void Repository::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool Repository::stop_within(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  wake_.notify_all();
+  return wake_.wait_for(lock, limit, [this] { return stopped_ || !thread_.joinable(); });
+}
+
 void Repository::run() {
   std::unique_lock lock(mutex_);
   auto next_look = std::chrono::steady_clock::now() + source_.poll;
@@ -119,6 +126,8 @@ void Repository::run() {
     }
     lock.lock();
   }
+  stopped_ = true;
+  wake_.notify_all();
 }
 
 std::optional<ModelsByName> Repository::list() {

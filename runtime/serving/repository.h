@@ -40,6 +40,8 @@ class Repository {
   std::map<std::string, std::string> load();
   /// Ends watching, and drops what was asked for; what is loaded stays. From any thread but its own.
   void stop();
+  /// The same, but false where a load under way is not over by then; it goes on.
+  bool stop_within(std::chrono::milliseconds limit);
   ~Repository() { stop(); }
 
   const Published<Catalogue>& catalogue() const { return catalogue_; }
@@ -126,7 +128,7 @@ class Repository {
   std::condition_variable wake_;
   std::atomic<size_t> waiting_bytes_{0};      // of files that came with orders
   std::deque<std::function<void()>> orders_;  // guarded by mutex_
-  bool stopping_ = false;                     // guarded by mutex_
+  bool stopping_ = false, stopped_ = false;   // guarded by mutex_
   std::thread thread_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/net/text.h"
 #include "runtime/net/tokens.h"
 
 namespace serin::serving {
@@ -58,7 +59,9 @@ Status RestrictedApis::add(std::string_view text, std::string_view prefix) {
   const size_t colon = text.find(':'), equals = text.find('=', colon == std::string_view::npos ? colon : colon + 1);
   if (equals == std::string_view::npos || colon + 1 == equals || equals + 1 == text.size())
     return invalid(fmt::format("'{}' is no groups:header=value", text.substr(0, equals)));  // the value is a secret
-  const std::string header = fmt::format("{}{}", prefix, text.substr(colon + 1, equals - colon - 1));
+  const std::string_view own = text.substr(colon + 1, equals - colon - 1);
+  if (!net::text::all(own, net::text::kToken)) return invalid(fmt::format("'{}' is no name of a header", own));
+  const std::string header = fmt::format("{}{}", prefix, own);
   std::string_view names = text.substr(0, colon);
   while (true) {
     const size_t comma = std::min(names.find(','), names.size());

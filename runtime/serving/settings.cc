@@ -186,7 +186,7 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   if (const auto labels = root.find("class_labels")) {
     SERIN_TRY(settings.class_labels, read_class_labels(*labels, std::filesystem::path(path).parent_path()));
   }
-  SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, 4096, settings.max_batch));
+  SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, kMostBatch, settings.max_batch));
   if (root.has("instances")) {
     SERIN_TRY(const int64_t instances, root.integer("instances", 1, 64, 1));
     settings.instances = static_cast<int>(instances);

@@ -10,8 +10,6 @@
 namespace serin::serving {
 namespace {
 
-constexpr int64_t kMostRows = 4096;
-
 /// A list of maps, or of what `read` makes of each.
 template <class T, class Read>
 Result<std::vector<T>> read_list(const config::Node& node, std::string_view what, Read read) {
@@ -89,7 +87,7 @@ Result<WarmupRequest> read_warmup_request(const config::Node& node, const std::s
   WarmupRequest request;
   SERIN_TRY(const config::Node name, node.at("name"));
   SERIN_TRY(request.name, name.text());
-  SERIN_TRY(request.batch_size, node.integer("batch_size", 1, kMostRows, 1));
+  SERIN_TRY(request.batch_size, node.integer("batch_size", 1, kMostBatch, 1));
   SERIN_TRY(const int64_t count, node.integer("count", 1, 10'000, 1));
   request.count = static_cast<int>(count);
   SERIN_TRY(const config::Node inputs, node.at("inputs"));

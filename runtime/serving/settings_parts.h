@@ -104,6 +104,8 @@ struct SequenceSettings {
 Result<std::string> file_of_model(const std::string& folder, std::string_view subfolder, const std::string& name);
 /// `folder`: the model's, where files are looked for under warmup/ and initial_state/.
 Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const std::string& folder);
+inline constexpr int64_t kMostBatch = int64_t{1} << 20;  ///< rows in one run that settings may ask for
+
 Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node);
 Result<EnsembleSettings> read_ensemble(const config::Node& node);
 Result<SequenceSettings> read_sequences(const config::Node& node, const std::string& folder);

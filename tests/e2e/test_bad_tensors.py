@@ -12,6 +12,7 @@ import onnx
 import pytest
 from conftest import ON_FREE_PORTS, Process, call, resident_mb, wait_until
 from onnx import TensorProto, helper, numpy_helper
+from slow_model import save_slow, turns
 
 KINDS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "half": TensorProto.FLOAT16, "text": TensorProto.STRING, "flag": TensorProto.BOOL,
          "long": TensorProto.INT64, "float": TensorProto.FLOAT, "natural": TensorProto.UINT64}  # fmt: skip
@@ -35,14 +36,7 @@ def odd(tmp_path_factory):
              [helper.make_tensor_value_info("y", kind, ["n", "m"])], settings="max_batch: 4\n")
     save(folder, "sized", [helper.make_node("ConstantOfShape", ["sizes"], ["y"])], [helper.make_tensor_value_info("sizes", TensorProto.INT64, [2])],
          [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["a", "b"])])
-    turn = helper.make_graph(
-        [helper.make_node("MatMul", ["state", "weight"], ["turned"]), helper.make_node("Identity", ["going"], ["going_on"])], "turn",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("going", TensorProto.BOOL, []),
-         helper.make_tensor_value_info("state", TensorProto.FLOAT, [64, 64])],
-        [helper.make_tensor_value_info("going_on", TensorProto.BOOL, []), helper.make_tensor_value_info("turned", TensorProto.FLOAT, [64, 64])])
-    save(folder, "slow", [helper.make_node("Loop", ["turns", "", "begin"], ["y"], body=turn)], [helper.make_tensor_value_info("turns", TensorProto.INT64, [])],
-         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 64])],
-         [numpy_helper.from_array(np.eye(64, dtype=np.float32), name) for name in ("weight", "begin")])
+    save_slow(folder)
     process = Process(tmp_path_factory.mktemp("odd_log"), "serve", "--models", folder, *ON_FREE_PORTS, "--threads", 1, "--max-body-bytes", 72_000_000)
     yield process
     assert process.end() == 0
@@ -145,10 +139,6 @@ def test_p15_ids_and_parameters_that_are_none(ask, extra):
 
 def test_p15_parameters_that_nobody_knows_change_nothing(ask):
     assert ask("float", [1.0], parameters={"colour": "red", "depth": 3, "deep": True}, id="ä").json["id"] == "ä"
-
-
-def turns(count):
-    return json.dumps({"inputs": [{"name": "turns", "shape": [], "datatype": "INT64", "data": [count]}]})
 
 
 def test_p19_who_leaves_or_is_late_at_any_stage_frees_its_place(odd, ask):

@@ -114,6 +114,20 @@ def test_each_group_has_its_calls(triton, group, path):
     assert sum(call(url + other).status == 200 for other in others) >= 4
 
 
+@pytest.mark.parametrize("path", ["/v2/models/digits/config//", "/v2/models/digits//config", "/v2/models/digits/versions/1/config//", "//v2/models/digits/config"])
+def test_no_path_is_read_in_two_ways(triton, path):
+    url = triton("--http-restricted-api=model-config:key=value").url
+    assert call(url + "/v2/models/digits/config/").status == 403
+    for headers in ({}, {"key": "value"}):
+        assert call(url + path, headers=headers).status == 404
+
+
+@pytest.mark.parametrize("flag", ["--http-restricted-api=", "--grpc-restricted-protocol=", "--tokens=", "--tls-client-ca=", "--http-restricted-api=inference: key=value"])
+def test_what_keeps_callers_out_must_say_whom(flag):
+    done = serin("serve", "--as", "tritonserver", "--model-repository", MODELS, "--http-port=0", "--grpc-port=0", "--metrics-port=0", flag)
+    assert done.returncode == 2 and flag.split("=")[0] in done.stderr, done.stderr
+
+
 def test_grpc_has_headers_of_its_own(restricted):
     client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{restricted.ports['grpc']}")
     pixels = tritonclient.grpc.InferInput("pixels", [1, 64], "FP32")

@@ -294,7 +294,7 @@ CONTRADICTIONS = {
     "platform: 'tensorrt_plan'": "tensorrt_plan",
     "default_model_filename: '../x.onnx'": "default_model_filename",
     "version_policy { specific { versions: [ 0 ] } }": "no version 0",
-    "instance_group { count: 1000 }": "count is 1000",
+    "instance_group { count: -1 }": "count is -1",
     "model_transaction_policy { decoupled: true }": "decoupled",
     "max_batch_size: many": "1:17",
     "max_batch_size: 8 output { name: 'scores' reshape { shape: [ 10 ] } }": "'scores' has a reshape, but no dims",

@@ -59,7 +59,8 @@ TEST(BatchCurve, BucketsArePowersOfTwo) {
   EXPECT_EQ(BatchCurve::bucket_of(2), 1u);
   EXPECT_EQ(BatchCurve::bucket_of(3), 2u);
   EXPECT_EQ(BatchCurve::bucket_of(4096), 12u);
-  EXPECT_EQ(BatchCurve::bucket_of(int64_t{1} << 40), 12u) << "of models without a limit";
+  EXPECT_EQ(BatchCurve::bucket_of(int64_t{1} << 20), 20u);
+  EXPECT_EQ(BatchCurve::bucket_of(int64_t{1} << 40), 20u) << "of models without a limit";
   EXPECT_EQ(BatchCurve::rows_of(5), 32);
 }
 
