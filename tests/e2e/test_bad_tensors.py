@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from conftest import ON_FREE_PORTS, Process, call, resident_mb, wait_until
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from slow_model import save_slow, turns
 
 KINDS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "half": TensorProto.FLOAT16, "text": TensorProto.STRING, "flag": TensorProto.BOOL,
