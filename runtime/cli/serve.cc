@@ -196,6 +196,16 @@ void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& opt
   log::info("ended{}", drained ? "" : fmt::format(": some requests were still under way after {} s", options.end_seconds));
 }
 
+/// Of models whose settings say nothing. In the place of another server no request is refused for the number of those that wait, which is bounded by that of
+/// connections there, too; in Triton's, a request's `timeout` is for its queue alone, and only where a model's configuration lets it be.
+serving::ModelSettings defaults_of(const ServeOptions& options, const Compute& compute) {
+  serving::ModelSettings settings{
+      .versions = {.latest = options.latest_versions}, .precision = compute.precision, .device = compute.device};
+  if (options.dialect != serving::Dialect::kSerin) settings.queues.levels.front().limit = serving::QueuePolicy::kNoLimit;
+  settings.queues.timeout_is_deadline = options.dialect != serving::Dialect::kTriton;
+  return settings;
+}
+
 Result<int> serve(const ServeOptions& options) {
   FreedMemory freed_memory;
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
@@ -232,7 +242,7 @@ Result<int> serve(const ServeOptions& options) {
       .devices = &devices,
       .metrics = registry,
       .metric_options = {.tensorflow = options.dialect == serving::Dialect::kTfServing, .quantiles = options.metric_quantiles},
-      .defaults = {.versions = {.latest = options.latest_versions}, .precision = compute.precision, .device = compute.device},
+      .defaults = defaults_of(options, compute),
       .responses = options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr,
       .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
       .pool = serving::ComputePool(cores)};

@@ -55,7 +55,7 @@ std::shared_ptr<Inference> Inference::start(Frontend& frontend, Call call, Done 
   inference->trace_ = {.door = call.door, .received = call.received, .arrived = call.arrived};
   inference->api_ = call.api;
   inference->done_ = std::move(done);
-  if (const int64_t timeout = inference->request_.timeout_us; timeout > 0)
+  if (const int64_t timeout = inference->request_.timeout_us; timeout > 0 && inference->version_->timeout_is_deadline())
     inference->deadline_ = std::min(call.deadline, call.arrived + std::chrono::microseconds(std::min(timeout, kLongestUs)));
   submit(inference);
   return inference;
@@ -72,6 +72,7 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   job->arrived = mine.arrived_;
   job->deadline = mine.deadline_;
   job->priority = mine.request_.priority;
+  job->patience = std::chrono::microseconds(std::min(mine.request_.timeout_us, kLongestUs));
   job->shadow = mine.shadow_;
   if (!mine.shadow_) job->trace = mine.trace_.id = mine.version_->host().tracer.begin(mine.version_->model());
   if (mine.trace_.id != 0) mine.trace_.queued = Clock::now();

@@ -12,6 +12,7 @@ void Job::clear() {
   group.clear();
   arrived = {};
   deadline = Clock::time_point::max();
+  patience = {};
   priority = 0;
   sequence.clear();
   parent = nullptr;

@@ -61,6 +61,8 @@ struct Job {
   std::vector<int64_t> group;                   ///< sizes that all jobs of a batch have in common: those of its inputs beyond the rows
   Clock::time_point arrived{};
   Clock::time_point deadline = Clock::time_point::max();
+  std::chrono::nanoseconds patience{
+      0};                              ///< it waits in the queue for no longer, where the queue's policy lets it say so; 0: it says nothing
   uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
   protocol::SequencePlace sequence;    ///< that it belongs to; looked at by models of sequences only
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request

@@ -35,7 +35,9 @@ Status JobQueue::push(JobPtr job) {
   if (waiting_[level] >= policy.limit) drop_abandoned();  // the dead must not keep the living out
   if (waiting_[level] >= policy.limit)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", waiting_[level])};
-  const auto expires = policy.timeout.count() > 0 ? Clock::now() + policy.timeout : Clock::time_point::max();
+  auto timeout = policy.timeout;
+  if (policy.may_shorten && job->patience.count() > 0 && (timeout.count() == 0 || job->patience < timeout)) timeout = job->patience;
+  const auto expires = timeout.count() > 0 ? Clock::now() + timeout : Clock::time_point::max();
   insert({std::move(job), rank, expires});
   return {};
 }

@@ -21,6 +21,7 @@ struct QueuePolicy {
   static constexpr size_t kNoLimit = SIZE_MAX;
   size_t limit = 256;                   ///< requests; over it 429
   std::chrono::nanoseconds timeout{0};  ///< longest that one waits; 0: as long as its own deadline allows
+  bool may_shorten = false;             ///< a request may name a shorter time for itself (Job::patience)
   bool delay = false;                   ///< after that it goes behind the others of its priority; else it is refused
 
   friend bool operator==(const QueuePolicy&, const QueuePolicy&) = default;
@@ -28,6 +29,8 @@ struct QueuePolicy {
 
 /// Of a model: a policy for each priority, the most urgent first.
 struct QueuePolicies {
+  bool timeout_is_deadline =
+      true;  ///< what a request's parameter `timeout` says: from arrival to answer; false: Job::patience, as in Triton
   std::vector<QueuePolicy> levels{1};
   size_t standard = 1;  ///< from 1: of requests that name no priority, or one that there is not
   uint64_t named =

@@ -100,6 +100,7 @@ class Applying {
     if (settings_.batching) settings_.max_batch = std::min<int64_t>(config_.max_batch_size(), kMostBatch);
     for (QueuePolicy& queue : settings_.queues.levels)
       queue.limit = QueuePolicy::kNoLimit;  // what Triton's queues have where nothing is said
+    settings_.queues.timeout_is_deadline = false;
     if (!config_.has_dynamic_batching()) return {};
     const pb::ModelDynamicBatching& dynamic = config_.dynamic_batching();
     const uint64_t delay = dynamic.max_queue_delay_microseconds();
@@ -113,6 +114,7 @@ class Applying {
     QueuePolicy queue;
     queue.limit = policy.max_queue_size() > 0 ? policy.max_queue_size() : QueuePolicy::kNoLimit;
     queue.timeout = std::chrono::microseconds(std::min(policy.default_timeout_microseconds(), kLongestUs));
+    queue.may_shorten = policy.allow_timeout_override();
     queue.delay = policy.timeout_action() == pb::ModelQueuePolicy::DELAY;
     return queue;
   }
@@ -124,7 +126,8 @@ class Applying {
       return invalid(fmt::format("dynamic_batching.default_priority_level is {}; it is 1 to {} (priority_levels)",
                                  dynamic.default_priority_level(), levels));
     SERIN_TRY(const QueuePolicy common, queue_of(dynamic.default_queue_policy()));
-    settings_.queues = {.levels = std::vector(queues, common),
+    settings_.queues = {.timeout_is_deadline = false,
+                        .levels = std::vector(queues, common),
                         .standard = std::clamp<uint64_t>(dynamic.default_priority_level(), 1, queues),
                         .named = std::max<uint64_t>(levels, 1)};
     for (const auto& [level, policy] : dynamic.priority_queue_policy()) {

@@ -195,6 +195,7 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   settings.threads = static_cast<int>(threads);
   if (std::ranges::any_of(kQueueKeys, [&](const char* key) { return root.has(key); })) {
     SERIN_TRY(settings.queues, read_queues(root));
+    settings.queues.timeout_is_deadline = defaults.queues.timeout_is_deadline;
   }
   SERIN_TRY(settings.response_cache, root.boolean("response_cache", settings.response_cache));
   if (const auto ensemble = root.find("ensemble")) {

@@ -49,6 +49,7 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
 
 /// What is between the doors and the engine. Kept responses are those of the model, in its own shapes; sequences fill in inputs that clients do not see.
 Status Version::put_in_front(const ModelSettings& settings) {
+  served_.timeout_is_deadline = settings.queues.timeout_is_deadline;
   if (settings.response_cache) SERIN_CHECK(keep_responses(settings));
   if (served_.reshapes.any()) served_.scheduler = reshaping_over(std::move(served_.scheduler), served_.reshapes);
   if (settings.sequences) {

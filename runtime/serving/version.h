@@ -51,8 +51,9 @@ struct Served {
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
   std::string_view platform = kModelPlatform;
-  bool stateful = false;    ///< an answer depends on what came before
-  TensorReshapes reshapes;  ///< that clients have of tensors; the scheduler has the model's
+  bool timeout_is_deadline = true;  ///< QueuePolicies
+  bool stateful = false;            ///< an answer depends on what came before
+  TensorReshapes reshapes;          ///< that clients have of tensors; the scheduler has the model's
 };
 
 class Version {
@@ -72,6 +73,7 @@ class Version {
   const protocol::Parameters& parameters() const { return served_.parameters; }
   bool batchable() const { return served_.batchable; }
   int64_t max_batch() const { return served_.max_batch; }
+  bool timeout_is_deadline() const { return served_.timeout_is_deadline; }
   size_t instances() const { return served_.instances; }
   bool stateful() const { return served_.stateful; }  ///< requests name the sequence that they belong to
   ModelMetrics& metrics() const { return *metrics_; }

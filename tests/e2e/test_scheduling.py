@@ -1,5 +1,7 @@
 """What runs behind a model's name besides the model: sequences, kept answers, priorities; with the clients that ask for them."""
 
+import concurrent.futures
+import json
 import queue
 import shutil
 import threading
@@ -12,6 +14,7 @@ import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException
 
 from conftest import DATA, MODELS, ON_FREE_PORTS, call, infer_body, wait_until
+from slow_model import save_slow, turns
 
 STATE = "sequences: {strategy: oldest, max_candidates: 8, idle: 60s, state: [{input: PAST, output: PRESENT}]}\n"
 CONTROLS = """
@@ -361,3 +364,20 @@ def test_p15_parameters_of_the_wrong_type(shared_runtime, parameters):
     answer = call(shared_runtime.url + "/v2/models/digits/versions/1/infer", infer_body([[0] * 64], parameters=parameters))
     assert answer.status == 400
     assert answer.headers.get("x-serin-field", "") in ("/parameters/" + next(iter(parameters)), "")
+
+
+@pytest.mark.parametrize("policy, timeout, waited", [
+    ("", 20_000, 200), ("allow_timeout_override: true", 20_000, 504), ("allow_timeout_override: true default_timeout_microseconds: 500000", 60_000_000, 504)])
+def test_how_long_a_request_lets_itself_wait_in_a_queue_of_tritons(serve, tmp_path, policy, timeout, waited):
+    """Its `timeout` is for the queue alone, where the configuration lets it be; what runs takes as long as it takes."""
+    save_slow(tmp_path)
+    (tmp_path / "slow/config.pbtxt").write_text(f"dynamic_batching {{ default_queue_policy {{ {policy} }} }} instance_group {{ count: 1 }}\n")
+    url = serve(tmp_path).url + "/v2/models/slow/infer"
+    hurried = {**json.loads(turns(100_000)), "parameters": {"timeout": timeout}}
+    assert policy or call(url, hurried).status == 200, "nobody is before it"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(call, url, turns(1_000_000))
+        time.sleep(0.3)
+        answer = call(url, hurried)
+        assert answer.status == waited and holder.result().status == 200
+        assert waited == 200 or "while the request was queued" in answer.error
