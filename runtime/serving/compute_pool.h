@@ -9,6 +9,7 @@
 #include <memory>
 #include <memory_resource>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,8 +17,8 @@
 
 namespace serin::serving {
 
-/// Cores this process may use: the smaller of its CPU set and its cgroup's quota, at least 1.
-int granted_cores();
+/// Cores this process may use: the smaller of its CPU set and the quota of its control group or one above it, at least 1. `root`: where /proc and /sys are.
+int granted_cores(const std::string& root = "");
 
 class ComputePool {
  public:

@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
 
+#include "runtime/serving/cgroup.h"
+
 namespace serin::serving {
 namespace {
-
-/// Of files that have no size. Empty where there is none.
-std::string read_proc(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// Skips spaces; 0 where there is no number.
 uint64_t take_number(std::string_view& text) {
@@ -58,8 +52,8 @@ class Utilization {
 };
 
 /// Of /proc/meminfo; 0 where it does not say.
-double memory_bytes(std::string_view key) {
-  const std::string text = read_proc("/proc/meminfo");
+double memory_bytes(std::string_view key, const std::string& root = "") {
+  const std::string text = read_proc(root + "/proc/meminfo");
   const size_t at = text.find(key);
   if (at == std::string::npos) return 0;
   std::string_view rest = std::string_view(text).substr(at + key.size());
@@ -79,13 +73,16 @@ std::vector<std::shared_ptr<void>> export_host_metrics(metrics::Registry& regist
       registry.gauge_callback("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", {}, used)};
 }
 
-size_t granted_memory() {
-  auto bytes = static_cast<size_t>(memory_bytes("MemTotal:"));
-  for (const char* limit : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {  // of version 2, and of 1
+size_t granted_memory(const std::string& root) {
+  auto bytes = static_cast<size_t>(memory_bytes("MemTotal:", root));
+  const auto hold = [&](const std::string& limit) {
     const std::string text = read_proc(limit);
     std::string_view number = text;
     if (const uint64_t most = take_number(number); most > 0) bytes = std::min<size_t>(bytes, most);  // "max" is none
-  }
+  };
+  const CgroupFolders folders = cgroup_folders("memory", root);
+  for (const std::string& folder : folders.v2) hold(folder + "/memory.max");
+  for (const std::string& folder : folders.v1) hold(folder + "/memory.limit_in_bytes");
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/base/metrics.h"
@@ -15,7 +16,7 @@ std::vector<std::shared_ptr<void>> export_host_metrics(metrics::Registry& regist
 /// nv_pinned_memory_pool_total_bytes and nv_pinned_memory_pool_used_bytes. There is no pool for all models here: each has pinned memory of its own.
 std::vector<std::shared_ptr<void>> export_pinned_pool(metrics::Registry& registry);
 
-/// Memory that the process may use: the machine's, or less where its control group says so.
-size_t granted_memory();
+/// Memory that the process may use: the machine's, or less where its control group or one above it says so. `root`: where /proc and /sys are.
+size_t granted_memory(const std::string& root = "");
 
 }  // namespace serin::serving
