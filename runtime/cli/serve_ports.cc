@@ -40,7 +40,7 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
                                                      net::Loops& loops, serving::Frontend& frontend, serving::Access& access,
                                                      metrics::Registry& registry) {
   std::unique_ptr<ServePorts> ports(new ServePorts(frontend, access));
-  const auto large_bodies = std::make_shared<net::BodyBudget>(ServeOptions::kOrdinaryBody, serving::granted_memory() / kLargeBodiesPart);
+  const auto large_bodies = std::make_shared<MemoryBudget>(ServeOptions::kOrdinaryBody, serving::granted_memory() / kLargeBodiesPart);
   const auto listening = [&](const char* name, const std::string& address, uint16_t port, std::optional<int64_t> most_bytes,
                              int64_t otherwise) {
     net::ServerOptions made{.name = name, .address = address, .port = port, .tls = tls, .metrics = &registry};

@@ -142,7 +142,8 @@ bool BodyReader::trailer_line_ok() const {
 }
 
 BodyReader::Step BodyReader::too_large() {
-  return refuse(413, "body_too_large", "the body is larger than " + std::to_string(limits_.bytes) + " bytes");
+  refusal_ = body_too_large(limits_.bytes, limits_.bytes_from);
+  return Step::kRefused;
 }
 
 BodyReader::Step BodyReader::refuse(int status, std::string_view reason, std::string message) {

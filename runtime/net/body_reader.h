@@ -20,7 +20,8 @@ namespace serin::net {
 struct BodyLimits {
   size_t bytes;
   size_t chunks;
-  size_t trailer_bytes = 8 * 1024;  ///< over it: 431
+  std::string_view bytes_from = {};  ///< as ServerOptions::body_bytes_from; outlives the reader
+  size_t trailer_bytes = 8 * 1024;   ///< over it: 431
 };
 
 class BodyReader {

@@ -28,7 +28,9 @@ constexpr std::chrono::milliseconds kLingerTime{2'000};
 // For what an idle client sent before it could know that this server ends: longer than a round trip, shorter than an operator's patience.
 constexpr std::chrono::milliseconds kDrainGrace{1'000};
 
-BodyLimits body_limits(const Limits& limits) { return {.bytes = limits.body_bytes, .chunks = limits.chunks}; }
+BodyLimits body_limits(const ServerOptions& options) {
+  return {.bytes = options.limits.body_bytes, .chunks = options.limits.chunks, .bytes_from = options.body_bytes_from};
+}
 
 }  // namespace
 
@@ -39,7 +41,7 @@ Connection::Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, So
       socket_(std::move(socket)),
       peer_(std::move(peer)),
       deadline_(this, [](void* self) { static_cast<Connection*>(self)->on_deadline(); }),
-      inlet_(loop.buffers, HeadParser::Kind::kRequest, head_limits(listener_->options.limits), body_limits(listener_->options.limits)),
+      inlet_(loop.buffers, HeadParser::Kind::kRequest, head_limits(listener_->options.limits), body_limits(listener_->options)),
       may_be_http2_(listener_->options.http2) {}
 
 void Connection::start() {

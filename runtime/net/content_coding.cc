@@ -81,7 +81,7 @@ class ZstdReader {
 
 /// `several`: members of gzip (RFC 1952, 2.2) and frames of zstd (RFC 8878, 3.1) may follow each other.
 template <class Reader>
-Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t limit, bool several) {
+Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t limit, bool several, const UnpackMemory& memory) {
   const auto no_memory = [] { return Error{Code::kInternal, "there is no memory to unpack with"}; };
   if (!reader.restart()) return no_memory();
   const auto corrupt = [](std::string_view why) {
@@ -90,7 +90,12 @@ Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t l
   const size_t packed = bytes.size();
   std::string out;
   for (size_t filled = 0;;) {
-    if (filled == out.size()) out.resize(std::min(limit + 1, filled + std::clamp(filled, packed + 64, packed + kLargestStep)));
+    if (filled == out.size()) {
+      const size_t size = std::min(limit + 1, filled + std::clamp(filled, packed + 64, packed + kLargestStep));
+      if (!memory.share.resize(memory.budget, memory.beside + std::min(size, limit)))
+        return Error{Code::kOverloaded, "there is no memory for what they stand for"};
+      out.resize(size);
+    }
     const Step step = reader.step(bytes, out.data() + filled, out.size() - filled);
     filled += step.made;
     bytes.remove_prefix(step.taken);
@@ -178,10 +183,15 @@ std::optional<Coding> preferred_coding(std::string_view accept_encoding) {
 }
 
 Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit) {
+  MemoryBudget::Share none;
+  return unpack(coding, bytes, limit, {.share = none, .budget = nullptr});
+}
+
+Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit, const UnpackMemory& memory) {
   thread_local Inflater gzip(Coding::kGzip), deflate(Coding::kDeflate);
   thread_local ZstdReader zstd;
-  if (coding == Coding::kZstd) return unpack_with(zstd, bytes, limit, true);
-  return unpack_with(coding == Coding::kGzip ? gzip : deflate, bytes, limit, coding == Coding::kGzip);
+  if (coding == Coding::kZstd) return unpack_with(zstd, bytes, limit, true, memory);
+  return unpack_with(coding == Coding::kGzip ? gzip : deflate, bytes, limit, coding == Coding::kGzip, memory);
 }
 
 std::optional<std::string> pack(Coding coding, std::string_view bytes) {

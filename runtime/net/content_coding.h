@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "runtime/base/memory_budget.h"
 #include "runtime/base/result.h"
 
 namespace serin::net {
@@ -26,6 +28,14 @@ std::optional<Coding> preferred_coding(std::string_view accept_encoding);
 
 /// kCorrupt, kTooLarge (over `limit` bytes once unpacked).
 Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit);
+/// Whose memory what comes out is, `beside` bytes that it has already.
+struct UnpackMemory {
+  MemoryBudget::Share& share;
+  const std::shared_ptr<MemoryBudget>& budget;
+  size_t beside = 0;
+};
+/// The same; the share grows with what comes out. kOverloaded: the budget has no more.
+Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit, const UnpackMemory& memory);
 /// Nothing where it would save nothing.
 std::optional<std::string> pack(Coding coding, std::string_view bytes);
 

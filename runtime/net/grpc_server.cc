@@ -22,8 +22,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kRoom = size_t{16} << 10;    // for what comes next, whatever it is
-constexpr size_t kCrowded = size_t{8} << 20;  // answers that wait for one another; over it no further message is taken
+constexpr size_t kRoom = size_t{16} << 10;     // for what comes next, whatever it is
+constexpr size_t kMostRoom = size_t{1} << 20;  // for what is promised
+constexpr size_t kCrowded = size_t{8} << 20;   // answers that wait for one another; over it no further message is taken
 constexpr size_t kUnsentLimit = size_t{64} << 20;
 constexpr std::chrono::seconds kLongestStall{10};  // of a client over that limit that takes nothing
 constexpr size_t kMostMessageBytes = INT32_MAX;    // what clients of protobuf can read
@@ -53,8 +54,9 @@ class Call final : public GrpcCall {
   void detach();
   void lose();
 
-  BodyBudget::Share share;
-  std::string in, inflated;  // of the handler: what has come, and may be longer than that; the message
+  // Of the handler:
+  std::string in, inflated;   // what has come, and may be longer than that; the message
+  MemoryBudget::Share share;  // of both
 
  private:
   size_t unsent() const { return out_.size() - sent_; }
@@ -79,9 +81,10 @@ class CallHandler final : public RequestHandler {
   struct Service {
     GrpcMethods methods;
     GrpcGate gate;
-    size_t message_bytes;               ///< at most
-    std::shared_ptr<BodyBudget> large;  ///< what messages share beyond what each may have; null: nothing
-    std::vector<Recycler<Call>> calls;  ///< of each io thread
+    size_t message_bytes;                 ///< at most
+    std::string message_bytes_from;       ///< as ServerOptions::body_bytes_from
+    std::shared_ptr<MemoryBudget> large;  ///< what messages share beyond what each may have; null: nothing
+    std::vector<Recycler<Call>> calls;    ///< of each io thread
   };
   CallHandler(const Service& service, ServerStream& stream) : service_(service), stream_(stream) {}
   ~CallHandler() override {
@@ -115,6 +118,11 @@ class CallHandler final : public RequestHandler {
   void refuse(GrpcStatus status, std::string_view message);
   /// The next message that is whole; nothing where there is none, or where the call was refused for it.
   std::optional<std::string_view> next_message();
+  std::optional<std::string_view> unpack_message(std::string_view packed);
+  void refuse_too_large(std::string_view what, size_t most);
+  void refuse_no_memory() { refuse(GrpcStatus::kResourceExhausted, "too many large messages are under way; try again"); }
+  /// Of a message that was large, once it is read: whoever read it keeps what came of it.
+  void let_go_of_message();
 
   const Service& service_;
   ServerStream& stream_;
@@ -123,6 +131,7 @@ class CallHandler final : public RequestHandler {
   size_t filled_ = 0, taken_ = 0;  // of what is in the call
   uint64_t messages_ = 0;
   bool end_ = false, taking_ = false;
+  bool dropped_ = false;  // there is no memory for what comes
   std::optional<Coding> coding_;
 };
 
@@ -248,7 +257,7 @@ void Call::lose() {
 void CallHandler::on_request(Head& head) {
   if (const auto former = std::exchange(call_, nullptr)) former->lose();
   filled_ = taken_ = messages_ = 0;
-  end_ = false;
+  end_ = dropped_ = false;
   coding_.reset();
   if (!is_grpc(head)) {
     stream_.begin_answer({.status = 415, .headers = Headers(), .length = 0});
@@ -278,19 +287,24 @@ void CallHandler::on_request(Head& head) {
 }
 
 std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
-  if (!call_ || call_->paused()) return {};
+  if (!call_ || call_->ended() || call_->paused() || dropped_) return {};
   std::string& in = call_->in;
   if (taken_ == filled_) taken_ = filled_ = 0;
   size_t want = kRoom;
   if (const size_t have = filled_ - taken_; have >= GrpcPrefix::kBytes) {
     const size_t whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in).substr(taken_));
-    if (whole > have) want = std::min(whole - have, std::max(have, kRoom));  // a promised length is believed only as far as bytes follow it
+    if (whole > have)
+      want = std::min(whole - have, std::clamp(have, kRoom, kMostRoom));  // a promised length is believed only as far as bytes follow it
   }
   if (taken_ > 0 && filled_ + want > in.size()) {
     in.erase(0, taken_);
     filled_ -= std::exchange(taken_, 0);
   }
-  if (filled_ + want > in.size()) in.resize(filled_ + want);
+  if (filled_ + want > in.size()) {
+    dropped_ = !call_->share.resize(service_.large, filled_ + want);
+    if (dropped_) return {};
+    in.resize(filled_ + want);  // what it reserves beyond that is not touched, and no memory yet
+  }
   return {in.data() + filled_, want};
 }
 
@@ -306,9 +320,11 @@ void CallHandler::take_messages() {
     const auto message = next_message();
     if (!message) break;
     method_->on_message(call, *message);
+    if (!call->share.small() && call == call_) let_go_of_message();
   }
   taking_ = false;
   if (!call || call->ended() || call != call_) return;
+  if (dropped_) return refuse_no_memory();
   if (call->paused()) return;
   if (!end_) return ask_more();
   if (taken_ < filled_) return refuse(GrpcStatus::kInternal, "the body ends within a message");
@@ -325,12 +341,7 @@ std::optional<std::string_view> CallHandler::next_message() {
     return std::nullopt;
   }
   if (prefix->length > service_.message_bytes) {
-    refuse(GrpcStatus::kResourceExhausted,
-           fmt::format("a message of {} bytes is over the limit of {}", prefix->length, service_.message_bytes));
-    return std::nullopt;
-  }
-  if (!call_->share.grow(service_.large, prefix->length)) {
-    refuse(GrpcStatus::kResourceExhausted, "too many large messages are under way; try again");
+    refuse_too_large(fmt::format("a message of {} bytes", prefix->length), service_.message_bytes);
     return std::nullopt;
   }
   const size_t whole = GrpcPrefix::kBytes + prefix->length;
@@ -350,13 +361,39 @@ std::optional<std::string_view> CallHandler::next_message() {
     refuse(GrpcStatus::kInternal, "a message is marked as compressed, but there is no grpc-encoding");
     return std::nullopt;
   }
-  auto inflated = unpack(*coding_, message, service_.large ? service_.large->each() : service_.message_bytes);
-  if (!inflated) {
-    refuse(inflated.error().code == Code::kTooLarge ? GrpcStatus::kResourceExhausted : GrpcStatus::kInternal, inflated.error().message);
-    return std::nullopt;
+  return unpack_message(message);
+}
+
+std::optional<std::string_view> CallHandler::unpack_message(std::string_view packed) {
+  const auto& budget = service_.large;
+  const size_t beside = call_->in.size();
+  const size_t most = budget ? std::min(service_.message_bytes, budget->most() - beside) : service_.message_bytes;
+  auto inflated = unpack(*coding_, packed, most, {.share = call_->share, .budget = budget, .beside = beside});
+  if (inflated) {
+    call_->inflated = std::move(*inflated);
+    return call_->inflated;
   }
-  call_->inflated = std::move(*inflated);
-  return call_->inflated;
+  switch (inflated.error().code) {
+    case Code::kOverloaded: refuse_no_memory(); break;
+    case Code::kTooLarge: refuse_too_large("a message, once unpacked,", most); break;
+    default: refuse(GrpcStatus::kInternal, inflated.error().message);
+  }
+  return std::nullopt;
+}
+
+void CallHandler::let_go_of_message() {
+  std::string rest(call_->in, taken_, filled_ - taken_);  // of the next one
+  call_->in.swap(rest);
+  filled_ -= std::exchange(taken_, 0);
+  clear_for_reuse(call_->inflated);
+  call_->share.resize(service_.large, filled_);
+  dropped_ = false;
+}
+
+void CallHandler::refuse_too_large(std::string_view what, size_t most) {
+  std::string message = fmt::format("{} is over the limit of {} bytes", what, most);
+  if (!service_.message_bytes_from.empty()) message += ": " + service_.message_bytes_from;
+  refuse(GrpcStatus::kResourceExhausted, message);
 }
 
 void CallHandler::refuse(GrpcStatus status, std::string_view message) {
@@ -371,8 +408,9 @@ void CallHandler::refuse(GrpcStatus status, std::string_view message) {
 
 Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate) {
   options.http2 = true;
-  const auto service = std::make_shared<const CallHandler::Service>(std::move(methods), std::move(gate), options.limits.body_bytes,
-                                                                    options.large_bodies, std::vector<Recycler<Call>>(loops.size()));
+  const auto service =
+      std::make_shared<const CallHandler::Service>(std::move(methods), std::move(gate), options.limits.body_bytes, options.body_bytes_from,
+                                                   options.large_bodies, std::vector<Recycler<Call>>(loops.size()));
   return Server::start_streaming(loops, std::move(options), [service](ServerStream& stream) -> std::shared_ptr<RequestHandler> {
     return std::make_shared<CallHandler>(*service, stream);
   });

@@ -154,7 +154,7 @@ void H2ServerStream::advance() {
     return connection_.release(*this);
   }
   if (head_done_ && !std::exchange(begun_, true)) begin_request();
-  if (handled_ && most_ < received_) refuse({413, "body_too_large", "the body is larger than " + std::to_string(most_) + " bytes"});
+  if (handled_ && most_ < received_) refuse(body_too_large(most_, connection_.listener().options.body_bytes_from));
   if (handled_) tell(*handler_, pass_early(*handler_));
   if (has_room_again() && handled_) handler_->on_writable();
   if (answers_itself_ && !answer_done_) write_own();
@@ -191,7 +191,7 @@ std::optional<Refusal> H2ServerStream::unacceptable() {
   if (const auto refusal = unserved(head, connection_.listener())) return refusal;
   if (const auto refusal = decode_target(head.target, head.path, head.query)) return refusal;
   if (head.framing == Framing::kLength && head.content_length > most_)
-    return Refusal{413, "body_too_large", "the body is larger than " + std::to_string(most_) + " bytes"};
+    return body_too_large(most_, connection_.listener().options.body_bytes_from);
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // refusal.h: why a message is not accepted, in the terms of its three readers: the client (status, message) and the metrics (reason).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,15 @@ struct Refusal {
   std::string_view reason;  ///< a word for serin_http_bad_requests_total, e.g. "chunk_size"; always a literal
   std::string message;      ///< a sentence for the client
 };
+
+/// `from`: ServerOptions::body_bytes_from.
+inline std::string too_large_message(std::string_view what, uint64_t most, std::string_view from) {
+  std::string message = std::string(what) + " is larger than " + std::to_string(most) + " bytes";
+  if (!from.empty()) message.append(": ").append(from);
+  return message;
+}
+inline Refusal body_too_large(uint64_t most, std::string_view from) {
+  return {413, "body_too_large", too_large_message("the body", most, from)};
+}
 
 }  // namespace serin::net

@@ -17,10 +17,10 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/memory_budget.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 #include "runtime/base/unique_function.h"
-#include "runtime/net/body_budget.h"
 #include "runtime/net/http.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/stream.h"
@@ -57,8 +57,9 @@ struct ServerOptions {
   uint16_t port = 0;   ///< 0: a free one
   int listening = -1;  ///< a socket that listens already, of a predecessor: the server's from now on, in place of address and port
   Limits limits;
-  std::shared_ptr<BodyBudget> large_bodies;  ///< what bodies within limits have to share; null: nothing
-  std::shared_ptr<const TlsContext> tls;     ///< null: in the clear
+  std::string body_bytes_from;                 ///< where Limits::body_bytes is from, or how it is raised: told to who is over it
+  std::shared_ptr<MemoryBudget> large_bodies;  ///< what bodies within limits have to share; null: nothing
+  std::shared_ptr<const TlsContext> tls;       ///< null: in the clear
   bool http2 = false;  ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
   /// Whether Content-Encoding is the handler's business. Otherwise a request that is packed (content_coding.h) is unpacked before a Handler sees it, an
   /// answer packed as its client asks; what cannot be unpacked is 400, 413 or 415.

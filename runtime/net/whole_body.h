@@ -19,11 +19,11 @@ class WholeBody {
     text_.clear();
     filled_ = 0;
   }
-  /// Of the memory that room() will leave it with.
+  /// Of the memory that room() will leave it with; what the string has reserved beyond that is not touched, and no memory yet.
   size_t size_with_room(std::optional<uint64_t> left) const {
-    constexpr size_t kFirst = size_t{64} << 10;
+    constexpr size_t kFirst = size_t{64} << 10, kMost = size_t{1} << 20;
     if (text_.size() > filled_) return text_.size();
-    const size_t more = std::max(filled_, kFirst);
+    const size_t more = std::clamp(filled_, kFirst, kMost);
     return filled_ + (left ? static_cast<size_t>(std::min<uint64_t>(*left, more)) : more);
   }
   /// As BodyHandler::body_room().

@@ -32,7 +32,7 @@ void WholeRequest::on_request(Head& head) {
   request.certificate = stream_.certificate();
   request.received = loop_time();
   body_.begin(std::move(request.body));
-  dropped_ = false;
+  dropped_ = refused_ = false;
   if (handler_->options.encoded_bodies) return;
   packed_ = parse_coding(request.headers.get("content-encoding"));
   wanted_ = preferred_coding(request.headers.get("accept-encoding"));
@@ -40,7 +40,7 @@ void WholeRequest::on_request(Head& head) {
 
 std::span<char> WholeRequest::body_room(std::optional<uint64_t> left) {
   const auto& budget = handler_->options.large_bodies;
-  if (budget && !dropped_ && !share_.grow(budget, body_.size_with_room(left))) {
+  if (budget && !dropped_ && !share_.resize(budget, body_.size_with_room(left))) {
     dropped_ = true;
     body_.begin({});
     share_.release();
@@ -54,13 +54,10 @@ void WholeRequest::on_progress(bool end) {
   exchange_->asked.body = body_.take();
   responder_ = exchange_;
   const auto mine = responder_;  // the handler may answer at once, and the next request begin
-  if (const auto refusal = unpack_body()) {
-    Response response = answer_to(*refusal, handler_->options);
-    response.close = false;  // where the next request begins is known
-    return answer(*mine, std::move(response));
-  }
+  if (const auto refusal = unpack_body()) return refuse(*refusal, /*close=*/false);  // where the next request begins is known
   try {
     handler_->handle(std::move(mine->asked), Responder(mine));
+    if (exchange_ == mine) let_go_of_body(mine->asked);
   } catch (const std::exception& e) {
     log::error("{}: the handler of a request threw: {}", handler_->options.name, e.what());
     answer(*mine, json_error(500, "internal error"));
@@ -71,8 +68,12 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
   if (&responder != responder_.get()) return;
   responder_->on_cancel = nullptr;  // it may hold what holds the Responder
   responder_.reset();
+  if (handler_->options.on_answer) handler_->options.on_answer(response);
+  begin_answer(std::move(response));
+}
+
+void WholeRequest::begin_answer(Response response) {
   response_ = std::move(response);
-  if (handler_->options.on_answer) handler_->options.on_answer(response_);
   if (response_.status < 200 || response_.status > 599) {
     log::error("{}: an answer has status {}", handler_->options.name, response_.status);
     response_ = json_error(500, "internal error");
@@ -87,26 +88,47 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
   write();
 }
 
-/// Once, though the client may send on.
+void WholeRequest::refuse(const Refusal& refusal, bool close) {
+  Response response = answer_to(refusal, handler_->options);
+  if (refusal.status == 429) response.headers.set("retry-after", "1");
+  response.close = close;
+  responder_.reset();
+  begin_answer(std::move(response));
+}
+
+Refusal WholeRequest::no_memory() const { return {429, "body_memory", "too many large bodies are under way; try again"}; }
+
 void WholeRequest::refuse_dropped() {
-  if (!exchange_ || responder_) return;
-  responder_ = exchange_;
-  const auto mine = responder_;
-  Response response = answer_to({429, "body_memory", "too many large bodies are under way; try again"}, handler_->options);
-  response.headers.set("retry-after", "1");
-  answer(*mine, std::move(response));
+  if (!exchange_ || std::exchange(refused_, true)) return;
+  refuse(no_memory(), /*close=*/true);
 }
 
 std::optional<Refusal> WholeRequest::unpack_body() {
   Request& request = exchange_->asked;
   if (!packed_ || request.body.empty()) return std::nullopt;
-  const ServerOptions& options = handler_->options;
-  const size_t most = options.large_bodies ? options.large_bodies->each() : options.limits.body_bytes;  // its size is not known before
-  auto body = unpack(*packed_, request.body, most);
-  if (!body) return Refusal{body.error().code == Code::kTooLarge ? 413 : 400, "content_encoding", "the body: " + body.error().message};
+  const Limits& limits = handler_->options.limits;
+  const auto& budget = handler_->options.large_bodies;
+  const size_t most = budget ? std::min(limits.body_bytes, budget->most() - request.body.size()) : limits.body_bytes;
+  auto body = unpack(*packed_, request.body, most, {.share = share_, .budget = budget, .beside = request.body.size()});
+  if (!body) {
+    switch (body.error().code) {
+      case Code::kOverloaded: return no_memory();
+      case Code::kTooLarge:
+        return Refusal{413, "content_encoding", too_large_message("the body, once unpacked,", most, handler_->options.body_bytes_from)};
+      default: return Refusal{400, "content_encoding", "the body: " + body.error().message};
+    }
+  }
   request.body = std::move(*body);
+  share_.resize(budget, request.body.size());
   request.headers.remove("content-encoding");
   return std::nullopt;
+}
+
+/// Whoever has read it keeps what came of it, and answers later.
+void WholeRequest::let_go_of_body(Request& request) {
+  if (request.body.empty()) return;
+  clear_for_reuse(request.body);
+  share_.release();
 }
 
 void WholeRequest::pack_answer() {

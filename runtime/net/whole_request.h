@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/memory_budget.h"
 #include "runtime/base/recycler.h"
-#include "runtime/net/body_budget.h"
 #include "runtime/net/content_coding.h"
 #include "runtime/net/loop_impl.h"
 #include "runtime/net/refusal.h"
@@ -60,7 +60,13 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
  private:
   /// What is wrong with a body that came packed.
   std::optional<Refusal> unpack_body();
+  Refusal no_memory() const;
+  /// What no handler has seen; once, though the client may send on.
+  void refuse(const Refusal& refusal, bool close);
   void refuse_dropped();
+  /// A large body that the handler has left where it was.
+  void let_go_of_body(Request& request);
+  void begin_answer(Response response);
   void pack_answer();
   void begin_source();
   void write();
@@ -72,8 +78,9 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   Loops::Loop& loop_;
   std::shared_ptr<Responder::State> exchange_;  // from the request's head to the end of its answer
   WholeBody body_;
-  BodyBudget::Share share_;
+  MemoryBudget::Share share_;
   bool dropped_ = false;                         // there is no memory for the body: what comes of it is not kept
+  bool refused_ = false;                         // and the client was told
   std::optional<Coding> packed_, wanted_;        // how it came, how its answer may go
   std::shared_ptr<Responder::State> responder_;  // the same, until the answer is there
   Response response_;                            // with a source: its body is the piece that is being written

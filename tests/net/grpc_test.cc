@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "runtime/net/content_coding.h"
 #include "runtime/net/grpc_server.h"
 #include "tests/base/eventually.h"
 #include "tests/net/h2_peer.h"
@@ -52,40 +53,116 @@ TEST(Grpc, WritesTimeoutsThatFit) {
   EXPECT_EQ(print_grpc_timeout(30h), "108000S");
 }
 
-/// Takes a message and says nothing.
+/// Takes messages and says nothing.
 class Silent final : public GrpcMethod {
  public:
-  void on_message(const std::shared_ptr<GrpcCall>&, std::string_view) override { ++messages; }
+  explicit Silent(bool many = false) : many_(many) {}
+  bool many_messages() const override { return many_; }
+  void on_message(const std::shared_ptr<GrpcCall>&, std::string_view message) override {
+    last = message.size();
+    ++messages;
+  }
   std::atomic<int> messages = 0;
+  std::atomic<size_t> last = 0;
+
+ private:
+  const bool many_;
 };
 
-TEST(Grpc, H11_LargeMessagesShareMemory) {
-  constexpr size_t kEach = 1000, kAll = 5000;
-  const auto budget = std::make_shared<BodyBudget>(kEach, kAll);
-  Silent method;
-  Loops loops(1);
-  const auto server =
-      *start_grpc_server(loops, {.limits = {.body_bytes = 100'000}, .large_bodies = budget}, [&](std::string_view) { return &method; });
-  const auto begin = [&](uint32_t message_bytes) {
-    auto peer = test::H2Peer::connect(server->port());
-    peer.send_headers(1, test::request("/a.B/C", {{"content-type", "application/grpc"}, {"te", "trailers"}}, "POST"), false);
-    peer.send_data(1, '\0' + test::number(message_bytes), false);
+class LargeMessages : public testing::Test {
+ protected:
+  static constexpr size_t kEach = 20'000, kAll = 60'000, kLimit = 70'000, kLarge = 60'000;
+
+  test::H2Peer begin(std::string_view path, test::Fields more = {}) {
+    auto peer = test::H2Peer::connect(server_->port());
+    test::Fields fields = {{"content-type", "application/grpc"}, {"te", "trailers"}};
+    fields.insert(fields.end(), more.begin(), more.end());
+    peer.send_headers(1, test::request(std::string(path), fields, "POST"), false);
+    return peer;
+  }
+  static std::string prefix(size_t bytes, bool compressed = false) {
+    return (compressed ? '\1' : '\0') + test::number(static_cast<uint32_t>(bytes));
+  }
+  static void send(test::H2Peer& peer, std::string_view bytes, bool end) {
+    constexpr size_t kFrame = 15'000;
+    for (; bytes.size() > kFrame; bytes.remove_prefix(kFrame)) peer.send_data(1, bytes.substr(0, kFrame), false);
+    peer.send_data(1, bytes, end);
+  }
+  bool await_messages(int count) {
+    return serin::test::eventually([&] { return one_.messages + many_.messages == count; });
+  }
+  bool await_left(size_t bytes) {
+    return serin::test::eventually([&] { return budget_->left() == bytes; });
+  }
+  static void expect_refused(test::H2Peer& peer, std::string_view why) {
+    const auto refused = peer.receive_answer(1);
+    EXPECT_EQ(refused.head.at("grpc-status"), "8");
+    EXPECT_THAT(refused.head.at("grpc-message"), testing::HasSubstr(why));
+  }
+
+  const std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>(kEach, kAll);
+  Silent one_, many_{true};
+  Loops loops_{1};
+  const std::unique_ptr<Server> server_ =
+      *start_grpc_server(loops_, {.limits = {.body_bytes = kLimit}, .body_bytes_from = "so much do tests take", .large_bodies = budget_},
+                         [this](std::string_view path) { return path == "/one" ? &one_ : &many_; });
+};
+
+TEST_F(LargeMessages, H11_APromiseTakesNoMemory) {
+  auto hog = begin("/one");
+  send(hog, prefix(kLarge), false);
+  auto other = begin("/one");
+  send(other, prefix(kLarge) + std::string(kLarge, 'x'), true);
+  EXPECT_TRUE(await_messages(1));
+}
+
+TEST_F(LargeMessages, H11_TheyShareMemoryUntilTheyAreRead) {
+  auto first = begin("/one");
+  send(first, prefix(kLarge) + std::string(kLarge - 1, 'x'), false);
+  ASSERT_TRUE(await_left(kAll - (kLarge + GrpcPrefix::kBytes - kEach)));
+  auto second = begin("/one");
+  send(second, prefix(kLarge) + std::string(kLarge, 'x'), true);
+  expect_refused(second, "too many large messages");
+  auto ordinary = begin("/one");
+  send(ordinary, prefix(kEach - 5) + std::string(kEach - 5, 'x'), true);
+  EXPECT_TRUE(await_messages(1)) << "who is not large does not ask";
+  send(first, "x", true);
+  EXPECT_TRUE(await_messages(2));
+  EXPECT_TRUE(await_left(kAll)) << "though none is answered";
+  {
+    auto leaves = begin("/one");
+    send(leaves, prefix(kLarge) + std::string(kLarge - 1, 'x'), false);
+    EXPECT_TRUE(serin::test::eventually([&] { return budget_->left() < kAll; }));
+  }
+  EXPECT_TRUE(await_left(kAll)) << "the call is gone";
+}
+
+TEST_F(LargeMessages, H11_AStreamKeepsNoMemoryBetweenThem) {
+  auto stream = begin("/many");
+  send(stream, prefix(kLarge) + std::string(kLarge, 'x'), false);
+  ASSERT_TRUE(await_messages(1));
+  EXPECT_TRUE(await_left(kAll));
+}
+
+TEST_F(LargeMessages, H11_OneOverTheLimitIsToldWhereThatIsFrom) {
+  auto peer = begin("/one");
+  send(peer, prefix(kLimit + 1), false);
+  expect_refused(peer, "over the limit of 70000 bytes: so much do tests take");
+}
+
+TEST_F(LargeMessages, H14_PackedOnesGrowWithinTheLimit) {
+  const auto post = [&](size_t bytes) {
+    const std::string packed = *pack(Coding::kGzip, std::string(bytes, 'x'));
+    auto peer = begin("/one", {{"grpc-encoding", "gzip"}});
+    send(peer, prefix(packed.size(), true) + packed, true);
     return peer;
   };
-  {
-    auto large = begin(4000);
-    large.send_data(1, std::string(4000, 'x'), true);
-    ASSERT_TRUE(serin::test::eventually([&] { return method.messages == 1; }));
-    EXPECT_EQ(budget->left(), kAll - 3000);
-    auto second = begin(4000);  // refused by what it promises
-    const auto refused = second.receive_answer(1);
-    EXPECT_EQ(refused.head.at("grpc-status"), "8");
-    EXPECT_THAT(refused.head.at("grpc-message"), testing::HasSubstr("large messages"));
-    auto ordinary = begin(kEach);
-    ordinary.send_data(1, std::string(kEach, 'x'), true);
-    EXPECT_TRUE(serin::test::eventually([&] { return method.messages == 2; }));
-  }
-  EXPECT_TRUE(serin::test::eventually([&] { return budget->left() == kAll; })) << "the calls are gone";
+  auto within = post(kEach * 2);
+  ASSERT_TRUE(await_messages(1));
+  EXPECT_EQ(one_.last, kEach * 2);
+  EXPECT_TRUE(await_left(kAll));
+  auto bomb = post(kLimit * 100);
+  expect_refused(bomb, "over the limit of");
 }
 
 TEST(Grpc, EscapesMessages) {

@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
+#include "runtime/net/content_coding.h"
 #include "tests/base/eventually.h"
 #include "tests/net/test_server.h"
 
@@ -42,6 +44,10 @@ TEST(Limits, H11_BodyTooLargeByItsLength) {
   const std::string answer = client.receive_all();
   EXPECT_EQ(status_of(answer), 413);
   EXPECT_THAT(answer, HasSubstr("connection: close\r\n"));
+  EXPECT_THAT(answer, HasSubstr("larger than 1000 bytes: so much do tests take"));
+  RawSocket patient = server.connect();
+  patient.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(status_of(patient.receive_all()), 413) << "who asks first is not told to go on";
 }
 
 TEST(Limits, H11_BodyTooLargeByItsChunks) {
@@ -64,7 +70,7 @@ TEST(Limits, H11_TheAnswerArrivesThoughTheClientSendsOn) {
 
 TEST(Limits, H11_LargeBodiesShareMemory) {
   constexpr size_t kEach = 100'000, kAll = 1'000'000;
-  const auto budget = std::make_shared<BodyBudget>(kEach, kAll);
+  const auto budget = std::make_shared<MemoryBudget>(kEach, kAll);
   TestServer server({.body_bytes = 8'000'000}, 1, false, nullptr, budget);
   const auto post = [](const char* path, size_t bytes) {
     return fmt::format("POST {} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", path, bytes) + std::string(bytes, 'x');
@@ -91,7 +97,7 @@ TEST(Limits, H11_LargeBodiesShareMemory) {
 }
 
 TEST(Limits, H11_LargeBodiesOfUnknownLengthShareMemory) {
-  const auto budget = std::make_shared<BodyBudget>(100'000, 1'000'000);
+  const auto budget = std::make_shared<MemoryBudget>(100'000, 1'000'000);
   TestServer server({.body_bytes = 8'000'000}, 1, false, nullptr, budget);
   RawSocket client = server.connect();
   std::thread sender([&] { client.send(std::string(kChunked) + "3d0900\r\n" + std::string(4'000'000, 'x') + "\r\n0\r\n\r\n"); });
@@ -99,6 +105,88 @@ TEST(Limits, H11_LargeBodiesOfUnknownLengthShareMemory) {
   sender.join();
   EXPECT_TRUE(eventually([&] { return budget->left() == 1'000'000; }));
   EXPECT_EQ(server.seen(), 0u);
+}
+
+TEST(Limits, H11_ABodyOfUnknownLengthIsCountedAsItIs) {
+  const auto budget = std::make_shared<MemoryBudget>(100'000, 4'000'000);
+  TestServer server({.body_bytes = 8'000'000}, 1, false, nullptr, budget);
+  RawSocket client = server.connect();  // 3,000,000 bytes: twice as many would be refused
+  std::thread sender([&] { client.send(std::string(kChunked) + "2dc6c0\r\n" + std::string(3'000'000, 'x') + "\r\n0\r\n\r\n"); });
+  EXPECT_EQ(status_of(client.receive_answer()), 200);
+  sender.join();
+}
+
+TEST(Limits, H14_PackedBodiesShareMemoryAsTheyGrow) {
+  const auto budget = std::make_shared<MemoryBudget>(100'000, 3'000'000);
+  TestServer server({.body_bytes = 8'000'000}, 1, false, nullptr, budget);
+  const auto post = [](const char* path, size_t bytes) {
+    const std::string packed = *pack(Coding::kGzip, std::string(bytes, 'x'));
+    return fmt::format("POST {} HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n{}", path, packed.size(),
+                       packed);
+  };
+  RawSocket client = server.connect();
+  client.send(post("/echo", 2'000'000));
+  EXPECT_EQ(body_of(client.receive_answer()).size(), std::string_view("POST /echo|").size() + 2'000'000);
+  EXPECT_TRUE(eventually([&] { return budget->left() == 3'000'000; }));
+  client.send(post("/echo", 3'100'000));
+  const std::string never = client.receive_answer();
+  EXPECT_EQ(status_of(never), 413) << "it could not be taken if it were alone";
+  EXPECT_THAT(never, HasSubstr("so much do tests take"));
+  client.send(post("/hold", 2'000'000));
+  ASSERT_TRUE(server.await_held(1));
+  EXPECT_LE(budget->left(), 3'000'000U - 1'900'000);
+  RawSocket second = server.connect();
+  second.send(post("/echo", 2'000'000));
+  const std::string refused = second.receive_answer();
+  EXPECT_EQ(status_of(refused), 429);
+  EXPECT_THAT(refused, HasSubstr("retry-after: 1\r\n"));
+  second.send(post("/echo", 50'000));
+  EXPECT_EQ(status_of(second.receive_answer()), 200) << "the connection goes on";
+}
+
+/// Holds what it is asked, having read the body or not.
+class Holder {
+ public:
+  explicit Holder(ServerOptions options)
+      : server_(*Server::start(loops_, std::move(options), [this](Request&&, Responder responder) {
+          const std::lock_guard lock(mutex_);
+          held_.push_back(std::move(responder));
+        })) {}
+  RawSocket connect() { return RawSocket::connect(server_->port()); }
+  bool has(size_t count) {
+    const std::lock_guard lock(mutex_);
+    return held_.size() == count;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Responder> held_;
+  Loops loops_{1};
+  std::unique_ptr<Server> server_;
+};
+
+TEST(Limits, H11_ABodyThatWasReadTakesNoMoreMemory) {
+  const auto budget = std::make_shared<MemoryBudget>(100'000, 1'000'000);
+  Holder server({.limits = {.body_bytes = 8'000'000}, .large_bodies = budget});
+  RawSocket client = server.connect();
+  client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n" + std::string(900'000, 'x'));
+  ASSERT_TRUE(eventually([&] { return server.has(1); }));
+  EXPECT_TRUE(eventually([&] { return budget->left() == 1'000'000; })) << "though it is not answered";
+}
+
+TEST(Limits, H11_ARefusalIsNoAnswerOfTheHandler) {
+  const auto budget = std::make_shared<MemoryBudget>(100'000, 200'000);
+  Holder server({.limits = {.body_bytes = 8'000'000},
+                 .large_bodies = budget,
+                 .on_refusal = [](Response& response) { response.status = response.status == 429 ? 503 : 500; },
+                 .on_answer = [](Response& response) { response.status = 400; }});
+  RawSocket client = server.connect();
+  std::thread sender([&] { client.send(std::string(kChunked) + "f4240\r\n" + std::string(1'000'000, 'x')); });
+  EXPECT_EQ(status_of(client.receive_answer()), 503);
+  sender.join();
+  RawSocket packed = server.connect();
+  packed.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nxxxx");
+  EXPECT_EQ(status_of(packed.receive_answer()), 500);
 }
 
 TEST(Limits, H12_ABodyOfTinyChunks) {

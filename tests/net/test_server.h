@@ -16,10 +16,11 @@ namespace serin::net::test {
 class TestServer {
  public:
   explicit TestServer(Limits limits = {}, size_t threads = 1, bool http2 = false, std::shared_ptr<const TlsContext> tls = nullptr,
-                      std::shared_ptr<BodyBudget> large_bodies = nullptr)
+                      std::shared_ptr<MemoryBudget> large_bodies = nullptr)
       : loops_(threads) {
     ServerOptions options{.name = "test",
                           .limits = limits,
+                          .body_bytes_from = "so much do tests take",
                           .large_bodies = std::move(large_bodies),
                           .tls = std::move(tls),
                           .http2 = http2,
