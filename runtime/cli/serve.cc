@@ -254,15 +254,17 @@ Result<int> serve(const ServeOptions& options) {
                                                       .http = options.restricted_http,
                                                       .grpc = options.restricted_grpc},
                                                      registry));
+  const ServeLimits limits = serve_limits(options, serving::granted_memory());
   serving::Frontend frontend(loops, *repository, host,
                              {.dialect = options.dialect,
                               .shared_memory = options.shared_memory,
                               .cors = options.cors,
                               .strict_readiness = options.strict_readiness,
-                              .name = options.id});
+                              .name = options.id,
+                              .limits = limits.requests});
   // Alive meanwhile, for a large repository must not fail its liveness probe. The servers that this one may stand in for listen once they have loaded, and
   // there are manifests that rely on it: a probe that only connects sends clients here.
-  const auto open_ports = [&] { return ServePorts::open(options, tls, loops, frontend, *access, registry); };
+  const auto open_ports = [&] { return ServePorts::open(options, limits, tls, loops, frontend, *access, registry); };
   std::unique_ptr<ServePorts> ports;
   if (options.dialect == serving::Dialect::kSerin) {
     SERIN_TRY(ports, open_ports());

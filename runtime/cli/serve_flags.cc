@@ -50,7 +50,7 @@ void add_ports(CLI::App& command, ServeOptions& options) {
   command
       .add_option_function<int64_t>(
           "--max-body-bytes", [&options](int64_t bytes) { options.max_body_bytes = options.max_message_bytes = bytes; },
-          "largest request body, or message of gRPC")
+          "largest request body, or message of gRPC; beyond 64 MiB each they share a sixteenth of the memory, or what one needs")
       ->default_str(std::to_string(options.body_bytes))
       ->check(CLI::Range(int64_t{1024}, int64_t{1} << 32));
   command

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "runtime/net/grpc_server.h"
-#include "runtime/serving/host_metrics.h"
 #include "runtime/serving/http_answers.h"
 
 namespace serin::cli {
 namespace {
 
 using serving::Access;
-
-constexpr size_t kLargeBodiesPart = 16;  // of the memory: JSON takes up to 15 times its size while it is read
 
 net::Response metrics_page(const metrics::Registry& registry) {
   net::Response response;
@@ -36,16 +33,19 @@ net::Handler with_metrics(const metrics::Registry& registry, std::vector<std::st
 
 }  // namespace
 
-Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options, std::shared_ptr<const net::TlsContext> tls,
-                                                     net::Loops& loops, serving::Frontend& frontend, serving::Access& access,
-                                                     metrics::Registry& registry) {
+Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options, const ServeLimits& limits,
+                                                     std::shared_ptr<const net::TlsContext> tls, net::Loops& loops,
+                                                     serving::Frontend& frontend, serving::Access& access, metrics::Registry& registry) {
   std::unique_ptr<ServePorts> ports(new ServePorts(frontend, access));
-  const auto large_bodies = std::make_shared<MemoryBudget>(ServeOptions::kOrdinaryBody, serving::granted_memory() / kLargeBodiesPart);
-  const auto listening = [&](const char* name, const std::string& address, uint16_t port, std::optional<int64_t> most_bytes,
-                             int64_t otherwise) {
-    net::ServerOptions made{.name = name, .address = address, .port = port, .tls = tls, .metrics = &registry};
-    made.limits.body_bytes = static_cast<size_t>(most_bytes.value_or(otherwise));
-    if (!most_bytes && otherwise > ServeOptions::kOrdinaryBody) made.large_bodies = large_bodies;
+  const auto listening = [&](const char* name, const std::string& address, uint16_t port, const ServeLimits::Port& most) {
+    net::ServerOptions made{.name = name,
+                            .address = address,
+                            .port = port,
+                            .body_bytes_from = most.from,
+                            .large_bodies = limits.bodies,
+                            .tls = tls,
+                            .metrics = &registry};
+    made.limits.body_bytes = most.body_bytes;
     const bool as_triton = options.dialect == serving::Dialect::kTriton;
     made.on_refusal = [&host = frontend.host, as_triton](net::Response& refusal) {
       refusal.headers.set("x-serin-batch", protocol::print_batch_tag(host.lone_tag()));
@@ -57,7 +57,7 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   if (options.port) {
     net::Handler handler = ports->http_api_.at(Access::Port::kData);
     if (!options.metrics_paths.empty()) handler = with_metrics(registry, options.metrics_paths, &access, std::move(handler));
-    net::ServerOptions http = listening("http", options.address, *options.port, options.max_body_bytes, options.body_bytes);
+    net::ServerOptions http = listening("http", options.address, *options.port, limits.http);
     if (options.tls_for_grpc_only) http.tls = nullptr;
     SERIN_TRY(ports->http_, net::Server::start(loops, std::move(http), std::move(handler)));
   }
@@ -69,15 +69,12 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
       if (!refusal) return std::nullopt;
       return net::GrpcRefusal{refusal->status, std::move(refusal->message)};
     };
-    net::ServerOptions grpc = listening("grpc", or_else(options.grpc_address, options.address), *options.grpc_port,
-                                        options.max_message_bytes, options.message_bytes);
+    net::ServerOptions grpc = listening("grpc", or_else(options.grpc_address, options.address), *options.grpc_port, limits.grpc);
     SERIN_TRY(ports->grpc_, net::start_grpc_server(loops, std::move(grpc), method, gate));
   }
   if (options.admin_port) {
-    SERIN_TRY(
-        ports->admin_,
-        net::Server::start(loops, listening("admin", "127.0.0.1", *options.admin_port, options.max_body_bytes, ServeOptions::kOrdinaryBody),
-                           ports->http_api_.at(Access::Port::kAdmin)));
+    SERIN_TRY(ports->admin_, net::Server::start(loops, listening("admin", "127.0.0.1", *options.admin_port, limits.admin),
+                                                ports->http_api_.at(Access::Port::kAdmin)));
   }
   if (options.metrics_port) {
     const auto unknown = [](const net::Request&, net::Responder responder) {

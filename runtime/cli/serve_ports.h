@@ -1,6 +1,6 @@
 // serve_ports.h: the ports of `serin serve`: HTTP and gRPC for clients, metrics, and, where asked for, one for orders to the server.
 //
-//   SERIN_TRY(const auto ports, ServePorts::open(options, tls, loops, frontend, access, registry));
+//   SERIN_TRY(const auto ports, ServePorts::open(options, limits, tls, loops, frontend, access, registry));
 //   ... ports->numbers() ... ports->drain(30s);
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
+#include "runtime/cli/serve_limits.h"
 #include "runtime/serving/grpc_api.h"
 #include "runtime/serving/http_api.h"
 
@@ -17,9 +18,9 @@ namespace serin::cli {
 class ServePorts {
  public:
   /// `frontend`, `access`, `loops` and `registry` outlive it. Errors as net::Server::start().
-  static Result<std::unique_ptr<ServePorts>> open(const ServeOptions& options, std::shared_ptr<const net::TlsContext> tls,
-                                                  net::Loops& loops, serving::Frontend& frontend, serving::Access& access,
-                                                  metrics::Registry& registry);
+  static Result<std::unique_ptr<ServePorts>> open(const ServeOptions& options, const ServeLimits& limits,
+                                                  std::shared_ptr<const net::TlsContext> tls, net::Loops& loops,
+                                                  serving::Frontend& frontend, serving::Access& access, metrics::Registry& registry);
 
   Ports numbers() const;
   /// Answers what is under way and closes. False where some of it was not done by then.

@@ -90,7 +90,7 @@ Result<InferRequest> Decoder::decode(std::string& body) {
   SERIN_CHECK(read_fields(top, ""));
   SERIN_CHECK(check_all_given());
   builder_.want_rest(/*binary=*/false);
-  SERIN_CHECK(at("", builder_.allocate()));
+  SERIN_CHECK(at("", builder_.allocate(body.size())));
   for (size_t i = 0; i < slots_.size(); ++i)
     if (builder_.is_given(i)) SERIN_CHECK(at(slots_[i].where, read_values(i)));
   return builder_.take();

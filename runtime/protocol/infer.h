@@ -11,6 +11,7 @@
 
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/memory_budget.h"
 #include "runtime/base/recycler.h"
 #include "runtime/protocol/shared_range.h"
 
@@ -42,6 +43,7 @@ struct Signature {
 struct RequestLimits {
   size_t json_depth = 100;
   size_t tensor_bytes = size_t{256} << 20;  ///< of all inputs together once decoded: INT8 as JSON text widens, so it is bounded by itself
+  std::shared_ptr<MemoryBudget> memory;     ///< that inputs take theirs from; null: they may have it
   size_t id_bytes = 1024;
   const SharedRegions* shared = nullptr;  ///< that tensors may lie in; null: none
 };
@@ -72,6 +74,7 @@ struct InferRequest {
   std::vector<TensorView> inputs;  ///< in the signature's order, dense, in `memory`
   AlignedBuffer memory;
   std::vector<std::vector<std::string>> texts;  ///< by input: the elements of those that are BYTES, which their views point to
+  MemoryBudget::Share share;                    ///< of what both take; goes where they go
   std::vector<WantedOutput> outputs;            ///< in the order asked for; all of them when none were named
   int64_t timeout_us = 0;                       ///< parameter `timeout`; 0: none
   uint64_t priority = 0;                        ///< parameter `priority`: 1 goes first; 0: the model's own default

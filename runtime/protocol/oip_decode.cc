@@ -132,7 +132,7 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
   SERIN_CHECK(at(where, builder_.set_shape(input, {dims.data(), dims.size()})));
   builder_.want_rest(true);
   SERIN_CHECK(at(where, check_raw(bytes, builder_.request.inputs[input], spec.name)));
-  SERIN_CHECK(at(where, builder_.allocate()));
+  SERIN_CHECK(at(where, builder_.allocate(bytes.size())));
   read_raw(bytes, builder_.request.inputs[input]);
   return std::move(builder_.request);
 }
@@ -284,10 +284,12 @@ Status Decoder::read_output(const dom::element& element, size_t position) {
 
 Status Decoder::read_data(size_t text_bytes) {
   const std::vector<TensorView>& inputs = builder_.request.inputs;
+  size_t held = text_bytes;  // by texts, at most
   // A short list must not make us take the memory that its shape claims: an element needs at least one byte of text.
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!builder_.is_given(i)) continue;
     const Slot& slot = slots_[i];
+    if (inputs[i].dtype == DType::kString) held += slot.shared ? shared_text_bytes(*slot.shared) : slot.bytes.size();
     if (slot.shared) {
       SERIN_CHECK(at(slot.where, "/parameters", check_shared(*slot.shared, inputs[i], signature_.inputs[i].name, limits_.tensor_bytes)));
       continue;
@@ -303,7 +305,7 @@ Status Decoder::read_data(size_t text_bytes) {
       return fail(slot.where + "/data", fmt::format("input '{}': shape {} takes {} elements, data has fewer", signature_.inputs[i].name,
                                                     inputs[i].shape.str(), inputs[i].elements()));
   }
-  SERIN_CHECK(at("/inputs", builder_.allocate()));
+  SERIN_CHECK(at("/inputs", builder_.allocate(held)));
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!builder_.is_given(i)) continue;
     const Slot& slot = slots_[i];
@@ -354,7 +356,9 @@ Result<InferRequest> decode_infer_request(OipBody&& body, const Signature& signa
   if (!body.json_bytes && std::ranges::all_of(signature.inputs, is_float)) {
     if (auto cut = cut_number_lists(body.bytes, "data")) {
       OipBody rest{std::move(cut->text), {}};
-      if (auto request = Decoder(signature, limits, nullptr, std::exchange(memory, {}), cut->lists).decode(rest)) return request;
+      if (auto request = Decoder(signature, limits, nullptr, std::exchange(memory, {}), cut->lists).decode(rest);
+          request || request.error().code == Code::kOverloaded)
+        return request;
     }
   }
   return Decoder(signature, limits, field, std::move(memory)).decode(body);

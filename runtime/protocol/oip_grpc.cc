@@ -254,8 +254,11 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
   builder.want_rest(/*binary=*/true);
 
   std::vector<TensorView>& tensors = builder.request.inputs;
+  size_t text_bytes = 0;
   for (size_t i = 0; i < places.size(); ++i) {
     const std::string& name = signature.inputs[places[i]].name;
+    if (tensors[places[i]].dtype == DType::kString)
+      text_bytes += shared[i] ? shared_text_bytes(*shared[i]) : bytes[i].size() + (contents[i] ? contents[i]->size() : 0);
     if (shared[i]) {
       SERIN_CHECK(check_shared(*shared[i], tensors[places[i]], name, limits.tensor_bytes));
     } else if (!raw.empty()) {
@@ -266,7 +269,7 @@ Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const 
                                  tensors[places[i]].elements()));
     }
   }
-  SERIN_CHECK(builder.allocate());
+  SERIN_CHECK(builder.allocate(text_bytes));
   for (size_t i = 0; i < places.size(); ++i) {
     const TensorView& tensor = tensors[places[i]];
     if (shared[i])

@@ -128,7 +128,7 @@ class Decoder {
                     fmt::format("input '{}': shape {} takes a list of {} elements", name, inputs[i].shape.str(), inputs[i].elements()));
       }
     }
-    SERIN_CHECK(at("/tensor", builder_.allocate()));
+    SERIN_CHECK(at("/tensor", builder_.allocate(text_bytes)));
     for (size_t i = 0; i < slots_.size(); ++i) {
       const PaddleType& type = *paddle_type(inputs[i].dtype);
       if (type.field == kPaddleContent) {

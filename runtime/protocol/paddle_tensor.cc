@@ -167,7 +167,7 @@ Result<InferRequest> decode_paddle_proto(std::string_view body, const Signature&
       return invalid(
           fmt::format("input '{}': shape {} takes {} elements, the tensor has fewer", name, input.shape.str(), input.elements()));
   }
-  SERIN_CHECK(builder.allocate());
+  SERIN_CHECK(builder.allocate(body.size()));
   for (size_t i = 0; i < tensors.size(); ++i)
     SERIN_CHECK(read_elements(decoding, tensors[i], builder.request.inputs[i], signature.inputs[i].name));
   return std::move(builder.request);

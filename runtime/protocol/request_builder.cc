@@ -52,6 +52,7 @@ void InferRequest::clear() {
   id.clear();
   inputs.clear();
   trim(memory, texts);
+  share.release();
   outputs.clear();
   timeout_us = 0;
   priority = 0;
@@ -177,7 +178,7 @@ InferRequest RequestBuilder::take() {
   return std::move(request);
 }
 
-Status RequestBuilder::allocate() {
+Status RequestBuilder::allocate(size_t text_bytes) {
   size_t total = 0, texts = 0;
   for (const TensorView& input : request.inputs) {
     total += AlignedBuffer::rounded_up(input.bytes());
@@ -186,6 +187,7 @@ Status RequestBuilder::allocate() {
       return Error{Code::kTooLarge, fmt::format("the inputs are over the limit of {} bytes", limits_.tensor_bytes)};
   }
   total = std::max<size_t>(total, 1);  // what is empty has a place, too
+  SERIN_CHECK(take_share(total + (texts > 0 ? texts + text_bytes : 0)));
   if (request.memory.size() < total) request.memory = AlignedBuffer(total);
   if (texts > 0) request.texts.resize(request.inputs.size());
   size_t offset = 0;
@@ -198,6 +200,13 @@ Status RequestBuilder::allocate() {
     input.data = request.texts[i].data();
   }
   return {};
+}
+
+Status RequestBuilder::take_share(size_t bytes) {
+  if (request.share.resize(limits_.memory, bytes)) return {};
+  if (bytes > limits_.memory->most())
+    return Error{Code::kTooLarge, fmt::format("the inputs take {} bytes, over the limit of {}", bytes, limits_.memory->most())};
+  return Error{Code::kOverloaded, "the inputs of too many large requests are in memory; try again"};
 }
 
 std::optional<std::string> how_to_open_batch(const Signature& signature) {

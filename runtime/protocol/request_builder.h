@@ -53,8 +53,8 @@ class RequestBuilder {
   /// But for inputs that have a standard value: in protocols that let them be left out.
   Status check_required_given() const;
   bool is_given(size_t input) const { return request.inputs[input].dtype != DType::kUndefined; }
-  /// Memory for all inputs; their data points to it from now on.
-  Status allocate();
+  /// Memory for all inputs; their data points to it from now on. `text_bytes`: at most of what elements of BYTES hold. kOverloaded: there is none now.
+  Status allocate(size_t text_bytes = 0);
   /// The whole request: what was left out is its standard value. The signature must outlive it.
   InferRequest take();
 
@@ -62,6 +62,7 @@ class RequestBuilder {
 
  private:
   Status check_given(bool may_leave_out) const;
+  Status take_share(size_t bytes);
   const TensorSpec& spec(size_t input) const { return signature_.inputs[input]; }
 
   const Signature& signature_;

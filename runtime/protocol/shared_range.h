@@ -47,6 +47,8 @@ Result<SharedRangePtr> open_shared(const SharedRegions* regions, const SharedPar
 
 /// Whether it has the size that the tensor's shape takes; of BYTES whether it is not over `limit`.
 Status check_shared(const SharedRange& range, const TensorView& tensor, std::string_view name, size_t limit);
+/// What elements of BYTES take that read_shared() will read: it has all bytes at hand before it cuts them up.
+inline size_t shared_text_bytes(const SharedRange& range) { return 2 * range.bytes; }
 /// Into the tensor's memory. Requires check_shared().
 Status read_shared(const SharedRange& range, const TensorView& tensor, std::string_view name);
 /// kInvalidArgument where it is too small.

@@ -109,6 +109,7 @@ class Decoder {
   std::string* field_;
   RequestBuilder builder_;
   const size_t text_bytes_;
+  size_t repeated_bytes_ = 0;  // of the context's texts in all examples
   const Lists lists_;
   ElementRules rules_ = {.round_to_infinity = true, .base64 = true, .flat = false};
   std::optional<dom::element> instances_, inputs_, examples_, context_;
@@ -166,7 +167,7 @@ Status Decoder::allocate(std::string_view where) {
       return fail(std::string(where), fmt::format("input '{}': its first lists make a shape of {}, of which there is less",
                                                   signature_.inputs[i].name, tensor.shape.str()));
   }
-  return at(where, builder_.allocate());
+  return at(where, builder_.allocate(text_bytes_ + repeated_bytes_));
 }
 
 Status Decoder::read_only(const dom::element& value, std::string_view where) {
@@ -280,6 +281,7 @@ Status Decoder::read_example_rows(const dom::array& examples) {
   size_t repeated = 0;  // copied into every row
   for (const auto& [name, value] : common) repeated += text_bytes(value);
   if (repeated > limits_.tensor_bytes / static_cast<size_t>(count)) return fail("/context", too_much_context(limits_));
+  repeated_bytes_ = repeated * static_cast<size_t>(count);
   int64_t row = 0;
   for (const dom::element example : examples) {
     const std::string where = fmt::format("/examples/{}", row);
@@ -319,7 +321,7 @@ Result<TfPredict> decode_tf_predict(std::string body, const Signature& signature
   if (std::ranges::all_of(signature.inputs, is_float)) {
     if (auto cut = cut_inner_lists(body)) {
       auto request = Decoder(signature, limits, nullptr, body.size(), cut->lists).decode_predict(cut->text);
-      if (request) return request;
+      if (request || request.error().code == Code::kOverloaded) return request;
     }
   }
   return Decoder(signature, limits, field, body.size()).decode_predict(body);

@@ -91,7 +91,9 @@ Result<InferRequest> TfPredictCall::decode(const Signature& signature, const Req
   builder.want_rest(/*binary=*/true);
   const std::vector<TensorView>& tensors = builder.request.inputs;
   for (size_t i = 0; i < protos.size(); ++i) SERIN_CHECK(protos[i].check(tensors[i], signature.inputs[i].name));
-  SERIN_CHECK(builder.allocate());
+  size_t bytes = 0;
+  for (const Bytes input : inputs) bytes += input.size();
+  SERIN_CHECK(builder.allocate(bytes));
   for (size_t i = 0; i < protos.size(); ++i) SERIN_CHECK(protos[i].copy_to(tensors[i], signature.inputs[i].name, decoding));
   return std::move(builder.request);
 }

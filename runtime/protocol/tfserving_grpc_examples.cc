@@ -162,12 +162,13 @@ class Examples {
   }
 
   /// Texts of the context are copied into every row.
-  Status check_repeated(int64_t rows) const {
+  Status check_repeated(int64_t rows) {
     size_t bytes = 0;
     for (const Feature& feature : common_)
       if (feature.kind == Feature::Kind::kBytes) bytes += feature.list.size();
-    if (bytes <= limits_.tensor_bytes / static_cast<size_t>(rows)) return {};
-    return too_much_context(limits_);
+    if (bytes > limits_.tensor_bytes / static_cast<size_t>(rows)) return too_much_context(limits_);
+    repeated_bytes_ = bytes * static_cast<size_t>(rows);
+    return {};
   }
 
   Status read_example(Bytes bytes, std::string_view what, Row& row) {
@@ -213,7 +214,7 @@ class Examples {
     SERIN_CHECK(builder_.check_all_given());
     for (const TensorView& tensor : builder_.request.inputs)
       if (!may_fill(tensor, input_bytes_)) return invalid(fmt::format("the examples have fewer values than {} rows take", rows));
-    return builder_.allocate();
+    return builder_.allocate(input_bytes_ + repeated_bytes_);
   }
 
   Status read_values(const Feature& feature, const TensorView& tensor, int64_t row) {
@@ -240,6 +241,7 @@ class Examples {
   Decoding decoding_;
   Row common_;  // of the context
   size_t input_bytes_ = 0;
+  size_t repeated_bytes_ = 0;  // of the context's texts in all rows
 };
 
 }  // namespace

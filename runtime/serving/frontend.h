@@ -26,6 +26,7 @@ class Frontend {
     bool cors = false;             ///< pages of any origin may ask TensorFlow Serving's API
     bool strict_readiness = true;  ///< false: ready once everything was tried, whatever came of it
     std::string name;              ///< as the server calls itself; empty: as the dialect does
+    protocol::RequestLimits limits = {};
   };
   Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
       : loops(io_threads),
@@ -35,6 +36,7 @@ class Frontend {
         takes_regions(options.shared_memory),
         cors(options.cors),
         name(options.name.empty() ? name_of_server(options.dialect) : options.name),
+        limits(limits_of(options)),
         strict_readiness_(options.strict_readiness),
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())),
         leftovers_(loops.size()) {}
@@ -66,9 +68,6 @@ class Frontend {
     return {};
   }
 
-  /// That tensors may lie in; null: this server takes none.
-  const protocol::SharedRegions* regions() const { return takes_regions ? &shared_memory : nullptr; }
-
   net::Loops& loops;
   Repository& repository;
   Host& host;
@@ -77,8 +76,14 @@ class Frontend {
   SharedMemory shared_memory;
   const bool cors;
   const std::string name;
+  const protocol::RequestLimits limits;  ///< of every request, whatever door it comes by
 
  private:
+  protocol::RequestLimits limits_of(const Options& options) const {
+    protocol::RequestLimits wanted = options.limits;
+    wanted.shared = takes_regions ? &shared_memory : nullptr;
+    return wanted;
+  }
   Status loaded(const Catalogue& now) const { return strict_readiness_ ? now.loaded(dialect == Dialect::kTriton) : Status(); }
 
   const bool strict_readiness_;

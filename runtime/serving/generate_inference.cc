@@ -8,7 +8,7 @@ namespace serin::serving {
 
 Result<protocol::InferRequest> GenerateInference::decode(net::Request& request, const Version& version, protocol::InferRequest memory,
                                                          std::string& field) {
-  return protocol::decode_generate_request(request.body, version.signature(), &field, {}, std::move(memory));
+  return protocol::decode_generate_request(request.body, version.signature(), &field, frontend_.limits, std::move(memory));
 }
 
 net::Response GenerateInference::encode(const Finished& finished, net::Response blank) {

@@ -8,7 +8,8 @@ namespace serin::serving {
 class GenerateInference final : public HttpInference {
  public:
   /// `as_stream`: what comes of the inference, its failure included, is an event of a stream; the only one, for no model here has several answers.
-  GenerateInference(net::Responder responder, bool as_stream) : HttpInference(std::move(responder)), as_stream_(as_stream) {}
+  GenerateInference(net::Responder responder, const Frontend& frontend, bool as_stream)
+      : HttpInference(std::move(responder)), frontend_(frontend), as_stream_(as_stream) {}
 
  private:
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest memory,
@@ -17,6 +18,7 @@ class GenerateInference final : public HttpInference {
   net::Response failure(const Error& error) override;
   net::Response sent(net::Response response) const;
 
+  const Frontend& frontend_;
   const bool as_stream_;
 };
 

@@ -22,7 +22,7 @@ Result<Inference::Call> read_request(Frontend& frontend, const GrpcCall& call, s
   SERIN_TRY(const protocol::GrpcInferRequest request, protocol::GrpcInferRequest::read(message));
   return grpc_inference_call(frontend, call, frontend.catalogue().find(request.model, request.version),
                              [&](const protocol::Signature& signature, protocol::InferRequest memory) {
-                               return request.decode(signature, {.shared = frontend.regions()}, std::move(memory));
+                               return request.decode(signature, frontend.limits, std::move(memory));
                              });
 }
 

@@ -8,6 +8,7 @@ net::Response HttpInference::refusal(const Error& error, std::string_view field)
 
 void HttpInference::refuse(Frontend& frontend, std::string_view version, const Error& error, std::string_view field) {
   net::Response response = refusal(error, field);
+  if (error.code == Code::kOverloaded) response.headers.set("Retry-After", "1");
   response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend.host.lone_tag()));
   if (!version.empty()) response.headers.set("x-serin-version", version);
   responder_.send(std::move(response));

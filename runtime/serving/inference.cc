@@ -67,6 +67,7 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   job->inputs.swap(mine.request_.inputs);  // memory goes round
   std::swap(job->memory, mine.request_.memory);
   job->texts.swap(mine.request_.texts);
+  std::swap(job->share, mine.request_.share);
   std::swap(job->sequence, mine.request_.sequence);
   mine.in_order_ = job->sequence.any();
   job->arrived = mine.arrived_;

@@ -5,6 +5,7 @@ namespace serin::serving {
 void Job::clear() {
   inputs.clear();
   protocol::trim(memory, texts);
+  share.release();
   holds = nullptr;
   rows = 1;
   sizes.clear();

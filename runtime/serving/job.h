@@ -12,6 +12,7 @@
 
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/memory_budget.h"
 #include "runtime/base/result.h"
 #include "runtime/base/unique_function.h"
 #include "runtime/graph/dim.h"
@@ -54,6 +55,7 @@ struct Job {
   std::vector<TensorView> inputs;               ///< in the model's order, already checked against its signature
   AlignedBuffer memory;                         ///< what the views point into
   std::vector<std::vector<std::string>> texts;  ///< or these, where they are strings: one list for each input
+  MemoryBudget::Share share;                    ///< of what both take
   std::shared_ptr<const void> holds;            ///< memory of inputs that is not its own
   int64_t rows = 1;                             ///< along axis 0, where the model is batchable
   graph::Bindings sizes;                        ///< its own, where some are `padded`

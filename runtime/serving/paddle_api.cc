@@ -21,7 +21,8 @@ class PaddleInference final : public HttpInference {
  private:
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
                                         std::string& field) override {
-    SERIN_TRY(protocol::PaddleRequest decoded, protocol::decode_paddle(form_, std::move(request.body), version.signature(), &field));
+    SERIN_TRY(protocol::PaddleRequest decoded,
+              protocol::decode_paddle(form_, std::move(request.body), version.signature(), &field, frontend_.limits));
     log_id_ = decoded.log_id;
     return std::move(decoded.infer);
   }

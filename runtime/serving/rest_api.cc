@@ -32,7 +32,7 @@ OipInference::OipInference() : HttpInference(net::Responder(nullptr)) {}
 
 void OipInference::begin(net::Responder responder, const Frontend& frontend) {
   set_responder(std::move(responder));
-  limits_.shared = frontend.regions();
+  limits_ = &frontend.limits;
 }
 
 void OipInference::clear() { set_responder(net::Responder(nullptr)); }
@@ -47,7 +47,7 @@ Result<protocol::InferRequest> OipInference::decode(net::Request& request, const
       return Error{Code::kInvalidArgument, fmt::format("header {} must be a number of bytes", protocol::kJsonLength)};
     }
   }
-  auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, limits_, std::move(memory));
+  auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, *limits_, std::move(memory));
   request.body = std::move(body.bytes);  // NOLINT(bugprone-use-after-move): the codec leaves it to its owner
   return decoded;
 }
@@ -102,7 +102,8 @@ void RestApi::handle(net::Request&& request, net::Responder responder) {
 }
 
 std::shared_ptr<HttpInference> RestApi::begin(const Route& route, net::Responder responder) {
-  if (route.action != "infer") return std::make_shared<GenerateInference>(std::move(responder), route.action == "generate_stream");
+  if (route.action != "infer")
+    return std::make_shared<GenerateInference>(std::move(responder), frontend_, route.action == "generate_stream");
   std::shared_ptr<OipInference> inference = inferences_[net::this_loop()].take();
   inference->begin(std::move(responder), frontend_);
   return inference;

@@ -27,7 +27,7 @@ class OipInference final : public HttpInference {
                                         std::string& field) override;
   net::Response encode(const Finished& finished, net::Response blank) override;
 
-  protocol::RequestLimits limits_;
+  const protocol::RequestLimits* limits_ = nullptr;
 };
 
 class RestApi {

@@ -55,7 +55,8 @@ class Prediction final : public TfInference {
  private:
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
                                         std::string& field) override {
-    SERIN_TRY(protocol::TfPredict decoded, protocol::decode_tf_predict(std::move(request.body), version.signature(), &field));
+    SERIN_TRY(protocol::TfPredict decoded,
+              protocol::decode_tf_predict(std::move(request.body), version.signature(), &field, frontend_.limits));
     rows_ = decoded.rows;
     return std::move(decoded.infer);
   }
@@ -74,7 +75,7 @@ class ScoredExamples final : public TfInference {
  private:
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
                                         std::string& field) override {
-    return protocol::decode_tf_examples(std::move(request.body), method_, version.signature(), &field);
+    return protocol::decode_tf_examples(std::move(request.body), method_, version.signature(), &field, frontend_.limits);
   }
   Result<std::string> print(std::span<const protocol::NamedTensor> outputs) override {
     return protocol::encode_tf_results(method_, outputs);

@@ -1,5 +1,8 @@
 """What dashboards and alerts of other servers' users read: the names, what counts as a failure, and numbers that are not cut to whole microseconds."""
 
+import os
+import uuid
+
 import numpy
 import pytest
 import tritonclient.grpc
@@ -142,12 +145,17 @@ def identity(tmp_path_factory):
     return folder.parents[1]
 
 
-def ask_large(server, count, module):
+def ask_large(server, count, module, key=None):
+    """With `key`: zeros in shared memory of that name."""
     import tritonclient.http
     module = {"http": tritonclient.http, "grpc": tritonclient.grpc}[module]
     client = module.InferenceServerClient(f"127.0.0.1:{server.ports[module.__name__.rsplit('.')[-1]]}")
     sent = module.InferInput("x", [count], "INT8")
-    sent.set_data_from_numpy(numpy.ones(count, numpy.int8))
+    if key:
+        client.register_system_shared_memory("region", key, count)
+        sent.set_shared_memory("region", count)
+    else:
+        sent.set_data_from_numpy(numpy.ones(count, numpy.int8))
     return client.infer("identity", [sent]).as_numpy("y").tolist()
 
 
@@ -155,6 +163,21 @@ def ask_large(server, count, module):
 def test_as_large_a_body_as_tritons_users_send(start, identity, module):
     server = start("serve", "--as", "tritonserver", f"--model-repository={identity}", *PORTS)
     assert ask_large(server, 70 << 20, module) == [1]
+
+
+@pytest.mark.parametrize("module", ["http", "grpc"])
+def test_what_a_large_body_holds_is_taken_too(start, identity, module):
+    server = start("serve", "--as", "tritonserver", f"--model-repository={identity}", *PORTS, f"--max-body-bytes={320 << 20}")
+    assert ask_large(server, 300 << 20, module) == [1]
+    key = f"/serin-test-{uuid.uuid4().hex}"
+    with open(f"/dev/shm{key}", "xb") as file:
+        try:
+            file.truncate(310 << 20)  # sparse: it takes no memory
+            assert ask_large(server, 310 << 20, module, key) == [0]
+        finally:
+            os.unlink(f"/dev/shm{key}")
+    with pytest.raises(tritonclient.grpc.InferenceServerException, match=f"{320 << 20}.*--max-body-bytes"):
+        ask_large(server, 321 << 20, module)
 
 
 @pytest.mark.parametrize("module", ["http", "grpc"])

@@ -53,6 +53,42 @@ TEST(OipDecode, FlatAndNestedDataAreTheSame) {
   EXPECT_THAT(floats(input("[[1,2.5],[-3,4e2]]", "[2,2]")), ElementsAre(1, 2.5, -3, 400));
 }
 
+TEST(OipDecode, P13_LargeInputsShareMemoryForAsLongAsTheyLive) {
+  constexpr size_t kEach = 4096, kAll = 16'384;
+  const RequestLimits limits{.memory = std::make_shared<MemoryBudget>(kEach, kAll)};
+  const auto decode = [&](size_t floats) {
+    return decode_infer_request({std::string(floats * 4, '\0'), 0}, {"model 'm' version 1", {{"x", DType::kFloat32, {-1}}}, {}}, nullptr,
+                                limits);
+  };
+  auto small = decode(1024);
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_EQ(limits.memory->left(), kAll);
+  auto large = decode(4096);
+  ASSERT_TRUE(large) << large.error().message;
+  EXPECT_EQ(limits.memory->left(), kEach);
+  const auto second = decode(4096);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kOverloaded);
+  const auto never = decode(6000);
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, Code::kTooLarge);
+  EXPECT_THAT(never.error().message, HasSubstr("24000 bytes, over the limit of 20480"));
+  InferRequest moved = std::move(*large);
+  EXPECT_EQ(limits.memory->left(), kEach) << "whoever has the memory has its share";
+  moved.clear();
+  EXPECT_EQ(limits.memory->left(), kAll);
+}
+
+TEST(OipDecode, P13_TextsCountWithWhatTheyHold) {
+  constexpr size_t kAll = 100'000;
+  const RequestLimits limits{.memory = std::make_shared<MemoryBudget>(1000, kAll)};
+  const Signature texts = {"model 't' version 1", {{"x", DType::kString, {-1}}}, {}};
+  const auto request =
+      decode_infer_request({input("[\"" + std::string(20'000, 'x') + "\",\"\"]", "[2]", "BYTES"), {}}, texts, nullptr, limits);
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_LE(limits.memory->left(), kAll - 19'000);
+}
+
 TEST(OipDecode, StringsAndAnyNumberOfDimensions) {
   const Signature texts = {"model 't' version 1", {{"x", DType::kString, {}, false}}, {{"y", DType::kString, {}, false}}};
   const auto request = decoded(input(R"([["a","b"],["","\u00e4 long one that is not held in place"]])", "[2,2]", "BYTES"), texts);

@@ -1,6 +1,7 @@
 #include "runtime/serving/host_metrics.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
