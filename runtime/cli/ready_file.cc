@@ -28,11 +28,20 @@ sigset_t end_signals() {
   return set;
 }
 
+constexpr std::string_view kBeginning = "{\"pid\":";
+
+void remove_where_it_begins(const std::string& path, std::string_view beginning) {
+  constexpr size_t kMostBytes = 1024;
+  if (path.empty()) return;
+  const auto text = read_file(path, kMostBytes);
+  if (text && text->starts_with(beginning)) ::unlink(path.c_str());
+}
+
 }  // namespace
 
 Status write_ready_file(const std::string& path, const Ports& ports) {
   if (path.empty()) return {};
-  std::string text = fmt::format("{{\"pid\":{}", ::getpid());
+  std::string text = fmt::format("{}{}", kBeginning, ::getpid());
   const auto append = [&](const char* name, std::optional<uint16_t> port) {
     if (port) text += fmt::format(",\"{}\":{}", name, *port);
   };
@@ -42,6 +51,10 @@ Status write_ready_file(const std::string& path, const Ports& ports) {
   append("admin", ports.admin);
   return write_file_atomically(path, text + "}\n");
 }
+
+void remove_stale_ready_file(const std::string& path) { remove_where_it_begins(path, kBeginning); }
+
+void remove_own_ready_file(const std::string& path) { remove_where_it_begins(path, fmt::format("{}{},", kBeginning, ::getpid())); }
 
 void block_signal(int signal) {
   sigset_t set;

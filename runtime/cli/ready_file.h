@@ -19,6 +19,11 @@ struct Ports {
 /// Writes {"pid", "http", "grpc", "metrics", "admin"} (those that there are) in one step; nothing where `path` is empty.
 Status write_ready_file(const std::string& path, const Ports& ports);
 
+/// Takes away what a process before this one left there: whoever waits for the file waits for this one. What is no such file stays.
+void remove_stale_ready_file(const std::string& path);
+/// Once this process is not ready any more. What a successor has written there meanwhile stays.
+void remove_own_ready_file(const std::string& path);
+
 /// Blocks SIGTERM and SIGINT for every thread started afterwards; call first in main thread. SIGPIPE is ignored, and so are SIGUSR1 and
 /// SIGUSR2: who rotates logs sends them by habit.
 void block_end_signals();

@@ -90,6 +90,7 @@ class Route {
 };
 
 int Route::run(const router::RouterConfig& config) {
+  if (!options_.take_over) remove_stale_ready_file(options_.ready_file);  // that of a predecessor holds until it is over
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate of members that do not move
   loops_.reset(new RouterLoops{net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
   auto inherited = options_.take_over ? take_over(config.store) : sockets_of_systemd();
@@ -208,6 +209,7 @@ void Route::count_reloads() {
 }
 
 void Route::end() {
+  remove_own_ready_file(options_.ready_file);
   running_->stop_being_ready();
   log::info("ending: not ready any more; requests are routed for another {} s", options_.drain_seconds);
   wait_for_end_signal(options_.drain_seconds);

@@ -190,6 +190,7 @@ void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& optio
 /// Readiness goes first, so that load balancers look elsewhere while requests are still served.
 void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& options) {
   frontend.set_ready(false);
+  remove_own_ready_file(options.ready_file);
   log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
   const bool drained = ports.drain(milliseconds(options.end_seconds));
@@ -211,6 +212,7 @@ Result<int> serve(const ServeOptions& options) {
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
   if (!options.log_file.empty()) SERIN_CHECK(log::write_to(options.log_file, options.log_to_stderr));
   for (const std::string& remark : options.remarks) log::warning("{}", remark);
+  remove_stale_ready_file(options.ready_file);
   SERIN_TRY(const serving::ModelSource source, source_of(options));
   SERIN_TRY(const Compute compute, read_compute(options));
   SERIN_TRY(const std::shared_ptr<net::TlsContext> tls, server_tls(options));

@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc
-from conftest import MODELS, ON_FREE_PORTS, SERIN, call, free_port, wait_until
+from conftest import MODELS, ON_FREE_PORTS, SERIN, call, free_port, serin, wait_until
 from slow_model import save_slow, save_slow_to_load, turns
 
 
@@ -155,3 +155,26 @@ def test_a_queue_of_tritons_is_as_long_as_it_says_or_has_no_end(serve, tmp_path,
         answers = [answer.result().status for answer in [pool.submit(call, url, turns(1)) for _ in range(399)]]
         assert holder.result().status == 200
     assert answers.count(200) + answers.count(429) == 399 and answers.count(429) >= refused and (refused or set(answers) == {200})
+
+
+# --- the file that says that it is ready ------------------------------------------------------------------------------------------------
+
+
+def test_an_old_ready_file_goes_at_the_start_and_ones_own_at_the_end(start, tmp_path):
+    left, rubbish = tmp_path / "left", tmp_path / "x.onnx"
+    left.write_text('{"pid":1,"http":1}\n')
+    rubbish.write_text("rubbish")
+    assert serin("serve", rubbish, *ON_FREE_PORTS, "--ready-file", left).returncode == 1
+    assert not left.exists(), "it does not stand for one that did not start"
+    left.write_text("something else")
+    assert serin("serve", rubbish, *ON_FREE_PORTS, "--ready-file", left).returncode == 1 and left.exists()
+    runtime = start("serve", MODELS / "digits/1/model.onnx", *ON_FREE_PORTS)
+    assert runtime.ready_file.exists() and runtime.end() == 0 and not runtime.ready_file.exists()
+    other = start("serve", MODELS / "digits/1/model.onnx", *ON_FREE_PORTS)
+    other.ready_file.write_text('{"pid":1}\n')
+    assert other.end() == 0 and other.ready_file.exists(), "a successor's"
+
+
+def test_a_routers_ready_file_goes_with_it(pair):
+    router, _, _ = pair
+    assert router.ready_file.exists() and router.end() == 0 and not router.ready_file.exists()
