@@ -13,6 +13,7 @@
 
 #include "runtime/cli/ready_file.h"
 #include "runtime/net/http.h"
+#include "runtime/net/target.h"
 #include "runtime/protocol/datatype.h"
 
 namespace serin::cli {
@@ -167,7 +168,7 @@ print(client.infer({}, inputs{}{}).get_response())
 TryIt try_it(serving::Version& version, const std::string& url, bool with_token, serving::Clock::time_point until) {
   const auto shapes = find_shapes(version, until);
   if (!shapes) return {};
-  return {curl_line(version, *shapes, fmt::format("{}/v2/models/{}/infer", url, version.model()), with_token),
+  return {curl_line(version, *shapes, fmt::format("{}/v2/models/{}/infer", url, net::escaped(version.model())), with_token),
           python_lines(version, *shapes, url, with_token)};
 }
 

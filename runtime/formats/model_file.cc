@@ -100,6 +100,7 @@ Result<std::string> find_model_file(const std::string& folder, const std::string
     return Error{Code::kNotFound, fmt::format("'{}' is a directory, without a 'model.onnx' in it", name)};
   }
   if (fs::exists(path, error)) return path.string();
+  if (error) return Error{Code::kPermissionDenied, fmt::format("'{}' cannot be looked at: {}", name, error.message())};
   std::vector<std::string> names = names_in(folder);
   const auto others = std::ranges::remove_if(names, [](const std::string& other) { return !other.ends_with(".onnx"); });
   names.erase(others.begin(), others.end());

@@ -24,7 +24,7 @@ Error not_ready(std::string_view model, uint64_t number, const VersionEntry& hel
 }  // namespace
 
 std::optional<uint64_t> parse_version(std::string_view name) {
-  if (name.empty() || name.front() == '0') return std::nullopt;
+  if (name.size() > 1 && name.front() == '0') return std::nullopt;
   return parse_number<uint64_t>(name);
 }
 
@@ -64,9 +64,8 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
   }
   const auto number = parse_version(version);
   if (!number)
-    return Error{Code::kNotFound,
-                 fmt::format("failed to get model version from specified version string '{}': a version is a whole number above 0",
-                             version.substr(0, 256))};
+    return Error{Code::kNotFound, fmt::format("failed to get model version from specified version string '{}': a version is a whole number",
+                                              version.substr(0, 256))};
   const auto held = versions.find(*number);
   if (held == versions.end()) {
     Error error = unknown(model, fmt::format(" version {}", version));
@@ -106,12 +105,15 @@ Status Catalogue::ready(std::string_view model, std::string_view version) const 
 
 Status Catalogue::loaded(bool all) const {
   Status failed;
+  bool any = false;
   for (const auto& [name, model] : models) {
     for (const auto& [number, entry] : model.versions) {
       if (entry.version && !all) return {};
+      any |= entry.version != nullptr;
       if (!entry.version && entry.state != VersionState::kUnloaded && failed) failed = not_ready(name, number, entry);
     }
   }
+  if (failed && !any && !missing.empty()) return Error{Code::kUnavailable, missing};
   return failed;
 }
 

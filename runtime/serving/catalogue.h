@@ -39,6 +39,7 @@ struct ModelEntry {
 
 struct Catalogue {
   std::map<std::string, ModelEntry, std::less<>> models;
+  std::string missing;  ///< the first of what was found or named and has no version that could be loaded, and why; empty: nothing
   /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why).
   Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
   /// The number behind a label, whether or not that version is there. kInvalidArgument: the model, if it is one, has no such label.
@@ -47,11 +48,12 @@ struct Catalogue {
   Status usable() const;
   /// Whether that version answers now. kUnavailable: it is known and does not, and why; kNotFound.
   Status ready(std::string_view model, std::string_view version) const;
-  /// kUnavailable, naming the first that failed, where none of what was to be loaded is; `all`: where any of it is not. What was unloaded does not count.
+  /// kUnavailable, naming the first that failed, where none of what was to be loaded is; `all`: where any of it is not. What was unloaded does not count, and
+  /// where there is nothing to load nothing is wrong.
   Status loaded(bool all) const;
 };
 
-/// Decimal, no leading zero, not 0: what Triton and TensorFlow Serving users call a version.
+/// Decimal, no leading zero: what Triton and TensorFlow Serving users call a version.
 std::optional<uint64_t> parse_version(std::string_view name);
 
 }  // namespace serin::serving

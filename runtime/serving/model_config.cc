@@ -85,7 +85,7 @@ class Applying {
     if (!policy.has_specific()) return {};
     settings_.versions.latest = 0;
     for (const int64_t version : policy.specific().versions()) {
-      if (version < 1) return invalid(fmt::format("version_policy: there is no version {}", version));
+      if (version < 0) return invalid(fmt::format("version_policy: there is no version {}", version));
       settings_.versions.specific.push_back(static_cast<uint64_t>(version));
     }
     if (settings_.versions.specific.empty()) return invalid("version_policy: 'specific' names no version");

@@ -190,7 +190,7 @@ inference::ModelConfig full_model_config(const Version& version, const ModelSett
   if (config.scheduling_choice_case() == pb::ModelConfig::SCHEDULING_CHOICE_NOT_SET && config.max_batch_size() > 1)
     config.mutable_dynamic_batching()->set_max_queue_delay_microseconds(
         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(settings.max_queue_delay).count()));
-  if (config.has_dynamic_batching() && config.dynamic_batching().preferred_batch_size().empty())
+  if (config.has_dynamic_batching() && config.dynamic_batching().preferred_batch_size().empty() && config.max_batch_size() > 0)
     config.mutable_dynamic_batching()->add_preferred_batch_size(config.max_batch_size());
   return config;
 }

@@ -1,79 +1,47 @@
-// model_layout.cc: a few calls of stat and readdir for each model. Links are followed: Kubernetes mounts ConfigMaps and volumes as such.
+// model_layout.cc: which names in a folder are models, versions, or neither. Nothing of this tells one protocol's place from another's: a layout that any of
+// those servers takes is taken.
 
 #include "runtime/serving/model_layout.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
+#include "runtime/base/utf8.h"
 #include "runtime/formats/model_file.h"
-#include "runtime/serving/catalogue.h"
 
 namespace serin::serving {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostFiles = 256;  // that a fingerprint looks at, of one folder
-
-void append_stat(const fs::path& path, std::vector<int64_t>& parts) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return parts.push_back(-1);
-  parts.insert(parts.end(), {static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec});
-}
-
-struct Listing {
-  std::vector<std::string> folders, files;  // sorted
-};
-
-std::optional<Listing> list_folder(const fs::path& folder) {
-  Listing listing;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    (entry->is_directory(ignored) ? listing.folders : listing.files).push_back(entry->path().filename().string());
-  }
-  if (error) return std::nullopt;
-  std::ranges::sort(listing.folders);
-  std::ranges::sort(listing.files);
-  return listing;
-}
-
-Fingerprint fingerprint_of(const fs::path& folder, const std::vector<std::string>& files) {
-  Fingerprint fingerprint;
-  for (size_t i = 0; i < std::min(files.size(), kMostFiles); ++i) append_stat(folder / files[i], fingerprint.parts);
-  return fingerprint;
-}
-
-Fingerprint fingerprint_of(const fs::path& path) {
-  const auto inside = list_folder(path);
-  if (inside) return fingerprint_of(path, inside->files);
-  Fingerprint fingerprint;
-  append_stat(path, fingerprint.parts);
-  return fingerprint;
-}
+constexpr std::string_view kOfTheFileSystem = "lost+found";  // in the root of every ext4
 
 bool is_file(const ModelRoot& root) {
   std::error_code error;
   return fs::is_regular_file(root.path, error);
 }
 
-/// A file, or the folder of one model; where that has no versions, it is one.
-ModelFiles list_single(const ModelRoot& root, Remarks& remarks) {
-  if (is_file(root))
-    return {.repository = root.path, .folder = {}, .settings = {}, .versions = {{1, {root.path, fingerprint_of(root.path)}}}};
-  std::error_code error;
-  ModelFiles model = list_model(root.name, root.path, remarks);
-  if (model.versions.empty() && fs::exists(fs::path(root.path) / "model.onnx", error))
-    model.versions[1] = {root.path, fingerprint_of(root.path)};
-  model.repository = root.path;
-  model.policy = root.versions;
-  model.labels = root.labels;
-  return model;
+/// Or a folder with such a name, which holds one with its weights.
+bool is_onnx(const std::string& name) { return name.ends_with(".onnx"); }
+
+/// The first of what lies there that is called as a model is; null: nothing.
+const std::string* find_onnx(const Listing& inside) {
+  for (const auto* names : {&inside.files, &inside.folders})
+    if (const auto found = std::ranges::find_if(*names, is_onnx); found != names->end()) return &*found;
+  return nullptr;
+}
+
+/// U+0000 to U+001F, U+007F to U+009F, in UTF-8.
+bool has_control_characters(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7f || (byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0)) return true;
+  }
+  return false;
 }
 
 std::string name_of(const ModelRoot& root) { return root.name.empty() ? fs::path(root.path).stem().string() : root.name; }
@@ -95,8 +63,14 @@ void Remarks::say(const std::string& what) {
 }
 
 bool is_model_name(std::string_view name) {
-  const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
-  return !name.empty() && name.size() <= 256 && name.front() != '.' && std::ranges::all_of(name, fine);
+  return !name.empty() && name.size() <= 256 && name.front() != '.' && name.find('/') == std::string_view::npos && is_utf8(name) &&
+         !has_control_characters(name);
+}
+
+std::optional<uint64_t> version_of_folder(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!std::ranges::all_of(name, is_digit)) return std::nullopt;
+  return parse_number<uint64_t>(name);
 }
 
 Status check_root(const ModelRoot& root) {
@@ -105,68 +79,118 @@ Status check_root(const ModelRoot& root) {
   if (!file && !fs::exists(root.path, error)) return not_there(root.path);
   if (!file && !fs::is_directory(root.path, error))
     return Error{Code::kInvalidArgument, fmt::format("{}: neither a folder nor a file", root.path)};
+  if (!file) fs::directory_iterator(root.path, error);
+  if (error) return Error{Code::kPermissionDenied, fmt::format("{}: cannot be listed: {}", root.path, error.message())};
   if ((file || !root.name.empty()) && !is_model_name(name_of(root)))
-    return Error{Code::kInvalidArgument,
-                 fmt::format("{}: '{}' is no name for a model: it has letters, digits, '_', '-' and '.' only", root.path, name_of(root))};
+    return Error{Code::kInvalidArgument, fmt::format("{}: '{}' is no name for a model: it {}", root.path, name_of(root), kModelNameRule)};
   return {};
 }
 
 std::string describe_misplaced(const ModelRoot& root) {
   const auto inside = list_folder(root.path);
-  if (!inside || !root.name.empty()) return "";
-  const auto is_model = [](const std::string& file) { return file.ends_with(".onnx"); };
-  if (const auto model = std::ranges::find_if(inside->files, is_model); model != inside->files.end())
+  if (!inside) return "";
+  if (const auto model = std::ranges::find_if(inside->files, is_onnx); model != inside->files.end())
     return fmt::format("; '{}' lies right in it: serin serve {}", *model, (fs::path(root.path) / *model).string());
   std::error_code error;
   for (const std::string& folder : inside->folders)
-    if (parse_version(folder) && fs::exists(fs::path(root.path) / folder / "model.onnx", error))
+    if (version_of_folder(folder) && fs::exists(fs::path(root.path) / folder / "model.onnx", error))
       return fmt::format("; '{}/model.onnx' lies in it, a version of one model: serin serve {} --name NAME", folder, root.path);
   const auto foreign = formats::describe_foreign_model(root.path);
   return foreign ? "; " + *foreign : "";
 }
 
-ModelFiles list_model(const std::string& name, const std::string& folder, Remarks& remarks) {
+std::string describe_no_version(const ModelFiles& files) {
+  const char* const expected = files.alone()
+                                   ? "it has no version: a model lies in <version>/model.onnx, or in the only .onnx file of its folder"
+                                   : "it has no version: a model lies in <name>/<version>/model.onnx";
+  const auto inside = list_folder(files.folder);
+  if (!inside) return expected;
+  if (const std::string* const model = find_onnx(*inside)) return fmt::format("{}; here it is '{}'", expected, *model);
+  if (const auto foreign = formats::describe_foreign_model(files.folder)) return fmt::format("{}; {}", expected, *foreign);
+  for (const std::string& folder : inside->folders) {
+    const auto deeper = list_folder((fs::path(files.folder) / folder).string());
+    if (!deeper) continue;
+    const bool versions = std::ranges::any_of(deeper->folders, [](const std::string& name) { return version_of_folder(name).has_value(); });
+    if (versions || find_onnx(*deeper)) return fmt::format("{}; the folder '{}' in it looks like one", expected, folder);
+  }
+  return expected;
+}
+
+VersionFiles ModelLister::look_at(const std::string& path) const {
+  FingerprintMaker maker(most_files_);
+  const Status seen = maker.add(path);
+  return {.path = path, .fingerprint = maker.take(), .unreadable = seen ? std::string() : seen.error().message};
+}
+
+ModelFiles ModelLister::list_model(const std::string& name, const std::string& folder) {
   ModelFiles model{.repository = {}, .folder = folder, .settings = {}, .versions = {}};
-  const Listing inside = list_folder(folder).value_or(Listing());
-  model.settings = fingerprint_of(folder, inside.files);
-  for (const std::string& version : inside.folders) {
-    if (const auto number = parse_version(version))
-      model.versions[*number] = {fs::path(folder) / version, fingerprint_of(fs::path(folder) / version)};
-    else if (!version.empty() &&
-             (std::isdigit(static_cast<unsigned char>(version.front())) || version.front() == '-' || version == "latest"))
-      remarks.say(fmt::format("model '{}': folder '{}' is left out: a version is a decimal number without leading zeros", name, version));
+  const auto inside = list_folder(folder);
+  if (!inside && inside.error().code != Code::kNotFound) model.unreadable = "its folder " + inside.error().message;
+  if (!inside) return model;
+  FingerprintMaker settings(most_files_);
+  (void)settings.add_files(folder, inside->files);
+  model.settings = settings.take();
+  for (const std::string& version : inside->folders) {
+    const auto number = version_of_folder(version);
+    if (number) {
+      // Sorted, so that of several folders with one number that with the fewest zeros in front comes last, which is the one that is taken.
+      VersionFiles& files = model.versions[*number];
+      if (!files.path.empty())
+        remarks.say(fmt::format("model '{}': folder '{}' is left out: '{}' is version {}, too", name,
+                                fs::path(files.path).filename().string(), version, *number));
+      files = look_at((fs::path(folder) / version).string());
+    } else if (std::isdigit(static_cast<unsigned char>(version.front())) || version.front() == '-' || version == "latest") {
+      remarks.say(fmt::format("model '{}': folder '{}' is left out: a version is a decimal number", name, version));
+    }
   }
   return model;
 }
 
-Result<ModelFiles> find_model(const ModelRoot& root, const std::string& name, Remarks& remarks) {
+/// A file, or the folder of one model; where that has no versions, it is one. So it is where a model of another kind lies there: loading it says which.
+ModelFiles ModelLister::list_single(const ModelRoot& root) {
+  if (is_file(root)) return {.repository = root.path, .folder = {}, .settings = {}, .versions = {{1, look_at(root.path)}}};
+  ModelFiles model = list_model(root.name, root.path);
+  if (model.versions.empty() && model.unreadable.empty())
+    if (const auto inside = list_folder(root.path); inside && (find_onnx(*inside) || formats::describe_foreign_model(root.path)))
+      model.versions[1] = look_at(root.path);
+  model.repository = root.path;
+  model.policy = root.versions;
+  model.labels = root.labels;
+  return model;
+}
+
+Result<ModelFiles> ModelLister::find_model(const ModelRoot& root, const std::string& name) {
   const bool file = is_file(root);
   std::error_code error;
   if (!file) fs::directory_iterator(root.path, error);
-  if (error) return Error{Code::kUnavailable, fmt::format("{}: cannot be listed", root.path)};
-  Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
-  if (file || !root.name.empty()) return name == name_of(root) ? Result<ModelFiles>(list_single(root, remarks)) : not_there;
-  const fs::path folder = fs::path(root.path) / name;
-  if (!is_model_name(name) || !fs::is_directory(folder, error)) return not_there;
-  ModelFiles model = list_model(name, folder, remarks);
+  if (error) return Error{Code::kUnavailable, fmt::format("the model repository cannot be listed: {}", error.message())};
+  const Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
+  const bool single = file || !root.name.empty();
+  if (single ? name != name_of(root) : !is_model_name(name)) return not_there;
+  const std::string folder = (fs::path(root.path) / name).string();
+  if (const auto inside = list_folder(single ? root.path : folder); !file && !inside && inside.error().code == Code::kNotFound)
+    return not_there;
+  ModelFiles model = single ? list_single(root) : list_model(name, folder);
+  if (!model.unreadable.empty()) return Error{Code::kUnavailable, model.unreadable};
   model.repository = root.path;
   return model;
 }
 
-std::optional<ModelsByName> list_models(const ModelRoot& root, Remarks& remarks) {
-  const bool file = is_file(root);
-  const auto inside = file ? std::optional(Listing()) : list_folder(root.path);
-  if (!inside) return std::nullopt;
+Result<ModelsByName> ModelLister::list_models(const ModelRoot& root) {
   ModelsByName models;
+  const bool file = is_file(root);
+  const auto inside = file ? Listing() : list_folder(root.path);
+  if (!inside) return inside.error();
   if (file || !root.name.empty()) {
-    models[name_of(root)] = list_single(root, remarks);
+    models[name_of(root)] = list_single(root);
     return models;
   }
   for (const std::string& name : inside->folders) {
+    if (name == kOfTheFileSystem) continue;
     if (is_model_name(name))
-      (models[name] = list_model(name, fs::path(root.path) / name, remarks)).repository = root.path;
+      (models[name] = list_model(name, (fs::path(root.path) / name).string())).repository = root.path;
     else
-      remarks.say(fmt::format("{}: folder '{}' is left out: a model's name has letters, digits, '_', '-' and '.' only", root.path, name));
+      remarks.say(fmt::format("{}: folder '{}' is left out: a model's name {}", root.path, name, kModelNameRule));
   }
   return models;
 }

@@ -22,9 +22,8 @@ Status check_file_name(std::string_view name) {
   const std::string_view file = slash == std::string_view::npos ? name : name.substr(slash + 1);
   const bool is_folder = slash == std::string_view::npos && parse_version(name);
   if (is_model_name(file) && !is_folder && (slash == std::string_view::npos || parse_version(name.substr(0, slash)))) return {};
-  return Error{
-      Code::kInvalidArgument,
-      fmt::format("parameter 'file:{}': must be file:<version>/<name>, of letters, digits, '_', '-' and '.'", name.substr(0, 128))};
+  return Error{Code::kInvalidArgument,
+               fmt::format("parameter 'file:{}': must be file:<version>/<name>, and a name {}", name.substr(0, 128), kModelNameRule)};
 }
 
 Status write_file(const fs::path& path, const std::string& bytes) {

@@ -31,7 +31,8 @@ Result<std::optional<ReadModelConfig>> read_config(const fs::path& folder, const
 
 }  // namespace
 
-Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& config, const ModelSettings& defaults) {
+Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& name, const std::string& config,
+                                        const ModelSettings& defaults) {
   if (folder.empty() && config.empty()) return defaults;
   const char* const from = config.empty() ? "config.pbtxt" : "config";
   auto read = read_config(folder, config);
@@ -40,10 +41,12 @@ Result<ModelSettings> read_model_folder(const std::string& folder, const std::st
   const std::string yaml = folder.empty() ? std::string() : (fs::path(folder) / "serin.yaml").string();
   if (*read) {
     if (const Status applied = apply_model_config(**read, folder, settings); !applied) return applied.error().in(from);
-    const std::string name = fs::path(folder).filename().string();
-    if (!(*read)->ignored.empty()) log::warning("model '{}': {}: ignored: {}", name, from, fmt::join((*read)->ignored, "; "));
+    if (const std::string& own = (*read)->config.name(); !own.empty() && !name.empty() && own != name)
+      return invalid(fmt::format("{}: name is '{}': it must be that of the model's folder, or be left out", from, own));
+    const std::string subject = name.empty() ? fs::path(folder).filename().string() : name;
+    if (!(*read)->ignored.empty()) log::warning("model '{}': {}: ignored: {}", subject, from, fmt::join((*read)->ignored, "; "));
     std::error_code unreadable;
-    if (fs::exists(yaml, unreadable)) log::info("model '{}': what serin.yaml says holds, the rest is as {} says", name, from);
+    if (fs::exists(yaml, unreadable)) log::info("model '{}': what serin.yaml says holds, the rest is as {} says", subject, from);
   }
   return yaml.empty() ? settings : read_model_settings(yaml, settings);
 }

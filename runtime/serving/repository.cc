@@ -17,16 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What clients may know of a failure: its cause, not where on this machine the repository lies, nor what is said beside it anyway.
-std::string for_clients(std::string message, std::string_view subject, const std::string& folder) {
-  if (message.starts_with(subject)) message.erase(0, subject.size());
-  for (size_t at = message.find(folder); !folder.empty() && at != std::string::npos; at = message.find(folder, at))
-    message.erase(at, folder.size());
-  std::ranges::replace(message, '\n', ' ');  // of a library
-  return message;
-}
-
-std::string with_slash(const std::string& folder) { return folder.empty() || folder.ends_with('/') ? folder : folder + "/"; }
+constexpr size_t kMostPolledFiles = 4096;  // of a version, twice a second; who asks for a load has all of them looked at
 
 std::string last_name(const std::string& path) {
   const fs::path clean = fs::path(path).lexically_normal();
@@ -38,6 +29,16 @@ Fingerprint joined(Fingerprint version, const Fingerprint& settings) {
   return version;
 }
 
+/// Once when it begins, and once when it is over.
+void say_unreadable(const std::string& subject, std::string& said, const std::string& why) {
+  if (said == why) return;
+  if (why.empty())
+    log::info("{}: can be looked at again", subject);
+  else
+    log::error("{}: {}; what is loaded goes on serving", subject, why);
+  said = why;
+}
+
 std::vector<uint64_t> numbers_of(const ModelFiles& files) {
   std::vector<uint64_t> numbers;
   numbers.reserve(files.versions.size());
@@ -47,7 +48,11 @@ std::vector<uint64_t> numbers_of(const ModelFiles& files) {
 
 }  // namespace
 
-Repository::Repository(ModelSource source, Host& host) : source_(std::move(source)), host_(host), roots_(source_.roots) {}
+Repository::Repository(ModelSource source, Host& host)
+    : source_(std::move(source)),
+      host_(host),
+      roots_(source_.roots),
+      lister_(source_.control == Control::kPoll ? kMostPolledFiles : SIZE_MAX) {}
 
 Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& host) {
   for (const ModelRoot& root : source.roots) SERIN_CHECK(check_root(root));
@@ -57,23 +62,14 @@ Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& h
 
 std::map<std::string, std::string> Repository::load() {
   scan(Look::kOnce);
-  std::map<std::string, std::string> missing;
-  for (const auto& [name, known] : known_)
-    if (!has_version(name)) missing[name] = known.files.versions.empty() ? "it has no version" : "its settings choose none of its versions";
-  for (const std::string& name : source_.load_at_start)
-    if (name != "*" && !known_.contains(name)) missing[name] = "is to be loaded at the start, but is not there";
-  for (const auto& [name, why] : missing) log::error("model '{}': {}", name, why);
-  if (source_.control != Control::kExplicit && catalogue_.get()->models.empty())
+  std::map<std::string, std::string> without = missing();
+  for (const auto& [name, why] : without) log::error("model '{}': {}", name, why);
+  if (source_.control != Control::kExplicit && catalogue_.get()->models.empty() && listed_)
     for (const ModelRoot& root : roots_)
-      log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx{}", root.path, describe_misplaced(root));
+      if (root.name.empty())
+        log::warning("{}: no model in it yet; expected <name>/<version>/model.onnx{}", root.path, describe_misplaced(root));
   thread_ = std::thread([this] { run(); });
-  return missing;
-}
-
-bool Repository::has_version(const std::string& name) const {
-  const auto now = catalogue_.get();
-  const auto model = now->models.find(name);
-  return model != now->models.end() && !model->second.versions.empty();
+  return without;
 }
 
 /// What an exception would end is the process, and nobody's request is worth that.
@@ -130,28 +126,9 @@ void Repository::run() {
   wake_.notify_all();
 }
 
-std::optional<ModelsByName> Repository::list() {
-  ModelsByName all;
-  for (const ModelRoot& root : roots_) {
-    auto models = list_models(root, remarks_);
-    if (!models) {
-      if (listed_) log::error("{}: cannot be listed; what is loaded goes on serving", root.path);
-      listed_ = false;
-      return std::nullopt;  // a mount that is gone for a moment, a folder that is being replaced: no reason to serve nothing
-    }
-    for (auto& [name, files] : *models) {
-      const auto [held, is_new] = all.try_emplace(name, std::move(files));
-      if (!is_new) remarks_.say(fmt::format("model '{}' of {} is left out: {} has one, too", name, root.path, held->second.repository));
-    }
-  }
-  if (!listed_) log::info("{}: is there again", roots_.front().path);
-  listed_ = true;
-  return all;
-}
-
 void Repository::scan(Look look) {
   auto found = list();
-  if (!found) return;
+  if (!found) return note_missing();
   for (auto known = known_.begin(); known != known_.end();) {
     const std::string name = (known++)->first;
     if (!found->contains(name)) remove_model(name);
@@ -164,7 +141,12 @@ void Repository::scan(Look look) {
     else if (const Status loaded = reconcile(name, std::move(files), look); !loaded)
       log::debug("{}", loaded.error().message);  // said in full where it happened
   }
+  if (!all)
+    for (const std::string& name : chosen)
+      if (const auto known = known_.find(name); known != known_.end() && ensemble_of(known->second))
+        load_parts(*ensemble_of(known->second));
   settle_ensembles();
+  note_missing();
 }
 
 /// False: they are being written.
@@ -179,7 +161,8 @@ bool Repository::read_settings(const std::string& name, Known& known, const Mode
   ModelSettings defaults = host_.defaults;
   if (files.policy) defaults.versions = *files.policy;
   defaults.labels.insert(files.labels.begin(), files.labels.end());
-  auto settings = read_model_folder(files.folder, known.overrides ? known.overrides->config() : std::string(), defaults);
+  auto settings =
+      read_model_folder(files.folder, files.alone() ? "" : name, known.overrides ? known.overrides->config() : std::string(), defaults);
   if (!settings) {
     known.settings = settings.error().in(fmt::format("model '{}'", name));
   } else if (known.overrides && !known.overrides->may_read(settings->samples)) {
@@ -194,31 +177,37 @@ bool Repository::read_settings(const std::string& name, Known& known, const Mode
   return true;
 }
 
-void Repository::say_no_version(const std::string& name, const std::string& folder) {
-  const auto foreign = formats::describe_foreign_model(folder);
-  remarks_.say(fmt::format("model '{}' has no version: a model lies in <name>/<version>/model.onnx{}{}", name, foreign ? "; " : "",
-                           foreign.value_or("")));
-}
-
 /// Loads what its settings choose of the versions that lie there, then lets go of what they do not.
 Status Repository::reconcile(const std::string& name, ModelFiles files, Look look) {
   Known& known = known_[name];
-  const bool readable = read_settings(name, known, files, look);
+  say_unreadable(fmt::format("model '{}'", name), known.unreadable, files.unreadable);
+  if (!known.unreadable.empty()) return Error{Code::kUnavailable, fmt::format("model '{}': {}", name, known.unreadable)};
+  const bool quiet_settings = read_settings(name, known, files, look);
   known.files = std::move(files);
-  if (!readable) return {};
+  if (!quiet_settings) return {};
   if (known.files.versions.empty() && ensemble_of(known))
     known.files.versions[1].path = known.files.folder;  // it has no files, and git keeps no empty folders
   const std::vector<uint64_t> there = numbers_of(known.files);
-  if (there.empty()) say_no_version(name, known.files.folder);
+  if (there.empty() && !known.said_no_version && look != Look::kOnce)
+    log::warning("model '{}': {}", name, describe_no_version(known.files));
+  known.said_no_version = there.empty();
   const std::vector<uint64_t> chosen = known.settings ? (*known.settings)->versions.choose(there) : there;
+  // What is loaded stays: there is nothing in its place.
+  if (chosen.empty() && look == Look::kAsked && source_.control == Control::kExplicit)
+    return Error{Code::kInvalidArgument, fmt::format("model '{}': its settings choose none of its versions", name)};
 
   Status first;
   for (const uint64_t number : chosen) {
     KnownVersion& version = known.versions[number];
-    const Fingerprint now = joined(known.files.versions.at(number).fingerprint, known.settings_loaded);
+    const VersionFiles& lies = known.files.versions.at(number);
+    const Fingerprint now = joined(lies.fingerprint, known.settings_loaded);
     const bool quiet = look != Look::kWatching || version.seen == now;
     version.seen = now;
     const auto held = entry(name, number);
+    if (held && held->version && look != Look::kAsked) {
+      say_unreadable(fmt::format("model '{}' version {}", name, number), version.unreadable, lies.unreadable);
+      if (!version.unreadable.empty()) continue;  // what cannot be looked at is not gone, nor is it known to have changed
+    }
     const bool failed = look == Look::kAsked && !(held && held->state == VersionState::kReady && held->reason.empty());
     if ((version.loaded == now && !failed) || !quiet) continue;
     version.loaded = now;
@@ -248,10 +237,12 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
     update(name, number, held);
   }
   const std::string version = std::to_string(number), subject = fmt::format("model '{}' version {}", name, version);
-  const std::string& path = known.files.versions.at(number).path;
+  const VersionFiles& lies = known.files.versions.at(number);
+  const std::string& path = lies.path;
   Result<std::shared_ptr<Version>> loaded = Error{Code::kInternal, ""};
   const auto load = [&]() -> Result<std::shared_ptr<Version>> {
     if (!known.settings) return known.settings.error();
+    if (!lies.unreadable.empty()) return Error{Code::kUnavailable, lies.unreadable}.in(subject);
     if (ensemble_of(known)) return make_ensemble(name, number, **known.settings);
     auto file = known.files.folder.empty() ? Result<std::string>(path) : formats::find_model_file(path, (*known.settings)->file);
     if (!file) return file.error().in(subject);
@@ -265,7 +256,7 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
   } else {
     status = loaded.error();
     const std::string& message = loaded.error().message;
-    held.reason = for_clients(for_clients(message, subject + ": ", with_slash(path)), "", with_slash(known.files.folder));
+    held.reason = for_clients(for_clients(message, subject + ": ", path), "", known.files.folder);
     if (held.version && !has_members(*held.settings)) held.version = nullptr;  // what it was made of is not there any more
     if (!held.version) held.state = VersionState::kFailed;
     const bool serves_on = held.version && held.version->usable();

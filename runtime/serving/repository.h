@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -69,11 +70,14 @@ class Repository {
     std::optional<Fingerprint> loaded;  ///< of what was loaded, or tried
     Fingerprint seen;                   ///< of the last look: files still being written differ from look to look
     std::vector<std::shared_ptr<Version>>
-        members;         ///< of an ensemble: what its steps, and those of what still serves, were when it was made; none: it has to be made
-    bool moved = false;  ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
+        members;  ///< of an ensemble: what its steps, and those of what still serves, were when it was made; none: it has to be made
+    std::string unreadable;  ///< as it was said last
+    bool moved = false;      ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
   };
   struct Known {
     ModelFiles files;
+    std::string unreadable;  ///< as it was said last
+    bool said_no_version = false;
     Result<std::shared_ptr<const ModelSettings>> settings{nullptr};  ///< null: not read yet
     Fingerprint settings_read;                                       // the last that were read; and what versions that are loaded depend on
     Fingerprint settings_loaded;
@@ -85,10 +89,13 @@ class Repository {
   void run();
   void give(std::function<Status()> work, Done done);
   static Status guarded(const std::function<Status()>& work);
-  bool has_version(const std::string& name) const;
 
   std::optional<ModelsByName> list();  ///< nothing where a place cannot be looked at
   Result<ModelFiles> find(const std::string& name);
+  bool has_version(const std::string& name) const;
+  std::string why_no_version(const std::string& name) const;
+  std::map<std::string, std::string> missing() const;
+  void note_missing();
   void scan(Look look);
   Status reconcile(const std::string& name, ModelFiles files, Look look);
   bool read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look);
@@ -98,16 +105,17 @@ class Repository {
   std::set<std::string> steps_of(const std::string& name) const;
   std::vector<std::string> way(const std::string& from, const std::string& to, std::set<std::string>& visited) const;
   bool comes_later(const std::string& name, const EnsembleSettings& ensemble) const;
+  bool may_be_ensemble(const ModelFiles& files, const std::string& config) const;
   void load_parts(const EnsembleSettings& ensemble);
   void settle_ensembles();
   Result<std::shared_ptr<Version>> make_ensemble(const std::string& name, uint64_t number, const ModelSettings& settings);
-  void say_no_version(const std::string& name, const std::string& folder);
   void move_lost();
   Status load_now(const std::string& name, const ModelOverride& overrides);
   Status unload_now(const std::string& name, bool dependents);
   Status serve_now(std::vector<ModelRoot> roots);
   bool may_serve(const std::string& path) const;
   std::string reason_of(const std::string& name) const;
+  static std::string for_clients(std::string message, std::string_view subject, const std::string& folder);
 
   std::optional<VersionEntry> entry(const std::string& name, uint64_t number) const;
   void change(const std::function<void(Catalogue&)>& how);
@@ -121,7 +129,7 @@ class Repository {
   std::vector<ModelRoot> roots_;  // repository's thread only, once it runs
   Published<Catalogue> catalogue_;
   std::map<std::string, Known> known_;  // of those that are loaded, or tried; repository's thread only, as the next two
-  Remarks remarks_;
+  ModelLister lister_;
   bool listed_ = true;  // could all places be looked at the last time?
 
   std::mutex mutex_;

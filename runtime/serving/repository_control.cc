@@ -29,10 +29,6 @@ Error not_explicit(Control control) {
                       control == Control::kPoll ? ": change the repository's folders, they are watched" : "")};
 }
 
-Error not_there(std::string_view name) {
-  return {Code::kNotFound, fmt::format("failed to load '{}', no folder of the model repository has that name", name)};
-}
-
 /// The models that an ensemble is made of.
 std::set<std::string> parts_of(const ModelEntry& model) {
   std::set<std::string> parts;
@@ -99,7 +95,7 @@ Status Repository::serve_now(std::vector<ModelRoot> roots) {
     const auto refuse = [&](std::string_view why) {
       return Error{Code::kInvalidArgument, fmt::format("model '{}': {}", root.name.substr(0, 256), why)};
     };
-    if (!is_model_name(root.name)) return refuse("a name has letters, digits, '_', '-' and '.' only");
+    if (!is_model_name(root.name)) return refuse(fmt::format("a name {}", kModelNameRule));
     if (!names.insert(root.name).second) return refuse("it is named twice");
     if (!may_serve(root.path)) return refuse("its base_path is no place that this server was started with");
     if (!fs::is_directory(root.path)) return refuse("there is no folder at its base_path");
@@ -113,15 +109,10 @@ Status Repository::serve_now(std::vector<ModelRoot> roots) {
   return {};
 }
 
-/// In the first place that has it; nothing else is looked at, for there may be thousands.
-Result<ModelFiles> Repository::find(const std::string& name) {
-  for (const ModelRoot& root : roots_) {
-    auto files = find_model(root, name, remarks_);
-    if (files) return files;
-    if (files.error().code != Code::kNotFound)
-      return Error{Code::kUnavailable, fmt::format("failed to load '{}', the model repository cannot be listed", name)};
-  }
-  return not_there(name);
+/// It needs no version's folder.
+bool Repository::may_be_ensemble(const ModelFiles& files, const std::string& config) const {
+  const auto settings = read_model_folder(files.folder, "", config, host_.defaults);
+  return settings && settings->ensemble;
 }
 
 /// Models that an ensemble runs come with it, as Triton has it. One that is not there is named by the ensemble, which is made when all the others are.
@@ -129,14 +120,14 @@ void Repository::load_parts(const EnsembleSettings& ensemble) {
   for (const EnsembleStep& step : ensemble.steps) {
     if (!is_model_name(step.model) || known_.contains(step.model)) continue;
     auto files = find(step.model);
-    if (!files || files->versions.empty()) continue;
+    if (!files || (files->versions.empty() && !may_be_ensemble(*files, ""))) continue;
     (void)reconcile(step.model, std::move(*files), Look::kAsked);  // said where it happened
     if (const EnsembleSettings* own = ensemble_of(known_[step.model])) load_parts(*own);
   }
 }
 
 Status Repository::load_now(const std::string& name, const ModelOverride& overrides) {
-  if (!is_model_name(name)) return not_there(name.substr(0, 256));
+  if (!is_model_name(name)) return find(name).error();  // it is nowhere
   const bool own_files = !overrides.files.empty();
   if (own_files && overrides.config.empty())
     return Error{Code::kInvalidArgument, fmt::format("failed to load '{}', files are taken together with their 'config' only", name)};
@@ -144,11 +135,11 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
 
   ModelFiles files;
   if (own_files) {
-    files = list_model(name, folder->path(), remarks_);
+    files = lister_.list_model(name, folder->path());
   } else {
     SERIN_TRY(files, find(name));
   }
-  if (files.versions.empty())
+  if (files.versions.empty() && !may_be_ensemble(files, overrides.config))
     return Error{Code::kInvalidArgument,
                  fmt::format("failed to load '{}', at least one version must be there: a folder '1' with a model", name)};
 
@@ -163,6 +154,7 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
   Status loaded = reconcile(name, std::move(files), Look::kAsked);
   if (const EnsembleSettings* ensemble = ensemble_of(known)) load_parts(*ensemble);
   settle_ensembles();
+  note_missing();
   if (loaded && ensemble_of(known) && !catalogue_.get()->find(name, "")) loaded = Error{Code::kInvalidArgument, "its steps do not run"};
   if (loaded) return loaded;
   if (own_files && !catalogue_.get()->find(name, ""))
@@ -170,6 +162,7 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
   Error error = loaded.error();
   error.message = fmt::format("failed to load '{}', {}", name, reason_of(name));
   if (error.code == Code::kCorrupt || error.code == Code::kUnsupported) error.code = Code::kInvalidArgument;
+  if (error.code == Code::kPermissionDenied) error.code = Code::kUnavailable;  // it was this server that was denied something
   return error;
 }
 
@@ -177,7 +170,7 @@ Status Repository::load_now(const std::string& name, const ModelOverride& overri
 std::string Repository::reason_of(const std::string& name) const {
   const auto now = catalogue_.get();
   const auto model = now->models.find(name);
-  if (model == now->models.end()) return "it has no version";
+  if (model == now->models.end()) return why_no_version(name);
   std::vector<std::pair<std::string_view, std::vector<uint64_t>>> reasons;
   for (const auto& [number, entry] : model->second.versions) {
     if (entry.reason.empty()) continue;
@@ -189,7 +182,7 @@ std::string Repository::reason_of(const std::string& name) const {
   texts.reserve(reasons.size());
   for (const auto& [why, versions] : reasons)
     texts.push_back(fmt::format("version{} {}: {}", versions.size() > 1 ? "s" : "", fmt::join(versions, ", "), why));
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return texts.empty() ? why_no_version(name) : fmt::format("{}", fmt::join(texts, "; "));
 }
 
 Status Repository::unload_now(const std::string& name, bool dependents) {

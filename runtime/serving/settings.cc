@@ -108,7 +108,7 @@ Result<VersionPolicy> read_versions(const config::Node& node) {
     return policy;
   }
   for (const config::Node& item : node.items()) {
-    SERIN_TRY(const int64_t number, item.integer(1, INT64_MAX));
+    SERIN_TRY(const int64_t number, item.integer(0, INT64_MAX));
     policy.specific.push_back(static_cast<uint64_t>(number));
   }
   if (policy.specific.empty()) return node.error("must be all, {latest: N} or a list of versions");

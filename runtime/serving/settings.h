@@ -71,6 +71,8 @@ bool same_but_for_names(ModelSettings a, const ModelSettings& b);
 Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name);
 
 /// What a model's folder says: config.pbtxt (in its place `config`, a ModelConfig as JSON, where that is not empty), and over it serin.yaml. An empty folder has none.
-Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& config, const ModelSettings& defaults);
+/// `name`: what config.pbtxt must call the model where it calls it anything; empty: whatever it likes.
+Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& name, const std::string& config,
+                                        const ModelSettings& defaults);
 
 }  // namespace serin::serving

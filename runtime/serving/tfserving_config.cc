@@ -18,7 +18,7 @@ Result<VersionPolicy> policy_of(const pb::FileSystemStoragePathSourceConfig::Ser
   if (!from.has_specific()) return VersionPolicy{.latest = from.latest().num_versions() > 0 ? from.latest().num_versions() : 1U};
   VersionPolicy policy;
   for (const int64_t version : from.specific().versions()) {
-    if (version <= 0) return Error{Code::kInvalidArgument, fmt::format("version {} is none: they begin with 1", version)};
+    if (version < 0) return Error{Code::kInvalidArgument, fmt::format("version {} is none: they begin with 0", version)};
     policy.specific.push_back(static_cast<uint64_t>(version));
   }
   if (policy.specific.empty()) return Error{Code::kInvalidArgument, "model_version_policy: specific names no versions"};
@@ -30,8 +30,7 @@ Result<ModelRoot> root_of(const pb::ModelConfig& config) {
   ModelRoot root{.path = config.base_path(), .name = config.name()};
   SERIN_TRY(root.versions, policy_of(config.model_version_policy()));
   for (const auto& [label, version] : config.version_labels()) {
-    if (version <= 0)
-      return Error{Code::kInvalidArgument, fmt::format("label '{}': version {} is none: they begin with 1", label, version)};
+    if (version < 0) return Error{Code::kInvalidArgument, fmt::format("label '{}': version {} is none: they begin with 0", label, version)};
     root.labels[label] = static_cast<uint64_t>(version);
   }
   return root;

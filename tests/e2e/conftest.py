@@ -78,15 +78,15 @@ def run_client(script, *arguments):
 
 
 class Process:
-    """A long-running serin command: its ports, its log, its end."""
+    """A long-running serin command: its ports, its log, its end. `run_by`: a program that becomes it, and its flags."""
 
-    def __init__(self, folder, command, *arguments, env=None):
+    def __init__(self, folder, command, *arguments, env=None, run_by=()):
         self.folder = pathlib.Path(folder)
         count = len(list(self.folder.glob(f"{command}-*.log")))
         self.ready_file = self.folder / f"{command}-{count}.ready"
         self.log_file = self.folder / f"{command}-{count}.log"
         with open(self.log_file, "wb") as log:
-            self.process = subprocess.Popen([SERIN, command, *map(str, arguments), "--ready-file", self.ready_file], stdout=log, stderr=log,
+            self.process = subprocess.Popen([*run_by, SERIN, command, *map(str, arguments), "--ready-file", self.ready_file], stdout=log, stderr=log,
                                             env={**os.environ, **(env or {})})
         wait_until(lambda: self.ready_file.exists() or self.process.poll() is not None, 60, f"serin {command} ready")
         assert self.ready_file.exists(), f"serin {command} ended with {self.process.returncode}:\n{self.log}"

@@ -189,6 +189,12 @@ def test_metric_tags_are_labels(configured):
         assert ignored in runtime.log
 
 
+@pytest.mark.parametrize("most, told", [(0, []), (8, [8])])
+def test_no_batch_is_preferred_where_there_are_none(configured, most, told):
+    runtime = configured(f"max_batch_size: {most} dynamic_batching {{ }}")
+    assert call(f"{runtime.url}/v2/models/digits/config").json["dynamic_batching"]["preferred_batch_size"] == told
+
+
 def test_without_a_batch_dims_are_whole(configured):
     runtime = configured("input { name: 'pixels' data_type: TYPE_FP32 dims: [ -1, 64 ] }")
     config = call(f"{runtime.url}/v2/models/digits/config").json
@@ -293,7 +299,7 @@ CONTRADICTIONS = {
     "backend: 'python'": "python",
     "platform: 'tensorrt_plan'": "tensorrt_plan",
     "default_model_filename: '../x.onnx'": "default_model_filename",
-    "version_policy { specific { versions: [ 0 ] } }": "no version 0",
+    "version_policy { specific { versions: [ -1 ] } }": "no version -1",
     "instance_group { count: -1 }": "count is -1",
     "model_transaction_policy { decoupled: true }": "decoupled",
     "max_batch_size: many": "1:17",

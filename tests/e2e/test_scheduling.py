@@ -192,6 +192,23 @@ def test_an_ensemble_is_loaded_and_unloaded_with_its_members(start, pipe, settin
         assert not client.is_model_ready("pipe") and not client.is_model_ready("sum")
 
 
+@pytest.mark.parametrize("folder_of_its_version", [True, False])
+@pytest.mark.parametrize("at_the_start", [True, False])
+def test_an_ensemble_that_is_named_brings_its_members_and_theirs(start, pipe, at_the_start, folder_of_its_version):
+    (pipe / "eight/1").mkdir(parents=True)
+    (pipe / "eight/serin.yaml").write_text(EIGHTFOLD)
+    if not folder_of_its_version:
+        (pipe / "eight/1").rmdir()
+        (pipe / "pipe/1").rmdir()
+    runtime = start("serve", "--as", "tritonserver", "--model-repository", pipe, "--model-control-mode", "explicit", "--http-port", 0,
+                    "--grpc-port", 0, "--metrics-port", 0, *(["--load-model", "eight"] if at_the_start else []))  # fmt: skip
+    if not at_the_start:
+        assert call(f"{runtime.url}/v2/repository/models/eight/load", {}).status == 200
+    (output,) = call(f"{runtime.url}/v2/models/eight/infer", column("a", 1, 2)).json["outputs"]
+    assert output["data"] == [8, 16] and call(f"{runtime.url}/v2/health/ready").status == 200
+    assert {entry["name"]: entry["state"] for entry in call(f"{runtime.url}/v2/repository/index", "").json} == dict.fromkeys(("eight", "pipe", "sum"), "READY")
+
+
 @pytest.mark.parametrize("was, text, why", [
     ("ensemble_scheduling", "dynamic_batching", "there is no step"),
     ("TYPE_INT32 dims: [ -1 ]", "TYPE_FP32 dims: [ -1 ]", "output 'quadruple' is declared as FP32"),

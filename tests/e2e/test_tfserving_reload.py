@@ -60,8 +60,8 @@ def test_what_cannot_be_meant_changes_nothing(server, folder):
         ([MODEL.format("first", f"{first}/../../elsewhere", "")], "INVALID_ARGUMENT", "no place that this server was started with"),
         ([MODEL.format("first", folder / "nowhere", "")], "INVALID_ARGUMENT", "no folder"),
         ([MODEL.format("first", first, ""), MODEL.format("first", first, "")], "INVALID_ARGUMENT", "named twice"),
-        ([MODEL.format("../first", first, "")], "INVALID_ARGUMENT", "a name has letters"), ([], "INVALID_ARGUMENT", "names no model"),
-        ([MODEL.format("first", first, 'version_labels { key: "x" value: 0 }')], "INVALID_ARGUMENT", "version 0 is none"),
+        ([MODEL.format("../first", first, "")], "INVALID_ARGUMENT", "a name has at most 256 bytes"), ([], "INVALID_ARGUMENT", "names no model"),
+        ([MODEL.format("first", first, 'version_labels { key: "x" value: -1 }')], "INVALID_ARGUMENT", "version -1 is none"),
     ]:  # fmt: skip
         answer = reload(server, *models)
         assert answer[0] == code and words in answer[1], answer

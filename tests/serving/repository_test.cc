@@ -68,7 +68,7 @@ TEST_F(RepositoryTest, LoadsWhatIsThereBeforeItWatches) {
 
 TEST_F(RepositoryTest, P17_FoldersThatAreNoVersionsAreLeftOut) {
   put("1");
-  for (const char* name : {"01", "-1", "latest", "0", "1.0", "99999999999999999999999"}) fs::create_directories(folder_ / "digits" / name);
+  for (const char* name : {"01", "-1", "latest", "1.0", "99999999999999999999999"}) fs::create_directories(folder_ / "digits" / name);
   open();
   ASSERT_NE(find(1), nullptr);
   EXPECT_EQ(catalogue_->models.at("digits").versions.size(), 1u);
