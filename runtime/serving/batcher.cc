@@ -38,6 +38,9 @@ struct Batcher::Forming {
     if (job.group == group) missing_rows -= job.rows;
     closes = std::min(closes, latest_start);
   }
+  void remove(const Job& job) {
+    if (job.group == group) missing_rows += job.rows;
+  }
   bool closed(Clock::time_point now) const { return missing_rows <= 0 || now >= closes; }
 };
 
@@ -59,6 +62,7 @@ Status Batcher::submit(JobPtr job) {
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
+    if (job->given_up()) return {};  // it was withdrawn already
     if (options_.slo.count() > 0) SERIN_CHECK(check_in_time(*job, Clock::now()));
     const Job& queued = *job;
     SERIN_CHECK(queue_.push(std::move(job)));
@@ -70,6 +74,17 @@ Status Batcher::submit(JobPtr job) {
   if (look) net::post_here([self = shared_from_this()] { self->look_on_io(); });
   if (instance) start(*instance);
   return {};
+}
+
+void Batcher::withdraw(const Job& job) {
+  JobPtr gone;  // ends without the lock: who waits for it may be told
+  const std::lock_guard lock(mutex_);
+  gone = queue_.remove(job);
+  if (!gone || !forming_) return;
+  forming_->remove(job);
+  if (!queue_.empty()) return;
+  forming_->closes = Clock::time_point::min();  // nothing is left to be held back
+  more_.notify_one();
 }
 
 /// Who is to take what was just queued: an instance that is free, unless one is up already and waits for more.
@@ -148,8 +163,8 @@ std::chrono::nanoseconds Batcher::time_to_answer(const Job& job, Clock::time_poi
   const size_t rank = queue_.rank_of(job);
   int64_t rows = 0;
   std::chrono::nanoseconds ahead{0};
-  for (const JobQueue::Entry& entry : queue_.entries()) {
-    if (entry.rank > rank) break;
+  for (const auto& [place, entry] : queue_.entries()) {
+    if (place.rank > rank) break;
     if (entry.job->group == job.group)
       rows += entry.job->rows;
     else
@@ -174,9 +189,9 @@ Status Batcher::check_in_time(const Job& job, Clock::time_point now) const {
 /// An instance that is free holds its batch back until it has as many rows as are worth taking, or the first of its jobs must go.
 void Batcher::wait_for_more(std::unique_lock<std::mutex>& lock) {
   if (queue_.empty()) return;
-  const Job& lead = *queue_.entries().front().job;
+  const Job& lead = *queue_.front();
   Forming forming{lead.group, worthwhile_rows(curve(lead.group)), lead.arrived + options_.max_queue_delay};
-  for (const JobQueue::Entry& entry : queue_.entries()) forming.add(*entry.job, latest_start(*entry.job));
+  for (const auto& [place, entry] : queue_.entries()) forming.add(*entry.job, latest_start(*entry.job));
   forming_ = &forming;
   while (!forming.closed(Clock::now())) more_.wait_until(lock, forming.closes);
   forming_ = nullptr;
@@ -185,13 +200,13 @@ void Batcher::wait_for_more(std::unique_lock<std::mutex>& lock) {
 /// None where nothing waits, or where the next batch would take longer than `longest`; if that is a limit, then also where nobody knows.
 void Batcher::take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest) {
   if (queue_.empty()) return;
-  const JobPtr lead = queue_.entries().front().job;
+  const JobPtr lead = queue_.front();
   const auto fits = [&](const Job& job) { return job.shadow == lead->shadow && job.group == lead->group; };
   const BatchCurve& curve = this->curve(lead->group);
   int64_t wanted = 1;
   if (options_.max_batch > 1) {
     int64_t waiting = 0;
-    for (const JobQueue::Entry& entry : queue_.entries()) waiting += fits(*entry.job) ? entry.job->rows : 0;
+    for (const auto& [place, entry] : queue_.entries()) waiting += fits(*entry.job) ? entry.job->rows : 0;
     wanted = curve.choose(waiting, options_.max_batch);
   }
   const int64_t least = std::max(wanted, lead->rows);

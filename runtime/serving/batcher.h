@@ -53,6 +53,8 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
 
   /// kOverloaded where the queue is full or the job's time too short; what the last instance said where none is left.
   Status submit(JobPtr job);
+  /// As Scheduler::withdraw.
+  void withdraw(const Job& job);
   size_t queued() const;
   /// Nothing queued and nothing running.
   bool idle() const;

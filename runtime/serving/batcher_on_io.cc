@@ -98,9 +98,9 @@ void Batcher::work_on_io(size_t instance) {
 
 /// This instance and as many of those that are free as there are batches.
 std::vector<size_t> Batcher::wake_for_rest(size_t instance) {
-  const int64_t most = worthwhile_rows(curve(queue_.entries().front().job->group));
+  const int64_t most = worthwhile_rows(curve(queue_.front()->group));
   int64_t rows = 0;
-  for (const JobQueue::Entry& entry : queue_.entries()) rows += entry.job->rows;
+  for (const auto& [place, entry] : queue_.entries()) rows += entry.job->rows;
   std::vector<size_t> woken = {instance};
   for (int64_t covered = most; covered < rows; covered += most) {
     const auto next = take_free();

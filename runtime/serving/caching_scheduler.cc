@@ -80,10 +80,11 @@ Status CachingScheduler::submit(JobPtr job) {
     const std::lock_guard lock(mutex_);
     known = cache_->find(this, hash, *job);
     if (const auto others = known ? nullptr : flight_of(hash, *job)) {
-      std::erase_if(others->followers, [](const JobPtr& follower) { return follower->given_up().load(); });
+      if (job->given_up()) return {};  // it was withdrawn already
       if (others->followers.size() >= most_followers_)
         return Error{Code::kOverloaded,
                      fmt::format("exceeds maximum queue size: {} requests wait for the same answer", others->followers.size())};
+      job->inputs_hash = hash;
       others->followers.push_back(std::move(job));
       return {};
     }
@@ -100,6 +101,22 @@ Status CachingScheduler::submit(JobPtr job) {
   Status taken = lead(flight, job);
   if (!taken) hand_over(flight);
   return taken;
+}
+
+void CachingScheduler::withdraw(const JobPtr& job) {
+  JobPtr follower;  // ends without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = flights_.equal_range(job->inputs_hash);
+    for (auto at = begin; at != end && !follower; ++at) {
+      auto& followers = at->second->followers;
+      const auto found = std::ranges::find(followers, job);
+      if (found == followers.end()) continue;
+      follower = std::move(*found);
+      followers.erase(found);
+    }
+  }
+  if (!follower) below_->withdraw(job);
 }
 
 /// An error: it is not taken below, and its `done` is as it was.

@@ -19,6 +19,7 @@ class CachingScheduler final : public Scheduler, public std::enable_shared_from_
   ~CachingScheduler() override;
 
   Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
   bool idle() const override { return below_->idle(); }
   Status usable() const override { return below_->usable(); }

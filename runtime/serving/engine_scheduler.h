@@ -29,6 +29,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
                              std::shared_ptr<ModelMetrics> metrics);
 
   Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override { batcher_->withdraw(*job); }
   int64_t retry_after_seconds() const override { return batcher_->retry_after_seconds(); }
   bool idle() const override { return batcher_->idle(); }
   /// kUnavailable where every instance has lost its device.

@@ -59,12 +59,15 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
  public:
   Run(std::shared_ptr<EnsembleScheduler> scheduler, JobPtr job)
       : scheduler_(std::move(scheduler)), plan_(scheduler_->plan_), job_(std::move(job)) {
-    ++scheduler_->under_way_;
     tensors_.resize(plan_.tensors);
     for (const EnsemblePlan::Step& step : plan_.steps) missing_.push_back(step.inputs.size());
     steps_left_ = plan_.steps.size();
+    jobs_.resize(plan_.steps.size());
   }
-  ~Run() { --scheduler_->under_way_; }
+  ~Run() {
+    const std::lock_guard lock(scheduler_->mutex_);
+    scheduler_->runs_.erase(job_.get());
+  }
 
   void begin() {
     std::vector<size_t> ready;
@@ -72,6 +75,17 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
       if (missing_[i] == 0) ready.push_back(i);
     for (size_t i = 0; i < job_->inputs.size(); ++i) give(i, {job_->inputs[i], job_}, ready);
     for (const size_t step : ready) start(step);
+  }
+
+  /// Of steps that wait none is of use any more.
+  void withdraw() {
+    std::vector<std::pair<const EnsemblePlan::Step*, JobPtr>> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      for (size_t i = 0; i < jobs_.size(); ++i)
+        if (auto job = jobs_[i].lock()) waiting.emplace_back(&plan_.steps[i], std::move(job));
+    }
+    for (const auto& [step, job] : waiting) step->model->withdraw(job);
   }
 
  private:
@@ -116,6 +130,10 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
       if (trace.id != 0) self->told(index, trace, answer);
       self->finish_step(index, std::move(answer));
     };
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_[index] = job;
+    }
     if (const Status taken = step.model->submit(job); !taken) {
       counted->refused(taken.error());
       fail(step, taken.error(), {});
@@ -165,6 +183,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   void fail(const EnsemblePlan::Step& step, const Error& why, const protocol::BatchTag& batch) {
     answer(why.in(step.name).in(plan_.signature.model), batch);
     job_->abandoned = true;
+    withdraw();
   }
 
   void answer(Result<Outputs> outputs, const protocol::BatchTag& batch) {
@@ -185,15 +204,35 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   std::atomic<bool> answered_{false};
 
   std::mutex mutex_;
-  std::vector<Tensor> tensors_;  // guarded by mutex_, as all below
-  std::vector<size_t> missing_;  // tensors, of each step
+  std::vector<Tensor> tensors_;           // guarded by mutex_, as all below
+  std::vector<size_t> missing_;           // tensors, of each step
+  std::vector<std::weak_ptr<Job>> jobs_;  // of steps that were started
   size_t steps_left_ = 0;
   Timing timing_;
 };
 
 Status EnsembleScheduler::submit(JobPtr job) {
-  std::make_shared<Run>(shared_from_this(), std::move(job))->begin();
+  const auto run = std::make_shared<Run>(shared_from_this(), job);
+  {
+    const std::lock_guard lock(mutex_);
+    runs_.emplace(job.get(), run);
+  }
+  run->begin();
   return {};
+}
+
+void EnsembleScheduler::withdraw(const JobPtr& job) {
+  std::shared_ptr<Run> run;  // ends without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
+  }
+  if (run) run->withdraw();
+}
+
+bool EnsembleScheduler::idle() const {
+  const std::lock_guard lock(mutex_);
+  return runs_.empty();
 }
 
 int64_t EnsembleScheduler::retry_after_seconds() const {

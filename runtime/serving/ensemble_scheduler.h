@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "runtime/serving/ensemble_plan.h"
 
@@ -16,8 +18,9 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
 
   /// Errors that come later name the step.
   Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override;
-  bool idle() const override { return under_way_ == 0; }
+  bool idle() const override;
   Status usable() const override;
 
  private:
@@ -28,7 +31,9 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
   const EnsemblePlan plan_;
   Host& host_;
   const std::shared_ptr<ModelMetrics> metrics_;
-  std::atomic<size_t> under_way_{0};
+
+  mutable std::mutex mutex_;
+  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_;  // guarded by mutex_; by request
 };
 
 }  // namespace serin::serving

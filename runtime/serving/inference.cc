@@ -123,7 +123,10 @@ void Inference::finish(Answer answer) {
 void Inference::fail(Error error) {
   const std::shared_ptr<Job> waiting =
       job_.lock();  // to the end: its `done` holds this inference, and whoever drops it may be another thread
-  if (waiting) waiting->abandoned = true;
+  if (waiting && version_) {
+    waiting->abandoned = true;
+    if (queued_) version_->withdraw(waiting);
+  }
   Answer answer;
   answer.outputs = std::move(error);
   finish(std::move(answer));

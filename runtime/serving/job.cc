@@ -19,6 +19,8 @@ void Job::clear() {
   parent = nullptr;
   trace = 0;
   shadow = false;
+  place = {};
+  inputs_hash = 0;
   abandoned = false;
   done = nullptr;
 }

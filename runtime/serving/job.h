@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -51,6 +52,14 @@ struct Answer {
   bool cached = false;  ///< computed for another request
 };
 
+/// Of a job that waits in a queue: who is lower goes first. No job waits as number 0.
+struct QueuePlace {
+  size_t rank = 0;
+  uint64_t number = 0;
+
+  friend auto operator<=>(const QueuePlace&, const QueuePlace&) = default;
+};
+
 struct Job {
   std::vector<TensorView> inputs;               ///< in the model's order, already checked against its signature
   AlignedBuffer memory;                         ///< what the views point into
@@ -70,7 +79,9 @@ struct Job {
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
   uint64_t trace = 0;                  ///< 0: it is not traced (tracer.h)
   bool shadow = false;                 ///< low priority, outside the metrics
-  std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered): dropped before it reaches the engine
+  QueuePlace place;                    ///< in the batcher's queue, whose lock guards it
+  uint64_t inputs_hash = 0;            ///< for who waits for the answer to the same inputs (caching_scheduler.h)
+  std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered); who says so has it withdrawn (scheduler.h)
   UniqueFunction<void(Answer)> done;   ///< called once, from the thread that computed, unless the job was abandoned before it was taken
 
   /// Lets go of what waits for the answer, which may hold what holds this job.

@@ -24,50 +24,58 @@ bool JobQueue::half_full() const {
   return false;
 }
 
-void JobQueue::insert(Entry entry) {
-  ++waiting_[entry.rank / 2];
-  entries_.insert(std::ranges::upper_bound(entries_, entry.rank, {}, &Entry::rank), std::move(entry));
+void JobQueue::insert(size_t rank, Entry entry) {
+  ++waiting_[rank / 2];
+  entry.job->place = {rank, ++last_};
+  const QueuePlace place = entry.job->place;
+  entries_.emplace_hint(entries_.end(), place, std::move(entry));  // where most go
+}
+
+JobQueue::Entries::iterator JobQueue::erase(Entries::iterator entry) {
+  --waiting_[entry->first.rank / 2];
+  return entries_.erase(entry);
 }
 
 Status JobQueue::push(JobPtr job) {
   const size_t rank = rank_of(*job), level = rank / 2;
   const QueuePolicy& policy = policy_of(level);
-  if (waiting_[level] >= policy.limit) drop_abandoned();  // the dead must not keep the living out
   if (waiting_[level] >= policy.limit)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", waiting_[level])};
   auto timeout = policy.timeout;
   if (policy.may_shorten && job->patience.count() > 0 && (timeout.count() == 0 || job->patience < timeout)) timeout = job->patience;
   const auto expires = timeout.count() > 0 ? Clock::now() + timeout : Clock::time_point::max();
-  insert({std::move(job), rank, expires});
+  insert(rank, {std::move(job), expires});
   return {};
 }
 
-void JobQueue::drop_abandoned() {
-  std::erase_if(entries_, [this](const Entry& entry) {
-    if (!entry.job->given_up()) return false;
-    --waiting_[entry.rank / 2];
-    return true;
-  });
+JobPtr JobQueue::remove(const Job& job) {
+  const auto found = entries_.find(job.place);
+  if (found == entries_.end() || found->second.job.get() != &job) return nullptr;
+  JobPtr removed = std::move(found->second.job);
+  erase(found);
+  return removed;
 }
 
 std::vector<JobPtr> JobQueue::sweep(Clock::time_point now) {
-  drop_abandoned();
-  std::vector<JobPtr> refused;
-  std::vector<Entry> late;
-  std::erase_if(entries_, [&](Entry& entry) {
-    const bool out_of_time = entry.job->deadline <= now, waited = entry.expires <= now;
-    if (!out_of_time && !waited) return false;
-    const size_t level = entry.rank / 2;
+  std::vector<JobPtr> gone;
+  std::vector<std::pair<size_t, JobPtr>> late;
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    Entry& entry = at->second;
+    const bool out_of_time = entry.job->deadline <= now || entry.job->given_up(), waited = entry.expires <= now;
+    if (!out_of_time && !waited) {
+      ++at;
+      continue;
+    }
+    const size_t level = at->first.rank / 2;
     const bool delays = level < policies_.levels.size() && policies_.levels[level].delay;
-    --waiting_[level];
     if (!out_of_time && delays)
-      late.push_back({std::move(entry.job), 2 * level + 1, Clock::time_point::max()});
+      late.emplace_back(2 * level + 1, std::move(entry.job));
     else
-      refused.push_back(std::move(entry.job));
-    return true;
-  });
-  for (Entry& entry : late) insert(std::move(entry));
-  return refused;
+      gone.push_back(std::move(entry.job));
+    at = erase(at);
+  }
+  for (auto& [rank, job] : late) insert(rank, {std::move(job), Clock::time_point::max()});
+  return gone;
 }
 
 }  // namespace serin::serving

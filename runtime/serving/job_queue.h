@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <memory_resource>
 #include <vector>
 
@@ -43,46 +43,51 @@ class JobQueue {
  public:
   struct Entry {
     JobPtr job;
-    size_t rank;                ///< lower goes first
     Clock::time_point expires;  ///< by its queue's policy
   };
+  using Entries = std::pmr::map<QueuePlace, Entry>;
 
   explicit JobQueue(QueuePolicies policies) : policies_(std::move(policies)), waiting_(policies_.levels.size() + 1) {}
 
   /// kOverloaded: its priority's limit.
   Status push(JobPtr job);
-  /// Drops those that nobody waits for any more, puts back those that waited too long; answers those that are to be refused for it.
+  /// Puts back those that waited too long; hands out those that are to be refused for it, and those that nobody waits for any more.
   std::vector<JobPtr> sweep(Clock::time_point now);
+  /// Null where it does not wait here.
+  JobPtr remove(const Job& job);
 
   /// Of one priority at least.
   bool half_full() const;
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
-  const std::pmr::deque<Entry>& entries() const { return entries_; }
+  /// In the order in which they go.
+  const Entries& entries() const { return entries_; }
+  /// Requires that there is one.
+  const JobPtr& front() const { return entries_.begin()->second.job; }
   size_t rank_of(const Job& job) const;
 
   /// Hands out, in order, those that `wanted(job)` says yes to.
   template <class Wanted>
   void take(Wanted wanted, std::vector<JobPtr>& taken) {
     for (auto entry = entries_.begin(); entry != entries_.end();) {
-      if (!wanted(*entry->job)) {
+      if (!wanted(*entry->second.job)) {
         ++entry;
         continue;
       }
-      --waiting_[entry->rank / 2];
-      taken.push_back(std::move(entry->job));
-      entry = entries_.erase(entry);
+      taken.push_back(std::move(entry->second.job));
+      entry = erase(entry);
     }
   }
 
  private:
   const QueuePolicy& policy_of(size_t level) const;
-  void drop_abandoned();
-  void insert(Entry entry);
+  void insert(size_t rank, Entry entry);
+  Entries::iterator erase(Entries::iterator entry);
 
   const QueuePolicies policies_;
   std::pmr::unsynchronized_pool_resource memory_;  // a queue that moves on takes none anew
-  std::pmr::deque<Entry> entries_{&memory_};       // by rank: 2 * level, one more for those that are late
+  Entries entries_{&memory_};                      // by rank: 2 * level, one more for those that are late
+  uint64_t last_ = 0;                              // number that was given
   std::vector<size_t> waiting_;                    // at each level; the last is shadow traffic
 };
 

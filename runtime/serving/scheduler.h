@@ -15,6 +15,9 @@ class Scheduler {
   /// Takes a job whose inputs were checked against the signature, and whose rows were counted. From then on its `done` is called, unless it is abandoned.
   /// An error: it was not taken, and `done` never is. kOverloaded: the queue is full.
   virtual Status submit(JobPtr job) = 0;
+  /// Nobody waits for this job any more, which it says already: where it waits it is let go of at once, and with it its inputs. What runs already runs on. From
+  /// any thread, with no lock held; a job that is not here, or not yet, is no mistake: one that is given up is taken by no queue.
+  virtual void withdraw(const JobPtr& job) = 0;
   /// Seconds until a request refused now has a chance, for Retry-After: at least 1.
   virtual int64_t retry_after_seconds() const = 0;
   /// Nothing queued and nothing running.

@@ -111,24 +111,45 @@ Status SequenceScheduler::submit(JobPtr job) {
                  fmt::format("inference request to {} must specify batch-size 1 due to requirements of sequence batcher", name_)};
   SERIN_CHECK(tensors_.check(job->sequence));
   const auto now = Clock::now();
+  JobPtr gone;  // ends without the lock
   const std::lock_guard lock(mutex_);
-  if (waiting_ >= queue_limit_) drop_abandoned();
   if (waiting_ >= queue_limit_)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests of sequences are waiting", waiting_)};
   SERIN_TRY(const auto sequence, find_or_begin(*job, now));
   sequence->second.ends = job->sequence.end;
   sequence->second.last_seen = now;
-  sequence->second.waiting.push_back(std::move(job));
+  sequence->second.waiting.push_back(job);
   ++waiting_;
+  if (job->given_up()) gone = take_out(sequence->second, *job);  // it was withdrawn already
   if (sequence->second.under_way) run_next(sequence);
   give_places(now);
   return {};
 }
 
-/// The dead must not keep the living out. A first request is kept: it is what the others begin from.
-void SequenceScheduler::drop_abandoned() {
-  for (auto& [key, sequence] : sequences_)
-    waiting_ -= std::erase_if(sequence.waiting, [](const JobPtr& job) { return job->given_up() && !job->sequence.start; });
+void SequenceScheduler::withdraw(const JobPtr& job) {
+  JobPtr gone;  // ends without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const auto sequence = sequences_.find(Key{job->sequence.number, job->sequence.name});
+    if (sequence != sequences_.end()) gone = take_out(sequence->second, *job);
+  }
+  if (!gone) below_->withdraw(job);
+}
+
+/// Null where it does not wait. Of a first request the place is kept, without anything in it: it is what the others begin from.
+JobPtr SequenceScheduler::take_out(Sequence& sequence, const Job& job) {
+  const auto found = std::ranges::find(sequence.waiting, &job, &JobPtr::get);
+  if (found == sequence.waiting.end()) return nullptr;
+  JobPtr gone = std::move(*found);
+  if (job.sequence.start) {
+    *found = std::make_shared<Job>();
+    (*found)->sequence = job.sequence;
+    (*found)->abandoned = true;
+  } else {
+    sequence.waiting.erase(found);
+    --waiting_;
+  }
+  return gone;
 }
 
 /// Nothing of it runs or waits, and it has been so for too long.

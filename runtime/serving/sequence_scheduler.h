@@ -28,6 +28,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
 
   /// kInvalidArgument: of no sequence, or of one that did not begin.
   Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
   bool idle() const override;
   Status usable() const override { return below_->usable(); }
@@ -54,7 +55,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   void give_places(Clock::time_point now);
   void end_rested(Clock::time_point now);
   void run_next(Sequences::iterator sequence);
-  void drop_abandoned();
+  JobPtr take_out(Sequence& sequence, const Job& job);
   void end(Sequences::iterator sequence);
 
   const std::string name_;

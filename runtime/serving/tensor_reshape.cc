@@ -51,6 +51,7 @@ class ReshapingScheduler final : public Scheduler {
     };
     return below_->submit(std::move(job));
   }
+  void withdraw(const JobPtr& job) override { below_->withdraw(job); }
   int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
   bool idle() const override { return below_->idle(); }
   Status usable() const override { return below_->usable(); }

@@ -81,6 +81,7 @@ class Version {
 
   /// As Scheduler::submit, of a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_batch.
   Status submit(JobPtr job);
+  void withdraw(const JobPtr& job) { served_.scheduler->withdraw(job); }
   int64_t retry_after_seconds() const { return served_.scheduler->retry_after_seconds(); }
   bool idle() const { return served_.scheduler->idle(); }
   Status usable() const { return served_.scheduler->usable(); }

@@ -128,6 +128,7 @@ TEST_F(BatcherOnIoTest, SizesThatWereNotSeenYetAreTriedOnComputeThreads) {
   submit_in_one_turn({job(), job()});
   await_answers(2);
   EXPECT_EQ(ran_.at(0).thread, kCompute);
+  ASSERT_TRUE(eventually([&] { return batcher_->idle(); }));
   EXPECT_EQ(thread_after(1), 0u);
 }
 

@@ -150,17 +150,73 @@ TEST_F(BatcherTest, AFullQueueRefuses) {
   await_answers(3);
 }
 
-TEST_F(BatcherTest, AbandonedJobsMakeRoomAndAreNeverRun) {
-  make({.instances = 1, .max_batch = 1, .queues = queue({.limit = 1})}, 1);
+/// As who waits for a job gives it up. What is left of it afterwards is what others hold.
+std::weak_ptr<Job> give_up(Batcher& batcher, JobPtr job) {
+  const std::weak_ptr<Job> left = job;
+  job->abandoned = true;
+  batcher.withdraw(*job);
+  job = nullptr;
+  return left;
+}
+
+TEST_F(BatcherTest, WhatIsWithdrawnIsLetGoOfAtOnceMakesRoomAndIsNeverRun) {
+  make({.instances = 1, .max_batch = 1, .queues = queue({.limit = 3})}, 1);
   ASSERT_TRUE(batcher_->submit(job()));
   gate_.await_waiting(1);
-  const JobPtr gone = job(7);
-  ASSERT_TRUE(batcher_->submit(gone));
-  gone->abandoned = true;
+  JobPtr first = job(7), second = job(8);
+  ASSERT_TRUE(batcher_->submit(first));
   ASSERT_TRUE(batcher_->submit(job(2)));
+  ASSERT_TRUE(batcher_->submit(second));
+  ASSERT_FALSE(batcher_->submit(job(9)));
+  EXPECT_TRUE(give_up(*batcher_, std::move(second)).expired()) << "its inputs are held though the only instance is busy";
+  EXPECT_TRUE(give_up(*batcher_, std::move(first)).expired());
+  EXPECT_EQ(batcher_->queued(), 1u);
+  ASSERT_TRUE(batcher_->submit(job(3)));
+  ASSERT_TRUE(batcher_->submit(job(4)));
   gate_.open();
+  await_answers(4);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(2), ElementsAre(3), ElementsAre(4)));
+}
+
+TEST_F(BatcherTest, WhatIsWithdrawnBeforeItComesOrWhenItRunsIsNoMistake) {
+  make({.instances = 1, .max_batch = 1}, 1);
+  const JobPtr running = job(1), early = job(7);
+  ASSERT_TRUE(batcher_->submit(running));
+  gate_.await_waiting(1);
+  EXPECT_FALSE(give_up(*batcher_, running).expired());
+  EXPECT_FALSE(give_up(*batcher_, early).expired());
+  ASSERT_TRUE(batcher_->submit(early));
+  EXPECT_EQ(early.use_count(), 1) << "it is not queued";
+  gate_.open();
+  await_answers(1);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1)));
+}
+
+TEST_F(BatcherTest, WhatIsWithdrawnIsNotWaitedWith) {
+  make({.instances = 1, .max_batch = 4, .max_queue_delay = 10h}, 1);
+  gate_.open();
+  JobPtr gone = job(2);
+  ASSERT_TRUE(batcher_->submit(gone));
+  EXPECT_TRUE(give_up(*batcher_, std::move(gone)).expired());
+  EXPECT_TRUE(eventually([&] { return batcher_->idle(); })) << "an instance waits for nothing";
+  gone = job(3);
+  ASSERT_TRUE(batcher_->submit(gone));
+  ASSERT_TRUE(batcher_->submit(job(1)));
   await_answers(2);
-  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1), ElementsAre(2)));
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(3, 1)));
+}
+
+TEST_F(BatcherTest, ABatchThatFillsUpLosesTheRowsOfWhoIsWithdrawn) {
+  make({.instances = 1, .max_batch = 4, .max_queue_delay = 10h}, 1);
+  gate_.open();
+  ASSERT_TRUE(batcher_->submit(job(1)));
+  JobPtr gone = job(2);
+  ASSERT_TRUE(batcher_->submit(gone));
+  give_up(*batcher_, std::move(gone));
+  ASSERT_TRUE(batcher_->submit(job(2)));
+  ASSERT_TRUE(batcher_->submit(job(1)));
+  await_answers(3);
+  EXPECT_THAT(batches_, ElementsAre(ElementsAre(1, 2, 1)));
 }
 
 TEST_F(BatcherTest, AnExpiredJobIsAnsweredAndNotRun) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/serving/ensemble_scheduler.h"
+#include "tests/base/eventually.h"
 
 namespace serin::serving {
 namespace {
@@ -111,6 +112,41 @@ TEST_F(EnsembleTest, AFailureNamesItsStepAndADeadlineTravelsAlong) {
   const Answer large = run(**pipe, {{1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}, {3, 3, 3, 3, 3}});
   ASSERT_FALSE(large.outputs);
   EXPECT_THAT(large.outputs.error().message, HasSubstr("batch-size must be <= 4"));
+}
+
+TEST_F(EnsembleTest, WhatIsWithdrawnLeavesTheQueuesOfItsSteps) {
+  ModelSettings settings;
+  settings.instances = 1;
+  settings.sequences =
+      SequenceSettings{.max_candidates = 1, .idle = std::chrono::hours(1), .states = {{.input = "PAST", .output = "PRESENT"}}};
+  const auto state = Version::load("state", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_);
+  ASSERT_TRUE(state) << state.error().message;
+  ModelSettings piped;
+  piped.ensemble =
+      EnsembleSettings{.steps = {{.model = "state", .inputs = {{"INPUT", "a"}}, .outputs = {{"OUTPUT", "b"}}}, sum("b", "a", "c")}};
+  const auto pipe = Version::of_steps("pipe", "1", piped, {*state, sum_}, host_);
+  ASSERT_TRUE(pipe) << pipe.error().message;
+  int32_t number = 1;
+  std::atomic<int> answers = 0;
+  const auto job = [&](uint64_t sequence) {
+    auto made = std::make_shared<Job>();
+    made->inputs.push_back({DType::kInt32, {1, 1}, &number});
+    made->sequence = {.number = sequence, .start = true};
+    made->done = [&](const Answer&) { ++answers; };
+    return made;
+  };
+  ASSERT_TRUE((*pipe)->submit(job(1)));  // has the only place from now on
+  JobPtr waits = job(2);
+  const std::weak_ptr<Job> gone = waits;
+  ASSERT_TRUE((*pipe)->submit(waits));
+  ASSERT_TRUE(test::eventually([&] { return answers == 1; }));
+  EXPECT_FALSE((*pipe)->idle());
+  waits->abandoned = true;
+  (*pipe)->withdraw(waits);
+  waits = nullptr;
+  EXPECT_TRUE(gone.expired()) << "its inputs are held though its step is of use to nobody";
+  EXPECT_TRUE(test::eventually([&] { return (*pipe)->idle(); }));
+  EXPECT_EQ(answers, 1);
 }
 
 TEST_F(EnsembleTest, AnswersOfSequencesAreNotKept) {

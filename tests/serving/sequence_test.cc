@@ -188,6 +188,30 @@ TEST_F(SequenceTest, ARequestThatIsGivenUpDoesNotHoldUpItsSequence) {
   EXPECT_FALSE(gone->here());
 }
 
+TEST_F(SequenceTest, WhatIsWithdrawnIsLetGoOfAtOnceAndTheOthersGoOnInOrder) {
+  load_state(/*candidates=*/1);
+  EXPECT_EQ(ask({.number = 1, .start = true}, 1)->number(), 1);
+  std::vector<JobPtr> waiting;  // for the place of the first sequence
+  for (int32_t i = 0; i < 4; ++i) {
+    waiting.push_back(job(std::make_shared<Asked>(), {.number = 2, .start = i == 0, .end = i == 3}, 1000));
+    ASSERT_TRUE(version_->submit(waiting.back()));
+  }
+  const auto behind = std::make_shared<Asked>();
+  ASSERT_TRUE(version_->submit(job(behind, {.number = 3, .start = true}, 30)));
+  for (const size_t i : {0, 2, 3}) {
+    const std::weak_ptr<Job> gone = waiting[i];
+    waiting[i]->abandoned = true;
+    version_->withdraw(waiting[i]);
+    waiting[i] = nullptr;
+    EXPECT_TRUE(gone.expired()) << "its inputs are held though another sequence has the place";
+  }
+  const std::weak_ptr<Job> left = std::exchange(waiting[1], nullptr);
+  EXPECT_FALSE(left.expired());
+  EXPECT_EQ(ask({.number = 1, .end = true}, 2)->number(), 3);
+  EXPECT_EQ(behind->number(), 30) << "the second sequence has ended with its last request, though that was withdrawn";
+  EXPECT_THAT(refusal({.number = 2}), HasSubstr("must specify the START flag"));
+}
+
 TEST_F(SequenceTest, TooManyThatWaitAreRefused) {
   load("sequence_state", {.max_candidates = 1, .idle = 1h, .states = {{.input = "PAST", .output = "PRESENT"}}}, 8, {.limit = 2});
   EXPECT_EQ(ask({.number = 1, .start = true}, 1)->number(), 1);
