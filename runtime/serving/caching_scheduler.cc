@@ -97,7 +97,7 @@ Status CachingScheduler::submit(JobPtr job) {
     answer_from_cache(job, *std::move(known), asked);
     return {};
   }
-  metrics_->cache_miss_time->add(static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - asked).count()));
+  metrics_->found_in_cache(false, Clock::now() - asked);
   Status taken = lead(flight, job);
   if (!taken) hand_over(flight);
   return taken;
@@ -135,7 +135,7 @@ Status CachingScheduler::lead(const std::shared_ptr<Flight>& flight, const JobPt
 
 void CachingScheduler::answer_from_cache(const JobPtr& job, Outputs outputs, Clock::time_point asked) const {
   metrics_->cache_hits->add();
-  metrics_->cache_hit_time->add(static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - asked).count()));
+  metrics_->found_in_cache(true, Clock::now() - asked);
   Answer answer;
   answer.outputs = std::move(outputs);
   answer.batch = host_.lone_tag();

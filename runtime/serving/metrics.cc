@@ -64,11 +64,20 @@ std::shared_ptr<metrics::Counter> ModelMetrics::time(metrics::Registry& registry
   return registry.counter(name, help, labels_, /*unit=*/1000);
 }
 
-void ModelMetrics::count_cache(metrics::Registry& registry) {
+void ModelMetrics::count_cache(metrics::Registry& registry, const MetricOptions& options) {
   cache_hits = registry.counter("nv_cache_num_hits_per_model", "Number of cache hits per model", labels_);
   cache_misses = registry.counter("nv_cache_num_misses_per_model", "Number of cache misses per model", labels_);
   cache_hit_time = time(registry, "nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds");
   cache_miss_time = time(registry, "nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds");
+  if (!summaries_) return;
+  const auto summary = [&](const char* name, const char* help) { return registry.summary(name, help, labels_, options.quantiles); };
+  summaries_->cache_hit = summary("nv_cache_hit_summary_per_model", "Summary of cache hit duration per model, in microseconds");
+  summaries_->cache_miss = summary("nv_cache_miss_summary_per_model", "Summary of cache miss duration per model, in microseconds");
+}
+
+void ModelMetrics::found_in_cache(bool hit, std::chrono::nanoseconds took) {
+  (hit ? cache_hit_time : cache_miss_time)->add(nanoseconds(took));
+  if (summaries_ && summaries_->cache_hit) (hit ? summaries_->cache_hit : summaries_->cache_miss)->observe(microseconds(took));
 }
 
 void ModelMetrics::count_failure(Code why, std::chrono::nanoseconds whole) {

@@ -39,7 +39,9 @@ struct ModelMetrics {
   /// One that was not taken. Where it is the request that is wrong, it is none of the model's failures: alerts look at those.
   void refused(const Error& why, std::chrono::nanoseconds whole = {}, bool of_client = true);
   /// Of a model whose answers are kept: it has these series, too.
-  void count_cache(metrics::Registry& registry);
+  void count_cache(metrics::Registry& registry, const MetricOptions& options = {});
+  /// What it took to find a kept answer, or that there is none.
+  void found_in_cache(bool hit, std::chrono::nanoseconds took);
   void ran_batch() { executions->add(); }
   /// And it went well: an execution of so many rows.
   void measured_batch(int64_t rows, const Timing& timing);
@@ -63,6 +65,7 @@ struct ModelMetrics {
  private:
   struct Summaries {
     std::shared_ptr<metrics::Summary> request, queue, input, infer, output;
+    std::shared_ptr<metrics::Summary> cache_hit, cache_miss;  ///< null without count_cache()
   };
   std::shared_ptr<metrics::Counter> time(metrics::Registry& registry, const char* name, const char* help) const;
   void count_failure(Code why, std::chrono::nanoseconds whole);

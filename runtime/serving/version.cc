@@ -62,7 +62,7 @@ Status Version::keep_responses(const ModelSettings& settings) {
   if (served_.stateful || settings.sequences)
     return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
   if (!host_.responses) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
-  metrics_->count_cache(host_.metrics);
+  metrics_->count_cache(host_.metrics, host_.metric_options);
   served_.scheduler =
       std::make_shared<CachingScheduler>(served_.scheduler, settings.queues.levels[settings.queues.standard - 1].limit, host_, metrics_);
   return {};

@@ -68,6 +68,19 @@ def test_summaries_where_they_are_asked_for(triton):
     assert server.metric("nv_inference_request_summary_us_sum", version="1") >= server.metric("nv_inference_compute_infer_summary_us_sum", version="1") > 0
 
 
+def test_summaries_of_the_cache_are_those_of_models_that_have_it(triton, digits):
+    (digits / "config.pbtxt").write_text("response_cache { enable: true }\n")
+    server = triton("--metrics-config=summary_latencies=true", "--cache-config=local,size=1048576")
+    for _ in range(5):
+        assert call(f"{server.url}/v2/models/digits/versions/1/infer", PIXELS).status == 200
+    for name, count in ("hit", 4), ("miss", 1):
+        name = f"nv_cache_{name}_summary_per_model"
+        assert server.metric(f"{name}_count", model="digits") == count and server.metric(f"{name}_sum", model="digits") > 0
+        assert f'{name}{{model="digits",version="1",quantile="0.99"}} ' in server.metrics()
+    (digits / "config.pbtxt").unlink()
+    assert "nv_cache_" not in triton("--metrics-config=summary_latencies=true").metrics()
+
+
 def test_time_is_counted_in_nanoseconds(triton):
     server = triton()
     for _ in range(8):
