@@ -111,6 +111,7 @@ int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
 /// As Batcher::Run.
 bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io) {
   const auto taken = Clock::now();
+  for (const JobPtr& job : batch) job->pending.end();
   const Instance::RunResult ran = run_instance(*instances_[instance], batch, on_io);
   const bool has_other_way = batch.size() > 1 || !batch.front()->padded.empty();
   if (!ran.ready || (on_io && !ran.status && has_other_way)) return false;

@@ -23,34 +23,23 @@ Status check_tensor(const protocol::TensorSpec& spec, const TensorView& tensor) 
                fmt::format("its input '{}' expects {}, the step before made {}", spec.name, spec.shape.str(), tensor.shape.str())};
 }
 
-/// A step as the numbers of its model see it: pending until it is answered or dropped.
+/// A step as the numbers of its model see it.
 class Counted {
  public:
   Counted(std::shared_ptr<Version> model, bool counts, int64_t rows) : model_(std::move(model)), counts_(counts), rows_(rows) {}
-  ~Counted() { leave(); }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
 
-  void answered(const Answer& answer) {
-    leave();
+  void answered(const Answer& answer) const {
     if (counts_) model_->metrics().answered(rows_, answer, Clock::now() - began_);
   }
-  /// Its model's scheduler did not take it, and has not counted it as pending.
-  void refused(const Error& why) {
-    pending_ = false;
+  void refused(const Error& why) const {
     if (counts_) model_->metrics().refused(why, Clock::now() - began_, /*of_client=*/false);
   }
 
  private:
-  void leave() {
-    if (std::exchange(pending_, false) && counts_) model_->metrics().pending->add(-1);
-  }
-
   const std::shared_ptr<Version> model_;
   const bool counts_;
   const int64_t rows_;
   const Clock::time_point began_ = Clock::now();
-  bool pending_ = true;
 };
 
 }  // namespace
@@ -217,6 +206,7 @@ Status EnsembleScheduler::submit(JobPtr job) {
     const std::lock_guard lock(mutex_);
     runs_.emplace(job.get(), run);
   }
+  job->pending.end();  // it runs: its steps wait, each for its own model
   run->begin();
   return {};
 }

@@ -100,12 +100,10 @@ void Inference::finish(Answer answer) {
   alarm_.leave();
   if (!shadow_) {
     ModelMetrics& metrics = version->metrics();
-    if (queued_) {
-      metrics.pending->add(-1);
+    if (queued_)
       metrics.answered(rows_, answer, Clock::now() - arrived_, AskedBy{.http = trace_.door == Trace::Door::kHttp, .api = api_});
-    } else {
+    else
       metrics.refused(answer.outputs.error(), Clock::now() - arrived_);
-    }
   }
   if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
   if (trace_.id != 0) {

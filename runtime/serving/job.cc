@@ -19,6 +19,7 @@ void Job::clear() {
   parent = nullptr;
   trace = 0;
   shadow = false;
+  pending.end();
   place = {};
   inputs_hash = 0;
   abandoned = false;

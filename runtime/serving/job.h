@@ -14,6 +14,7 @@
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/memory_budget.h"
+#include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 #include "runtime/base/unique_function.h"
 #include "runtime/graph/dim.h"
@@ -60,6 +61,26 @@ struct QueuePlace {
   friend auto operator<=>(const QueuePlace&, const QueuePlace&) = default;
 };
 
+/// Counts its request among those that await execution (nv_inference_pending_request_count), from its being taken until it runs, is answered or is dropped.
+class Pending {
+ public:
+  Pending() = default;
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  ~Pending() { end(); }
+
+  void begin(std::shared_ptr<metrics::Gauge> gauge) {
+    gauge->add(1);
+    gauge_ = std::move(gauge);
+  }
+  void end() {
+    if (const auto gauge = std::exchange(gauge_, nullptr)) gauge->add(-1);
+  }
+
+ private:
+  std::shared_ptr<metrics::Gauge> gauge_;  // null: it is not counted, or not any more
+};
+
 struct Job {
   std::vector<TensorView> inputs;               ///< in the model's order, already checked against its signature
   AlignedBuffer memory;                         ///< what the views point into
@@ -79,13 +100,17 @@ struct Job {
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
   uint64_t trace = 0;                  ///< 0: it is not traced (tracer.h)
   bool shadow = false;                 ///< low priority, outside the metrics
+  Pending pending;                     ///< belongs to who holds the job: the queue, then the run
   QueuePlace place;                    ///< in the batcher's queue, whose lock guards it
   uint64_t inputs_hash = 0;            ///< for who waits for the answer to the same inputs (caching_scheduler.h)
   std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered); who says so has it withdrawn (scheduler.h)
   UniqueFunction<void(Answer)> done;   ///< called once, from the thread that computed, unless the job was abandoned before it was taken
 
   /// Lets go of what waits for the answer, which may hold what holds this job.
-  void answer(Answer answer) { std::exchange(done, nullptr)(std::move(answer)); }
+  void answer(Answer answer) {
+    pending.end();
+    std::exchange(done, nullptr)(std::move(answer));
+  }
   /// Whether anybody still waits; to be looked at again and again.
   const std::atomic<bool>& given_up() const { return parent ? parent->given_up() : abandoned; }
   /// As new, but for the memory.

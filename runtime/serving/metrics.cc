@@ -45,7 +45,7 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   request_histogram_us = histogram("nv_inference_request_duration_histogram_us", "Inference request duration in microseconds");
   queue_histogram_us = histogram("nv_inference_queue_duration_histogram_us", "Inference queuing duration in microseconds");
   infer_histogram_us = histogram("nv_inference_compute_infer_duration_histogram_us", "Compute inference duration in microseconds");
-  pending = registry.gauge("nv_inference_pending_request_count", "Requests that are queued or running", labels_);
+  pending = registry.gauge("nv_inference_pending_request_count", "Requests that await execution: what runs is none of them", labels_);
   load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels_);
   arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arenas after warm-up", labels_);
   weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels_);

@@ -85,11 +85,10 @@ Status Version::count_rows(Job& job) const {
 
 Status Version::submit(JobPtr job) {
   if (batchable() && !served_.reshapes.counts_rows) SERIN_CHECK(count_rows(*job));
-  const bool counted = !job->shadow;
-  if (counted) metrics_->pending->add(1);
-  auto queued = served_.scheduler->submit(std::move(job));
-  if (!queued && counted) metrics_->pending->add(-1);
-  return queued;
+  if (!job->shadow) job->pending.begin(metrics_->pending);
+  Status taken = served_.scheduler->submit(job);
+  if (!taken) job->pending.end();
+  return taken;
 }
 
 }  // namespace serin::serving

@@ -331,9 +331,8 @@ def test_a_deadline_and_a_client_that_hangs_up_free_the_model(serve, repository,
         with pytest.raises(grpc.RpcError) as error:
             infer(turns(900_000_000), timeout=0.3)
         assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        running = infer.future(turns(900_000_000))
-        wait_until(lambda: runtime.metric("nv_inference_pending_request_count", model="count") > 0)
-        queued = infer.future(turns(1))
+        running, queued = infer.future(turns(900_000_000)), infer.future(turns(900_000_001))
+        wait_until(lambda: runtime.metric("nv_inference_pending_request_count", model="count") == 1, 10, "one runs and one waits")
         running.cancel()
         queued.cancel()
         assert np.frombuffer(infer(turns(3), timeout=60).raw_output_contents[0], np.int64) == [3]
