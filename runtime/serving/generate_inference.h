@@ -7,7 +7,8 @@ namespace serin::serving {
 
 class GenerateInference final : public HttpInference {
  public:
-  /// `as_stream`: what comes of the inference, its failure included, is an event of a stream; the only one, for no model here has several answers.
+  /// `as_stream`: what comes of the inference, its failure included unless it was not even taken, is an event of a stream; the only one, for no model here has
+  /// several answers.
   GenerateInference(net::Responder responder, const Frontend& frontend, bool as_stream)
       : HttpInference(std::move(responder)), frontend_(frontend), as_stream_(as_stream) {}
 

@@ -49,7 +49,9 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
 
 void HttpInference::answer(const Finished& finished) {
   const auto& outputs = finished.answer.outputs;
-  net::Response response = outputs ? encode(finished, responder_.blank()) : failure(outputs.error());
+  net::Response response = outputs          ? encode(finished, responder_.blank())
+                           : finished.taken ? failure(outputs.error())
+                                            : refusal(outputs.error(), {});
   if (response.status == 429) response.headers.set("Retry-After", std::to_string(finished.version.retry_after_seconds()));
   response.headers.set("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
   response.headers.set("x-serin-version", finished.version.version());

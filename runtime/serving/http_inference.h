@@ -37,7 +37,7 @@ class HttpInference {
   virtual net::Response encode(const Finished& finished, net::Response blank) = 0;
   /// Before it was started.
   virtual net::Response refusal(const Error& error, std::string_view field);
-  /// Once it was.
+  /// Once it was, and was taken.
   virtual net::Response failure(const Error& error) { return refusal(error, {}); }
   virtual TfApi api() const { return TfApi::kPredict; }
 

@@ -110,7 +110,7 @@ void Inference::finish(Answer answer) {
     trace_.end(answer);
     if (version->platform() == kEnsemblePlatform) trace_.computed = false;  // its steps did, at once perhaps, and tell of themselves
   }
-  std::exchange(done_, nullptr)({*version, request_.outputs, request_.id, std::move(answer)});
+  std::exchange(done_, nullptr)({*version, request_.outputs, request_.id, std::move(answer), queued_});
   if (trace_.id != 0) {
     trace_.sent = Clock::now();
     version->host().tracer.add(trace_, version->model(), version->version(), request_.id);

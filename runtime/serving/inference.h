@@ -22,6 +22,7 @@ struct Finished {
   const std::vector<protocol::WantedOutput>& wanted;
   std::string_view id;  ///< that the client gave the request
   Answer answer;        ///< with a batch of its own where it was refused before it rode in one
+  bool taken = true;    ///< false: it was refused when it came
 };
 
 /// The outputs as they were asked for: `wanted[i]` is the i-th. Holds what classes are made of.

@@ -1,5 +1,6 @@
 """Triton's generate extension: texts and numbers in, flat JSON out, as one answer or as a stream of one event. Beside a real Triton: tests/differential."""
 
+import concurrent.futures
 import json
 
 import numpy as np
@@ -34,7 +35,10 @@ def models(tmp_path_factory):
     (folder / "digits/1/model.onnx").write_bytes((MODELS / "digits/1/model.onnx").read_bytes())
     (folder / "digits/serin.yaml").write_text("response_cache: true\n")
     (folder / "count/1").mkdir(parents=True)
-    endless_loop(folder / "count/1/model.onnx")
+    (folder / "narrow/1").mkdir(parents=True)
+    for name in ("count", "narrow"):
+        endless_loop(folder / name / "1/model.onnx")
+    (folder / "narrow/serin.yaml").write_text("instances: 1\nqueue_limit: 1\n")
     return folder
 
 
@@ -93,6 +97,19 @@ def test_an_error_of_the_inference_is_an_event_of_its_stream(ask):
     assert event.status == 504 and event.headers["Content-Type"] == EVENTS
     assert event.body.startswith(b"data: ") and event.body.endswith(b"\n\n") and event.headers["x-serin-code"] == "deadline_exceeded"
     assert json.loads(event.body[6:]) == plain.json
+
+
+def test_who_is_not_even_taken_gets_no_event(ask):
+    """Of five at once one runs and one waits, at most."""
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        late = {"headers": {"x-serin-timeout-ms": "2000"}}
+        answers = list(pool.map(lambda trips: ask("narrow", {"trips": trips}, "generate_stream", **late), range(900_000_000, 900_000_005)))
+    taken, refused = ([answer for answer in answers if answer.status == status] for status in (504, 429))
+    assert taken and refused and len(taken) + len(refused) == len(answers)
+    assert {answer.headers["Content-Type"] for answer in taken} == {EVENTS}
+    for answer in refused:
+        assert_refused(answer, "exceeds maximum queue size", status=429)
+        assert answer.headers["Content-Type"] == "application/json" and int(answer.headers["Retry-After"]) >= 1
 
 
 @pytest.mark.parametrize("verb", ["generate", "generate_stream"])
