@@ -23,6 +23,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr size_t kRoom = size_t{16} << 10;     // for what comes next, whatever it is
+constexpr size_t kMostKept = size_t{8} << 20;  // for the next message, by a call that has read one
 constexpr size_t kMostRoom = size_t{1} << 20;  // for what is promised
 constexpr size_t kCrowded = size_t{8} << 20;   // answers that wait for one another; over it no further message is taken
 constexpr size_t kUnsentLimit = size_t{64} << 20;
@@ -93,7 +94,12 @@ class CallHandler final : public RequestHandler {
 
   void on_request(Head& head) override;
   std::span<char> body_room(std::optional<uint64_t> left) override;
-  void body_filled(size_t bytes) override { filled_ += bytes; }
+  void body_filled(size_t bytes) override {
+    if (skips_ == 0)
+      filled_ += bytes;
+    else
+      skips_ -= bytes;
+  }
   void on_progress(bool end) override;
   void on_writable() override {
     if (const auto call = call_) call->write();
@@ -121,6 +127,9 @@ class CallHandler final : public RequestHandler {
   std::optional<std::string_view> unpack_message(std::string_view packed);
   void refuse_too_large(std::string_view what, size_t most);
   void refuse_no_memory() { refuse(GrpcStatus::kResourceExhausted, "too many large messages are under way; try again"); }
+  /// Whether the call goes on without the message that so begins.
+  bool pass_over(std::string_view beginning);
+  void skip_the_rest();
   /// Of a message that was large, once it is read: whoever read it keeps what came of it.
   void let_go_of_message();
 
@@ -131,7 +140,9 @@ class CallHandler final : public RequestHandler {
   size_t filled_ = 0, taken_ = 0;  // of what is in the call
   uint64_t messages_ = 0;
   bool end_ = false, taking_ = false;
-  bool dropped_ = false;  // there is no memory for what comes
+  bool dropped_ = false;      // there is no memory for what comes
+  bool passed_over_ = false;  // what was read last is no message, for want of memory; the call goes on
+  uint64_t skips_ = 0;        // bytes to come of a message that was passed over
   std::optional<Coding> coding_;
 };
 
@@ -257,7 +268,8 @@ void Call::lose() {
 void CallHandler::on_request(Head& head) {
   if (const auto former = std::exchange(call_, nullptr)) former->lose();
   filled_ = taken_ = messages_ = 0;
-  end_ = dropped_ = false;
+  end_ = dropped_ = passed_over_ = false;
+  skips_ = 0;
   coding_.reset();
   if (!is_grpc(head)) {
     stream_.begin_answer({.status = 415, .headers = Headers(), .length = 0});
@@ -290,6 +302,10 @@ std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
   if (!call_ || call_->ended() || call_->paused() || dropped_) return {};
   std::string& in = call_->in;
   if (taken_ == filled_) taken_ = filled_ = 0;
+  if (skips_ > 0) {
+    if (in.size() < kRoom) in.resize(kRoom);
+    return {in.data(), static_cast<size_t>(std::min<uint64_t>(skips_, in.size()))};
+  }
   size_t want = kRoom;
   if (const size_t have = filled_ - taken_; have >= GrpcPrefix::kBytes) {
     const size_t whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in).substr(taken_));
@@ -318,16 +334,18 @@ void CallHandler::take_messages() {
   const std::shared_ptr<Call> call = call_;
   while (call && !call->ended() && !call->paused()) {
     const auto message = next_message();
-    if (!message) break;
-    method_->on_message(call, *message);
-    if (!call->share.small() && call == call_) let_go_of_message();
+    if (message)
+      method_->on_message(call, *message);
+    else if (!std::exchange(passed_over_, false))
+      break;
+    if ((!call->share.small() || call->in.size() > kMostKept) && call == call_) let_go_of_message();
   }
   taking_ = false;
   if (!call || call->ended() || call != call_) return;
-  if (dropped_) return refuse_no_memory();
-  if (call->paused()) return;
+  if (dropped_) skip_the_rest();
+  if (call->ended() || call != call_ || call->paused()) return;
   if (!end_) return ask_more();
-  if (taken_ < filled_) return refuse(GrpcStatus::kInternal, "the body ends within a message");
+  if (taken_ < filled_ || skips_ > 0) return refuse(GrpcStatus::kInternal, "the body ends within a message");
   if (method_->many_messages()) return method_->on_half_close(call);
   if (messages_ == 0) refuse(GrpcStatus::kInternal, "the call has no message");
 }
@@ -374,11 +392,28 @@ std::optional<std::string_view> CallHandler::unpack_message(std::string_view pac
     return call_->inflated;
   }
   switch (inflated.error().code) {
-    case Code::kOverloaded: refuse_no_memory(); break;
+    case Code::kOverloaded: passed_over_ = pass_over({}); break;
     case Code::kTooLarge: refuse_too_large("a message, once unpacked,", most); break;
     default: refuse(GrpcStatus::kInternal, inflated.error().message);
   }
   return std::nullopt;
+}
+
+bool CallHandler::pass_over(std::string_view beginning) {
+  if (method_->many_messages() && method_->on_no_memory(call_, beginning)) return true;
+  refuse_no_memory();
+  return false;
+}
+
+/// Of a message that has begun. The others of its call, which may wait for their answers, have not asked for it.
+void CallHandler::skip_the_rest() {
+  const std::shared_ptr<Call> call = call_;
+  const std::string_view begun = std::string_view(call->in).substr(taken_, filled_ - taken_);
+  if (begun.size() < GrpcPrefix::kBytes) return refuse_no_memory();
+  if (!pass_over(begun.substr(GrpcPrefix::kBytes)) || call != call_) return;
+  skips_ = GrpcPrefix::kBytes + uint64_t{grpc_length(begun)} - begun.size();
+  taken_ = filled_;
+  let_go_of_message();
 }
 
 void CallHandler::let_go_of_message() {

@@ -68,6 +68,11 @@ class GrpcMethod {
   virtual bool many_answers() const { return many_messages(); }
   /// The message is valid during the call.
   virtual void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) = 0;
+  /// There is no memory for one of many messages, of which this is the beginning: whether the call goes on with the next one; else it ends.
+  virtual bool on_no_memory(const std::shared_ptr<GrpcCall>& call, std::string_view beginning) {
+    static_cast<void>(call), static_cast<void>(beginning);
+    return false;
+  }
   /// The client has sent all of many messages.
   virtual void on_half_close(const std::shared_ptr<GrpcCall>&) {}
 };

@@ -216,6 +216,15 @@ Result<GrpcInferRequest> GrpcInferRequest::read(std::string_view message) {
   return request;
 }
 
+std::string_view GrpcInferRequest::id_of(std::string_view beginning) {
+  const Bytes bytes = bytes_of(beginning);
+  Decoding decoding{.begin = bytes.data()};
+  Message in(decoding, "ModelInferRequest", bytes);
+  while (in.next())
+    if (in.field() == 3) return in.text();
+  return {};
+}
+
 Result<InferRequest> GrpcInferRequest::decode(const Signature& signature, const RequestLimits& limits, InferRequest memory) const {
   RequestBuilder builder(signature, limits, std::move(memory));
   Decoding decoding{.begin = begin};

@@ -26,6 +26,8 @@ struct GrpcInferRequest {
 
   /// kInvalidArgument where it is no such message.
   static Result<GrpcInferRequest> read(std::string_view message);
+  /// Of a message of which no more than this has come; empty where it is not in that.
+  static std::string_view id_of(std::string_view beginning);
   /// As decode_infer_request(). Errors are the client's.
   Result<InferRequest> decode(const Signature& signature, const RequestLimits& limits = {}, InferRequest memory = {}) const;
 };

@@ -71,6 +71,11 @@ class StreamInferMethod final : public net::GrpcMethod {
     if (stream.running.size() >= kMostAtOnce) call->pause();
   }
 
+  bool on_no_memory(const CallPtr& call, std::string_view beginning) override {
+    fail(*call, {Code::kOverloaded, "too many large messages are under way; try again"}, protocol::GrpcInferRequest::id_of(beginning));
+    return true;
+  }
+
   void on_half_close(const CallPtr& call) override {
     Stream& stream = stream_of(call);
     stream.half_closed = true;

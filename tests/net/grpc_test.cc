@@ -62,7 +62,13 @@ class Silent final : public GrpcMethod {
     last = message.size();
     ++messages;
   }
-  std::atomic<int> messages = 0;
+  bool on_no_memory(const std::shared_ptr<GrpcCall>&, std::string_view beginning) override {
+    EXPECT_TRUE(many_) << "whose only message it is has no call without it";
+    EXPECT_TRUE(beginning.empty() || beginning.starts_with("xxx"));
+    ++passed_over;
+    return true;
+  }
+  std::atomic<int> messages = 0, passed_over = 0;
   std::atomic<size_t> last = 0;
 
  private:
@@ -142,6 +148,35 @@ TEST_F(LargeMessages, H11_AStreamKeepsNoMemoryBetweenThem) {
   send(stream, prefix(kLarge) + std::string(kLarge, 'x'), false);
   ASSERT_TRUE(await_messages(1));
   EXPECT_TRUE(await_left(kAll));
+}
+
+TEST_F(LargeMessages, H11_AStreamGoesOnWithoutTheOneThatFindsNoMemory) {
+  auto hog = begin("/one");
+  send(hog, prefix(kLarge) + std::string(kLarge - 1, 'x'), false);
+  ASSERT_TRUE(await_left(kAll - (kLarge + GrpcPrefix::kBytes - kEach)));
+  auto stream = begin("/many");
+  send(stream, prefix(3) + "abc" + prefix(kLarge) + std::string(kLarge, 'x') + prefix(4) + "abcd", false);
+  EXPECT_TRUE(await_messages(2));
+  EXPECT_EQ(many_.passed_over, 1);
+  EXPECT_EQ(many_.last, 4u) << "nothing of it is taken for another message";
+  EXPECT_TRUE(await_left(kAll - (kLarge + GrpcPrefix::kBytes - kEach))) << "it holds nothing";
+  send(hog, "x", true);
+  ASSERT_TRUE(await_messages(3));
+  send(stream, prefix(kLarge) + std::string(kLarge, 'x'), false);
+  EXPECT_TRUE(await_messages(4));
+  EXPECT_EQ(many_.last, kLarge);
+}
+
+TEST_F(LargeMessages, H14_AStreamGoesOnWithoutTheOneThatFindsNoMemoryToBeUnpacked) {
+  auto hog = begin("/one");
+  send(hog, prefix(kLarge) + std::string(kLarge - 1, 'x'), false);
+  ASSERT_TRUE(await_left(kAll - (kLarge + GrpcPrefix::kBytes - kEach)));
+  const std::string large = *pack(Coding::kGzip, std::string(kLarge, 'x')), small = *pack(Coding::kGzip, std::string(1000, 'y'));
+  auto stream = begin("/many", {{"grpc-encoding", "gzip"}});
+  send(stream, prefix(large.size(), true) + large + prefix(large.size(), true) + large + prefix(small.size(), true) + small, false);
+  EXPECT_TRUE(await_messages(1));
+  EXPECT_EQ(many_.passed_over, 2);
+  EXPECT_EQ(many_.last, 1000u);
 }
 
 TEST_F(LargeMessages, H11_OneOverTheLimitIsToldWhereThatIsFrom) {

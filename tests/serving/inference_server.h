@@ -18,14 +18,16 @@ namespace serin::serving::test {
 
 class InferenceServer {
  public:
-  InferenceServer() : repository_(std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = std::chrono::hours(1)}, host_))) {
+  /// `large`: what messages of gRPC share.
+  explicit InferenceServer(std::shared_ptr<MemoryBudget> large = nullptr)
+      : repository_(std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = std::chrono::hours(1)}, host_))) {
     repository_->load();
     frontend_ = std::make_unique<Frontend>(loops_, *repository_, host_);
     access_ = std::move(*Access::open({}, registry_));
     http_api_ = std::make_unique<HttpApi>(*frontend_, *access_);
     grpc_api_ = std::make_unique<GrpcApi>(*frontend_);
     http_ = std::move(*net::Server::start(loops_, {.metrics = &registry_}, http_api_->at(Access::Port::kData)));
-    grpc_ = std::move(*net::start_grpc_server(loops_, {.name = "grpc", .metrics = &registry_},
+    grpc_ = std::move(*net::start_grpc_server(loops_, {.name = "grpc", .large_bodies = std::move(large), .metrics = &registry_},
                                               [this](std::string_view path) { return grpc_api_->method(path); }));
     frontend_->set_ready(true);
   }
