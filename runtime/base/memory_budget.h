@@ -8,6 +8,7 @@
 // Thread-safe, but for Share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -23,6 +24,8 @@ class MemoryBudget {
   size_t each() const { return each_; }
   /// What one may have while nobody else has any.
   size_t most() const { return each_ + all_; }
+  /// What to ask for where `bytes` have come and there is to be room for more: the room may go beyond most(), they may not.
+  size_t with_room(size_t bytes, size_t room) const { return std::max(bytes, std::min(bytes + room, most())); }
   size_t left() const { return left_.load(std::memory_order_relaxed); }
 
   class Share {

@@ -317,7 +317,9 @@ std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
     filled_ -= std::exchange(taken_, 0);
   }
   if (filled_ + want > in.size()) {
-    dropped_ = !call_->share.resize(service_.large, filled_ + want);
+    const auto& budget = service_.large;
+    const size_t counted = filled_ - std::min(filled_, GrpcPrefix::kBytes);  // the largest message has its prefix before it
+    dropped_ = budget && !call_->share.resize(budget, budget->with_room(counted, filled_ - counted + want));
     if (dropped_) return {};
     in.resize(filled_ + want);  // what it reserves beyond that is not touched, and no memory yet
   }
@@ -385,7 +387,7 @@ std::optional<std::string_view> CallHandler::next_message() {
 std::optional<std::string_view> CallHandler::unpack_message(std::string_view packed) {
   const auto& budget = service_.large;
   const size_t beside = call_->in.size();
-  const size_t most = budget ? std::min(service_.message_bytes, budget->most() - beside) : service_.message_bytes;
+  const size_t most = budget ? std::min(service_.message_bytes, budget->most() - std::min(beside, budget->most())) : service_.message_bytes;
   auto inflated = unpack(*coding_, packed, most, {.share = call_->share, .budget = budget, .beside = beside});
   if (inflated) {
     call_->inflated = std::move(*inflated);

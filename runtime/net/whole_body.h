@@ -32,6 +32,7 @@ class WholeBody {
     return {text_.data() + filled_, text_.size() - filled_};
   }
   void filled(size_t bytes) { filled_ += bytes; }
+  size_t size() const { return filled_; }
   /// What has come; the next body begins.
   std::string take() {
     text_.resize(std::exchange(filled_, 0));

@@ -40,7 +40,7 @@ void WholeRequest::on_request(Head& head) {
 
 std::span<char> WholeRequest::body_room(std::optional<uint64_t> left) {
   const auto& budget = handler_->options.large_bodies;
-  if (budget && !dropped_ && !share_.resize(budget, body_.size_with_room(left))) {
+  if (budget && !dropped_ && !share_.resize(budget, budget->with_room(body_.size(), body_.size_with_room(left) - body_.size()))) {
     dropped_ = true;
     body_.begin({});
     share_.release();

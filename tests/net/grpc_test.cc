@@ -122,6 +122,16 @@ TEST_F(LargeMessages, H11_APromiseTakesNoMemory) {
   EXPECT_TRUE(await_messages(1));
 }
 
+TEST_F(LargeMessages, H11_TheLargestIsTakenWhereItIsAlone) {
+  const auto server = *start_grpc_server(
+      loops_, {.limits = {.body_bytes = kEach + kAll - 20'000}, .large_bodies = std::make_shared<MemoryBudget>(kEach, kAll - 20'000)},
+      [this](std::string_view) { return &one_; });
+  auto peer = test::H2Peer::connect(server->port());
+  peer.send_headers(1, test::request("/one", {{"content-type", "application/grpc"}, {"te", "trailers"}}, "POST"), false);
+  send(peer, prefix(kEach + kAll - 20'000) + std::string(kEach + kAll - 20'000, 'x'), true);
+  EXPECT_TRUE(await_messages(1));
+}
+
 TEST_F(LargeMessages, H11_TheyShareMemoryUntilTheyAreRead) {
   auto first = begin("/one");
   send(first, prefix(kLarge) + std::string(kLarge - 1, 'x'), false);

@@ -114,6 +114,11 @@ TEST(Limits, H11_ABodyOfUnknownLengthIsCountedAsItIs) {
   std::thread sender([&] { client.send(std::string(kChunked) + "2dc6c0\r\n" + std::string(3'000'000, 'x') + "\r\n0\r\n\r\n"); });
   EXPECT_EQ(status_of(client.receive_answer()), 200);
   sender.join();
+  TestServer tight({.body_bytes = 3'000'000}, 1, false, nullptr, std::make_shared<MemoryBudget>(100'000, 2'900'000));
+  RawSocket largest = tight.connect();
+  std::thread other([&] { largest.send(std::string(kChunked) + "2dc6c0\r\n" + std::string(3'000'000, 'x') + "\r\n0\r\n\r\n"); });
+  EXPECT_EQ(status_of(largest.receive_answer()), 200) << "just what there is";
+  other.join();
 }
 
 TEST(Limits, H14_PackedBodiesShareMemoryAsTheyGrow) {
