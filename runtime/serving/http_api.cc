@@ -7,7 +7,8 @@ net::Handler HttpApi::at(Access::Port port) {
 }
 
 void HttpApi::handle(net::Request&& request, net::Responder responder, Access::Port port) {
-  if (request.path.find("//") != std::string::npos) {  // names nothing, and must not be read in two ways by who authorises and who answers
+  // An empty segment names nothing, and must not be read in two ways by who authorises and who answers. TensorFlow Serving has a word of its own for it.
+  if (request.path.find("//") != std::string::npos && !tf_serving_.serves(request.path)) {
     net::Response response = net::json_error(404, "Not Found: the path has an empty segment");
     response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
     return responder.send(std::move(response));
