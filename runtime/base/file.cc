@@ -4,15 +4,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 namespace serin {
 namespace {
+
+constexpr int kPatienceMs = 10'000;
 
 class Descriptor {
  public:
@@ -34,14 +38,33 @@ Error system_error(const std::string& path, std::string_view step) {
   return Error{kind, fmt::format("{}: {}: {}", path, step, std::strerror(code))};
 }
 
-}  // namespace
+Result<std::string> read_pipe(const Descriptor& pipe, const std::string& path, size_t limit) {
+  std::string contents;
+  std::array<char, 4096> part;
+  while (contents.size() <= limit) {
+    const ssize_t n = ::read(pipe.get(), part.data(), part.size());
+    if (n == 0) return contents;  // nobody writes to it any more
+    if (n > 0) {
+      contents.append(part.data(), static_cast<size_t>(n));
+    } else if (errno == EAGAIN) {
+      pollfd more{.fd = pipe.get(), .events = POLLIN, .revents = 0};
+      const int ready = ::poll(&more, 1, kPatienceMs);
+      if (ready == 0) return Error{Code::kDeadlineExceeded, fmt::format("{}: whoever writes to it has stopped", path)};
+      if (ready < 0 && errno != EINTR) return system_error(path, "cannot be waited for");
+    } else if (errno != EINTR) {
+      return system_error(path, "cannot be read");
+    }
+  }
+  return Error{Code::kTooLarge, fmt::format("{}: over the limit of {} bytes", path, limit)};
+}
 
-Result<std::string> read_file(const std::string& path, size_t limit) {
+Result<std::string> read(const std::string& path, size_t limit, bool may_be_pipe) {
   const Descriptor file(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: opening a FIFO must not wait for its writer
   if (file.get() < 0) return system_error(path, "cannot be opened");
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return system_error(path, "cannot be examined");
+  if (may_be_pipe && S_ISFIFO(status.st_mode)) return read_pipe(file, path, limit);
   if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, fmt::format("{}: not a regular file", path)};
   if (static_cast<size_t>(status.st_size) > limit)
     return Error{Code::kTooLarge, fmt::format("{}: {} bytes, over the limit of {}", path, status.st_size, limit)};
@@ -57,6 +80,12 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   contents.resize(done);
   return contents;
 }
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t limit) { return read(path, limit, false); }
+
+Result<std::string> read_file_or_pipe(const std::string& path, size_t limit) { return read(path, limit, true); }
 
 FileStamp FileStamp::of(const std::string& path) {
   struct stat file{};

@@ -13,6 +13,9 @@ namespace serin {
 /// The whole file. Errors: kNotFound, kPermissionDenied, kTooLarge (over `limit`), kIo; a directory, FIFO or device is kInvalidArgument.
 Result<std::string> read_file(const std::string& path, size_t limit);
 
+/// The same of what may also be a pipe, as a shell's `<(...)` is: all that comes out of it. kDeadlineExceeded where nothing comes for ten seconds.
+Result<std::string> read_file_or_pipe(const std::string& path, size_t limit);
+
 /// What tells that a file is another one or has been written to; all zero where there is none. Links are followed.
 struct FileStamp {
   uint64_t device = 0, inode = 0, size = 0;

@@ -1,6 +1,7 @@
 #include "runtime/cli/dialect_flags.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace serin::cli {
 
@@ -38,7 +39,7 @@ void Flags::yes_or_no(const char* flag, std::function<void(bool)> set) {
 void Flags::poll_seconds(const char* flag) {
   value<double>(flag, [&source = options_.source](double count) {
     source.control = count > 0 ? serving::Control::kPoll : serving::Control::kNone;
-    if (count > 0) source.poll = std::max(milliseconds(count), std::chrono::milliseconds(50));
+    if (count > 0) source.poll = std::max(milliseconds(count), kOftenest);
   })->check(between(-1e6, 1e6));
 }
 
@@ -69,6 +70,20 @@ void Flags::refused(std::initializer_list<const char*> flags, const char* instea
 
 void Flags::make_way(const char* flag) {
   if (CLI::Option* own = app_.get_option_no_throw(flag)) app_.remove_option(own);
+}
+
+void serve_list(ServeOptions& options, const std::string& path, serving::ListedModels listed,
+                Result<serving::ListedModels> (*read)(const std::string& path)) {
+  serving::ModelSource& source = options.source;
+  source.roots = std::move(listed.roots);
+  source.list.remarks = std::move(listed.remarks);
+  std::error_code unreadable;
+  if (std::filesystem::is_regular_file(path, unreadable)) {
+    source.list.path = path;
+    source.list.read = read;
+  } else {
+    options.remarks.push_back(path + " is no file that can be read again: what it lists stays");
+  }
 }
 
 }  // namespace serin::cli

@@ -47,8 +47,14 @@ class Flags {
 /// A model's own folder; its name may come before or behind.
 struct OneModel {
   std::string name, path;
+  std::optional<serving::VersionPolicy> versions = {};
 };
 
+/// Serves what a file lists, and reads the file again while it serves, where it is one that can be read twice.
+void serve_list(ServeOptions& options, const std::string& path, serving::ListedModels listed,
+                Result<serving::ListedModels> (*read)(const std::string& path));
+
+inline constexpr std::chrono::milliseconds kOftenest{50};  ///< that anything on disk is looked at
 inline constexpr const char* kOneEngine = "there is one engine, which sizes itself";
 inline constexpr const char* kNoSuchSetting = "there is no such setting";
 
@@ -57,6 +63,8 @@ void add_triton(Flags& flags, ServeOptions& options);
 void check_triton(const ServeOptions& options);
 void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model);
 void add_ovms(Flags& flags, ServeOptions& options, OneModel& model);
+/// As check_triton().
+void check_ovms(const ServeOptions& options);
 void add_kserve(Flags& flags, ServeOptions& options, OneModel& model);
 void add_paddle(Flags& flags, ServeOptions& options, OneModel& model);
 

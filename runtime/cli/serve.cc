@@ -253,6 +253,7 @@ Result<int> serve(const ServeOptions& options) {
   SERIN_CHECK(host.tracer.start(options.trace));
   SERIN_TRY(const auto access, serving::Access::open({.tokens = options.tokens,
                                                       .admin_on_data_port = options.admin_on_data_port,
+                                                      .order_of_clients = std::string(serving::order_of_clients(options.dialect)),
                                                       .http = options.restricted_http,
                                                       .grpc = options.restricted_grpc},
                                                      registry));

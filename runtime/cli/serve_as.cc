@@ -84,8 +84,9 @@ int serve_as(Dialect dialect, int argc, char** argv) {
   add_dialect(dialect, flags, options, model);
   try {
     app.parse(words_of(argc, argv));
-    if (!model.path.empty()) options.source.roots.push_back({model.path, model.name});
+    if (!model.path.empty()) options.source.roots.push_back({serving::local_path(model.path), model.name, model.versions});
     if (dialect == Dialect::kTriton) check_triton(options);
+    if (dialect == Dialect::kOvms) check_ovms(options);
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {

@@ -1,8 +1,7 @@
-// serve_as_tfserving.cc: the command lines of tensorflow_model_server and of OpenVINO Model Server, which took its flags over.
+// serve_as_tfserving.cc: the command line of tensorflow_model_server.
 
 #include <cstdlib>
 
-#include "runtime/base/config.h"
 #include "runtime/cli/dialect_flags.h"
 #include "runtime/serving/tfserving_config.h"
 
@@ -12,21 +11,6 @@ namespace {
 std::string environment(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? value : otherwise;
-}
-
-/// {"model_config_list": [{"config": {"name": "digits", "base_path": "/models/digits"}}]}
-Status read_ovms_config(const std::string& path, serving::ModelSource& source) {
-  SERIN_TRY(const config::Node root, config::Node::load(path));
-  SERIN_TRY(const config::Node list, root.at("model_config_list"));
-  for (const config::Node& item : list.items()) {
-    SERIN_TRY(const config::Node model, item.at("config"));
-    SERIN_TRY(const config::Node name, model.at("name"));
-    SERIN_TRY(const config::Node base, model.at("base_path"));
-    SERIN_TRY(std::string name_text, name.text());
-    SERIN_TRY(std::string base_text, base.text());
-    source.roots.push_back({std::move(base_text), std::move(name_text)});
-  }
-  return {};
 }
 
 }  // namespace
@@ -48,11 +32,21 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.text("--model_name", model.name);
   flags.text("--model_base_path", model.path);
   flags.value<std::string>("--model_config_file", [&](const std::string& path) {
-    auto roots = serving::read_tf_config(path);
-    if (!roots) throw CLI::ValidationError("--model_config_file", roots.error().message);
-    options.source.roots = std::move(*roots);
+    auto listed = serving::read_tf_config(path);
+    if (!listed) throw CLI::ValidationError("--model_config_file", listed.error().message);
+    serve_list(options, path, std::move(*listed), serving::read_tf_config);
     model.path.clear();  // flags are read in the order of their declaration: it goes before --model_base_path and the environment's
   });
+  options.source.list.poll = std::chrono::milliseconds(0);
+  flags
+      .value<double>("--model_config_file_poll_wait_seconds",
+                     [&](double count) {
+                       options.source.list.poll = count > 0 ? std::max(milliseconds(count), kOftenest) : std::chrono::milliseconds(0);
+                     })
+      ->check(between(-1e6, 1e6));
+  options.source.labels_need_versions = true;
+  for (const char* flag : {"--allow_version_labels_for_unavailable_models", "--force_allow_any_version_labels_for_absent_models"})
+    flags.yes_or_no(flag, [&](bool yes) { options.source.labels_need_versions &= !yes; });
   flags.poll_seconds("--file_system_poll_wait_seconds");
   flags.io_threads("--rest_api_num_threads");
   flags.yes_or_no("--rest_api_enable_cors_support", [&](bool yes) { options.cors = yes; });
@@ -91,11 +85,9 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
                  "--tensorflow_session_config_file",
                  "--grpc_max_threads"},
                 kOneEngine);
-  flags.ignored(
-      {"--rest_api_timeout_in_ms", "--grpc_channel_arguments", "--enable_signature_method_name_check", "--enable_profiler",
-       "--enable_grpc_healthcheck_service", "--enable_serialization_as_tensor_content", "--allow_version_labels_for_unavailable_models",
-       "--force_allow_any_version_labels_for_absent_models", "--model_config_file_poll_wait_seconds"},
-      kNoSuchSetting);
+  flags.ignored({"--rest_api_timeout_in_ms", "--grpc_channel_arguments", "--enable_signature_method_name_check", "--enable_profiler",
+                 "--enable_grpc_healthcheck_service", "--enable_serialization_as_tensor_content"},
+                kNoSuchSetting);
   options.tls_min_version = "1.2";  // as gRPC has it
   flags.value<std::string>("--ssl_config_file", [&](const std::string& path) {
     options.tls_cert = path;
@@ -108,47 +100,6 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.value<std::string>("--grpc_socket_path", [](const std::string& path) {
     if (!path.empty()) throw CLI::ValidationError("--grpc_socket_path", "is not taken: a UNIX socket is not served");
   });
-}
-
-void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
-  options.latest_versions = 1;
-  options.body_bytes = options.message_bytes = int64_t{1} << 30;
-  options.port.reset();
-  options.grpc_port = 9178;
-  options.metrics_port.reset();
-  options.source.poll = std::chrono::seconds(1);
-  flags.port("--port", options.grpc_port, "0");
-  flags.port("--rest_port", options.port, "0");
-  flags.text("--model_name", model.name);
-  flags.text("--model_path", model.path);
-  flags.value<std::string>("--config_path", [&](const std::string& path) {
-    if (const Status read = read_ovms_config(path, options.source); !read)
-      throw CLI::ValidationError("--config_path", read.error().message);
-  });
-  flags.text("--rest_bind_address", options.address);
-  flags.text("--grpc_bind_address", options.grpc_address);
-  flags.poll_seconds("--file_system_poll_wait_seconds");
-  flags.value<std::string>("--target_device", [&](const std::string& device) { options.device = device == "CPU" ? "cpu" : "auto"; });
-  flags.value<std::string>(
-      "--log_level", [&](const std::string& level) { options.log_level = level == "TRACE" ? "debug" : CLI::detail::to_lower(level); });
-  flags.yes_or_no("--metrics_enable", [&](bool yes) { options.metrics_paths.assign(yes ? 1 : 0, "/metrics"); });
-  flags.io_threads("--rest_workers");
-  flags.ignored({"--grpc_workers", "--batch_size", "--shape", "--layout", "--mean", "--scale", "--nireq", "--plugin_config", "--cache_dir",
-                 "--cpu_extension", "--model_version_policy", "--stateful", "--idle_sequence_cleanup", "--low_latency_transformation",
-                 "--max_sequence_number", "--sequence_cleaner_poll_wait_minutes", "--custom_node_resources_cleaner_interval_seconds"},
-                kOneEngine);
-  options.log_to_stderr = true;
-  flags.text("--log_path", options.log_file);
-  flags.ignored({"--metrics_list", "--grpc_channel_arguments", "--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials",
-                 "--allowed_headers", "--allowed_methods", "--allowed_origins", "--trace_path", "--verbose_response", "--color_format",
-                 "--allowed_local_media_path", "--allowed_media_domains"},
-                kNoSuchSetting);
-  flags.ignored({"--api_key_file"},
-                "it is for generation under /v3, which is not served; who may call what is asked for with --tokens FILE");
-  flags.refused(
-      {"--pull", "--source_model", "--model_repository_path", "--list_models", "--configure", "--add_to_config", "--remove_from_config",
-       "--task", "--gguf_filename", "--source_loras", "--overwrite_models", "--extra_quantization_params"},
-      "models are served from where --model_path or --config_path say, not fetched or configured");
 }
 
 }  // namespace serin::cli

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/serving/dialect.h"
+
 namespace serin::serving {
 namespace {
 
@@ -28,7 +30,7 @@ Right right_of_http(std::string_view method, std::string_view path) {
   constexpr std::array<std::string_view, 5> kOrders = {"repository", "systemsharedmemory", "cudasharedmemory", "trace", "logging"};
   if (path.starts_with("/v2/repository/") && path.ends_with("/index")) return Right::kRead;
   if (path.starts_with("/v2/") && contains(kOrders, path.substr(4, path.find('/', 4) - 4))) return Right::kAdmin;
-  return Right::kInfer;  // TF Serving's, KServe's and Paddle's paths take no orders
+  return path == kReloadPath ? Right::kAdmin : Right::kInfer;  // TF Serving's, KServe's and Paddle's paths take no orders
 }
 
 Right right_of_grpc(std::string_view path) {
@@ -85,7 +87,7 @@ std::optional<Access::Refusal> Access::refuse_http(const net::Request& request, 
       return Refusal{net::GrpcStatus::kPermissionDenied, fmt::format("This API is restricted, expecting header '{}'", *header)};
     }
   }
-  return refuse(right_of_http(request.method, request.path), port, request.headers, request.certificate.get());
+  return refuse(right_of_http(request.method, request.path), port_of(request.path, port), request.headers, request.certificate.get());
 }
 
 std::optional<Access::Refusal> Access::refuse_grpc(std::string_view path, bool known, const net::Headers& headers,
@@ -95,7 +97,8 @@ std::optional<Access::Refusal> Access::refuse_grpc(std::string_view path, bool k
     forbidden_->add();
     return Refusal{net::GrpcStatus::kUnavailable, fmt::format("This protocol is restricted, expecting header '{}'", *header)};
   }
-  return refuse(known ? right_of_grpc(path) : Right::kRead, Port::kData, headers, certificate);  // kRead: to hear that there is none
+  return refuse(known ? right_of_grpc(path) : Right::kRead, port_of(path, Port::kData), headers,
+                certificate);  // kRead: to hear that there is none
 }
 
 std::optional<Access::Refusal> Access::look(Right right, Port port, const net::Headers& headers, const net::PeerCertificate* certificate) {

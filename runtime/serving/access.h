@@ -29,6 +29,7 @@ class Access {
   struct Options {
     std::string tokens;               ///< a file; empty: whoever reaches a port may use it
     bool admin_on_data_port = false;  ///< orders are taken at the ports of clients, too
+    std::string order_of_clients;     ///< by its path, the one that is taken there in any case; empty: none
     RestrictedApis http, grpc;        ///< calls that ask for a header
   };
   static Result<std::unique_ptr<Access>> open(Options options, metrics::Registry& metrics);
@@ -48,6 +49,7 @@ class Access {
 
  private:
   explicit Access(Options options) : options_(std::move(options)) {}
+  Port port_of(std::string_view path, Port port) const { return path == options_.order_of_clients ? Port::kAdmin : port; }
   std::optional<Refusal> look(Right right, Port port, const net::Headers& headers, const net::PeerCertificate* certificate);
 
   const Options options_;

@@ -30,7 +30,9 @@ net::GrpcMethod* GrpcApi::method(std::string_view path) const {
 
 void finish_with(net::GrpcCall& call, const Error& error) {
   call.set_header("x-serin-code", code_name(error.code));
-  call.finish(net::grpc_status_of(http_status(error.code)), error.message);
+  // HTTP has no word for it but a conflict, which clients try again.
+  const bool as_it_is = error.code == Code::kFailedPrecondition;
+  call.finish(as_it_is ? net::GrpcStatus::kFailedPrecondition : net::grpc_status_of(http_status(error.code)), error.message);
 }
 
 }  // namespace serin::serving

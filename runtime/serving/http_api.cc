@@ -21,6 +21,7 @@ void HttpApi::handle(net::Request&& request, net::Responder responder, Access::P
   }
   if (PaddleApi::serves(request.path)) return paddle_.handle(std::move(request), std::move(responder));
   if (tf_serving_.serves(request.path)) return tf_serving_.handle(std::move(request), std::move(responder));
+  if (ovms_.serves(request.path)) return ovms_.handle(request, std::move(responder));
   if (ControlApi::serves(request.path)) return control_.handle(std::move(request), std::move(responder));
   open_inference_.handle(std::move(request), std::move(responder));
 }

@@ -2,12 +2,14 @@
 //
 //   /GeneralModelService/..., /M/prediction    Paddle Serving (paddle_api.h)
 //   /v1/models...                              TensorFlow Serving's API, KServe's V1 protocol (tfserving_api.h)
+//   /v1/config...                              OpenVINO Model Server's own (ovms_api.h)
 //   /v2/repository..., /v2/logging ...          Triton's extensions of the next that steer the server (control_api.h)
 //   /v2...                                     the Open Inference Protocol (rest_api.h)
 #pragma once
 
 #include "runtime/serving/access.h"
 #include "runtime/serving/control_api.h"
+#include "runtime/serving/ovms_api.h"
 #include "runtime/serving/paddle_api.h"
 #include "runtime/serving/rest_api.h"
 #include "runtime/serving/tfserving_api.h"
@@ -17,7 +19,13 @@ namespace serin::serving {
 class HttpApi {
  public:
   HttpApi(Frontend& frontend, Access& access)
-      : frontend_(frontend), access_(access), open_inference_(frontend), control_(frontend), tf_serving_(frontend), paddle_(frontend) {}
+      : frontend_(frontend),
+        access_(access),
+        open_inference_(frontend),
+        control_(frontend),
+        tf_serving_(frontend),
+        ovms_(frontend),
+        paddle_(frontend) {}
 
   /// What net::Server calls, on io threads.
   net::Handler at(Access::Port port);
@@ -30,6 +38,7 @@ class HttpApi {
   RestApi open_inference_;
   ControlApi control_;
   TfServingApi tf_serving_;
+  OvmsApi ovms_;
   PaddleApi paddle_;
 };
 

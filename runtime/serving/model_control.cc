@@ -69,4 +69,8 @@ void serve_roots(Frontend& frontend, std::vector<ModelRoot> roots, Repository::D
   frontend.repository.serve_roots(std::move(roots), on_this_thread(frontend, std::move(done)));
 }
 
+void reload(Frontend& frontend, std::shared_ptr<bool> changed, Repository::Done done) {
+  frontend.repository.reload(std::move(changed), on_this_thread(frontend, std::move(done)));
+}
+
 }  // namespace serin::serving

@@ -17,7 +17,8 @@ void load_model(Frontend& frontend, const std::string& name, protocol::FlatValue
 /// `unload_dependents`, true or false.
 void unload_model(Frontend& frontend, const std::string& name, const protocol::FlatValues& parameters, Repository::Done done);
 
-/// As Repository::serve_roots().
+/// As Repository::serve_roots() and Repository::reload().
 void serve_roots(Frontend& frontend, std::vector<ModelRoot> roots, Repository::Done done);
+void reload(Frontend& frontend, std::shared_ptr<bool> changed, Repository::Done done);
 
 }  // namespace serin::serving

@@ -10,11 +10,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "runtime/base/result.h"
 
 namespace serin::serving {
 
@@ -42,6 +46,23 @@ struct ModelRoot {
   std::string name = {};  ///< of the one model that lies there; empty: a folder of models, or a file that is named by its stem
   std::optional<VersionPolicy> versions = {};  ///< with a name: of that model, where its own settings do not say
   Labels labels = {};                          ///< the same
+
+  friend bool operator==(const ModelRoot&, const ModelRoot&) = default;
+};
+
+/// What a file of another server's lists.
+struct ListedModels {
+  std::vector<ModelRoot> roots;           ///< each with a name, no two alike
+  std::vector<std::string> remarks = {};  ///< what of the file changes nothing, for the log
+};
+
+/// Such a file, which is read again while it serves.
+struct ModelList {
+  std::string path = {};  ///< empty: there is none
+  std::function<Result<ListedModels>(const std::string& path)> read = {};
+  std::optional<std::chrono::milliseconds> poll =
+      {};                                 ///< how often; 0: when somebody asks for it; absent: as often as places are looked at
+  std::vector<std::string> remarks = {};  ///< of the first time
 };
 
 struct ModelSource {
@@ -49,6 +70,15 @@ struct ModelSource {
   Control control = Control::kPoll;
   std::chrono::milliseconds poll{500};
   std::vector<std::string> load_at_start = {};  ///< of kExplicit; "*": all
+  ModelList list = {};                          ///< that `roots` come from
+  bool labels_need_versions = false;            ///< a place's label of a version that is not there to be served is a mistake
 };
+
+/// Of a place as other servers' users may write it: file:///models is /models.
+inline std::string local_path(std::string path) {
+  constexpr std::string_view kScheme = "file://";
+  if (path.starts_with(kScheme)) path.erase(0, kScheme.size());
+  return path;
+}
 
 }  // namespace serin::serving

@@ -39,6 +39,19 @@ void say_unreadable(const std::string& subject, std::string& said, const std::st
   said = why;
 }
 
+/// Under other names than before, a version has to be ready first: until then a label stays with the one that it had.
+Labels labels_now(const ModelEntry& model, Labels labels) {
+  const auto ready = [&](uint64_t number) {
+    const auto held = model.versions.find(number);
+    return held != model.versions.end() && held->second.version;
+  };
+  for (auto& [label, number] : labels) {
+    const auto before = model.labels.find(label);
+    if (before != model.labels.end() && !ready(number) && ready(before->second)) number = before->second;
+  }
+  return labels;
+}
+
 std::vector<uint64_t> numbers_of(const ModelFiles& files) {
   std::vector<uint64_t> numbers;
   numbers.reserve(files.versions.size());
@@ -52,15 +65,17 @@ Repository::Repository(ModelSource source, Host& host)
     : source_(std::move(source)),
       host_(host),
       roots_(source_.roots),
+      granted_(source_.roots),
       lister_(source_.control == Control::kPoll ? kMostPolledFiles : SIZE_MAX) {}
 
 Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& host) {
-  for (const ModelRoot& root : source.roots) SERIN_CHECK(check_root(root));
   std::unique_ptr<Repository> repository(new Repository(std::move(source), host));
+  SERIN_CHECK(repository->check_places());
   return repository;
 }
 
 std::map<std::string, std::string> Repository::load() {
+  for (const std::string& remark : source_.list.remarks) lister_.remarks.say(remark);
   scan(Look::kOnce);
   std::map<std::string, std::string> without = missing();
   for (const auto& [name, why] : without) log::error("model '{}': {}", name, why);
@@ -99,14 +114,17 @@ bool Repository::stop_within(std::chrono::milliseconds limit) {
 
 void Repository::run() {
   std::unique_lock lock(mutex_);
-  auto next_look = std::chrono::steady_clock::now() + source_.poll;
+  using Clock = std::chrono::steady_clock;
+  const auto list_poll = source_.list.poll.value_or(source_.control == Control::kPoll ? source_.poll : std::chrono::milliseconds(0));
+  const bool watches_list = !source_.list.path.empty() && list_poll.count() > 0;
+  auto next_look = Clock::now() + source_.poll, next_list = watches_list ? Clock::now() + list_poll : Clock::time_point::max();
   const auto look = [this] {
     if (source_.control == Control::kPoll) scan(Look::kWatching);
     move_lost();
     return Status();
   };
   while (!stopping_) {
-    wake_.wait_until(lock, next_look, [this] { return stopping_ || !orders_.empty(); });
+    wake_.wait_until(lock, std::min(next_look, next_list), [this] { return stopping_ || !orders_.empty(); });
     if (stopping_) break;
     std::function<void()> order;
     if (!orders_.empty()) {
@@ -116,9 +134,13 @@ void Repository::run() {
     lock.unlock();
     if (order) {
       order();
+    } else if (Clock::now() >= next_list) {
+      if (const Status looked = guarded([this] { return watch_list(), Status(); }); !looked)
+        log::error("{}: {}", source_.list.path, looked.error().message);
+      next_list = Clock::now() + list_poll;
     } else {
       if (const Status looked = guarded(look); !looked) log::error("looking at the models: {}", looked.error().message);
-      next_look = std::chrono::steady_clock::now() + source_.poll;
+      next_look = Clock::now() + source_.poll;
     }
     lock.lock();
   }
@@ -297,8 +319,8 @@ void Repository::update(const std::string& name, uint64_t number, VersionEntry e
     const Known& known = known_[name];
     ModelEntry& model = next.models[name];
     model.repository = last_name(known.files.repository);
-    if (known.settings) model.labels = (*known.settings)->labels;
     model.versions[number] = std::move(entry);
+    if (known.settings) model.labels = labels_now(model, (*known.settings)->labels);
   });
 }
 
@@ -308,7 +330,7 @@ void Repository::relabel(const std::string& name, const std::shared_ptr<const Mo
     const auto model = next.models.find(name);
     if (model == next.models.end()) return;
     const auto& now = *known_[name].settings;
-    model->second.labels = now->labels;
+    model->second.labels = labels_now(model->second, now->labels);
     for (auto& [number, entry] : model->second.versions)
       if (entry.settings == before) entry.settings = now;
   });

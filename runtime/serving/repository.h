@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/file.h"
 #include "runtime/base/published.h"
 #include "runtime/serving/catalogue.h"
 #include "runtime/serving/model_layout.h"
@@ -58,6 +59,9 @@ class Repository {
   /// Serves these in place of what it was opened with: each the folder of one model, in or beside a place that it was opened with. Done when all of them are
   /// ready; kInvalidArgument, and nothing has changed; kFailedPrecondition where the control is explicit; or why one is not ready.
   void serve_roots(std::vector<ModelRoot> roots, Done done);
+  /// Reads the list of models again where it has changed, and looks at all places, whatever the control. `changed` tells whether anything is served that was not,
+  /// or the other way round. Done: why the list cannot be read or makes no sense, and nothing has changed; kUnavailable: why a model is not ready.
+  void reload(std::shared_ptr<bool> changed, Done done);
 
  private:
   enum class Look : uint8_t {
@@ -112,6 +116,12 @@ class Repository {
   void move_lost();
   Status load_now(const std::string& name, const ModelOverride& overrides);
   Status unload_now(const std::string& name, bool dependents);
+  Status check_places();
+  Status check_labels(const std::vector<ModelRoot>& roots);
+  std::vector<ModelRoot> present_of(std::vector<ModelRoot> roots);
+  void watch_list();
+  Result<bool> read_list();
+  Status reload_now(bool& changed);
   Status serve_now(std::vector<ModelRoot> roots);
   bool may_serve(const std::string& path) const;
   std::string reason_of(const std::string& name) const;
@@ -126,7 +136,11 @@ class Repository {
 
   const ModelSource source_;
   Host& host_;
-  std::vector<ModelRoot> roots_;  // repository's thread only, once it runs
+  std::vector<ModelRoot> roots_;    // repository's thread only, once it runs, as the next five
+  std::vector<ModelRoot> granted_;  // that it was opened with, or that the list names: a client's order leads nowhere else
+  std::vector<ModelRoot> absent_;   // of the list: they are not there yet
+  FileStamp list_seen_, list_read_;
+  bool list_holds_ = true;  // what is served is what the list says
   Published<Catalogue> catalogue_;
   std::map<std::string, Known> known_;  // of those that are loaded, or tried; repository's thread only, as the next two
   ModelLister lister_;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,8 +15,6 @@
 
 namespace serin::serving {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kMostOrders = 1024;                   // waiting
 constexpr size_t kMostWaitingBytes = size_t{1} << 30;  // of the files that came with them
@@ -68,45 +65,6 @@ void Repository::load_model(std::string name, ModelOverride overrides, Done done
 void Repository::unload_model(std::string name, bool dependents, Done done) {
   if (source_.control != Control::kExplicit) return done(not_explicit(source_.control));
   give([this, name = std::move(name), dependents] { return unload_now(name, dependents); }, std::move(done));
-}
-
-void Repository::serve_roots(std::vector<ModelRoot> roots, Done done) {
-  if (source_.control == Control::kExplicit)
-    return done(Error{Code::kFailedPrecondition, "the model control is 'explicit' here: models are loaded and unloaded one by one"});
-  give([this, roots = std::move(roots)] { return serve_now(roots); }, std::move(done));
-}
-
-/// In a place that the server was started with, or beside the folder of a model that it was started with: no client leads it anywhere else.
-bool Repository::may_serve(const std::string& path) const {
-  std::error_code unreadable;
-  const fs::path wanted = fs::weakly_canonical(path, unreadable);
-  const auto inside = [&](const fs::path& place) {
-    return !unreadable && place.has_relative_path() && std::ranges::mismatch(place, wanted).in1 == place.end();
-  };
-  return std::ranges::any_of(source_.roots, [&](const ModelRoot& root) {
-    const fs::path place = fs::weakly_canonical(root.path, unreadable);
-    return inside(place) || (!root.name.empty() && inside(place.parent_path()));
-  });
-}
-
-Status Repository::serve_now(std::vector<ModelRoot> roots) {
-  std::set<std::string> names;
-  for (const ModelRoot& root : roots) {
-    const auto refuse = [&](std::string_view why) {
-      return Error{Code::kInvalidArgument, fmt::format("model '{}': {}", root.name.substr(0, 256), why)};
-    };
-    if (!is_model_name(root.name)) return refuse(fmt::format("a name {}", kModelNameRule));
-    if (!names.insert(root.name).second) return refuse("it is named twice");
-    if (!may_serve(root.path)) return refuse("its base_path is no place that this server was started with");
-    if (!fs::is_directory(root.path)) return refuse("there is no folder at its base_path");
-  }
-  if (roots.empty()) return Error{Code::kInvalidArgument, "model_config_list names no model"};
-  roots_ = std::move(roots);
-  scan(Look::kAsked);
-  for (const std::string& name : names)
-    if (!catalogue_.get()->find(name, ""))
-      return Error{Code::kUnavailable, fmt::format("model '{}' is not ready: {}", name, reason_of(name))};
-  return {};
 }
 
 /// It needs no version's folder.

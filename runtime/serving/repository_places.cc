@@ -25,7 +25,7 @@ std::optional<ModelsByName> Repository::list() {
         lister_.remarks.say(fmt::format("model '{}' of {} is left out: {} has one, too", name, root.path, held->second.repository));
     }
   }
-  if (!listed_) log::info("{}: is there again", roots_.front().path);
+  if (!listed_) log::info("all places can be listed again");
   listed_ = true;
   return all;
 }
@@ -73,6 +73,7 @@ std::map<std::string, std::string> Repository::missing() const {
   std::map<std::string, std::string> missing;
   for (const auto& [name, known] : known_)
     if (!has_version(name)) missing[name] = why_no_version(name);
+  for (const ModelRoot& root : absent_) missing.try_emplace(root.name, "the place that its list names is not there");
   const auto now = catalogue_.get();
   for (const std::string& name : source_.load_at_start)
     if (name != "*" && !now->models.contains(name)) missing.try_emplace(name, "is to be loaded at the start, but is not there");

@@ -1,7 +1,6 @@
 #include "runtime/serving/tfserving_api.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
 #include <optional>
@@ -85,21 +84,11 @@ class ScoredExamples final : public TfInference {
   const TfMethod method_;
 };
 
-/// As proto3's JSON, with what has its default value as well: clients look for it.
-std::string print(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) return "{}";
-  return text;
-}
-
 /// What Any has inside stands in it by name, without the type that proto3's JSON writes.
 std::string print_metadata(const tensorflow::serving::GetModelMetadataResponse& answer) {
   tensorflow::serving::SignatureDefMap signatures;
   answer.metadata().at("signature_def").UnpackTo(&signatures);
-  return fmt::format(R"({{"model_spec":{},"metadata":{{"signature_def":{}}}}})", print(answer.model_spec()), print(signatures));
+  return fmt::format(R"({{"model_spec":{},"metadata":{{"signature_def":{}}}}})", print_json(answer.model_spec()), print_json(signatures));
 }
 
 }  // namespace
@@ -198,7 +187,7 @@ net::Response TfServingApi::answer(const net::Request& request) {
   }
   if (kserve) return kserve_readiness(*route);
   const auto found = servable_status(now, servable);
-  return found ? json_response(print(*found)) : error_response(found.error());
+  return found ? json_response(print_json(*found)) : error_response(found.error());
 }
 
 net::Response TfServingApi::kserve_readiness(const Route& route) {

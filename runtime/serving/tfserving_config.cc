@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "runtime/base/file.h"
+#include "runtime/base/nearest_name.h"
 #include "runtime/serving/text_format.h"
 #include "tensorflow_model_server.pb.h"
 
@@ -27,7 +30,7 @@ Result<VersionPolicy> policy_of(const pb::FileSystemStoragePathSourceConfig::Ser
 
 Result<ModelRoot> root_of(const pb::ModelConfig& config) {
   if (config.name().empty() || config.base_path().empty()) return Error{Code::kInvalidArgument, "needs a name and a base_path"};
-  ModelRoot root{.path = config.base_path(), .name = config.name()};
+  ModelRoot root{.path = local_path(config.base_path()), .name = config.name()};
   SERIN_TRY(root.versions, policy_of(config.model_version_policy()));
   for (const auto& [label, version] : config.version_labels()) {
     if (version < 0) return Error{Code::kInvalidArgument, fmt::format("label '{}': version {} is none: they begin with 0", label, version)};
@@ -36,35 +39,61 @@ Result<ModelRoot> root_of(const pb::ModelConfig& config) {
   return root;
 }
 
+/// Of a message and all that it may hold.
+void add_field_names(const google::protobuf::Descriptor& message, std::set<std::string>& names) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const bool is_new = names.insert(message.field(i)->name()).second;
+    if (const auto* inner = message.field(i)->message_type(); inner && is_new) add_field_names(*inner, names);
+  }
+}
+
+/// A field that there is not is a mistake, as TensorFlow Serving has it.
 template <class Message>
-Result<Message> read_message(const std::string& path) {
-  SERIN_TRY(const std::string text, read_file(path, kLargest));
+Result<Message> read_message(const std::string& path, Result<std::string> (*read)(const std::string&, size_t) = read_file_or_pipe) {
+  SERIN_TRY(const std::string text, read(path, kLargest));
   Message message;
-  if (const auto read = parse_text_format(text, message); !read) return read.error().in(path);
-  return message;
+  const auto unknown = parse_text_format(text, message);
+  if (!unknown) return unknown.error().in(path);
+  if (unknown->empty()) return message;
+  std::set<std::string> names;
+  add_field_names(*message.GetDescriptor(), names);
+  const std::string& field = unknown->front();
+  const auto meant = nearest_name(std::string_view(field).substr(0, field.find(' ')), names);
+  return Error{Code::kInvalidArgument,
+               fmt::format("{}: unknown field {}{}", path, field, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant))};
 }
 
 }  // namespace
 
 Result<std::vector<ModelRoot>> roots_of(const pb::ModelServerConfig& config) {
   std::vector<ModelRoot> roots;
+  std::set<std::string> names;
   for (const pb::ModelConfig& model : config.model_config_list().config()) {
     auto root = root_of(model);
     if (!root) return root.error().in(fmt::format("model '{}'", model.name().substr(0, 256)));
+    if (!names.insert(model.name()).second)
+      return Error{Code::kInvalidArgument, fmt::format("model '{}': it is named twice", model.name().substr(0, 256))};
     roots.push_back(std::move(*root));
   }
   if (roots.empty()) return Error{Code::kInvalidArgument, "model_config_list names no model"};
   return roots;
 }
 
-Result<std::vector<ModelRoot>> read_tf_config(const std::string& path) {
+Result<ListedModels> read_tf_config(const std::string& path) {
   SERIN_TRY(const auto config, read_message<pb::ModelServerConfig>(path));
   auto roots = roots_of(config);
-  return roots ? std::move(roots) : roots.error().in(path);
+  if (!roots) return roots.error().in(path);
+  ListedModels listed{.roots = std::move(*roots)};
+  for (const pb::ModelConfig& model : config.model_config_list().config())
+    if (model.logging_config().has_log_collector_config())
+      listed.remarks.push_back(
+          fmt::format("{}: model '{}': logging_config changes nothing: requests are not kept in files", path, model.name()));
+  return listed;
 }
 
+/// It is read again when it changes, which a pipe cannot be.
 Result<net::TlsServerTexts> read_tf_ssl_config(const std::string& path) {
-  SERIN_TRY(pb::SSLConfig config, read_message<pb::SSLConfig>(path));
+  SERIN_TRY(pb::SSLConfig config, read_message<pb::SSLConfig>(path, read_file));
   if (config.server_key().empty() || config.server_cert().empty())
     return Error{Code::kInvalidArgument, fmt::format("{}: needs a server_key and a server_cert", path)};
   net::TlsServerTexts texts{.certificate = config.server_cert(), .key = config.server_key(), .client_ca = {}};

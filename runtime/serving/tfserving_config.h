@@ -21,8 +21,8 @@ class ModelServerConfig;
 
 namespace serin::serving {
 
-/// One root for each model.
-Result<std::vector<ModelRoot>> read_tf_config(const std::string& path);
+/// One root for each model. No field may have a name that there is not, as in the other files.
+Result<ListedModels> read_tf_config(const std::string& path);
 Result<std::vector<ModelRoot>> roots_of(const tensorflow::serving::ModelServerConfig& config);
 
 /// The authority counts where certificates of clients are asked for, as there.

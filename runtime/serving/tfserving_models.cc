@@ -1,6 +1,7 @@
 #include "runtime/serving/tfserving_models.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <ranges>
 
@@ -91,6 +92,15 @@ Result<pb::GetModelMetadataResponse> servable_metadata(const Catalogue& now, con
   answer.mutable_model_spec()->mutable_version()->set_value(parse_number<int64_t>(version->version()).value_or(0));
   (*answer.mutable_metadata())["signature_def"].PackFrom(signatures);
   return answer;
+}
+
+std::string print_json(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) return "{}";
+  return text;
 }
 
 }  // namespace serin::serving

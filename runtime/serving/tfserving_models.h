@@ -19,4 +19,7 @@ Result<tensorflow::serving::GetModelStatusResponse> servable_status(const Catalo
 /// Its inputs and outputs as the signature "serving_default".
 Result<tensorflow::serving::GetModelMetadataResponse> servable_metadata(const Catalogue& now, const Servable& servable);
 
+/// As proto3's JSON, with what has its default value as well: clients look for it.
+std::string print_json(const google::protobuf::Message& message);
+
 }  // namespace serin::serving

@@ -147,7 +147,7 @@ DIFFERENCES = [
     row("infer/bytes/not-utf8", "json", None, None, "bytes that are no UTF-8 become the characters of their numbers, so that the answer is JSON"),
     # What is off
     row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "PERMISSION_DENIED", "orders are not taken at the ports of clients", "serin"),
-    row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "ABORTED", "the mode forbids it, and trying again will not help", "tritonserver"),
+    row("grpc/RepositoryModel*", "status", "UNAVAILABLE", "FAILED_PRECONDITION", "the mode forbids it, and trying again will not help", "tritonserver"),
     row("grpc/RepositoryIndex/named", "status", "UNIMPLEMENTED", "NOT_FOUND", "there is one repository, and it has no name"),
     # gRPC
     row("grpc/ModelReady/* grpc/infer/version/* grpc/ModelMetadata/* grpc/ModelConfig/*", "status", None, "NOT_FOUND", "a version that is not there is not found; versions are named in one way"),

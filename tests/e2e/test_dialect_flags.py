@@ -42,9 +42,9 @@ OF_TENSORFLOW = """--grpc_socket_path= --rest_api_num_threads=4 --rest_api_timeo
     --enable_grpc_healthcheck_service=false --enable_serialization_as_tensor_content=false"""
 OF_OPENVINO = """--grpc_bind_address=0.0.0.0 --rest_bind_address=0.0.0.0 --grpc_workers=1 --rest_workers=4 --log_level=INFO --log_path= --trace_path=/tmp/t
     --grpc_channel_arguments= --file_system_poll_wait_seconds=1 --sequence_cleaner_poll_wait_minutes=5 --custom_node_resources_cleaner_interval_seconds=1
-    --cpu_extension=/a.so --cache_dir=/opt/cache --metrics_enable --metrics_list=a,b --grpc_max_threads=8 --grpc_memory_quota=1000 --allow_credentials=false
-    --allowed_origins=* --allowed_methods=* --allowed_headers=* --api_key_file= --batch_size=auto --shape=auto --layout=NCHW --mean=1 --scale=1
-    --color_format=BGR --model_version_policy={} --nireq=1 --target_device=CPU --plugin_config={} --stateful=false --idle_sequence_cleanup=true
+    --cpu_extension=/a.so --cache_dir=/opt/cache --metrics_enable --metrics_list=ovms_streams,ovms_responses --grpc_max_threads=8 --grpc_memory_quota=1000 --allow_credentials=false
+    --allowed_origins=* --allowed_methods=* --allowed_headers=* --api_key_file= --batch_size=auto --shape=auto --layout=NCHW --mean=0 --scale=1
+    --color_format=BGR --model_version_policy={"all":{}} --nireq=1 --target_device=CPU --plugin_config={} --stateful=false --idle_sequence_cleanup=true
     --low_latency_transformation=false --max_sequence_number=500 --verbose_response=false --allowed_local_media_path=/tmp --allowed_media_domains=a"""
 
 
@@ -57,7 +57,7 @@ def triton(start, repository):
 
 @pytest.mark.parametrize("arguments, flags", [
     (["serve", "--as=tritonserver", f"--model-repository={MODELS}", *PORTS], OF_TRITON), (TENSORFLOW, OF_TENSORFLOW),
-    (["serve", "--as=ovms", "--model_name=digits", f"--model_path={MODELS / 'digits'}", "--port=0", "--rest_port=0"], OF_OPENVINO)], ids=lambda of: of[0][:8])
+    (["serve", "--as=ovms", "--model_name=digits", f"--model_path={MODELS / 'digits'}", "--port=0", "--rest_port=1"], OF_OPENVINO)], ids=lambda of: of[0][:8])
 def test_no_flag_of_the_original_is_unknown(arguments, flags):
     done = serin(*arguments, "--check", *flags.split(), timeout=60)
     assert done.returncode == 0 and "model 'digits' version 5: ready" in done.stdout, done.stderr

@@ -141,6 +141,12 @@ def test_object_stores_are_refused_with_what_to_do(name, flag, place):
     assert done.returncode == 2 and f"{place}: object stores are not read" in done.stderr and "storage initializer" in done.stderr
 
 
+@pytest.mark.parametrize("name, flag", [("tensorflow_model_server", "--model_base_path"), ("ovms", "--model_path")])
+def test_a_place_of_this_machine_may_be_written_as_an_address(digits, name, flag):
+    done = serin("serve", "--as", name, "--model_name=digits", f"{flag}=file://{digits}", "--port=0", "--check")
+    assert done.returncode == 0 and "model 'digits' version 1: ready" in done.stdout, done.stderr
+
+
 # --- large bodies ---------------------------------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")

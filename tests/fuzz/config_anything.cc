@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/serving/model_config.h"
+#include "runtime/serving/ovms_config.h"
 #include "runtime/serving/settings.h"
 #include "runtime/serving/tfserving_config.h"
 #include "tests/fuzz/must.h"
@@ -46,6 +47,7 @@ void config_anything(std::string_view input) {
     case 'p': return apply(serving::parse_model_config(rest));
     case 'j': return apply(serving::parse_model_config_json(rest));
     case 's': return read_settings(rest);
+    case 'o': return (void)from_file(rest, [](const std::string& path) { return serving::read_ovms_config(path); });
     case 't': return (void)from_file(rest, [](const std::string& path) { return serving::read_tf_config(path); });
     default: return;
   }
