@@ -82,6 +82,7 @@ struct ServeOptions {
   std::string grpc_address, metrics_address;                                   ///< empty: `address`
   std::vector<std::string> metrics_paths;                    ///< of the same page at the HTTP port; empty: it is not there
   std::vector<metrics::Summary::Quantile> metric_quantiles;  ///< of durations, on that page; empty: none
+  std::vector<std::string> openvino_metrics;                 ///< names of OpenVINO Model Server's that are on that page, too
   std::optional<uint16_t> admin_port;  ///< of HTTP, on 127.0.0.1: where orders to the server are taken; absent: nowhere
   bool admin_on_data_port = false;     ///< or at the ports of clients
   bool shared_memory = false;          ///< clients may name regions of this machine's memory

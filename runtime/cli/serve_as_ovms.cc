@@ -1,9 +1,26 @@
 // serve_as_ovms.cc: the command line of OpenVINO Model Server, which took over TensorFlow Serving's flags.
 
+#include <algorithm>
+
 #include "runtime/cli/dialect_flags.h"
+#include "runtime/serving/openvino_metrics.h"
 #include "runtime/serving/ovms_config.h"
 
 namespace serin::cli {
+namespace {
+
+/// At /metrics of the HTTP port. `names`: empty: those that there are without being asked for.
+void export_metrics(ServeOptions& options, std::vector<std::string> names) {
+  for (std::string& name : names) {
+    name = CLI::detail::trim_copy(name);
+    if (!serving::is_openvino_metric(name)) throw CLI::ValidationError("--metrics_list", name + " is no metric of OpenVINO Model Server's");
+  }
+  options.metrics_paths = {"/metrics"};
+  options.openvino_metrics = names.empty() ? serving::usual_openvino_metrics() : std::move(names);
+}
+
+}  // namespace
+
 void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
   options.latest_versions = 1;
   options.body_bytes = options.message_bytes = int64_t{1} << 30;
@@ -19,7 +36,7 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
     auto config = serving::read_ovms_config(path);
     if (!config) throw CLI::ValidationError("--config_path", config.error().message);
     serve_list(options, path, std::move(config->models), serving::read_ovms_models);
-    if (config->metrics) options.metrics_paths = {"/metrics"};
+    if (config->metrics) export_metrics(options, config->metrics_list);
   });
   flags.value<std::string>("--model_version_policy", [&](const std::string& text) {
     auto policy = serving::parse_ovms_policy(text);
@@ -42,7 +59,10 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.value<std::string>(
       "--log_level", [&](const std::string& level) { options.log_level = level == "TRACE" ? "debug" : CLI::detail::to_lower(level); });
   flags.yes_or_no("--metrics_enable", [&](bool yes) {
-    if (yes) options.metrics_paths = {"/metrics"};
+    if (yes) export_metrics(options, {});
+  });
+  flags.value<std::string>("--metrics_list", [&](const std::string& names) {
+    if (!options.metrics_paths.empty()) export_metrics(options, CLI::detail::split(names, ','));
   });
   flags.io_threads("--rest_workers");
   flags.ignored({"--grpc_workers", "--batch_size", "--shape", "--nireq", "--plugin_config", "--cache_dir", "--cpu_extension",
@@ -51,9 +71,9 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
                 kOneEngine);
   options.log_to_stderr = true;
   flags.text("--log_path", options.log_file);
-  flags.ignored({"--metrics_list", "--grpc_channel_arguments", "--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials",
-                 "--allowed_headers", "--allowed_methods", "--allowed_origins", "--trace_path", "--verbose_response",
-                 "--allowed_local_media_path", "--allowed_media_domains"},
+  flags.ignored({"--grpc_channel_arguments", "--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials", "--allowed_headers",
+                 "--allowed_methods", "--allowed_origins", "--trace_path", "--verbose_response", "--allowed_local_media_path",
+                 "--allowed_media_domains"},
                 kNoSuchSetting);
   flags.ignored({"--api_key_file"},
                 "it is for generation under /v3, which is not served; who may call what is asked for with --tokens FILE");

@@ -32,7 +32,7 @@ class Counted {
     if (counts_) model_->metrics().answered(rows_, answer, Clock::now() - began_);
   }
   void refused(const Error& why) const {
-    if (counts_) model_->metrics().refused(why, Clock::now() - began_, /*of_client=*/false);
+    if (counts_) model_->metrics().refused(why, Clock::now() - began_, /*by=*/std::nullopt);
   }
 
  private:

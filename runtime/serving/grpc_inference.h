@@ -12,13 +12,13 @@ namespace serin::serving {
 /// decode(signature, memory) -> Result<protocol::InferRequest>. A request that gets no further is counted against its model.
 template <class Decode>
 Result<Inference::Call> grpc_inference_call(Frontend& frontend, const net::GrpcCall& call, Result<std::shared_ptr<Version>> version,
-                                            const Decode& decode) {
+                                            const Decode& decode, TfApi api = TfApi::kInfer) {
   const auto arrived = Clock::now();
   if (!version) return version.error();
   const bool shadow = call.headers().get("x-serin-shadow") == "1";
   auto decoded = decode((*version)->signature(), frontend.leftovers().take_request());
   if (!decoded) {
-    if (!shadow) (*version)->metrics().refused(decoded.error());
+    if (!shadow) (*version)->metrics().refused(decoded.error(), {}, AskedBy{.http = false, .api = api});
     return decoded.error();
   }
   return Inference::Call{.version = std::move(*version),
@@ -27,6 +27,7 @@ Result<Inference::Call> grpc_inference_call(Frontend& frontend, const net::GrpcC
                          .deadline = call.deadline(),
                          .shadow = shadow,
                          .door = Trace::Door::kGrpc,
+                         .api = api,
                          .received = net::loop_time()};
 }
 

@@ -20,7 +20,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
   if (!version) return call->refuse(frontend, asked, version.error());
   const bool shadow = request.headers.get("x-serin-shadow") == "1";
   const auto bad = [&](const Error& error, std::string_view field) {
-    if (!shadow) (*version)->metrics().refused(error);
+    if (!shadow) (*version)->metrics().refused(error, {}, AskedBy{.http = true, .api = call->api()});
     call->refuse(frontend, (*version)->version(), error, field);
   };
   std::string field;

@@ -39,7 +39,7 @@ class HttpInference {
   virtual net::Response refusal(const Error& error, std::string_view field);
   /// Once it was, and was taken.
   virtual net::Response failure(const Error& error) { return refusal(error, {}); }
-  virtual TfApi api() const { return TfApi::kPredict; }
+  virtual TfApi api() const { return TfApi::kInfer; }
 
   /// Of one that is used again.
   void set_responder(net::Responder responder) { responder_ = std::move(responder); }

@@ -84,6 +84,7 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   };
   mine.job_ = job;
   if (mine.deadline_ != Clock::time_point::max()) mine.alarm_.set(net::this_wheel(), mine.deadline_);
+  if (!mine.shadow_) mine.version_->metrics().at_work(1);
   mine.queued_ = true;
   const auto queued = mine.version_->submit(job);
   mine.rows_ = job->rows;
@@ -100,10 +101,12 @@ void Inference::finish(Answer answer) {
   alarm_.leave();
   if (!shadow_) {
     ModelMetrics& metrics = version->metrics();
+    const AskedBy by{.http = trace_.door == Trace::Door::kHttp, .api = api_};
+    metrics.at_work(-1);
     if (queued_)
-      metrics.answered(rows_, answer, Clock::now() - arrived_, AskedBy{.http = trace_.door == Trace::Door::kHttp, .api = api_});
+      metrics.answered(rows_, answer, Clock::now() - arrived_, by);
     else
-      metrics.refused(answer.outputs.error(), Clock::now() - arrived_);
+      metrics.refused(answer.outputs.error(), Clock::now() - arrived_, by);
   }
   if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
   if (trace_.id != 0) {

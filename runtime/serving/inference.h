@@ -50,7 +50,7 @@ class Inference {
     Clock::time_point deadline = Clock::time_point::max();  ///< that of the request's own parameters counts, too
     bool shadow = false;
     Trace::Door door = Trace::Door::kNone;
-    TfApi api = TfApi::kPredict;
+    TfApi api = TfApi::kInfer;
     Clock::time_point received;  ///< the first of it
   };
   using Done = UniqueFunction<void(const Finished&)>;
@@ -75,7 +75,7 @@ class Inference {
   Clock::time_point arrived_, deadline_;
   bool shadow_ = false;
   Trace trace_;
-  TfApi api_ = TfApi::kPredict;
+  TfApi api_ = TfApi::kInfer;
   Done done_;
   std::weak_ptr<Job> job_;  // the job holds the inference through `done`, never the other way round
   Answer answer_;           // on its way from the compute thread

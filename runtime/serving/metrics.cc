@@ -51,6 +51,7 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels_);
   device_bytes = registry.gauge("serin_model_device_bytes", "Memory of devices, of weights and arenas together", labels_);
   if (options.tensorflow) tensorflow_.emplace(registry, model);
+  if (!options.openvino.empty()) openvino_.emplace(registry, model, version, options.openvino);
   if (options.quantiles.empty()) return;
   const auto summary = [&](const char* name, const char* help) { return registry.summary(name, help, labels_, options.quantiles); };
   summaries_ = Summaries{.request = summary("nv_inference_request_summary_us", "Summary of inference request duration in microseconds"),
@@ -92,8 +93,9 @@ void ModelMetrics::count_failure(Code why, std::chrono::nanoseconds whole) {
   }
 }
 
-void ModelMetrics::refused(const Error& why, std::chrono::nanoseconds whole, bool of_client) {
-  if (tensorflow_ && of_client) tensorflow_->failed(why.code);
+void ModelMetrics::refused(const Error& why, std::chrono::nanoseconds whole, std::optional<AskedBy> by) {
+  if (tensorflow_ && by) tensorflow_->failed(why.code);
+  if (openvino_ && by) openvino_->failed(*by);
   switch (why.code) {
     case Code::kOverloaded:
     case Code::kUnavailable:
@@ -108,6 +110,7 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   const Timing& timing = answer.timing;
   if (!answer.outputs) {
     if (tensorflow_ && by) tensorflow_->failed(answer.outputs.error().code);
+    if (openvino_ && by) openvino_->failed(*by);
     return count_failure(answer.outputs.error().code, whole);
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -116,7 +119,8 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   request_time->add(nanoseconds(whole));
   request_histogram_us->observe(microseconds(whole));
   if (summaries_) summaries_->request->observe(microseconds(whole));
-  if (tensorflow_ && by) tensorflow_->succeeded(by->api, by->http, whole, timing.infer);
+  if (tensorflow_ && by) tensorflow_->succeeded(*by, whole, timing.infer);
+  if (openvino_ && by) openvino_->succeeded(*by, whole);
   if (answer.cached) return;  // nothing was queued or computed for it
   inferences->add(static_cast<uint64_t>(rows));
   queue_time->add(nanoseconds(timing.queue));
@@ -125,6 +129,7 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   output_time->add(nanoseconds(timing.output));
   queue_histogram_us->observe(microseconds(timing.queue));
   infer_histogram_us->observe(microseconds(timing.infer));
+  if (openvino_) openvino_->computed(timing.queue, timing.infer);
   if (!summaries_) return;
   summaries_->queue->observe(microseconds(timing.queue));
   summaries_->input->observe(microseconds(timing.input));

@@ -12,6 +12,7 @@
 
 #include "runtime/base/metrics.h"
 #include "runtime/serving/job.h"
+#include "runtime/serving/openvino_metrics.h"
 #include "runtime/serving/tensorflow_metrics.h"
 
 namespace serin::serving {
@@ -19,13 +20,8 @@ namespace serin::serving {
 /// What there is beside the counters that every server has.
 struct MetricOptions {
   bool tensorflow = false;                            ///< TensorFlow Serving's names, too
+  std::vector<std::string> openvino;                  ///< OpenVINO Model Server's, those of its names; empty: none
   std::vector<metrics::Summary::Quantile> quantiles;  ///< of durations, by nv_inference_*_summary_us; empty: there are none
-};
-
-/// By which door a request came, and what for.
-struct AskedBy {
-  bool http = false;
-  TfApi api = TfApi::kPredict;
 };
 
 /// Series of one model version; they leave the page when it is unloaded. What they count of time are nanoseconds, which the page has as microseconds.
@@ -36,13 +32,24 @@ struct ModelMetrics {
 
   /// One answer given, good or bad, to a request of so many rows that was taken. Not for shadow traffic.
   void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole, std::optional<AskedBy> by = std::nullopt);
-  /// One that was not taken. Where it is the request that is wrong, it is none of the model's failures: alerts look at those.
-  void refused(const Error& why, std::chrono::nanoseconds whole = {}, bool of_client = true);
+  /// One that was not taken. Where it is the request that is wrong, it is none of the model's failures: alerts look at those. `by`: absent: no client's own.
+  void refused(const Error& why, std::chrono::nanoseconds whole, std::optional<AskedBy> by);
   /// Of a model whose answers are kept: it has these series, too.
   void count_cache(metrics::Registry& registry, const MetricOptions& options = {});
   /// What it took to find a kept answer, or that there is none.
   void found_in_cache(bool hit, std::chrono::nanoseconds took);
   void ran_batch() { executions->add(); }
+  void set_instances(size_t count) {
+    if (openvino_) openvino_->set_instances(count);
+  }
+  /// How many more requests there are than before: waiting, running or being answered.
+  void at_work(int more) {
+    if (openvino_) openvino_->at_work(more);
+  }
+  /// How many more instances run a batch than before.
+  void running(int more) {
+    if (openvino_) openvino_->running(more);
+  }
   /// And it went well: an execution of so many rows.
   void measured_batch(int64_t rows, const Timing& timing);
   struct Batches {
@@ -73,6 +80,7 @@ struct ModelMetrics {
   const metrics::Labels labels_;
   std::optional<Summaries> summaries_;
   std::optional<TensorflowMetrics> tensorflow_;
+  std::optional<OpenvinoMetrics> openvino_;
   std::atomic<int64_t> last_inference_ms_{0};
   mutable std::mutex mutex_;
   std::map<int64_t, Batches> batches_;  // guarded by mutex_

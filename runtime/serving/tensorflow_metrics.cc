@@ -62,10 +62,10 @@ std::shared_ptr<metrics::Counter> TensorflowMetrics::count(std::string_view stat
                            {{"model_name", model_}, {"status", std::string(status)}});
 }
 
-void TensorflowMetrics::succeeded(TfApi api, bool http, std::chrono::nanoseconds whole, std::chrono::nanoseconds infer) {
+void TensorflowMetrics::succeeded(AskedBy by, std::chrono::nanoseconds whole, std::chrono::nanoseconds infer) {
   succeeded_->add();
-  const auto which = static_cast<size_t>(api);
-  whole_[http ? kApis + which : which]->observe(microseconds(whole));
+  const auto which = static_cast<size_t>(by.api == TfApi::kInfer ? TfApi::kPredict : by.api);
+  whole_[by.http ? kApis + which : which]->observe(microseconds(whole));
   infer_[which]->observe(microseconds(infer));
 }
 

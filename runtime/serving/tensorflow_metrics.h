@@ -13,20 +13,16 @@
 
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
+#include "runtime/serving/asked_by.h"
 
 namespace serin::serving {
-
-/// What a request of TensorFlow Serving's asks for; others predict, too.
-enum class TfApi : uint8_t { kPredict, kClassify, kRegress, kMultiInference };
-
-/// As histograms of durations have it.
-inline double microseconds(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e3; }
 
 class TensorflowMetrics {
  public:
   TensorflowMetrics(metrics::Registry& registry, const std::string& model);
 
-  void succeeded(TfApi api, bool http, std::chrono::nanoseconds whole, std::chrono::nanoseconds infer);
+  /// Whoever asks by another protocol predicts, too.
+  void succeeded(AskedBy by, std::chrono::nanoseconds whole, std::chrono::nanoseconds infer);
   void failed(Code why);
 
  private:

@@ -29,6 +29,7 @@ class TfInference : public HttpInference {
   TfInference(net::Responder responder, const Frontend& frontend) : HttpInference(std::move(responder)), frontend_(frontend) {}
 
  protected:
+  TfApi api() const override { return TfApi::kPredict; }
   virtual Result<std::string> print(std::span<const protocol::NamedTensor> outputs) = 0;
 
   net::Response encode(const Finished& finished, net::Response) final {

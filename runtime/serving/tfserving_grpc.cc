@@ -38,7 +38,7 @@ class PredictMethod final : public net::GrpcMethod {
     SERIN_TRY(const protocol::TfPredictCall request, protocol::TfPredictCall::read(message));
     return grpc_inference_call(
         frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.spec)),
-        [&](const protocol::Signature& signature, const auto&) { return request.decode(signature, frontend_.limits); });
+        [&](const protocol::Signature& signature, const auto&) { return request.decode(signature, frontend_.limits); }, TfApi::kPredict);
   }
 
   Frontend& frontend_;
@@ -90,11 +90,9 @@ class ExamplesMethod final : public net::GrpcMethod {
   Result<Inference::Call> read(const net::GrpcCall& call, std::string_view message, std::vector<TfMethod>& tasks) {
     SERIN_TRY(const protocol::TfExamplesCall request, protocol::TfExamplesCall::read(message, method_));
     for (const protocol::TfTask& task : request.tasks) tasks.push_back(task.method);
-    auto asked =
-        grpc_inference_call(frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.tasks.front().spec)),
-                            [&](const protocol::Signature& signature, const auto&) { return request.decode(signature, frontend_.limits); });
-    if (asked) asked->api = api();
-    return asked;
+    return grpc_inference_call(
+        frontend_, call, find_servable(frontend_.catalogue(), servable_of(request.tasks.front().spec)),
+        [&](const protocol::Signature& signature, const auto&) { return request.decode(signature, frontend_.limits); }, api());
   }
   TfApi api() const {
     if (method_ == TfMethod::kPredict) return TfApi::kMultiInference;

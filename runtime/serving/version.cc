@@ -25,6 +25,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   if (const Status named = read_paddle_names(path, served->signature); !named) return named.error().in(name);
   loaded->served_ = std::move(*served);
   if (auto done = loaded->put_in_front(settings); !done) return done.error().in(name);
+  loaded->metrics_->set_instances(loaded->instances());
   loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
   return loaded;
 }

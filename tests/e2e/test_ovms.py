@@ -1,12 +1,17 @@
-"""OpenVINO Model Server's config.json, read at the start and while it serves, what it answers beside its APIs."""
+"""OpenVINO Model Server's config.json, read at the start and while it serves, what it answers beside its APIs, and its metrics."""
 
+import concurrent.futures
 import json
 import shutil
 
+import numpy
 import pytest
+import tritonclient.grpc
 from conftest import MODELS, call, free_port, infer_body, serin, wait_until
+from slow_model import save_slow, turns
 
 PIXELS = infer_body([[0.0] * 64])
+ROWS = {"instances": [[0.0] * 64]}
 
 
 @pytest.fixture
@@ -41,8 +46,9 @@ def check(*flags):
 
 
 def served(server):
-    """The versions of each model."""
-    return {name: {entry["version"] for entry in told["model_version_status"]} for name, told in call(f"{server.url}/v1/config").json.items()}
+    """The versions of each model that are ready."""
+    return {name: {entry["version"] for entry in told["model_version_status"] if entry["state"] == "AVAILABLE"}
+            for name, told in call(f"{server.url}/v1/config").json.items()}
 
 
 POLICIES = [({"specific": {"versions": [1, 2]}}, {"1", "2"}), ({"latest": {"num_versions": 2}}, {"2", "3"}), ({"all": {}}, {"1", "2", "3"})]
@@ -153,3 +159,67 @@ def test_no_other_order_is_taken_from_clients(ovms, start, folder):
     assert call(f"{server.url}/v2/logging", {"log_verbose_level": 1}).status == 403
     other = start("serve", folder / "models", "--port", 0, "--grpc-port", 0, "--metrics-port", 0)
     assert call(f"{other.url}/v1/config/reload", method="POST").status == 403 and call(f"{other.url}/v1/config").status == 404
+
+
+# --- metrics --------------------------------------------------------------------------------------------------------------------------
+
+def ask_grpc(server, name):
+    pixels = tritonclient.grpc.InferInput("pixels", [1, 64], "FP32")
+    pixels.set_data_from_numpy(numpy.zeros((1, 64), "float32"))
+    return tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{server.ports['grpc']}").infer(name, [pixels])
+
+
+def test_names_that_its_dashboards_have(ovms, folder):
+    server = ovms("--config_path", write(folder, model("first"), monitoring={"metrics": {"enable": True}}))
+    page = lambda: call(f"{server.url}/metrics").body.decode()  # noqa: E731
+    of = 'name="first",version="3"'
+    assert call(f"{server.url}/v2/models/first/infer", PIXELS).status == 200 and ask_grpc(server, "first") is not None
+    assert call(f"{server.url}/v1/models/first:predict", ROWS).status == 200
+    assert call(f"{server.url}/v2/models/first/infer", infer_body([[0.0] * 63])).status == 400
+    assert call(f"{server.url}/v1/models/first:predict", "{").status == 400
+    lines = page().splitlines()
+    for line in (f'ovms_requests_success{{{of},api="KServe",interface="REST",method="ModelInfer"}} 1',
+                 f'ovms_requests_success{{{of},api="KServe",interface="gRPC",method="ModelInfer"}} 1',
+                 f'ovms_requests_success{{{of},api="TensorFlowServing",interface="REST",method="Predict"}} 1',
+                 f'ovms_requests_success{{{of},api="TensorFlowServing",interface="gRPC",method="Predict"}} 0',
+                 f'ovms_requests_fail{{{of},api="KServe",interface="REST",method="ModelInfer"}} 1',
+                 f'ovms_requests_fail{{{of},api="TensorFlowServing",interface="REST",method="Predict"}} 1',
+                 f'ovms_request_time_us_count{{{of},interface="REST"}} 2', f'ovms_request_time_us_count{{{of},interface="gRPC"}} 1',
+                 f'ovms_request_time_us_bucket{{{of},interface="gRPC",le="18"}} 0', f"ovms_inference_time_us_count{{{of}}} 3",
+                 f"ovms_wait_for_infer_req_time_us_count{{{of}}} 3", f"ovms_current_requests{{{of}}} 0"):
+        assert line in lines, f"{line}: {[other for other in lines if other.startswith(line[:18])]}"
+    streams = next(float(line.split()[-1]) for line in lines if line.startswith("ovms_streams{"))
+    assert streams == int(call(f"{server.url}/v2/models/first/config").json["instance_group"][0]["count"])
+    assert "ovms_infer_req" not in page()
+
+
+def test_metrics_that_are_asked_for_are_the_only_ones(ovms, folder):
+    one = ["--model_name=first", f"--model_path={folder}/models/first", "--metrics_enable"]
+    server = ovms(*one, "--metrics_list=ovms_infer_req_queue_size, ovms_infer_req_active")
+    assert call(f"{server.url}/v2/models/first/infer", PIXELS).status == 200
+    lines = [line for line in call(f"{server.url}/metrics").body.decode().splitlines() if line.startswith("ovms_")]
+    assert [line.split("{")[0] for line in lines] == ["ovms_infer_req_active", "ovms_infer_req_queue_size"]
+    assert lines[0].endswith(" 0") and float(lines[1].split()[-1]) >= 1
+    done = serin("serve", "--as", "ovms", "--rest_port=1", *one, "--metrics_list=ovms_nothing")
+    assert done.returncode == 2 and "ovms_nothing is no metric" in done.stderr
+
+
+def test_gauges_of_what_is_at_work(ovms, tmp_path):
+    save_slow(tmp_path)
+    (tmp_path / "slow/serin.yaml").write_text("instances: 1\n")
+    server = ovms("--model_name=slow", f"--model_path={tmp_path}/slow", "--metrics_enable", "--metrics_list=ovms_current_requests,ovms_infer_req_active")
+
+    def gauges():
+        lines = call(f"{server.url}/metrics").body.decode().splitlines()
+        return {line.split("{")[0]: float(line.split()[-1]) for line in lines if line.startswith("ovms_")}
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(call, f"{server.url}/v2/models/slow/infer", turns(200_000)) for _ in range(2)]
+        wait_until(lambda: gauges() == {"ovms_current_requests": 2, "ovms_infer_req_active": 1}, what="one runs, one waits for it")
+        assert [answer.result().status for answer in asked] == [200, 200]
+    assert gauges() == {"ovms_current_requests": 0, "ovms_infer_req_active": 0}
+
+
+def test_others_do_not_have_them(ovms, folder):
+    server = ovms("--model_name=first", f"--model_path={folder}/models/first")
+    assert call(f"{server.url}/metrics").status == 404
