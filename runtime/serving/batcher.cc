@@ -131,9 +131,9 @@ void Batcher::retire(const Error& why) {
 }
 
 const BatchCurve& Batcher::curve(const std::vector<int64_t>& group) const {
-  static const BatchCurve kUnknown;
+  static const BatchCurve unknown;
   const auto found = curves_.find(group);
-  return found == curves_.end() ? kUnknown : found->second;
+  return found == curves_.end() ? unknown : found->second;
 }
 
 std::chrono::nanoseconds Batcher::predict(std::span<const JobPtr> batch) const {

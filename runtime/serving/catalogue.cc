@@ -63,7 +63,7 @@ Result<std::shared_ptr<Version>> Catalogue::find(std::string_view model, std::st
     return not_ready(model, versions.rbegin()->first, versions.rbegin()->second);
   }
   const auto number = parse_version(version);
-  if (!number)
+  if (!number || (*number == 0 && !versions.contains(0)))  // TensorFlow Serving has such a version, Triton never
     return Error{Code::kNotFound, fmt::format("failed to get model version from specified version string '{}': a version is a whole number",
                                               version.substr(0, 256))};
   const auto held = versions.find(*number);

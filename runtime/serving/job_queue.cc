@@ -24,7 +24,7 @@ bool JobQueue::half_full() const {
   return false;
 }
 
-void JobQueue::insert(size_t rank, Entry entry) {
+void JobQueue::insert(size_t rank, Entry&& entry) {
   ++waiting_[rank / 2];
   entry.job->place = {rank, ++last_};
   const QueuePlace place = entry.job->place;

@@ -81,7 +81,7 @@ class JobQueue {
 
  private:
   const QueuePolicy& policy_of(size_t level) const;
-  void insert(size_t rank, Entry entry);
+  void insert(size_t rank, Entry&& entry);
   Entries::iterator erase(Entries::iterator entry);
 
   const QueuePolicies policies_;

@@ -164,7 +164,7 @@ Result<ModelFiles> ModelLister::find_model(const ModelRoot& root, const std::str
   std::error_code error;
   if (!file) fs::directory_iterator(root.path, error);
   if (error) return Error{Code::kUnavailable, fmt::format("the model repository cannot be listed: {}", error.message())};
-  const Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
+  Error not_there{Code::kNotFound, fmt::format("{}: has no model '{}'", root.path, name)};
   const bool single = file || !root.name.empty();
   if (single ? name != name_of(root) : !is_model_name(name)) return not_there;
   const std::string folder = (fs::path(root.path) / name).string();

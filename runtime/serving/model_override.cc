@@ -40,7 +40,7 @@ Status write_file(const fs::path& path, const std::string& bytes) {
 
 Result<std::shared_ptr<const OverrideFolder>> OverrideFolder::write(const ModelOverride& overrides) {
   for (const auto& [name, bytes] : overrides.files) SERIN_CHECK(check_file_name(name));
-  const std::shared_ptr<OverrideFolder> made(new OverrideFolder);
+  std::shared_ptr<OverrideFolder> made(new OverrideFolder);
   made->config_ = overrides.config;
   if (overrides.files.empty()) return made;
   std::error_code error;
