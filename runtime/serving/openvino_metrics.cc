@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 9> kOthers = {
 
 /// As there: 10 us, and each about the 1.8-fold of the one before, to 20 minutes.
 std::vector<double> bounds() {
-  std::vector<double> bounds;
-  for (int i = 0; i < 33; ++i) bounds.push_back(std::floor(10 * std::pow(1.8, i)));
+  std::vector<double> bounds(33);
+  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] = std::floor(10 * std::pow(1.8, static_cast<double>(i)));
   return bounds;
 }
 

@@ -84,7 +84,7 @@ Status Version::count_rows(Job& job) const {
   return {};
 }
 
-Status Version::submit(JobPtr job) {
+Status Version::submit(const JobPtr& job) {
   if (batchable() && !served_.reshapes.counts_rows) SERIN_CHECK(count_rows(*job));
   if (!job->shadow) job->pending.begin(metrics_->pending);
   Status taken = served_.scheduler->submit(job);

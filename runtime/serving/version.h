@@ -80,7 +80,7 @@ class Version {
   Host& host() const { return host_; }
 
   /// As Scheduler::submit, of a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_batch.
-  Status submit(JobPtr job);
+  Status submit(const JobPtr& job);
   void withdraw(const JobPtr& job) { served_.scheduler->withdraw(job); }
   int64_t retry_after_seconds() const { return served_.scheduler->retry_after_seconds(); }
   bool idle() const { return served_.scheduler->idle(); }
