@@ -156,15 +156,11 @@ Status Decoder::read_input(std::string_view name, const dom::element& value, std
 
 /// A name that is mistyped has become a parameter.
 Status Decoder::check_all_given() const {
-  const Status given = builder_.check_required_given();
-  if (given) return {};
-  Error error = given.error();
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (builder_.is_given(i) || signature_.inputs[i].standard) continue;
-    const auto meant = nearest_name(signature_.inputs[i].name, parameters_);
-    if (!meant.empty()) error.message += fmt::format("; did you mean it by '{}', which is a parameter?", meant);
-    break;
-  }
+  const TensorSpec* const missing = builder_.missing_input();
+  if (missing == nullptr) return {};
+  Error error = builder_.check_required_given().error();
+  const auto meant = nearest_name(missing->name, parameters_);
+  if (!meant.empty()) error.message += fmt::format("; did you mean it by '{}', which is a parameter?", meant);
   return fail("", std::move(error));
 }
 

@@ -159,17 +159,22 @@ void RequestBuilder::want_rest(bool binary) {
 Status RequestBuilder::check_all_given() const { return check_given(/*may_leave_out=*/false); }
 Status RequestBuilder::check_required_given() const { return check_given(/*may_leave_out=*/true); }
 
+const TensorSpec* RequestBuilder::first_missing(bool may_leave_out) const {
+  for (size_t i = 0; i < request.inputs.size(); ++i)
+    if (!is_given(i) && !(may_leave_out && spec(i).standard)) return &spec(i);
+  return nullptr;
+}
+
 Status RequestBuilder::check_given(bool may_leave_out) const {
-  size_t needed = 0, given = 0, missing = SIZE_MAX;
+  const TensorSpec* const missing = first_missing(may_leave_out);
+  if (missing == nullptr) return {};
+  size_t needed = 0, given = 0;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    const bool is_needed = is_given(i) || !may_leave_out || !spec(i).standard;
-    needed += is_needed ? 1 : 0;
     given += is_given(i) ? 1 : 0;
-    if (is_needed && !is_given(i)) missing = std::min(missing, i);
+    needed += is_given(i) || !may_leave_out || !spec(i).standard ? 1 : 0;
   }
-  if (missing == SIZE_MAX) return {};
   return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", needed, given, signature_.model,
-                             spec(missing).name));
+                             missing->name));
 }
 
 InferRequest RequestBuilder::take() {

@@ -52,6 +52,8 @@ class RequestBuilder {
   Status check_all_given() const;
   /// But for inputs that have a standard value: in protocols that let them be left out.
   Status check_required_given() const;
+  /// The first that check_required_given() finds missing.
+  const TensorSpec* missing_input() const { return first_missing(/*may_leave_out=*/true); }
   bool is_given(size_t input) const { return request.inputs[input].dtype != DType::kUndefined; }
   /// Memory for all inputs; their data points to it from now on. `text_bytes`: at most of what elements of BYTES hold. kOverloaded: there is none now.
   Status allocate(size_t text_bytes = 0);
@@ -62,6 +64,7 @@ class RequestBuilder {
 
  private:
   Status check_given(bool may_leave_out) const;
+  const TensorSpec* first_missing(bool may_leave_out) const;
   Status take_share(size_t bytes);
   const TensorSpec& spec(size_t input) const { return signature_.inputs[input]; }
 

@@ -125,7 +125,7 @@ JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
   job->memory = AlignedBuffer(bytes);
   if (bytes > 0) std::memset(job->memory.data(), 0, bytes);
   for (size_t i = 0; i < offsets.size(); ++i)
-    if (!standard.contains(model.inputs()[i].name)) job->inputs[i].data = job->memory.data() + offsets[i];
+    if (job->inputs[i].data == nullptr) job->inputs[i].data = job->memory.data() + offsets[i];
   if (model.batchable().yes && !job->inputs.empty()) job->rows = job->inputs.front().shape[0];
   return job;
 }

@@ -75,6 +75,8 @@ struct ModelMetrics {
     std::shared_ptr<metrics::Summary> cache_hit, cache_miss;  ///< null without count_cache()
   };
   std::shared_ptr<metrics::Counter> time(metrics::Registry& registry, const char* name, const char* help) const;
+  std::shared_ptr<metrics::Summary> summary(metrics::Registry& registry, const MetricOptions& options, const char* name,
+                                            const char* help) const;
   void count_failure(Code why, std::chrono::nanoseconds whole);
 
   const metrics::Labels labels_;

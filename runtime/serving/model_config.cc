@@ -98,19 +98,16 @@ class Applying {
       ignore(fmt::format("max_batch_size: {} is more than {}, which holds", config_.max_batch_size(), kMostBatch));
     settings_.batching = config_.max_batch_size() > 0;
     if (settings_.batching) settings_.max_batch = std::min<int64_t>(config_.max_batch_size(), kMostBatch);
-    for (QueuePolicy& queue : settings_.queues.levels)
-      queue.limit = QueuePolicy::kNoLimit;  // what Triton's queues have where nothing is said
-    settings_.queues.timeout_is_deadline = false;
-    if (!config_.has_dynamic_batching()) return {};
     const pb::ModelDynamicBatching& dynamic = config_.dynamic_batching();
     const uint64_t delay = dynamic.max_queue_delay_microseconds();
     if (delay > kLongestDelayUs)
       ignore(fmt::format("dynamic_batching.max_queue_delay_microseconds: {} is more than {}, which holds", delay, kLongestDelayUs));
-    settings_.max_queue_delay = std::chrono::microseconds(std::min(delay, kLongestDelayUs));
+    if (config_.has_dynamic_batching()) settings_.max_queue_delay = std::chrono::microseconds(std::min(delay, kLongestDelayUs));
     return apply_queues(dynamic);
   }
 
-  Result<QueuePolicy> queue_of(const pb::ModelQueuePolicy& policy) {
+  /// Without a limit where none is said, as in Triton.
+  QueuePolicy queue_of(const pb::ModelQueuePolicy& policy) {
     QueuePolicy queue;
     queue.limit = policy.max_queue_size() > 0 ? policy.max_queue_size() : QueuePolicy::kNoLimit;
     queue.timeout = std::chrono::microseconds(std::min(policy.default_timeout_microseconds(), kLongestUs));
@@ -125,7 +122,7 @@ class Applying {
     if (dynamic.default_priority_level() > levels || (levels > 0 && dynamic.default_priority_level() == 0))
       return invalid(fmt::format("dynamic_batching.default_priority_level is {}; it is 1 to {} (priority_levels)",
                                  dynamic.default_priority_level(), levels));
-    SERIN_TRY(const QueuePolicy common, queue_of(dynamic.default_queue_policy()));
+    const QueuePolicy common = queue_of(dynamic.default_queue_policy());
     settings_.queues = {.timeout_is_deadline = false,
                         .levels = std::vector(queues, common),
                         .standard = std::clamp<uint64_t>(dynamic.default_priority_level(), 1, queues),
@@ -133,8 +130,7 @@ class Applying {
     for (const auto& [level, policy] : dynamic.priority_queue_policy()) {
       if (level < 1 || level > levels)
         return invalid(fmt::format("dynamic_batching.priority_queue_policy: there is no priority {}", level));
-      SERIN_TRY(const QueuePolicy own, queue_of(policy));
-      if (level <= queues) settings_.queues.levels[level - 1] = own;
+      if (level <= queues) settings_.queues.levels[level - 1] = queue_of(policy);
     }
     return {};
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 
 #include "runtime/base/log.h"
 #include "runtime/base/number.h"
@@ -116,6 +117,11 @@ std::string describe_no_version(const ModelFiles& files) {
   return expected;
 }
 
+std::vector<uint64_t> ModelFiles::numbers() const {
+  const auto keys = std::views::keys(versions);
+  return {keys.begin(), keys.end()};
+}
+
 VersionFiles ModelLister::look_at(const std::string& path) const {
   FingerprintMaker maker(most_files_);
   const Status seen = maker.add(path);
@@ -168,8 +174,8 @@ Result<ModelFiles> ModelLister::find_model(const ModelRoot& root, const std::str
   const bool single = file || !root.name.empty();
   if (single ? name != name_of(root) : !is_model_name(name)) return not_there;
   const std::string folder = (fs::path(root.path) / name).string();
-  if (const auto inside = list_folder(single ? root.path : folder); !file && !inside && inside.error().code == Code::kNotFound)
-    return not_there;
+  if (!file)
+    if (const auto inside = list_folder(single ? root.path : folder); !inside && inside.error().code == Code::kNotFound) return not_there;
   ModelFiles model = single ? list_single(root) : list_model(name, folder);
   if (!model.unreadable.empty()) return Error{Code::kUnavailable, model.unreadable};
   model.repository = root.path;

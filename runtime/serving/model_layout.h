@@ -36,6 +36,7 @@ struct ModelFiles {
   Labels labels = {};
   /// Whether the place was said to hold this one model, whatever its folder is called.
   bool alone() const { return folder == repository; }
+  std::vector<uint64_t> numbers() const;  ///< of the versions, ascending
 };
 
 using ModelsByName = std::map<std::string, ModelFiles, std::less<>>;

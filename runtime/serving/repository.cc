@@ -52,13 +52,6 @@ Labels labels_now(const ModelEntry& model, Labels labels) {
   return labels;
 }
 
-std::vector<uint64_t> numbers_of(const ModelFiles& files) {
-  std::vector<uint64_t> numbers;
-  numbers.reserve(files.versions.size());
-  for (const auto& [number, version] : files.versions) numbers.push_back(number);
-  return numbers;
-}
-
 }  // namespace
 
 Repository::Repository(ModelSource source, Host& host)
@@ -209,7 +202,7 @@ Status Repository::reconcile(const std::string& name, ModelFiles files, Look loo
   if (!quiet_settings) return {};
   if (known.files.versions.empty() && ensemble_of(known))
     known.files.versions[1].path = known.files.folder;  // it has no files, and git keeps no empty folders
-  const std::vector<uint64_t> there = numbers_of(known.files);
+  const std::vector<uint64_t> there = known.files.numbers();
   if (there.empty() && !known.said_no_version && look != Look::kOnce)
     log::warning("model '{}': {}", name, describe_no_version(known.files));
   known.said_no_version = there.empty();

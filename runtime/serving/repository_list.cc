@@ -31,9 +31,8 @@ Status Repository::check_labels(const std::vector<ModelRoot>& roots) {
   if (!source_.labels_need_versions) return {};
   for (const ModelRoot& root : roots) {
     if (root.labels.empty()) continue;
-    std::vector<uint64_t> there;
-    if (const auto files = lister_.find_model(root, root.name))
-      for (const auto& [number, version] : files->versions) there.push_back(number);
+    const auto files = lister_.find_model(root, root.name);
+    const std::vector<uint64_t> there = files ? files->numbers() : std::vector<uint64_t>();
     const std::vector<uint64_t> chosen = root.versions.value_or(host_.defaults.versions).choose(there);
     for (const auto& [label, number] : root.labels)
       if (std::ranges::find(chosen, number) == chosen.end())

@@ -173,7 +173,7 @@ Status GraphImport::add_inputs(const GraphProto& proto) {
     auto type =
         outer_ && input.type.kind == TypeProto::Kind::kNone ? Result<graph::Type>(graph::Type{}) : type_from(input.type, input.name);
     if (!type) return type.error().in(fmt::format("input {}", quote(input.name)));
-    if (is_model()) SERIN_CHECK(check_standard(input.name, *type));
+    SERIN_CHECK(check_standard(input.name, *type));
     define(input.name, graph_.add_input(std::string(input.name), *type));
   }
   return {};
