@@ -64,6 +64,7 @@ void Request::clear() {
   clear_for_reuse(query);
   headers.clear();
   clear_for_reuse(body);
+  share.release();
   peer.clear();
   certificate = nullptr;
 }

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/memory_budget.h"
+
 namespace serin::net {
 
 class BodySource;
@@ -113,6 +115,7 @@ struct Request {
   std::string query;   ///< raw, without '?'
   Headers headers;  ///< without those of the connection (Connection and what it names, Transfer-Encoding, Upgrade ...) and Content-Length
   std::string body;
+  MemoryBudget::Share share;                           ///< of a large body, for as long as there is one
   std::string peer;                                    ///< "127.0.0.1:4711"
   std::shared_ptr<const PeerCertificate> certificate;  ///< that the client has shown and that was found good (tls.h); null: none
   std::chrono::steady_clock::time_point received{};    ///< its head, by loop_time()

@@ -16,6 +16,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/recycler.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/net/loop_impl.h"
 
 namespace serin::net {
@@ -81,7 +82,7 @@ void Mailbox::wake_read() {
   [[maybe_unused]] const ssize_t read = ::read(wake_, &count, sizeof count);
 }
 
-Loops::Loop::Loop(size_t at) : index(at), epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
+Loops::Loop::Loop(Loops& all, size_t at) : loops(all), index(at), epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
   checked(::epoll_ctl(epoll_, EPOLL_CTL_ADD, mailbox_->descriptor(), &event), "epoll_ctl");
 }
@@ -182,6 +183,21 @@ void run_on(Loops::Loop& loop, const std::function<void()>& work) {
   done->get_future().wait();
 }
 
+void aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
+  Loops& loops = t_loop->loops;
+  const std::lock_guard lock(loops.mutex_);
+  if (!loops.aside_) loops.aside_ = std::make_unique<ThreadPool>(static_cast<int>(loops.size()));
+  loops.aside_->submit([loop = t_loop->mailbox(), work = std::move(work), then = std::move(then)]() mutable {
+    try {
+      work();
+    } catch (const std::exception& thrown) {
+      log::error("beside the io threads: a function threw: {}", thrown.what());
+    }
+    work = nullptr;  // as in run_aside()
+    loop->post(std::move(then));
+  });
+}
+
 void run_aside(std::function<std::function<void()>()> work) {
   std::thread([loop = t_loop->mailbox(), work = std::move(work)]() mutable {
     auto then = work();
@@ -195,7 +211,7 @@ Loops::Loops(size_t threads) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the threads
   for (size_t i = 0; i < std::max<size_t>(threads, 1); ++i) {
-    loops_.push_back(std::make_unique<Loop>(i));
+    loops_.push_back(std::make_unique<Loop>(*this, i));
     loops_.back()->thread = std::thread(&Loop::run, loops_.back().get());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -208,7 +224,14 @@ Loops::Loop& Loops::loop(size_t index) { return *loops_[index]; }
 void Loops::post(size_t index, UniqueFunction<void()> work) { loops_[index]->post(std::move(work)); }
 void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run_on(*loops_[index], work); }
 
+void Loops::finish_aside() {
+  std::unique_ptr<ThreadPool> last;
+  const std::lock_guard lock(mutex_);
+  last.swap(aside_);
+}
+
 void Loops::stop() {
+  finish_aside();
   for (auto& loop : loops_) loop->stop();
   for (auto& loop : loops_)
     if (loop->thread.joinable()) loop->thread.join();

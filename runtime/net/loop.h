@@ -11,9 +11,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/base/unique_function.h"
+
+namespace serin {
+class ThreadPool;
+}
 
 namespace serin::net {
 
@@ -29,13 +34,19 @@ class Loops {
   void post(size_t index, UniqueFunction<void()> work);
   /// Runs `work` on io thread `index` and waits for it: for what must be made or destroyed there.
   void post_and_wait(size_t index, const std::function<void()>& work);
+  /// Waits until all that was given to aside() has run, but for what follows it on io threads. For who ends, and gives no more.
+  void finish_aside();
   void stop();
 
   struct Loop;  ///< defined in loop_impl.h for the .cc files of net
   Loop& loop(size_t index);
 
  private:
+  friend void aside(UniqueFunction<void()> work, UniqueFunction<void()> then);
+
   std::vector<std::unique_ptr<Loop>> loops_;
+  std::mutex mutex_;
+  std::unique_ptr<ThreadPool> aside_;  // guarded by mutex_; as many threads as loops, once there was something to do
 };
 
 /// Index of the io thread this is, or npos.
@@ -56,6 +67,12 @@ void run_here(Work&& work) {
 }
 /// When this io thread last woke up: a clock that costs nothing, for what may be off by the length of one round.
 std::chrono::steady_clock::time_point loop_time();
+
+/// Runs `work` beside the io threads, then `then` on this one: for what would hold up the other connections, such as reading a large body. What `work` throws is
+/// logged, and `then` runs all the same. What both hold ends on this io thread. Requires an io thread.
+void aside(UniqueFunction<void()> work, UniqueFunction<void()> then);
+/// More bytes than this are read and written there.
+inline constexpr size_t kMostOnIo = size_t{1} << 20;
 
 /// Runs `work`, which may block, on a thread of its own, and then what it returns on the io thread that asked. For what is rare: each time is a thread.
 void run_aside(std::function<std::function<void()>()> work);

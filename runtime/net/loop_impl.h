@@ -61,7 +61,7 @@ struct Timer::State {
 };
 
 struct Loops::Loop {
-  explicit Loop(size_t at);
+  Loop(Loops& all, size_t at);
   ~Loop();
 
   void run();
@@ -80,6 +80,7 @@ struct Loops::Loop {
   /// Keeps what has closed its descriptor until nothing in hand can refer to it any more.
   void retire(std::shared_ptr<void> closed) { retired_.push_back(std::move(closed)); }
 
+  Loops& loops;
   const size_t index;
   std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();  // of the last wake-up: good enough for deadlines
   DeadlineWheel deadlines;

@@ -11,6 +11,7 @@
 namespace serin::net {
 namespace {
 
+constexpr size_t kMostUnpackedOnIo = size_t{64} << 10;  // a thousand times as much may come of it
 constexpr size_t kWorthPacking = 1024;
 constexpr size_t kMostPacked = size_t{16} << 20;  // more would hold up the other connections of the thread
 
@@ -52,9 +53,29 @@ void WholeRequest::on_progress(bool end) {
   if (dropped_) return refuse_dropped();
   if (!end) return;
   exchange_->asked.body = body_.take();
+  exchange_->asked.share = std::move(share_);
   responder_ = exchange_;
+  const size_t size = exchange_->asked.body.size();
+  if (!packed_ || size == 0) return handle();
+  if (size <= kMostUnpackedOnIo) return handle_unpacked(unpack_body(*handler_, *packed_, exchange_->asked));
+  auto refusal = std::make_shared<std::optional<Refusal>>(no_memory());  // where unpacking throws
+  aside(
+      [refusal, mine = exchange_, handler = handler_, coding = *packed_] {
+        if (!mine->cancelled) *refusal = unpack_body(*handler, coding, mine->asked);
+      },
+      [refusal, mine = exchange_] {
+        const auto self = mine->request.lock();
+        if (self && self->responder_ == mine) self->handle_unpacked(*refusal);
+      });
+}
+
+void WholeRequest::handle_unpacked(const std::optional<Refusal>& refusal) {
+  if (refusal) return refuse(*refusal, /*close=*/false);  // where the next request begins is known
+  handle();
+}
+
+void WholeRequest::handle() {
   const auto mine = responder_;  // the handler may answer at once, and the next request begin
-  if (const auto refusal = unpack_body()) return refuse(*refusal, /*close=*/false);  // where the next request begins is known
   try {
     handler_->handle(std::move(mine->asked), Responder(mine));
     if (exchange_ == mine) let_go_of_body(mine->asked);
@@ -96,30 +117,28 @@ void WholeRequest::refuse(const Refusal& refusal, bool close) {
   begin_answer(std::move(response));
 }
 
-Refusal WholeRequest::no_memory() const { return {429, "body_memory", "too many large bodies are under way; try again"}; }
+Refusal WholeRequest::no_memory() { return {429, "body_memory", "too many large bodies are under way; try again"}; }
 
 void WholeRequest::refuse_dropped() {
   if (!exchange_ || std::exchange(refused_, true)) return;
   refuse(no_memory(), /*close=*/true);
 }
 
-std::optional<Refusal> WholeRequest::unpack_body() {
-  Request& request = exchange_->asked;
-  if (!packed_ || request.body.empty()) return std::nullopt;
-  const Limits& limits = handler_->options.limits;
-  const auto& budget = handler_->options.large_bodies;
+std::optional<Refusal> WholeRequest::unpack_body(const WholeHandler& handler, Coding coding, Request& request) {
+  const Limits& limits = handler.options.limits;
+  const auto& budget = handler.options.large_bodies;
   const size_t most = budget ? std::min(limits.body_bytes, budget->most() - request.body.size()) : limits.body_bytes;
-  auto body = unpack(*packed_, request.body, most, {.share = share_, .budget = budget, .beside = request.body.size()});
+  auto body = unpack(coding, request.body, most, {.share = request.share, .budget = budget, .beside = request.body.size()});
   if (!body) {
     switch (body.error().code) {
       case Code::kOverloaded: return no_memory();
       case Code::kTooLarge:
-        return Refusal{413, "content_encoding", too_large_message("the body, once unpacked,", most, handler_->options.body_bytes_from)};
+        return Refusal{413, "content_encoding", too_large_message("the body, once unpacked,", most, handler.options.body_bytes_from)};
       default: return Refusal{400, "content_encoding", "the body: " + body.error().message};
     }
   }
   request.body = std::move(*body);
-  share_.resize(budget, request.body.size());
+  request.share.resize(budget, request.body.size());
   request.headers.remove("content-encoding");
   return std::nullopt;
 }
@@ -128,7 +147,7 @@ std::optional<Refusal> WholeRequest::unpack_body() {
 void WholeRequest::let_go_of_body(Request& request) {
   if (request.body.empty()) return;
   clear_for_reuse(request.body);
-  share_.release();
+  request.share.release();
 }
 
 void WholeRequest::pack_answer() {

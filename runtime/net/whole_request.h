@@ -59,8 +59,10 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
 
  private:
   /// What is wrong with a body that came packed.
-  std::optional<Refusal> unpack_body();
-  Refusal no_memory() const;
+  static std::optional<Refusal> unpack_body(const WholeHandler& handler, Coding coding, Request& request);
+  static Refusal no_memory();
+  void handle_unpacked(const std::optional<Refusal>& refusal);
+  void handle();
   /// What no handler has seen; once, though the client may send on.
   void refuse(const Refusal& refusal, bool close);
   void refuse_dropped();
@@ -78,7 +80,7 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   Loops::Loop& loop_;
   std::shared_ptr<Responder::State> exchange_;  // from the request's head to the end of its answer
   WholeBody body_;
-  MemoryBudget::Share share_;
+  MemoryBudget::Share share_;                    // of body_
   bool dropped_ = false;                         // there is no memory for the body: what comes of it is not kept
   bool refused_ = false;                         // and the client was told
   std::optional<Coding> packed_, wanted_;        // how it came, how its answer may go

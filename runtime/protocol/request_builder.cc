@@ -173,8 +173,8 @@ Status RequestBuilder::check_given(bool may_leave_out) const {
     given += is_given(i) ? 1 : 0;
     needed += is_given(i) || !may_leave_out || !spec(i).standard ? 1 : 0;
   }
-  return invalid(fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", needed, given, signature_.model,
-                             missing->name));
+  return invalid(
+      fmt::format("expected {} inputs but got {} inputs for {}: input '{}' is missing", needed, given, signature_.model, missing->name));
 }
 
 InferRequest RequestBuilder::take() {

@@ -1,5 +1,3 @@
-// compute_pool.cc: one queue, one lock, threads that sleep while there is nothing to do: idle costs nothing.
-
 #include "runtime/serving/compute_pool.h"
 
 #include <sched.h>
@@ -10,7 +8,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
-#include <utility>
+#include <thread>
 
 #include "runtime/serving/cgroup.h"
 
@@ -44,67 +42,6 @@ int granted_cores(const std::string& root) {
   int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
   const double quota = std::ceil(cgroup_quota(root));
   return quota < cores ? std::max(static_cast<int>(quota), 1) : std::max(cores, 1);
-}
-
-ComputePool::~ComputePool() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-}
-
-void ComputePool::add_threads(int count) {
-  const std::lock_guard lock(mutex_);
-  for (const std::thread::id id : std::exchange(ended_, {})) {
-    const auto thread = std::ranges::find(threads_, id, &std::thread::get_id);
-    thread->join();  // it ended its last critical section with this id
-    threads_.erase(thread);
-  }
-  for (int i = 0; i < count; ++i) {
-    if (surplus_ > 0)
-      --surplus_;  // one that was about to end stays
-    else
-      threads_.emplace_back([this] { run(); });
-  }
-}
-
-std::shared_ptr<void> ComputePool::lease(int threads) {
-  add_threads(threads);
-  return {this, [threads](ComputePool* pool) {
-            const std::lock_guard lock(pool->mutex_);
-            pool->surplus_ += threads;
-            pool->wake_.notify_all();
-          }};
-}
-
-void ComputePool::submit(UniqueFunction<void()> work) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work));
-  }
-  wake_.notify_one();
-}
-
-void ComputePool::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || surplus_ > 0 || !queue_.empty(); });
-    if (surplus_ > 0 && !stopping_) {
-      --surplus_;
-      ended_.push_back(std::this_thread::get_id());
-      if (!queue_.empty()) wake_.notify_one();  // this thread may have taken the call that was meant for the work
-      return;
-    }
-    if (queue_.empty()) return;  // stopping, and nothing is left
-    UniqueFunction<void()> work = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    work();
-    work = nullptr;  // not under the lock: it may have held the last of a model
-    lock.lock();
-  }
 }
 
 }  // namespace serin::serving

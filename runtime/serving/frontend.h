@@ -45,6 +45,7 @@ class Frontend {
   /// Nothing that the repository was asked for is answered any more, so that what asks may go.
   ~Frontend() {
     repository.stop();
+    loops.finish_aside();  // reads requests by what stands here
     for (size_t i = 0; i < loops.size(); ++i) loops.post_and_wait(i, [] {});
   }
 

@@ -7,7 +7,8 @@
 //   };
 //   HttpInference::start(std::make_shared<MyInference>(std::move(responder)), frontend, frontend.catalogue().find(model, version), version, std::move(request));
 //
-// Deadlines, shadow requests, counters and the headers that all answers have are looked after here. Lives on the io thread of the connection.
+// Deadlines, shadow requests, counters and the headers that all answers have are looked after here. Lives on the io thread of the connection; large bodies are
+// decoded and encoded beside it (net::aside), one of both at a time.
 #pragma once
 
 #include <memory>
@@ -45,11 +46,20 @@ class HttpInference {
   void set_responder(net::Responder responder) { responder_ = std::move(responder); }
 
  private:
-  void answer(const Finished& finished);
+  struct Reading;
+  struct Writing;
+
+  /// Decoded: on to the batcher.
+  static void go_on(const std::shared_ptr<HttpInference>& call, Frontend& frontend, const std::shared_ptr<Version>& version,
+                    const net::Request& request, Result<protocol::InferRequest> decoded);
+  static void answer(const std::shared_ptr<HttpInference>& call, const Finished& finished);
+  net::Response response_to(const Finished& finished, net::Response blank);
   /// Before it was started.
   void refuse(Frontend& frontend, std::string_view version, const Error& error, std::string_view field = {});
 
   net::Responder responder_;
+  Clock::time_point arrived_;
+  std::string field_;  // to blame for what is wrong
 };
 
 }  // namespace serin::serving

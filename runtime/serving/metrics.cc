@@ -53,15 +53,16 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   if (options.tensorflow) tensorflow_.emplace(registry, model);
   if (!options.openvino.empty()) openvino_.emplace(registry, model, version, options.openvino);
   if (options.quantiles.empty()) return;
-  summaries_ = Summaries{.request = summary(registry, options, "nv_inference_request_summary_us", "Summary of inference request duration in microseconds"),
-                         .queue = summary(registry, options, "nv_inference_queue_summary_us", "Summary of inference queuing duration in microseconds"),
-                         .input = summary(registry, options, "nv_inference_compute_input_summary_us", "Summary of compute input duration in microseconds"),
-                         .infer = summary(registry, options, "nv_inference_compute_infer_summary_us", "Summary of compute inference duration in microseconds"),
-                         .output = summary(registry, options, "nv_inference_compute_output_summary_us", "Summary of compute output duration in microseconds")};
+  summaries_ = Summaries{
+      .request = summary(registry, options, "nv_inference_request_summary_us", "Summary of inference request duration in microseconds"),
+      .queue = summary(registry, options, "nv_inference_queue_summary_us", "Summary of inference queuing duration in microseconds"),
+      .input = summary(registry, options, "nv_inference_compute_input_summary_us", "Summary of compute input duration in microseconds"),
+      .infer = summary(registry, options, "nv_inference_compute_infer_summary_us", "Summary of compute inference duration in microseconds"),
+      .output = summary(registry, options, "nv_inference_compute_output_summary_us", "Summary of compute output duration in microseconds")};
 }
 
 std::shared_ptr<metrics::Summary> ModelMetrics::summary(metrics::Registry& registry, const MetricOptions& options, const char* name,
-                                                       const char* help) const {
+                                                        const char* help) const {
   return registry.summary(name, help, labels_, options.quantiles);
 }
 
@@ -75,8 +76,10 @@ void ModelMetrics::count_cache(metrics::Registry& registry, const MetricOptions&
   cache_hit_time = time(registry, "nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds");
   cache_miss_time = time(registry, "nv_cache_miss_duration_per_model", "Total cache miss duration per model, in microseconds");
   if (!summaries_) return;
-  summaries_->cache_hit = summary(registry, options, "nv_cache_hit_summary_per_model", "Summary of cache hit duration per model, in microseconds");
-  summaries_->cache_miss = summary(registry, options, "nv_cache_miss_summary_per_model", "Summary of cache miss duration per model, in microseconds");
+  summaries_->cache_hit =
+      summary(registry, options, "nv_cache_hit_summary_per_model", "Summary of cache hit duration per model, in microseconds");
+  summaries_->cache_miss =
+      summary(registry, options, "nv_cache_miss_summary_per_model", "Summary of cache miss duration per model, in microseconds");
 }
 
 void ModelMetrics::found_in_cache(bool hit, std::chrono::nanoseconds took) {

@@ -56,7 +56,7 @@ struct Served {
   TensorReshapes reshapes;          ///< that clients have of tensors; the scheduler has the model's
 };
 
-class Version {
+class Version : public std::enable_shared_from_this<Version> {
  public:
   /// Reads, plans and warms. The error names model and version.
   static Result<std::shared_ptr<Version>> load(const std::string& model, const std::string& version, const std::string& path,

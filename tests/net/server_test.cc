@@ -112,7 +112,7 @@ TEST(Server, AnswersForAHandlerThatDropsOrThrows) {
 TEST(Server, PassesTargetHeadersAndPeerOn) {
   TestServer server;
   server.exchange("GET http://a/x%20y?q=%20 HTTP/1.1\r\nHost: a\r\nX-One:  1 \r\nConnection: close, x-two\r\nX-Two: 2\r\n\r\n");
-  const Request request = server.request(0);
+  const Request& request = server.request(0);
   EXPECT_EQ(request.target, "/x%20y?q=%20");
   EXPECT_EQ(request.path, "/x y");
   EXPECT_EQ(request.query, "q=%20");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,7 +52,7 @@ class TestServer {
     const std::lock_guard lock(mutex_);
     return seen_.size();
   }
-  Request request(size_t index) {
+  const Request& request(size_t index) {
     const std::lock_guard lock(mutex_);
     return seen_[index];
   }
@@ -64,6 +65,7 @@ class TestServer {
     {
       const std::lock_guard lock(mutex_);
       held.swap(held_);
+      shares_.clear();
     }
     for (Responder& responder : held) responder.send(text("released"));
   }
@@ -82,9 +84,10 @@ class TestServer {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), condition);
   }
-  void handle(Request request, Responder responder) {
+  void handle(Request&& taken, Responder responder) {
     std::unique_lock lock(mutex_);
-    seen_.push_back(request);
+    const Request& request = seen_.emplace_back(std::move(taken));
+    MemoryBudget::Share until_answered = std::move(seen_.back().share);
     if (request.path == "/hold") {
       responder.on_cancel([this] {
         const std::lock_guard on_cancel_lock(mutex_);
@@ -92,6 +95,7 @@ class TestServer {
         changed_.notify_all();
       });
       held_.push_back(std::move(responder));
+      shares_.push_back(std::move(until_answered));
       changed_.notify_all();
       return;
     }
@@ -110,7 +114,8 @@ class TestServer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Request> seen_;
+  std::deque<Request> seen_;
+  std::vector<MemoryBudget::Share> shares_;  // of those that are held
   std::vector<Responder> held_;
   size_t cancelled_ = 0;
   Loops loops_;

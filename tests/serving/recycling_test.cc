@@ -88,7 +88,9 @@ TEST(Recycling, EverybodyGetsTheirOwnAnswers) {
     clients.push_back(std::make_unique<Client>(server, i));
     alone.push_back(clients.back()->ask_all());
     for (size_t k = 0; k < alone.back().size(); ++k)
-      if (k < 6) EXPECT_TRUE(alone.back()[k].starts_with("HTTP/1.1 200 ")) << alone.back()[k];
+      if (k < 6) {
+        EXPECT_TRUE(alone.back()[k].starts_with("HTTP/1.1 200 ")) << alone.back()[k];
+      }
   }
   for (unsigned i = 0; i < kClients; ++i) EXPECT_EQ(clients[i]->ask_all(), alone[i]) << "one after the other";
 
@@ -99,7 +101,9 @@ TEST(Recycling, EverybodyGetsTheirOwnAnswers) {
         const auto together = clients[i]->ask_all();
         for (size_t k = 0; k < together.size(); ++k) {
           ASSERT_EQ(together[k].size() > 0, alone[i][k].size() > 0);
-          if (k % 2 == 0 && k < 6) ASSERT_NE(together[k].find("client " + std::to_string(i)), std::string::npos) << together[k];
+          if (k % 2 == 0 && k < 6) {
+            ASSERT_NE(together[k].find("client " + std::to_string(i)), std::string::npos) << together[k];
+          }
         }
         hang_up(server, i + static_cast<unsigned>(round));
       }
