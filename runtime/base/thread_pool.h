@@ -19,7 +19,8 @@ namespace serin {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads) { add_threads(threads); }
+  /// Throws std::system_error where the system gives no more threads.
+  explicit ThreadPool(int threads) : ThreadPool() { add_threads(threads); }
   ~ThreadPool();  ///< runs what was submitted, then joins
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -30,6 +31,7 @@ class ThreadPool {
   void submit(UniqueFunction<void()> work);
 
  private:
+  ThreadPool() = default;  // so that the destructor runs where not all threads are given
   void add_threads(int count);
   void run();
 

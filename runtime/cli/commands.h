@@ -98,6 +98,7 @@ struct ServeOptions {
   int64_t response_cache_bytes = int64_t{64} << 20;  ///< taken as answers come, of models that ask for it
   double drain_seconds = 5;                          ///< served on after SIGTERM, not ready any more
   double end_seconds = 30;                           ///< after that, for what is under way
+  std::string config_name = {};                      ///< ModelSettings::config_name
   bool strict_readiness = true;                      ///< in Triton's place: what did not load keeps the server from being ready
   bool exit_on_error = false;                        ///< end where a model does not load at the start
   bool check = false;                                ///< load everything, say what came of it, end

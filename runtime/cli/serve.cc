@@ -204,6 +204,7 @@ serving::ModelSettings defaults_of(const ServeOptions& options, const Compute& c
       .versions = {.latest = options.latest_versions}, .precision = compute.precision, .device = compute.device};
   if (options.dialect != serving::Dialect::kSerin) settings.queues.levels.front().limit = serving::QueuePolicy::kNoLimit;
   settings.queues.timeout_is_deadline = options.dialect != serving::Dialect::kTriton;
+  settings.config_name = options.config_name;
   return settings;
 }
 

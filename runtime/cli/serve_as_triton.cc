@@ -186,6 +186,7 @@ void add_triton(Flags& flags, ServeOptions& options) {
                          options.source.control = Control::kNone;  // they are not looked at again
                      })
       ->check(between(-1e6, 1e6));
+  flags.text("--model-config-name", options.config_name);
   flags.yes_or_no("--exit-on-error", [&](bool yes) { options.exit_on_error = yes; });
   flags.value<double>("--exit-timeout-secs", [&](double count) { options.end_seconds = count; })->check(between(0, 1e6));
   flags.yes_or_no("--allow-client-shm", [&](bool yes) { options.shared_memory = yes; });
@@ -241,7 +242,6 @@ void add_triton(Flags& flags, ServeOptions& options) {
                  "--grpc-http2-max-ping-strikes",
                  "--grpc-max-connection-age",
                  "--grpc-max-connection-age-grace",
-                 "--model-config-name",
                  "--allow-sagemaker",
                  "--sagemaker-port",
                  "--sagemaker-safe-port-range",

@@ -65,6 +65,7 @@ void Request::clear() {
   headers.clear();
   clear_for_reuse(body);
   share.release();
+  whole = {};
   peer.clear();
   certificate = nullptr;
 }

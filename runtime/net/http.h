@@ -119,6 +119,7 @@ struct Request {
   std::string peer;                                    ///< "127.0.0.1:4711"
   std::shared_ptr<const PeerCertificate> certificate;  ///< that the client has shown and that was found good (tls.h); null: none
   std::chrono::steady_clock::time_point received{};    ///< its head, by loop_time()
+  std::chrono::steady_clock::time_point whole{};       ///< its body, where that had to wait for being unpacked
 
   void clear();  ///< keeps the memory, but for what is large
 };

@@ -184,10 +184,7 @@ void run_on(Loops::Loop& loop, const std::function<void()>& work) {
 }
 
 void aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
-  Loops& loops = t_loop->loops;
-  const std::lock_guard lock(loops.mutex_);
-  if (!loops.aside_) loops.aside_ = std::make_unique<ThreadPool>(static_cast<int>(loops.size()));
-  loops.aside_->submit([loop = t_loop->mailbox(), work = std::move(work), then = std::move(then)]() mutable {
+  UniqueFunction<void()> both = [loop = t_loop->mailbox(), work = std::move(work), then = std::move(then)]() mutable {
     try {
       work();
     } catch (const std::exception& thrown) {
@@ -195,7 +192,22 @@ void aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
     }
     work = nullptr;  // as in run_aside()
     loop->post(std::move(then));
-  });
+  };
+  if (!t_loop->loops.give_aside(both)) both();
+}
+
+/// False: there are no threads for it.
+bool Loops::give_aside(UniqueFunction<void()>& work) {
+  constexpr size_t kLeast = 2;  // what takes long is not alone there
+  const std::lock_guard lock(mutex_);
+  try {
+    if (!aside_) aside_ = std::make_unique<ThreadPool>(static_cast<int>(std::max(loops_.size(), kLeast)));
+  } catch (const std::system_error& none) {
+    log::error("threads beside the io threads: {}", none.what());
+    return false;
+  }
+  aside_->submit(std::move(work));
+  return true;
 }
 
 void run_aside(std::function<std::function<void()>()> work) {

@@ -6,6 +6,7 @@
 //   loops.stop();                                           // joins
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -43,10 +44,11 @@ class Loops {
 
  private:
   friend void aside(UniqueFunction<void()> work, UniqueFunction<void()> then);
+  bool give_aside(UniqueFunction<void()>& work);
 
   std::vector<std::unique_ptr<Loop>> loops_;
   std::mutex mutex_;
-  std::unique_ptr<ThreadPool> aside_;  // guarded by mutex_; as many threads as loops, once there was something to do
+  std::unique_ptr<ThreadPool> aside_;  // guarded by mutex_; made once there is something to do
 };
 
 /// Index of the io thread this is, or npos.
@@ -69,10 +71,18 @@ void run_here(Work&& work) {
 std::chrono::steady_clock::time_point loop_time();
 
 /// Runs `work` beside the io threads, then `then` on this one: for what would hold up the other connections, such as reading a large body. What `work` throws is
-/// logged, and `then` runs all the same. What both hold ends on this io thread. Requires an io thread.
+/// logged, and `then` runs all the same. What both hold ends on this io thread. Where the system gives no threads, it runs here. Requires an io thread.
 void aside(UniqueFunction<void()> work, UniqueFunction<void()> then);
 /// More bytes than this are read and written there.
 inline constexpr size_t kMostOnIo = size_t{1} << 20;
+/// Of work that waits to run aside, and may be given up until it does: whoever takes it first has it.
+class Turn {
+ public:
+  bool take() { return !taken_.exchange(true); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
 
 /// Runs `work`, which may block, on a thread of its own, and then what it returns on the io thread that asked. For what is rare: each time is a thread.
 void run_aside(std::function<std::function<void()>()> work);

@@ -11,9 +11,9 @@
 namespace serin::net {
 namespace {
 
-constexpr size_t kMostUnpackedOnIo = size_t{64} << 10;  // a thousand times as much may come of it
 constexpr size_t kWorthPacking = 1024;
-constexpr size_t kMostPacked = size_t{16} << 20;  // more would hold up the other connections of the thread
+constexpr size_t kMostPackedOnIo = size_t{256} << 10;  // several milliseconds
+constexpr size_t kMostPacked = size_t{16} << 20;       // more would take longer than sending it as it is
 
 }  // namespace
 
@@ -55,23 +55,45 @@ void WholeRequest::on_progress(bool end) {
   exchange_->asked.body = body_.take();
   exchange_->asked.share = std::move(share_);
   responder_ = exchange_;
-  const size_t size = exchange_->asked.body.size();
-  if (!packed_ || size == 0) return handle();
-  if (size <= kMostUnpackedOnIo) return handle_unpacked(unpack_body(*handler_, *packed_, exchange_->asked));
-  auto refusal = std::make_shared<std::optional<Refusal>>(no_memory());  // where unpacking throws
+  if (!packed_ || exchange_->asked.body.empty()) return handle();
+  if (exchange_->asked.body.size() > kMostOnIo) return unpack_aside();
+  const Status unpacked = unpack_body(*handler_, *packed_, exchange_->asked, kMostOnIo);
+  if (!unpacked && unpacked.error().code == Code::kTooLarge) return unpack_aside();
+  handle_unpacked(unpacked);
+}
+
+void WholeRequest::unpack_aside() {
+  struct Work {
+    std::shared_ptr<Responder::State> mine;
+    std::shared_ptr<const WholeHandler> handler;
+    Coding coding;
+    net::Turn turn;
+    Status unpacked = Error{Code::kOverloaded, "not unpacked"};  // where that throws
+  };
+  const auto work = std::make_shared<Work>(exchange_, handler_, *packed_);
+  exchange_->asked.whole = std::chrono::steady_clock::now();
+  exchange_->on_cancel = [weak = std::weak_ptr(work)] {
+    const auto held = weak.lock();
+    if (held && held->turn.take()) let_go_of_body(held->mine->asked);
+  };
   aside(
-      [refusal, mine = exchange_, handler = handler_, coding = *packed_] {
-        if (!mine->cancelled) *refusal = unpack_body(*handler, coding, mine->asked);
+      [work] {
+        if (work->turn.take()) work->unpacked = unpack_body(*work->handler, work->coding, work->mine->asked, SIZE_MAX);
       },
-      [refusal, mine = exchange_] {
-        const auto self = mine->request.lock();
-        if (self && self->responder_ == mine) self->handle_unpacked(*refusal);
+      [work] {
+        const auto self = work->mine->request.lock();
+        if (self && self->responder_ == work->mine) self->handle_unpacked(work->unpacked);
       });
 }
 
-void WholeRequest::handle_unpacked(const std::optional<Refusal>& refusal) {
-  if (refusal) return refuse(*refusal, /*close=*/false);  // where the next request begins is known
-  handle();
+void WholeRequest::handle_unpacked(const Status& unpacked) {
+  exchange_->on_cancel = nullptr;
+  if (unpacked) return handle();
+  switch (unpacked.error().code) {  // the connection stays: where the next request begins is known
+    case Code::kOverloaded: return refuse(no_memory(), /*close=*/false);
+    case Code::kTooLarge: return refuse({413, "content_encoding", unpacked.error().message}, /*close=*/false);
+    default: return refuse({400, "content_encoding", "the body: " + unpacked.error().message}, /*close=*/false);
+  }
 }
 
 void WholeRequest::handle() {
@@ -94,13 +116,26 @@ void WholeRequest::answer(const Responder::State& responder, Response response) 
 }
 
 void WholeRequest::begin_answer(Response response) {
-  response_ = std::move(response);
-  if (response_.status < 200 || response_.status > 599) {
-    log::error("{}: an answer has status {}", handler_->options.name, response_.status);
-    response_ = json_error(500, "internal error");
+  if (response.status < 200 || response.status > 599) {
+    log::error("{}: an answer has status {}", handler_->options.name, response.status);
+    response = json_error(500, "internal error");
   }
+  if (!may_pack(response)) return send_answer(std::move(response));
+  if (response.body.size() <= kMostPackedOnIo) {
+    pack_answer(*wanted_, response);
+    return send_answer(std::move(response));
+  }
+  const auto packed = std::make_shared<Response>(std::move(response));
+  aside([packed, coding = *wanted_] { pack_answer(coding, *packed); },
+        [packed, mine = exchange_] {
+          const auto self = mine->request.lock();
+          if (self && self->exchange_ == mine) self->send_answer(std::move(*packed));
+        });
+}
+
+void WholeRequest::send_answer(Response response) {
+  response_ = std::move(response);
   written_ = 0;
-  pack_answer();
   const bool trailers = !response_.trailers.empty();
   const auto length = trailers || response_.source ? std::nullopt : std::optional<uint64_t>(response_.body.size());
   stream_.begin_answer({.status = response_.status, .headers = response_.headers, .length = length, .close = response_.close});
@@ -124,23 +159,21 @@ void WholeRequest::refuse_dropped() {
   refuse(no_memory(), /*close=*/true);
 }
 
-std::optional<Refusal> WholeRequest::unpack_body(const WholeHandler& handler, Coding coding, Request& request) {
-  const Limits& limits = handler.options.limits;
+/// In place. `most`: bytes, where the limits allow more.
+Status WholeRequest::unpack_body(const WholeHandler& handler, Coding coding, Request& request, size_t most) {
+  const size_t packed = request.body.size();
   const auto& budget = handler.options.large_bodies;
-  const size_t most = budget ? std::min(limits.body_bytes, budget->most() - request.body.size()) : limits.body_bytes;
-  auto body = unpack(coding, request.body, most, {.share = request.share, .budget = budget, .beside = request.body.size()});
+  const size_t allowed = budget ? std::min(handler.options.limits.body_bytes, budget->most() - packed) : handler.options.limits.body_bytes;
+  auto body = unpack(coding, request.body, std::min(allowed, most), {.share = request.share, .budget = budget, .beside = packed});
   if (!body) {
-    switch (body.error().code) {
-      case Code::kOverloaded: return no_memory();
-      case Code::kTooLarge:
-        return Refusal{413, "content_encoding", too_large_message("the body, once unpacked,", most, handler.options.body_bytes_from)};
-      default: return Refusal{400, "content_encoding", "the body: " + body.error().message};
-    }
+    request.share.resize(budget, packed);
+    if (body.error().code != Code::kTooLarge) return body.error();
+    return Error{Code::kTooLarge, too_large_message("the body, once unpacked,", allowed, handler.options.body_bytes_from)};
   }
   request.body = std::move(*body);
   request.share.resize(budget, request.body.size());
   request.headers.remove("content-encoding");
-  return std::nullopt;
+  return {};
 }
 
 /// Whoever has read it keeps what came of it, and answers later.
@@ -150,17 +183,21 @@ void WholeRequest::let_go_of_body(Request& request) {
   request.share.release();
 }
 
-void WholeRequest::pack_answer() {
-  Headers& headers = response_.headers;
-  const size_t size = response_.body.size();
-  if (handler_->options.encoded_bodies || response_.source || size < kWorthPacking || size > kMostPacked || headers.has("content-encoding"))
-    return;
-  headers.add("vary", "accept-encoding");
-  if (!wanted_ || headers.has("etag")) return;  // a tag names the bytes as they are
-  auto packed = pack(*wanted_, response_.body);
+/// Says so to caches, whether this client wants it or not.
+bool WholeRequest::may_pack(Response& response) const {
+  const size_t size = response.body.size();
+  if (handler_->options.encoded_bodies || response.source || size < kWorthPacking || size > kMostPacked ||
+      response.headers.has("content-encoding"))
+    return false;
+  response.headers.add("vary", "accept-encoding");
+  return wanted_ && !response.headers.has("etag");  // a tag names the bytes as they are
+}
+
+void WholeRequest::pack_answer(Coding coding, Response& response) {
+  auto packed = pack(coding, response.body);
   if (!packed) return;
-  response_.body = std::move(*packed);
-  headers.add("content-encoding", coding_name(*wanted_));
+  response.body = std::move(*packed);
+  response.headers.add("content-encoding", coding_name(coding));
 }
 
 void WholeRequest::begin_source() {

@@ -58,18 +58,20 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void on_gone() override;
 
  private:
-  /// What is wrong with a body that came packed.
-  static std::optional<Refusal> unpack_body(const WholeHandler& handler, Coding coding, Request& request);
+  static Status unpack_body(const WholeHandler& handler, Coding coding, Request& request, size_t most);
   static Refusal no_memory();
-  void handle_unpacked(const std::optional<Refusal>& refusal);
+  void unpack_aside();
+  void handle_unpacked(const Status& unpacked);
   void handle();
   /// What no handler has seen; once, though the client may send on.
   void refuse(const Refusal& refusal, bool close);
   void refuse_dropped();
   /// A large body that the handler has left where it was.
-  void let_go_of_body(Request& request);
+  static void let_go_of_body(Request& request);
   void begin_answer(Response response);
-  void pack_answer();
+  void send_answer(Response response);
+  bool may_pack(Response& response) const;
+  static void pack_answer(Coding coding, Response& response);
   void begin_source();
   void write();
   void write_pieces();

@@ -90,9 +90,13 @@ net::Response ControlApi::answer(net::Request& request) {
 void ControlApi::control_model(std::string_view path, net::Request& request, net::Responder responder) {
   const std::string model(take_segment(path));
   const std::string tag(protocol::print_batch_tag(frontend_.host.lone_tag()));
-  const auto say = [to = std::make_shared<net::Responder>(std::move(responder)), tag](net::Response response) {
+  struct Asking {
+    net::Responder responder;
+    MemoryBudget::Share share;  // of the files that came with it, for as long as they wait
+  };
+  const auto say = [asking = std::make_shared<Asking>(std::move(responder), std::move(request.share)), tag](net::Response response) {
     response.headers.set("x-serin-batch", tag);
-    to->send(std::move(response));
+    asking->responder.send(std::move(response));
   };
   if (path != "load" && path != "unload") return say(not_found());
   if (request.method != "POST") return say(wrong_verb("POST"));

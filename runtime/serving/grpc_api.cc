@@ -1,6 +1,9 @@
 #include "runtime/serving/grpc_api.h"
 
+#include <google/protobuf/message_lite.h>
 #include <google/protobuf/stubs/logging.h>
+
+#include <climits>
 
 #include "runtime/base/log.h"
 #include "runtime/serving/http_answers.h"
@@ -26,6 +29,10 @@ GrpcApi::GrpcApi(Frontend& frontend) {
 net::GrpcMethod* GrpcApi::method(std::string_view path) const {
   const auto found = methods_.find(path);
   return found == methods_.end() ? nullptr : found->second.get();
+}
+
+bool parse(google::protobuf::MessageLite& message, std::string_view bytes) {
+  return bytes.size() <= INT_MAX && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
 void finish_with(net::GrpcCall& call, const Error& error) {

@@ -13,6 +13,10 @@
 #include "runtime/net/grpc_server.h"
 #include "runtime/serving/frontend.h"
 
+namespace google::protobuf {
+class MessageLite;
+}
+
 namespace serin::serving {
 
 /// Looked up for every call: a tree would compare the same first half of every path again and again.
@@ -41,6 +45,8 @@ void add_control_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_health_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_reflection_methods(GrpcMethodMap& methods);
 
+/// False where it is no such message; of protobuf none has more than 2 GiB.
+bool parse(google::protobuf::MessageLite& message, std::string_view bytes);
 /// Ends a call that came to nothing.
 void finish_with(net::GrpcCall& call, const Error& error);
 

@@ -29,8 +29,7 @@ class WatchMethod final : public net::GrpcMethod {
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
     pb::HealthCheckRequest request;
-    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, {Code::kInvalidArgument, "the message is no HealthCheckRequest"});
+    if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no HealthCheckRequest"});
     auto watch = std::make_shared<Watch>();
     watch->service = request.service();
     call->state = watch;

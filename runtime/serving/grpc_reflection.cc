@@ -46,8 +46,7 @@ class ReflectionMethod final : public net::GrpcMethod {
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
     pb::ServerReflectionRequest request;
-    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, {Code::kInvalidArgument, "the message is no ServerReflectionRequest"});
+    if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no ServerReflectionRequest"});
     pb::ServerReflectionResponse answer;
     answer.set_valid_host(request.host());
     *answer.mutable_original_request() = request;

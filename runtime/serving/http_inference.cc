@@ -1,6 +1,5 @@
 #include "runtime/serving/http_inference.h"
 
-#include <atomic>
 #include <optional>
 
 #include "runtime/serving/http_answers.h"
@@ -8,21 +7,24 @@
 namespace serin::serving {
 namespace {
 
-/// Of the outputs that were asked for; of texts what they hold.
-size_t bytes_of(const Finished& finished) {
-  size_t bytes = 0;
+/// What it takes to write the outputs, in bytes of tensors that are written as JSON.
+size_t work_to_encode(const Finished& finished) {
+  size_t work = 0;
   for (const protocol::WantedOutput& wanted : finished.wanted) {
     const TensorView& output = finished.answer.outputs->tensors[wanted.index];
-    bytes += output.bytes();
+    work += output.bytes() / (wanted.binary || wanted.shared ? kBinaryIsFaster : 1);
     if (output.dtype != DType::kString) continue;
-    for (const std::string& text : output.span<const std::string>()) bytes += text.size();
+    for (const std::string& text : output.span<const std::string>()) work += text.size();
   }
-  return bytes;
+  return work;
 }
+
+Error hung_up() { return {Code::kCancelled, "the client hung up"}; }
 
 }  // namespace
 
 net::Response HttpInference::refusal(const Error& error, std::string_view field) { return error_response(error, field); }
+size_t HttpInference::work_to_decode(const net::Request& request) const { return request.body.size(); }
 
 void HttpInference::refuse(Frontend& frontend, std::string_view version, const Error& error, std::string_view field) {
   net::Response response = refusal(error, field);
@@ -32,95 +34,130 @@ void HttpInference::refuse(Frontend& frontend, std::string_view version, const E
   responder_.send(std::move(response));
 }
 
-/// A large one, while it is decoded.
-struct HttpInference::Reading {
+/// What is known of a request before its body is read.
+struct HttpInference::Arrival {
   std::shared_ptr<HttpInference> call;
+  Frontend& frontend;
   std::shared_ptr<Version> version;
-  net::Request request;
-  std::atomic<bool> begun{false};                         // or given up: whoever comes first
-  std::optional<Result<protocol::InferRequest>> decoded;  // nothing: that threw
+  Clock::time_point received, arrived, deadline = Clock::time_point::max();
+  bool shadow = false;
 
+  void refuse(const Error& error, std::string_view field = {}) const {
+    if (!shadow) version->metrics().refused(error, {}, AskedBy{.http = true, .api = call->api()});
+    call->refuse(frontend, version->version(), error, field);
+  }
+  /// On to the batcher.
+  void go_on(Result<protocol::InferRequest> decoded) const {
+    if (!decoded) return refuse(decoded.error(), call->field_);
+    const auto inference = Inference::start(frontend,
+                                            {.version = version,
+                                             .request = std::move(*decoded),
+                                             .arrived = arrived,
+                                             .deadline = deadline,
+                                             .shadow = shadow,
+                                             .door = Trace::Door::kHttp,
+                                             .api = call->api(),
+                                             .received = received},
+                                            [call = call](const Finished& finished) { answer(call, finished); });
+    call->responder_.on_cancel([weak = std::weak_ptr(inference)] {
+      if (const auto held = weak.lock()) held->cancel();
+    });
+  }
+};
+
+/// A large one, until it is decoded.
+struct HttpInference::Reading {
+  Reading(Arrival how, net::Request&& asked) : arrival(std::move(how)), request(std::move(asked)) {
+    if (arrival.deadline != Clock::time_point::max()) alarm.set(net::this_wheel(), arrival.deadline);
+  }
   void decode() {
-    if (!begun.exchange(true)) decoded = call->decode(request, *version, {}, call->field_);
+    if (turn.take()) decoded = arrival.call->decode(request, *arrival.version, {}, arrival.call->field_);
   }
-  void give_up() {
-    if (!begun.exchange(true)) request.clear();
+  /// While it waits. What comes of it once it has begun is seen to by go_on() and by Inference, which know the time.
+  void give_up(const Error& why) {
+    if (!turn.take()) return;
+    answered = true;
+    let_go_of_body();
+    alarm.leave();
+    arrival.refuse(why);
   }
-  void go_on(Frontend& frontend) {
-    if (call->responder_.cancelled()) decoded = Error{Code::kCancelled, "the client hung up"};
-    if (!decoded) return;  // the Responder answers where it ends
-    request.body = {};
+  void go_on() {
+    alarm.leave();
+    if (answered) return;
+    let_go_of_body();
+    if (arrival.call->responder_.cancelled()) return arrival.refuse(hung_up());
+    if (decoded) arrival.go_on(std::move(*decoded));
+  }
+  void let_go_of_body() {
+    clear_for_reuse(request.body);
     request.share.release();
-    HttpInference::go_on(call, frontend, version, request, std::move(*decoded));
   }
+
+  const Arrival arrival;
+  net::Request request;
+  net::Turn turn;
+  net::Deadline alarm{this, [](void* self) {
+                        static_cast<Reading*>(self)->give_up({Code::kDeadlineExceeded, "the deadline passed before the body was read"});
+                      }};
+  std::optional<Result<protocol::InferRequest>> decoded;  // nothing: that threw; the Responder answers where it ends
+  bool answered = false;
 };
 
 /// A large one, while it is encoded: what Finished refers to.
 struct HttpInference::Writing {
+  void encode() {
+    if (turn.take()) response = call->response_to({*version, wanted, id, std::move(answer)}, std::move(blank));
+  }
+  void give_up() {
+    if (turn.take()) answer = Answer();
+  }
+  void send() {
+    if (response) call->responder_.send(std::move(*response));
+  }
+
   std::shared_ptr<HttpInference> call;
   std::shared_ptr<const Version> version;
   std::vector<protocol::WantedOutput> wanted;
   std::string id;
   Answer answer;
+  net::Response blank;
+  net::Turn turn;
   std::optional<net::Response> response;  // nothing: there is nobody to read it, or that threw
-
-  void encode(net::Response blank) {
-    if (!call->responder_.cancelled()) response = call->response_to({*version, wanted, id, std::move(answer)}, std::move(blank));
-  }
-  void send() {
-    if (response) call->responder_.send(std::move(*response));
-  }
 };
 
 void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& frontend, Result<std::shared_ptr<Version>> version,
                           std::string_view asked, net::Request&& request) {
-  call->arrived_ = Clock::now();
-  call->field_.clear();
   if (!version) return call->refuse(frontend, asked, version.error());
-  if (request.body.size() <= net::kMostOnIo)
-    return go_on(call, frontend, *version, request, call->decode(request, **version, frontend.leftovers().take_request(), call->field_));
-  const auto reading = std::make_shared<Reading>(call, std::move(*version), std::move(request));
-  call->responder_.on_cancel([weak = std::weak_ptr(reading)] {
-    if (const auto held = weak.lock()) held->give_up();
-  });
-  net::aside([reading] { reading->decode(); }, [reading, &frontend] { reading->go_on(frontend); });
-}
-
-void HttpInference::go_on(const std::shared_ptr<HttpInference>& call, Frontend& frontend, const std::shared_ptr<Version>& version,
-                          const net::Request& request, Result<protocol::InferRequest> decoded) {
-  const bool shadow = request.headers.get("x-serin-shadow") == "1";
-  const auto bad = [&](const Error& error, std::string_view field) {
-    if (!shadow) version->metrics().refused(error, {}, AskedBy{.http = true, .api = call->api()});
-    call->refuse(frontend, version->version(), error, field);
-  };
-  if (!decoded) return bad(decoded.error(), call->field_);
-  auto deadline = Clock::time_point::max();
+  Arrival arrival{.call = call,
+                  .frontend = frontend,
+                  .version = std::move(*version),
+                  .received = request.received,
+                  .arrived = request.whole == Clock::time_point() ? Clock::now() : request.whole,
+                  .shadow = request.headers.get("x-serin-shadow") == "1"};
   if (const auto header = request.headers.get(protocol::kTimeHeader); !header.empty()) {
     const auto left = protocol::parse_time_left(header);
-    if (!left) return bad(left.error(), protocol::kTimeHeader);
-    deadline = call->arrived_ + *left;
+    if (!left) return arrival.refuse(left.error(), protocol::kTimeHeader);
+    arrival.deadline = arrival.arrived + *left;
   }
-  const auto inference = Inference::start(frontend,
-                                          {.version = version,
-                                           .request = std::move(*decoded),
-                                           .arrived = call->arrived_,
-                                           .deadline = deadline,
-                                           .shadow = shadow,
-                                           .door = Trace::Door::kHttp,
-                                           .api = call->api(),
-                                           .received = request.received},
-                                          [call](const Finished& finished) { answer(call, finished); });
-  call->responder_.on_cancel([weak = std::weak_ptr(inference)] {
-    if (const auto held = weak.lock()) held->cancel();
+  call->field_.clear();
+  if (call->work_to_decode(request) <= net::kMostOnIo)
+    return arrival.go_on(call->decode(request, *arrival.version, frontend.leftovers().take_request(), call->field_));
+  const auto reading = std::make_shared<Reading>(std::move(arrival), std::move(request));
+  call->responder_.on_cancel([weak = std::weak_ptr(reading)] {
+    if (const auto held = weak.lock()) held->give_up(hung_up());
   });
+  net::aside([reading] { reading->decode(); }, [reading] { reading->go_on(); });
 }
 
 void HttpInference::answer(const std::shared_ptr<HttpInference>& call, const Finished& finished) {
-  if (!finished.answer.outputs || bytes_of(finished) <= net::kMostOnIo)
+  if (!finished.answer.outputs || work_to_encode(finished) <= net::kMostOnIo)
     return call->responder_.send(call->response_to(finished, call->responder_.blank()));
-  const auto writing =
-      std::make_shared<Writing>(call, finished.version.shared_from_this(), finished.wanted, std::string(finished.id), finished.answer);
-  net::aside([writing, blank = call->responder_.blank()]() mutable { writing->encode(std::move(blank)); }, [writing] { writing->send(); });
+  const auto writing = std::make_shared<Writing>(call, finished.version.shared_from_this(), finished.wanted, std::string(finished.id),
+                                                 finished.answer, call->responder_.blank());
+  call->responder_.on_cancel([weak = std::weak_ptr(writing)] {
+    if (const auto held = weak.lock()) held->give_up();
+  });
+  net::aside([writing] { writing->encode(); }, [writing] { writing->send(); });
 }
 
 net::Response HttpInference::response_to(const Finished& finished, net::Response blank) {

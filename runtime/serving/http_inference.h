@@ -21,6 +21,9 @@
 
 namespace serin::serving {
 
+/// As often as that is a byte of a tensor in binary read or written while one of JSON is, roughly.
+inline constexpr size_t kBinaryIsFaster = 16;
+
 class HttpInference {
  public:
   explicit HttpInference(net::Responder responder) : responder_(std::move(responder)) {}
@@ -31,6 +34,8 @@ class HttpInference {
                     std::string_view asked, net::Request&& request);
 
  protected:
+  /// What that takes, in bytes of JSON.
+  virtual size_t work_to_decode(const net::Request& request) const;
   /// `field` gets what is to blame for an error. Called once. `memory` may be used for the result.
   virtual Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest memory,
                                                 std::string& field) = 0;
@@ -46,19 +51,16 @@ class HttpInference {
   void set_responder(net::Responder responder) { responder_ = std::move(responder); }
 
  private:
+  struct Arrival;
   struct Reading;
   struct Writing;
 
-  /// Decoded: on to the batcher.
-  static void go_on(const std::shared_ptr<HttpInference>& call, Frontend& frontend, const std::shared_ptr<Version>& version,
-                    const net::Request& request, Result<protocol::InferRequest> decoded);
   static void answer(const std::shared_ptr<HttpInference>& call, const Finished& finished);
   net::Response response_to(const Finished& finished, net::Response blank);
   /// Before it was started.
   void refuse(Frontend& frontend, std::string_view version, const Error& error, std::string_view field = {});
 
   net::Responder responder_;
-  Clock::time_point arrived_;
   std::string field_;  // to blame for what is wrong
 };
 

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kConfigs = "configs";             // of a model, to choose from (ModelSettings::config_name)
 constexpr std::string_view kOfTheFileSystem = "lost+found";  // in the root of every ext4
 
 bool is_file(const ModelRoot& root) {
@@ -135,6 +136,7 @@ ModelFiles ModelLister::list_model(const std::string& name, const std::string& f
   if (!inside) return model;
   FingerprintMaker settings(most_files_);
   (void)settings.add_files(folder, inside->files);
+  if (std::ranges::binary_search(inside->folders, kConfigs)) (void)settings.add((fs::path(folder) / kConfigs).string());
   model.settings = settings.take();
   for (const std::string& version : inside->folders) {
     const auto number = version_of_folder(version);

@@ -16,16 +16,24 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostBytes = size_t{1} << 20;
 
-/// Nothing: there is none.
-Result<std::optional<ReadModelConfig>> read_config(const fs::path& folder, const std::string& json) {
-  if (!json.empty()) {
-    SERIN_TRY(ReadModelConfig read, parse_model_config_json(json));
-    return std::optional(std::move(read));
-  }
-  const auto text = read_file((folder / "config.pbtxt").string(), kMostBytes);
+/// What says how the model is served, within its folder: one configuration of several (configs/h100.pbtxt), where it has that one.
+std::string config_file(const fs::path& folder, const std::string& name) {
+  std::string own = fmt::format("configs/{}.pbtxt", name);
+  std::error_code error;
+  return !name.empty() && fs::exists(folder / own, error) ? own : "config.pbtxt";
+}
+
+/// Nothing: there is no such file.
+Result<std::optional<ReadModelConfig>> read_config(const fs::path& path) {
+  const auto text = read_file(path.string(), kMostBytes);
   if (!text && text.error().code == Code::kNotFound) return std::optional<ReadModelConfig>();
   if (!text) return text.error();
   SERIN_TRY(ReadModelConfig read, parse_model_config(*text));
+  return std::optional(std::move(read));
+}
+
+Result<std::optional<ReadModelConfig>> parse_config(const std::string& json) {
+  SERIN_TRY(ReadModelConfig read, parse_model_config_json(json));
   return std::optional(std::move(read));
 }
 
@@ -34,8 +42,8 @@ Result<std::optional<ReadModelConfig>> read_config(const fs::path& folder, const
 Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& name, const std::string& config,
                                         const ModelSettings& defaults) {
   if (folder.empty() && config.empty()) return defaults;
-  const char* const from = config.empty() ? "config.pbtxt" : "config";
-  auto read = read_config(folder, config);
+  const std::string from = config.empty() ? config_file(folder, defaults.config_name) : "config";
+  auto read = config.empty() ? read_config(fs::path(folder) / from) : parse_config(config);
   if (!read) return read.error().in(from);
   ModelSettings settings = defaults;
   const std::string yaml = folder.empty() ? std::string() : (fs::path(folder) / "serin.yaml").string();

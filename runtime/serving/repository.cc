@@ -107,7 +107,6 @@ bool Repository::stop_within(std::chrono::milliseconds limit) {
 
 void Repository::run() {
   std::unique_lock lock(mutex_);
-  using Clock = std::chrono::steady_clock;
   const auto list_poll = source_.list.poll.value_or(source_.control == Control::kPoll ? source_.poll : std::chrono::milliseconds(0));
   const bool watches_list = !source_.list.path.empty() && list_poll.count() > 0;
   auto next_look = Clock::now() + source_.poll, next_list = watches_list ? Clock::now() + list_poll : Clock::time_point::max();

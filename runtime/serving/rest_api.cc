@@ -37,6 +37,12 @@ void OipInference::begin(net::Responder responder, const Frontend& frontend) {
 
 void OipInference::clear() { set_responder(net::Responder(nullptr)); }
 
+size_t OipInference::work_to_decode(const net::Request& request) const {
+  const size_t bytes = request.body.size();
+  const auto json = parse_number<size_t>(request.headers.get(protocol::kJsonLength));
+  return json && *json < bytes ? *json + (bytes - *json) / kBinaryIsFaster : bytes;
+}
+
 Result<protocol::InferRequest> OipInference::decode(net::Request& request, const Version& version, protocol::InferRequest memory,
                                                     std::string& field) {
   protocol::OipBody body{std::move(request.body), {}};

@@ -23,6 +23,7 @@ class OipInference final : public HttpInference {
   void clear();
 
  private:
+  size_t work_to_decode(const net::Request& request) const override;
   Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest memory,
                                         std::string& field) override;
   net::Response encode(const Finished& finished, net::Response blank) override;

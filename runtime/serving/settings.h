@@ -51,7 +51,8 @@ struct ModelSettings {
   std::map<std::string, std::vector<std::string>> class_labels;  ///< of an output's classes, by the output's name
   std::map<std::string, std::string> metric_tags;                ///< labels of its metrics beside model and version
   std::shared_ptr<const inference::ModelConfig> config;          ///< config.pbtxt as it was read; null: there is none
-  std::string samples;  ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
+  std::string config_name;  ///< configs/<it>.pbtxt in a model's folder is read in place of config.pbtxt, where there is one; empty: none is
+  std::string samples;      ///< a folder of inputs that `precision: auto` decides on and int8 takes its ranges from; empty: made-up ones
 
   std::vector<WarmupRequest> warmup_requests;  ///< run before the version is ready; each of them has to go well
   bool response_cache = false;                 ///< answers are kept for requests with the same inputs

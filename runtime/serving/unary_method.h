@@ -18,8 +18,7 @@ class UnaryMethod final : public net::GrpcMethod {
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
     Request request;
-    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
+    if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
     const Result<Answer> answer = work_(request);
     if (!answer) return finish_with(*call, answer.error());
     std::string framed = net::begin_grpc_message(answer->ByteSizeLong());
@@ -47,8 +46,7 @@ class OrderMethod final : public net::GrpcMethod {
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
     Request request;
-    if (!request.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
+    if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
     work_(request, [call](const Status& status) {
       if (call->ended()) return;
       if (!status) return finish_with(*call, status.error());

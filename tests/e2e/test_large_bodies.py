@@ -82,10 +82,13 @@ def small_ones(runtime, client):
     return count
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
-def test_one_that_is_read(runtime, packed):
-    body = numbers()
-    request = post("size", gzip.compress(body, 1), "Content-Encoding: gzip\r\n") if packed else post("size", body)
+def gzipped(body, level=1, headers=""):
+    return post("size", gzip.compress(body, level), f"Content-Encoding: gzip\r\n{headers}")
+
+
+@pytest.mark.parametrize("level", [None, 1, 9], ids=["plain", "gzip", "tight"])
+def test_one_that_is_read(runtime, level):
+    request = post("size", numbers()) if level is None else gzipped(numbers(), level)
     with asked(runtime, request) as client:
         assert small_ones(runtime, client) == PROBES
         status, text = whole_answer(client)
@@ -117,6 +120,13 @@ def test_errors_are_told_as_of_a_small_one(runtime, body, status, error):
     assert runtime.metric("serin_bad_requests_total", model="size") == 1
 
 
+def test_an_answer_that_is_packed(runtime):
+    body = b'{"inputs":[{"name":"n","datatype":"INT64","shape":[1],"data":[4000000]}]}'
+    answer = call(runtime.url + "/v2/models/fill/infer", body, {"Accept-Encoding": "gzip"})
+    assert answer.status == 200 and answer.headers["Content-Encoding"] == "gzip" and len(answer.body) < 1_000_000
+    assert json.loads(gzip.decompress(answer.body))["outputs"][0]["data"] == [0.5] * 4_000_000
+
+
 def test_a_packed_one_that_is_damaged(runtime):
     packed = bytearray(gzip.compress(np.random.default_rng(0).bytes(1_000_000)))
     packed[500_000:500_100] = bytes(100)
@@ -141,9 +151,27 @@ def test_those_whose_clients_hang_up_are_counted_and_forgotten(runtime):
     assert runtime.metric("nv_inference_request_success", model="size") == 1
 
 
-def test_a_deadline_counts_from_the_arrival(runtime):
-    answer = call(runtime.url + "/v2/models/size/infer", numbers(), {"x-serin-timeout-ms": "1"})
-    assert answer.status == 504, answer.body
+def test_shadows_whose_clients_hang_up_are_not_counted(runtime):
+    for _ in range(4):
+        with asked(runtime, post("size", numbers(), "x-serin-shadow: 1\r\n")):
+            pass
+    assert call(runtime.url + "/v2/models/size/infer", numbers()).status == 200
+    assert runtime.metric("nv_inference_request_failure", model="size") == 0
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_deadline_counts_from_the_arrival(runtime, packed):
+    """It is over while others are read, and is answered then; nothing of it is read any more."""
+    late, other, body = "x-serin-timeout-ms: 1\r\n", gzipped(numbers()), numbers(COUNT // 10)
+    request = gzipped(body, headers=late) if packed else post("size", body, late)
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(asked(runtime, other)) for _ in range(8)]
+        client = stack.enter_context(asked(runtime, request))
+        assert whole_answer(client)[0] == 504
+        if not packed:
+            assert not all(answered(other) for other in others)
+        assert [whole_answer(other)[0] for other in others] == [200] * 8
+    assert runtime.metric("nv_inference_request_failure", model="size", reason="REJECTED") == 1
 
 
 def test_the_end_waits_for_it(models, tmp_path):

@@ -7,11 +7,12 @@ import onnx
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from conftest import MODELS, call, infer_body
+from conftest import MODELS, call, infer_body, wait_until
 from google.protobuf import text_format
 from google.protobuf.message import Message
 from test_serve import EVALUATION, expected_scores
 from test_tfserving import save_half_plus_two
+from test_traces import ANY_PORTS
 from tritonclient.grpc import model_config_pb2
 
 GOOD = MODELS / "digits" / "1" / "model.onnx"
@@ -326,6 +327,26 @@ def test_a_contradiction_fails_the_model_and_says_which(configured, text):
     (entry,) = call(f"{runtime.url}/v2/repository/index", "").json
     assert entry["state"] == "UNAVAILABLE" and CONTRADICTIONS[text] in entry["reason"], entry
     assert str(runtime.folder) not in entry["reason"]
+
+
+def test_one_configuration_of_several(start, repository):
+    models = repository({"digits/1": GOOD, "plain/1": GOOD, "own/1": GOOD})
+    for file, most in {"digits/config.pbtxt": 8, "digits/configs/h100.pbtxt": 4, "digits/configs/a10.pbtxt": 2, "plain/config.pbtxt": 16,
+                       "own/configs/h100.pbtxt": 32}.items():  # fmt: skip
+        (models / file).parent.mkdir(exist_ok=True)
+        (models / file).write_text(f"max_batch_size: {most}")
+    runtime = start("serve", "--as", "tritonserver", f"--model-repository={models}", "--model-config-name=h100", "--model-control-mode=poll",
+                    "--repository-poll-secs=0.2", *ANY_PORTS)
+    def most(model):
+        return call(f"{runtime.url}/v2/models/{model}/config").json["max_batch_size"]
+    assert (most("digits"), most("plain"), most("own")) == (4, 16, 32)
+    (models / "digits/configs/h100.pbtxt").write_text("max_batch_size: 5")
+    wait_until(lambda: most("digits") == 5, what="the change")
+    (models / "digits/configs/h100.pbtxt").unlink()
+    wait_until(lambda: most("digits") == 8, what="the file that is there in any case")
+    (models / "own/configs/h100.pbtxt").write_text("max_batch_size: many")
+    wait_until(lambda: "configs/h100.pbtxt" in runtime.log and "many" in runtime.log, what="the error")
+    assert most("own") == 32
 
 
 def test_serin_yaml_goes_before_it(configured):
