@@ -1,6 +1,5 @@
 #include "runtime/serving/grpc_api.h"
 
-#include <google/protobuf/message_lite.h>
 #include <google/protobuf/stubs/logging.h>
 
 #include <climits>

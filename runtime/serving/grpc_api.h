@@ -4,6 +4,8 @@
 // Answers of a model carry x-serin-version and x-serin-batch in their head, as over REST; errors carry x-serin-code.
 #pragma once
 
+#include <google/protobuf/message_lite.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,10 +14,6 @@
 
 #include "runtime/net/grpc_server.h"
 #include "runtime/serving/frontend.h"
-
-namespace google::protobuf {
-class MessageLite;
-}
 
 namespace serin::serving {
 
