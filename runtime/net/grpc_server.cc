@@ -32,7 +32,7 @@ constexpr size_t kMostMessageBytes = INT32_MAX;    // what clients of protobuf c
 
 class CallHandler;
 
-class Call final : public GrpcCall {
+class Call final : public GrpcCall, public std::enable_shared_from_this<Call> {
  public:
   Call() : alarm_(this, [](void* self) { static_cast<Call*>(self)->expire(); }) {}
   void begin(CallHandler& handler, ServerStream& stream, Headers& headers);
@@ -46,10 +46,12 @@ class Call final : public GrpcCall {
   void finish(GrpcStatus status, std::string_view message) override;
   void pause() override { paused_ = true; }
   void resume() override;
+  void read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) override;
 
   void set_many_answers() { many_answers_ = true; }
   void set_deadline(std::chrono::nanoseconds left);
-  bool paused() const { return paused_ || crowded(); }
+  bool paused() const { return paused_ || crowded() || reading(); }
+  bool reading() const { return reading_ != nullptr; }
   void write();
   /// The stream is not this call's any more.
   void detach();
@@ -64,6 +66,7 @@ class Call final : public GrpcCall {
   bool crowded() const { return many_answers_ && unsent() > kCrowded; }
   void begin_answer(bool only_head);
   void expire();
+  void end();
 
   CallHandler* handler_ = nullptr;  // null once detached
   ServerStream* stream_ = nullptr;  // with it
@@ -71,7 +74,8 @@ class Call final : public GrpcCall {
   bool many_answers_ = false;
   steady_clock::time_point deadline_ = steady_clock::time_point::max();
   Deadline alarm_;
-  std::string out_;  // framed, not taken by the stream yet from sent_ on
+  std::shared_ptr<Turn> reading_;  // a message, beside the io threads
+  std::string out_;                // framed, not taken by the stream yet from sent_ on
   size_t sent_ = 0;
   steady_clock::time_point moved_{};  // when the stream last took some of it
   bool begun_ = false, paused_ = false, last_ = false;
@@ -115,6 +119,8 @@ class CallHandler final : public RequestHandler {
   }
 
   void take_messages();
+  /// A message was, beside the io threads.
+  void on_read();
   void ask_more() { stream_.read_more(); }
   /// The stream has taken all that the call had to say.
   void release() { call_->detach(), call_ = nullptr; }
@@ -125,13 +131,19 @@ class CallHandler final : public RequestHandler {
   /// The next message that is whole; nothing where there is none, or where the call was refused for it.
   std::optional<std::string_view> next_message();
   std::optional<std::string_view> unpack_message(std::string_view packed);
+  /// Likewise.
+  std::optional<std::string_view> unpacked_message();
+  size_t most_unpacked() const;
   void refuse_too_large(std::string_view what, size_t most);
   void refuse_no_memory() { refuse(GrpcStatus::kResourceExhausted, "too many large messages are under way; try again"); }
   /// Whether the call goes on without the message that so begins.
   bool pass_over(std::string_view beginning);
   void skip_the_rest();
-  /// Of a message that was large, once it is read: whoever read it keeps what came of it.
+  /// Of a message that was read: whoever read it keeps what came of it.
   void let_go_of_message();
+  void let_go_of_large() {
+    if (!call_->share.small() || call_->in.size() > kMostKept) let_go_of_message();
+  }
 
   const Service& service_;
   ServerStream& stream_;
@@ -144,6 +156,7 @@ class CallHandler final : public RequestHandler {
   bool passed_over_ = false;  // what was read last is no message, for want of memory; the call goes on
   uint64_t skips_ = 0;        // bytes to come of a message that was passed over
   std::optional<Coding> coding_;
+  std::optional<Result<std::string>> unpacked_;  // the message that comes next
 };
 
 // ---- what goes out ----
@@ -213,10 +226,15 @@ void Call::write() {
   if (was_crowded && !crowded() && !last_) handler_->take_messages();  // the last: it may end this call
 }
 
-void Call::finish(GrpcStatus status, std::string_view message) {
-  if (ended_) return;
+void Call::end() {
   ended_ = true;
   alarm_.leave();
+  if (reading_) reading_->take();
+}
+
+void Call::finish(GrpcStatus status, std::string_view message) {
+  if (ended_) return;
+  end();
   on_gone = nullptr;
   state = nullptr;
   if (!stream_) return;
@@ -234,6 +252,19 @@ void Call::finish(GrpcStatus status, std::string_view message) {
 void Call::resume() {
   if (!std::exchange(paused_, false) || !handler_) return;
   handler_->take_messages();
+}
+
+void Call::read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) {
+  const auto turn = reading_ = std::make_shared<Turn>();
+  aside(
+      [turn, read = std::move(read)]() mutable {
+        if (turn->take()) read();
+      },
+      [self = shared_from_this(), then = std::move(then)]() mutable {
+        self->reading_ = nullptr;
+        then();
+        if (self->handler_) self->handler_->on_read();
+      });
 }
 
 void Call::set_deadline(std::chrono::nanoseconds left) {
@@ -258,8 +289,7 @@ void Call::lose() {
   detach();
   auto gone = std::exchange(on_gone, nullptr);
   const auto kept = std::exchange(state, nullptr);
-  ended_ = true;
-  alarm_.leave();
+  end();
   if (gone) gone();
 }
 
@@ -271,6 +301,7 @@ void CallHandler::on_request(Head& head) {
   end_ = dropped_ = passed_over_ = false;
   skips_ = 0;
   coding_.reset();
+  unpacked_.reset();
   if (!is_grpc(head)) {
     stream_.begin_answer({.status = 415, .headers = Headers(), .length = 0});
     stream_.write({}, true);
@@ -340,10 +371,10 @@ void CallHandler::take_messages() {
       method_->on_message(call, *message);
     else if (!std::exchange(passed_over_, false))
       break;
-    if ((!call->share.small() || call->in.size() > kMostKept) && call == call_) let_go_of_message();
+    if (call == call_ && !call->reading()) let_go_of_large();
   }
   taking_ = false;
-  if (!call || call->ended() || call != call_) return;
+  if (!call || call->ended() || call != call_ || call->reading()) return;
   if (dropped_) skip_the_rest();
   if (call->ended() || call != call_ || call->paused()) return;
   if (!end_) return ask_more();
@@ -352,7 +383,13 @@ void CallHandler::take_messages() {
   if (messages_ == 0) refuse(GrpcStatus::kInternal, "the call has no message");
 }
 
+void CallHandler::on_read() {
+  if (!unpacked_) let_go_of_large();
+  take_messages();
+}
+
 std::optional<std::string_view> CallHandler::next_message() {
+  if (unpacked_) return unpacked_message();
   const std::string_view bytes = std::string_view(call_->in).substr(taken_, filled_ - taken_);
   if (bytes.size() < GrpcPrefix::kBytes) return std::nullopt;
   const auto prefix = read_grpc_prefix(bytes);
@@ -384,19 +421,39 @@ std::optional<std::string_view> CallHandler::next_message() {
   return unpack_message(message);
 }
 
-std::optional<std::string_view> CallHandler::unpack_message(std::string_view packed) {
+size_t CallHandler::most_unpacked() const {
   const auto& budget = service_.large;
-  const size_t beside = call_->in.size();
-  const size_t most = budget ? std::min(service_.message_bytes, budget->most() - std::min(beside, budget->most())) : service_.message_bytes;
-  auto inflated = unpack(*coding_, packed, most, {.share = call_->share, .budget = budget, .beside = beside});
-  if (inflated) {
-    call_->inflated = std::move(*inflated);
+  return budget ? std::min(service_.message_bytes, budget->most() - std::min(call_->in.size(), budget->most())) : service_.message_bytes;
+}
+
+std::optional<std::string_view> CallHandler::unpack_message(std::string_view packed) {
+  const auto work = [call = call_, packed, coding = *coding_, budget = service_.large](size_t most) {
+    return unpack(coding, packed, most, {.share = call->share, .budget = budget, .beside = call->in.size()});
+  };
+  const size_t most = most_unpacked();
+  if (packed.size() <= kMostOnIo) {
+    unpacked_ = work(std::min(most, kMostOnIo));
+    if (*unpacked_ || unpacked_->error().code != Code::kTooLarge || most <= kMostOnIo) return unpacked_message();
+    unpacked_.reset();
+  }
+  const auto large = std::make_shared<Result<std::string>>(Error{Code::kOverloaded, "not unpacked"});  // where that throws
+  call_->read_aside([=] { *large = work(most); },
+                    [large, call = call_, this] {
+                      if (!call->ended()) unpacked_ = std::move(*large);  // it is this handler's
+                    });
+  return std::nullopt;
+}
+
+std::optional<std::string_view> CallHandler::unpacked_message() {
+  Result<std::string> unpacked = std::move(*std::exchange(unpacked_, std::nullopt));
+  if (unpacked) {
+    call_->inflated = std::move(*unpacked);
     return call_->inflated;
   }
-  switch (inflated.error().code) {
+  switch (unpacked.error().code) {
     case Code::kOverloaded: passed_over_ = pass_over({}); break;
-    case Code::kTooLarge: refuse_too_large("a message, once unpacked,", most); break;
-    default: refuse(GrpcStatus::kInternal, inflated.error().message);
+    case Code::kTooLarge: refuse_too_large("a message, once unpacked,", most_unpacked()); break;
+    default: refuse(GrpcStatus::kInternal, unpacked.error().message);
   }
   return std::nullopt;
 }

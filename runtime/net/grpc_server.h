@@ -8,8 +8,9 @@
 //   };
 //   start_grpc_server(loops, options, [&](std::string_view path) { return path == "/echo.Echo/Say" ? &echo : nullptr; });
 //
-// One call is one stream of HTTP/2. Everything runs on the io thread that owns its connection. A message that is compressed (gzip, deflate, zstd) is
-// inflated within Limits::body_bytes; answers are sent as they are. Source: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md.
+// One call is one stream of HTTP/2. Everything runs on the io thread that owns its connection, but for what holds it up (read_aside). A message that is
+// compressed (gzip, deflate, zstd) is inflated within Limits::body_bytes, beside the io threads where more than kMostOnIo come out; answers are sent as they are.
+// Source: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md.
 #pragma once
 
 #include <chrono>
@@ -46,6 +47,10 @@ class GrpcCall {
   virtual void pause() = 0;
   virtual void resume() = 0;
 
+  /// From on_message(), once: its message stays valid while `read` reads it beside the io threads (net::aside), and `then` follows on this one. The next message
+  /// comes after it. Of a call that has ended before it was read nothing is: `then` finds ended().
+  virtual void read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) = 0;
+
   /// What who serves the call keeps for it; goes with the call.
   std::shared_ptr<void> state;
   /// Nobody waits any more: hung up, or the deadline has passed.
@@ -66,7 +71,7 @@ class GrpcMethod {
   virtual bool many_messages() const { return false; }
   /// Whether answers go out one by one, before the call ends.
   virtual bool many_answers() const { return many_messages(); }
-  /// The message is valid during the call.
+  /// The message is valid during the call, and as GrpcCall::read_aside() says.
   virtual void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) = 0;
   /// There is no memory for one of many messages, of which this is the beginning: whether the call goes on with the next one; else it ends.
   virtual bool on_no_memory(const std::shared_ptr<GrpcCall>& call, std::string_view beginning) {

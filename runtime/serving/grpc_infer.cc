@@ -18,12 +18,16 @@ using CallPtr = std::shared_ptr<GrpcCall>;
 
 constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not read from
 
-Result<Inference::Call> read_request(Frontend& frontend, const GrpcCall& call, std::string_view message) {
-  SERIN_TRY(const protocol::GrpcInferRequest request, protocol::GrpcInferRequest::read(message));
-  return grpc_inference_call(frontend, call, frontend.catalogue().find(request.model, request.version),
-                             [&](const protocol::Signature& signature, protocol::InferRequest memory) {
-                               return request.decode(signature, frontend.limits, std::move(memory));
-                             });
+/// then(Result<Inference::Call>), as read_grpc_inference().
+template <class Then>
+void read_request(Frontend& frontend, const CallPtr& call, std::string_view message, Then then) {
+  auto request = protocol::GrpcInferRequest::read(message);
+  if (!request) return then(Result<Inference::Call>(request.error()));
+  size_t raw = 0;  // copied as they are
+  for (const std::string_view bytes : request->raw) raw += bytes.size();
+  auto version = frontend.catalogue().find(request->model, request->version);
+  read_grpc_inference(frontend, call, std::move(*request), message.size() - raw + raw / kBinaryIsFaster, std::move(version), TfApi::kInfer,
+                      std::move(then));
 }
 
 Status append_response(std::string& out, const Finished& finished) {
@@ -42,7 +46,8 @@ class InferMethod final : public net::GrpcMethod {
   explicit InferMethod(Frontend& frontend) : frontend_(frontend) {}
 
   void on_message(const CallPtr& call, std::string_view message) override {
-    start_grpc_inference(frontend_, call, read_request(frontend_, *call, message), append_response);
+    read_request(frontend_, call, message,
+                 [this, call](Result<Inference::Call> asked) { start_grpc_inference(frontend_, call, std::move(asked), append_response); });
   }
 
  private:
@@ -57,18 +62,14 @@ class StreamInferMethod final : public net::GrpcMethod {
 
   void on_message(const CallPtr& call, std::string_view message) override {
     Stream& stream = stream_of(call);
-    auto request = read_request(frontend_, *call, message);
-    if (!request) {
-      const auto asked = protocol::GrpcInferRequest::read(message);
-      return fail(*call, request.error(), asked ? asked->id : "");
-    }
     const uint64_t number = stream.next++;
     stream.running.emplace(number, nullptr);
-    auto inference =
-        Inference::start(frontend_, std::move(*request), [call, number](const Finished& finished) { answer(call, number, finished); });
-    if (call->ended()) return;
-    if (const auto running = stream.running.find(number); running != stream.running.end()) running->second = std::move(inference);
-    if (stream.running.size() >= kMostAtOnce) call->pause();
+    read_request(frontend_, call, message, [this, call, number, message](Result<Inference::Call> asked) {
+      if (asked) return start(call, number, std::move(*asked));
+      const auto request = protocol::GrpcInferRequest::read(message);
+      fail(*call, asked.error(), request ? request->id : "");
+      leave(call, number);
+    });
   }
 
   bool on_no_memory(const CallPtr& call, std::string_view beginning) override {
@@ -89,6 +90,25 @@ class StreamInferMethod final : public net::GrpcMethod {
     bool half_closed = false;
     bool ends = false;  // and so does the server
   };
+
+  void start(const CallPtr& call, uint64_t number, Inference::Call asked) {
+    auto inference =
+        Inference::start(frontend_, std::move(asked), [call, number](const Finished& finished) { answer(call, number, finished); });
+    if (call->ended()) return;
+    Stream& stream = stream_of(call);
+    if (const auto running = stream.running.find(number); running != stream.running.end()) running->second = std::move(inference);
+    if (stream.running.size() >= kMostAtOnce) call->pause();
+  }
+
+  /// It is answered.
+  static void leave(const CallPtr& call, uint64_t number) {
+    if (call->ended()) return;
+    Stream& stream = stream_of(call);
+    stream.running.erase(number);
+    end_if_idle(*call);
+    if (call->ended()) return;
+    if (stream.running.size() < kMostAtOnce / 2) call->resume();
+  }
 
   static void end_if_idle(GrpcCall& call) {
     const Stream& stream = *static_cast<Stream*>(call.state.get());
@@ -118,20 +138,22 @@ class StreamInferMethod final : public net::GrpcMethod {
 
   static void answer(const CallPtr& call, uint64_t number, const Finished& finished) {
     if (call->ended()) return;
+    write_grpc_answer(finished, {}, append_stream_response, [call, number, id = std::string(finished.id)](Result<std::string> framed) {
+      if (framed)
+        call->send(std::move(*framed));
+      else
+        fail(*call, framed.error(), id);
+      leave(call, number);
+    });
+  }
+
+  /// Framed.
+  static Status append_stream_response(std::string& out, const Finished& finished) {
     std::string response;
-    const Status appended = finished.answer.outputs ? append_response(response, finished) : Status(finished.answer.outputs.error());
-    if (appended) {
-      append_final(response);
-      send(*call, {}, response);
-    } else {
-      fail(*call, appended.error(), finished.id);
-    }
-    if (call->ended()) return;
-    Stream& stream = stream_of(call);
-    stream.running.erase(number);
-    end_if_idle(*call);
-    if (call->ended()) return;
-    if (stream.running.size() < kMostAtOnce / 2) call->resume();
+    SERIN_CHECK(append_response(response, finished));
+    append_final(response);
+    out = framed({}, response);
+    return {};
   }
 
   /// Clients of models that answer several times wait for it; here every answer is the last to its request.
@@ -145,19 +167,19 @@ class StreamInferMethod final : public net::GrpcMethod {
     });
   }
 
-  static void send(GrpcCall& call, std::string_view error_message, std::string_view infer_response) {
+  static std::string framed(std::string_view error_message, std::string_view infer_response) {
     std::string framed = net::begin_grpc_message(error_message.size() + infer_response.size() + 32);
     if (!error_message.empty()) wire::write_bytes(framed, 1, error_message);
     if (!infer_response.empty()) wire::write_bytes(framed, 2, infer_response);
     net::seal_grpc_message(framed);
-    call.send(std::move(framed));
+    return framed;
   }
 
   static void fail(GrpcCall& call, const Error& error, std::string_view id) {
     if (call.headers().get("triton_grpc_error") == "true") return finish_with(call, error);
     std::string which;  // of the requests of this stream
     if (!id.empty()) wire::write_text(which, 3, id);
-    send(call, error.message, which);
+    call.send(framed(error.message, which));
   }
 
   Frontend& frontend_;

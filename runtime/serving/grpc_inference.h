@@ -1,37 +1,88 @@
-// grpc_inference.h: one inference that came over gRPC, the same for every service: what is asked of which version, and the one answer of a unary call.
+// grpc_inference.h: one inference that came over gRPC, the same for every service: what is asked of which version, and the one answer of a unary call. Large messages
+// are decoded and encoded beside the io threads.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "runtime/net/loop.h"
 #include "runtime/serving/grpc_api.h"
 #include "runtime/serving/inference.h"
 
 namespace serin::serving {
 
-/// decode(signature, memory) -> Result<protocol::InferRequest>. A request that gets no further is counted against its model.
-template <class Decode>
-Result<Inference::Call> grpc_inference_call(Frontend& frontend, const net::GrpcCall& call, Result<std::shared_ptr<Version>> version,
-                                            const Decode& decode, TfApi api = TfApi::kInfer) {
-  const auto arrived = Clock::now();
-  if (!version) return version.error();
-  const bool shadow = call.headers().get("x-serin-shadow") == "1";
-  auto decoded = decode((*version)->signature(), frontend.leftovers().take_request());
-  if (!decoded) {
-    if (!shadow) (*version)->metrics().refused(decoded.error(), {}, AskedBy{.http = false, .api = api});
-    return decoded.error();
-  }
-  return Inference::Call{.version = std::move(*version),
-                         .request = std::move(*decoded),
-                         .arrived = arrived,
-                         .deadline = call.deadline(),
-                         .shadow = shadow,
-                         .door = Trace::Door::kGrpc,
-                         .api = api,
-                         .received = net::loop_time()};
+/// A request that gets no further is counted against its model.
+Result<Inference::Call> with_request(Inference::Call asked, Result<protocol::InferRequest> decoded);
+/// Why a call has ended whose request was not read yet.
+Error grpc_call_ended(const net::GrpcCall& call);
+
+/// How messages are decoded. Those that are large have no use for `memory`, and those of TensorFlow none at all.
+template <class Message>
+Result<protocol::InferRequest> decode_grpc(const Message& message, const Inference::Call& asked, const protocol::RequestLimits& limits,
+                                           protocol::InferRequest memory) {
+  const protocol::Signature& signature = asked.version->signature();
+  if constexpr (requires { message.decode(signature, limits, std::move(memory)); })
+    return message.decode(signature, limits, std::move(memory));
+  else
+    return message.decode(signature, limits);
 }
 
-/// append(out, finished) -> Status writes the message once the outputs are there.
+/// From on_message(), whose message that is: then(Result<Inference::Call>) is called once, at once or where it is decoded; never where the call has ended until
+/// then. `work`: what decoding takes, in bytes of JSON.
+template <class Message, class Then>
+void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall>& call, Message&& message, size_t work,
+                         Result<std::shared_ptr<Version>> version, TfApi api, Then then) {
+  if (!version) return then(Result<Inference::Call>(version.error()));
+  Inference::Call asked{.version = std::move(*version),
+                        .arrived = Clock::now(),
+                        .deadline = call->deadline(),
+                        .shadow = call->headers().get("x-serin-shadow") == "1",
+                        .door = Trace::Door::kGrpc,
+                        .api = api,
+                        .received = net::loop_time()};
+  if (work <= net::kMostOnIo) {
+    auto decoded = decode_grpc(message, asked, frontend.limits, frontend.leftovers().take_request());
+    return then(with_request(std::move(asked), std::move(decoded)));
+  }
+  struct Reading {
+    Message message;
+    Inference::Call asked;
+    Then then;
+    Result<protocol::InferRequest> decoded = Error{Code::kInternal, "the message was not read"};  // where that throws
+  };
+  const auto reading = std::make_shared<Reading>(std::move(message), std::move(asked), std::move(then));
+  call->read_aside([reading, &frontend] { reading->decoded = decode_grpc(reading->message, reading->asked, frontend.limits, {}); },
+                   [reading, call] {
+                     if (call->ended()) reading->decoded = grpc_call_ended(*call);
+                     auto made = with_request(std::move(reading->asked), std::move(reading->decoded));
+                     if (!call->ended()) reading->then(std::move(made));
+                   });
+}
+
+/// append(out, finished) -> Status writes a message once the outputs are there; then(Result<std::string>) is called with it, begun with `framed`, once.
+template <class Append, class Then>
+void write_grpc_answer(const Finished& finished, std::string framed, Append append, Then then) {
+  const auto write = [](const Append& how, std::string out, const Finished& what) -> Result<std::string> {
+    SERIN_CHECK(how(out, what));
+    return out;
+  };
+  if (!finished.answer.outputs) return then(Result<std::string>(finished.answer.outputs.error()));
+  if (work_to_encode(finished, /*binary=*/true) <= net::kMostOnIo) return then(write(append, std::move(framed), finished));
+  struct Writing {
+    KeptFinished finished;
+    std::string framed;
+    Append append;
+    Then then;
+    Result<std::string> written = Error{Code::kInternal, "the answer was not written"};  // where that throws
+  };
+  const auto writing = std::make_shared<Writing>(KeptFinished(finished), std::move(framed), std::move(append), std::move(then));
+  net::aside([writing, write] { writing->written = write(writing->append, std::move(writing->framed), writing->finished.take()); },
+             [writing] { writing->then(std::move(writing->written)); });
+}
+
+/// `append` as above: of a unary call.
 template <class Append>
 void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall>& call, Result<Inference::Call> asked, Append append) {
   if (!asked) {
@@ -41,12 +92,12 @@ void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCal
   const auto inference = Inference::start(frontend, std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
     call->set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
     call->set_header("x-serin-version", finished.version.version());
-    if (!finished.answer.outputs) return finish_with(*call, finished.answer.outputs.error());
-    std::string framed = call->begin_message();
-    if (const Status appended = append(framed, finished); !appended) return finish_with(*call, appended.error());
-    net::seal_grpc_message(framed);
-    call->send(std::move(framed));
-    call->finish(net::GrpcStatus::kOk);
+    write_grpc_answer(finished, call->begin_message(), append, [call](Result<std::string> framed) {
+      if (!framed) return finish_with(*call, framed.error());
+      net::seal_grpc_message(*framed);
+      call->send(std::move(*framed));
+      call->finish(net::GrpcStatus::kOk);
+    });
   });
   if (!call->ended()) call->on_gone = [inference] { inference->cancel(); };
 }

@@ -7,18 +7,6 @@
 namespace serin::serving {
 namespace {
 
-/// What it takes to write the outputs, in bytes of tensors that are written as JSON.
-size_t work_to_encode(const Finished& finished) {
-  size_t work = 0;
-  for (const protocol::WantedOutput& wanted : finished.wanted) {
-    const TensorView& output = finished.answer.outputs->tensors[wanted.index];
-    work += output.bytes() / (wanted.binary || wanted.shared ? kBinaryIsFaster : 1);
-    if (output.dtype != DType::kString) continue;
-    for (const std::string& text : output.span<const std::string>()) work += text.size();
-  }
-  return work;
-}
-
 Error hung_up() { return {Code::kCancelled, "the client hung up"}; }
 
 }  // namespace
@@ -103,23 +91,20 @@ struct HttpInference::Reading {
   bool answered = false;
 };
 
-/// A large one, while it is encoded: what Finished refers to.
+/// A large one, while it is encoded.
 struct HttpInference::Writing {
   void encode() {
-    if (turn.take()) response = call->response_to({*version, wanted, id, std::move(answer)}, std::move(blank));
+    if (turn.take()) response = call->response_to(finished.take(), std::move(blank));
   }
   void give_up() {
-    if (turn.take()) answer = Answer();
+    if (turn.take()) finished.drop();
   }
   void send() {
     if (response) call->responder_.send(std::move(*response));
   }
 
   std::shared_ptr<HttpInference> call;
-  std::shared_ptr<const Version> version;
-  std::vector<protocol::WantedOutput> wanted;
-  std::string id;
-  Answer answer;
+  KeptFinished finished;
   net::Response blank;
   net::Turn turn;
   std::optional<net::Response> response;  // nothing: there is nobody to read it, or that threw
@@ -152,8 +137,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
 void HttpInference::answer(const std::shared_ptr<HttpInference>& call, const Finished& finished) {
   if (!finished.answer.outputs || work_to_encode(finished) <= net::kMostOnIo)
     return call->responder_.send(call->response_to(finished, call->responder_.blank()));
-  const auto writing = std::make_shared<Writing>(call, finished.version.shared_from_this(), finished.wanted, std::string(finished.id),
-                                                 finished.answer, call->responder_.blank());
+  const auto writing = std::make_shared<Writing>(call, KeptFinished(finished), call->responder_.blank());
   call->responder_.on_cancel([weak = std::weak_ptr(writing)] {
     if (const auto held = weak.lock()) held->give_up();
   });

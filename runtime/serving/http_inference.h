@@ -21,9 +21,6 @@
 
 namespace serin::serving {
 
-/// As often as that is a byte of a tensor in binary read or written while one of JSON is, roughly.
-inline constexpr size_t kBinaryIsFaster = 16;
-
 class HttpInference {
  public:
   explicit HttpInference(net::Responder responder) : responder_(std::move(responder)) {}

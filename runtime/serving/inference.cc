@@ -13,6 +13,24 @@ constexpr int64_t kLongestUs = 86'400'000'000;  // a day: sums do not overflow
 
 }  // namespace
 
+KeptFinished::KeptFinished(const Finished& finished)
+    : version_(finished.version.shared_from_this()),
+      wanted_(finished.wanted),
+      id_(finished.id),
+      answer_(finished.answer),
+      taken_(finished.taken) {}
+
+size_t work_to_encode(const Finished& finished, bool binary) {
+  size_t work = 0;
+  for (const protocol::WantedOutput& wanted : finished.wanted) {
+    const TensorView& output = finished.answer.outputs->tensors[wanted.index];
+    work += output.bytes() / (binary || wanted.binary || wanted.shared ? kBinaryIsFaster : 1);
+    if (output.dtype != DType::kString) continue;
+    for (const std::string& text : output.span<const std::string>()) work += text.size();
+  }
+  return work;
+}
+
 OutputViews::OutputViews(const Finished& finished) {
   const Version& version = finished.version;
   for (const protocol::WantedOutput& wanted : finished.wanted) {

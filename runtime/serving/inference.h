@@ -8,6 +8,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/base/unique_function.h"
 #include "runtime/net/deadline.h"
@@ -24,6 +26,28 @@ struct Finished {
   Answer answer;        ///< with a batch of its own where it was refused before it rode in one
   bool taken = true;    ///< false: it was refused when it came
 };
+
+/// The same for who needs it longer.
+class KeptFinished {
+ public:
+  explicit KeptFinished(const Finished& finished);
+  /// Once.
+  Finished take() { return {*version_, wanted_, id_, std::move(answer_), taken_}; }
+  /// Nobody will.
+  void drop() { answer_ = Answer(); }
+
+ private:
+  std::shared_ptr<const Version> version_;
+  std::vector<protocol::WantedOutput> wanted_;
+  std::string id_;
+  Answer answer_;
+  bool taken_;
+};
+
+/// As often as that is a byte of a tensor in binary read or written while one of JSON is, roughly.
+inline constexpr size_t kBinaryIsFaster = 16;
+/// What it takes to write the outputs, in bytes of JSON; `binary`: none of them is.
+size_t work_to_encode(const Finished& finished, bool binary = false);
 
 /// The outputs as they were asked for: `wanted[i]` is the i-th. Holds what classes are made of.
 class OutputViews {

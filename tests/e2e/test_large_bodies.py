@@ -8,10 +8,10 @@ import signal
 import socket
 
 import numpy as np
-import onnx
 import pytest
+
+import large_models
 from conftest import ON_FREE_PORTS, Process, call, wait_until
-from onnx import TensorProto, helper
 
 COUNT = 10_000_000  # numbers: reading or writing so many takes hundreds of requests' time
 PROBES = 30
@@ -19,22 +19,7 @@ PROBES = 30
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """size: how many numbers came, and the last; fill: as many halves as it is asked for."""
-    folder = tmp_path_factory.mktemp("models")
-    x, n = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]), helper.make_tensor_value_info("n", TensorProto.INT64, [1])
-    last = helper.make_tensor("last", TensorProto.INT64, [1], [-1])
-    half = helper.make_tensor("half", TensorProto.FLOAT, [1], [0.5])
-    graphs = {
-        "size": ([helper.make_node("Shape", ["x"], ["size"]), helper.make_node("Gather", ["x", "last"], ["tail"])],
-                 [x], [("size", TensorProto.INT64, [1]), ("tail", TensorProto.FLOAT, [1])], [last]),
-        "fill": ([helper.make_node("ConstantOfShape", ["n"], ["y"], value=half)], [n], [("y", TensorProto.FLOAT, ["m"])], []),
-    }  # fmt: skip
-    for name, (nodes, inputs, outputs, constants) in graphs.items():
-        (folder / name / "1").mkdir(parents=True)
-        outputs = [helper.make_tensor_value_info(*output) for output in outputs]
-        graph = helper.make_graph(nodes, name, inputs, outputs, constants)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / name / "1/model.onnx")
-    return folder
+    return large_models.save(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture
