@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -136,21 +137,24 @@ std::string_view numpy_type(DType dtype) {
     case DType::kUInt32: return "uint32";
     case DType::kUInt64: return "uint64";
     case DType::kFloat16: return "float16";
+    case DType::kBFloat16: return "bfloat16";  // of ml_dtypes, which comes with the client
     case DType::kFloat64: return "float64";
     case DType::kString: return "object";
-    default: return "float32";  // BF16, too: tritonclient rounds it
+    default: return "float32";
   }
 }
 
 std::string python_lines(const serving::Version& version, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
   const bool secure = url.starts_with("https");
+  const bool bfloat16 =
+      std::ranges::any_of(version.signature().inputs, [](const TensorSpec& input) { return input.dtype == DType::kBFloat16; });
   std::string inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const TensorSpec& input = version.signature().inputs[i];
     inputs += fmt::format("{}({}, {}, \"{}\", \"{}\")", i > 0 ? ", " : "", net::json_quote(input.name), shape_json(shapes[i]),
                           protocol::oip_datatype(input.dtype), numpy_type(input.dtype));
   }
-  return fmt::format(R"(import {}numpy, tritonclient.http as http
+  return fmt::format(R"(import {}{}numpy, tritonclient.http as http
 client = http.InferenceServerClient("{}"{})
 inputs = []
 for name, shape, datatype, dtype in [{}]:
@@ -158,8 +162,9 @@ for name, shape, datatype, dtype in [{}]:
     inputs[-1].set_data_from_numpy(numpy.zeros(shape, dtype))
 print(client.infer({}, inputs{}{}).get_response())
 )",
-                     with_token ? "os, " : "", url.substr(url.find("//") + 2), secure ? ", ssl=True, insecure=True" : "", inputs,
-                     net::json_quote(version.model()), version.stateful() ? ", sequence_id=1, sequence_start=True, sequence_end=True" : "",
+                     bfloat16 ? "ml_dtypes, " : "", with_token ? "os, " : "", url.substr(url.find("//") + 2),
+                     secure ? ", ssl=True, insecure=True" : "", inputs, net::json_quote(version.model()),
+                     version.stateful() ? ", sequence_id=1, sequence_start=True, sequence_end=True" : "",
                      with_token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
 }
 

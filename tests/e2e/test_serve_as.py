@@ -2,13 +2,11 @@
 
 import contextlib
 import json
-import os
 import shutil
-import subprocess
 
 import pytest
 import tritonclient.grpc
-from conftest import DATA, MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin, wait_until
+from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin
 
 PIXELS = infer_body([[0.0] * 64])
 
@@ -165,56 +163,6 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_2(name, arguments, words
 def test_a_dialect_that_nobody_speaks_is_refused():
     done = serin("serve", "--as", "torchserve", "x")
     assert done.returncode == 2 and "torchserve" in done.stderr and "tritonserver" in done.stderr
-
-
-def bash(script, **variables):
-    return subprocess.run(["bash", "-c", script], capture_output=True, check=False, timeout=60, env={**os.environ, **variables})
-
-
-@pytest.mark.parametrize("kind", ["digits", "image", "text"])
-def test_a_file_needs_nothing_else_and_says_how_it_is_asked(start, tmp_path, kind):
-    import onnx
-    from onnx import TensorProto, helper
-
-    model = tmp_path / f"{kind}.onnx"
-    if kind == "digits":
-        shutil.copy(MODELS / "digits/1/model.onnx", model)
-    else:
-        tensor_kind, shape = (TensorProto.STRING, ["n"]) if kind == "text" else (TensorProto.FLOAT, ["n", 3, "h", "w"])
-        nodes = [helper.make_node("Identity", ["x"], ["y"])] if kind == "text" else [
-            helper.make_node("AveragePool", ["x"], ["pooled"], kernel_shape=[7, 7], strides=[7, 7]), helper.make_node("GlobalMaxPool", ["pooled"], ["y"])]
-        graph = helper.make_graph(nodes, kind, [helper.make_tensor_value_info("x", tensor_kind, shape)], [helper.make_tensor_value_info("y", tensor_kind, None)])
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
-    process = start("serve", model, *ON_FREE_PORTS)
-    wait_until(lambda: "get_response())" in process.log, what="the lines to try")
-    lines = process.log.split("To try it:\n", 1)[1]
-    curl, rest = lines.strip().split("\n\n", 1)
-    answer = json.loads(bash(curl).stdout)
-    assert answer["model_name"] == kind and answer["outputs"]
-    program = rest.split("\n\n", 1)[1].split("\n\n")[0]
-    done = subprocess.run([os.sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
-    assert b"'model_name': '" + kind.encode() in done.stdout, done.stderr
-
-
-def test_the_lines_to_try_name_a_sequence_where_one_is_needed(start, repository):
-    models = repository({"sum/1": DATA / "sequence_state/model.onnx"})
-    (models / "sum/serin.yaml").write_text("sequences: {state: [{input: PAST, output: PRESENT}]}\n")
-    process = start("serve", models, *ON_FREE_PORTS)
-    wait_until(lambda: "get_response())" in process.log, what="the lines to try")
-    curl, _, program = process.log.split("To try it:\n", 1)[1].strip().split("\n\n")[:3]
-    assert json.loads(bash(curl).stdout)["model_name"] == "sum"
-    done = subprocess.run([os.sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
-    assert b"'model_name': 'sum'" in done.stdout, done.stderr
-
-
-def test_the_lines_to_try_carry_a_token_where_one_is_needed(start, tmp_path):
-    tokens = tmp_path / "tokens.yaml"
-    tokens.write_text("tokens: [{name: me, role: infer, token: 0123456789abcdef}]\n")
-    tokens.chmod(0o600)
-    process = start("serve", MODELS, *ON_FREE_PORTS, "--tokens", tokens)
-    wait_until(lambda: "get_response())" in process.log, what="the lines to try")
-    curl = process.log.split("To try it:\n\n", 1)[1].split("\n\n")[0]
-    assert "a token is needed" not in (answer := bash(curl, TOKEN="0123456789abcdef").stdout.decode()) and json.loads(answer)["model_name"] == "digits"
 
 
 def test_a_file_that_does_not_load_is_the_end(tmp_path):
