@@ -167,18 +167,21 @@ void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& optio
   if (!ports.http || options.log_format != "text" || !somebody_looks) return;
   const bool secure = !options.tls_cert.empty() && !options.tls_for_grpc_only;
   const std::string host = options.address == "0.0.0.0" || options.address == "::" ? "127.0.0.1" : options.address;
-  const std::string url =
-      fmt::format("http{}://{}:{}", secure ? "s" : "", host.find(':') == std::string::npos ? host : "[" + host + "]", *ports.http);
+  const TriedServer server{
+      .url = fmt::format("http{}://{}:{}", secure ? "s" : "", host.find(':') == std::string::npos ? host : "[" + host + "]", *ports.http),
+      .token = !options.tokens.empty(),
+      .certificate = secure && !options.tls_client_ca.empty()};
   int shown = 0;
   std::string python;
   const auto until = serving::Clock::now() + kPatience;
   for (const auto& [name, model] : catalogue.models) {
     const auto version = model.latest();
     if (!version || shown == kMost) continue;
-    const TryIt lines = try_it(*version, url, !options.tokens.empty(), until);
+    const TryIt lines = try_it(*version, server, until);
     if (lines.curl.empty()) continue;
     if (shown++ == 0) {
-      std::printf("\nTo try it:\n");
+      const std::string fill_in = to_fill_in(server);
+      std::printf("\nTo try it:\n%s%s%s", fill_in.empty() ? "" : "\n", fill_in.c_str(), fill_in.empty() ? "" : "\n");
       python = lines.python;
     }
     std::printf("\n%s\n", lines.curl.c_str());

@@ -97,7 +97,14 @@ std::string for_shell(const std::string& text) {
   return quoted;
 }
 
-std::string curl_line(const serving::Version& version, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
+bool is_secure(const TriedServer& server) { return server.url.starts_with("https"); }
+
+std::string curl_options(const TriedServer& server) {
+  return fmt::format("{}{}{}", is_secure(server) ? "-k " : "", server.certificate ? R"(--cert "$CERT" --key "$KEY" )" : "",
+                     server.token ? R"(-H "Authorization: Bearer $TOKEN" )" : "");
+}
+
+std::string curl_line(const serving::Version& version, const std::vector<Shape>& shapes, const TriedServer& server) {
   const std::vector<TensorSpec>& inputs = version.signature().inputs;
   int64_t elements = 0;
   for (const Shape& shape : shapes) elements += shape.elements();
@@ -117,8 +124,7 @@ std::string curl_line(const serving::Version& version, const std::vector<Shape>&
     }
   }
   json += version.stateful() ? R"(],"parameters":{"sequence_id":1,"sequence_start":true,"sequence_end":true}})" : "]}";
-  const std::string options =
-      fmt::format("{}{}", url.starts_with("https") ? "-k " : "", with_token ? R"(-H "Authorization: Bearer $TOKEN" )" : "");
+  const std::string url = fmt::format("{}/v2/models/{}/infer", server.url, net::escaped(version.model())), options = curl_options(server);
   if (behind == 0) return fmt::format("curl {}{} -d '{}'", options, url, for_shell(json));
   return fmt::format(
       "{{ printf %s '{}'; head -c {} /dev/zero; }} | curl {}-s {} -H 'Inference-Header-Content-Length: {}' --data-binary @- | head -c 1000",
@@ -144,37 +150,52 @@ std::string_view numpy_type(DType dtype) {
   }
 }
 
-std::string python_lines(const serving::Version& version, const std::vector<Shape>& shapes, const std::string& url, bool with_token) {
-  const bool secure = url.starts_with("https");
+std::string imports(const serving::Version& version, const TriedServer& server) {
   const bool bfloat16 =
       std::ranges::any_of(version.signature().inputs, [](const TensorSpec& input) { return input.dtype == DType::kBFloat16; });
+  return fmt::format("{}{}{}numpy, tritonclient.http as http", is_secure(server) ? "gevent.ssl, " : "", bfloat16 ? "ml_dtypes, " : "",
+                     server.token || server.certificate ? "os, " : "");
+}
+
+/// What the client is made with. Its `insecure` is for the host's name alone: the context is what would ask who signed the certificate.
+std::string client_arguments(const TriedServer& server) {
+  std::string arguments = fmt::format("\"{}\"", server.url.substr(server.url.find("//") + 2));
+  if (is_secure(server)) arguments += ", ssl=True, insecure=True, ssl_context_factory=gevent.ssl._create_unverified_context";
+  if (server.certificate) arguments += R"(, ssl_options={"certfile": os.environ["CERT"], "keyfile": os.environ["KEY"]})";
+  return arguments;
+}
+
+std::string python_lines(const serving::Version& version, const std::vector<Shape>& shapes, const TriedServer& server) {
   std::string inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const TensorSpec& input = version.signature().inputs[i];
     inputs += fmt::format("{}({}, {}, \"{}\", \"{}\")", i > 0 ? ", " : "", net::json_quote(input.name), shape_json(shapes[i]),
                           protocol::oip_datatype(input.dtype), numpy_type(input.dtype));
   }
-  return fmt::format(R"(import {}{}numpy, tritonclient.http as http
-client = http.InferenceServerClient("{}"{})
+  return fmt::format(R"(import {}
+client = http.InferenceServerClient({})
 inputs = []
 for name, shape, datatype, dtype in [{}]:
     inputs.append(http.InferInput(name, shape, datatype))
     inputs[-1].set_data_from_numpy(numpy.zeros(shape, dtype))
 print(client.infer({}, inputs{}{}).get_response())
 )",
-                     bfloat16 ? "ml_dtypes, " : "", with_token ? "os, " : "", url.substr(url.find("//") + 2),
-                     secure ? ", ssl=True, insecure=True" : "", inputs, net::json_quote(version.model()),
+                     imports(version, server), client_arguments(server), inputs, net::json_quote(version.model()),
                      version.stateful() ? ", sequence_id=1, sequence_start=True, sequence_end=True" : "",
-                     with_token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
+                     server.token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
 }
 
 }  // namespace
 
-TryIt try_it(serving::Version& version, const std::string& url, bool with_token, serving::Clock::time_point until) {
+std::string to_fill_in(const TriedServer& server) {
+  if (!server.token && !server.certificate) return {};
+  return fmt::format("export{}{}", server.token ? " TOKEN=..." : "", server.certificate ? " CERT=FILE KEY=FILE    # a client's, PEM" : "");
+}
+
+TryIt try_it(serving::Version& version, const TriedServer& server, serving::Clock::time_point until) {
   const auto shapes = find_shapes(version, until);
   if (!shapes) return {};
-  return {curl_line(version, *shapes, fmt::format("{}/v2/models/{}/infer", url, net::escaped(version.model())), with_token),
-          python_lines(version, *shapes, url, with_token)};
+  return {curl_line(version, *shapes, server), python_lines(version, *shapes, server)};
 }
 
 }  // namespace serin::cli

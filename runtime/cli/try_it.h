@@ -7,12 +7,22 @@
 
 namespace serin::cli {
 
+/// Who is asked, and what clients show there. The lines read the latter from $TOKEN, $CERT and $KEY, and do not ask who signed the server's own certificate:
+/// it is rarely a public authority, and which of the reader's files has it is not known here.
+struct TriedServer {
+  std::string url;  ///< "http://127.0.0.1:8000"
+  bool token = false, certificate = false;
+};
+
 struct TryIt {
   std::string curl, python;
 };
 
+/// A line for the shell in which the reader fills in what the others read. Empty: they read nothing.
+std::string to_fill_in(const TriedServer& server);
+
 /// Runs the model on zeros to find sizes that it takes where some are open, for no longer than that, and not once the program is told to end. Both empty
-/// where none was found. `url`: "http://127.0.0.1:8000"; `with_token`: the lines read one from $TOKEN. Not for io threads.
-TryIt try_it(serving::Version& version, const std::string& url, bool with_token, serving::Clock::time_point until);
+/// where none was found. Not for io threads.
+TryIt try_it(serving::Version& version, const TriedServer& server, serving::Clock::time_point until);
 
 }  // namespace serin::cli

@@ -1,4 +1,4 @@
-"""The lines that `serin serve` prints to try it with: each is pasted as it stands, and gets an answer."""
+"""The lines that `serin serve` prints to try it with: each is pasted as it stands, what the reader fills in aside, and gets an answer."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from certificates import Authority
 from conftest import DATA, MODELS, ON_FREE_PORTS, wait_until
 
 TOKEN = "0123456789abcdef"
@@ -20,7 +21,7 @@ def save(path, nodes, kind, shape):
 
 
 def paragraphs(process):
-    """The line for curl, the words before Python's, those."""
+    """[what is to be filled in, where something is,] the line for curl, the words before Python's, those."""
     wait_until(lambda: "get_response())\n\n" in process.log, what="the lines to try")
     return process.log.split("To try it:\n\n", 1)[1].split("get_response())\n")[0].split("\n\n")
 
@@ -33,9 +34,16 @@ def python_in_bash(program):
     return f"{sys.executable} - <<'END'\n{program}get_response())\nEND"
 
 
-def check_answers(process, name, exports=""):
-    """Both get one."""
-    curl, _, program = paragraphs(process)
+def check_answers(process, name, filled_in=None):
+    """Both get one. `filled_in`: (words, what the reader puts in their place), which would be asked for."""
+    *to_fill_in, curl, _, program = paragraphs(process)
+    assert len(to_fill_in) == (filled_in is not None)
+    exports = ""
+    for text in to_fill_in:
+        exports = text
+        for place, value in filled_in:
+            assert place in exports
+            exports = exports.replace(place, value, 1)
     asked = bash(f"{exports}\n{curl}")
     answer = json.loads(asked.stdout or asked.stderr)
     assert answer["model_name"] == name and answer["outputs"]
@@ -76,4 +84,30 @@ def tokens(tmp_path):
 
 def test_a_token_is_asked_for_where_one_is_needed(start, tokens):
     process = start("serve", MODELS, *ON_FREE_PORTS, "--tokens", tokens)
-    check_answers(process, "digits", f"export TOKEN={TOKEN}")
+    check_answers(process, "digits", [("TOKEN=...", f"TOKEN={TOKEN}")])
+
+
+@pytest.fixture
+def authority(tmp_path):
+    """One that no machine trusts."""
+    return Authority(tmp_path)
+
+
+def tls(server, *more):
+    return [*ON_FREE_PORTS, "--tls-cert", server.cert, "--tls-key", server.key, *more]
+
+
+def test_a_server_with_a_certificate_of_its_owners_authority(start, authority):
+    check_answers(start("serve", MODELS, *tls(authority.issue("server"))), "digits")
+
+
+def test_a_server_whose_certificate_names_another_host(start, authority):
+    check_answers(start("serve", MODELS, *tls(authority.issue("server", names="DNS:models.example"))), "digits")
+
+
+@pytest.mark.parametrize("with_token", [False, True])
+def test_a_clients_certificate_is_asked_for_where_one_is_needed(start, authority, tokens, with_token):
+    ann = authority.issue("ann")
+    process = start("serve", MODELS, *tls(authority.issue("server"), "--tls-client-ca", authority.ca), *(["--tokens", tokens] if with_token else []))
+    token = [("TOKEN=...", f"TOKEN={TOKEN}")] if with_token else []
+    check_answers(process, "digits", [*token, ("CERT=FILE", f"CERT={ann.cert}"), ("KEY=FILE", f"KEY={ann.key}")])
