@@ -186,10 +186,11 @@ class Planner {
 
   void finish() {
     for (const std::string& input : inputs_) plan_.signature.inputs.push_back(tensors_.at(input).spec);
-    plan_.max_batch = INT64_MAX;
+    plan_.max_batch = plan_.max_rows = INT64_MAX;
     for (const auto& model : models_) {
       plan_.batchable &= model->batchable();
       plan_.max_batch = std::min(plan_.max_batch, model->max_batch());
+      plan_.max_rows = std::min(plan_.max_rows, model->max_rows());
     }
   }
 

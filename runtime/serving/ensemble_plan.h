@@ -23,7 +23,7 @@ struct EnsemblePlan {
   std::vector<size_t> outputs;               ///< tensors, in the ensemble's order
   protocol::Signature signature;
   bool batchable = true;
-  int64_t max_batch = 1;
+  int64_t max_batch = 1, max_rows = 1;  ///< of Version
 
   /// `models[i]` runs step i. The error names the step and the tensor.
   static Result<EnsemblePlan> make(std::string name, const EnsembleSettings& settings, const std::vector<std::shared_ptr<Version>>& models);

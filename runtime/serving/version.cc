@@ -10,6 +10,7 @@
 #include "runtime/serving/model_config.h"
 #include "runtime/serving/paddle_names.h"
 #include "runtime/serving/sequence_scheduler.h"
+#include "runtime/serving/splitting_scheduler.h"
 
 namespace serin::serving {
 
@@ -24,6 +25,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   if (const Status fits = apply_declared_tensors(settings, *served); !fits) return fits.error().in(name);
   if (const Status named = read_paddle_names(path, served->signature); !named) return named.error().in(name);
   loaded->served_ = std::move(*served);
+  loaded->take_any_rows(settings);
   if (auto done = loaded->put_in_front(settings); !done) return done.error().in(name);
   loaded->metrics_->set_instances(loaded->instances());
   loaded->metrics_->load_seconds->set(std::chrono::duration<double>(Clock::now() - started).count());
@@ -42,10 +44,18 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
                    .batchable = plan->batchable,
                    .max_batch = plan->batchable ? std::min(plan->max_batch, settings.max_batch) : 1,
                    .platform = kEnsemblePlatform,
-                   .stateful = std::ranges::any_of(steps, [](const auto& step) { return step->served_.stateful; })};
+                   .stateful = std::ranges::any_of(steps, [](const auto& step) { return step->served_.stateful; }),
+                   .max_rows = settings.config ? std::min(plan->max_rows, settings.max_batch) : plan->max_rows};
   made->served_.scheduler = EnsembleScheduler::make(std::move(*plan), host, made->metrics_);
   if (auto done = made->put_in_front(settings); !done) return done.error().in(name);
   return made;
+}
+
+/// A limit that a configuration of Triton's names is one of requests, too; so is that of sequences, each of which has a place in the batch.
+void Version::take_any_rows(const ModelSettings& settings) {
+  if (settings.config || settings.sequences) served_.max_rows = served_.max_batch;
+  if (!batchable() || max_rows() <= max_batch()) return;
+  served_.scheduler = std::make_shared<SplittingScheduler>(std::move(served_.scheduler), max_batch(), 2 * instances());
 }
 
 /// What is between the doors and the engine. Kept responses are those of the model, in its own shapes; sequences fill in inputs that clients do not see.
@@ -78,9 +88,9 @@ Status Version::count_rows(Job& job) const {
                                                        inputs[0].name, inputs[i].name, job.rows, job.inputs[i].shape[0])};
   }
   if (job.rows < 1) return Error{Code::kInvalidArgument, fmt::format("{}: the request has a batch of 0 rows", model)};
-  if (job.rows > max_batch())
+  if (job.rows > max_rows())
     return Error{Code::kInvalidArgument,
-                 fmt::format("{}: inference request batch-size must be <= {}, the request has {}", model, max_batch(), job.rows)};
+                 fmt::format("{}: inference request batch-size must be <= {}, the request has {}", model, max_rows(), job.rows)};
   return {};
 }
 

@@ -47,13 +47,14 @@ struct Served {
   protocol::Signature signature;
   protocol::Parameters parameters;  ///< for its metadata: "device" and "precision", each with the reason where there is one ("device_why")
   bool batchable = false;           ///< axis 0 of all tensors counts rows
-  int64_t max_batch = 1;
+  int64_t max_batch = 1;            ///< rows in one run
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
   std::string_view platform = kModelPlatform;
   bool timeout_is_deadline = true;  ///< QueuePolicies
   bool stateful = false;            ///< an answer depends on what came before
   TensorReshapes reshapes;          ///< that clients have of tensors; the scheduler has the model's
+  int64_t max_rows = INT64_MAX;     ///< in one request: those over max_batch go through in parts
 };
 
 class Version : public std::enable_shared_from_this<Version> {
@@ -73,13 +74,14 @@ class Version : public std::enable_shared_from_this<Version> {
   const protocol::Parameters& parameters() const { return served_.parameters; }
   bool batchable() const { return served_.batchable; }
   int64_t max_batch() const { return served_.max_batch; }
+  int64_t max_rows() const { return served_.max_rows; }
   bool timeout_is_deadline() const { return served_.timeout_is_deadline; }
   size_t instances() const { return served_.instances; }
   bool stateful() const { return served_.stateful; }  ///< requests name the sequence that they belong to
   ModelMetrics& metrics() const { return *metrics_; }
   Host& host() const { return host_; }
 
-  /// As Scheduler::submit, of a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_batch.
+  /// As Scheduler::submit, of a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_rows().
   Status submit(const JobPtr& job);
   void withdraw(const JobPtr& job) { served_.scheduler->withdraw(job); }
   int64_t retry_after_seconds() const { return served_.scheduler->retry_after_seconds(); }
@@ -89,6 +91,7 @@ class Version : public std::enable_shared_from_this<Version> {
  private:
   Version(std::string model, std::string version, Host& host) : model_(std::move(model)), version_(std::move(version)), host_(host) {}
   Status put_in_front(const ModelSettings& settings);
+  void take_any_rows(const ModelSettings& settings);
   Status keep_responses(const ModelSettings& settings);
   Status count_rows(Job& job) const;
 

@@ -94,8 +94,8 @@ def test_p4_a_text_over_the_limit_of_bodies(ask):
     assert answer.status == 413 and answer.headers["x-serin-batch"]
 
 
-@pytest.mark.parametrize("rows, status", [(0, 400), (5, 400), (4096, 400), (2**31, 413), (2**62, 413)])
-def test_p8_batches_of_no_rows_or_too_many(ask, rows, status):
+@pytest.mark.parametrize("rows, status", [(0, 400), (4096, 400), (2**31, 413), (2**62, 413)])
+def test_p8_batches_of_no_rows_or_of_more_than_came(ask, rows, status):
     assert_refused(ask("float", [1.0] * min(rows, 5), [rows, 1]), status=status)
 
 

@@ -259,8 +259,7 @@ def test_p7_p10_shapes_that_do_not_fit(predict, body):
     assert_refused(predict(body))
 
 
-def test_p8_more_rows_than_a_batch_may_have(ask, predict):
-    assert_refused(predict({"instances": [ROW] * 33}), "batch-size must be <= 32")
+def test_p8_inputs_that_disagree_on_the_batch(ask):
     assert_refused(ask("two:predict", {"inputs": {"a": [[1, 2]], "b": [[1], [2]]}}), "disagree on the batch")
 
 

@@ -109,9 +109,14 @@ TEST_F(EnsembleTest, AFailureNamesItsStepAndADeadlineTravelsAlong) {
   EXPECT_EQ(late.outputs.error().code, Code::kDeadlineExceeded);
   EXPECT_THAT(late.outputs.error().message, testing::StartsWith("model 'pipe' version 1: step 1 (model 'sum'): the deadline passed"));
   EXPECT_EQ(sum_->metrics().pending->value(), 0);
-  const Answer large = run(**pipe, {{1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}, {3, 3, 3, 3, 3}});
-  ASSERT_FALSE(large.outputs);
-  EXPECT_THAT(large.outputs.error().message, HasSubstr("batch-size must be <= 4"));
+}
+
+TEST_F(EnsembleTest, MoreRowsThanItsStepsRunAtATimeGoThroughThemInParts) {
+  const auto pipe = make({.steps = {sum("a", "b", "ab"), sum("ab", "c", "abc")}});
+  ASSERT_TRUE(pipe);
+  const Answer large = run(**pipe, {{1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}, {3, 3, 3, 3, 4}});
+  ASSERT_TRUE(large.outputs) << large.outputs.error().message;
+  EXPECT_THAT(large.outputs->tensors[0].span<const int32_t>(), testing::ElementsAre(6, 6, 6, 6, 7));
 }
 
 TEST_F(EnsembleTest, WhatIsWithdrawnLeavesTheQueuesOfItsSteps) {
