@@ -34,6 +34,7 @@ constexpr Foreign kForeign[] = {
     {".hdf5", "a Keras model (HDF5): keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},
     {".tflite", "a TensorFlow Lite model: python -m tf2onnx.convert --tflite FILE --output model.onnx"},
     {".pb", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
+    {".graphdef", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
     {".xml", "an OpenVINO model, which has no way back: export to ONNX what it was converted from"},
     {".plan", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".engine", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
@@ -52,6 +53,9 @@ constexpr Foreign kForeign[] = {
     {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
     {".mlmodel", "a Core ML model: export to ONNX what it was converted from"},
     {".bin", "weights without a graph, where it is Hugging Face's: optimum-cli export onnx --model FOLDER OUT"},
+    {"model.py",
+     "a program for Triton's Python backend, and none is run here: export to ONNX the model that it calls; what is left to do "
+     "goes into that graph, or to the clients"},
 };
 
 /// Files, and folders that are one model (model.savedmodel/, model.onnx/); sorted.

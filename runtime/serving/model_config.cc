@@ -12,6 +12,7 @@
 #include "runtime/base/number.h"
 #include "runtime/serving/model_config_ignored.h"
 #include "runtime/serving/model_config_parts.h"
+#include "runtime/serving/model_platform.h"
 #include "runtime/serving/text_format.h"
 
 namespace serin::serving {
@@ -41,7 +42,7 @@ class Applying {
 
   Status apply() {
     for (std::string& field : ignored_fields(config_)) ignore(std::move(field));
-    SERIN_CHECK(apply_platform());
+    SERIN_CHECK(check_platform(config_, folder_));
     SERIN_CHECK(apply_file());
     SERIN_CHECK(apply_versions());
     SERIN_CHECK(apply_batching());
@@ -58,14 +59,6 @@ class Applying {
  private:
   void ignore(std::string what) {
     if (ignored_.size() < kMostIgnored) ignored_.push_back(std::move(what));
-  }
-
-  Status apply_platform() {
-    const std::string& named = config_.platform().empty() ? config_.backend() : config_.platform();
-    const bool ensemble = config_.has_ensemble_scheduling() || config_.platform() == kEnsemblePlatform;
-    if (named.empty() || ensemble || named.find("onnx") != std::string::npos || named.starts_with("serin")) return {};
-    return Error{Code::kUnsupported,
-                 fmt::format("platform or backend '{}': models of ONNX are served (onnxruntime_onnx); export it to ONNX", named)};
   }
 
   Status apply_file() {

@@ -7,7 +7,7 @@ import onnx
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from conftest import MODELS, call, infer_body, wait_until
+from conftest import MODELS, call, infer_body, serin, wait_until
 from google.protobuf import text_format
 from google.protobuf.message import Message
 from test_serve import EVALUATION, expected_scores
@@ -327,6 +327,46 @@ def test_a_contradiction_fails_the_model_and_says_which(configured, text):
     (entry,) = call(f"{runtime.url}/v2/repository/index", "").json
     assert entry["state"] == "UNAVAILABLE" and CONTRADICTIONS[text] in entry["reason"], entry
     assert str(runtime.folder) not in entry["reason"]
+
+
+ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
+    "platform: 'pytorch_libtorch'": ("model.pt", "a PyTorch model: torch.onnx.export("),
+    "platform: 'tensorflow_savedmodel'": ("model.savedmodel/saved_model.pb", "python -m tf2onnx.convert --saved-model"),
+    "platform: 'tensorflow_graphdef'": ("model.graphdef", "python -m tf2onnx.convert --graphdef"),
+    "platform: 'tensorrt_plan'": ("model.plan", "serve the ONNX model it was built from"),
+    "backend: 'pytorch'": ("model.pt", "torch.onnx.export("),
+    "backend: 'tensorflow'": ("model.savedmodel/saved_model.pb", "python -m tf2onnx.convert --saved-model"),
+    "backend: 'openvino'": ("model.xml", "export to ONNX what it was converted from"),
+    "backend: 'python'": ("model.py", "export to ONNX the model that it calls"),
+}
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["file", "no-file"])
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_a_model_of_another_platform_says_how_it_becomes_servable(tmp_path, text, there):
+    """As it does where no config.pbtxt is, and from the platform's name alone where the file itself is still to come."""
+    name, what_to_do = ELSEWHERE[text]
+    file = tmp_path / "models/other/1" / name
+    file.parent.mkdir(parents=True)
+    (tmp_path / "models/other/config.pbtxt").write_text(text)
+    if there:
+        file.write_bytes(b"\x08\x01 whatever")
+    done = serin("serve", "--check", tmp_path / "models")
+    (line,) = done.stdout.splitlines()
+    assert done.returncode == 1 and text.split("'")[1] in line and what_to_do in line and (f"'{name}' is " in line) == there, line
+
+
+def test_files_say_more_than_the_platforms_name(tmp_path):
+    """Of several versions, and of a model that another backend would have run though it is ONNX."""
+    for path in ("torch/2/net.torchscript", "onnx/1/model.onnx"):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_bytes(b"whatever")
+    (tmp_path / "torch/1").mkdir()
+    (tmp_path / "torch/config.pbtxt").write_text("backend: 'my_own'")
+    (tmp_path / "onnx/config.pbtxt").write_text("backend: 'openvino'")
+    onnx_line, *torch_lines = serin("serve", "--check", tmp_path).stdout.splitlines()
+    assert "'1/model.onnx' seems to be one: leave platform and backend out" in onnx_line
+    assert torch_lines and all("'net.torchscript' is a TorchScript program: torch.onnx.export(" in line for line in torch_lines)
 
 
 def test_one_configuration_of_several(start, repository):

@@ -267,6 +267,8 @@ FOREIGN = {
     "pytorch_model.bin": "optimum-cli export onnx",
     "model.safetensors": "optimum-cli export onnx",
     "model.xml": "OpenVINO",
+    "model.graphdef": "tf2onnx.convert --graphdef",
+    "model.py": "Python backend",
 }
 
 
