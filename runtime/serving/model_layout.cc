@@ -184,7 +184,27 @@ Result<ModelFiles> ModelLister::find_model(const ModelRoot& root, const std::str
   return model;
 }
 
-Result<ModelsByName> ModelLister::list_models(const ModelRoot& root) {
+/// Models that lie beside the folders of others, where no name and no version is theirs.
+void ModelLister::remark_on_loose_files(const ModelRoot& root, const std::vector<std::string>& files,
+                                        const std::vector<ModelRoot>& places) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> loose;
+  for (const std::string& name : files) {
+    const auto is_it = [&, path = fs::path(root.path) / name](const ModelRoot& place) {
+      std::error_code error;
+      return fs::path(place.path).filename() == name && fs::equivalent(place.path, path, error);
+    };
+    if (is_onnx(name) && std::ranges::none_of(places, is_it)) loose.push_back(name);
+  }
+  if (loose.empty()) return;
+  const auto named = std::views::take(loose, kMostNamed);
+  remarks.say(fmt::format(
+      "{}: left out: {}{}; a model lies in a folder of its own ({}/1/model.onnx), or its file is named, too: serin serve {} {}", root.path,
+      fmt::join(named, ", "), loose.size() > kMostNamed ? fmt::format(" and {} more", loose.size() - kMostNamed) : "",
+      fs::path(loose.front()).stem().string(), root.path, (fs::path(root.path) / loose.front()).string()));
+}
+
+Result<ModelsByName> ModelLister::list_models(const ModelRoot& root, const std::vector<ModelRoot>& places) {
   ModelsByName models;
   const bool file = is_file(root);
   const auto inside = file ? Listing() : list_folder(root.path);
@@ -200,6 +220,7 @@ Result<ModelsByName> ModelLister::list_models(const ModelRoot& root) {
     else
       remarks.say(fmt::format("{}: folder '{}' is left out: a model's name {}", root.path, name, kModelNameRule));
   }
+  if (!models.empty()) remark_on_loose_files(root, inside->files, places);  // where there is none, describe_misplaced says it
   return models;
 }
 

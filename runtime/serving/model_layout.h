@@ -75,8 +75,8 @@ class ModelLister {
   ModelFiles list_model(const std::string& name, const std::string& folder);
   /// kNotFound: the place has no such model; kUnavailable: it cannot be looked at. Looks at nothing else there.
   Result<ModelFiles> find_model(const ModelRoot& root, const std::string& name);
-  /// An error where the place cannot be looked at, which is not the same as one that is empty.
-  Result<ModelsByName> list_models(const ModelRoot& root);
+  /// An error where the place cannot be looked at, which is not the same as one that is empty. `places`: all there are, for one may be a file that lies in another.
+  Result<ModelsByName> list_models(const ModelRoot& root, const std::vector<ModelRoot>& places);
 
   /// Said once: what is left out, and why.
   Remarks remarks;
@@ -84,6 +84,7 @@ class ModelLister {
  private:
   VersionFiles look_at(const std::string& path) const;
   ModelFiles list_single(const ModelRoot& root);
+  void remark_on_loose_files(const ModelRoot& root, const std::vector<std::string>& files, const std::vector<ModelRoot>& places);
 
   const size_t most_files_;
 };

@@ -13,7 +13,7 @@ namespace serin::serving {
 std::optional<ModelsByName> Repository::list() {
   ModelsByName all;
   for (const ModelRoot& root : roots_) {
-    auto models = lister_.list_models(root);
+    auto models = lister_.list_models(root, roots_);
     if (!models) {
       if (listed_) log::error("{}: {}; what is loaded goes on serving", root.path, models.error().message);
       listed_ = false;

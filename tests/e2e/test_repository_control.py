@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from conftest import MODELS, ON_FREE_PORTS, call, infer_body, wait_until
+from conftest import MODELS, ON_FREE_PORTS, call, infer_body, serin, wait_until
 from test_serve import EVALUATION, expected_scores
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
@@ -324,6 +324,30 @@ def test_a_place_without_models_says_what_lies_in_it(serve, tmp_path, name):
     shutil.copy(GOOD, tmp_path / "here" / name)
     runtime = serve(tmp_path / "here")
     assert "no model in it yet" in runtime.log and MISPLACED[name].format(folder=tmp_path / "here") in runtime.log
+
+
+def test_models_beside_the_folders_of_others_are_named_once(serve, tmp_path):
+    here = tmp_path / "here"
+    (here / "digits/1").mkdir(parents=True)
+    for name in ("digits/1/model.onnx", "b.onnx", "a b.onnx", "notes.txt"):
+        shutil.copy(GOOD, here / name)
+    says = f"{here}: left out: a b.onnx, b.onnx; a model lies in a folder of its own (a b/1/model.onnx), or its file is named, too: serin serve {here} {here}/a b.onnx"
+    checked = serin("serve", "--check", here)
+    assert checked.returncode == 0 and checked.stderr.count(says) == 1
+    runtime = serve(here)  # which looks there again and again
+    (here / "late/1").mkdir(parents=True)
+    shutil.copy(OTHER, here / "late/1/model.onnx")
+    wait_until(lambda: ("late", "1", "READY") in states(runtime), what="a later look")
+    assert runtime.log.count("left out") == 1 and says in runtime.log
+
+
+def test_a_file_that_is_named_itself_is_not_left_out(start, tmp_path):
+    (tmp_path / "digits/1").mkdir(parents=True)
+    for name in ("digits/1/model.onnx", "alone.onnx", *(f"{i}.onnx" for i in range(10))):
+        shutil.copy(GOOD, tmp_path / name)
+    runtime = start("serve", tmp_path, tmp_path / "digits/../alone.onnx", *ON_FREE_PORTS)
+    assert states(runtime) == {("digits", "1", "READY"), ("alone", "1", "READY")}
+    assert f"left out: {', '.join(f'{i}.onnx' for i in range(8))} and 2 more; " in runtime.log
 
 
 # --- settings of the server -----------------------------------------------------------------------------------------------------------
