@@ -23,10 +23,14 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
   options.metrics_port.reset();
   options.metrics_paths = {serving::kTfMetricsPath, "/metrics"};  // the latter is where KServe looks
   options.source.poll = std::chrono::seconds(1);
-  // As the image of TensorFlow Serving: its entry point makes the flags out of these two.
+  // As the image of TensorFlow Serving: its entry point makes the flags out of these two, the second of which it sets itself.
   model = {.name = environment("MODEL_NAME", "default"), .path = {}};
-  if (const std::string base = environment("MODEL_BASE_PATH", ""); !base.empty())
-    model = {environment("MODEL_NAME", "model"), base + "/" + environment("MODEL_NAME", "model")}, options.port = 8501;
+  if (!environment("MODEL_BASE_PATH", "").empty() || !environment("MODEL_NAME", "").empty()) {
+    const std::string name = environment("MODEL_NAME", "model");
+    model = {name, environment("MODEL_BASE_PATH", "/models") + "/" + name};
+    options.port = 8501;
+  }
+  options.source.places_may_come = true;
   flags.port("--port", options.grpc_port, "0");
   flags.port("--rest_api_port", options.port, "0");
   flags.text("--model_name", model.name);

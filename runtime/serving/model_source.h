@@ -72,6 +72,7 @@ struct ModelSource {
   std::vector<std::string> load_at_start = {};  ///< of kExplicit; "*": all
   ModelList list = {};                          ///< that `roots` come from
   bool labels_need_versions = false;            ///< a place's label of a version that is not there to be served is a mistake
+  bool places_may_come = false;                 ///< a named model's place that is not there at the start is waited for
 };
 
 /// Of a place as other servers' users may write it: file:///models is /models.

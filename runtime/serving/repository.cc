@@ -111,7 +111,10 @@ void Repository::run() {
   const bool watches_list = !source_.list.path.empty() && list_poll.count() > 0;
   auto next_look = Clock::now() + source_.poll, next_list = watches_list ? Clock::now() + list_poll : Clock::time_point::max();
   const auto look = [this] {
-    if (source_.control == Control::kPoll) scan(Look::kWatching);
+    if (source_.control == Control::kPoll) {
+      scan(Look::kWatching);
+      take_what_has_come();
+    }
     move_lost();
     return Status();
   };

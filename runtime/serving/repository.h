@@ -120,6 +120,7 @@ class Repository {
   Status check_labels(const std::vector<ModelRoot>& roots);
   std::vector<ModelRoot> present_of(std::vector<ModelRoot> roots);
   void watch_list();
+  void take_what_has_come();
   Result<bool> read_list();
   Status reload_now(bool& changed);
   Status serve_now(std::vector<ModelRoot> roots);
@@ -138,7 +139,7 @@ class Repository {
   Host& host_;
   std::vector<ModelRoot> roots_;    // repository's thread only, once it runs, as the next five
   std::vector<ModelRoot> granted_;  // that it was opened with, or that the list names: a client's order leads nowhere else
-  std::vector<ModelRoot> absent_;   // of the list: they are not there yet
+  std::vector<ModelRoot> absent_;   // of those that were named: they are not there yet
   FileStamp list_seen_, list_read_;
   bool list_holds_ = true;  // what is served is what the list says
   Published<Catalogue> catalogue_;

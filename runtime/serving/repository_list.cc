@@ -19,10 +19,13 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-/// Before anything is loaded. Of a list one place has to be there.
+/// Before anything is loaded. Of a list one place has to be there, where none is waited for.
 Status Repository::check_places() {
-  if (!source_.list.path.empty()) roots_ = present_of(std::move(roots_));
-  for (const ModelRoot& root : roots_.empty() ? absent_ : roots_) SERIN_CHECK(check_root(root));
+  if (!source_.list.path.empty() || source_.places_may_come) roots_ = present_of(std::move(roots_));
+  for (const ModelRoot& root : roots_.empty() ? absent_ : roots_) {
+    const Status there = check_root(root);
+    if (!there && !(source_.places_may_come && there.error().code == Code::kNotFound)) return there.error();
+  }
   return check_labels(granted_);
 }
 
@@ -50,7 +53,7 @@ std::vector<ModelRoot> Repository::present_of(std::vector<ModelRoot> roots) {
   std::erase_if(roots, [this](const ModelRoot& root) {
     const Status there = check_root(root);
     if (there) return false;
-    lister_.remarks.say(fmt::format("model '{}' is not served: {}", root.name, there.error().message));
+    lister_.remarks.say(fmt::format("model '{}' is not served yet: {}", root.name, there.error().message));
     absent_.push_back(root);
     return true;
   });
@@ -62,6 +65,11 @@ void Repository::watch_list() {
   const FileStamp now = FileStamp::of(source_.list.path);
   if (now != std::exchange(list_seen_, now)) return;
   if (now != list_read_) return (void)read_list();  // said where it happened
+  take_what_has_come();
+}
+
+/// Places that were not there yet.
+void Repository::take_what_has_come() {
   if (std::ranges::none_of(absent_, [](const ModelRoot& root) { return check_root(root).has_value(); })) return;
   roots_ = present_of(granted_);
   scan(Look::kAsked);

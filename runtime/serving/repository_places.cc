@@ -73,7 +73,7 @@ std::map<std::string, std::string> Repository::missing() const {
   std::map<std::string, std::string> missing;
   for (const auto& [name, known] : known_)
     if (!has_version(name)) missing[name] = why_no_version(name);
-  for (const ModelRoot& root : absent_) missing.try_emplace(root.name, "the place that its list names is not there");
+  for (const ModelRoot& root : absent_) missing.try_emplace(root.name, "its folder is not there yet");
   const auto now = catalogue_.get();
   for (const std::string& name : source_.load_at_start)
     if (name != "*" && !now->models.contains(name)) missing.try_emplace(name, "is to be loaded at the start, but is not there");

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 import tritonclient.grpc
-from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin
+from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin, wait_until
 
 PIXELS = infer_body([[0.0] * 64])
 
@@ -59,6 +59,38 @@ def test_the_environment_of_tensorflow_servings_image(called_as, digits):
     called_as("tensorflow_model_server", f"--rest_api_port={rest}", f"--port={grpc}", env={"MODEL_NAME": "digits", "MODEL_BASE_PATH": str(digits.parent)})
     assert len(call(f"http://127.0.0.1:{rest}/v1/models/digits/versions/2:predict", {"instances": [[0.0] * 64]}).json["predictions"]) == 1
     assert call(f"http://127.0.0.1:{rest}/v1/models/digits/versions/1").status == 404, "the latest alone, as there"
+
+
+def test_the_name_alone_is_under_the_place_that_the_image_sets(called_as):
+    """MODEL_BASE_PATH=/models, which nobody has here: it is waited for, as there."""
+    rest = free_port()
+    process = called_as("tensorflow_model_server", f"--rest_api_port={rest}", "--port=0", env={"MODEL_NAME": "half_plus_two"})
+    assert "model 'half_plus_two' is not served yet: /models/half_plus_two: no such folder or file" in process.log
+    assert call(f"http://127.0.0.1:{rest}/v1/models/half_plus_two").status == 404 and call(f"http://127.0.0.1:{rest}/v2/health/ready").status == 503
+
+
+@pytest.mark.parametrize("list_poll", [[], ["--model_config_file_poll_wait_seconds=0.2"]], ids=["places", "list"])
+def test_places_that_are_not_there_yet_are_waited_for(called_as, digits, tmp_path, list_poll):
+    rest, later = free_port(), tmp_path / "later"
+    config = tmp_path / "models.config"
+    config.write_text(f"""model_config_list {{ config {{ name: "now" base_path: "{digits}" }} config {{ name: "later" base_path: "{later}" }} }}""")
+    place = [f"--model_config_file={config}", *list_poll] if list_poll else ["--model_name=later", f"--model_base_path={later}"]
+    called_as("tensorflow_model_server", *place, f"--rest_api_port={rest}", "--port=0", "--file_system_poll_wait_seconds=0.2")
+    assert call(f"http://127.0.0.1:{rest}/v1/models/now").status == (200 if list_poll else 404)
+    assert call(f"http://127.0.0.1:{rest}/v1/models/later").status == 404
+    shutil.copytree(digits, later)
+    wait_until(lambda: call(f"http://127.0.0.1:{rest}/v1/models/later:predict", {"instances": [[0.0] * 64]}).status == 200)
+    assert call(f"http://127.0.0.1:{rest}/v2/health/ready").status == 200
+
+
+def test_a_list_of_places_that_come_is_followed_without_being_read_again(called_as, digits, tmp_path):
+    rest, later = free_port(), tmp_path / "later"
+    config = tmp_path / "models.config"
+    config.write_text(f"""model_config_list {{ config {{ name: "now" base_path: "{digits}" }} config {{ name: "later" base_path: "{later}" }} }}""")
+    called_as("tensorflow_model_server", f"--model_config_file={config}", f"--rest_api_port={rest}", "--port=0", "--file_system_poll_wait_seconds=0.2")
+    shutil.copytree(digits, later)
+    wait_until(lambda: call(f"http://127.0.0.1:{rest}/v1/models/later").status == 200)
+    assert call(f"http://127.0.0.1:{rest}/v1/models/now").status == 200
 
 
 def test_tensorflow_servings_list_of_models(called_as, digits, tmp_path):

@@ -127,7 +127,6 @@ def test_its_file_is_looked_at_as_often_as_asked_for(start, folder):
      "unknown field model_version_polcy (line 1); did you mean 'model_version_policy'?"),
     ('model_config_list { config { name: "first" base_path: "%s" version_labels { key: "stable" value: 9 } } }', "assign label to version 9 of model first"),
     ('model_config_list { config { name: "first" base_path: "%s" } config { name: "first" base_path: "/" } }', "named twice"),
-    ('model_config_list { config { name: "first" base_path: "%s/nowhere" } }', "no such folder"),
 ])
 def test_a_file_that_tensorflow_serving_refuses_is_refused(folder, text, words):
     file = folder.parent / "models.config"
