@@ -143,6 +143,7 @@ Status Decoder::read_top(const dom::object& top, std::optional<dom::array>& inpu
     const auto place = std::ranges::find(known, key, [](const auto& entry) { return entry.first; });
     if (place == std::end(known)) continue;  // of extensions that this server does not announce: the protocol has clients send them freely
     if (std::exchange(place->second, true)) return fail(fmt::format("/{}", key), fmt::format("key '{}' is given twice", key));
+    if (value.is_null() && key != "inputs") continue;  // KServe's own data model writes so what is absent
     if (key == "inputs" || key == "outputs") {
       dom::array list;
       if (value.get(list)) return fail(fmt::format("/{}", key), fmt::format("'{}' must be an array, not {}", key, kind_of(value)));

@@ -102,6 +102,8 @@ DIFFERENCES = [
     row("infer/shapes/batch-huge", "status", "none", None, "Triton drops the connection"),
     row("infer/shapes/*", "status", 400, 413, "a tensor that no machine holds is too large", "serin"),
     row("infer/data/deeper infer/data/mixed infer/data/transposed", "status", 200, None, "lists that are nested are nested as the shape is"),
+    row("infer/fields/outputs/null infer/fields/parameters/null infer/fields/id/null", "status", 500, 200, "KServe's own data model writes null for what is absent"),
+    row("generate/too-many-rows", "status", 400, 200, "more rows than a run takes go through it in parts, where no config.pbtxt limits requests"),
     row("infer/fields/id/long", "status", 200, None, "an id has at most 1,024 bytes"),
     row("infer/fields/output-twice grpc/infer/output-twice", "status", None, None, "an output asked for twice is a mistake"),
     row("infer/framing/header/*", "status", 200, None, "a length is a whole number and nothing else"),

@@ -9,6 +9,7 @@ import httpx
 import numpy as np
 from kserve import InferenceGRPCClient, InferenceRESTClient, InferInput, InferRequest, RESTConfig
 from kserve.protocol.infer_type import RequestedOutput
+from kserve.protocol.rest.v2_datamodels import InferenceRequest
 
 REST, GRPC = f"http://127.0.0.1:{sys.argv[1]}", f"127.0.0.1:{sys.argv[2]}"
 PIXELS = np.arange(128, dtype=np.float32).reshape(2, 64) / 8
@@ -45,6 +46,16 @@ async def over_rest_1():
         }
 
 
+async def data_model():
+    """What its own data model writes: null for whatever is absent."""
+    tensor = {"name": "pixels", "shape": list(PIXELS.shape), "datatype": "FP32", "data": PIXELS.ravel().tolist()}
+    body = InferenceRequest(inputs=[tensor]).model_dump_json()
+    assert '"id":null' in body and '"outputs":null' in body
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(f"{REST}/v2/models/digits/infer", content=body)
+    return [answer.status_code, answer.json()["outputs"][0]["data"] if answer.is_success else answer.text]
+
+
 async def over_rest_2():
     async with InferenceRESTClient(RESTConfig(protocol="v2")) as client:
         binary = [RequestedOutput("scores", {"binary_data": True})]
@@ -53,6 +64,7 @@ async def over_rest_2():
             "ready": await client.is_server_ready(REST),
             "model_ready": await client.is_model_ready(REST, "digits"),
             "infer": listed(await client.infer(REST, request(False), "digits")),
+            "data_model": await data_model(),
             "binary": listed(await client.infer(REST, request(True), "digits")),
             "binary_out": listed(await client.infer(REST, request(True, outputs=binary), "digits")),
             "no_model": await outcome(client.infer(REST, request(False, "nope"), "nope")),

@@ -130,7 +130,7 @@ def test_p13_a_list_that_widens_beyond_the_limit_costs_no_memory(odd, ask):
 
 
 @pytest.mark.parametrize("extra", [
-    {"id": "x" * (1 << 20)}, {"id": 5}, {"id": None}, {"parameters": []}, {"parameters": {"timeout": -1}}, {"parameters": {"timeout": "soon"}},
+    {"id": "x" * (1 << 20)}, {"id": 5}, {"parameters": []}, {"parameters": {"timeout": -1}}, {"parameters": {"timeout": "soon"}},
     {"parameters": {"timeout": 2**64}}, {"parameters": {"timeout": 1.5}}, {"parameters": {"priority": -1}}, {"parameters": {"binary_data_output": "yes"}},
 ], ids=lambda extra: str(extra)[:40])
 def test_p15_ids_and_parameters_that_are_none(ask, extra):

@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from conftest import MODELS, ON_FREE_PORTS, Process, run_client
 
@@ -27,6 +28,7 @@ def test_every_client_gets_the_same_numbers(results):
     assert len(rows) == 2 and all(abs(sum(row) - 1) < 1e-5 for row in rows)
     answers = [results["v2"][call] for call in ("infer", "binary", "binary_out")] + [results["grpc"][call] for call in ("infer", "binary")]
     assert all(answer == {**answers[0], "model": "digits", "id": "7"} for answer in answers)
+    assert results["v2"]["data_model"][0] == 200 and np.allclose(results["v2"]["data_model"][1], np.ravel(answers[0]["scores"]), atol=1e-6)
     assert all(abs(a - b) < 1e-6 for mine, its in zip(answers[0]["scores"], rows, strict=True) for a, b in zip(mine, its, strict=True))
 
 
