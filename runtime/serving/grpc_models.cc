@@ -36,8 +36,10 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   };
   add_unary<pb::ModelReadyRequest, pb::ModelReadyResponse>(methods, service + "ModelReady", [&frontend](const auto& request) {
     auto answer = model_ready(frontend.catalogue(), request);
-    if (answer || answer.error().code != Code::kNotFound || frontend.dialect != Dialect::kTriton) return answer;
-    // To Triton's clients that is a no like any other, and no error: they ask it of what was unloaded. But for a version that cannot be.
+    const bool asks_until_yes = frontend.dialect == Dialect::kTriton || frontend.dialect == Dialect::kSerin;
+    if (answer || answer.error().code != Code::kNotFound || !asks_until_yes) return answer;
+    // To Triton's clients that is a no like any other, and no error: they ask it of what is not there yet. But for a version that cannot be. OpenVINO's and KServe's
+    // servers have an error here, and so have those that stand in for them.
     const bool version = request.version().empty() || parse_number<uint64_t>(request.version());
     return version ? Result<pb::ModelReadyResponse>(pb::ModelReadyResponse()) : Error{Code::kInvalidArgument, answer.error().message};
   });

@@ -13,6 +13,7 @@ import tritonclient.grpc as triton
 from google.protobuf import descriptor_pb2
 from onnx import TensorProto, helper
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
+from tritonclient.utils import InferenceServerException
 
 from conftest import MODELS, call, wait_until
 from grpc_backends import field, fields
@@ -69,6 +70,14 @@ def test_health_metadata_and_index(client):
     assert list(metadata.inputs[0].shape) == [-1, 64] and metadata.inputs[0].datatype == "FP32"
     index = client.get_model_repository_index().models
     assert {(entry.name, entry.version, entry.state) for entry in index} == {("digits", str(v), "READY") for v in range(1, 6)}
+
+
+def test_a_model_that_is_not_there_is_not_ready_yet(client):
+    """`while not client.is_model_ready(name)` waits for it."""
+    assert client.is_model_ready("nope") is False and client.is_model_ready("digits", "99") is False
+    with pytest.raises(InferenceServerException, match="a version is a whole number") as wrong:
+        client.is_model_ready("digits", "x")
+    assert wrong.value.status() == "StatusCode.INVALID_ARGUMENT"
 
 
 def test_tritonclient_infers(client):
