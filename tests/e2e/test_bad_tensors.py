@@ -67,7 +67,20 @@ def assert_refused(answer, *words, status=400):
     ("float", "1" + "0" * 39), ("float", "9" * 400), ("flag", "18446744073709551616"), ("text", "18446744073709551616"),
 ])
 def test_p3_numbers_that_do_not_fit_name_their_element(ask, model, number):
-    assert_refused(ask(model, f"[[1, {number}]]", [1, 2]))
+    answer = ask(model, f"[[1, {number}]]", [1, 2])
+    assert_refused(answer, "input 'x'")
+    element = 0 if model == "text" else 1  # which is the first that is none
+    assert f"element {element} is" in answer.error or "/inputs/0/data/0/1 is" in answer.error, answer.error
+
+
+def test_p3_a_number_that_nothing_holds_is_named_at_every_door(odd):
+    for path, body, place in (("/v2/models/float/infer", {"inputs": [{"data": [0.5, "@"], "shape": [1, 2], "datatype": "FP32", "name": "x"}]}, "input 'x': /inputs/0/data/1"),
+                              ("/v2/models/float/generate", {"x": [0.5, "@"]}, "/x/1"),
+                              ("/v1/models/float:predict", {"instances": [[0.5, "@"]]}, "/instances/0/1"),
+                              ("/v1/models/float:predict", {"inputs": {"x": [[0.5, "@"]]}}, "/inputs/x/0/1")):  # fmt: skip
+        text = json.dumps(body).replace('"@"', "1e400")
+        answer = call(odd.url + path, text)
+        assert_refused(answer, f"{place} is 1e400, more than a number of any datatype, at {text.index('1e400')}")
 
 
 def test_p3_numbers_at_the_edge_are_taken(ask):

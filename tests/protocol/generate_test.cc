@@ -101,7 +101,7 @@ TEST(Generate, P1_P4_WhatIsNoRequestIsRefused) {
   EXPECT_THAT(refused("[]").message, HasSubstr("must be a JSON object, not an array"));
   EXPECT_THAT(refused(R"({"text":)" + std::string(200, '[') + std::string(200, ']') + "}").message,
               HasSubstr("nested deeper than 100 levels"));
-  EXPECT_THAT(refused(R"({"x":1e400})", {"m", {{"x", DType::kFloat64, {-1}}}, {}}).message, HasSubstr("parsing a number"));
+  EXPECT_THAT(refused(R"({"x":1e400})", {"m", {{"x", DType::kFloat64, {-1}}}, {}}).message, HasSubstr("/x is 1e400, more than a number"));
 }
 
 TEST(Generate, P5_P6_WhatIsWrongIsNamed) {

@@ -160,7 +160,8 @@ TEST(OipDecode, P2_DeepNestingIsRefusedWithoutRecursion) {
 
 TEST(OipDecode, P3_NumbersThatDoNotFitNameTheElement) {
   EXPECT_THAT(refused(input("[1,1e39]")).message, HasSubstr("element 1 is 1e+39, which is not an FP32"));
-  EXPECT_EQ(refused(input("[1,1e400]")).code, Code::kCorrupt);
+  EXPECT_THAT(refused(input("[1,1e400]")).message,
+              HasSubstr("input 'x': /inputs/0/data/1 is 1e400, more than a number of any datatype, at 65"));
   EXPECT_EQ(floats(input("[-0.0,1e-400]"))[1], 0.f);
   EXPECT_TRUE(std::isnan(floats(input("[NaN,-Infinity]"))[0]) && std::isinf(floats(input("[[NaN, -Infinity ]]"))[1]));
   EXPECT_EQ(refused(input("[1,2],\"id\":NaN")).code, Code::kCorrupt);  // a word is a number, and only in lists
@@ -173,6 +174,26 @@ TEST(OipDecode, P3_NumbersThatDoNotFitNameTheElement) {
   EXPECT_THAT(refused(input("[1.5]", "[1]", "UINT8"), bytes).message, HasSubstr("element 0 is 1.5"));
   const Signature wide = {"model 'w' version 1", {{"x", DType::kUInt64, {-1}}}, {}};
   EXPECT_TRUE(decoded(input("[18446744073709551615]", "[1]", "UINT64"), wide));
+}
+
+TEST(OipDecode, P3_NumbersThatNothingHoldsAreNamedWhereverTheyStand) {
+  const auto said = [](const std::string& body) { return refused(body).message; };
+  EXPECT_EQ(refused(input("[1,1e400]")).code, Code::kCorrupt);
+  EXPECT_THAT(said(input("[[1,2],[3,-1e400]]", "[2,2]")), HasSubstr("input 'x': /inputs/0/data/1/1 is -1e400, more"));
+  EXPECT_THAT(said(R"({"inputs":[{"name":"a"},{"data":[0.5,{},[1E+309]],"na\u006de":"x\ty"}]})"),
+              HasSubstr("input 'x\ty': /inputs/1/data/2/0 is 1E+309,"));
+  EXPECT_THAT(said(input("[1,2],\"id\":1.8e308")), HasSubstr("input 'x': /inputs/0/id is 1.8e308,"));
+  EXPECT_THAT(said(R"({"parameters":{"a":{"b":1e400}},"inputs":[]})"),
+              HasSubstr("buffer: /parameters/a/b is 1e400, more than a number of any datatype, at 24"));
+  EXPECT_THAT(said("[1e400]"), HasSubstr("buffer: /0 is 1e400, "));
+  EXPECT_THAT(said("1e400"), HasSubstr("buffer: the document is 1e400, "));
+  EXPECT_THAT(said(input("[NaN,1" + std::string(400, '0') + "]")), HasSubstr("input 'x': /inputs/0/data/1 is 1000000000000000..., "));
+  EXPECT_THAT(said(input("[1e400,]")), HasSubstr("syntax error at ")) << "it is no JSON at all";
+  const std::string many = "0.25,";  // long enough to be cut out and read on the way
+  std::string list;
+  for (int i = 0; i < 2000; ++i) list += many;
+  EXPECT_THAT(said(input("[" + list + "1e400]", "[1,2001]")), HasSubstr("input 'x': /inputs/0/data/2000 is 1e400, "));
+  EXPECT_THAT(said(R"({")" + std::string(5000, 'k') + R"(":1e400})"), HasSubstr("kkkk is 1e400, "));
 }
 
 TEST(OipDecode, P5_MissingAndMistypedFieldsAreNamed) {

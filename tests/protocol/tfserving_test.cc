@@ -104,7 +104,11 @@ TEST(TfServing, ReadsWordsForNumbersThatJsonHasNone) {
 TEST(TfServing, RoundsWhatIsTooLargeOrTooSmall) {
   const auto floats = values<float>(decoded(R"({"instances": [3.5e38, -1e300, 1e-50, 0.1, 16777217]})", kScalars).infer.inputs[0]);
   EXPECT_EQ(floats, (std::vector<float>{HUGE_VALF, -HUGE_VALF, 0, 0.1f, 16777216}));
-  EXPECT_FALSE(refused(R"({"instances": [1e400]})", kScalars).empty());  // of that JSON's reader there has no number either
+  // Of that JSON's reader there has no number either.
+  EXPECT_EQ(refused(R"({"instances": [1, 1e400]})", kScalars),
+            "JSON Parse error: /instances/1 is 1e400, more than a number of any datatype, at 18");
+  EXPECT_EQ(refused(R"({"inputs": {"x": [-1e400]}})", kScalars),
+            "JSON Parse error: /inputs/x/0 is -1e400, more than a number of any datatype, at 18");
 }
 
 struct Wrong {
