@@ -108,7 +108,11 @@ void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config)
     added->set_name(name);
     return added;
   };
-  for (const TensorSpec& spec : version.signature().inputs) fill(spec, *named(*config.mutable_input(), spec.name));
+  for (const TensorSpec& spec : version.signature().inputs) {
+    pb::ModelInput& input = *named(*config.mutable_input(), spec.name);
+    fill(spec, input);
+    if (spec.standard) input.set_optional(true);
+  }
   for (const TensorSpec& spec : version.signature().outputs) fill(spec, *named(*config.mutable_output(), spec.name));
 }
 

@@ -71,6 +71,13 @@ def test_tritons_clients_leave_it_out(optional, module):
     assert (client.infer("affine", [scale, x]).as_numpy("y") == X).all()
 
 
+def test_the_model_config_says_which(optional):
+    expected = {"x": False, "scale": True, "shape": True, "unit": True}
+    assert {tensor["name"]: tensor["optional"] for tensor in call(f"{optional.url}/v2/models/affine/config").json["input"]} == expected
+    with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{optional.ports['grpc']}") as client:
+        assert {tensor.name: tensor.optional for tensor in client.get_model_config("affine").config.input} == expected
+
+
 def test_generate_leaves_it_out(optional):
     whole = call(f"{optional.url}/v2/models/affine/generate", {"x": [1, 2, 3]}).json
     assert whole["y"] == [2, 6, 12] and whole["kind"] == "mm"
@@ -117,3 +124,4 @@ def test_what_no_request_may_leave_out(serve, tmp_path, names, said):
     else:
         assert refused.status == 400 and "input 'x' is missing" in refused.error
         assert "input 'x' is optional, but the model stores no value for it" in runtime.log
+        assert not any(tensor["optional"] for tensor in call(f"{runtime.url}/v2/models/affine/config").json["input"]), "every request brings it"
