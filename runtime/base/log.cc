@@ -23,6 +23,7 @@ struct State {
   std::atomic<Level> level{Level::kInfo};
   std::atomic<Format> format{Format::kText};
   std::atomic<Levels> muted{};
+  std::atomic<Asked> asked{};
   std::string file;  // set before there are threads
 };
 
@@ -106,6 +107,10 @@ Options options() { return {.format = state().format, .level = state().level}; }
 void mute(Levels levels) { state().muted = levels; }
 
 Levels muted() { return state().muted; }
+
+void set_asked(Asked asked) { state().asked = asked; }
+
+Asked asked() { return state().asked; }
 
 bool enabled(Level level) {
   const State& log = state();

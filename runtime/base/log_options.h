@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bitset>
+#include <cstdint>
 #include <string>
 
 #include "runtime/base/log.h"
@@ -15,6 +16,15 @@ Options options();
 using Levels = std::bitset<8>;
 void mute(Levels levels);
 Levels muted();
+
+/// What was asked for in words that mean more to another server's users, so that they read back what they set. Here all of kDebug's lines are of the first level, and lines
+/// of text begin with a time of ISO 8601 whatever their form is called.
+struct Asked {
+  int32_t verbosity = 0;
+  bool iso8601 = false;
+};
+void set_asked(Asked asked);
+Asked asked();
 
 /// Lines go to the end of that file from now on, in place of stderr or, where `stderr_too`, beside it. kIo where it cannot be opened.
 Status write_to(const std::string& path, bool stderr_too);

@@ -108,6 +108,7 @@ struct ServeOptions {
   bool tls_cert_is_ssl_config = false;  ///< tls_cert is a file as TensorFlow Serving has it, with all three in it
   std::string ready_file, log_format = "text", log_level = "info", isa;
   std::string log_file;            ///< empty: stderr
+  int32_t log_verbosity = 0;       ///< as /v2/logging tells it, where log_level is debug
   bool log_to_stderr = false;      ///< beside the file
   std::string id;                  ///< what the server calls itself; empty: as the dialect does
   std::string precision = "fp32";  ///< of models whose serin.yaml does not say

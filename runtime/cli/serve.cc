@@ -214,6 +214,7 @@ serving::ModelSettings defaults_of(const ServeOptions& options, const Compute& c
 Result<int> serve(const ServeOptions& options) {
   FreedMemory freed_memory;
   SERIN_CHECK(configure_log(options.log_format, options.log_level));
+  log::set_asked({.verbosity = options.log_verbosity});
   if (!options.log_file.empty()) SERIN_CHECK(log::write_to(options.log_file, options.log_to_stderr));
   for (const std::string& remark : options.remarks) log::warning("{}", remark);
   remove_stale_ready_file(options.ready_file);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
+#include "runtime/base/number.h"
 #include "runtime/cli/dialect_flags.h"
 
 namespace serin::cli {
@@ -67,7 +69,8 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
   };
   flags.value<std::string>("--log-verbose", [&](const std::string& level) {  // a number, or yes or no
     const bool number = !level.empty() && std::ranges::all_of(level, [](char c) { return c >= '0' && c <= '9'; });
-    if (number ? level.find_first_not_of('0') != std::string::npos : parse_yes("--log-verbose", level)) options.log_level = "debug";
+    options.log_verbosity = number ? parse_number<int32_t>(level).value_or(INT32_MAX) : parse_yes("--log-verbose", level);
+    if (options.log_verbosity > 0) options.log_level = "debug";
   });
   flags.yes_or_no("--log-info", at_least("warning"));
   flags.yes_or_no("--log-warning", at_least("error"));

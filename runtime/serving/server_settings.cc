@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 
 #include "runtime/base/log_options.h"
 
@@ -36,10 +36,10 @@ void set_switches(const Switches& on, log::Options options) {
   log::configure(options);
 }
 
-Status change(const std::string& key, const FlatValue& value, Switches& on, log::Options& options) {
+Status change(const std::string& key, const FlatValue& value, Switches& on, log::Options& options, log::Asked& asked) {
   const auto* flag = std::get_if<bool>(&value);
   const auto set = [&](bool& which) {
-    if (!flag) return Status(invalid(fmt::format("'{}' must be true or false", key)));
+    if (!flag) return Status(Error{Code::kCorrupt, fmt::format("'{}' must be true or false", key)});
     which = *flag;
     return Status();
   };
@@ -48,19 +48,24 @@ Status change(const std::string& key, const FlatValue& value, Switches& on, log:
   if (key == "log_error") return set(on.error);
   if (key == "log_verbose_level") {
     const auto* level = std::get_if<int64_t>(&value);
-    if (!level || *level < 0 || *level > INT32_MAX) return invalid("'log_verbose_level' must be a whole number, not negative");
+    if (!level || *level < 0) return Error{Code::kCorrupt, "'log_verbose_level' must be a whole number, not negative"};
+    if (*level > INT32_MAX) return invalid(fmt::format("'log_verbose_level' must be at most {}", INT32_MAX));
     on.verbose = *level > 0;
+    asked.verbosity = static_cast<int32_t>(*level);
     return {};
   }
   if (key == "log_format") {
     const auto* format = std::get_if<std::string>(&value);
-    if (!format || (*format != "default" && *format != "ISO8601" && *format != "json"))
+    if (!format) return Error{Code::kCorrupt, "'log_format' must be a text"};
+    if (*format != "default" && *format != "ISO8601" && *format != "json")
       return invalid("'log_format' must be default, ISO8601 (both are lines of text whose times are ISO 8601) or json");
     options.format = *format == "json" ? log::Format::kJson : log::Format::kText;
+    asked.iso8601 = *format == "ISO8601";
     return {};
   }
   if (key == "log_file")
-    return Error{Code::kPermissionDenied, "log_file cannot be changed over the network: the log goes where the server's starter sends it"};
+    return Error{Code::kPermissionDenied,
+                 "log_file: log file location can not be updated through network protocol, it is where the server's starter sends it"};
   return invalid(fmt::format("unknown log setting '{}'", key.substr(0, 64)));
 }
 
@@ -69,19 +74,24 @@ Status change(const std::string& key, const FlatValue& value, Switches& on, log:
 FlatValues log_settings() {
   const log::Options now = log::options();
   const Switches on = switches();
+  const log::Asked asked = log::asked();
+  const std::string_view text = asked.iso8601 ? "ISO8601" : "default";
   return {{"log_file", log::file()},
           {"log_info", on.info},
           {"log_warning", on.warning},
           {"log_error", on.error},
-          {"log_verbose_level", int64_t{on.verbose}},
-          {"log_format", now.format == log::Format::kJson ? "json" : "default"}};
+          {"log_verbose_level", on.verbose ? std::max(int64_t{1}, int64_t{asked.verbosity}) : 0},
+          {"log_format", std::string(now.format == log::Format::kJson ? "json" : text)}};
 }
 
 Status change_log_settings(const FlatValues& changes) {
   log::Options options = log::options();
+  log::Asked asked = log::asked();
   Switches on = switches();
-  for (const auto& [key, value] : changes) SERIN_CHECK(change(key, value, on, options));
-  if (!changes.empty()) set_switches(on, options);
+  for (const auto& [key, value] : changes) SERIN_CHECK(change(key, value, on, options, asked));
+  if (changes.empty()) return {};
+  log::set_asked(asked);
+  set_switches(on, options);
   return {};
 }
 

@@ -8,7 +8,7 @@
 namespace serin::serving {
 
 protocol::FlatValues log_settings();
-/// All of them or none. kInvalidArgument, kPermissionDenied (log_file).
+/// All of them or none. kCorrupt (another type than the setting has), kInvalidArgument, kPermissionDenied (log_file).
 Status change_log_settings(const protocol::FlatValues& changes);
 
 }  // namespace serin::serving

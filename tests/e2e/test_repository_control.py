@@ -359,12 +359,18 @@ def test_logging_changes_take_effect(start):
     assert call(url).json == {"log_file": "", "log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0, "log_format": "default"}
     quiet = call(url, {"log_info": False}).json
     assert quiet["log_info"] is False and quiet["log_warning"] is True
-    assert call(url, {"log_info": True, "log_verbose_level": 2, "log_format": "json"}).json["log_verbose_level"] == 1
-    assert call(url).json["log_format"] == "json"
+    assert call(url, {"log_info": True, "log_verbose_level": 2, "log_format": "json"}).json["log_verbose_level"] == 2
+    assert call(url).json["log_format"] == "json" and call(url).json["log_verbose_level"] == 2
     with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
         assert client.get_log_settings(as_json=True)["settings"]["log_info"]["bool_param"] is True
+        told = client.update_log_settings({"log_verbose_level": 7, "log_format": "ISO8601"}, as_json=True)["settings"]
+        assert told["log_verbose_level"]["uint32_param"] == 7 and told["log_format"]["string_param"] == "ISO8601"
+        assert call(url).json["log_verbose_level"] == 7 and call(url).json["log_format"] == "ISO8601"
         client.update_log_settings({"log_verbose_level": 0, "log_format": "default"})
-    assert call(url).json["log_verbose_level"] == 0
+        with pytest.raises(InferenceServerException, match="log_file: log file location") as refused:
+            client.update_log_settings({"log_file": "/tmp/x"})
+        assert refused.value.status() == "StatusCode.PERMISSION_DENIED"
+    assert call(url).json["log_verbose_level"] == 0 and call(url).json["log_format"] == "default"
     for body, text in (({"log_file": "/tmp/x"}, "log_file"), ({"log_verbose_level": -1}, "log_verbose_level"), ({"log_info": 1}, "log_info"),
                        ({"log_format": "xml"}, "log_format"), ({"loud": True}, "loud")):
         answer = call(url, body)
