@@ -38,11 +38,11 @@ bool names_repository(std::string_view path) {
 
 /// GET tells, POST changes and tells.
 template <class Tell, class Change>
-net::Response settings(net::Request& request, const Tell& tell, const Change& change) {
+net::Response settings(const Frontend& frontend, net::Request& request, const Tell& tell, const Change& change) {
   if (request.method == "POST") {
     const auto values = protocol::decode_flat_json(std::move(request.body));
     if (!values) return error_response(values.error());
-    if (const Status changed = change(*values); !changed) return error_response(changed.error());
+    if (const Status changed = setting_changed(frontend, change(*values)); !changed) return error_response(changed.error());
   } else if (!is_get(request)) {
     return wrong_verb("GET, POST");
   }
@@ -69,7 +69,7 @@ void ControlApi::handle(net::Request request, net::Responder responder) {
 
 net::Response ControlApi::answer(net::Request& request) {
   const std::string path = request.path;
-  if (path == "/v2/logging") return settings(request, log_settings, change_log_settings);
+  if (path == "/v2/logging") return settings(frontend_, request, log_settings, change_log_settings);
   if (path == "/v2/trace/setting") return trace("", request);
   if (const auto model = between(path, kOfModel, kTraceOfModel)) return trace(*model, request);
   constexpr std::string_view kSystem = "/v2/systemsharedmemory/", kCuda = "/v2/cudasharedmemory/";
@@ -77,7 +77,9 @@ net::Response ControlApi::answer(net::Request& request) {
   if (path == "/v2/cudasharedmemory/status") return is_get(request) ? json_response("[]") : wrong_verb("GET");
   if (path == "/v2/cudasharedmemory/unregister") return request.method == "POST" ? json_response("{}") : wrong_verb("POST");
   if (const auto region = between(path, "/v2/cudasharedmemory/region/", "/status"); region && is_get(request))
-    return error_response({Code::kNotFound, fmt::format("Unable to find cuda shared memory region: '{}'", region->substr(0, 256))});
+    return error_response(no_cuda_region(*region));
+  if (between(path, "/v2/cudasharedmemory/region/", "/unregister"))  // one that is not there is no mistake
+    return request.method == "POST" ? json_response("{}") : wrong_verb("POST");
   if (path.starts_with(kCuda)) return error_response({Code::kUnsupported, std::string(kNoCudaRegions)});
   if (path == "/v2/repository/index") return index("", request);
   if (const auto repository = between(path, kRepository, "/index")) return index(*repository, request);
@@ -159,19 +161,20 @@ net::Response ControlApi::shared_memory(std::string_view path, net::Request& req
   }
   const auto values = protocol::decode_flat_json(std::move(request.body));
   if (!values) return error_response(values.error());
+  for (const std::string_view needed : {"key", "byte_size"})
+    if (!values->contains(needed))
+      return error_response({Code::kInvalidArgument, fmt::format("Shared memory register request has no '{}' field", needed)});
   const auto number = [&](std::string_view key) {
     const auto value = values->find(key);
-    const auto* held = value == values->end() ? nullptr : std::get_if<int64_t>(&value->second);
-    return held ? std::optional(*held) : std::nullopt;
+    if (value == values->end()) return int64_t{0};
+    const auto* held = std::get_if<int64_t>(&value->second);
+    return held ? *held : -1;
   };
-  const auto key = values->find("key");
-  const auto* text = key == values->end() ? nullptr : std::get_if<std::string>(&key->second);
-  const auto bytes = number("byte_size");
-  const int64_t offset = values->contains("offset") ? number("offset").value_or(-1) : 0;
-  if (!text || bytes.value_or(0) < 1 || offset < 0)
-    return error_response(
-        {Code::kInvalidArgument, "'key' must be a name, 'byte_size' a number of bytes, 'offset' one that is not negative"});
-  const Status added = regions.add({name, *text, static_cast<uint64_t>(offset), static_cast<uint64_t>(*bytes)});
+  const auto* key = std::get_if<std::string>(&values->find("key")->second);
+  const int64_t offset = number("offset"), bytes = number("byte_size");
+  if (!key || bytes < 0 || offset < 0)
+    return error_response({Code::kCorrupt, "'key' must be a name, 'byte_size' and 'offset' numbers of bytes that are not negative"});
+  const Status added = add_region(frontend_, {name, *key, static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes)});
   return added ? json_response("{}") : error_response(added.error());
 }
 
@@ -184,7 +187,7 @@ net::Response ControlApi::trace(std::string_view model, net::Request& request) {
     if (changes.empty()) tracer.forget(model);  // as Triton: a model of which nothing is said is as all are
     return tracer.change(model, changes);
   };
-  return settings(request, [&] { return tracer.settings(model); }, change);
+  return settings(frontend_, request, [&] { return tracer.settings(model); }, change);
 }
 
 }  // namespace serin::serving

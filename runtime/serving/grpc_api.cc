@@ -41,4 +41,10 @@ void finish_with(net::GrpcCall& call, const Error& error) {
   call.finish(as_it_is ? net::GrpcStatus::kFailedPrecondition : net::grpc_status_of(http_status(error.code)), error.message);
 }
 
+void finish_order_with(net::GrpcCall& call, const Error& error) {
+  if (error.code != Code::kUnsupported && error.code != Code::kAlreadyExists) return finish_with(call, error);
+  call.set_header("x-serin-code", code_name(error.code));
+  call.finish(error.code == Code::kUnsupported ? net::GrpcStatus::kUnimplemented : net::GrpcStatus::kAlreadyExists, error.message);
+}
+
 }  // namespace serin::serving

@@ -47,5 +47,7 @@ void add_reflection_methods(GrpcMethodMap& methods);
 bool parse(google::protobuf::MessageLite& message, std::string_view bytes);
 /// Ends a call that came to nothing.
 void finish_with(net::GrpcCall& call, const Error& error);
+/// The same of a call that asks for no inference. What is not built or there already is called so: of an inference it is the client's mistake.
+void finish_order_with(net::GrpcCall& call, const Error& error);
 
 }  // namespace serin::serving

@@ -26,7 +26,7 @@ FlatValues values_of(const google::protobuf::Map<std::string, pb::ModelRepositor
   return values;
 }
 
-Result<pb::LogSettingsResponse> log_settings_of(const pb::LogSettingsRequest& request) {
+Result<pb::LogSettingsResponse> log_settings_of(const Frontend& frontend, const pb::LogSettingsRequest& request) {
   FlatValues changes;
   for (const auto& [key, setting] : request.settings()) {
     FlatValue& value = changes[key];
@@ -34,7 +34,7 @@ Result<pb::LogSettingsResponse> log_settings_of(const pb::LogSettingsRequest& re
     if (setting.has_uint32_param()) value = int64_t{setting.uint32_param()};
     if (setting.has_string_param()) value = setting.string_param();
   }
-  SERIN_CHECK(change_log_settings(changes));
+  SERIN_CHECK(setting_changed(frontend, change_log_settings(changes)));
   pb::LogSettingsResponse answer;
   for (const auto& [key, value] : log_settings()) {
     auto& setting = (*answer.mutable_settings())[key];
@@ -56,7 +56,7 @@ Result<pb::TraceSettingResponse> trace_settings_of(Frontend& frontend, const pb:
     if (setting.value_size() > 1) value = std::vector<std::string>(setting.value().begin(), setting.value().end());
   }
   Tracer& tracer = frontend.host.tracer;
-  SERIN_CHECK(tracer.change(model, changes));
+  SERIN_CHECK(setting_changed(frontend, tracer.change(model, changes)));
   pb::TraceSettingResponse answer;
   for (const auto& [key, value] : tracer.settings(model)) {
     auto& setting = (*answer.mutable_settings())[key];
@@ -92,7 +92,7 @@ void add_shared_memory_methods(Frontend& frontend, GrpcMethodMap& methods) {
       methods, kService + "SystemSharedMemoryRegister",
       [&frontend, none](const auto& request) -> Result<pb::SystemSharedMemoryRegisterResponse> {
         SERIN_CHECK(none());
-        SERIN_CHECK(frontend.shared_memory.add({request.name(), request.key(), request.offset(), request.byte_size()}));
+        SERIN_CHECK(add_region(frontend, {request.name(), request.key(), request.offset(), request.byte_size()}));
         return pb::SystemSharedMemoryRegisterResponse();
       });
   add_unary<pb::SystemSharedMemoryUnregisterRequest, pb::SystemSharedMemoryUnregisterResponse>(
@@ -103,7 +103,10 @@ void add_shared_memory_methods(Frontend& frontend, GrpcMethodMap& methods) {
         return pb::SystemSharedMemoryUnregisterResponse();
       });
   add_unary<pb::CudaSharedMemoryStatusRequest, pb::CudaSharedMemoryStatusResponse>(
-      methods, kService + "CudaSharedMemoryStatus", [](const auto&) { return pb::CudaSharedMemoryStatusResponse(); });
+      methods, kService + "CudaSharedMemoryStatus", [](const auto& request) -> Result<pb::CudaSharedMemoryStatusResponse> {
+        if (!request.name().empty()) return no_cuda_region(request.name());
+        return pb::CudaSharedMemoryStatusResponse();
+      });
   add_unary<pb::CudaSharedMemoryUnregisterRequest, pb::CudaSharedMemoryUnregisterResponse>(
       methods, kService + "CudaSharedMemoryUnregister", [](const auto&) { return pb::CudaSharedMemoryUnregisterResponse(); });
   add_unary<pb::CudaSharedMemoryRegisterRequest, pb::CudaSharedMemoryRegisterResponse>(
@@ -126,7 +129,8 @@ void add_control_methods(Frontend& frontend, GrpcMethodMap& methods) {
   methods.emplace(kService + "RepositoryModelLoad", std::make_unique<Load>(load));
   methods.emplace(kService + "RepositoryModelUnload", std::make_unique<Unload>(unload));
   add_shared_memory_methods(frontend, methods);
-  add_unary<pb::LogSettingsRequest, pb::LogSettingsResponse>(methods, kService + "LogSettings", log_settings_of);
+  add_unary<pb::LogSettingsRequest, pb::LogSettingsResponse>(
+      methods, kService + "LogSettings", [&frontend](const auto& request) { return log_settings_of(frontend, request); });
   add_unary<pb::TraceSettingRequest, pb::TraceSettingResponse>(
       methods, kService + "TraceSetting", [&frontend](const auto& request) { return trace_settings_of(frontend, request); });
 }

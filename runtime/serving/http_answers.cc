@@ -43,7 +43,7 @@ void use_triton_status(net::Response& response) {
   const auto is = [code](Code other) { return code == code_name(other); };
   switch (response.status) {
     case 400: response.status = is(Code::kCorrupt) ? 500 : is(Code::kUnsupported) ? 501 : 400; break;
-    case 409: response.status = is(Code::kFailedPrecondition) ? 503 : 409; break;
+    case 409: response.status = is(Code::kFailedPrecondition) ? 503 : is(Code::kAlreadyExists) ? 400 : 409; break;
     case 413: response.status = 400; break;
     case 415: response.status = 501; break;
     case 429:

@@ -38,7 +38,8 @@ Result<ModelFiles> Repository::find(const std::string& name) {
     if (files.error().code != Code::kNotFound)
       return Error{Code::kUnavailable, fmt::format("failed to load '{}', {}", name.substr(0, 256), files.error().message)};
   }
-  return Error{Code::kNotFound, fmt::format("failed to load '{}', no folder of the model repository has that name", name.substr(0, 256))};
+  return Error{Code::kNotFound, fmt::format("failed to load '{}', failed to poll from model repository: no folder of it has that name",
+                                            name.substr(0, 256))};
 }
 
 bool Repository::has_version(const std::string& name) const {

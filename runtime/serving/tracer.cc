@@ -150,7 +150,8 @@ Status Tracer::change(std::string_view model, const FlatValues& changes) {
       return read_number(name, given, least, to.emplace());
     };
     if (key == "trace_file") {
-      return Error{Code::kPermissionDenied, "trace_file cannot be changed over the network: whoever may name a file may write to any"};
+      return Error{Code::kPermissionDenied,
+                   "trace_file: trace file location can not be updated through network protocol: whoever may name a file may write to any"};
     } else if (key == "trace_level") {
       now.on = of_all ? std::optional(options_.on) : std::nullopt;
       if (!cleared) SERIN_CHECK(read_level(value, now.on.emplace()));

@@ -20,7 +20,7 @@ class UnaryMethod final : public net::GrpcMethod {
     Request request;
     if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
     const Result<Answer> answer = work_(request);
-    if (!answer) return finish_with(*call, answer.error());
+    if (!answer) return finish_order_with(*call, answer.error());
     std::string framed = net::begin_grpc_message(answer->ByteSizeLong());
     answer->AppendToString(&framed);
     net::seal_grpc_message(framed);
@@ -49,7 +49,7 @@ class OrderMethod final : public net::GrpcMethod {
     if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no " + request.GetTypeName()});
     work_(request, [call](const Status& status) {
       if (call->ended()) return;
-      if (!status) return finish_with(*call, status.error());
+      if (!status) return finish_order_with(*call, status.error());
       call->send(net::grpc_framed(Answer().SerializeAsString()));
       call->finish(net::GrpcStatus::kOk);
     });

@@ -101,13 +101,13 @@ def test_a_config_and_files_come_with_the_request(explicit, repository, http):
 
 
 WRONG = {
-    "not there": ("nope", {}, 404, "failed to load 'nope'"),
+    "not there": ("nope", {}, 500, "failed to load 'nope'"),
     "up": ("..", {}, 400, ""),
-    "hidden": (".git", {}, 404, ""),
+    "hidden": (".git", {}, 500, ""),
     "escaped": ("%2e%2e%2fdigits", {}, 400, ""),
-    "double": ("%252e%252e", {}, 404, ""),
+    "double": ("%252e%252e", {}, 500, ""),
     "zero byte": ("digits%00", {}, 400, ""),
-    "long": ("a" * 5000, {}, 404, ""),
+    "long": ("a" * 5000, {}, 500, ""),
     "a file above": ("digits", {"config": "{}", "file:../../evil": "AAAA"}, 400, "must be file:<version>/<name>"),
     "a file elsewhere": ("digits", {"config": "{}", "file:/tmp/evil": "AAAA"}, 400, "must be file:<version>/<name>"),
     "a file within": ("digits", {"config": "{}", "file:1/a/b": "AAAA"}, 400, "must be file:<version>/<name>"),
@@ -167,8 +167,7 @@ def test_p16_what_is_wrong_is_refused_and_harms_nothing(explicit, repository, ht
     name, parameters, status, text = WRONG[case]
     before = sorted(folder.rglob("*"))
     answer = call(f"{runtime.url}/v2/repository/models/{name}/load", {"parameters": parameters})
-    codes = {status, 500, 503} if status == 404 else {status}  # in Triton's dialect
-    assert answer.status in codes and text in answer.error, (answer.status, answer.body)
+    assert answer.status == status and text in answer.error, (answer.status, answer.body)
     assert str(folder) not in answer.error and "/tmp" not in answer.error.replace("file:/tmp", "")
     assert sorted(folder.rglob("*")) == before
     same(scores(http(runtime)), 1)  # what was loaded goes on
@@ -186,7 +185,7 @@ def test_an_order_that_names_a_repository_is_refused(explicit, repository, http)
         for order, message in ((orders.RepositoryModelLoad, service_pb2.RepositoryModelLoadRequest), (orders.RepositoryModelUnload, service_pb2.RepositoryModelUnloadRequest)):
             with pytest.raises(grpc.RpcError) as refused:
                 order(message(repository_name="models", model_name="digits"))
-            assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT and "repository_name" in refused.value.details()
+            assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED and "repository_name" in refused.value.details()
     assert states(runtime) == {("digits", None, None)}
 
 
@@ -249,6 +248,39 @@ def test_index_by_repository(shared_runtime):
     everything = call(f"{shared_runtime.url}/v2/repository/index", "").json
     assert call(f"{shared_runtime.url}/v2/repository/models/index", {"ready": True}).json == everything, "a repository is called as its folder is"
     assert call(f"{shared_runtime.url}/v2/repository/other/index", "").status == 404
+
+
+def test_in_tritons_place_orders_are_refused_with_its_codes(explicit, repository):
+    """What a real one answers: tests/differential (control/...)."""
+    runtime = explicit(repository({"digits/1": GOOD}), "--load-model=digits", "--log-verbose=3")
+    not_polled, no_memory = "failed to load 'nope', failed to poll from model repository", "Unable to open shared memory region: 'r'"
+    for path, body, status, words in (
+        ("/v2/repository/models/nope/load", {}, 500, not_polled),
+        ("/v2/repository/models/nope/load", {"parameters": {"config": "{}"}}, 500, not_polled),
+        ("/v2/repository/models/nope/unload", {}, 200, None),
+        ("/v2/logging", {"log_file": "/tmp/x"}, 501, "log file location can not be updated through network protocol"),
+        ("/v2/trace/setting", {"trace_file": "/tmp/x"}, 501, "trace file location can not be updated through network protocol"),
+        ("/v2/models/digits/trace/setting", {"trace_file": None}, 501, "trace file location can not be updated through network protocol"),
+        ("/v2/systemsharedmemory/region/r/register", {"key": "/nothing-of-that-name", "byte_size": 64}, 500, no_memory),
+        ("/v2/systemsharedmemory/region/r/unregister", None, 200, None),
+    ):  # fmt: skip
+        answer = call(runtime.url + path, body if body is not None else "")
+        assert answer.status == status and (words is None or words in answer.error), (path, answer.status, answer.body)
+    assert call(f"{runtime.url}/v2/systemsharedmemory/region/r/status").status == 404
+    assert call(f"{runtime.url}/v2/logging").json["log_verbose_level"] == 3
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
+        for order, code, words in (
+            (lambda: client.load_model("nope"), "INTERNAL", not_polled),
+            (lambda: client.update_log_settings({"log_file": "/tmp/x"}), "UNIMPLEMENTED", "log file location can not be updated"),
+            (lambda: client.update_trace_settings(settings={"trace_file": "/tmp/x"}), "UNIMPLEMENTED", "trace file location can not be updated"),
+            (lambda: client.register_system_shared_memory("r", "/nothing-of-that-name", 64), "INTERNAL", no_memory),
+            (lambda: client.get_system_shared_memory_status("r"), "NOT_FOUND", "Unable to find system shared memory region: 'r'"),
+            (lambda: client.get_cuda_shared_memory_status("r"), "NOT_FOUND", "Unable to find cuda shared memory region: 'r'"),
+        ):  # fmt: skip
+            with pytest.raises(InferenceServerException) as refused:
+                order()
+            assert refused.value.status() == f"StatusCode.{code}" and words in refused.value.message(), refused.value
+        client.unregister_system_shared_memory("r")
 
 
 # --- where models lie -----------------------------------------------------------------------------------------------------------------
