@@ -94,6 +94,25 @@ Status apply_all(const google::protobuf::RepeatedPtrField<Declared>& declared, s
   return {};
 }
 
+/// Those that the configuration lists, and those that a state is kept from.
+void choose_outputs(const pb::ModelConfig& config, const SequenceSettings* sequences, Served& served) {
+  std::vector<TensorSpec>& outputs = served.signature.outputs;
+  std::vector<size_t> chosen;
+  const auto choose = [&](const std::string& name) {
+    const auto at = static_cast<size_t>(std::ranges::find(outputs, name, &TensorSpec::name) - outputs.begin());
+    if (at < outputs.size() && std::ranges::find(chosen, at) == chosen.end()) chosen.push_back(at);
+  };
+  for (const auto& output : config.output()) choose(output.name());
+  if (chosen.empty()) return;
+  if (sequences)
+    for (const auto& state : sequences->states) choose(state.output);
+  std::vector<TensorSpec> specs;
+  for (const size_t output : chosen) specs.push_back(outputs[output]);
+  if (chosen.size() == outputs.size() && std::ranges::is_sorted(chosen)) return;
+  outputs = std::move(specs);
+  served.reshapes.chosen = std::move(chosen);
+}
+
 void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config) {
   const auto fill = [&](const TensorSpec& spec, auto& tensor) {
     tensor.set_data_type(type_of(spec.dtype));
@@ -158,6 +177,7 @@ Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
     SERIN_CHECK(apply_all(settings.config->input(), "input", reshapes.batched, signature.inputs, reshapes.inputs));
     SERIN_CHECK(apply_all(settings.config->output(), "output", reshapes.batched, signature.outputs, reshapes.outputs));
     reshapes.counts_rows = reshapes.any() && served.batchable && !reshapes.batched;
+    choose_outputs(*settings.config, settings.sequences ? &*settings.sequences : nullptr, served);
   }
   for (const auto& [name, labels] : settings.class_labels) {
     const auto output = std::ranges::find(signature.outputs, name, &TensorSpec::name);

@@ -73,7 +73,10 @@ class ReshapingScheduler final : public Scheduler {
       const Shape shape = reshapes.outputs[i]->outward(tensors[i].shape, reshapes.batched);
       if (shape.checked_elements() == tensors[i].elements()) tensors[i].shape = shape;  // sizes that only a run knows may be others
     }
-    return Outputs::of(std::move(tensors), outputs.block);
+    if (reshapes.chosen.empty()) return Outputs::of(std::move(tensors), outputs.block);
+    std::vector<TensorView> chosen;
+    for (const size_t output : reshapes.chosen) chosen.push_back(tensors[output]);
+    return Outputs::of(std::move(chosen), outputs.block);
   }
 
   const std::shared_ptr<Scheduler> below_;
@@ -100,7 +103,7 @@ Shape TensorReshape::outward(const Shape& shape, bool batched) const { return ma
 
 bool TensorReshapes::any() const {
   const auto is_set = [](const auto& reshape) { return reshape.has_value(); };
-  return std::ranges::any_of(inputs, is_set) || std::ranges::any_of(outputs, is_set);
+  return std::ranges::any_of(inputs, is_set) || std::ranges::any_of(outputs, is_set) || !chosen.empty();
 }
 
 std::shared_ptr<Scheduler> reshaping_over(std::shared_ptr<Scheduler> below, TensorReshapes reshapes) {

@@ -1,6 +1,8 @@
 // tensor_reshape.h: config.pbtxt's `reshape`: clients have a tensor in one shape, the model has it in another, with the same elements in the same order.
 //
 //   input { name: "x" dims: [ 1 ] reshape { shape: [ ] } }      clients send [n,1], the model takes [n]
+//
+// And its `output`: clients have those that it lists, in its order, whatever else the model makes.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,7 @@ struct TensorReshape {
 /// Of a model's inputs and outputs, in their order.
 struct TensorReshapes {
   std::vector<std::optional<TensorReshape>> inputs, outputs;
+  std::vector<size_t> chosen;  ///< of the outputs; empty: all, as the model has them
   bool batched = false;
   bool counts_rows = false;  ///< clients' shapes have no rows, those of the model do: counted once they are the model's
   bool any() const;

@@ -10,6 +10,7 @@ import tritonclient.http as triton
 from conftest import MODELS, call, infer_body, serin, wait_until
 from google.protobuf import text_format
 from google.protobuf.message import Message
+from onnx import TensorProto, helper
 from test_serve import EVALUATION, expected_scores
 from test_tfserving import save_half_plus_two
 from test_traces import ANY_PORTS
@@ -271,6 +272,31 @@ def test_rows_that_only_clients_see(serve, repository, tmp_path):
         assert output["shape"] == [4] and output["data"] == [2.5, 3.0, 3.5, 4.0]
     statistics = call(f"{runtime.url}/v2/models/half/stats").json["model_stats"][0]["inference_stats"]
     assert (statistics["cache_hit"]["count"], statistics["cache_miss"]["count"]) == (1, 1)
+
+
+@pytest.mark.parametrize("listed", [["high"], ["high", "low"], ["low", "high"], ["low"]])
+def test_outputs_are_those_that_it_lists(serve, repository, tmp_path, listed):
+    """In its order: clients read the first, and what is left out does not travel."""
+    path = tmp_path / "two.onnx"
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["low"]), helper.make_node("Abs", ["x"], ["high"])], "two",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])],
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in ("low", "high")])  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    models = repository({"two/1": path})
+    outputs = ",".join(f'{{ name: "{name}" data_type: TYPE_FP32 dims: [ 2 ] }}' for name in listed)
+    (models / "two/config.pbtxt").write_text(f"max_batch_size: 4\ninput [ {{ name: 'x' data_type: TYPE_FP32 dims: [ 2 ] }} ]\noutput [ {outputs} ]\n")
+    url = serve(models).url + "/v2/models/two"
+    assert [output["name"] for output in call(url).json["outputs"]] == listed
+    assert [output["name"] for output in call(url + "/config").json["output"]] == listed
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}]}
+    values = {"low": [-1, -2], "high": [1, 2]}
+    assert [(output["name"], output["data"]) for output in call(url + "/infer", body).json["outputs"]] == [(name, values[name]) for name in listed]
+    last = call(url + "/infer", {**body, "outputs": [{"name": listed[-1]}]}).json["outputs"]
+    assert [output["data"] for output in last] == [values[listed[-1]]]
+    if len(listed) == 1:
+        left_out = "low" if listed == ["high"] else "high"
+        refused = call(url + "/infer", {**body, "outputs": [{"name": left_out}]})
+        assert refused.status == 400 and left_out in refused.error
 
 
 def test_threads_and_sizes_that_differ(configured):
