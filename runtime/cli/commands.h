@@ -83,11 +83,12 @@ struct ServeOptions {
   std::vector<std::string> metrics_paths;                    ///< of the same page at the HTTP port; empty: it is not there
   std::vector<metrics::Summary::Quantile> metric_quantiles;  ///< of durations, on that page; empty: none
   std::vector<std::string> openvino_metrics;                 ///< names of OpenVINO Model Server's that are on that page, too
-  std::optional<uint16_t> admin_port;  ///< of HTTP, on 127.0.0.1: where orders to the server are taken; absent: nowhere
-  bool admin_on_data_port = false;     ///< or at the ports of clients
-  bool shared_memory = false;          ///< clients may name regions of this machine's memory
-  bool cors = false;                   ///< pages of any origin may ask TensorFlow Serving's API
-  std::string tokens;                  ///< a file of who may call; empty: everybody
+  std::optional<uint16_t> admin_port;         ///< of HTTP, on 127.0.0.1: where orders to the server are taken; absent: nowhere
+  bool admin_on_data_port = false;            ///< or at the ports of clients
+  bool shared_memory = false;                 ///< clients may name regions of this machine's memory
+  bool cors = false;                          ///< pages of any origin may ask TensorFlow Serving's API
+  std::chrono::milliseconds longest_http{0};  ///< until a request is answered; 0: any
+  std::string tokens;                         ///< a file of who may call; empty: everybody
   serving::RestrictedApis restricted_http, restricted_grpc;
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process

@@ -271,7 +271,8 @@ Result<int> serve(const ServeOptions& options) {
                               .cors = options.cors,
                               .strict_readiness = options.strict_readiness,
                               .name = options.id,
-                              .limits = limits.requests});
+                              .limits = limits.requests,
+                              .longest_http = options.longest_http});
   // Alive meanwhile, for a large repository must not fail its liveness probe. The servers that this one may stand in for listen once they have loaded, and
   // there are manifests that rely on it: a probe that only connects sends clients here.
   const auto open_ports = [&] { return ServePorts::open(options, limits, tls, loops, frontend, *access, registry); };

@@ -53,6 +53,8 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
     flags.yes_or_no(flag, [&](bool yes) { options.source.labels_need_versions &= !yes; });
   flags.poll_seconds("--file_system_poll_wait_seconds");
   flags.io_threads("--rest_api_num_threads");
+  flags.value<int64_t>("--rest_api_timeout_in_ms", [&](int64_t count) { options.longest_http = std::chrono::milliseconds(count); })
+      ->check(between(0, 86'400'000));
   flags.yes_or_no("--rest_api_enable_cors_support", [&](bool yes) { options.cors = yes; });
   flags.value<std::string>("--monitoring_config_file", [&](const std::string& path) {
     const auto metrics = serving::read_tf_monitoring_config(path);
@@ -89,7 +91,7 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
                  "--tensorflow_session_config_file",
                  "--grpc_max_threads"},
                 kOneEngine);
-  flags.ignored({"--rest_api_timeout_in_ms", "--grpc_channel_arguments", "--enable_signature_method_name_check", "--enable_profiler",
+  flags.ignored({"--grpc_channel_arguments", "--enable_signature_method_name_check", "--enable_profiler",
                  "--enable_grpc_healthcheck_service", "--enable_serialization_as_tensor_content"},
                 kNoSuchSetting);
   options.tls_min_version = "1.2";  // as gRPC has it

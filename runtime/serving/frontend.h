@@ -27,6 +27,7 @@ class Frontend {
     bool strict_readiness = true;  ///< false: ready once everything was tried, whatever came of it
     std::string name;              ///< as the server calls itself; empty: as the dialect does
     protocol::RequestLimits limits = {};
+    std::chrono::milliseconds longest_http{0};  ///< a deadline for requests over HTTP that name none that is earlier; 0: none
   };
   Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
       : loops(io_threads),
@@ -37,6 +38,7 @@ class Frontend {
         cors(options.cors),
         name(options.name.empty() ? name_of_server(options.dialect) : options.name),
         limits(limits_of(options)),
+        longest_http(options.longest_http),
         strict_readiness_(options.strict_readiness),
         readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())),
         leftovers_(loops.size()) {}
@@ -78,6 +80,7 @@ class Frontend {
   const bool cors;
   const std::string name;
   const protocol::RequestLimits limits;  ///< of every request, whatever door it comes by
+  const std::chrono::milliseconds longest_http;
 
  private:
   protocol::RequestLimits limits_of(const Options& options) const {

@@ -1,5 +1,6 @@
 #include "runtime/serving/http_inference.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "runtime/serving/http_answers.h"
@@ -124,6 +125,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
     if (!left) return arrival.refuse(left.error(), protocol::kTimeHeader);
     arrival.deadline = arrival.arrived + *left;
   }
+  if (frontend.longest_http.count() > 0) arrival.deadline = std::min(arrival.deadline, arrival.arrived + frontend.longest_http);
   call->field_.clear();
   if (call->work_to_decode(request) <= net::kMostOnIo)
     return arrival.go_on(call->decode(request, *arrival.version, frontend.leftovers().take_request(), call->field_));

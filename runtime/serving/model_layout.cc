@@ -88,6 +88,19 @@ Status check_root(const ModelRoot& root) {
   return {};
 }
 
+Status check_names(const std::vector<ModelRoot>& roots) {
+  std::map<std::string, const ModelRoot*> named;
+  for (const ModelRoot& root : roots) {
+    if (!is_file(root)) continue;
+    const auto [held, is_new] = named.try_emplace(name_of(root), &root);
+    if (!is_new)
+      return Error{Code::kInvalidArgument,
+                   fmt::format("{} and {} are both model '{}': rename one, or lay them in <name>/1/model.onnx and name that folder",
+                               held->second->path, root.path, held->first)};
+  }
+  return {};
+}
+
 std::string describe_misplaced(const ModelRoot& root) {
   const auto inside = list_folder(root.path);
   if (!inside) return "";

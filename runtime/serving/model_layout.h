@@ -59,6 +59,8 @@ std::optional<uint64_t> version_of_folder(std::string_view name);
 
 /// kNotFound, kInvalidArgument: why nothing can be served from there, naming the path.
 Status check_root(const ModelRoot& root);
+/// kInvalidArgument where two files are models of one name: whoever names a file wants its model.
+Status check_names(const std::vector<ModelRoot>& roots);
 
 /// What lies in a folder of models that no model was found in, and how it is served: "; 'model.onnx' lies right in it: serin serve models/model.onnx". Empty:
 /// nothing known.

@@ -26,6 +26,7 @@ Status Repository::check_places() {
     const Status there = check_root(root);
     if (!there && !(source_.places_may_come && there.error().code == Code::kNotFound)) return there.error();
   }
+  SERIN_CHECK(check_names(roots_));
   return check_labels(granted_);
 }
 

@@ -315,6 +315,16 @@ def test_of_several_none_is_guessed(start, place):
     assert "more than one other model: a.onnx, b.onnx" in ready(runtime)
 
 
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_files_that_are_models_of_one_name_are_refused(tmp_path, check):
+    """Exports are all called model.onnx."""
+    for name, source in (("a", DIGITS[0]), ("b", DIGITS[1])):
+        (tmp_path / name).mkdir()
+        shutil.copy(source, tmp_path / name / "model.onnx")
+    done = serin("serve", *check, tmp_path / "a/model.onnx", tmp_path / "b/model.onnx", *ON_FREE_PORTS)
+    assert done.returncode == 2 and f"{tmp_path}/a/model.onnx and {tmp_path}/b/model.onnx are both model 'model': rename one" in done.stderr
+
+
 @pytest.mark.parametrize("file, hint", [("models/model.onnx", "the folder 'models' in it looks like one"), ("iris/1/model.onnx", "the folder 'iris' in it looks like one")])
 def test_one_that_lies_deeper_is_pointed_at(start, place, file, hint):
     runtime = start("serve", *ONE_MODEL["kserve"](place({file: DIGITS[0]})))

@@ -51,7 +51,15 @@ def test_the_arguments_that_kserve_starts_tensorflow_serving_with(called_as, dig
     assert len(answer.json["predictions"][0]) == 10
     assert call(f"http://127.0.0.1:{rest}/v1/models/digits").json["model_version_status"][0]["state"] == "AVAILABLE"
     assert "nv_inference_count" in call(f"http://127.0.0.1:{rest}/monitoring/prometheus/metrics").body.decode()
-    assert "metrics" not in process.ports and "--rest_api_timeout_in_ms changes nothing" in process.log
+    assert "metrics" not in process.ports and "changes nothing" not in process.log
+
+
+@pytest.mark.parametrize("long, status", [("60000", 200), ("1", 504)])
+def test_a_longest_time_for_requests_over_rest(called_as, digits, long, status):
+    rest = free_port()
+    called_as("tensorflow_model_server", "--model_name=digits", "--port=0", f"--rest_api_port={rest}", f"--model_base_path={digits}",
+              f"--rest_api_timeout_in_ms={long}")  # fmt: skip
+    assert call(f"http://127.0.0.1:{rest}/v1/models/digits:predict", {"instances": [[0.0] * 64] * 5000}).status == status
 
 
 def test_the_environment_of_tensorflow_servings_image(called_as, digits):
