@@ -178,7 +178,10 @@ void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& optio
     const auto version = model.latest();
     if (!version || shown == kMost) continue;
     const TryIt lines = try_it(*version, server, until);
-    if (lines.curl.empty()) continue;
+    if (lines.curl.empty()) {
+      log::info("model '{}': there is no line to try it with, for no sizes were found that it takes: {}", name, lines.why_not);
+      continue;
+    }
     if (shown++ == 0) {
       const std::string fill_in = to_fill_in(server);
       std::printf("\nTo try it:\n%s%s%s", fill_in.empty() ? "" : "\n", fill_in.c_str(), fill_in.empty() ? "" : "\n");

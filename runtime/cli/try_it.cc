@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <future>
-#include <optional>
 #include <vector>
 
 #include "runtime/cli/ready_file.h"
@@ -26,11 +25,18 @@ constexpr int64_t kSizes[] = {1, 8, 16, 32, 64, 224};  // of what is open beside
 constexpr int64_t kLargest = int64_t{4} << 20;         // elements of a trial's inputs
 constexpr int64_t kWrittenOut = 64;                    // elements, of all inputs together
 
-/// Whether the model answers zeros of these shapes in time.
-bool runs(serving::Version& version, const std::vector<Shape>& shapes, serving::Clock::time_point deadline) {
+Status small_enough(const std::vector<Shape>& shapes) {
   int64_t elements = 0;
-  for (const Shape& shape : shapes) elements += shape.checked_elements().value_or(kLargest + 1);
-  if (elements > kLargest || serving::Clock::now() > deadline) return false;
+  for (const Shape& shape : shapes) elements += std::min(shape.checked_elements().value_or(kLargest + 1), kLargest + 1);
+  if (elements <= kLargest) return {};
+  return Error{Code::kTooLarge, fmt::format("its inputs have more than {} elements", kLargest)};
+}
+
+/// Whether the model answers zeros of these shapes in time, or why not.
+Status runs(serving::Version& version, const std::vector<Shape>& shapes, serving::Clock::time_point deadline) {
+  SERIN_CHECK(small_enough(shapes));
+  const Error late{Code::kDeadlineExceeded, "it takes too long"};
+  if (serving::Clock::now() > deadline) return late;
   auto job = std::make_shared<serving::Job>();
   const auto& inputs = version.signature().inputs;
   size_t bytes = 0;
@@ -54,14 +60,14 @@ bool runs(serving::Version& version, const std::vector<Shape>& shapes, serving::
   job->deadline = deadline;
   job->shadow = true;
   if (version.stateful()) job->sequence = {.number = ~uint64_t{0}, .name = {}, .start = true, .end = true};
-  const auto answered = std::make_shared<std::promise<bool>>();
-  job->done = [answered](serving::Answer&& answer) { answered->set_value(answer.outputs.has_value()); };
+  const auto answered = std::make_shared<std::promise<Status>>();
+  job->done = [answered](serving::Answer&& answer) { answered->set_value(answer.outputs ? Status() : Status(answer.outputs.error())); };
   auto answer = answered->get_future();
-  if (!version.submit(job)) return false;
+  SERIN_CHECK(version.submit(job));
   constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
   while (serving::Clock::now() < deadline && !end_signal_is_pending())
     if (answer.wait_for(kBetweenLooks) == std::future_status::ready) return answer.get();
-  return false;
+  return late;
 }
 
 std::vector<Shape> shapes_with(const serving::Version& version, int64_t size, bool& open) {
@@ -79,13 +85,20 @@ std::vector<Shape> shapes_with(const serving::Version& version, int64_t size, bo
   return shapes;
 }
 
-std::optional<std::vector<Shape>> find_shapes(serving::Version& version, serving::Clock::time_point deadline) {
+/// Where none runs, why the first did not.
+Result<std::vector<Shape>> find_shapes(serving::Version& version, serving::Clock::time_point deadline) {
+  Status first;
   for (const int64_t size : kSizes) {
     bool open = false;
     std::vector<Shape> shapes = shapes_with(version, size, open);
-    if (!open || runs(version, shapes, deadline)) return shapes;
+    const Status ran = open ? runs(version, shapes, deadline) : small_enough(shapes);
+    if (ran) return shapes;
+    if (first)
+      first =
+          Error{ran.error().code, fmt::format("{}{}", open ? fmt::format("with {} for what is open, ", size) : "", ran.error().message)};
+    if (!open) break;
   }
-  return std::nullopt;
+  return first.error();
 }
 
 std::string shape_json(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
@@ -194,8 +207,8 @@ std::string to_fill_in(const TriedServer& server) {
 
 TryIt try_it(serving::Version& version, const TriedServer& server, serving::Clock::time_point until) {
   const auto shapes = find_shapes(version, until);
-  if (!shapes) return {};
-  return {curl_line(version, *shapes, server), python_lines(version, *shapes, server)};
+  if (!shapes) return {.why_not = shapes.error().message};
+  return {curl_line(version, *shapes, server), python_lines(version, *shapes, server), {}};
 }
 
 }  // namespace serin::cli

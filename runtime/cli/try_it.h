@@ -16,13 +16,14 @@ struct TriedServer {
 
 struct TryIt {
   std::string curl, python;
+  std::string why_not;  ///< where there are none
 };
 
 /// A line for the shell in which the reader fills in what the others read. Empty: they read nothing.
 std::string to_fill_in(const TriedServer& server);
 
 /// Runs the model on zeros to find sizes that it takes where some are open, for no longer than that, and not once the program is told to end. Both empty
-/// where none was found. Not for io threads.
+/// where none was found, and why not. Not for io threads.
 TryIt try_it(serving::Version& version, const TriedServer& server, serving::Clock::time_point until);
 
 }  // namespace serin::cli

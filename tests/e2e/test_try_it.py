@@ -68,6 +68,18 @@ def test_sizes_and_types_are_the_models(start, tmp_path, name, nodes, kind, shap
     check_answers(start("serve", save(tmp_path / f"{name}.onnx", nodes, kind, shape), *ON_FREE_PORTS), name)
 
 
+@pytest.mark.parametrize("shape, why", [(["n", "k"], "with 1 for what is open, "), ([1, 2**25], "more than 4194304 elements")])
+def test_a_model_without_lines_says_why(start, tmp_path, shape, why):
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [299, 5], [0.5] * 1495)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])] if "k" in shape else IDENTITY
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [weight] if "k" in shape else [])  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "wide.onnx")
+    process = start("serve", tmp_path / "wide.onnx", *ON_FREE_PORTS)
+    wait_until(lambda: "there is no line to try it with" in process.log)
+    assert why in process.log and "To try it" not in process.log
+
+
 def test_a_sequence_is_named_where_one_is_needed(start, repository):
     models = repository({"sum/1": DATA / "sequence_state/model.onnx"})
     (models / "sum/serin.yaml").write_text("sequences: {state: [{input: PAST, output: PRESENT}]}\n")
