@@ -1,16 +1,37 @@
 // nearest_name.h: what somebody may have meant who wrote a name wrong.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace serin {
 
+/// Capital letters of ASCII count as small ones.
+inline bool equal_but_for_case(std::string_view a, std::string_view b) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, small, small);
+}
+
+/// What both begin or end with, which no distance between them depends on.
+inline void drop_common_ends(std::string_view& a, std::string_view& b) {
+  const auto front = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  a.remove_prefix(front);
+  b.remove_prefix(front);
+  while (!a.empty() && !b.empty() && a.back() == b.back()) {
+    a.remove_suffix(1);
+    b.remove_suffix(1);
+  }
+}
+
 /// How many letters must be put in, taken out, changed or swapped with their neighbour to make one name of the other (optimal string alignment).
 inline size_t edit_distance(std::string_view from, std::string_view to) {
+  drop_common_ends(from, to);
   std::vector<size_t> before(to.size() + 1), row(to.size() + 1), next(to.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= from.size(); ++i) {
@@ -25,21 +46,33 @@ inline size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// The nearest of the names; empty where none is near: a third of the letters may be wrong.
+/// The nearest of the names; empty where none is near: a third of the letters may be wrong, or the case of all.
 template <class Names>
 std::string_view nearest_name(std::string_view name, const Names& names) {
-  constexpr size_t kLongest = 64, kMost = 1000;
+  constexpr size_t kLongest = 128, kMostWork = size_t{4} << 20;  // pairs of letters: some milliseconds, however many names there are
   std::string_view nearest;
-  size_t distance = name.size() / 3 + 1, looked_at = 0;
+  size_t distance = name.size() / 3 + 1, work = 0;
   if (name.size() > kLongest) return nearest;
   for (const std::string_view candidate : names) {
-    if (candidate.size() > kLongest || ++looked_at > kMost) continue;
-    if (const size_t own = edit_distance(name, candidate); own < distance) {
+    const auto [shorter, longer] = std::minmax(candidate.size(), name.size());
+    if (longer - shorter >= distance) continue;
+    if (equal_but_for_case(name, candidate)) return candidate;
+    std::string_view from = name, to = candidate;
+    drop_common_ends(from, to);
+    if ((work += from.size() * to.size()) > kMostWork) break;
+    if (const size_t own = edit_distance(from, to); own < distance) {
       distance = own;
       nearest = candidate;
     }
   }
   return nearest;
+}
+
+/// "; did you mean 'digits'?", or nothing where no name is near.
+template <class Names>
+std::string did_you_mean(std::string_view name, const Names& names) {
+  const std::string_view meant = nearest_name(name, names);
+  return meant.empty() ? std::string() : fmt::format("; did you mean '{}'?", meant);
 }
 
 }  // namespace serin

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/protocol/tensor_names.h"
 
 namespace serin::protocol {
 namespace {
@@ -25,10 +25,6 @@ std::optional<uint64_t> whole_number(const ParameterValue& value) {
   if (const auto* number = std::get_if<uint64_t>(&value)) return *number;
   const auto* number = std::get_if<int64_t>(&value);
   return number && *number >= 0 ? std::optional(static_cast<uint64_t>(*number)) : std::nullopt;
-}
-
-std::string names_of(const std::vector<TensorSpec>& specs) {
-  return fmt::format("{}", fmt::join(specs | std::views::transform([](const TensorSpec& s) { return "'" + s.name + "'"; }), ", "));
 }
 
 }  // namespace
@@ -93,8 +89,8 @@ Status RequestBuilder::set_parameter(std::string_view name, const ParameterValue
 Result<size_t> RequestBuilder::begin_input(std::string_view name) {
   const auto found = std::ranges::find(signature_.inputs, name, &TensorSpec::name);
   if (found == signature_.inputs.end())
-    return invalid(fmt::format("unexpected inference input '{}' for {}; it has {}", name.substr(0, kLongestShown), signature_.model,
-                               names_of(signature_.inputs)));
+    return invalid(fmt::format("unexpected inference input '{}' for {}{}", name.substr(0, kLongestShown), signature_.model,
+                               names_instead_of(name, signature_.inputs)));
   const auto index = static_cast<size_t>(found - signature_.inputs.begin());
   if (is_given(index)) return invalid(fmt::format("input '{}' is given twice", name));
   request.inputs[index].dtype = found->dtype;
@@ -141,8 +137,8 @@ Status RequestBuilder::set_shape(size_t input, std::span<const int64_t> dims) {
 Status RequestBuilder::want(std::string_view name, WantedOutput how) {
   const auto found = std::ranges::find(signature_.outputs, name, &TensorSpec::name);
   if (found == signature_.outputs.end())
-    return invalid(fmt::format("unexpected inference output '{}' for {}; it has {}", name.substr(0, kLongestShown), signature_.model,
-                               names_of(signature_.outputs)));
+    return invalid(fmt::format("unexpected inference output '{}' for {}{}", name.substr(0, kLongestShown), signature_.model,
+                               names_instead_of(name, signature_.outputs)));
   how.index = static_cast<size_t>(found - signature_.outputs.begin());
   if (std::ranges::find(request.outputs, how.index, &WantedOutput::index) != request.outputs.end())
     return invalid(fmt::format("output '{}' is asked for twice", name));

@@ -10,6 +10,7 @@
 #include "runtime/protocol/json.h"
 #include "runtime/protocol/number_lists.h"
 #include "runtime/protocol/request_builder.h"
+#include "runtime/protocol/tensor_names.h"
 #include "runtime/protocol/tfserving_rest.h"
 
 namespace serin::protocol {
@@ -206,7 +207,12 @@ Status Decoder::read_named_rows(const dom::array& rows) {
     for (size_t i = 0; i < signature_.inputs.size(); ++i) {
       const std::string& name = signature_.inputs[i].name;
       dom::element value;
-      if (names[name].get(value)) return fail(where, fmt::format("element {} of 'instances' has no input '{}'", row, name));
+      if (names[name].get(value)) {
+        std::vector<std::string_view> given;
+        for (const auto [key, unused] : names) given.push_back(key);
+        return fail(where, fmt::format("element {} of 'instances' has no input '{}'{}", row, name,
+                                       given_instead_of(name, signature_.inputs, given)));
+      }
       SERIN_CHECK(read(value, row_of(builder_.request.inputs[i], row), i, fmt::format("{}/{}", where, name)));
     }
     ++row;
@@ -303,7 +309,9 @@ Status Decoder::read_example_rows(const dom::array& examples) {
     for (size_t i = 0; i < signature_.inputs.size(); ++i) {
       const std::string& name = signature_.inputs[i].name;
       const auto found = std::ranges::find(fields, name, &Fields::value_type::first);
-      if (found == fields.end()) return fail(where, fmt::format("example {} has no feature '{}'", row, name));
+      if (found == fields.end())
+        return fail(where, fmt::format("example {} has no feature '{}'{}", row, name,
+                                       given_instead_of(name, signature_.inputs, fields | std::views::keys)));
       TensorView part = row_of(builder_.request.inputs[i], row);
       const bool bare = !found->second.is_array() && part.elements() == 1;  // one value needs no list
       part.shape = bare ? Shape() : Shape{part.elements()};

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "kernels/float16.h"
 #include "runtime/protocol/request_builder.h"
+#include "runtime/protocol/tensor_names.h"
 
 namespace serin::protocol {
 namespace {
@@ -50,8 +50,7 @@ Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& sig
   const TensorSpec* scores = find_output(signature, usual, is_float);
   if (!scores)
     return invalid(fmt::format("{} has no output of floats that '{}' could mean (the only one, or '{}'); it has {}: use predict",
-                               signature.model, tf_method_name(method), usual,
-                               fmt::join(signature.outputs | std::views::transform(&TensorSpec::name), ", ")));
+                               signature.model, tf_method_name(method), usual, list_names(signature.outputs)));
   if (scores->ranked) SERIN_CHECK(check_shape(method, scores->name, scores->shape));
   const auto place = [&](const TensorSpec* spec) { return static_cast<size_t>(spec - signature.outputs.data()); };
   std::vector<size_t> outputs{place(scores)};

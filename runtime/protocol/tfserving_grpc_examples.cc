@@ -10,6 +10,7 @@
 #include "kernels/float16.h"
 #include "runtime/protocol/datatype.h"
 #include "runtime/protocol/request_builder.h"
+#include "runtime/protocol/tensor_names.h"
 #include "runtime/protocol/tfserving_grpc.h"
 
 namespace serin::protocol {
@@ -182,8 +183,8 @@ class Examples {
         SERIN_CHECK(malformed());
         const auto spec = std::ranges::find(signature_.inputs, feature.name, &TensorSpec::name);
         if (spec == signature_.inputs.end())
-          return invalid(
-              fmt::format("{} has a feature '{}' that {} has no input for", what, feature.name.substr(0, 256), signature_.model));
+          return invalid(fmt::format("{} has a feature '{}' that {} has no input for{}", what, feature.name.substr(0, 256),
+                                     signature_.model, names_instead_of(feature.name, signature_.inputs)));
         row[static_cast<size_t>(spec - signature_.inputs.begin())] = feature;
       }
     }

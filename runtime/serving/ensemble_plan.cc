@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "runtime/base/log.h"
+#include "runtime/protocol/tensor_names.h"
 
 namespace serin::serving {
 namespace {
@@ -20,12 +21,6 @@ Error refuse(std::string message) { return {Code::kInvalidArgument, std::move(me
 
 std::string print(const TensorSpec& spec) {
   return fmt::format("{} {}", protocol::oip_datatype(spec.dtype), spec.ranked ? spec.shape.str() : "of any shape");
-}
-
-std::vector<std::string> names_of(const std::vector<TensorSpec>& specs) {
-  std::vector<std::string> names;
-  for (const TensorSpec& spec : specs) names.push_back(spec.name);
-  return names;
 }
 
 /// What both take; nothing where there is no such tensor.
@@ -73,7 +68,7 @@ class Planner {
         const auto& outputs = models_[i]->signature().outputs;
         const auto found = std::ranges::find(outputs, own, &TensorSpec::name);
         if (found == outputs.end())
-          return refuse(fmt::format("{} has no output '{}'; it has {}", name_of(i), own, fmt::join(names_of(outputs), ", ")));
+          return refuse(fmt::format("{} has no output '{}'{}", name_of(i), own, protocol::names_instead_of(own, outputs)));
         TensorSpec spec = *found;
         spec.name = tensor;
         const auto [held, is_new] = tensors_.try_emplace(tensor, Tensor{spec, name_of(i)});
@@ -113,7 +108,7 @@ class Planner {
     const auto& given = settings_.steps[i].inputs;
     for (const auto& [own, tensor] : given)
       if (std::ranges::find(signature.inputs, own, &TensorSpec::name) == signature.inputs.end())
-        return refuse(fmt::format("{} has no input '{}'; it has {}", step.name, own, fmt::join(names_of(signature.inputs), ", ")));
+        return refuse(fmt::format("{} has no input '{}'{}", step.name, own, protocol::names_instead_of(own, signature.inputs)));
     for (const TensorSpec& input : signature.inputs) {
       const auto named = given.find(input.name);
       if (named == given.end()) return refuse(fmt::format("{}: its input '{}' is left out", step.name, input.name));

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "runtime/protocol/datatype.h"
+#include "runtime/protocol/tensor_names.h"
 #include "runtime/serving/model_config.h"
 #include "runtime/serving/model_queries.h"
 #include "runtime/serving/tensor_reshape.h"
@@ -37,10 +38,7 @@ pb::DataType type_of(DType dtype) {
 }
 
 Error not_there(const std::string& name, std::string_view kind, const std::vector<TensorSpec>& specs) {
-  std::vector<std::string> names;
-  names.reserve(specs.size());
-  for (const TensorSpec& other : specs) names.push_back("'" + other.name + "'");
-  return invalid(fmt::format("config: {} '{}' is not in the model, which has {}", kind, name, fmt::join(names, ", ")));
+  return invalid(fmt::format("config: {} '{}' is not in the model{}", kind, name, protocol::names_instead_of(name, specs)));
 }
 
 template <class Declared>
@@ -181,7 +179,8 @@ Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
   }
   for (const auto& [name, labels] : settings.class_labels) {
     const auto output = std::ranges::find(signature.outputs, name, &TensorSpec::name);
-    if (output == signature.outputs.end()) return invalid(fmt::format("labels: the model has no output '{}'", name));
+    if (output == signature.outputs.end())
+      return invalid(fmt::format("labels: the model has no output '{}'{}", name, protocol::names_instead_of(name, signature.outputs)));
     output->labels = labels;
   }
   return {};

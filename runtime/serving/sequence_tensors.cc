@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/protocol/tensor_names.h"
 #include "runtime/serving/warmup.h"
 
 namespace serin::serving {
@@ -53,7 +54,9 @@ struct Added {
 
 Result<size_t> SequenceTensors::claim_input(const std::string& name, const protocol::Signature& whole, Source source) {
   const auto at = find(whole.inputs, name);
-  if (!at) return Error{Code::kInvalidArgument, fmt::format("sequences: the model has no input '{}'", name)};
+  if (!at)
+    return Error{Code::kInvalidArgument,
+                 fmt::format("sequences: the model has no input '{}'{}", name, protocol::names_instead_of(name, whole.inputs))};
   if (sources_[*at].kind != Source::Kind::kClient)
     return Error{Code::kInvalidArgument, fmt::format("sequences: input '{}' is named twice", name)};
   sources_[*at] = source;
@@ -85,7 +88,9 @@ Status SequenceTensors::add_state(const SequenceState& state, const protocol::Si
                                   std::vector<const Filling*>& fillings) {
   SERIN_TRY(const size_t at, claim_input(state.input, whole, {Source::Kind::kState, initial_.views.size()}));
   const auto output = find(whole.outputs, state.output);
-  if (!output) return Error{Code::kInvalidArgument, fmt::format("sequences: the model has no output '{}'", state.output)};
+  if (!output)
+    return Error{Code::kInvalidArgument, fmt::format("sequences: the model has no output '{}'{}", state.output,
+                                                     protocol::names_instead_of(state.output, whole.outputs))};
   const protocol::TensorSpec &in = whole.inputs[at], &out = whole.outputs[*output];
   if (in.dtype != out.dtype || in.dtype == DType::kString)
     return Error{Code::kInvalidArgument, fmt::format("sequences: state '{}' is {} and '{}' {}: both must be numbers of one type", in.name,

@@ -62,7 +62,7 @@ DIFFERENCES = [
     row("*", "words", "*additional *", None, "how many bytes belong to no input, or what stands behind the JSON"),
     row("*", "words", "*unexpected explicit tensor data*", None, "the datatype and the list it came in"),
     row("*", "words", "*data-type is*", None, "the version; a datatype that is none is called so"),
-    row("*", "words", "*unexpected inference *", None, "the version, and what the model has"),
+    row("*", "words", "*unexpected inference *", None, "the version, the nearest name, and what the model has"),
     row("*", "words", "*expected * inputs but got*", None, "the version, and which input is missing or not the model's"),
     row("*", "words", "*unexpected shape*", None, "the shape in full, with the batch"),
     row("*", "words", "*has no shape but model requires batch dimension*", None, "the shape in full, with the batch"),

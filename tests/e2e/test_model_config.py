@@ -316,7 +316,7 @@ def test_the_latest_version_is_served_where_nothing_is_said(configured):
 
 CONTRADICTIONS = {
     "max_batch_size: -1": "max_batch_size",
-    "input { name: 'pixel' dims: [ 64 ] }": "input 'pixel' is not in the model, which has 'pixels'",
+    "input { name: 'pixel' dims: [ 64 ] }": "input 'pixel' is not in the model; did you mean 'pixels'?",
     "max_batch_size: 8 input { name: 'pixels' data_type: TYPE_INT8 dims: [ 64 ] }": "'pixels' is TYPE_INT8, in the model it is TYPE_FP32",
     "max_batch_size: 8 input { name: 'pixels' dims: [ 63 ] }": "dims [63] behind the batch",
     "max_batch_size: 8 input { name: 'pixels' dims: [ -1, 64 ] }": "dims [-1,64] behind the batch",

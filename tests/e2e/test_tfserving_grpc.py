@@ -88,7 +88,7 @@ def test_metadata_and_status(results):
     ("range", "INVALID_ARGUMENT", "element 1 is 128, which is not an INT8"),
     ("no_examples", "INVALID_ARGUMENT", "Input is empty"),
     ("no_feature", "INVALID_ARGUMENT", "input 'x' is missing"),
-    ("other_feature", "INVALID_ARGUMENT", "a feature 'z'"),
+    ("other_feature", "INVALID_ARGUMENT", "has no input for; it has 'x'"),
     ("feature_type", "INVALID_ARGUMENT", "element 0 of feature 'x' is not an FP32"),
     ("feature_size", "INVALID_ARGUMENT", "has 2 elements"),
     ("task", "INVALID_ARGUMENT", "Unsupported signature method_name"),

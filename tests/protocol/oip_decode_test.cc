@@ -248,6 +248,21 @@ TEST(OipDecode, P6_UnknownAndDuplicateTensorsAreNamed) {
   EXPECT_THAT(refused(R"({"outputs":[)" + many + R"(],"inputs":[)" + x + "]}").message, HasSubstr("output 'y' is asked for twice"));
 }
 
+TEST(OipDecode, P6_OfManyTensorsTheNearestIsNamedFirstAndNotAllAreListed) {
+  Signature wide = {"model 'w' version 1", {}, {{"score", DType::kFloat32, {-1}}, {"label", DType::kInt64, {-1}}}};
+  for (int i = 0; i < 1000; ++i) wide.inputs.push_back({"customer_number_" + std::to_string(i), DType::kFloat32, {-1}});
+  EXPECT_EQ(refused(R"({"inputs":[{"name":"customer_nunber_999"}]})", wide).message,
+            "unexpected inference input 'customer_nunber_999' for model 'w' version 1; did you mean 'customer_number_999'? It has "
+            "'customer_number_0', 'customer_number_1', 'customer_number_2', 'customer_number_3', 'customer_number_4', 'customer_number_5', "
+            "'customer_number_6', 'customer_number_7' and 992 more");
+  wide.inputs.resize(1);
+  const std::string first = R"({"name":"customer_number_0","datatype":"FP32","shape":[1],"data":[1]})";
+  EXPECT_THAT(refused(R"({"outputs":[{"name":"Score"}],"inputs":[)" + first + "]}", wide).message,
+              HasSubstr("unexpected inference output 'Score' for model 'w' version 1; did you mean 'score'? It has 'score', 'label'"));
+  wide.inputs[0].alias = "customer";  // of Paddle's clients
+  EXPECT_THAT(refused(R"({"inputs":[{"name":"custmer"}]})", wide).message, HasSubstr("did you mean 'customer'?"));
+}
+
 TEST(OipDecode, P7_ShapesThatAreNotTheModelsAreRefused) {
   EXPECT_EQ(refused(input("[1,2]", "[]")).message, "model 'one' version 1: input 'x' expects [-1,2] FP32, the request has []");
   EXPECT_EQ(refused(input("[1,2,3]", "[1,3]")).message, "model 'one' version 1: input 'x' expects [-1,2] FP32, the request has [1,3]");

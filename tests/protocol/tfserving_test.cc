@@ -143,6 +143,10 @@ TEST(TfServing, RefusesAndSaysWhy) {
       {R"({"instances": [{"x": [1, 2]}, [1, 2]]})", &kOne, "Expecting object but got list at item 1", "/instances/1"},
       {R"({"instances": [{"x": [1, 2]}, {"x": [1]}]})", &kOne, "element", "/instances/1/x"},
       {R"({"instances": [{"x": [1, 2]}, {"z": [1, 2]}]})", &kOne, "element 1 of 'instances' has no input 'x'", "/instances/1"},
+      {R"({"instances": [{"signal": [1,2,3], "sensor": [[1,2],[3,4]], "tag": "a"}, {"signal": [1,2,3], "senser": [[1,2],[3,4]], "tag": "a"}]})",
+       &kThree, "element 1 of 'instances' has no input 'sensor'; did you mean it by 'senser'?", "/instances/1"},
+      {R"({"inputs": {"singal": [[1,2,3]]}})", &kThree,
+       "unexpected inference input 'singal' for model 'three' version 1; did you mean 'signal'?", "/inputs/singal"},
       {R"({"instances": [{"x": [1, 2]}, {"x": [1, 2], "z": 1}]})", &kOne, "element 1 of 'instances' has 2 inputs", "/instances/1"},
       {R"({"instances": [{"z": [1, 2]}]})", &kOne, "unexpected inference input 'z' for model 'one' version 1; it has 'x'",
        "/instances/0/z"},
@@ -354,6 +358,7 @@ TEST(TfServing, RefusesExamplesAndSaysWhy) {
       {R"({"examples": [{"a": [1, 2]}]})", "input 'b' is missing"},
       {R"({"examples": [{"a": [1, 2], "b": 7}, {"a": [1, 2]}]})", "example 1 has 1 features"},
       {R"({"examples": [{"a": [1, 2], "b": 7}, {"a": [1, 2], "z": 1}]})", "example 1 has no feature 'b'"},
+      {R"({"examples": [{"a": [1, 2], "b": 7}, {"a": [1, 2], "B": 1}]})", "example 1 has no feature 'b'; did you mean it by 'B'?"},
       {R"({"examples": [{"a": [1, 2, 3], "b": 7}]})", "shape [2] takes 2 elements, data has 3"},
       {R"({"examples": [{"a": [1, 2], "b": 7.5}]})", "element 0 is 7.5, which is not an INT64"},
       {R"({"examples": [{"a": [1, 2], "b": 7, "a": 1}]})", "is given twice"},
@@ -372,7 +377,8 @@ TEST(TfServing, RefusesExamplesAndSaysWhy) {
   const Signature texts = {"m", {{"a", DType::kFloat32, {-1}}}, {{"y", DType::kString, {-1}}}};
   const auto none = decode_tf_examples(R"({"examples": [{"a": 1}]})", TfMethod::kClassify, texts, nullptr);
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("has no output of floats that 'classify' could mean"), std::string::npos);
+  EXPECT_NE(none.error().message.find("has no output of floats that 'classify' could mean (the only one, or 'scores'); it has 'y'"),
+            std::string::npos);
 }
 
 TEST(TfServing, PrintsResults) {

@@ -171,9 +171,9 @@ TEST_F(EnsembleTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(refusal({.steps = {{.model = "sum", .inputs = {{"INPUT", "a"}}, .outputs = {{"OUTPUT", "b"}}}}}),
               HasSubstr("model 'pipe' version 1: step 1 (model 'sum'): its input 'PAST' is left out"));
   EXPECT_THAT(refusal({.steps = {{.model = "sum", .inputs = {{"IN", "a"}}, .outputs = {{"OUTPUT", "b"}}}}}),
-              HasSubstr("has no input 'IN'; it has INPUT, PAST"));
+              HasSubstr("has no input 'IN'; it has 'INPUT', 'PAST'"));
   EXPECT_THAT(refusal({.steps = {{.model = "sum", .inputs = {{"INPUT", "a"}, {"PAST", "a"}}, .outputs = {{"OUT", "b"}}}}}),
-              HasSubstr("has no output 'OUT'"));
+              HasSubstr("has no output 'OUT'; it has 'OUTPUT'"));
   EXPECT_THAT(refusal({.steps = {sum("a", "b", "c"), sum("a", "b", "c")}}),
               HasSubstr("tensor 'c' is produced by step 1 (model 'sum') and by step 2 (model 'sum')"));
   EXPECT_THAT(refusal({.steps = {sum("a", "c", "b"), sum("b", "a", "c")}}),
