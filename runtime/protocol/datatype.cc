@@ -6,7 +6,10 @@
 
 #include <array>
 #include <charconv>
+#include <ranges>
+#include <utility>
 
+#include "runtime/base/nearest_name.h"
 #include "runtime/base/number.h"
 
 namespace serin::protocol {
@@ -21,6 +24,13 @@ constexpr std::array kNames = {Name{DType::kBool, "BOOL"},     Name{DType::kInt8
                                Name{DType::kUInt16, "UINT16"}, Name{DType::kUInt32, "UINT32"}, Name{DType::kUInt64, "UINT64"},
                                Name{DType::kFloat16, "FP16"},  Name{DType::kBFloat16, "BF16"}, Name{DType::kFloat32, "FP32"},
                                Name{DType::kFloat64, "FP64"},  Name{DType::kString, "BYTES"}};
+
+/// What others call them, but for the case of the letters.
+constexpr std::pair<std::string_view, std::string_view> kOthersNames[] = {
+    {"float", "FP32"},   {"float32", "FP32"}, {"single", "FP32"},   {"float64", "FP64"}, {"double", "FP64"},
+    {"float16", "FP16"}, {"half", "FP16"},    {"bfloat16", "BF16"}, {"int", "INT32"},    {"long", "INT64"},
+    {"boolean", "BOOL"}, {"string", "BYTES"}, {"str", "BYTES"},     {"object", "BYTES"}, {"text", "BYTES"},
+};
 
 // Takes digits up to `end_mark` (or the end of the text) off the front of `text`.
 template <class T>
@@ -53,6 +63,17 @@ std::optional<DType> parse_oip_datatype(std::string_view name) {
   for (const Name& entry : kNames)
     if (entry.text == name) return entry.dtype;
   return std::nullopt;
+}
+
+std::string_view nearest_oip_datatype(std::string_view word) {
+  for (const std::string_view prefix : {"torch.", "numpy.", "np.", "tf.", "TYPE_", "DT_"})
+    if (word.starts_with(prefix)) {
+      word.remove_prefix(prefix.size());
+      break;
+    }
+  for (const auto& [other, ours] : kOthersNames)
+    if (equal_but_for_case(word, other)) return ours;
+  return nearest_name(word, kNames | std::views::transform(&Name::text));
 }
 
 BatchTagText::BatchTagText(const BatchTag& tag)

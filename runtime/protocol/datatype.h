@@ -18,6 +18,8 @@ std::string_view oip_datatype(DType dtype);
 /// "an FP32", "a BOOL": for messages.
 std::string with_article(DType dtype);
 std::optional<DType> parse_oip_datatype(std::string_view name);
+/// The protocol's word for what is no word of it: of the same type in NumPy, PyTorch or TensorFlow, or mistyped. Empty: none is near.
+std::string_view nearest_oip_datatype(std::string_view word);
 
 /// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch an answer rode in, its place in it and the live requests of the batch.
 struct BatchTag {

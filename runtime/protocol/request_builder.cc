@@ -99,7 +99,12 @@ Result<size_t> RequestBuilder::begin_input(std::string_view name) {
 
 Status RequestBuilder::set_datatype(size_t input, std::string_view datatype) {
   const auto dtype = parse_oip_datatype(datatype);
-  if (!dtype) return invalid(fmt::format("input '{}': unknown datatype '{}'", spec(input).name, datatype.substr(0, 32)));
+  if (!dtype) {
+    const std::string_view meant = nearest_oip_datatype(datatype), wanted = oip_datatype(spec(input).dtype);
+    return invalid(fmt::format("input '{}': unknown datatype '{}'{}, {} expects '{}'", spec(input).name, datatype.substr(0, 32),
+                               meant.empty() || meant == wanted ? "" : fmt::format(" (did you mean '{}'?)", meant), signature_.model,
+                               wanted));
+  }
   if (*dtype != spec(input).dtype)
     return invalid(fmt::format("inference input '{}' data-type is '{}', but {} expects '{}'", spec(input).name, datatype, signature_.model,
                                oip_datatype(spec(input).dtype)));

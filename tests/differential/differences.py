@@ -67,7 +67,7 @@ DIFFERENCES = [
     row("*", "words", "*unexpected shape*", None, "the shape in full, with the batch"),
     row("*", "words", "*has no shape but model requires batch dimension*", None, "the shape in full, with the batch"),
     row("*", "words", "*batch*size*", None, "how many rows the inputs have, or what came instead of them"),
-    row("*", "words", "invalid datatype*", None, "which datatype"),
+    row("*", "words", "invalid datatype*", None, "which datatype, the nearest word for it, and what the model takes"),
     row("*", "words", "receiving * data via JSON is not supported*", None, "it is: the element that is none, or that the model's is another"),
     row("*", "words", "invalid value*", None, "what the parameter must be"),
     row("*", "words", "*must set only one of*", None, "whether there is no data, or twice"),

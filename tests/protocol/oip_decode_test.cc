@@ -287,7 +287,20 @@ TEST(OipDecode, P7_AShortListDoesNotTakeTheMemoryThatItsShapeClaims) {
 TEST(OipDecode, P9_DatatypesMustBeTheModels) {
   EXPECT_EQ(refused(input("[1,2]", "[1,2]", "INT32")).message,
             "inference input 'x' data-type is 'INT32', but model 'one' version 1 expects 'FP32'");
-  EXPECT_THAT(refused(input("[1,2]", "[1,2]", "float")).message, HasSubstr("unknown datatype 'float'"));
+  EXPECT_EQ(refused(input("[1,2]", "[1,2]", "float32")).message,
+            "input 'x': unknown datatype 'float32', model 'one' version 1 expects 'FP32'");
+  EXPECT_EQ(refused(input("[1,2]", "[1,2]", "int32")).message,
+            "input 'x': unknown datatype 'int32' (did you mean 'INT32'?), model 'one' version 1 expects 'FP32'");
+  for (const auto& [word, meant] : {std::pair("STRING", "BYTES"),
+                                    {"TYPE_STRING", "BYTES"},
+                                    {"torch.half", "FP16"},
+                                    {"UNIT8", "UINT8"},
+                                    {"DT_DOUBLE", "FP64"},
+                                    {"Bool", "BOOL"},
+                                    {"TYPE_INT64", "INT64"}})
+    EXPECT_THAT(refused(input("[1,2]", "[1,2]", word)).message, HasSubstr(std::string("(did you mean '") + meant + "'?)"));
+  EXPECT_EQ(refused(input("[1,2]", "[1,2]", "complex64")).message,
+            "input 'x': unknown datatype 'complex64', model 'one' version 1 expects 'FP32'");
   const Signature flags = {"model 'f' version 1", {{"x", DType::kBool, {-1}}}, {}};
   EXPECT_TRUE(decoded(input("[true,false,1,0]", "[4]", "BOOL"), flags));
   EXPECT_THAT(refused(input("[2]", "[1]", "BOOL"), flags).message, HasSubstr("element 0 is 2, which is not a BOOL"));
