@@ -1,5 +1,7 @@
 #include "runtime/cli/serve_ports.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/net/grpc_server.h"
@@ -54,6 +56,18 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
     if (as_triton) made.on_answer = serving::use_triton_status;
     return made;
   };
+  if (options.metrics_port) {  // before the others, which say where it is
+    const auto unknown = [](const net::Request&, net::Responder responder) {
+      responder.send(net::json_error(404, "Not Found; try /metrics"));
+    };
+    SERIN_TRY(ports->metrics_,
+              net::Server::start(
+                  loops, {.name = "metrics", .address = or_else(options.metrics_address, options.address), .port = *options.metrics_port},
+                  with_metrics(registry, {"/metrics"}, nullptr, unknown)));
+    frontend.metrics_at = fmt::format("port {}", ports->metrics_->port());
+  } else if (!options.metrics_paths.empty()) {
+    frontend.metrics_at = options.metrics_paths.front();
+  }
   if (options.port) {
     net::Handler handler = ports->http_api_.at(Access::Port::kData);
     if (!options.metrics_paths.empty()) handler = with_metrics(registry, options.metrics_paths, &access, std::move(handler));
@@ -75,15 +89,6 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   if (options.admin_port) {
     SERIN_TRY(ports->admin_, net::Server::start(loops, listening("admin", "127.0.0.1", *options.admin_port, limits.admin),
                                                 ports->http_api_.at(Access::Port::kAdmin)));
-  }
-  if (options.metrics_port) {
-    const auto unknown = [](const net::Request&, net::Responder responder) {
-      responder.send(net::json_error(404, "Not Found; try /metrics"));
-    };
-    SERIN_TRY(ports->metrics_,
-              net::Server::start(
-                  loops, {.name = "metrics", .address = or_else(options.metrics_address, options.address), .port = *options.metrics_port},
-                  with_metrics(registry, {"/metrics"}, nullptr, unknown)));
   }
   return ports;
 }

@@ -97,6 +97,8 @@ Result<InferRequest> Decoder::decode(OipBody& body) {
 
   std::optional<dom::array> inputs, outputs;
   SERIN_CHECK(read_top(top, inputs, outputs));
+  if (!inputs && !top["instances"].error())
+    return fail(std::string(kInstances), "the request has no 'inputs'; with 'instances' it is V1's");
   if (!inputs) return fail("/inputs", "the request has no 'inputs'");
 
   size_t position = 0;

@@ -19,6 +19,7 @@
 namespace serin::protocol {
 
 inline constexpr std::string_view kJsonLength = "Inference-Header-Content-Length";
+inline constexpr std::string_view kInstances = "/instances";  ///< the field that is wrong in a body of V1
 
 struct OipBody {
   std::string bytes;

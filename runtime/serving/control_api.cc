@@ -7,6 +7,7 @@
 #include "runtime/serving/message_json.h"
 #include "runtime/serving/model_control.h"
 #include "runtime/serving/model_queries.h"
+#include "runtime/serving/nearest_path.h"
 #include "runtime/serving/server_settings.h"
 
 namespace serin::serving {
@@ -16,8 +17,6 @@ using protocol::FlatValues;
 
 constexpr std::string_view kModels = "/v2/repository/models/", kRepository = "/v2/repository/";
 constexpr std::string_view kTraceOfModel = "/trace/setting", kOfModel = "/v2/models/";
-
-net::Response not_found() { return net::json_error(404, "Not Found"); }
 
 /// What stands where the path has a name, between `before` and `after`; nothing where it is another path.
 std::optional<std::string_view> between(std::string_view path, std::string_view before, std::string_view after) {
@@ -85,7 +84,7 @@ net::Response ControlApi::answer(net::Request& request) {
   if (const auto repository = between(path, kRepository, "/index")) return index(*repository, request);
   if (names_repository(path))
     return request.method == "POST" ? error_response({Code::kUnsupported, std::string(kNoRepositoryName)}) : wrong_verb("POST");
-  return not_found();
+  return unknown_path(frontend_, request);
 }
 
 /// <model>/load or <model>/unload
@@ -100,7 +99,7 @@ void ControlApi::control_model(std::string_view path, net::Request& request, net
     response.headers.set("x-serin-batch", tag);
     asking->responder.send(std::move(response));
   };
-  if (path != "load" && path != "unload") return say(not_found());
+  if (path != "load" && path != "unload") return say(unknown_path(frontend_, request));
   if (request.method != "POST") return say(wrong_verb("POST"));
   auto parameters = protocol::decode_flat_json(std::move(request.body), "parameters");
   if (!parameters) return say(error_response(parameters.error(), "/parameters"));
@@ -152,7 +151,7 @@ net::Response ControlApi::shared_memory(std::string_view path, net::Request& req
     }
     return json_response(body + "]");
   }
-  if (path != "register" && path != "unregister") return not_found();
+  if (path != "register" && path != "unregister") return unknown_path(frontend_, request);
   if (request.method != "POST") return wrong_verb("POST");
   if (!frontend_.takes_regions) return error_response({Code::kUnsupported, std::string(kNoRegions)});
   if (path == "unregister") {

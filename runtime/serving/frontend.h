@@ -79,6 +79,7 @@ class Frontend {
   SharedMemory shared_memory;
   const bool cors;
   const std::string name;
+  std::string metrics_at;                ///< as messages say it; empty: nowhere. Set before a door is open
   const protocol::RequestLimits limits;  ///< of every request, whatever door it comes by
   const std::chrono::milliseconds longest_http;
 

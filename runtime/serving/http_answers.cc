@@ -67,8 +67,8 @@ net::Response models_response(const Catalogue& now) {
   return json_response(fmt::format(R"({{"models":[{}]}})", names));
 }
 
-net::Response wrong_verb(std::string_view allowed) {
-  net::Response response = net::json_error(405, fmt::format("this path takes {} only", allowed));
+net::Response wrong_verb(std::string_view allowed, std::string_view more) {
+  net::Response response = net::json_error(405, fmt::format("this path takes {} only{}", allowed, more));
   response.headers.set("Allow", allowed);
   return response;
 }

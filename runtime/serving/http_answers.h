@@ -20,8 +20,8 @@ void use_triton_status(net::Response& response);
 net::Response json_response(std::string body, int status = 200);
 /// {"models": [name, ...]}, as KServe's servers answer.
 net::Response models_response(const Catalogue& now);
-/// 405, with what the path takes.
-net::Response wrong_verb(std::string_view allowed);
+/// 405, with what the path takes, and `more` of that sentence.
+net::Response wrong_verb(std::string_view allowed, std::string_view more = {});
 inline bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }
 /// Cuts off the first segment of a path and the slash behind it.
 std::string_view take_segment(std::string_view& path);

@@ -1,5 +1,7 @@
 #include "runtime/serving/http_api.h"
 
+#include "runtime/serving/nearest_path.h"
+
 namespace serin::serving {
 
 net::Handler HttpApi::at(Access::Port port) {
@@ -13,7 +15,7 @@ void HttpApi::handle(net::Request&& request, net::Responder responder, Access::P
   };
   // An empty segment names nothing, and must not be read in two ways by who authorises and who answers. TensorFlow Serving has a word of its own for it.
   if (request.path.find("//") != std::string::npos && !tf_serving_.serves(request.path))
-    return refuse(net::json_error(404, "Not Found: the path has an empty segment"));
+    return refuse(net::json_error(404, "Not Found: the path has an empty segment" + path_meant(frontend_, request)));
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();  // OVMS clients write it
   if (const auto why_not = access_.refuse_http(request, port)) return refuse(refusal_response(*why_not));
   if (PaddleApi::serves(request.path)) return paddle_.handle(std::move(request), std::move(responder));

@@ -15,6 +15,7 @@
 #include "runtime/serving/http_inference.h"
 #include "runtime/serving/message_json.h"
 #include "runtime/serving/model_queries.h"
+#include "runtime/serving/nearest_path.h"
 
 namespace serin::serving {
 namespace {
@@ -55,6 +56,8 @@ Result<protocol::InferRequest> OipInference::decode(net::Request& request, const
   }
   auto decoded = protocol::decode_infer_request(std::move(body), version.signature(), &field, *limits_, std::move(memory));
   request.body = std::move(body.bytes);  // NOLINT(bugprone-use-after-move): the codec leaves it to its owner
+  if (!decoded && field == protocol::kInstances)
+    return Error{decoded.error().code, fmt::format("{}: POST /v1/models/{}:predict takes it", decoded.error().message, version.model())};
   return decoded;
 }
 
@@ -118,8 +121,8 @@ std::shared_ptr<HttpInference> RestApi::begin(const Route& route, net::Responder
 net::Response RestApi::answer_about(const Route& route, const net::Request& request) {
   if (route.infers()) return wrong_verb("POST");
   if (!route.action.empty() && route.action != "ready" && route.action != "config" && route.action != "stats")
-    return net::json_error(404, "Not Found");
-  if (!is_get(request)) return wrong_verb("GET");
+    return unknown_path(frontend_, request);
+  if (!is_get(request)) return wrong_verb("GET", request.method == "POST" ? path_meant(frontend_, request) : "");
   if (route.action == "ready") return readiness(route);
   if (route.action == "config") return config(route);
   return route.action == "stats" ? statistics(route) : metadata(route);
@@ -128,7 +131,7 @@ net::Response RestApi::answer_about(const Route& route, const net::Request& requ
 net::Response RestApi::answer(std::string_view path, const net::Request& request) {
   const bool known =
       path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" || path == "/v2/models" || path == "/v2/models/stats";
-  if (!known) return net::json_error(404, "Not Found");
+  if (!known) return unknown_path(frontend_, request);
   if (!is_get(request)) return wrong_verb("GET");
   if (path == "/v2") return server_metadata();
   if (path == "/v2/models") return models_response(frontend_.catalogue());

@@ -8,6 +8,7 @@
 #include "runtime/protocol/tfserving_rest.h"
 #include "runtime/serving/http_answers.h"
 #include "runtime/serving/http_inference.h"
+#include "runtime/serving/nearest_path.h"
 #include "runtime/serving/tfserving_models.h"
 
 namespace serin::serving {
@@ -178,7 +179,8 @@ net::Response TfServingApi::answer(const net::Request& request) {
   if (kserve && request.method == "POST" && route && route->verb == "explain")
     return net::json_error(501, fmt::format("model '{}' has no explainer", route->servable.model));
   const bool about = route && (route->verb.empty() || route->verb == "metadata");
-  if (!is_get(request) || !about) return refuse(fmt::format("Malformed request: {} {}", request.method, request.path.substr(0, 512)));
+  if (!is_get(request) || !about)
+    return refuse(fmt::format("Malformed request: {} {}{}", request.method, request.path.substr(0, 512), path_meant(frontend_, request)));
   const Servable& servable = route->servable;
   if (servable.model.empty()) return kserve ? models_response(frontend_.catalogue()) : refuse("Missing model name in request.");
   const Catalogue& now = frontend_.catalogue();

@@ -52,7 +52,7 @@ DIFFERENCES = [
     row("*", "words", "failed to parse the request JSON buffer*", None, "where the text ends to be JSON, and what stands there"),
     row("*", "words", "*attempt to *", None, "the tensor, the element and what it is, where Triton tells the JSON library's call"),
     row("*", "words", "*version*integral value*", None, "what a version is"),
-    row("*", "words", "Not Found", None, "what was looked for, where the path leads to models"),
+    row("*", "words", "Not Found", None, "what was looked for, where the path leads to models; else the nearest path"),
     row("*", "words", "Request for unknown model*", None, "the nearest name, the versions that are ready; or that a path like this is not looked up"),
     row("*", "words", "request* is not available*", None, "the model is not there, whatever is asked of it"),
     row("*", "words", "Model version not ready", None, "it is not there"),
