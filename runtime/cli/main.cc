@@ -10,6 +10,7 @@
 
 #include "runtime/base/version.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/nearest_flag.h"
 #include "runtime/cli/serve_as.h"
 #include "runtime/cli/serve_flags.h"
 #include "runtime/cli/validators.h"
@@ -271,7 +272,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "serin: %s%s\n", e.what(), app.get_subcommands().empty() ? "; serin --help lists the commands" : "");
+    std::fprintf(stderr, "serin: %s%s%s\n", e.what(), flag_meant(app, e).c_str(),
+                 app.get_subcommands().empty() ? "; serin --help lists the commands" : "");
     return kUsage;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "serin: %s\n", e.what());

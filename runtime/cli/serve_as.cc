@@ -8,6 +8,7 @@
 
 #include "runtime/base/version.h"
 #include "runtime/cli/dialect_flags.h"
+#include "runtime/cli/nearest_flag.h"
 
 namespace serin::cli {
 namespace {
@@ -90,7 +91,7 @@ int serve_as(Dialect dialect, int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), e.what());
+    std::fprintf(stderr, "%s: %s%s\n", name.c_str(), e.what(), flag_meant(app, e).c_str());
     return kUsage;
   }
   return run_serve(options);

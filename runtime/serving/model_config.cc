@@ -203,7 +203,10 @@ class Applying {
 
 Result<ReadModelConfig> parse_model_config(std::string_view text) {
   ReadModelConfig read;
-  SERIN_TRY(read.ignored, parse_text_format(text, read.config));
+  SERIN_TRY(const auto unknown, parse_text_format(text, read.config));
+  for (const UnknownField& field : unknown)
+    read.ignored.push_back(fmt::format("{} (line {}): there is no such field{}; Triton refuses a file that has one", field.name, field.line,
+                                       field.meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", field.meant)));
   return read;
 }
 

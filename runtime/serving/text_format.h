@@ -11,7 +11,13 @@
 
 namespace serin::serving {
 
-/// Fills the message; kInvalidArgument begins with line and column. What fields it does not have comes back by name, with the line: they are left out.
-Result<std::vector<std::string>> parse_text_format(std::string_view text, google::protobuf::Message& message);
+struct UnknownField {
+  std::string name;
+  int line = 0;
+  std::string meant;  ///< the nearest of those that there are; empty: none is near
+};
+
+/// Fills the message; kInvalidArgument begins with line and column. What fields it does not have comes back: they are left out.
+Result<std::vector<UnknownField>> parse_text_format(std::string_view text, google::protobuf::Message& message);
 
 }  // namespace serin::serving

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "runtime/base/file.h"
-#include "runtime/base/nearest_name.h"
 #include "runtime/serving/text_format.h"
 #include "tensorflow_model_server.pb.h"
 
@@ -39,14 +38,6 @@ Result<ModelRoot> root_of(const pb::ModelConfig& config) {
   return root;
 }
 
-/// Of a message and all that it may hold.
-void add_field_names(const google::protobuf::Descriptor& message, std::set<std::string>& names) {
-  for (int i = 0; i < message.field_count(); ++i) {
-    const bool is_new = names.insert(message.field(i)->name()).second;
-    if (const auto* inner = message.field(i)->message_type(); inner && is_new) add_field_names(*inner, names);
-  }
-}
-
 /// A field that there is not is a mistake, as TensorFlow Serving has it.
 template <class Message>
 Result<Message> read_message(const std::string& path, Result<std::string> (*read)(const std::string&, size_t) = read_file_or_pipe) {
@@ -55,12 +46,9 @@ Result<Message> read_message(const std::string& path, Result<std::string> (*read
   const auto unknown = parse_text_format(text, message);
   if (!unknown) return unknown.error().in(path);
   if (unknown->empty()) return message;
-  std::set<std::string> names;
-  add_field_names(*message.GetDescriptor(), names);
-  const std::string& field = unknown->front();
-  const auto meant = nearest_name(std::string_view(field).substr(0, field.find(' ')), names);
-  return Error{Code::kInvalidArgument,
-               fmt::format("{}: unknown field {}{}", path, field, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant))};
+  const UnknownField& field = unknown->front();
+  return Error{Code::kInvalidArgument, fmt::format("{}: unknown field {} (line {}){}", path, field.name, field.line,
+                                                   field.meant.empty() ? "" : fmt::format("; did you mean '{}'?", field.meant))};
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-"""What is written wrong is met with what was meant: paths, and bodies of another protocol."""
+"""What is written wrong is met with what was meant: paths, bodies of another protocol, flags, commands, fields of config.pbtxt."""
+
+import shutil
 
 import pytest
-from conftest import MODELS, call
+from conftest import MODELS, call, serin
 
 ROWS = {"instances": [[0.0] * 64]}
 
@@ -72,3 +74,32 @@ def test_in_tritons_place_its_own_words_stand(begin):
         answer = call(url + path, method="POST")
         assert (answer.status, answer.json) == (404, {"error": "Not Found"}), path
     assert call(url + "/v2/models/digits", b"{}").error == "this path takes GET only"
+
+
+@pytest.mark.parametrize("arguments, meant", [
+    (("serve", "--prt", "1"), "; did you mean '--port'?"), (("serve", "--grpc_port=1"), "; did you mean '--grpc-port'?"), (("srve",), "; did you mean 'serve'?"),
+    (("rollout", "statsu"), "; did you mean 'status'?"), (("load", "http://127.0.0.1:1", "--modle", "m"), "; did you mean '--model'?"),
+    (("serve", "--as", "tensorflow_model_server", "--rest_api_prt=8501"), "; did you mean '--rest_api_port'?"),
+    (("serve", "--as", "tritonserver", "--modl-repository=x"), "; did you mean '--model-repository'?"),
+])  # fmt: skip
+def test_c5_a_flag_that_is_none_is_met_with_the_nearest(arguments, meant):
+    done = serin(*arguments, timeout=20)
+    assert done.returncode == 2 and meant in done.stderr and done.stderr.count("did you mean") == 1, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("serve", "--qqqqqqqq"), ("serve", "--port", "x", "--prt"), ("nothing",)])
+def test_c5_what_nothing_is_near_is_left_alone(arguments):
+    done = serin(*arguments, timeout=20)
+    assert done.returncode == 2 and "did you mean" not in done.stderr, done.stderr
+
+
+def test_a_field_of_config_pbtxt_that_is_none_is_met_with_the_nearest(tmp_path):
+    shutil.copytree(MODELS / "digits/1", tmp_path / "digits/1")
+    (tmp_path / "digits/config.pbtxt").write_text("# a model\nmax_batch_sze: 8\ndynamic_batching { max_queue_delay_us: 5 prefered_batch_size: 4 }\nzzzz: 1\n")
+    done = serin("serve", "--check", tmp_path)
+    refuses = "; Triton refuses a file that has one"
+    assert done.returncode == 0, done.stderr
+    for words in (f"max_batch_sze (line 2): there is no such field (did you mean 'max_batch_size'?){refuses}",
+                  f"prefered_batch_size (line 3): there is no such field (did you mean 'preferred_batch_size'?){refuses}",
+                  f"zzzz (line 4): there is no such field{refuses}"):  # fmt: skip
+        assert words in done.stderr + done.stdout, done.stderr

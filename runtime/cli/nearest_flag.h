@@ -1,0 +1,33 @@
+// nearest_flag.h: what somebody may have meant who wrote a flag or a command wrong.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "runtime/base/nearest_name.h"
+
+namespace serin::cli {
+
+/// "; did you mean '--port'?" of the first word that the parse which failed had no place for; nothing where none is near, or another thing is wrong.
+inline std::string flag_meant(const CLI::App& app, const CLI::ParseError& error) {
+  const auto kind = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (kind != CLI::ExitCodes::ExtrasError && kind != CLI::ExitCodes::RequiredError) return "";
+  const std::vector<std::string> left_over = app.remaining(/*recurse=*/true);
+  if (left_over.empty()) return "";
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
+  const auto flag = std::ranges::find_if(left_over, is_flag);
+  const std::string& word = flag == left_over.end() ? left_over.front() : *flag;
+  std::vector<std::string> names;
+  if (is_flag(word))
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  else
+    for (const CLI::App* other : command->get_subcommands(/*filter=*/nullptr)) names.push_back(other->get_name());
+  return did_you_mean(word.substr(0, word.find('=')), names);
+}
+
+}  // namespace serin::cli
