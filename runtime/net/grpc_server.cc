@@ -263,7 +263,7 @@ void Call::read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) 
       [self = shared_from_this(), then = std::move(then)]() mutable {
         self->reading_ = nullptr;
         then();
-        if (self->handler_) self->handler_->on_read();
+        if (self->handler_ && !self->reading_) self->handler_->on_read();
       });
 }
 

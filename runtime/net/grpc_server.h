@@ -47,8 +47,8 @@ class GrpcCall {
   virtual void pause() = 0;
   virtual void resume() = 0;
 
-  /// From on_message(), once: its message stays valid while `read` reads it beside the io threads (net::aside), and `then` follows on this one. The next message
-  /// comes after it. Of a call that has ended before it was read nothing is: `then` finds ended().
+  /// From on_message(), once, or from such a `then`: its message stays valid while `read` reads it beside the io threads (net::aside), and `then` follows on this
+  /// one. The next message comes after it. Of a call that has ended before it was read nothing is: `then` finds ended().
   virtual void read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) = 0;
 
   /// What who serves the call keeps for it; goes with the call.

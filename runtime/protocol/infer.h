@@ -48,6 +48,9 @@ struct RequestLimits {
   const SharedRegions* shared = nullptr;  ///< that tensors may lie in; null: none
 };
 
+/// Of a list in a message: two bytes may stand for one, and none has so many tensors.
+inline constexpr size_t kMostEntries = 65'536;
+
 struct WantedOutput {
   size_t index = 0;                 ///< into the signature's outputs
   bool binary = false;              ///< as bytes behind the JSON

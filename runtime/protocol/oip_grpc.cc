@@ -211,6 +211,8 @@ Result<GrpcInferRequest> GrpcInferRequest::read(std::string_view message) {
       case 7: request.raw.push_back(in.chars()); break;
       default: break;
     }
+    if (std::max({request.parameters.size(), request.inputs.size(), request.outputs.size(), request.raw.size()}) > kMostEntries)
+      return invalid(fmt::format("the message has more than {} entries in a list", kMostEntries));
   }
   SERIN_CHECK(malformed(decoding));
   return request;

@@ -68,6 +68,8 @@ Result<TfPredictCall> TfPredictCall::read(std::string_view message) {
     if (in.field() == 1) call.spec = TfModelSpec::read(in.message("ModelSpec"));
     if (in.field() == 2) call.inputs.push_back(in.bytes());
     if (in.field() == 3) call.output_filter.push_back(in.text());
+    if (std::max(call.inputs.size(), call.output_filter.size()) > kMostEntries)
+      return invalid(fmt::format("the message has more than {} entries in a list", kMostEntries));
   }
   if (decoding.error) return invalid("the message is no PredictRequest: " + decoding.error->message);
   return call;

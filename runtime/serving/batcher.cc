@@ -63,7 +63,7 @@ Status Batcher::submit(JobPtr job) {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
     if (job->given_up()) return {};  // it was withdrawn already
-    if (options_.slo.count() > 0) SERIN_CHECK(check_in_time(*job, Clock::now()));
+    if (options_.slo.count() > 0 && !job->admitted) SERIN_CHECK(check_in_time(*job, Clock::now()));
     const Job& queued = *job;
     SERIN_CHECK(queue_.push(std::move(job)));
     if (may_run_on_io(queued))
@@ -161,7 +161,7 @@ std::chrono::nanoseconds Batcher::time_to_answer(const Job& job, Clock::time_poi
   const BatchCurve& own = curve(job.group);
   const int64_t most = worthwhile_rows(own);
   const size_t rank = queue_.rank_of(job);
-  int64_t rows = 0;
+  int64_t rows = job.behind;
   std::chrono::nanoseconds ahead{0};
   for (const auto& [place, entry] : queue_.entries()) {
     if (place.rank > rank) break;

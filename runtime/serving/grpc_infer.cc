@@ -21,13 +21,15 @@ constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not
 /// then(Result<Inference::Call>), as read_grpc_inference().
 template <class Then>
 void read_request(Frontend& frontend, const CallPtr& call, std::string_view message, Then then) {
-  auto request = protocol::GrpcInferRequest::read(message);
-  if (!request) return then(Result<Inference::Call>(request.error()));
-  size_t raw = 0;  // copied as they are
-  for (const std::string_view bytes : request->raw) raw += bytes.size();
-  auto version = frontend.catalogue().find(request->model, request->version);
-  read_grpc_inference(frontend, call, std::move(*request), message.size() - raw + raw / kBinaryIsFaster, std::move(version), TfApi::kInfer,
-                      std::move(then));
+  index_grpc(call, message, protocol::GrpcInferRequest::read,
+             [&frontend, call, bytes = message.size(), then = std::move(then)](Result<protocol::GrpcInferRequest> request) mutable {
+               if (!request) return then(Result<Inference::Call>(request.error()));
+               size_t raw = 0;  // copied as they are
+               for (const std::string_view input : request->raw) raw += input.size();
+               auto version = frontend.catalogue().find(request->model, request->version);
+               read_grpc_inference(frontend, call, std::move(*request), bytes - raw + raw / kBinaryIsFaster, std::move(version),
+                                   TfApi::kInfer, std::move(then));
+             });
 }
 
 Status append_response(std::string& out, const Finished& finished) {
@@ -66,8 +68,7 @@ class StreamInferMethod final : public net::GrpcMethod {
     stream.running.emplace(number, nullptr);
     read_request(frontend_, call, message, [this, call, number, message](Result<Inference::Call> asked) {
       if (asked) return start(call, number, std::move(*asked));
-      const auto request = protocol::GrpcInferRequest::read(message);
-      fail(*call, asked.error(), request ? request->id : "");
+      fail(*call, asked.error(), protocol::GrpcInferRequest::id_of(message.substr(0, net::kMostOnIo)));
       leave(call, number);
     });
   }

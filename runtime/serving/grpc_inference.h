@@ -18,6 +18,23 @@ Result<Inference::Call> with_request(Inference::Call asked, Result<protocol::Inf
 /// Why a call has ended whose request was not read yet.
 Error grpc_call_ended(const net::GrpcCall& call);
 
+/// From on_message(): read() -> Result<Message> finds what is where in it; then(Result<Message>) is called once, at once or where a large one was looked through;
+/// never where the call has ended until then.
+template <class Read, class Then>
+void index_grpc(const std::shared_ptr<net::GrpcCall>& call, std::string_view message, Read read, Then then) {
+  if (message.size() <= net::kMostOnIo) return then(read(message));
+  struct Indexing {
+    Read read;
+    Then then;
+    decltype(read(message)) index = Error{Code::kInternal, "the message was not read"};  // where that throws
+  };
+  const auto indexing = std::make_shared<Indexing>(std::move(read), std::move(then));
+  call->read_aside([indexing, message] { indexing->index = indexing->read(message); },
+                   [indexing, call] {
+                     if (!call->ended()) indexing->then(std::move(indexing->index));
+                   });
+}
+
 /// How messages are decoded. Those that are large have no use for `memory`, and those of TensorFlow none at all.
 template <class Message>
 Result<protocol::InferRequest> decode_grpc(const Message& message, const Inference::Call& asked, const protocol::RequestLimits& limits,
@@ -61,7 +78,8 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
                    });
 }
 
-/// append(out, finished) -> Status writes a message once the outputs are there; then(Result<std::string>) is called with it, begun with `framed`, once.
+/// append(out, finished) -> Status writes a message once the outputs are there; then(Result<std::string>) is called with it, begun with `framed`, once: at once where
+/// that is little, or an answer of a sequence, behind which others are ready that clients of a stream read in order.
 template <class Append, class Then>
 void write_grpc_answer(const Finished& finished, std::string framed, Append append, Then then) {
   const auto write = [](const Append& how, std::string out, const Finished& what) -> Result<std::string> {
@@ -69,7 +87,8 @@ void write_grpc_answer(const Finished& finished, std::string framed, Append appe
     return out;
   };
   if (!finished.answer.outputs) return then(Result<std::string>(finished.answer.outputs.error()));
-  if (work_to_encode(finished, /*binary=*/true) <= net::kMostOnIo) return then(write(append, std::move(framed), finished));
+  if (finished.version.stateful() || work_to_encode(finished, /*binary=*/true) <= net::kMostOnIo)
+    return then(write(append, std::move(framed), finished));
   struct Writing {
     KeptFinished finished;
     std::string framed;

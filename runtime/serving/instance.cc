@@ -11,8 +11,6 @@
 namespace serin::serving {
 namespace {
 
-constexpr size_t kMostResultBytes = size_t{8} << 30;  // as engine::LoadOptions::max_arena_bytes
-
 /// What two dense tensors have in common, which begin at the same corner: copied from one to the other.
 void copy_overlap(const std::byte* from, std::span<const int64_t> from_dims, std::byte* to, std::span<const int64_t> to_dims,
                   size_t element) {

@@ -15,6 +15,8 @@ void Job::clear() {
   deadline = Clock::time_point::max();
   patience = {};
   priority = 0;
+  admitted = false;
+  behind = 0;
   sequence.clear();
   parent = nullptr;
   trace = 0;

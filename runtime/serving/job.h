@@ -42,6 +42,9 @@ struct Outputs {
   }
 };
 
+/// Of a request, or a batch of them.
+inline constexpr size_t kMostResultBytes = size_t{8} << 30;  // as engine::LoadOptions::max_arena_bytes
+
 struct Timing {
   std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
 };
@@ -73,6 +76,8 @@ class Pending {
     gauge->add(1);
     gauge_ = std::move(gauge);
   }
+  /// In the place of another, which counts no more.
+  void take_over(Pending& other) { gauge_ = std::exchange(other.gauge_, nullptr); }
   void end() {
     if (const auto gauge = std::exchange(gauge_, nullptr)) gauge->add(-1);
   }
@@ -96,6 +101,8 @@ struct Job {
   std::chrono::nanoseconds patience{
       0};                              ///< it waits in the queue for no longer, where the queue's policy lets it say so; 0: it says nothing
   uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
+  bool admitted = false;               ///< a part of a request that was let in already: neither the queue's limit nor its goal keep it out
+  int64_t behind = 0;                  ///< rows of such a request that come after this part
   protocol::SequencePlace sequence;    ///< that it belongs to; looked at by models of sequences only
   std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
   uint64_t trace = 0;                  ///< 0: it is not traced (tracer.h)

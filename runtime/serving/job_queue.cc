@@ -39,7 +39,7 @@ JobQueue::Entries::iterator JobQueue::erase(Entries::iterator entry) {
 Status JobQueue::push(JobPtr job) {
   const size_t rank = rank_of(*job), level = rank / 2;
   const QueuePolicy& policy = policy_of(level);
-  if (waiting_[level] >= policy.limit)
+  if (waiting_[level] >= policy.limit && !job->admitted)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests are waiting", waiting_[level])};
   auto timeout = policy.timeout;
   if (policy.may_shorten && job->patience.count() > 0 && (timeout.count() == 0 || job->patience < timeout)) timeout = job->patience;

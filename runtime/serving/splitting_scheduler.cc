@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,28 +27,31 @@ TensorView rows_of(TensorView view, int64_t first, int64_t rows) {
 struct Whole {
   std::vector<TensorView> tensors;
   AlignedBuffer memory;
-  std::vector<std::vector<std::string>> texts;
 
-  /// As those of a part, with so many rows.
-  Whole(std::span<const TensorView> part, int64_t rows) {
+  /// As those of a part, with so many rows. kTooLarge, kOverloaded.
+  static Result<std::shared_ptr<Whole>> like(std::span<const TensorView> part, int64_t rows) {
+    const auto whole = std::make_shared<Whole>();
     size_t bytes = 0;
-    texts.resize(part.size());
     for (const TensorView& one : part) {
-      TensorView& tensor = tensors.emplace_back(one);
+      TensorView& tensor = whole->tensors.emplace_back(one);
       tensor.shape[0] = rows;
-      if (one.dtype != DType::kString) bytes += AlignedBuffer::rounded_up(tensor.bytes());
+      const size_t row_bytes = one.bytes() / static_cast<size_t>(one.shape[0]);
+      const bool fits = row_bytes == 0 || static_cast<size_t>(rows) <= kMostResultBytes / row_bytes;
+      if (fits) bytes += AlignedBuffer::rounded_up(tensor.bytes());
+      if (!fits || bytes > kMostResultBytes)
+        return Error{Code::kTooLarge, fmt::format("the results of {} rows would take more than {} bytes", rows, kMostResultBytes)};
     }
-    memory = AlignedBuffer(bytes);
+    try {
+      whole->memory = AlignedBuffer(std::max<size_t>(bytes, 1));  // what is empty has a place, too
+    } catch (const std::bad_alloc&) {
+      return Error{Code::kOverloaded, fmt::format("there is no memory for the results of {} rows", rows)};
+    }
     size_t at = 0;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      if (tensors[i].dtype == DType::kString) {
-        texts[i].resize(static_cast<size_t>(tensors[i].elements()));
-        tensors[i].data = texts[i].data();
-      } else {
-        tensors[i].data = memory.data() + at;
-        at += AlignedBuffer::rounded_up(tensors[i].bytes());
-      }
+    for (TensorView& tensor : whole->tensors) {
+      tensor.data = whole->memory.data() + at;
+      at += AlignedBuffer::rounded_up(tensor.bytes());
     }
+    return whole;
   }
 
   Status put(std::span<const TensorView> part, int64_t first, int64_t rows) {
@@ -56,10 +60,7 @@ struct Whole {
       if (part[i].shape != to.shape)
         return Error{Code::kInternal,
                      fmt::format("output {} of a part of the request is {}, not {}", i, part[i].shape.str(), to.shape.str())};
-      if (to.dtype == DType::kString)
-        std::ranges::copy(part[i].span<const std::string>(), to.as<std::string>());
-      else if (to.bytes() > 0)
-        std::memcpy(to.data, part[i].data, to.bytes());
+      if (to.bytes() > 0) std::memcpy(to.data, part[i].data, to.bytes());
     }
     return {};
   }
@@ -75,12 +76,13 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     scheduler_->runs_.erase(job_.get());
   }
 
-  /// An error: nobody is answered.
+  /// An error: no part was taken, and nobody is answered.
   Status begin() {
-    Status taken = go_on();
-    if (taken || answered_.exchange(true)) return {};
-    stop();
-    return taken;
+    const Status taken = go_on();
+    if (taken) return {};
+    if (nothing_taken()) return taken;
+    fail(taken.error(), {});
+    return {};
   }
 
   /// Of parts that wait none is of use any more.
@@ -110,6 +112,11 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     return taken;
   }
 
+  bool nothing_taken() {
+    const std::lock_guard lock(mutex_);
+    return next_row_ <= scheduler_->most_rows_;
+  }
+
   JobPtr next_part() {
     const auto part = std::make_shared<Job>();
     const int64_t first = std::exchange(next_row_, std::min(job_->rows, next_row_ + scheduler_->most_rows_));
@@ -119,6 +126,9 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     part->deadline = job_->deadline;
     part->patience = job_->patience;
     part->priority = job_->priority;
+    part->admitted = job_->admitted || first > 0;
+    part->behind = first > 0 ? 0 : job_->rows - part->rows;
+    if (first == 0) part->pending.take_over(job_->pending);
     part->shadow = job_->shadow;
     part->parent = job_;
     part->done = [self = shared_from_this(), first, rows = part->rows](Answer answer) {
@@ -138,7 +148,6 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     {
       const std::lock_guard lock(mutex_);
       --parts_under_way_;
-      job_->pending.end();
       if (rows_done_ == 0) {
         timing_.queue = answer.timing.queue;
         batch_ = answer.batch;
@@ -157,7 +166,9 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
   Status place(int64_t first, int64_t rows, const Answer& answer) {
     {
       const std::lock_guard lock(mutex_);
-      if (!whole_) whole_ = std::make_shared<Whole>(answer.outputs->tensors, job_->rows);
+      if (!whole_) {
+        SERIN_TRY(whole_, Whole::like(answer.outputs->tensors, job_->rows));
+      }
     }
     return whole_->put(answer.outputs->tensors, first, rows);
   }

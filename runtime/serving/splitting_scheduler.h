@@ -17,7 +17,7 @@ class SplittingScheduler final : public Scheduler, public std::enable_shared_fro
   SplittingScheduler(std::shared_ptr<Scheduler> below, int64_t most_rows, size_t most_parts)
       : below_(std::move(below)), most_rows_(most_rows), most_parts_(most_parts) {}
 
-  /// Where a part is refused, all of the request is: later, where others had been taken.
+  /// The queue lets it in, or not, with its first part.
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }

@@ -26,11 +26,12 @@ class PredictMethod final : public net::GrpcMethod {
   explicit PredictMethod(Frontend& frontend) : frontend_(frontend) {}
 
   void on_message(const CallPtr& call, std::string_view message) override {
-    auto request = protocol::TfPredictCall::read(message);
-    if (!request) return start(call, request.error());
-    auto version = find_servable(frontend_.catalogue(), servable_of(request->spec));
-    read_grpc_inference(frontend_, call, std::move(*request), message.size() / kFasterThanJson, std::move(version), TfApi::kPredict,
-                        [this, call](Result<Inference::Call> asked) { start(call, std::move(asked)); });
+    index_grpc(call, message, protocol::TfPredictCall::read, [this, call, bytes = message.size()](Result<protocol::TfPredictCall> request) {
+      if (!request) return start(call, request.error());
+      auto version = find_servable(frontend_.catalogue(), servable_of(request->spec));
+      read_grpc_inference(frontend_, call, std::move(*request), bytes / kFasterThanJson, std::move(version), TfApi::kPredict,
+                          [this, call](Result<Inference::Call> asked) { start(call, std::move(asked)); });
+    });
   }
 
  private:
@@ -81,13 +82,15 @@ class ExamplesMethod final : public net::GrpcMethod {
   ExamplesMethod(Frontend& frontend, TfMethod method) : frontend_(frontend), method_(method) {}
 
   void on_message(const CallPtr& call, std::string_view message) override {
-    auto request = protocol::TfExamplesCall::read(message, method_);
-    if (!request) return start(call, {}, request.error());
-    std::vector<TfMethod> tasks;
-    for (const protocol::TfTask& task : request->tasks) tasks.push_back(task.method);
-    auto version = find_servable(frontend_.catalogue(), servable_of(request->tasks.front().spec));
-    read_grpc_inference(frontend_, call, std::move(*request), message.size(), std::move(version), api(),
-                        [this, call, tasks = std::move(tasks)](Result<Inference::Call> asked) { start(call, tasks, std::move(asked)); });
+    const auto read = [method = method_](std::string_view bytes) { return protocol::TfExamplesCall::read(bytes, method); };
+    index_grpc(call, message, read, [this, call, bytes = message.size()](Result<protocol::TfExamplesCall> request) {
+      if (!request) return start(call, {}, request.error());
+      std::vector<TfMethod> tasks;
+      for (const protocol::TfTask& task : request->tasks) tasks.push_back(task.method);
+      auto version = find_servable(frontend_.catalogue(), servable_of(request->tasks.front().spec));
+      read_grpc_inference(frontend_, call, std::move(*request), bytes, std::move(version), api(),
+                          [this, call, tasks = std::move(tasks)](Result<Inference::Call> asked) { start(call, tasks, std::move(asked)); });
+    });
   }
 
  private:

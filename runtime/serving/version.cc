@@ -53,7 +53,9 @@ Result<std::shared_ptr<Version>> Version::of_steps(const std::string& model, con
 
 /// A limit that a configuration of Triton's names is one of requests, too; so is that of sequences, each of which has a place in the batch.
 void Version::take_any_rows(const ModelSettings& settings) {
-  if (settings.config || settings.sequences) served_.max_rows = served_.max_batch;
+  const auto is_text = [](const protocol::TensorSpec& spec) { return spec.dtype == DType::kString; };  // has no plan, and so no batch
+  const bool texts = std::ranges::any_of(served_.signature.inputs, is_text) || std::ranges::any_of(served_.signature.outputs, is_text);
+  if (settings.config || settings.sequences || texts) served_.max_rows = served_.max_batch;
   if (!batchable() || max_rows() <= max_batch()) return;
   served_.scheduler = std::make_shared<SplittingScheduler>(std::move(served_.scheduler), max_batch(), 2 * instances());
 }

@@ -13,7 +13,7 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import large_models
-from conftest import ON_FREE_PORTS, Process, call
+from conftest import ON_FREE_PORTS, Process, call, resident_mb
 from h2_frames import DATA, END_STREAM, HEADERS, Peer
 
 INFER = "/inference.GRPCInferenceService/ModelInfer"
@@ -129,6 +129,15 @@ def test_one_that_is_read(runtime, path, message):
         assert not asking.answer()
     with Asking(runtime, message(), path) as asking:
         assert (TEXTS.to_bytes(8, "little") if path == INFER else varint(TEXTS)) in asking.answer()
+
+
+@pytest.mark.parametrize("path, entry", [(INFER, b"\x3a\x00"), (INFER, b"\x7a\x00"), (PREDICT, b"\x12\x00")], ids=["raw", "unknown", "tensorflow"])
+def test_one_of_nothing_but_entries(runtime, path, entry):
+    """30 million of them in 60 KB: looking through them takes time, and must take no memory."""
+    with Asking(runtime, entry * 30_000_000, path) as asking:
+        assert small_ones(runtime, asking) > 20
+        assert not asking.answer()
+    assert resident_mb(runtime.process) < 400
 
 
 @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip], ids=["plain", "gzip"])

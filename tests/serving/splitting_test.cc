@@ -36,9 +36,11 @@ class Below final : public Scheduler {
     const JobPtr job = waiting[at];
     waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(at));
     auto memory = std::make_shared<std::vector<float>>();
+    Shape shape = job->inputs[0].shape;
     for (const float value : job->inputs[0].span<const float>()) memory->push_back(2 * value);
+    if (result_columns > 0) shape[1] = result_columns;
     Answer answer;
-    answer.outputs = Outputs::of({{DType::kFloat32, job->inputs[0].shape, memory->data()}}, memory);
+    answer.outputs = Outputs::of({{DType::kFloat32, shape, memory->data()}}, memory);
     answer.timing.infer = std::chrono::hours(1);
     job->answer(std::move(answer));
   }
@@ -52,6 +54,7 @@ class Below final : public Scheduler {
 
   std::vector<JobPtr> waiting;
   int taken = 0, refuse_from = -1;
+  int64_t result_columns = 0;  // that are claimed, not there; 0: as many as came
 };
 
 class Splitting : public testing::Test {
@@ -112,11 +115,40 @@ TEST_F(Splitting, TheFirstThatIsRefusedRefusesTheRequest) {
   EXPECT_TRUE(answers.empty());
 }
 
-TEST_F(Splitting, OneThatIsRefusedAtOnceTakesTheOthersBack) {
+TEST_F(Splitting, OneThatIsRefusedBehindOthersIsTheAnswer) {
   below_->refuse_from = 1;
-  EXPECT_FALSE(scheduler_->submit(request()));
+  ASSERT_TRUE(scheduler_->submit(request()));
+  EXPECT_TRUE(below_->idle()) << "the others are taken back";
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].outputs.error().code, Code::kOverloaded);
+}
+
+TEST_F(Splitting, AQueueLetsItInOnce) {
+  ASSERT_TRUE(scheduler_->submit(request()));
+  EXPECT_FALSE(below_->waiting[0]->admitted);
+  EXPECT_EQ(below_->waiting[0]->behind, kRows - 8);
+  EXPECT_TRUE(below_->waiting[1]->admitted);
+  EXPECT_EQ(below_->waiting[1]->behind, 0);
+}
+
+TEST_F(Splitting, ItCountsAsPendingUntilItsFirstPartRuns) {
+  const auto gauge = std::make_shared<metrics::Gauge>();
+  const JobPtr job = request();
+  job->pending.begin(gauge);
+  ASSERT_TRUE(scheduler_->submit(job));
+  EXPECT_EQ(gauge->value(), 1);
+  below_->waiting[0]->pending.end();
+  EXPECT_EQ(gauge->value(), 0);
+}
+
+TEST_F(Splitting, ResultsThatNoMemoryHoldsAreRefused) {
+  below_->result_columns = 1 << 20;
+  const JobPtr job = request(4096);
+  ASSERT_TRUE(scheduler_->submit(job));
+  below_->run();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].outputs.error().code, Code::kTooLarge);
   EXPECT_TRUE(below_->idle());
-  EXPECT_TRUE(answers.empty());
 }
 
 TEST_F(Splitting, OneThatIsRefusedLaterIsTheAnswer) {
