@@ -49,13 +49,13 @@ inline size_t edit_distance(std::string_view from, std::string_view to) {
 /// The nearest of the names; empty where none is near: a third of the letters may be wrong, or the case of all.
 template <class Names>
 std::string_view nearest_name(std::string_view name, const Names& names) {
-  constexpr size_t kLongest = 128, kMostWork = size_t{4} << 20;  // pairs of letters: some milliseconds, however many names there are
+  constexpr size_t kLongest = 128, kMostWork = size_t{1} << 20;  // pairs of letters: a few milliseconds, however many names there are
   std::string_view nearest;
   size_t distance = name.size() / 3 + 1, work = 0;
   if (name.size() > kLongest) return nearest;
   for (const std::string_view candidate : names) {
-    const auto [shorter, longer] = std::minmax(candidate.size(), name.size());
-    if (longer - shorter >= distance) continue;
+    const size_t more = std::max(candidate.size(), name.size()) - std::min(candidate.size(), name.size());
+    if (more >= distance) continue;
     if (equal_but_for_case(name, candidate)) return candidate;
     std::string_view from = name, to = candidate;
     drop_common_ends(from, to);

@@ -32,7 +32,8 @@ constexpr size_t kMostMessageBytes = INT32_MAX;    // what clients of protobuf c
 
 class CallHandler;
 
-class Call final : public GrpcCall, public std::enable_shared_from_this<Call> {
+/// No std::enable_shared_from_this: what is used again would hold the Recycler that holds it.
+class Call final : public GrpcCall {
  public:
   Call() : alarm_(this, [](void* self) { static_cast<Call*>(self)->expire(); }) {}
   void begin(CallHandler& handler, ServerStream& stream, Headers& headers);
@@ -260,7 +261,7 @@ void Call::read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) 
       [turn, read = std::move(read)]() mutable {
         if (turn->take()) read();
       },
-      [self = shared_from_this(), then = std::move(then)]() mutable {
+      [self = handler_->call(), then = std::move(then)]() mutable {
         self->reading_ = nullptr;
         then();
         if (self->handler_ && !self->reading_) self->handler_->on_read();

@@ -18,12 +18,17 @@ NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and gen
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
 SANITIZED = {  # in long ones: what reads from outside, and what several threads share; not simulations, which would take hours
     "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "admin_test", "serin"],
-    "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "admin_test"],
+    "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "admin_test", "serin"],
 }
-SANITIZED_FILES = [  # of tests/e2e: what asks the program `serin`
+OUTSIDE = [  # of tests/e2e: what asks the program `serin`
     "test_bad_*.py", "test_serve*.py", "test_tfserving*.py", "test_paddle*.py", "test_shared_memory.py", "test_repository_control.py", "test_scheduling.py",
-    "test_model_config.py", "test_models_on_disk.py",
+    "test_model_config.py", "test_models_on_disk.py", "test_large_messages.py", "test_many_rows.py",
 ]
+SHARED = [  # what several of its threads have to do with
+    "test_generate.py", "test_judging.py", "test_large_*.py", "test_many_rows.py", "test_reload.py", "test_repository_control.py", "test_route.py",
+    "test_scheduling.py", "test_serve_grpc.py", "test_shared_memory.py", "test_tfserving_grpc.py", "test_waiting.py",
+]
+SANITIZED_FILES = {"front": OUTSIDE, "asan": OUTSIDE, "tsan": SHARED}
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 ALSO_NEEDED = {  # by Python tests, beside the program
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],

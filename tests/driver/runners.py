@@ -96,7 +96,7 @@ def _run_pytest(part):
 def _run_pytest_sanitized(part):
     """Whatever a sanitizer finds ends the program: at once, or, leaks, when it was told to end. Process.close of tests/e2e/conftest.py notices both. What was
     freed is kept back for a while only: tests look at the program's memory, too."""
-    files = sorted({path for pattern in SANITIZED_FILES for path in (TESTS / "e2e").glob(pattern)})
+    files = sorted({path for pattern in SANITIZED_FILES[part.kind] for path in (TESTS / "e2e").glob(pattern)})
     return _pytest(part, files, f"{part.kind}-serin", {"SERIN": str(_executable(part)), "ASAN_OPTIONS": "abort_on_error=1:quarantine_size_mb=8"})
 
 

@@ -336,6 +336,37 @@ TEST_F(BatcherTest, WithAGoalADeadlineThatIsSoonerCounts) {
   gate_.open();
 }
 
+TEST_F(BatcherTest, WithAGoalAllPartsOfARequestCountWhereItIsLetIn) {
+  make({.instances = 1, .max_batch = 1, .slo = 25h}, 1, 10h);
+  const JobPtr first = job();
+  first->behind = 2;
+  EXPECT_FALSE(batcher_->submit(first)) << "its last part would run until 30h";
+  const JobPtr shorter = job();
+  shorter->behind = 1;
+  ASSERT_TRUE(batcher_->submit(shorter));
+  gate_.await_waiting(1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  EXPECT_FALSE(batcher_->submit(job()));
+  const JobPtr part = job();
+  part->admitted = true;
+  EXPECT_TRUE(batcher_->submit(part)) << "the rest of what was let in already";
+  gate_.open();
+  await_answers(3);
+}
+
+TEST_F(BatcherTest, AFullQueueTakesTheRestOfWhatWasLetIn) {
+  make({.instances = 1, .max_batch = 1, .queues = {.levels = {{.limit = 1}}}}, 1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  gate_.await_waiting(1);
+  ASSERT_TRUE(batcher_->submit(job()));
+  EXPECT_FALSE(batcher_->submit(job()));
+  const JobPtr part = job();
+  part->admitted = true;
+  EXPECT_TRUE(batcher_->submit(part));
+  gate_.open();
+  await_answers(3);
+}
+
 TEST_F(BatcherTest, WithoutAGoalNobodyIsRefusedForBeingLate) {
   make({.instances = 1, .max_batch = 1}, 1, 10h);
   gate_.open();
