@@ -61,6 +61,8 @@ class Splitting : public testing::Test {
  protected:
   static constexpr int64_t kRows = 21;
 
+  ~Splitting() override { below_->waiting.clear(); }  // parts hold their request, and that what is below
+
   JobPtr request(int64_t rows = kRows) {
     auto job = std::make_shared<Job>();
     job->memory = AlignedBuffer(static_cast<size_t>(rows) * 2 * sizeof(float));
