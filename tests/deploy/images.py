@@ -1,0 +1,113 @@
+"""Images of deploy/docker/Dockerfile, built by buildah without an engine, and without a registry: debian:12-slim is what mmdebstrap makes of it from this machine's
+mirrors. How apt and pip reach theirs here goes into that base, for the Dockerfile names none. Kept in build/images, as a second build needs but what has changed."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from dockerfile import DOCKERFILE, ROOT
+
+FOLDER = ROOT / "build/images"
+BASE = "docker.io/library/debian:12-slim"
+ACQUIRED_BY = re.compile(r"Acquire::(https?|ftp|Check|Retries|Allow)\b.*")  # proxies, and what else it takes to reach a mirror
+SOURCE = "deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
+SLIM = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "man", "locale", "info")]
+
+
+def why_not():
+    """Empty: images can be built here."""
+    if os.geteuid() != 0:
+        return "this is not root"
+    missing = [tool for tool in ("buildah", "mmdebstrap") if not shutil.which(tool)]
+    return f"no {' and no '.join(missing)} here" if missing else ""
+
+
+def run(*command, timeout=300):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def buildah(*arguments, timeout=300):
+    return run("buildah", "--root", FOLDER / "store", "--runroot", FOLDER / "run", *arguments, timeout=timeout).strip()
+
+
+def make_base():
+    """None, or why there is no base: a test of images is none of this machine's mirrors."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    buildah("rm", "--all")  # of a run that was killed
+    if BASE in buildah("images", "--format", "{{.Name}}:{{.Tag}}").splitlines():
+        return None
+    sources = FOLDER / "sources.list"
+    sources.write_text("\n".join(sorted(set(run("apt-get", "indextargets", "--format", SOURCE, "Created-By: Packages", "Origin: Debian").splitlines()))) + "\n")
+    if "bookworm" not in sources.read_text():
+        return "apt knows no mirror of Debian 12 here"
+    options = FOLDER / "apt.conf"
+    options.write_text("\n".join(line for line in run("apt-config", "dump").splitlines() if ACQUIRED_BY.match(line)) + "\n")
+    made = subprocess.run(["mmdebstrap", "--variant=minbase", *SLIM, f"--aptopt={options}", "bookworm", FOLDER / "base.tar", sources], capture_output=True, text=True,
+                          check=False, timeout=600)
+    if made.returncode != 0:
+        return "mmdebstrap: " + "; ".join(line for line in made.stderr.splitlines() if line.startswith("E: "))
+    container = buildah("from", "scratch")
+    buildah("add", container, FOLDER / "base.tar", "/")
+    root = pathlib.Path(buildah("mount", container))
+    shutil.copy(sources, root / "etc/apt/sources.list")
+    shutil.copy(options, root / "etc/apt/apt.conf.d/99host")
+    (root / "etc/pip.conf").write_text(_pip(root))
+    buildah("umount", container)
+    buildah("commit", "--rm", container, BASE)
+    (FOLDER / "base.tar").unlink()
+    return None
+
+
+def _pip(root):
+    """This machine's configuration of pip, with the authorities that it trusts."""
+    text = "[global]\n"
+    for line in run("/usr/bin/python3", "-m", "pip", "config", "list").splitlines():
+        key, _, value = line.partition("=")
+        name, value = key.rsplit(".", 1)[1], value.strip("'")
+        if name == "cert":
+            (root / "etc/ssl").mkdir(exist_ok=True)
+            shutil.copy(value, root / "etc/ssl/host.crt")
+            value = "/etc/ssl/host.crt"
+        if name in ("cert", "proxy", "index-url", "extra-index-url", "trusted-host"):
+            text += f"{name} = {value}\n"
+    return text
+
+
+def build(target, installed=None):
+    """Its name. `installed`: a folder with opt/serin in it, in the place of the stage that compiles."""
+    name = f"{'serin' if installed else 'compiled'}:{target}"
+    instead = ["--build-context", f"build={installed}"] if installed else []
+    buildah("build", "--isolation=chroot", "--layers", "--pull-never", *instead, "--target", target, "-t", name, "-f", DOCKERFILE, ROOT, timeout=7000)
+    return name
+
+
+def prune():
+    """What no image that has a name is made of."""
+    buildah("rmi", "--prune", "--force")
+
+
+def config(image):
+    """What the image says of how it is started."""
+    return json.loads(buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
+
+
+class Root:
+    """An image's files in a folder, with these places to mount something at."""
+
+    def __init__(self, image, places):
+        self.container = buildah("from", "--pull-never", image)
+        self.path = pathlib.Path(buildah("mount", self.container))
+        for place in places:
+            (self.path / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        buildah("umount", self.container)
+        buildah("rm", self.container)

@@ -1,0 +1,89 @@
+"""The images themselves: each is started as manifests start the server that it takes the place of, by a user that nobody has heard of, with a root that cannot be
+written to, without a home and without a capability; it is asked, and ends when it is told to. The program in them is that of build/; `--long` compiles it in them."""
+
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import images
+import pytest
+import sandbox
+from dockerfile import ROOT
+
+WHY_NOT = images.why_not() or sandbox.why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no images here: {WHY_NOT}")
+ZEROS = json.dumps({"instances": [[0.0] * 64]}).encode()
+
+# Ways to start one: its target, what a manifest has in `env`, `command` and `args` (None: nothing, so that the image's own holds), the ports of HTTP and gRPC.
+TRITON = ["--model-repository=/models"]
+STARTED = {
+    "serin": ("serin", {}, None, None, 8000, 8001),
+    "serin, arguments": ("serin", {}, None, ["serve", "--models", "/models", "--address", "0.0.0.0", "--port", "8080"], 8080, 8001),
+    "Triton, arguments": ("tritonserver", {}, None, ["tritonserver", *TRITON], 8000, 8001),
+    "Triton, a command": ("tritonserver", {}, ["/opt/tritonserver/bin/tritonserver"], TRITON, 8000, 8001),
+    "Triton, a shell": ("tritonserver", {}, ["/bin/sh", "-c"], ["exec tritonserver --model-repository=/models --http-port=8080"], 8080, 8001),
+    "Triton, KServe": ("tritonserver", {}, None, ["tritonserver", "--model-store=/models", "--grpc-port=9000", "--http-port=8080", "--allow-grpc=true",
+                                                  "--allow-http=true"], 8080, 9000),
+    "TF Serving, nothing": ("tensorflow-serving", {}, None, None, 8501, 8500),
+    "TF Serving, a name": ("tensorflow-serving", {"MODEL_NAME": "digits"}, None, None, 8501, 8500),
+    "TF Serving, a place": ("tensorflow-serving", {"MODEL_NAME": "digits", "MODEL_BASE_PATH": "/more"}, None, ["--file_system_poll_wait_seconds=0"], 8501, 8500),
+    "TF Serving, flags": ("tensorflow-serving", {}, None, ["--model_name=digits", "--model_base_path=/models/digits", "--rest_api_port=8080"], 8080, 8500),
+    "TF Serving, KServe": ("tensorflow-serving", {}, ["/usr/bin/tensorflow_model_server"],
+                           ["--model_name=digits", "--port=9000", "--rest_api_port=8080", "--model_base_path=/models/digits", "--rest_api_timeout_in_ms=60000"],
+                           8080, 9000),
+    "OVMS, flags": ("openvino", {}, None, ["--model_name=digits", "--model_path=/models/digits", "--port=9000", "--rest_port=8080",
+                                           "--file_system_poll_wait_seconds=0"], 8080, 9000),
+    "OVMS, a command": ("openvino", {}, ["/ovms/bin/ovms"], ["--model_name", "digits", "--model_path", "/models/digits", "--rest_port", "8080"], 8080, 9178),
+    "KServe": ("kserve", {}, None, ["--model_name=digits", "--model_dir=/models/digits", "--http_port=8080"], 8080, 8081),
+    "Paddle": ("paddle", {}, None, ["--model_name=digits", "--model_dir=/models/digits", "--http_port=8080"], 8080, None),
+}  # fmt: skip
+
+
+def installed(folder):
+    """The program of build/ as the stage that compiles would leave it."""
+    images.run("cmake", "--install", ROOT / "build", "--prefix", folder / "opt/serin", "--strip")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """unpacked(target): what its image says of how it is started, and the folder with its files."""
+    if why := images.make_base():
+        pytest.skip(f"no base image: {why}")
+    folder = None if os.environ.get("SERIN_LONG") == "1" else installed(tmp_path_factory.mktemp("installed"))
+    with contextlib.ExitStack() as stack:
+        @functools.cache
+        def unpack(target):
+            image = images.build(target, folder)
+            return images.config(image), stack.enter_context(images.Root(image, ["/models", "/more"]))
+        yield unpack
+    images.prune()
+
+
+@pytest.fixture
+def models(tmp_path):
+    for name in ("digits", "model"):
+        shutil.copytree(ROOT / "models/digits/1", tmp_path / "models" / name / "1")
+    return tmp_path / "models"
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("case", STARTED)
+def test_an_image_is_called_as_the_one_that_it_takes_the_place_of(unpacked, models, tmp_path, case):
+    target, environment, command, arguments, http, grpc = STARTED[case]
+    config, root = unpacked(target)
+    words = [*(command or config.get("Entrypoint", [])), *(arguments or ([] if command else config.get("Cmd", [])))]
+    environment = {**dict(line.split("=", 1) for line in config["Env"]), **environment}
+    assert config["StopSignal"] == "SIGTERM" and config["User"] == "1000:1000"
+    with sandbox.Sandbox(words, {"/models": models, "/more": models}, tmp_path / "log", root, environment=environment) as server:
+        server.await_answer(http, "/v2/health/ready")
+        assert server.ask(http, f"/v1/models/{'model' if case == 'TF Serving, nothing' else 'digits'}:predict", data=ZEROS)[0] == 200
+        assert grpc is None or server.serves_grpc(grpc)
+        assert "oneDNN 3." in server.log, server.log
+        status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+        assert re.search(r"^Uid:\t1000650000\t", status, re.M) and re.search(r"^CapBnd:\t0+$", status, re.M)
+        assert server.end(at_once=case != "serin") == 0, server.log
