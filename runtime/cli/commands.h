@@ -88,7 +88,8 @@ struct ServeOptions {
   bool shared_memory = false;                 ///< clients may name regions of this machine's memory
   bool cors = false;                          ///< pages of any origin may ask TensorFlow Serving's API
   std::chrono::milliseconds longest_http{0};  ///< until a request is answered; 0: any
-  std::string tokens;                         ///< a file of who may call; empty: everybody
+  std::chrono::milliseconds grpc_age{0}, grpc_age_grace{0};  ///< net::ServerOptions::connection_age
+  std::string tokens;                                        ///< a file of who may call; empty: everybody
   serving::RestrictedApis restricted_http, restricted_grpc;
   int io_threads = 1;
   int threads = 0;  ///< compute threads; 0: what is granted to the process

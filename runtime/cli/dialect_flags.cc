@@ -39,8 +39,32 @@ void Flags::yes_or_no(const char* flag, std::function<void(bool)> set) {
 void Flags::poll_seconds(const char* flag) {
   value<double>(flag, [&source = options_.source](double count) {
     source.control = count > 0 ? serving::Control::kPoll : serving::Control::kNone;
-    if (count > 0) source.poll = std::max(milliseconds(count), kOftenest);
+    if (count > 0) source.poll = std::max(cli::milliseconds(count), kOftenest);
   })->check(between(-1e6, 1e6));
+}
+
+void Flags::milliseconds(const char* flag, std::chrono::milliseconds& to) {
+  value<int64_t>(flag, [&to](int64_t count) { to = std::chrono::milliseconds(count); })->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}));
+}
+
+void Flags::channel_arguments(const char* flag) {
+  value<std::string>(flag, [flag, &options = options_](const std::string& list) {
+    for (const std::string& argument : CLI::detail::split(list, ',')) {
+      if (argument.empty()) continue;
+      const size_t equals = argument.find('=');
+      const std::string name = argument.substr(0, equals);
+      std::chrono::milliseconds* const known = name == "grpc.max_connection_age_ms"         ? &options.grpc_age
+                                               : name == "grpc.max_connection_age_grace_ms" ? &options.grpc_age_grace
+                                                                                            : nullptr;
+      if (!known) {
+        options.remarks.push_back(fmt::format("{}: {} changes nothing: {}", flag, name, kNoSuchSetting));
+        continue;
+      }
+      const auto count = equals == std::string::npos ? std::nullopt : parse_number<int32_t>(std::string_view(argument).substr(equals + 1));
+      if (!count || *count < 0) throw CLI::ValidationError(flag, fmt::format("{}: not a number of milliseconds", argument));
+      *known = std::chrono::milliseconds(*count == INT32_MAX ? 0 : *count);  // as gRPC says "infinite"
+    }
+  });
 }
 
 void Flags::io_threads(const char* flag) {

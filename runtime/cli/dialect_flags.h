@@ -30,6 +30,9 @@ class Flags {
   void yes_or_no(const char* flag, std::function<void(bool)> set);
   /// 0: the models are not looked at again.
   void poll_seconds(const char* flag);
+  void milliseconds(const char* flag, std::chrono::milliseconds& to);
+  /// gRPC's own: NAME=NUMBER, ...; those of a connection's age hold, others are named in the log.
+  void channel_arguments(const char* flag);
   void io_threads(const char* flag);
   void threads(const char* flag);
   /// Named in the log where they are given, with why.

@@ -65,15 +65,15 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
     if (!options.metrics_paths.empty()) export_metrics(options, CLI::detail::split(names, ','));
   });
   flags.io_threads("--rest_workers");
+  flags.channel_arguments("--grpc_channel_arguments");
   flags.ignored({"--grpc_workers", "--batch_size", "--shape", "--nireq", "--plugin_config", "--cache_dir", "--cpu_extension",
                  "--idle_sequence_cleanup", "--low_latency_transformation", "--max_sequence_number", "--sequence_cleaner_poll_wait_minutes",
                  "--custom_node_resources_cleaner_interval_seconds"},
                 kOneEngine);
   options.log_to_stderr = true;
   flags.text("--log_path", options.log_file);
-  flags.ignored({"--grpc_channel_arguments", "--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials", "--allowed_headers",
-                 "--allowed_methods", "--allowed_origins", "--trace_path", "--verbose_response", "--allowed_local_media_path",
-                 "--allowed_media_domains"},
+  flags.ignored({"--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials", "--allowed_headers", "--allowed_methods",
+                 "--allowed_origins", "--trace_path", "--verbose_response", "--allowed_local_media_path", "--allowed_media_domains"},
                 kNoSuchSetting);
   flags.ignored({"--api_key_file"},
                 "it is for generation under /v3, which is not served; who may call what is asked for with --tokens FILE");

@@ -91,9 +91,10 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
                  "--tensorflow_session_config_file",
                  "--grpc_max_threads"},
                 kOneEngine);
-  flags.ignored({"--grpc_channel_arguments", "--enable_signature_method_name_check", "--enable_profiler",
-                 "--enable_grpc_healthcheck_service", "--enable_serialization_as_tensor_content"},
+  flags.ignored({"--enable_signature_method_name_check", "--enable_profiler", "--enable_grpc_healthcheck_service",
+                 "--enable_serialization_as_tensor_content"},
                 kNoSuchSetting);
+  flags.channel_arguments("--grpc_channel_arguments");
   options.tls_min_version = "1.2";  // as gRPC has it
   flags.value<std::string>("--ssl_config_file", [&](const std::string& path) {
     options.tls_cert = path;

@@ -232,28 +232,15 @@ void add_triton(Flags& flags, ServeOptions& options) {
   flags.yes_or_no("--strict-readiness", [&options](bool yes) { options.strict_readiness = yes; });
   add_triton_metrics(flags, options);
   flags.text("--id", options.id);
-  flags.ignored({"--model-namespacing",
-                 "--reuse-http-port",
-                 "--reuse-grpc-port",
-                 "--http-header-forward-pattern",
-                 "--grpc-header-forward-pattern",
-                 "--grpc-keepalive-time",
-                 "--grpc-keepalive-timeout",
-                 "--grpc-keepalive-permit-without-calls",
-                 "--grpc-http2-max-pings-without-data",
-                 "--grpc-http2-min-recv-ping-interval-without-data",
-                 "--grpc-http2-max-ping-strikes",
-                 "--grpc-max-connection-age",
-                 "--grpc-max-connection-age-grace",
-                 "--allow-sagemaker",
-                 "--sagemaker-port",
-                 "--sagemaker-safe-port-range",
-                 "--sagemaker-thread-count",
-                 "--allow-vertex-ai",
-                 "--vertex-ai-port",
-                 "--vertex-ai-thread-count",
-                 "--vertex-ai-default-model"},
-                kNoSuchSetting);
+  flags.milliseconds("--grpc-max-connection-age", options.grpc_age);
+  flags.milliseconds("--grpc-max-connection-age-grace", options.grpc_age_grace);
+  flags.ignored(
+      {"--model-namespacing", "--reuse-http-port", "--reuse-grpc-port", "--http-header-forward-pattern", "--grpc-header-forward-pattern",
+       "--grpc-keepalive-time", "--grpc-keepalive-timeout", "--grpc-keepalive-permit-without-calls", "--grpc-http2-max-pings-without-data",
+       "--grpc-http2-min-recv-ping-interval-without-data", "--grpc-http2-max-ping-strikes", "--allow-sagemaker", "--sagemaker-port",
+       "--sagemaker-safe-port-range", "--sagemaker-thread-count", "--allow-vertex-ai", "--vertex-ai-port", "--vertex-ai-thread-count",
+       "--vertex-ai-default-model"},
+      kNoSuchSetting);
 }
 
 // Triton's certificates are for gRPC, where the switch is on: neither does the one without the other say what is meant.

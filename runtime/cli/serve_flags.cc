@@ -40,6 +40,11 @@ void add_ports(CLI::App& command, ServeOptions& options) {
   command.add_option("--address", options.address, "address to listen on")->capture_default_str();
   add_port(command, "--port", options.port, "HTTP port; 0 picks a free one, off: none");
   add_port(command, "--grpc-port", options.grpc_port, "gRPC port; 0 picks a free one, off: none");
+  command
+      .add_option_function<double>(
+          "--grpc-max-connection-age-seconds", [&options](double seconds) { options.grpc_age = milliseconds(seconds); },
+          "older connections of gRPC are told to go once they are answered, so that clients come to new replicas, too; 0: none")
+      ->check(between(0.0, 1e6));
   add_port(command, "--metrics-port", options.metrics_port, "port of /metrics; 0 picks a free one, off: none");
   add_port(command, "--admin-port", options.admin_port, "HTTP port on 127.0.0.1 where models are loaded and settings changed");
   command.add_flag("--admin-on-data-port", options.admin_on_data_port, "take such orders at the ports of clients, too");

@@ -84,6 +84,8 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
       return net::GrpcRefusal{refusal->status, std::move(refusal->message)};
     };
     net::ServerOptions grpc = listening("grpc", or_else(options.grpc_address, options.address), *options.grpc_port, limits.grpc);
+    grpc.connection_age = options.grpc_age;
+    grpc.connection_age_grace = options.grpc_age_grace;
     SERIN_TRY(ports->grpc_, net::start_grpc_server(loops, std::move(grpc), method, gate));
   }
   if (options.admin_port) {

@@ -4,6 +4,8 @@
 #include "runtime/net/h2_server.h"
 
 #include <algorithm>
+#include <limits>
+#include <random>
 
 #include "runtime/net/grpc.h"
 #include "runtime/net/message_writer.h"
@@ -19,6 +21,13 @@ constexpr std::chrono::milliseconds kLingerTime{2'000};
 constexpr std::chrono::milliseconds kDrainGrace{1'000};
 constexpr size_t kKeptStreams = 16;  // idle, with their handlers: more are made anew
 
+/// A tenth more or less, as gRPC has it.
+std::chrono::milliseconds spread(std::chrono::milliseconds age) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const int64_t most = std::min<int64_t>(age.count() / 10, std::numeric_limits<int32_t>::max());
+  return age + std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(-most, most)(random));
+}
+
 }  // namespace
 
 // ---- the connection ----
@@ -29,7 +38,8 @@ H2ServerConnection::H2ServerConnection(std::shared_ptr<Listener> listener, Loops
       here_(*listener_->per_loop[loop.index]),
       peer_(std::move(peer)),
       alarm_(this, [](void* self) { static_cast<H2ServerConnection*>(self)->on_alarm(); }),
-      drain_alarm_(this, [](void* self) { static_cast<H2ServerConnection*>(self)->end_drain(); }) {}
+      drain_alarm_(this, [](void* self) { static_cast<H2ServerConnection*>(self)->end_drain(); }),
+      age_alarm_(this, [](void* self) { static_cast<H2ServerConnection*>(self)->on_age(); }) {}
 
 H2ServerConnection::~H2ServerConnection() = default;
 
@@ -38,6 +48,7 @@ void H2ServerConnection::start(Socket socket, const Intake& intake, std::string_
   begin(std::move(socket), intake);
   expire(alarm_, listener_->options.limits.idle_timeout);
   idle_ = true;
+  if (const auto age = listener_->options.connection_age; age.count() > 0) expire(age_alarm_, spread(age));
   receive(ahead);
   if (listener_->draining.load(std::memory_order_relaxed)) drain();
 }
@@ -87,16 +98,27 @@ void H2ServerConnection::on_alarm() {
 void H2ServerConnection::drain() {
   if (dropped() || std::exchange(draining_, true)) return;
   if (lingering_) return close();
+  announce_end();
+}
+
+void H2ServerConnection::on_age() {
+  if (lingering_) return;
+  if (std::exchange(aged_, true)) return close();
+  announce_end();
+  if (const auto grace = listener_->options.connection_age_grace; grace.count() > 0) expire(age_alarm_, grace);
+}
+
+void H2ServerConnection::announce_end() {
   nghttp2_submit_shutdown_notice(raw());
   schedule();
   expire(drain_alarm_, kDrainGrace);
 }
 
-/// What came until now is answered; from here on nothing more is taken.
+/// What came until now is answered; from here on nothing more is taken. Only where the server ends, its calls are told to.
 void H2ServerConnection::end_drain() {
   if (dropped() || lingering_) return;
   nghttp2_submit_goaway(raw(), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(raw()), NGHTTP2_NO_ERROR, nullptr, 0);
-  for (size_t i = 0; i < all_.size(); ++i) all_[i]->drain();
+  for (size_t i = 0; draining_ && i < all_.size(); ++i) all_[i]->drain();
   schedule();
 }
 
@@ -113,6 +135,7 @@ void H2ServerConnection::close() {
   const auto alive = self();
   alarm_.clear();
   drain_alarm_.clear();
+  age_alarm_.clear();
   drop_socket();
   for (size_t i = 0; i < all_.size(); ++i) all_[i]->lose();
   here_.connections.erase(std::static_pointer_cast<H2ServerConnection>(alive));

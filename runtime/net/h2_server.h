@@ -41,6 +41,8 @@ class H2ServerConnection final : public H2Session, public ServedConnection {
   void on_over(std::string_view what) override;
   void on_rest() override;
   void on_alarm();
+  void on_age();
+  void announce_end();
   void end_drain();
   void expire(Deadline& alarm, std::chrono::milliseconds after);
 
@@ -49,8 +51,8 @@ class H2ServerConnection final : public H2Session, public ServedConnection {
   const std::string peer_;
   std::vector<std::unique_ptr<H2ServerStream>> all_;
   std::vector<H2ServerStream*> free_;
-  Deadline alarm_, drain_alarm_;
-  bool idle_ = false, stuck_ = false, lingering_ = false, draining_ = false;
+  Deadline alarm_, drain_alarm_, age_alarm_;
+  bool idle_ = false, stuck_ = false, lingering_ = false, draining_ = false, aged_ = false;
 };
 
 class H2ServerStream final : public H2Stream, public ServerStream {

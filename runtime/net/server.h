@@ -60,6 +60,9 @@ struct ServerOptions {
   std::string body_bytes_from;                 ///< where Limits::body_bytes is from, or how it is raised: told to who is over it
   std::shared_ptr<MemoryBudget> large_bodies;  ///< what bodies within limits have to share; null: nothing
   std::shared_ptr<const TlsContext> tls;       ///< null: in the clear
+  /// A connection of HTTP/2 that is older is told to go (GOAWAY), so that its client comes again and may be sent to another server; what it asked until then it may
+  /// wait for so long as the grace says. A tenth more or less, so that those that came together do not go together. 0: however old, however long.
+  std::chrono::milliseconds connection_age{0}, connection_age_grace{0};
   bool http2 = false;  ///< a connection that begins with the preface of HTTP/2 (RFC 9113, 3.4) speaks it, as gRPC's do
   /// Whether Content-Encoding is the handler's business. Otherwise a request that is packed (content_coding.h) is unpacked before a Handler sees it, an
   /// answer packed as its client asks; what cannot be unpacked is 400, 413 or 415.

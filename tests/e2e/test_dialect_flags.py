@@ -1,5 +1,8 @@
 """Flags of other servers that keep callers out, and that none of them is unknown: a manifest that names one of them must go on working."""
 
+import queue
+import time
+
 import grpc
 import numpy
 import pytest
@@ -75,6 +78,45 @@ def test_shared_memory_is_not_taken_where_it_is_not_allowed(triton):
     with pytest.raises(InferenceServerException):
         client.register_system_shared_memory("region", "/nothing", 64)
     client.close()
+
+
+# --- connections that have an age -----------------------------------------------------------------------------------------------------
+TENSORFLOW_AGE = [*TENSORFLOW, f"--port={free_port()}", "--grpc_channel_arguments=grpc.max_connection_age_ms=200,grpc.max_send_message_length=-1"]
+
+
+@pytest.mark.parametrize("arguments", [
+    ["serve", "--as", "tritonserver", f"--model-repository={MODELS}", *PORTS, "--grpc-max-connection-age=200", "--grpc-max-connection-age-grace=60000"],
+    TENSORFLOW_AGE, ["serve", str(MODELS), "--port=0", "--grpc-port=0", "--metrics-port=0", "--grpc-max-connection-age-seconds=0.2"]],
+    ids=["triton", "tfserving", "serin"])
+def test_clients_come_again_where_their_connection_is_old_and_lose_nothing(start, arguments):
+    server = start(*arguments)
+    with grpc.insecure_channel(f"127.0.0.1:{server.ports['grpc']}") as channel:
+        connected = []
+        channel.subscribe(lambda state: connected.append(state) if state is grpc.ChannelConnectivity.READY else None)
+        health = channel.unary_unary("/grpc.health.v1.Health/Check")
+        while len(connected) < 3:
+            assert health(b"", timeout=30, wait_for_ready=True) == b"\x08\x01"
+
+
+def test_a_stream_outlives_the_age_of_its_connection(triton):
+    server = triton("--grpc-max-connection-age=100")
+    client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{server.ports['grpc']}")
+    answers = queue.Queue()
+    client.start_stream(lambda result, error: answers.put(error or result.get_output("scores").shape))
+    pixels = tritonclient.grpc.InferInput("pixels", [1, 64], "FP32")
+    pixels.set_data_from_numpy(numpy.zeros((1, 64), numpy.float32))
+    begun = time.monotonic()
+    while time.monotonic() < begun + 2:  # a second behind its age it is told that nothing more is taken
+        client.async_stream_infer("digits", [pixels])
+        assert list(answers.get(timeout=30)) == [1, 10]
+    client.stop_stream()
+    client.close()
+
+
+@pytest.mark.parametrize("argument", ["grpc.max_connection_age_ms", "grpc.max_connection_age_ms=soon", "grpc.max_connection_age_grace_ms=-1"])
+def test_an_age_that_is_none_is_refused(argument):
+    done = serin(*TENSORFLOW, "--check", f"--grpc_channel_arguments={argument}")
+    assert done.returncode == 2 and argument in done.stderr
 
 
 # --- calls that ask for a header ------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ const Fields kGrpc = {{"content-type", "application/grpc"}, {"te", "trailers"}};
 
 struct H2Server : TestServer {
   explicit H2Server(Limits limits = {}, size_t threads = 1) : TestServer(limits, threads, /*http2=*/true) {}
+  explicit H2Server(ServerOptions options) : TestServer(1, std::move(options)) {}
 };
 
 TEST(H2Server, AnswersOnTheSamePortAsHttp1) {
@@ -179,6 +180,30 @@ TEST(H2Server, DrainsWithoutLosingARequest) {
   EXPECT_EQ(peer.receive(), std::nullopt);
   peer.socket().close();
   drain.join();
+}
+
+TEST(H2Server, LosesNothingWhereAConnectionIsOld) {
+  H2Server server(ServerOptions{.connection_age = 100ms, .http2 = true});
+  H2Peer peer = H2Peer::connect(server.port());
+  peer.send_headers(1, test::request("/hold"));
+  ASSERT_TRUE(server.await_held(1));
+  EXPECT_EQ(peer.receive(test::kGoaway)->payload.substr(0, 4), number(0x7FFFFFFF));
+  EXPECT_EQ(peer.ask(3, test::request("/echo")).body, "GET /echo|");  // was on its way
+  EXPECT_EQ(peer.receive(test::kGoaway)->payload.substr(0, 4), number(3));
+  server.release();
+  EXPECT_EQ(peer.receive_answer(1).body, "released");
+  EXPECT_EQ(peer.receive(), std::nullopt);
+  H2Peer another = H2Peer::connect(server.port());
+  EXPECT_EQ(another.ask(1, test::request("/echo")).body, "GET /echo|");
+}
+
+TEST(H2Server, CutsOffWhatOutlivesTheGraceOfAnOldConnection) {
+  H2Server server(ServerOptions{.connection_age = 50ms, .connection_age_grace = 50ms, .http2 = true});
+  H2Peer peer = H2Peer::connect(server.port());
+  peer.send_headers(1, test::request("/hold"));
+  ASSERT_TRUE(peer.receive(test::kGoaway));
+  EXPECT_EQ(peer.receive(), std::nullopt);
+  EXPECT_TRUE(server.await_cancelled(1));
 }
 
 TEST(H2Server, EndsIdleConnections) {

@@ -18,14 +18,11 @@ class TestServer {
  public:
   explicit TestServer(Limits limits = {}, size_t threads = 1, bool http2 = false, std::shared_ptr<const TlsContext> tls = nullptr,
                       std::shared_ptr<MemoryBudget> large_bodies = nullptr)
-      : loops_(threads) {
-    ServerOptions options{.name = "test",
-                          .limits = limits,
-                          .body_bytes_from = "so much do tests take",
-                          .large_bodies = std::move(large_bodies),
-                          .tls = std::move(tls),
-                          .http2 = http2,
-                          .metrics = &registry};
+      : TestServer(threads, {.limits = limits, .large_bodies = std::move(large_bodies), .tls = std::move(tls), .http2 = http2}) {}
+  TestServer(size_t threads, ServerOptions options) : loops_(threads) {
+    options.name = "test";
+    options.body_bytes_from = "so much do tests take";
+    options.metrics = &registry;
     server_ = std::move(*Server::start(loops_, options,
                                        [this](Request request, Responder responder) { handle(std::move(request), std::move(responder)); }));
   }
