@@ -11,6 +11,20 @@ namespace {
 
 constexpr int64_t kLongestUs = 86'400'000'000;  // a day: sums do not overflow
 
+/// What a model refuses while it runs (an index past a table's end) is the client's fault; to Triton all that fails there is the server's.
+void blame_the_server(Answer& answer) {
+  const bool rode = answer.batch.boot != 0;
+  if (!rode || answer.outputs) return;
+  switch (answer.outputs.error().code) {
+    case Code::kInvalidArgument:
+    case Code::kOutOfRange:
+    case Code::kFailedPrecondition:
+    case Code::kTooLarge:
+    case Code::kUnsupported: answer.outputs = Error{Code::kInternal, answer.outputs.error().message}; break;
+    default: break;
+  }
+}
+
 }  // namespace
 
 KeptFinished::KeptFinished(const Finished& finished)
@@ -117,6 +131,7 @@ void Inference::finish(Answer answer) {
   const std::shared_ptr<Version> version = std::exchange(version_, nullptr);
   if (!version) return;
   alarm_.leave();
+  if (frontend_->dialect == Dialect::kTriton) blame_the_server(answer);
   if (!shadow_) {
     ModelMetrics& metrics = version->metrics();
     const AskedBy by{.http = trace_.door == Trace::Door::kHttp, .api = api_};

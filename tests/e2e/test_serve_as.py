@@ -4,9 +4,11 @@ import contextlib
 import json
 import shutil
 
+import numpy
 import pytest
 import tritonclient.grpc
-from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin, wait_until
+from conftest import DATA, MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, infer_body, serin, wait_until
+from tritonclient.utils import InferenceServerException
 
 PIXELS = infer_body([[0.0] * 64])
 
@@ -168,6 +170,34 @@ def test_triton_says_what_its_users_expect_of_it(start, digits):
     assert call(infer, {**PIXELS, "parameters": {"sequence_id": []}}).status == 500
     assert call(f"{url}/v2/repository/models/digits/load", {}).status == 503, "the control is not explicit"
     assert call(f"{url}/v2/models/nope").status == 404
+
+
+def test_what_fails_in_a_run_is_the_servers_fault_to_triton(start, repository):
+    models = repository({"gather/1": DATA / "bad/gather_out_of_range.onnx"})
+    (models / "both").mkdir()
+    step = "{model: gather, inputs: {table: table, indices: indices}, outputs: {y: y}}"
+    (models / "both" / "serin.yaml").write_text(f"ensemble: {{steps: [{step}]}}")
+    process = start("serve", "--as", "tritonserver", f"--model-repository={models}", "--http-port=0", "--grpc-port=0", "--metrics-port=0")
+    table = {"name": "table", "datatype": "FP32", "shape": [8, 4], "data": [0.5] * 32}
+
+    def ask(model, index, **more):
+        indices = {"name": "indices", "datatype": "INT64", "shape": [1], "data": [index]}
+        return call(f"{process.url}/v2/models/{model}/infer", {"inputs": [table, indices], **more})
+
+    for model in ("gather", "both"):
+        assert ask(model, 7).status == 200
+        refused = ask(model, 999)
+        assert refused.status == 500 and "999" in refused.error
+        assert ask(model, 7, outputs=[{"name": "z"}]).status == 400
+    assert process.metric("nv_inference_request_failure", model="gather", reason="BACKEND") == 2
+    client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{process.ports['grpc']}")
+    inputs = [tritonclient.grpc.InferInput("table", [8, 4], "FP32"), tritonclient.grpc.InferInput("indices", [1], "INT64")]
+    inputs[0].set_data_from_numpy(numpy.zeros((8, 4), numpy.float32))
+    inputs[1].set_data_from_numpy(numpy.array([999]))
+    with pytest.raises(InferenceServerException) as failed:
+        client.infer("gather", inputs)
+    assert failed.value.status() == "StatusCode.INTERNAL"
+    client.close()
 
 
 def test_triton_ends_where_a_model_does_not_load(digits):
