@@ -50,6 +50,8 @@ class GrpcCall {
   /// From on_message(), once, or from such a `then`: its message stays valid while `read` reads it beside the io threads (net::aside), and `then` follows on this
   /// one. The next message comes after it. Of a call that has ended before it was read nothing is: `then` finds ended().
   virtual void read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) = 0;
+  /// The same of what is to be sent, any number of them at once: what nobody waits for any more is not written.
+  virtual void write_aside(UniqueFunction<void()> write, UniqueFunction<void()> then) = 0;
 
   /// What who serves the call keeps for it; goes with the call.
   std::shared_ptr<void> state;

@@ -79,9 +79,9 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
 }
 
 /// append(out, finished) -> Status writes a message once the outputs are there; then(Result<std::string>) is called with it, begun with `framed`, once: at once where
-/// that is little, or an answer of a sequence, behind which others are ready that clients of a stream read in order.
+/// that is little, or an answer of a sequence, behind which others are ready that clients of a stream read in order. Where the call ends before it is written it is not.
 template <class Append, class Then>
-void write_grpc_answer(const Finished& finished, std::string framed, Append append, Then then) {
+void write_grpc_answer(const std::shared_ptr<net::GrpcCall>& call, const Finished& finished, std::string framed, Append append, Then then) {
   const auto write = [](const Append& how, std::string out, const Finished& what) -> Result<std::string> {
     SERIN_CHECK(how(out, what));
     return out;
@@ -97,8 +97,8 @@ void write_grpc_answer(const Finished& finished, std::string framed, Append appe
     Result<std::string> written = Error{Code::kInternal, "the answer was not written"};  // where that throws
   };
   const auto writing = std::make_shared<Writing>(KeptFinished(finished), std::move(framed), std::move(append), std::move(then));
-  net::aside([writing, write] { writing->written = write(writing->append, std::move(writing->framed), writing->finished.take()); },
-             [writing] { writing->then(std::move(writing->written)); });
+  call->write_aside([writing, write] { writing->written = write(writing->append, std::move(writing->framed), writing->finished.take()); },
+                    [writing] { writing->then(std::move(writing->written)); });
 }
 
 /// `append` as above: of a unary call.
@@ -111,7 +111,7 @@ void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCal
   const auto inference = Inference::start(frontend, std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
     call->set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
     call->set_header("x-serin-version", finished.version.version());
-    write_grpc_answer(finished, call->begin_message(), append, [call](Result<std::string> framed) {
+    write_grpc_answer(call, finished, call->begin_message(), append, [call](Result<std::string> framed) {
       if (!framed) return finish_with(*call, framed.error());
       net::seal_grpc_message(*framed);
       call->send(std::move(*framed));

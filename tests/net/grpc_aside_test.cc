@@ -1,4 +1,4 @@
-// grpc_aside_test.cc: messages that are read beside the one io thread there is. Reading them waits until a test lets it, so that what else is answered is answered
+// grpc_aside_test.cc: messages that are read, or written, beside the one io thread there is. That waits until a test lets it, so that what else is answered is answered
 // meanwhile.
 
 #include <gmock/gmock.h>
@@ -41,6 +41,30 @@ class Reading final : public GrpcMethod {
 
   std::counting_semaphore<> may_end{0};
   std::atomic<int> given = 0, begun = 0, done = 0, too_late = 0;
+};
+
+/// Sends back each message, written aside.
+class Writing final : public GrpcMethod {
+ public:
+  explicit Writing(Reading& other) : counts_(other) {}
+  bool many_messages() const override { return true; }
+  void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) override {
+    const auto written = std::make_shared<std::string>();
+    call->write_aside(
+        [this, written, text = std::string(message)] {
+          ++counts_.begun;
+          EXPECT_TRUE(counts_.may_end.try_acquire_for(20s));
+          *written = text;
+        },
+        [this, call, written] {
+          ++counts_.done;
+          if (call->ended()) ++counts_.too_late;
+          call->send(grpc_framed(*written));
+        });
+  }
+
+ private:
+  Reading& counts_;
 };
 
 class Echo final : public GrpcMethod {
@@ -86,11 +110,14 @@ class ReadAside : public testing::Test {
 
   const std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>(kEach, kAll);
   Reading method_;
+  Writing writing_{method_};
   Echo echo_;
   Loops loops_{1};
   const std::unique_ptr<Server> server_ =
-      *start_grpc_server(loops_, {.limits = {.body_bytes = kAll}, .large_bodies = budget_},
-                         [this](std::string_view path) { return path == "/read" ? static_cast<GrpcMethod*>(&method_) : &echo_; });
+      *start_grpc_server(loops_, {.limits = {.body_bytes = kAll}, .large_bodies = budget_}, [this](std::string_view path) -> GrpcMethod* {
+        if (path == "/write") return &writing_;
+        return path == "/read" ? static_cast<GrpcMethod*>(&method_) : &echo_;
+      });
 };
 
 TEST_F(ReadAside, OthersAreAnsweredMeanwhile) {
@@ -169,6 +196,31 @@ TEST_F(ReadAside, NothingOfACallThatHasEndedIsRead) {
   EXPECT_EQ(method_.begun, 2);
   EXPECT_EQ(method_.too_late, method_.given - 2);
   EXPECT_TRUE(serin::test::eventually([&] { return budget_->left() == kAll; }));
+}
+
+TEST_F(ReadAside, SeveralAreWrittenAtOnce) {
+  auto peer = begin({}, "/write");
+  send(peer, framed("x") + framed("x"), false);
+  ASSERT_TRUE(await(method_.begun, 2));
+  EXPECT_TRUE(others_are_answered());
+  method_.may_end.release(2);
+  std::string answers;
+  while (answers.size() < 2 * framed("x").size()) answers += peer.receive(test::kData, 1).value().payload;
+  EXPECT_EQ(answers, framed("x") + framed("x"));
+}
+
+TEST_F(ReadAside, NothingIsWrittenToACallThatHasEnded) {
+  std::vector<test::H2Peer> busy;  // as many as there are threads for it
+  for (int i = 0; i < 2; ++i) send(busy.emplace_back(begin()), framed("x"), false);
+  ASSERT_TRUE(await(method_.begun, 2));
+  auto late = begin({{"grpc-timeout", "200m"}}, "/write");
+  send(late, framed("x") + framed("y"), false);
+  EXPECT_EQ(late.receive_answer(1).head.at("grpc-status"), "4");
+  EXPECT_EQ(method_.done, 0);
+  method_.may_end.release(2);
+  ASSERT_TRUE(await(method_.done, 4));
+  EXPECT_EQ(method_.begun, 2);
+  EXPECT_EQ(method_.too_late, 2);
 }
 
 TEST_F(ReadAside, ACallThatEndsWhileItIsReadIsForgottenAfterwards) {
