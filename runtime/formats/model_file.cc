@@ -20,6 +20,8 @@ struct Foreign {
   const char* what;         ///< and what to do
 };
 
+constexpr const char* kXgboost = "an XGBoost model: onnxmltools.convert_xgboost(model, initial_types=[('x', FloatTensorType([None, N]))])";
+
 // The first that fits any file of a folder counts: a graph before its weights.
 constexpr Foreign kForeign[] = {
     {"saved_model.pb", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
@@ -45,11 +47,20 @@ constexpr Foreign kForeign[] = {
     {".pth", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".torchscript",
      "a TorchScript program: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model it was traced from"},
+    {".pt2", "a program of torch.export: torch.onnx.export(torch.export.load(FILE), f='model.onnx', dynamo=True)"},
+    {".mar",
+     "an archive of TorchServe: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model that is in it"},
     {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},
     {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
     {".pkl",
      "a Python pickle: where it is a model of scikit-learn, skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of PyTorch, "
      "torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
+    {".bst", kXgboost},
+    {".ubj", kXgboost},
+    {"xgboost.model", kXgboost},
+    {"xgboost.json", kXgboost},
+    {".cbm", "a CatBoost model: model.save_model('model.onnx', format='onnx')"},
+    {".pmml", "a PMML document, which has no way back: export to ONNX (skl2onnx, onnxmltools) the model that it was written from"},
     {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
     {".mlmodel", "a Core ML model: export to ONNX what it was converted from"},
     {".bin", "weights without a graph, where it is Hugging Face's: optimum-cli export onnx --model FOLDER OUT"},

@@ -64,6 +64,11 @@ bool copy_cut(const dom::element& value, Lists lists, const Shape& shape, size_t
 
 bool is_row_of_names(const dom::element& value) { return value.is_object() && !is_base64(value); }
 
+bool is_open_inference(const dom::element& inputs) {
+  dom::element first;
+  return !inputs.at(0).get(first) && first.is_object() && !first["datatype"].error();
+}
+
 class Decoder {
  public:
   /// `lists`: those that were cut out of a text of so many bytes.
@@ -140,6 +145,8 @@ Result<TfPredict> Decoder::decode_predict(std::string& body) {
   if (instances_ && inputs_) return fail("", "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist");
   if (!instances_ && !inputs_) return fail("", "Missing 'inputs' or 'instances' key");
   builder_.want_rest(/*binary=*/false);
+  if (inputs_ && inputs_->is_array() && is_open_inference(*inputs_))
+    return fail("/inputs", "'inputs' has tensors of the Open Inference Protocol: POST /v2/models/MODEL/infer takes them");
   if (inputs_) {
     SERIN_CHECK(read_columns(*inputs_));
   } else {

@@ -33,6 +33,7 @@ constexpr Platform kElsewhere[] = {
     {"tensorrt", "model.plan"},
     {"openvino", "model.xml"},
     {"python", "model.py"},
+    {"fil", "xgboost.model"},
 };
 
 /// Of the first version that says it. `onnx`: a model that could be served in its place.

@@ -364,6 +364,7 @@ ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
     "backend: 'tensorflow'": ("model.savedmodel/saved_model.pb", "python -m tf2onnx.convert --saved-model"),
     "backend: 'openvino'": ("model.xml", "export to ONNX what it was converted from"),
     "backend: 'python'": ("model.py", "export to ONNX the model that it calls"),
+    "backend: 'fil'": ("xgboost.model", "onnxmltools.convert_xgboost("),
 }
 
 

@@ -301,6 +301,12 @@ FOREIGN = {
     "model.xml": "OpenVINO",
     "model.graphdef": "tf2onnx.convert --graphdef",
     "model.py": "Python backend",
+    "model.pt2": "torch.export.load",
+    "model.mar": "TorchServe",
+    "model.bst": "onnxmltools.convert_xgboost",
+    "xgboost.json": "onnxmltools.convert_xgboost",
+    "model.cbm": "format='onnx'",
+    "model.pmml": "skl2onnx",
 }
 
 

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from conftest import MODELS, call, serin
+from conftest import MODELS, call, infer_body, serin
 
 ROWS = {"instances": [[0.0] * 64]}
 
@@ -66,6 +66,11 @@ def test_a_body_of_v1_is_sent_on(shared_runtime):
     answer = call(shared_runtime.url + "/v2/models/digits/infer", ROWS)
     assert answer.status == 400 and answer.error == "the request has no 'inputs'; with 'instances' it is V1's: POST /v1/models/digits:predict takes it"
     assert call(shared_runtime.url + "/v1/models/digits/versions/1:predict", ROWS).status == 200, "where it belongs"
+
+
+def test_a_body_of_the_open_inference_protocol_is_sent_on(shared_runtime):
+    answer = call(shared_runtime.url + "/v1/models/digits:predict", infer_body([[0.0] * 64]))
+    assert answer.status == 400 and answer.error == "'inputs' has tensors of the Open Inference Protocol: POST /v2/models/MODEL/infer takes them"
 
 
 def test_in_tritons_place_its_own_words_stand(begin):
