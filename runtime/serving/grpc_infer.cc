@@ -139,13 +139,14 @@ class StreamInferMethod final : public net::GrpcMethod {
 
   static void answer(const CallPtr& call, uint64_t number, const Finished& finished) {
     if (call->ended()) return;
-    write_grpc_answer(call, finished, {}, append_stream_response, [call, number, id = std::string(finished.id)](Result<std::string> framed) {
-      if (framed)
-        call->send(std::move(*framed));
-      else
-        fail(*call, framed.error(), id);
-      leave(call, number);
-    });
+    write_grpc_answer(call, finished, {}, append_stream_response,
+                      [call, number, id = std::string(finished.id)](Result<std::string> framed) {
+                        if (framed)
+                          call->send(std::move(*framed));
+                        else
+                          fail(*call, framed.error(), id);
+                        leave(call, number);
+                      });
   }
 
   /// Framed.
