@@ -39,7 +39,7 @@ def make_base():
     """None, or why there is no base: a test of images is none of this machine's mirrors."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
-        buildah("rm", "--all")  # of a run that was killed
+        buildah("rm", "--all", timeout=1000)  # of a run that was killed
         container = buildah("from", "scratch")
         root = pathlib.Path(buildah("mount", container))
     except AssertionError as error:  # no file system for it, as in some containers
@@ -68,17 +68,16 @@ def make_base():
 
 def _pip(root):
     """This machine's configuration of pip, with the authorities that it trusts."""
-    text = "[global]\n"
+    said = {}
     for line in run("/usr/bin/python3", "-m", "pip", "config", "list").splitlines():
         key, _, value = line.partition("=")
-        name, value = key.rsplit(".", 1)[1], value.strip("'")
-        if name == "cert":
-            (root / "etc/ssl").mkdir(exist_ok=True)
-            shutil.copy(value, root / "etc/ssl/host.crt")
-            value = "/etc/ssl/host.crt"
-        if name in ("cert", "proxy", "index-url", "extra-index-url", "trusted-host"):
-            text += f"{name} = {value}\n"
-    return text
+        said.setdefault(key.rsplit(".", 1)[1], value.strip("'"))  # the environment comes first
+    if "cert" in said:
+        (root / "etc/ssl").mkdir(exist_ok=True)
+        shutil.copy(said["cert"], root / "etc/ssl/host.crt")
+        said["cert"] = "/etc/ssl/host.crt"
+    kept = ("cert", "proxy", "index-url", "extra-index-url", "trusted-host")
+    return "[global]\n" + "".join(f"{name} = {said[name]}\n" for name in kept if name in said)
 
 
 def build(target, installed=None):
