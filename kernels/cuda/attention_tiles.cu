@@ -99,6 +99,13 @@ __device__ void multiply_values(float (&y)[kHead / 8][4], const float (&s)[kScor
   }
 }
 
+/// A score as a power of two. Masks add the lowest numbers where they mean minus infinity; those stay finite: where all keys of a query have such a score, it gets
+/// the mean of the values, not NaN.
+__device__ inline float in_powers_of_two(float score) {
+  const float power = score * kLog2E;
+  return std::isinf(power) && !std::isinf(score) ? copysignf(std::numeric_limits<float>::max(), score) : power;
+}
+
 /// Sums to scores: scaled, masked, in powers of two.
 template <class T>
 __device__ void finish_scores(float (&s)[kScoreTiles][4], const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first_query,
@@ -115,7 +122,8 @@ __device__ void finish_scores(float (&s)[kScoreTiles][4], const AttentionCall<T>
         continue;
       }
       const int64_t query = first_query + lane / 4 + e / 2 * 8, key = first_key + j * 8 + lane % 4 * 2 + e % 2;
-      s[j][e] = key < c.total ? masked(c, b, h, query < c.q_len ? query : 0, key, score) * kLog2E : -std::numeric_limits<float>::infinity();
+      s[j][e] = key < c.total ? in_powers_of_two(masked(c, b, h, query < c.q_len ? query : 0, key, score))
+                              : -std::numeric_limits<float>::infinity();
     }
   }
 }

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/gpu/on_device.h"
 
 namespace serin::kernels::test {
@@ -185,6 +187,25 @@ TEST(HalfAttention, WithMasks) {
         set(c, "softcap", 2.0);
         expect_agrees(c, attended(dtype));
       }
+    }
+  }
+}
+
+/// The lowest number for minus infinity, as exporters write it: a query whose keys all have it gets the mean of their values, in powers of two as well.
+TEST(HalfAttention, WithMasksOfTheLowestNumber) {
+  for (const DType dtype : kHalves) {
+    for (const Shape& shape : {Shape{33, 150}, Shape{2, 1, 1, 150}}) {
+      Case c = attention(dtype, {2, 4, 2, 33, 150, 16, 16});
+      Tensor mask(DType::kFloat32, shape);
+      const int64_t columns = shape.back(), rows = shape.elements() / columns;
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t j = 0; j < columns; ++j) {
+          const bool hidden = row % 2 == 1 || j < 70;  // every second row whole; of the others more than the keys of a tile
+          mask.view().as<float>()[row * columns + j] = hidden ? std::numeric_limits<float>::lowest() : 0.f;
+        }
+      }
+      c.inputs.push_back(mask);
+      expect_agrees(c, attended(dtype));
     }
   }
 }
