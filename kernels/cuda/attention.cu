@@ -95,12 +95,16 @@ __global__ void __launch_bounds__(kThreads) attend(AttentionCall<T> c) {
 }
 
 template <class T>
+size_t shared_bytes(int64_t head, int64_t v_head) {
+  const int64_t width = std::max(head, v_head);
+  return static_cast<size_t>(kQueries * (head + 1) + kKeys * (width + 1) + kQueries * kKeys) * sizeof(compute_t<T>);
+}
+
+template <class T>
 Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
   const auto c = attention_call<T>(op, in, out);
-  const int64_t width = std::max(op.head, op.v_head);
-  const auto shared = static_cast<size_t>(kQueries * (op.head + 1) + kKeys * (width + 1) + kQueries * kKeys) * sizeof(compute_t<T>);
-  cudaFuncSetAttribute(attend<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads), shared};
+  const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads),
+                  shared_bytes<T>(op.head, op.v_head)};
   return launch(stream, grid, attend<T>, c);
 }
 
@@ -111,8 +115,12 @@ Prepared prepare_attention(const OpDesc& desc, PrepareContext&, std::string& why
   if (!op) return nullptr;
   if (op->head > kMaxHead || op->v_head > kMaxHead) return refuse(why, "heads of more than 256 elements");
   return ref::for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
-    if (std::is_same_v<T, double>) return refuse(why, "no kernel for f64");  // its tiles do not fit shared memory
-    return make_kernel([op = *op](Stream& stream, Inputs in, Outputs out) -> Fault { return run<T>(op, stream, in, out); });
+    if constexpr (std::is_same_v<T, double>) {
+      return refuse(why, "no kernel for f64");  // its tiles do not fit shared memory
+    } else {
+      if (!allow_shared(attend<T>, shared_bytes<T>(op->head, op->v_head), shared_bytes<T>(kMaxHead, kMaxHead), why)) return nullptr;
+      return make_kernel([op = *op](Stream& stream, Inputs in, Outputs out) -> Fault { return run<T>(op, stream, in, out); });
+    }
   });
 }
 

@@ -35,11 +35,11 @@ struct Access {
   bool vectors, pairs;
 };
 
-/// Eight elements of a row, or of nothing.
+/// Eight elements of a row, or of nothing. `somewhere`: in the device's memory, where a copy of nothing has to come from, too.
 template <class T>
-__device__ void fetch(T* to, const T* row, int64_t first, int64_t width, bool vectors) {
+__device__ void fetch(T* to, const T* row, int64_t first, int64_t width, bool vectors, const T* somewhere) {
   const bool there = row && first < width;
-  if (vectors) return begin_copy(to, there ? row + first : static_cast<const void*>(to), there);
+  if (vectors) return begin_copy(to, there ? row + first : somewhere, there);
   for (int i = 0; i < 8; ++i) to[i] = there && first + i < width ? row[first + i] : T{};
 }
 
@@ -55,7 +55,7 @@ __device__ void fetch_rows(T* to, const T* past, const HeadStrides& past_at, con
       from = past + b * past_at.b + h * past_at.h + j * past_at.r;
     else if (j < c.total)
       from = fresh + b * at.b + h * at.h + (j - c.past) * at.r;
-    fetch(to + row * kPitch<kHead> + column, from, column, width, vectors);
+    fetch(to + row * kPitch<kHead> + column, from, column, width, vectors, c.q);
   }
 }
 
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Acc
     const int row = e / (kHead / 8), column = e % (kHead / 8) * 8;
     const int64_t i = block_query + row;
     const T* const from = i < c.q_len ? c.q + b * c.q_at.b + h * c.q_at.h + i * c.q_at.r : nullptr;
-    fetch(queries + row * kPitch<kHead> + column, from, column, c.head, access.vectors);
+    fetch(queries + row * kPitch<kHead> + column, from, column, c.head, access.vectors, c.q);
   }
   if (keys > 0) fetch_stage(0);
   close_group();
@@ -252,18 +252,23 @@ bool multiples(std::initializer_list<const T*> addresses, std::initializer_list<
 }
 
 template <int kHead, class T>
+constexpr size_t kSharedBytes = 5 * kTile<kHead> * sizeof(T);
+
+template <int kHead, class T>
 Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
   const auto c = attention_call<T>(op, in, out);
   Access access;
   access.vectors = c.head % 8 == 0 && c.v_head % 8 == 0 && multiples<T>({c.q, c.k, c.v, c.past_k, c.past_v}, {c.q_at, c.k_at, c.v_at}, 8) &&
                    (!c.past_k || multiples<T>({}, {c.past_k_at, c.past_v_at}, 8));
   access.pairs = c.v_head % 2 == 0 && multiples<T>({c.y}, {c.y_at}, 2);
-  constexpr size_t kShared = 5 * kTile<kHead> * sizeof(T);
-  if (Fault fault =
-          fault_of(cudaFuncSetAttribute(attend_tiles<kHead, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared))))
-    return fault;
-  const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads), kShared};
+  const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads), kSharedBytes<kHead, T>};
   return launch(stream, grid, attend_tiles<kHead, T>, c, access);
+}
+
+template <int kHead, class T>
+Prepared prepare(const AttentionOp& op, std::string& why) {
+  if (!allow_shared(attend_tiles<kHead, T>, kSharedBytes<kHead, T>, kSharedBytes<kHead, T>, why)) return nullptr;
+  return make_kernel([op](Stream& stream, Inputs in, Outputs out) -> Fault { return run<kHead, T>(op, stream, in, out); });
 }
 
 }  // namespace
@@ -281,9 +286,7 @@ Prepared prepare_attention_tiles(const OpDesc& desc, PrepareContext&, std::strin
     if constexpr (!kIsHalfKind<T>) {
       return refuse(why, "only 16-bit floats");
     } else {
-      return make_kernel([op = *op, width](Stream& stream, Inputs in, Outputs out) -> Fault {
-        return width <= 64 ? run<64, T>(op, stream, in, out) : run<128, T>(op, stream, in, out);
-      });
+      return width <= 64 ? prepare<64, T>(*op, why) : prepare<128, T>(*op, why);
     }
   });
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "kernels/cuda/fault.h"
 
@@ -27,6 +28,26 @@ Fault launch(const Stream& stream, const Grid& grid, void (*kernel)(P...), A... 
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream.queue);
   return fault_of(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...));
+}
+
+/// Whether launches of `kernel` on the current device may take `bytes` of shared memory; asked when a kernel is prepared. The limit is not one launch's but the
+/// kernel's, and other threads launch it meanwhile: it is set to `most`, which is the same for whoever asks, or to as much as the device has.
+template <class... P>
+bool allow_shared(void (*kernel)(P...), size_t bytes, size_t most, std::string& why) {
+  int device = 0, there = 0;
+  const auto fails = [&why](cudaError_t error) {
+    if (error == cudaSuccess) return false;
+    why = *fault_of(error);
+    cudaGetLastError();
+    return true;
+  };
+  if (fails(cudaGetDevice(&device)) || fails(cudaDeviceGetAttribute(&there, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))) return false;
+  if (bytes > static_cast<size_t>(there)) {
+    why = "needs " + std::to_string(bytes) + " bytes of shared memory, the device has " + std::to_string(there);
+    return false;
+  }
+  const int limit = std::min(there, static_cast<int>(most));
+  return !fails(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
 }
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

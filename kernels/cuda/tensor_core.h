@@ -68,7 +68,7 @@ __device__ void load_matrices(uint32_t (&r)[4], const void* row) {
                  : "memory");
 }
 
-/// 16 bytes to shared memory, on their way until wait_copies(); zeros where there is nothing to copy.
+/// 16 bytes to shared memory, on their way until wait_copies(); zeros where there is nothing to copy: then `from` is any place in the device's memory.
 __device__ inline void begin_copy(void* to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -100,7 +100,7 @@ template <bool kTurned>
 void load_matrices(uint32_t (&r)[4], const void* row) {
   emulator::load_matrices(r, row, kTurned);
 }
-inline void begin_copy(void* to, const void* from, bool there) { emulator::begin_copy(to, there ? from : nullptr); }
+inline void begin_copy(void* to, const void* from, bool there) { emulator::begin_copy(to, from, there); }
 inline void close_group() { emulator::close_group(); }
 template <int kLeft>
 void wait_copies() {

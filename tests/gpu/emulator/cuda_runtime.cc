@@ -285,7 +285,9 @@ struct Piece {
   int device;
 };
 std::mutex memory_mutex;
-std::map<void*, Piece> device_memory;  // guarded by memory_mutex
+std::map<void*, Piece> device_memory;                         // guarded by memory_mutex
+std::map<std::pair<const void*, int>, size_t> shared_limits;  // of kernels on a device; guarded by memory_mutex
+constexpr size_t kSharedWithoutAsking = 48 << 10, kSharedAtMost = 227 << 10;
 
 /// The device in whose memory all of it lies; -1: of none.
 int device_of(const void* pointer, size_t bytes) {
@@ -298,6 +300,28 @@ int device_of(const void* pointer, size_t bytes) {
 }
 
 }  // namespace
+
+namespace emulator {
+
+void check_global(const void* at, size_t bytes) {
+  if (device_of(at, bytes) != current) fail("an address is not in the device's memory");
+}
+
+cudaError_t limit_shared(const void* kernel, size_t bytes) {
+  if (bytes > kSharedAtMost) return cudaErrorInvalidValue;
+  const std::lock_guard lock(memory_mutex);
+  size_t& limit = shared_limits[{kernel, current}];
+  if (bytes < limit) fail("the limit of a kernel's shared memory is lowered");
+  limit = bytes;
+  return sticky();
+}
+size_t shared_limit(const void* kernel) {
+  const std::lock_guard lock(memory_mutex);
+  const auto at = shared_limits.find({kernel, current});
+  return at == shared_limits.end() ? kSharedWithoutAsking : std::max(kSharedWithoutAsking, at->second);
+}
+
+}  // namespace emulator
 
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
@@ -338,7 +362,11 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int device) {
   cudaDeviceProp properties;
   const cudaError_t error = cudaGetDeviceProperties(&properties, device);
-  *value = attribute == cudaDevAttrComputeCapabilityMajor ? properties.major : properties.multiProcessorCount;
+  switch (attribute) {
+    case cudaDevAttrComputeCapabilityMajor: *value = properties.major; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(properties.sharedMemPerBlockOptin); break;
+    default: *value = properties.multiProcessorCount;
+  }
   return error;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
@@ -346,7 +374,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->uuid.bytes[15] = static_cast<char>(device);
   std::strcpy(properties->name, "emulated");
   properties->totalGlobalMem = devices[device].memory_bytes;
-  properties->sharedMemPerBlockOptin = 227 << 10;
+  properties->sharedMemPerBlockOptin = kSharedAtMost;
   properties->major = 9;
   properties->multiProcessorCount = 4;
   properties->l2CacheSize = 1 << 20;

@@ -61,8 +61,9 @@ int lane();
 /// All 32 lanes meet; the last to come calls `work` with what each brought, while the others wait.
 void together(void* mine, void (*work)(void* const* lanes));
 
-/// Ends the program if that is not in the block's shared memory.
+/// Ends the program if that is not in the block's shared memory; not in the memory of the device.
 void check_shared(const void* at, size_t bytes);
+void check_global(const void* at, size_t bytes);
 /// A copy to shared memory that its thread has not waited for; `groups`: groups closed since it was begun.
 struct PendingCopy {
   void* to;
@@ -173,7 +174,7 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeT
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaEventDisableTiming = 2;
-constexpr int cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75;
+constexpr int cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97;
 
 namespace emulator {
 using Work = std::function<void()>;
@@ -253,8 +254,15 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
+namespace emulator {
+/// How much dynamic shared memory launches of a kernel may take on the current device. A limit that becomes lower ends the program: another thread may be about to launch.
+cudaError_t limit_shared(const void* kernel, size_t bytes);
+size_t shared_limit(const void* kernel);
+}  // namespace emulator
+
 template <class... Expected, class... Actual>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...), Actual&&... arguments) {
+  if (config->dynamicSmemBytes > emulator::shared_limit(reinterpret_cast<const void*>(kernel))) return cudaErrorInvalidValue;
   return emulator::submit(config->stream, [kernel, c = *config, ... values = Expected(arguments)] {
     ++emulator::launches;
     emulator::run(c.gridDim, c.blockDim, c.dynamicSmemBytes, [&] { kernel(values...); });
@@ -262,6 +270,6 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 template <class F>
-cudaError_t cudaFuncSetAttribute(F*, cudaFuncAttribute, int) {
-  return cudaSuccess;
+cudaError_t cudaFuncSetAttribute(F* kernel, cudaFuncAttribute, int bytes) {
+  return emulator::limit_shared(reinterpret_cast<const void*>(kernel), static_cast<size_t>(bytes));
 }

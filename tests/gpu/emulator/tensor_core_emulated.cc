@@ -78,10 +78,11 @@ void load_matrices(uint32_t (&r)[4], const void* row, bool turned) {
   together(&own, load);
 }
 
-void begin_copy(void* to, const void* from) {
+void begin_copy(void* to, const void* from, bool there) {
+  check_global(from, there ? 16 : 1);  // the instruction takes no other address, even for nothing
   if (reinterpret_cast<uintptr_t>(to) % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0) fail("a copy is not aligned to 16 bytes");
   check_shared(to, 16);
-  pending_copies().push_back({to, from, 0});
+  pending_copies().push_back({to, there ? from : nullptr, 0});
 }
 
 void close_group() {

@@ -14,8 +14,8 @@ using ToFloat = float (*)(uint16_t bits);
 void multiply_tile(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], ToFloat to_float);
 void load_matrices(uint32_t (&r)[4], const void* row, bool turned);
 
-/// Null: zeros.
-void begin_copy(void* to, const void* from);
+/// Not there: zeros.
+void begin_copy(void* to, const void* from, bool there);
 void close_group();
 void wait_copies(int left);
 
