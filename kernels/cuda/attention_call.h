@@ -1,7 +1,10 @@
-// attention_call.h: what the kernels of attention are given, and what happens to a score: softcap, causal order, padding, mask.
+// attention_call.h: what the kernels of attention are given, and what is added to a score: of padding and of the mask.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 
 #include "kernels/attention.h"
@@ -25,20 +28,35 @@ struct AttentionCall {
   float scale, softcap;
 };
 
-/// The score of query i for key j, both within their sequence; minus infinity where it may not look there.
+/// What the mask adds at its element `at`.
 template <class T>
-__device__ compute_t<T> masked(const AttentionCall<T>& c, int64_t b, int64_t h, int64_t i, int64_t j, compute_t<T> score) {
+__device__ compute_t<T> mask_value(const AttentionCall<T>& c, int64_t at) {
   using C = compute_t<T>;
-  constexpr C kMinusInfinity = -std::numeric_limits<C>::infinity();
-  if (c.softcap > 0) score = static_cast<C>(c.softcap) * std::tanh(score / static_cast<C>(c.softcap));
-  if (c.causal && j > i + c.past) return kMinusInfinity;
-  if (c.nonpad && j >= c.nonpad[b]) return kMinusInfinity;
-  if (!c.mask) return score;
-  if (j >= c.mask_at.columns) return kMinusInfinity;
-  const int64_t at = b * c.mask_at.b + h * c.mask_at.h + i * c.mask_at.q + j;
-  if (c.mask_type == DType::kBool) return static_cast<const bool*>(c.mask)[at] ? score : kMinusInfinity;
-  if (c.mask_type == DType::kFloat32) return score + static_cast<const float*>(c.mask)[at];
-  return score + load(static_cast<const T*>(c.mask)[at]);
+  if (c.mask_type == DType::kBool) return static_cast<const bool*>(c.mask)[at] ? C(0) : -std::numeric_limits<C>::infinity();
+  if (c.mask_type == DType::kFloat32) return static_cast<const float*>(c.mask)[at];
+  return load(static_cast<const T*>(c.mask)[at]);
+}
+
+/// How many keys of a sample are looked at by anybody.
+template <class T>
+__device__ int64_t keys_in_use(const AttentionCall<T>& c, int64_t b) {
+  int64_t keys = c.total;
+  if (c.nonpad && c.nonpad[b] < keys) keys = c.nonpad[b];
+  if (c.mask && c.mask_at.columns < keys) keys = c.mask_at.columns;
+  return keys;
+}
+
+/// What is added to a key's scores, whichever query asks: the mask where it is the same for all of them, minus infinity behind the keys in use.
+template <class T>
+__device__ compute_t<T> key_bias(const AttentionCall<T>& c, int64_t b, int64_t h, int64_t key, int64_t in_use) {
+  if (key >= in_use) return -std::numeric_limits<compute_t<T>>::infinity();
+  return c.mask && c.mask_at.q == 0 ? mask_value(c, b * c.mask_at.b + h * c.mask_at.h + key) : compute_t<T>(0);
+}
+
+/// Where the mask's row for a query begins.
+template <class T>
+__device__ int64_t mask_row(const AttentionCall<T>& c, int64_t b, int64_t h, int64_t query) {
+  return b * c.mask_at.b + h * c.mask_at.h + query * c.mask_at.q;
 }
 
 template <class T>
@@ -62,6 +80,27 @@ AttentionCall<T> attention_call(const AttentionOp& op, Inputs in, Outputs out) {
   c.q_at = sizes.q, c.k_at = sizes.k, c.v_at = sizes.v, c.y_at = sizes.y, c.past_k_at = sizes.past_k, c.past_v_at = sizes.past_v;
   c.scale = static_cast<float>(op.scale), c.softcap = static_cast<float>(op.softcap);
   return c;
+}
+
+/// All addresses and steps are multiples of so many elements.
+template <int kElements, class T>
+bool are_multiples(std::initializer_list<const T*> addresses, std::initializer_list<HeadStrides> strides) {
+  return std::ranges::all_of(addresses, [](const T* each) { return reinterpret_cast<uintptr_t>(each) % (kElements * sizeof(T)) == 0; }) &&
+         std::ranges::all_of(strides, [](const HeadStrides& each) {
+           return each.b % kElements == 0 && each.h % kElements == 0 && each.r % kElements == 0;
+         });
+}
+
+/// Whether rows of operands, or of the result, may be read or written in packs of so many elements.
+template <int kElements, class T>
+bool loads_packs(const AttentionCall<T>& c) {
+  return c.head % kElements == 0 && c.v_head % kElements == 0 &&
+         are_multiples<kElements, T>({c.q, c.k, c.v, c.past_k, c.past_v}, {c.q_at, c.k_at, c.v_at}) &&
+         (!c.past_k || are_multiples<kElements, T>({}, {c.past_k_at, c.past_v_at}));
+}
+template <int kElements, class T>
+bool stores_packs(const AttentionCall<T>& c) {
+  return c.v_head % kElements == 0 && are_multiples<kElements, T>({c.y}, {c.y_at});
 }
 
 /// What every row of the table asks first; nothing, with the reason in `why`, for what none of them does.

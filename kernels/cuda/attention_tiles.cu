@@ -106,45 +106,85 @@ __device__ inline float in_powers_of_two(float score) {
   return std::isinf(power) && !std::isinf(score) ? copysignf(std::numeric_limits<float>::max(), score) : power;
 }
 
-/// Sums to scores: scaled, masked, in powers of two.
+/// Adds a mask that differs from query to query, of those of this lane; elements 0 .. columns - 1 are there.
 template <class T>
-__device__ void finish_scores(float (&s)[kScoreTiles][4], const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first_query,
-                              int64_t first_key) {
+__device__ void add_mask(float (&s)[kScoreTiles][4], const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first_query,
+                         int64_t first_key, int columns) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool plain = !c.mask && !c.causal && !c.nonpad && c.softcap <= 0 && first_key + kKeys <= c.total;
 #pragma unroll
-  for (int j = 0; j < kScoreTiles; ++j) {
+  for (int r = 0; r < 2; ++r) {
+    const int64_t query = first_query + lane / 4 + r * 8, row = mask_row(c, b, h, query < c.q_len ? query : 0) + first_key;
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const float score = s[j][e] * c.scale;
-      if (plain) {
-        s[j][e] = score * kLog2E;
-        continue;
+    for (int j = 0; j < kScoreTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const int key = j * 8 + lane % 4 * 2 + e;
+        if (key < columns) s[j][2 * r + e] += in_powers_of_two(mask_value(c, row + key));
       }
-      const int64_t query = first_query + lane / 4 + e / 2 * 8, key = first_key + j * 8 + lane % 4 * 2 + e % 2;
-      s[j][e] = key < c.total ? in_powers_of_two(masked(c, b, h, query < c.q_len ? query : 0, key, score))
-                              : -std::numeric_limits<float>::infinity();
     }
   }
 }
 
-/// Scores to their exponentials; answers by how much what was summed before shrinks.
+/// Sums to scores: scaled, masked, in powers of two. `bias`: of the tile's keys, in shared memory. `in_use`: how many of them are keys.
+template <class T>
+__device__ void finish_scores(float (&s)[kScoreTiles][4], const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first_query,
+                              int64_t first_key, const float* bias, int64_t in_use) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float scale = (c.softcap > 0 ? 1.f : c.scale) * kLog2E;
+  if (c.softcap > 0) {
+#pragma unroll
+    for (int j = 0; j < kScoreTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) s[j][e] = c.softcap * std::tanh(s[j][e] * c.scale / c.softcap);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kScoreTiles; ++j) {
+    const auto pair = load_pack<2>(bias + j * 8 + lane % 4 * 2);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) s[j][e] = s[j][e] * scale + pair.values[e % 2];
+  }
+  if (c.mask && c.mask_at.q != 0) add_mask(s, c, b, h, first_query, first_key, in_use < kKeys ? static_cast<int>(in_use) : kKeys);
+  if (c.causal && first_key + kKeys - 1 > first_query + c.past) {
+    const int reach = static_cast<int>(first_query + c.past - first_key) + lane / 4;  // the last key that this lane's first query looks at
+#pragma unroll
+    for (int j = 0; j < kScoreTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        if (j * 8 + lane % 4 * 2 + e % 2 > reach + e / 2 * 8) s[j][e] = -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+}
+
+/// 2^x; nearer to 0 than 2^-126 it is 0, as it is after rounding to 16 bits.
+__device__ inline float power_of_two(float x) {
+#if defined(__CUDACC__)
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return exp2f(x);
+#endif
+}
+
+/// Scores to their exponentials; answers by how much what was summed before shrinks. A score that is NaN makes its exponential NaN, and so the sum: the largest may pass it by.
 __device__ inline void update(Rows& rows, float (&s)[kScoreTiles][4], float (&carried)[2]) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     float max = rows.max[r];
 #pragma unroll
-    for (int j = 0; j < kScoreTiles; ++j) max = maximum(s[j][2 * r], maximum(s[j][2 * r + 1], max));
-    for (int lanes = 2; lanes > 0; lanes /= 2) max = maximum(__shfl_xor_sync(0xFFFFFFFFu, max, lanes), max);
-    // Nothing may be looked at so far: there is nothing to carry over, and -Inf - -Inf would be NaN.
-    carried[r] = rows.max[r] == kMinusInfinity ? 0.f : exp2f(rows.max[r] - max);
+    for (int j = 0; j < kScoreTiles; ++j) max = fmaxf(max, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
+    for (int lanes = 2; lanes > 0; lanes /= 2) max = fmaxf(__shfl_xor_sync(0xFFFFFFFFu, max, lanes), max);
+    const float base = max == kMinusInfinity ? 0.f : max;  // nothing may be looked at so far, and -Inf - -Inf would be NaN
+    carried[r] = power_of_two(rows.max[r] - base);
     float sum = 0.f;
 #pragma unroll
     for (int j = 0; j < kScoreTiles; ++j) {
 #pragma unroll
       for (int e = 2 * r; e < 2 * r + 2; ++e) {
-        s[j][e] = s[j][e] == kMinusInfinity ? 0.f : exp2f(s[j][e] - max);
+        s[j][e] = power_of_two(s[j][e] - base);
         sum += s[j][e];
       }
     }
@@ -153,23 +193,15 @@ __device__ inline void update(Rows& rows, float (&s)[kScoreTiles][4], float (&ca
   }
 }
 
-template <class T>
-__device__ int64_t keys_in_sight(const AttentionCall<T>& c, int64_t b, int64_t last_query) {
-  int64_t keys = c.total;
-  if (c.nonpad && c.nonpad[b] < keys) keys = c.nonpad[b];
-  if (c.mask && c.mask_at.columns < keys) keys = c.mask_at.columns;
-  if (c.causal && last_query + c.past + 1 < keys) keys = last_query + c.past + 1;
-  return keys;
-}
-
 template <int kHead, class T>
-__global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Access access) {
-  T* const queries = shared_memory<T>();     // [kQueries, kPitch]
-  T* const stages = queries + kTile<kHead>;  // [2][keys, values][kKeys, kPitch]
+__global__ void __launch_bounds__(kThreads, kHead == 64 ? 4 : 2) attend_tiles(AttentionCall<T> c, Access access) {
+  T* const queries = shared_memory<T>();                                      // [kQueries, kPitch]
+  T* const stages = queries + kTile<kHead>;                                   // [2][keys, values][kKeys, kPitch]
+  float* const biases = reinterpret_cast<float*>(stages + 4 * kTile<kHead>);  // [2][kKeys]
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int64_t h = blockIdx.y % c.q_heads, b = blockIdx.y / c.q_heads, kv = h / (c.q_heads / c.kv_heads);
   const int64_t block_query = static_cast<int64_t>(blockIdx.x) * kQueries, first_query = block_query + warp * 16;
-  const int64_t keys = keys_in_sight(c, b, block_query + kQueries - 1);
+  const int64_t in_use = keys_in_use(c, b), reach = block_query + kQueries + c.past, keys = c.causal && reach < in_use ? reach : in_use;
   const auto fetch_stage = [&](int64_t first) {
     T* const stage = stages + first / kKeys % 2 * 2 * kTile<kHead>;
     fetch_rows<kHead>(stage, c.past_k, c.past_k_at, c.k, c.k_at, c, b, kv, first, c.head, access.vectors);
@@ -182,22 +214,28 @@ __global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Acc
     const T* const from = i < c.q_len ? c.q + b * c.q_at.b + h * c.q_at.h + i * c.q_at.r : nullptr;
     fetch(queries + row * kPitch<kHead> + column, from, column, c.head, access.vectors, c.q);
   }
-  if (keys > 0) fetch_stage(0);
+  if (keys > 0) {
+    fetch_stage(0);
+    if (thread < kKeys) biases[thread] = in_powers_of_two(key_bias(c, b, h, thread, in_use));
+  }
   close_group();
 
   uint32_t q[kHead / 16][4];
   float y[kHead / 8][4] = {};
   Rows rows{{-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}, {0.f, 0.f}};
   for (int64_t first = 0; first < keys; first += kKeys) {
+    float next_bias = 0.f;
     if (first + kKeys < keys) {
       fetch_stage(first + kKeys);
+      if (thread < kKeys) next_bias = key_bias(c, b, h, first + kKeys + thread, in_use);
       close_group();
       wait_copies<1>();
     } else {
       wait_copies<0>();
     }
     __syncthreads();
-    const T* const stage = stages + first / kKeys % 2 * 2 * kTile<kHead>;
+    const int turn = static_cast<int>(first / kKeys % 2);
+    const T* const stage = stages + turn * 2 * kTile<kHead>;
     if (first == 0) {
       const T* const row = queries + (warp * 16 + lane % 8 + lane / 8 % 2 * 8) * kPitch<kHead> + lane / 16 * 8;
 #pragma unroll
@@ -205,7 +243,7 @@ __global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Acc
     }
     float s[kScoreTiles][4] = {}, carried[2];
     multiply_keys<kHead>(s, q, stage, c.head);
-    finish_scores(s, c, b, h, first_query, first);
+    finish_scores(s, c, b, h, first_query, first, biases + turn * kKeys, in_use - first);
     update(rows, s, carried);
 #pragma unroll
     for (int n = 0; n < kHead / 8; ++n) {
@@ -213,7 +251,9 @@ __global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Acc
       for (int e = 0; e < 4; ++e) y[n][e] *= carried[e / 2];
     }
     multiply_values<kHead>(y, s, stage + kTile<kHead>, c.v_head);
-    __syncthreads();  // the stage is free
+    if (thread < kKeys)
+      biases[(1 - turn) * kKeys + thread] = in_powers_of_two(next_bias);  // who read the last ones has passed the barrier above
+    __syncthreads();                                                      // the stage is free
   }
   wait_copies<0>();
 
@@ -239,28 +279,15 @@ __global__ void __launch_bounds__(kThreads) attend_tiles(AttentionCall<T> c, Acc
   }
 }
 
-/// All of `count` addresses and steps are multiples of `elements`.
-template <class T>
-bool multiples(std::initializer_list<const T*> addresses, std::initializer_list<HeadStrides> strides, int64_t elements) {
-  for (const T* const address : addresses) {
-    if (reinterpret_cast<uintptr_t>(address) % (static_cast<size_t>(elements) * sizeof(T)) != 0) return false;
-  }
-  for (const HeadStrides& each : strides) {
-    if (each.b % elements != 0 || each.h % elements != 0 || each.r % elements != 0) return false;
-  }
-  return true;
-}
-
 template <int kHead, class T>
-constexpr size_t kSharedBytes = 5 * kTile<kHead> * sizeof(T);
+constexpr size_t kSharedBytes = 5 * kTile<kHead> * sizeof(T) + 2 * kKeys * sizeof(float);
 
 template <int kHead, class T>
 Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
   const auto c = attention_call<T>(op, in, out);
   Access access;
-  access.vectors = c.head % 8 == 0 && c.v_head % 8 == 0 && multiples<T>({c.q, c.k, c.v, c.past_k, c.past_v}, {c.q_at, c.k_at, c.v_at}, 8) &&
-                   (!c.past_k || multiples<T>({}, {c.past_k_at, c.past_v_at}, 8));
-  access.pairs = c.v_head % 2 == 0 && multiples<T>({c.y}, {c.y_at}, 2);
+  access.vectors = loads_packs<8>(c);
+  access.pairs = stores_packs<2>(c);
   const Grid grid{dim3(blocks_for(c.q_len, kQueries), static_cast<unsigned>(c.batch * c.q_heads)), dim3(kThreads), kSharedBytes<kHead, T>};
   return launch(stream, grid, attend_tiles<kHead, T>, c, access);
 }

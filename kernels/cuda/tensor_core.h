@@ -27,11 +27,23 @@ template <class T>
 __device__ uint32_t pack_pair(float low, float high);
 template <>
 __device__ inline uint32_t pack_pair<Half>(float low, float high) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
   return to_half(low).bits | static_cast<uint32_t>(to_half(high).bits) << 16;
+#endif
 }
 template <>
 __device__ inline uint32_t pack_pair<BFloat16>(float low, float high) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
   return to_bfloat16(low).bits | static_cast<uint32_t>(to_bfloat16(high).bits) << 16;
+#endif
 }
 
 #if defined(__CUDACC__)

@@ -279,6 +279,19 @@ TEST(DeviceKernels, Attends) {
   expect_agrees(past, kTolerance);
 }
 
+/// Few queries and many: each width of heads has a kernel for either.
+TEST(DeviceKernels, AttendsWithHeadsOfEverySize) {
+  constexpr Tolerance kTolerance{1e-4, 1e-5};
+  const int64_t heads[][2] = {{64, 64}, {64, 20}, {33, 64}, {72, 128}, {128, 96}, {256, 8}, {130, 256}, {3, 5}};
+  for (const auto& [head, v_head] : heads) {
+    expect_agrees(attention(1, 2, 1, 19, 70, head, v_head), kTolerance);
+    Case many = attention(1, 8, 4, 70, 140, head, v_head);
+    set(many, "is_causal", int64_t{1});
+    many.inputs.push_back(random_tensor({8, 70, 140}, 4, 3.f));
+    expect_agrees(many, kTolerance);
+  }
+}
+
 TEST(DeviceKernels, ConvolvesDirectly) {
   struct Sizes {
     Shape x, weight, y;
