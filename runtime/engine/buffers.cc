@@ -61,6 +61,8 @@ class Assignment {
       }
       for (const TensorId id : program_.steps[i].outputs) use(id, static_cast<int>(i));
     }
+    // Callers may write an input there before a run, and read an output there after it.
+    for (const auto& [callers, copy] : program_.staged) first_[at(copy)] = 0, last_[at(copy)] = static_cast<int>(program_.steps.size()) - 1;
   }
 
   /// Kernels that read element i of an operand of the result's shape before they write element i, and no other element after that.

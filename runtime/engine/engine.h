@@ -78,6 +78,11 @@ class Executor {
   /// `step_ns`: for each step of the plan a number to which the nanoseconds that it took are added; empty: no clock is read.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns = {});
 
+  /// One for each input and output. Where it has data, that is memory of the executor which a device copies from or to by itself: what the caller puts there before
+  /// a run, giving run() that view, is copied once less, and an output is found there until the next run of an executor on the same arena.
+  std::vector<TensorView> staged_inputs() const;
+  std::vector<TensorView> staged_outputs() const;
+
   std::span<const TensorInfo> inputs() const;  ///< concrete shapes of this bucket
   std::span<const TensorInfo> outputs() const;
   size_t arena_bytes() const;  ///< memory of its own, for everything between inputs and outputs
@@ -87,6 +92,7 @@ class Executor {
   friend class Model;
   struct State;
   Executor(std::shared_ptr<const Plan> plan, std::unique_ptr<State> state);
+  std::vector<TensorView> staged(std::span<const TensorInfo> infos, std::span<const int32_t> tensors) const;
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<State> state_;
 };

@@ -40,6 +40,21 @@ std::span<const TensorInfo> Executor::outputs() const { return plan_->outputs; }
 
 size_t Executor::arena_bytes() const { return plan_->arena_bytes; }
 
+std::vector<TensorView> Executor::staged(std::span<const TensorInfo> infos, std::span<const TensorId> tensors) const {
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    TensorView& view = views.emplace_back(TensorView{infos[i].dtype, infos[i].shape, nullptr});
+    if (!state_->device_arena) continue;
+    for (const auto& [callers, copy] : plan_->program.staged) {
+      if (callers == tensors[i]) view.data = state_->device_arena->host() + plan_->places[static_cast<size_t>(copy)].offset;
+    }
+  }
+  return views;
+}
+
+std::vector<TensorView> Executor::staged_inputs() const { return staged(plan_->inputs, plan_->program.inputs); }
+std::vector<TensorView> Executor::staged_outputs() const { return staged(plan_->outputs, plan_->program.outputs); }
+
 Status Executor::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns) {
   SERIN_CHECK(check_count(plan_->inputs.size(), inputs.size(), "inputs"));
   SERIN_CHECK(check_count(plan_->outputs.size(), outputs.size(), "outputs"));

@@ -6,6 +6,7 @@
 #include "runtime/engine/placement.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -38,6 +39,9 @@ class Placer {
       for (TensorId& id : steps[i].inputs) {
         if (id != kNoTensor) id = in_memory(id, memory);
       }
+      if (memory == Memory::kHost) {
+        for (const TensorId id : steps[i].outputs) settle(program_.root(id).first);
+      }
       const bool decides_sizes = decide(steps[i]);
       std::vector<std::pair<TensorId, TensorId>> copies;  // results that are wanted in the other memory: from, to
       for (TensorId& id : steps[i].outputs) {
@@ -54,6 +58,9 @@ class Placer {
       add(std::move(steps[i]), static_cast<int>(i));
       for (const auto& [from, to] : copies) leave(from, to);
     }
+    while (!late_.empty()) settle(program_.root(late_.front().outputs[0]).first);
+    program_.steps.insert(program_.steps.begin(), std::make_move_iterator(early_.begin()), std::make_move_iterator(early_.end()));
+    origin_.insert(origin_.begin(), early_.size(), -1);
     return std::move(origin_);
   }
 
@@ -67,6 +74,7 @@ class Placer {
     }
     callers_.assign(program_.tensors.size(), false);
     for (const TensorId id : program_.inputs) callers_[at(program_.root(id).first)] = true;
+    is_input_ = callers_;
     for (const TensorId id : program_.outputs) callers_[at(program_.root(id).first)] = true;
     for (size_t i = 0; i < program_.tensors.size(); ++i) {
       const size_t root = at(program_.root(static_cast<TensorId>(i)).first);
@@ -97,6 +105,7 @@ class Placer {
   TensorId new_tensor(Tensor tensor) {
     program_.tensors.push_back(std::move(tensor));
     callers_.push_back(false);
+    is_input_.push_back(false);
     return static_cast<TensorId>(program_.tensors.size()) - 1;
   }
   /// A tensor of its own with the type and shape of `id`.
@@ -126,7 +135,10 @@ class Placer {
   /// `id` where a step of `memory` can read it.
   TensorId in_memory(TensorId id, Memory memory) {
     const auto [root, offset] = program_.root(id);
-    if (program_.tensor(root).memory == memory) return id;
+    if (program_.tensor(root).memory == memory) {
+      settle(root);
+      return id;
+    }
     const bool copied = mirrors_.contains({root, offset, program_.tensor(id).bytes()});
     if (program_.tensor(root).constant) return copied ? mirror_of(id, memory) : constant_of(id, root, offset, memory);
     const TensorId mirror = mirror_of(id, memory);
@@ -157,19 +169,44 @@ class Placer {
         -1);
   }
   /// A strided copy is no kernel that works in place, so the two stay apart. Nor is a Concat of one, which needs no strides: those of a run are not known here.
-  void copy_on_host(TensorId from, TensorId to) {
+  Step copy_on_host(TensorId from, TensorId to) const {
     const Shape& shape = program_.tensor(from).shape;
     const kernels::Strides strides = kernels::row_major_strides(shape);
     kernels::Op copy = kernels::StridedCopy{0, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(shape.rank())}};
     if (program_.tensor(from).storage != Storage::kFixed) copy = kernels::Concat{0};
-    add({.node = program_.tensor(from).name, .op = graph::Op::kIdentity, .kernel = std::move(copy), .inputs = {from}, .outputs = {to}}, -1);
+    return {.node = program_.tensor(from).name, .op = graph::Op::kIdentity, .kernel = std::move(copy), .inputs = {from}, .outputs = {to}};
+  }
+
+  /// `copy` has all of the caller's tensor that `id` shows, and so may stand for it.
+  void note_staged(TensorId id, TensorId copy) {
+    const auto [root, offset] = program_.root(id);
+    const bool whole = offset == 0 && program_.tensor(id).bytes() == program_.tensor(root).bytes() &&
+                       program_.tensor(root).storage == Storage::kFixed && program_.tensor(id).storage == Storage::kFixed;
+    const bool known = std::ranges::any_of(program_.staged, [root](const auto& pair) { return pair.first == root; });
+    if (whole && !known) program_.staged.emplace_back(root, copy);
+  }
+
+  /// From here on the caller's tensor is read or written by the host: what is still to be copied there is copied now.
+  void settle(TensorId root) {
+    const auto is_meant = [&](const Step& copy) { return program_.root(copy.outputs[0]).first == root; };
+    for (Step& copy : late_) {
+      if (is_meant(copy)) add(copy, -1);
+    }
+    std::erase_if(late_, is_meant);
   }
 
   void fetch(TensorId id, TensorId to, Memory memory) {
     TensorId from = id;
-    if (memory == Memory::kDevice && callers_[at(program_.root(id).first)]) {
+    if (const TensorId root = program_.root(id).first; memory == Memory::kDevice && callers_[at(root)]) {
+      settle(root);
       from = new_root(id, Memory::kHost);
-      copy_on_host(id, from);
+      Step copy = copy_on_host(id, from);
+      if (is_input_[at(root)]) {
+        note_staged(id, from);
+        early_.push_back(std::move(copy));
+      } else {
+        add(std::move(copy), -1);
+      }
     }
     transfer(from, to, memory);
   }
@@ -180,14 +217,16 @@ class Placer {
     if (memory == Memory::kDevice || !callers_[at(program_.root(to).first)]) return transfer(from, to, memory);
     const TensorId staged = new_root(to, Memory::kHost);
     transfer(from, staged, memory);
-    copy_on_host(staged, to);
+    late_.push_back(copy_on_host(staged, to));
+    note_staged(to, staged);
   }
 
   Program& program_;
   const std::vector<bool>& on_device_;
   std::vector<bool> decided_;  // by symbol
   std::vector<int> origin_;
-  std::vector<bool> callers_;               // by tensor: a root whose memory is the caller's
+  std::vector<bool> callers_, is_input_;    // by tensor: a root whose memory is the caller's; an input's
+  std::vector<Step> early_, late_;          // copies of inputs, before all else; of outputs, when all is done or the host wants them
   std::map<Range, TensorId> mirrors_;       // of ranges of roots, in the memory that the root is not in
   std::map<TensorId, TensorId> constants_;  // by root
 };

@@ -17,7 +17,7 @@ void keep_islands_on_host(const Program& program, std::vector<bool>& on_device);
 
 /// Gives every tensor its memory and puts Transfer steps where an operand lies in the other one: each range of bytes is copied at most once in each
 /// direction. Inputs and outputs of the program lie with the caller; they pass through tensors of the arena, so that what runs on the device has the same
-/// addresses in every run. Constants get a second tensor for the device. A step of the device that decides sizes gets one output more, for these, and a copy of
+/// addresses in every run. Those copies come first and last of all, so that what runs on the device is not cut into pieces by them. Constants get a second tensor for the device. A step of the device that decides sizes gets one output more, for these, and a copy of
 /// it follows at once. Answers for each step of the new program the number it had, or -1 for a copy.
 std::vector<int> place(Program& program, const std::vector<bool>& on_device);
 

@@ -70,6 +70,8 @@ struct Program {
   std::vector<Step> steps;                ///< in the order of execution
   std::vector<TensorId> inputs, outputs;  ///< an output is never an input, a constant or a view: those were copied
   std::vector<std::string> symbols;       ///< sizes that the data decides, by the graph's names
+  /// Inputs and outputs that pass whole through a tensor of the host's arena on their way to or from a device (placement.h): that of the caller, and that one.
+  std::vector<std::pair<TensorId, TensorId>> staged;
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }

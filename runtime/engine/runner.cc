@@ -7,6 +7,7 @@
 
 #include "runtime/engine/runner.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "kernels/indexing.h"
@@ -77,6 +78,10 @@ Runner::Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, co
     for (const TensorId id : step.outputs) add_operand(id, arena);
     call.resizes = resizes_.size() - call.first_resize;
     call.meets_sizes = call.resizes != 0 && wants_equal_sizes(step.kernel) && prepared.bodies.empty();
+    call.of_staged = !call.on_device && std::ranges::any_of(plan.program.staged, [&](const auto& pair) {
+      return step.inputs.size() == 1 &&
+             (plan.program.root(step.inputs[0]).first == pair.first ? step.outputs[0] == pair.second : step.inputs[0] == pair.second);
+    });
     for (const DecidedSize& size : prepared.defines) call.decides_sizes |= size.symbol >= 0;
     call.brings_sizes = !calls_.empty() && calls_.back().decides_sizes && calls_.back().on_device;
     calls_.push_back(std::move(call));
@@ -154,6 +159,7 @@ Status Runner::run_steps(std::span<int64_t> step_ns) {
 
 Status Runner::run_step(size_t step) {
   Call& call = calls_[step];
+  if (call.of_staged && operands_[call.first_input].data == operands_[call.first_input + 1].data) return {};
   if (call.on_device)
     pending_ = true;
   else

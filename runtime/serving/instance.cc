@@ -33,20 +33,21 @@ void copy_overlap(const std::byte* from, std::span<const int64_t> from_dims, std
 }
 
 /// Copies every job's rows behind each other and clears what is left, so that padding holds zeros and no former client's data.
-TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, const engine::TensorInfo& info, const AlignedBuffer& staging,
+TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, const engine::TensorInfo& info, const TensorView& staging,
                   bool by_rows) {
+  std::byte* const to = staging.as<std::byte>();
   size_t done = 0;
   for (const auto& job : jobs) {
     const TensorView& own = job->inputs[input];
     Shape place = info.shape;
     if (by_rows) place[0] = job->rows;
     const size_t bytes = TensorView{info.dtype, place, nullptr}.bytes();
-    if (own.shape != place) std::memset(staging.data() + done, 0, bytes);
-    copy_overlap(own.as<const std::byte>(), own.shape.dims(), staging.data() + done, place.dims(), dtype_size(info.dtype));
+    if (own.shape != place) std::memset(to + done, 0, bytes);
+    copy_overlap(own.as<const std::byte>(), own.shape.dims(), to + done, place.dims(), dtype_size(info.dtype));
     done += bytes;
   }
-  std::memset(staging.data() + done, 0, staging.size() - done);
-  return TensorView{info.dtype, info.shape, staging.data()};
+  std::memset(to + done, 0, staging.bytes() - done);
+  return staging;
 }
 
 /// An input as the engine takes it. Shares the job's memory and keeps the job, because a result may be a view of it.
@@ -152,8 +153,10 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings, bool
   slot->bindings = bindings;
   slot->executor = std::move(executor);
   slot->last_used = ++uses_;
-  for (const engine::TensorInfo& info : slot->executor->inputs())
-    slot->staging.emplace_back(std::max<size_t>(1, static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype)));
+  slot->staging = slot->executor->staged_inputs();
+  for (TensorView& staging : slot->staging) {
+    if (!staging.data) staging.data = slot->memory.emplace_back(std::max<size_t>(1, staging.bytes())).data();
+  }
   slots_.push_back(std::move(slot));
   return slots_.back().get();
 }

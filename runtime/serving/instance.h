@@ -66,7 +66,8 @@ class Instance {
   struct Slot {
     graph::Bindings bindings;
     std::unique_ptr<engine::Executor> executor;
-    std::vector<AlignedBuffer> staging;  // one per input, sized for the bucket
+    std::vector<AlignedBuffer> memory;  // for inputs that the executor has none for
+    std::vector<TensorView> staging;    // one per input, sized for the bucket: where rows are put behind each other
     uint64_t last_used = 0;
   };
 

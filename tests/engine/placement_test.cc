@@ -105,7 +105,7 @@ TEST(Placement, ViewsAreCopiedOnceWhateverTheirShape) {
   s.step(true, {flat, flat}, c);
   s.step(true, {half, half}, d);
   s.program.outputs = {b, c, d};
-  EXPECT_EQ(s.placed(), "a square>d b* b>h b:copy c* c>h c:copy half>d d* d>h d:copy");
+  EXPECT_EQ(s.placed(), "a square>d b* b>h c* c>h half>d d* d>h b:copy c:copy d:copy");
 }
 
 TEST(Placement, PartsWrittenByBothMeetOnTheHost) {
@@ -119,6 +119,53 @@ TEST(Placement, PartsWrittenByBothMeetOnTheHost) {
   s.step(false, {whole, whole}, y);
   s.program.outputs = {y};
   EXPECT_EQ(s.placed(), "half:copy half>d left* left>h right z* y");
+}
+
+/// So all that runs on the device is one recording.
+TEST(Placement, CallersTensorsAreCopiedFirstAndLast) {
+  Sketch s;
+  const TensorId x = s.input("x"), y = s.input("y"), a = s.tensor("a"), b = s.tensor("b");
+  s.step(true, {x, x}, a);
+  s.step(true, {a, y}, b);
+  s.program.outputs = {a, b};
+  EXPECT_EQ(s.placed(), "x:copy y:copy x>d a* a>h y>d b* b>h a:copy b:copy");
+  ASSERT_EQ(s.program.staged.size(), 4u);
+  for (const auto& [callers, copy] : s.program.staged) {
+    EXPECT_TRUE(callers == x || callers == y || callers == a || callers == b);
+    EXPECT_EQ(s.program.tensor(copy).name, s.program.tensor(callers).name);
+  }
+}
+
+TEST(Placement, AnOutputThatTheHostReadsIsCopiedBefore) {
+  Sketch s;
+  const TensorId x = s.input("x"), a = s.tensor("a"), b = s.tensor("b"), c = s.tensor("c");
+  s.step(true, {x, x}, a);
+  s.step(true, {a, a}, b);
+  s.step(false, {a, a}, c);
+  s.program.outputs = {a, b, c};
+  EXPECT_EQ(s.placed(), "x:copy x>d a* a>h b* b>h a:copy c b:copy");
+}
+
+/// Its halves come from either side; what the host writes is not overwritten by what the device wrote before.
+TEST(Placement, AnOutputThatTheHostWritesToIsCopiedBefore) {
+  Sketch s;
+  const TensorId x = s.input("x"), whole = s.tensor("whole"), half = s.view("half", whole, {2}), part = s.view("part", x, {2});
+  s.step(true, {x, x}, whole);
+  s.step(false, {part, part}, half);
+  s.program.outputs = {whole};
+  EXPECT_EQ(s.placed(), "x:copy x>d whole* whole>h whole:copy half");
+}
+
+/// Only a part of an input goes to the device: the caller cannot put the whole there.
+TEST(Placement, PartsAreNotStaged) {
+  Sketch s;
+  const TensorId x = s.input("x"), half = s.view("half", x, {2}), a = s.tensor("a");
+  s.program.tensor(a).shape = {2};
+  s.step(true, {half, half}, a);
+  s.program.outputs = {a};
+  EXPECT_EQ(s.placed(), "half:copy half>d a* a>h a:copy");
+  ASSERT_EQ(s.program.staged.size(), 1u);
+  EXPECT_EQ(s.program.staged[0].first, a);
 }
 
 TEST(Placement, IslandsStayOnTheHost) {

@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "runtime/engine/plan.h"
 #include "tests/engine/support.h"
 #include "tests/gpu/device_under_test.h"
@@ -101,6 +103,54 @@ TEST(OnDevice, ReplaysWhatItRecorded) {
   static_cast<void>(test::run(**executor, {random_tensor({2, 3, 12, 12}, 2)}));
   EXPECT_EQ(emulator::launches - before, 3 * first);
   EXPECT_EQ(emulator::replays - replayed, 2u);
+}
+
+constexpr const char* kThreeInTwoOut = R"(
+  x: f32[4,6]
+  y: f32[4,6]
+  z: f32[4,6]
+  a = Relu(x)
+  b = Mul(a, y)
+  c = Tanh(b)
+  d = Add(c, z)
+  return b, d
+)";
+
+TEST(OnDevice, HowManyInputsAndOutputsThereAreCutsNoRecording) {
+  SERIN_NEEDS_EMULATION();
+  const auto model = on_device(kThreeInTwoOut);
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const uint64_t replayed = emulator::replays;
+  for (uint32_t run = 0; run < 4; ++run)
+    static_cast<void>(test::run(**executor, {random_tensor({4, 6}, run), random_tensor({4, 6}, 7), random_tensor({4, 6}, 8)}));
+  EXPECT_EQ(emulator::replays - replayed, 3u) << "one for each run but the first";
+}
+
+/// What lies in the executor's own memory stays there from run to run, and so do the answers.
+TEST(OnDevice, InputsAndOutputsMayLieWhereTheDeviceCopiesFromAndTo) {
+  const auto cpu = test::model_of(kThreeInTwoOut), device = on_device(kThreeInTwoOut);
+  auto expected = cpu->executor({}), actual = device->executor({});
+  ASSERT_TRUE(expected && actual);
+  for (const TensorView& none : (*expected)->staged_inputs()) EXPECT_EQ(none.data, nullptr) << "of the CPU";
+  std::vector<TensorView> inputs = (*actual)->staged_inputs(), outputs = (*actual)->staged_outputs();
+  ASSERT_EQ(inputs.size(), 3u);
+  ASSERT_EQ(outputs.size(), 2u);
+  const Tensor own = random_tensor({4, 6}, 9);
+  std::vector<Tensor> given;
+  for (uint32_t i = 0; i < 3; ++i) {
+    given.push_back(random_tensor({4, 6}, i));
+    ASSERT_NE(inputs[i].data, nullptr);
+    std::memcpy(inputs[i].data, given[i].view().data, inputs[i].bytes());
+  }
+  for (int run = 0; run < 4; ++run) {
+    if (run == 3) inputs[1] = own.view(), given[1] = own;  // a caller's memory again
+    const std::vector<Tensor> wanted = test::run(**expected, given);
+    for (const TensorView& output : outputs) std::memset(output.data, 0xFF, output.bytes());
+    const Status ran = (*actual)->run(inputs, outputs);
+    ASSERT_TRUE(ran) << ran.error().message;
+    for (size_t i = 0; i < outputs.size(); ++i) test::expect_near(outputs[i], wanted[i].view(), "run " + std::to_string(run));
+  }
 }
 
 /// The step that refuses is the first of all (what clears the fault), one between, or the last.
