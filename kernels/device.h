@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,11 @@ class Queue {
 
   virtual Fault copy(void* to, const void* from, size_t bytes) = 0;  ///< between any two memories
   virtual Fault clear(void* to, size_t bytes) = 0;                   ///< of the device, to zero
+
+  /// The device notes when it comes here; what is recorded, in each replay. `number`: of one of the queue's marks, from 0 on.
+  virtual Fault mark(size_t number) = 0;
+  /// Nanoseconds of the device from one mark to the other, once all is finished.
+  virtual Fault time_between(size_t from, size_t to, int64_t& nanoseconds) = 0;
 };
 
 /// Thread-safe.

@@ -6,8 +6,11 @@
 #include "kernels/cuda/device.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <mutex>
+#include <string_view>
+#include <vector>
 
 #include "kernels/cuda/fault.h"
 
@@ -30,7 +33,10 @@ class CudaRecording final : public Recording {
 class CudaQueue final : public Queue {
  public:
   CudaQueue(CudaDevice& device, cudaStream_t stream) : device_(device), stream_(stream) {}
-  ~CudaQueue() override { cudaStreamDestroy(stream_); }
+  ~CudaQueue() override {
+    for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+    cudaStreamDestroy(stream_);
+  }
   void* native() override { return stream_; }
   Fault finish() override;
   Fault begin_recording() override;
@@ -38,10 +44,14 @@ class CudaQueue final : public Queue {
   Fault replay(const Recording& recording) override;
   Fault copy(void* to, const void* from, size_t bytes) override;
   Fault clear(void* to, size_t bytes) override;
+  Fault mark(size_t number) override;
+  Fault time_between(size_t from, size_t to, int64_t& nanoseconds) override;
 
  private:
   CudaDevice& device_;
   const cudaStream_t stream_;
+  std::vector<cudaEvent_t> marks_;
+  bool records_ = false;
 };
 
 class CudaDevice final : public Device {
@@ -110,9 +120,14 @@ class CudaDevice final : public Device {
 Fault CudaQueue::finish() { return device_.check(cudaStreamSynchronize(stream_)); }
 
 /// Relaxed: what other threads do meanwhile on streams of their own is their business.
-Fault CudaQueue::begin_recording() { return device_.check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed)); }
+Fault CudaQueue::begin_recording() {
+  Fault fault = device_.check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+  records_ = !fault;
+  return fault;
+}
 
 std::unique_ptr<Recording> CudaQueue::end_recording(Fault& fault) {
+  records_ = false;
   cudaGraph_t graph = nullptr;
   cudaError_t error = cudaStreamEndCapture(stream_, &graph);
   cudaGraphExec_t executable = nullptr;
@@ -134,9 +149,26 @@ Fault CudaQueue::copy(void* to, const void* from, size_t bytes) {
 
 Fault CudaQueue::clear(void* to, size_t bytes) { return device_.check(cudaMemsetAsync(to, 0, bytes, stream_)); }
 
-/// "GPU-" and the 16 bytes as nvidia-smi prints them.
+/// Within a recording the mark is a part of it; without that flag it would say when it was recorded.
+Fault CudaQueue::mark(size_t number) {
+  while (marks_.size() <= number) {
+    cudaEvent_t event = nullptr;
+    if (Fault fault = device_.check(cudaEventCreate(&event))) return fault;
+    marks_.push_back(event);
+  }
+  return device_.check(cudaEventRecordWithFlags(marks_[number], stream_, records_ ? cudaEventRecordExternal : cudaEventRecordDefault));
+}
+
+Fault CudaQueue::time_between(size_t from, size_t to, int64_t& nanoseconds) {
+  float milliseconds = 0;
+  if (Fault fault = device_.check(cudaEventElapsedTime(&milliseconds, marks_[from], marks_[to]))) return fault;
+  nanoseconds = std::llround(static_cast<double>(milliseconds) * 1e6);
+  return kOk;
+}
+
+/// "GPU-", or "MIG-" where it is a part of one, and the 16 bytes as nvidia-smi prints them. Such a part says so in its name: "NVIDIA H200 MIG 1g.18gb".
 std::string id_of(const cudaDeviceProp& properties) {
-  std::string id = "GPU-";
+  std::string id = std::string_view(properties.name).find(" MIG ") == std::string_view::npos ? "GPU-" : "MIG-";
   for (int i = 0; i < 16; ++i) {
     constexpr char kDigits[] = "0123456789abcdef";
     const auto byte = static_cast<unsigned char>(properties.uuid.bytes[i]);

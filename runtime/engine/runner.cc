@@ -142,17 +142,19 @@ Status Runner::run_steps(std::span<int64_t> step_ns) {
   using Clock = std::chrono::steady_clock;
   auto segment = segments_.begin();
   for (size_t i = 0; i < calls_.size(); ++i) {
-    const auto begin = step_ns.empty() ? Clock::time_point() : Clock::now();
-    if (segment != segments_.end() && segment->first == i && step_ns.empty()) {
-      SERIN_CHECK(run_segment(*segment));
+    const bool timed = !step_ns.empty();
+    if (segment != segments_.end() && segment->first == i) {
+      SERIN_CHECK(run_segment(*segment, timed));
+      if (timed) SERIN_CHECK(add_times(*segment, step_ns));
       i = segment++->last;
-    } else {
-      SERIN_CHECK(run_step(i));
+      SERIN_CHECK(learn_sizes(i));
+      continue;
     }
+    if (timed) SERIN_CHECK(finish_device());
+    const auto begin = timed ? Clock::now() : Clock::time_point();
+    SERIN_CHECK(run_step(i));
     SERIN_CHECK(learn_sizes(i));
-    if (step_ns.empty()) continue;
-    SERIN_CHECK(finish_device());
-    step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
+    if (timed) step_ns[i] += std::chrono::nanoseconds(Clock::now() - begin).count();
   }
   return finish_device();
 }

@@ -57,8 +57,10 @@ class Runner {
   struct Segment {
     size_t first = 0, last = 0;
     bool sized = false;
-    int runs = 0;
-    std::unique_ptr<kernels::Recording> recording;
+    struct {
+      int runs = 0;
+      std::unique_ptr<kernels::Recording> recording;
+    } ways[2];  ///< without and with a mark before each step, and behind the last
   };
 
   void add_operand(TensorId id, std::byte* arena);
@@ -66,8 +68,9 @@ class Runner {
   bool is_sized(const Call& call) const;
   Status run_steps(std::span<int64_t> step_ns);
   Status run_step(size_t step);
-  Status run_segment(Segment& segment);
-  Status enqueue(const Segment& segment);
+  Status run_segment(Segment& segment, bool timed);
+  Status enqueue(const Segment& segment, bool timed);
+  Status add_times(const Segment& segment, std::span<int64_t> step_ns);
   Status finish_device();
   Status learn_sizes(size_t step);
   int64_t size_of(const BoundedDim& dim) const;

@@ -38,32 +38,52 @@ bool Runner::is_sized(const Call& call) const {
                      [&](const Resize& resize) { return resize.operand < first_output || !call.decides_sizes; });
 }
 
-Status Runner::enqueue(const Segment& segment) {
+Status Runner::enqueue(const Segment& segment, bool timed) {
+  const auto mark = [&](size_t number) {
+    const kernels::Fault fault = timed ? device_.queue->mark(number) : kernels::Fault();
+    return fault ? Status(lost(*fault)) : Status();
+  };
   if (&segment == &segments_.front()) {
     if (kernels::Fault fault = device_.queue->clear(device_.fault, sizeof(kernels::DeviceFault))) return lost(*fault);
   }
-  for (size_t i = segment.first; i <= segment.last; ++i) SERIN_CHECK(run_step(i));
+  for (size_t i = segment.first; i <= segment.last; ++i) {
+    SERIN_CHECK(mark(i));
+    SERIN_CHECK(run_step(i));
+  }
+  SERIN_CHECK(mark(segment.last + 1));
   if (&segment == &segments_.back()) {
     if (kernels::Fault fault = device_.queue->copy(device_.fault_on_host, device_.fault, sizeof(kernels::DeviceFault))) return lost(*fault);
   }
   return {};
 }
 
-Status Runner::run_segment(Segment& segment) {
+Status Runner::run_segment(Segment& segment, bool timed) {
   pending_ = true;
-  if (segment.recording) {
-    const kernels::Fault fault = device_.queue->replay(*segment.recording);
+  auto& way = segment.ways[timed];
+  if (way.recording) {
+    const kernels::Fault fault = device_.queue->replay(*way.recording);
     return fault ? Status(lost(*fault)) : Status();
   }
-  if (segment.sized || ++segment.runs != 2) return enqueue(segment);  // what could not be recorded stays as it is
+  if (segment.sized || ++way.runs != 2) return enqueue(segment, timed);  // what could not be recorded stays as it is
 
   if (kernels::Fault fault = device_.queue->begin_recording()) return lost(*fault);
   // What fails here may have failed because of the recording alone (a library that allocates on the way): without it, it is seen whether the step works.
-  const Status recorded = enqueue(segment);
+  const Status recorded = enqueue(segment, timed);
   kernels::Fault refused;
-  segment.recording = device_.queue->end_recording(refused);
-  if (!recorded) segment.recording.reset();
-  return segment.recording ? run_segment(segment) : enqueue(segment);
+  way.recording = device_.queue->end_recording(refused);
+  if (!recorded) way.recording.reset();
+  return way.recording ? run_segment(segment, timed) : enqueue(segment, timed);
+}
+
+/// By the device's clock: the host's would count starting and awaiting each step, which many steps are shorter than.
+Status Runner::add_times(const Segment& segment, std::span<int64_t> step_ns) {
+  SERIN_CHECK(finish_device());
+  for (size_t i = segment.first; i <= segment.last; ++i) {
+    int64_t nanoseconds = 0;
+    if (kernels::Fault fault = device_.queue->time_between(i, i + 1, nanoseconds)) return lost(*fault);
+    step_ns[i] += nanoseconds;
+  }
+  return {};
 }
 
 Status Runner::finish_device() {

@@ -4,7 +4,9 @@
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstring>
+#include <numeric>
 
 #include "runtime/engine/plan.h"
 #include "tests/engine/support.h"
@@ -125,6 +127,43 @@ TEST(OnDevice, HowManyInputsAndOutputsThereAreCutsNoRecording) {
   for (uint32_t run = 0; run < 4; ++run)
     static_cast<void>(test::run(**executor, {random_tensor({4, 6}, run), random_tensor({4, 6}, 7), random_tensor({4, 6}, 8)}));
   EXPECT_EQ(emulator::replays - replayed, 3u) << "one for each run but the first";
+}
+
+/// As they follow each other in a replay, not each by itself with the host waiting for it.
+TEST(OnDevice, TimesOfStepsAreThoseOfARecording) {
+  const auto model = on_device(kThreeInTwoOut);
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const std::vector<Tensor> inputs = {random_tensor({4, 6}, 1), random_tensor({4, 6}, 2), random_tensor({4, 6}, 3)};
+  const std::vector<Tensor> wanted = test::run(**executor, inputs);
+  std::vector<Tensor> outputs = test::make_outputs(**executor);
+  std::vector<TensorView> out = test::views(outputs);
+  std::vector<int64_t> step_ns((*executor)->plan().steps.size());
+  const uint64_t replayed = emulator::replays;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int run = 0; run < 4; ++run) {
+    const Status ran = (*executor)->run(test::views(inputs), out, step_ns);
+    ASSERT_TRUE(ran) << ran.error().message;
+    for (size_t i = 0; i < out.size(); ++i) test::expect_near(out[i], wanted[i].view(), "run " + std::to_string(run));
+  }
+  const int64_t all = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  if (serin::test::emulated()) {
+    EXPECT_EQ(emulator::replays - replayed, 3u);
+  }
+  EXPECT_LE(std::accumulate(step_ns.begin(), step_ns.end(), int64_t{0}), all);
+  for (size_t i = 0; i < step_ns.size(); ++i) EXPECT_GT(step_ns[i], 0) << placed((*executor)->plan());
+}
+
+/// A part of a device, as the driver hands it out (MIG), is no whole one to whoever reads its id.
+TEST(OnDevice, PartsOfADeviceAreNamedAsSuch) {
+  SERIN_NEEDS_EMULATION();
+  std::string why;
+  const auto id = [&why] { return kernels::cuda::open_device(0, why)->info().id; };
+  EXPECT_EQ(id().substr(0, 4), "GPU-");
+  emulator::devices[0].name = "emulated MIG 1g.18gb";
+  const std::string part = id();
+  emulator::devices[0].name = "emulated";
+  EXPECT_EQ(part, "MIG-00000000-0000-0000-0000-000000000000");
 }
 
 /// What lies in the executor's own memory stays there from run to run, and so do the answers.

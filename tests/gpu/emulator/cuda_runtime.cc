@@ -372,7 +372,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   properties->uuid.bytes[15] = static_cast<char>(device);
-  std::strcpy(properties->name, "emulated");
+  std::strcpy(properties->name, devices[device].name);
   properties->totalGlobalMem = devices[device].memory_bytes;
   properties->sharedMemPerBlockOptin = kSharedAtMost;
   properties->major = 9;
@@ -445,12 +445,18 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new emulator::Event;
   return sticky();
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  event->when = std::chrono::steady_clock::now();
-  return sticky();
+/// While a stream is captured only what has the flag is in the graph; other events are for what waits within it.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (stream && stream->capturing && flags != cudaEventRecordExternal) return sticky();
+  if (flags == cudaEventRecordExternal && !(stream && stream->capturing)) return cudaErrorInvalidValue;
+  return emulator::submit(stream, [event] { event->happened = true, event->when = std::chrono::steady_clock::now(); });
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return sticky(); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (!begin->happened || !end->happened) return cudaErrorInvalidValue;
   *milliseconds = std::chrono::duration<float, std::milli>(end->when - begin->when).count();
   return sticky();
 }

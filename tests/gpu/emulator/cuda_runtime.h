@@ -174,6 +174,7 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeT
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaEventDisableTiming = 2;
+constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 constexpr int cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97;
 
 namespace emulator {
@@ -187,10 +188,12 @@ struct Stream {
   Graph recorded;
 };
 struct Event {
+  bool happened = false;
   std::chrono::steady_clock::time_point when;
 };
 struct Device {
   std::atomic<size_t> memory_bytes = size_t{1} << 40, allocated_bytes = 0;
+  const char* name = "emulated";
   std::atomic<cudaError_t> sticky = cudaSuccess;  ///< what everything answers from now on
 };
 constexpr int kMostDevices = 8;
@@ -236,6 +239,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
