@@ -140,6 +140,7 @@ struct Prepared {
 struct KernelRow {
   std::string name;
   std::function<std::unique_ptr<Kernel>(const OpDesc&, PrepareContext&, std::string& why)> prepare;
+  std::vector<KernelRow> contenders = {};  ///< where it chooses among others: those, for whoever wants to look at each
 };
 
 /// For each operator kind (index into Op) the rows in order of preference; the last one is the reference kernel.

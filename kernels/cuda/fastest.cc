@@ -128,9 +128,11 @@ std::unique_ptr<Kernel> prepare_fastest(const std::vector<KernelRow>& rows, Tact
 KernelRow fastest_of(std::vector<KernelRow> rows, std::shared_ptr<Tactics> tactics) {
   std::string name;
   for (const KernelRow& row : rows) name += (name.empty() ? "" : " or ") + row.name;
-  return {name, [rows = std::move(rows), tactics = std::move(tactics)](const OpDesc& desc, PrepareContext& context, std::string& why) {
+  return {name,
+          [rows, tactics = std::move(tactics)](const OpDesc& desc, PrepareContext& context, std::string& why) {
             return prepare_fastest(rows, *tactics, desc, context, why);
-          }};
+          },
+          rows};
 }
 
 }  // namespace serin::kernels::cuda

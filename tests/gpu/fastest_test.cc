@@ -63,6 +63,19 @@ TEST_F(Fastest, MayContendAgainAsOneRowAmongOthers) {
   EXPECT_EQ(tactics->measured(), 2u);
 }
 
+/// Whoever loses on this device is compared with the reference all the same.
+TEST_F(Fastest, ShowsAllThatContend) {
+  const KernelRow inner = fastest_of({row("slow", 20, slow), row("quick", 0, quick)}, tactics);
+  const std::vector<KernelRow> rows = {fastest_of({inner, row("slower", 40, other)}, tactics), row("alone", 0, other)};
+  std::string names;
+  for (const KernelRow* const each : kernels::test::each_of(rows)) {
+    names += each->name + " ";
+    EXPECT_TRUE(prepare(*each, why));
+  }
+  EXPECT_EQ(names, "slow quick slower alone ");
+  EXPECT_EQ(tactics->measured(), 0u);
+}
+
 TEST_F(Fastest, MeasuresNothingWhereOneAccepts) {
   const KernelRow either = fastest_of({row("refuses", 0, other, false), row("slow", 20, slow)}, tactics);
   EXPECT_EQ(prepare(either, why)->name(), "slow");

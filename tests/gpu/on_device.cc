@@ -118,12 +118,21 @@ const Backend& device_backend() {
   return *backend;
 }
 
+std::vector<const KernelRow*> each_of(const std::vector<KernelRow>& rows) {
+  std::vector<const KernelRow*> all;
+  for (const KernelRow& row : rows) {
+    const auto within = row.contenders.empty() ? std::vector{&row} : each_of(row.contenders);
+    all.insert(all.end(), within.begin(), within.end());
+  }
+  return all;
+}
+
 void expect_agrees(const Case& c, Tolerance tolerance, std::optional<size_t> decided) {
   const std::vector<Tensor> expected = run_reference(c);
   Device& device = *device_backend().device();
-  const auto& rows = device_backend().table()[c.op.index()];
   int accepted = 0;
-  for (const KernelRow& row : rows) {
+  for (const KernelRow* const each : each_of(device_backend().table()[c.op.index()])) {
+    const KernelRow& row = *each;
     DeviceWeights weights(device);
     PrepareContext context{&weights};
     std::string why;

@@ -18,7 +18,10 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Ca
 /// The backend that is tested; lives as long as the program.
 const Backend& device_backend();
 
-/// The device's rows have no reference at their end: each must agree with the reference, wherever its operands begin, and at least one must accept.
+/// The rows of a table, and in place of each that chooses among others those.
+std::vector<const KernelRow*> each_of(const std::vector<KernelRow>& rows);
+
+/// The device's rows have no reference at their end: each, chosen or not, must agree with the reference, wherever its operands begin, and at least one must accept.
 void expect_agrees(const Case& c, Tolerance tolerance = {}, std::optional<size_t> decided = {});
 
 }  // namespace serin::kernels::test

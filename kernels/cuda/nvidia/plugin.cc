@@ -52,15 +52,16 @@ std::vector<KernelRow> product_rows(const std::shared_ptr<Shared>& shared) {
 KernelRow conv_row(const std::shared_ptr<Shared>& shared) {
   const KernelRow fused = dnn_row("cudnn", shared, prepare_conv_dnn), apart = dnn_row("cudnn_apart", shared, prepare_conv_dnn_apart);
   const KernelRow either = fastest_of({fused, apart}, shared->libraries.tactics);
-  return {fused.name, [fused, apart, either](const OpDesc& desc, PrepareContext& context, std::string& why) {
-            const UnaryFn activation = std::get<Conv>(desc.op).epilogue.activation;
-            if (activation != UnaryFn::kIdentity && activation != UnaryFn::kRelu) return either.prepare(desc, context, why);
-            std::string reason;
-            if (auto kernel = fused.prepare(desc, context, why)) return kernel;
-            auto kernel = apart.prepare(desc, context, reason);
-            if (!kernel) why += "; " + apart.name + ": " + reason;
-            return kernel;
-          }};
+  const auto prepare = [fused, apart, either](const OpDesc& desc, PrepareContext& context, std::string& why) {
+    const UnaryFn activation = std::get<Conv>(desc.op).epilogue.activation;
+    if (activation != UnaryFn::kIdentity && activation != UnaryFn::kRelu) return either.prepare(desc, context, why);
+    std::string reason;
+    if (auto kernel = fused.prepare(desc, context, why)) return kernel;
+    auto kernel = apart.prepare(desc, context, reason);
+    if (!kernel) why += "; " + apart.name + ": " + reason;
+    return kernel;
+  };
+  return {fused.name, prepare, {fused, apart}};
 }
 
 /// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
