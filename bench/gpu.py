@@ -32,7 +32,8 @@ def flags():
     parser.add_argument("--rows", nargs="+", default=["*"], metavar="PATTERN", help="only these, e.g. 'speed/ResNet-50/*' roofline")
     parser.add_argument("--list", action="store_true", help="name the rows and when they were measured")
     parser.add_argument("--again", action="store_true", help="measure also what is known")
-    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing new after that long")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing that may not end within them")
+    parser.add_argument("--cache", type=pathlib.Path, metavar="FILE", help="what was compiled and measured: unpacked first, packed after each row")
     parser.add_argument("--seconds", type=float, default=0.5, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build-device/bench.jsonl")
@@ -54,11 +55,12 @@ def measure(key, how, ledger):
     """Keeps the rows, or one without a figure that says why there is none."""
     import engines
 
+    begin = time.monotonic()
     try:
         rows = how()
     except (engines.CannotRun, OSError, ValueError, KeyError) as error:
         rows = [table.Row(key, "", None, {}, note=f"not measured: {error}")]
-    ledger.add(key, rows=[dataclasses.asdict(row) for row in rows])
+    ledger.add(key, rows=[dataclasses.asdict(row) for row in rows], seconds=round(time.monotonic() - begin, 1))
 
 
 def measured(key, ledger):
@@ -105,6 +107,7 @@ def print_bars(rows):
 
 def main():
     options = flags()
+    end = time.monotonic() + 60 * options.minutes
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         say(f"bench/gpu: this python3 lacks {', '.join(missing)}; PYTHON names another")
@@ -117,7 +120,8 @@ def main():
         say(f"bench/gpu: {error}")
         return USAGE
     os.environ.update(machine.environment(ROOT), SERIN=str(serin))  # before engines reads it
-    device_flags = ("--device", "cuda", "--cuda-plugin", str(plugin))
+    cache = options.results.resolve().parent / "bench-cache"
+    device_flags = ("--device", "cuda", "--cuda-plugin", str(plugin), *(machine.unpack_cache(options.cache, cache) if options.cache else ()))
     device, why = machine.opened(serin, ROOT / "models/digits/1/model.onnx", device_flags)
     if not device and not options.list:
         say(f"bench/gpu: nothing is measured, there is no device to measure on: {why}")
@@ -136,11 +140,11 @@ def main():
             say(f"{ledger.known[key]['date'] if key in ledger.known else 'to be done':12}{key}")
         return DONE
     setting = gpu_rows.Setting(serin, device_flags, options.seconds, options.rounds)
-    end = time.monotonic() + 60 * options.minutes
-    for key in keys:
-        if (options.again or not measured(key, ledger)) and time.monotonic() < end:
+    for key in sorted(keys, key=gpu_rows.turn):
+        if (options.again or not measured(key, ledger)) and time.monotonic() + ledger.seconds(key, gpu_rows.usual_seconds(key)) < end:
             say(f"{key} ...")
             measure(key, lambda key=key: rows[key](setting), ledger)
+            machine.pack_cache(options.cache, cache)
 
     heading = f"{machine.describe()}; {device}; {table.machine()}"
     printed = print_tables(keys, gpu_rows.SECTIONS, ledger, heading)

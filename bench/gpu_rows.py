@@ -70,6 +70,22 @@ def all_rows():
     return found
 
 
+def turn(key):
+    """What is measured first where there is not time for all: what decides a bar alone, then speed, the smallest batches first, then the rest."""
+    section, *rest = key.split("/")
+    if section != "speed":
+        return (("batching", "speed", "memory", "roofline").index(section), 0, 0, key)
+    return (1, int(rest[-1]), PRECISIONS.index(rest[-2]), key)
+
+
+def usual_seconds(key):
+    """Of a row that was not measured yet, with what its peers compile."""
+    section, *rest = key.split("/")
+    if section == "speed" and ("/".join(rest[:-2]), rest[-2], int(rest[-1])) in AUTOTUNED:
+        return 330
+    return {"speed": 150, "roofline": 60, "batching": 120, "memory": 45}[section]
+
+
 def peer(engine, item, job, seconds):
     command = [sys.executable, "-B", HERE / "gpu_worker.py", engine, job.model, job.inputs, "--name", item.model]
     return engines.Engine([*command, "--precision", job.precision, "--seconds", seconds])
@@ -91,7 +107,7 @@ def speed(item, precision, batch, setting):
 
 
 def profile(item, precision, batch, setting):
-    """The steps of a run, as `serin bench --profile` times them: the device is waited for after each."""
+    """The steps of a run, as `serin bench --profile` times them: by the device's clock, in a replay."""
     sizes = [part for name, size in item.sizes for part in ("--dim", f"{name}={size}")]
     command = [setting.serin, "bench", item.path, "--batch", batch, "--precision", precision, "--seconds", setting.seconds, *sizes]
     command += ["--profile", "--json", *setting.device_flags]
@@ -156,10 +172,14 @@ def load(setting, url, item, clients):
 def memory(item, precision, batch, setting):
     """What the plan says that the process holds on the device, and what the driver says, without the context that any process has there."""
     job = work.job(item, batch, 1, precision)
-    digits = next(each for each in work.WORK if each.kind == "digits")
-    with engines.serin(work.job(digits, 1), 0.001, setting.device_flags) as small, engines.serin(job, 0.001, setting.device_flags) as large:
-        context = device_bytes(small.child.pid) - planned(small)
-        plan, reported = planned(large), device_bytes(large.child.pid)
+    digits = work.job(next(each for each in work.WORK if each.kind == "digits"), 1)
+
+    def start(job):
+        return engines.serin(job, 0.001, setting.device_flags)
+
+    with start(digits) as first, start(digits) as small, start(job) as large:
+        held = [device_bytes(engine, before) for engine, before in ((small, first), (large, small))]
+        context, plan, reported = held[0] - planned(small), planned(large), held[1]
     off = (plan + context) / reported - 1
     note = f"with a context of {context / 1e6:.0f} MB {off:+.1%} of what the device reports"
     measured = {"the device": (reported - context) / 1e6}
@@ -171,12 +191,12 @@ def planned(engine):
     return held["weights"] + held["arena"]
 
 
-def device_bytes(pid):
-    """What nvidia-smi says that a process holds."""
+def device_bytes(engine, before):
+    """What nvidia-smi says that a process holds; in a container it may not name it: then what it takes more than was taken when `before` had started."""
     asked = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
-    for line in subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines():
-        process, mebibytes = line.split(",")
-        if int(process) == pid:
+    lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines() if shutil.which(asked[0]) else []
+    for process, mebibytes in (map(str.strip, line.split(",")) for line in lines if line.count(",") == 1):
+        if process == str(engine.child.pid) and mebibytes.isdecimal():
             return int(mebibytes) * 2**20
-    raise engines.CannotRun("nvidia-smi does not name the process")
+    return engine.ready["device_bytes"]["taken_by_all"] - before.ready["device_bytes"]["taken_by_all"]
 

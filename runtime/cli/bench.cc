@@ -16,6 +16,7 @@
 #include <iostream>
 #include <memory>
 
+#include "kernels/device.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
 #include "runtime/cli/profile.h"
@@ -186,7 +187,11 @@ int run_bench(const BenchOptions& given) {
     result["weight_bytes"] = model->weight_bytes();
     if (engine->device) {
       const engine::DeviceBytes held = model->device_bytes();
-      result["device_bytes"] = {{"weights", held.weights}, {"arena", held.arena}, {"staging", held.staging}};
+      const kernels::Device& device = *engine->device->device();
+      result["device_bytes"] = {{"weights", held.weights},
+                                {"arena", held.arena},
+                                {"staging", held.staging},
+                                {"taken_by_all", device.info().memory_bytes - std::min(device.free_bytes(), device.info().memory_bytes)}};
     }
     result["load_ms"] = load_ms;
     std::string table;

@@ -2,6 +2,7 @@
 on the emulated device with a model that this can bear."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def bench(tmp_path, monkeypatch, capsys):
         status = gpu.main()
         return status, capsys.readouterr().out
 
-    rows = {"speed/a": ratio("a", 1.0, 2.0), "speed/b": ratio("b", 4.0, 2.0), "speed/c": ratio("c", None, 1.0)}
+    rows = {"speed/a/fp16/1": ratio("a", 1.0, 2.0), "speed/b/fp16/1": ratio("b", 4.0, 2.0), "speed/c/fp16/1": ratio("c", None, 1.0)}
     monkeypatch.setattr(gpu_rows, "all_rows", lambda: rows)
     bench = run
     bench.measured = []
@@ -55,30 +56,30 @@ def bench(tmp_path, monkeypatch, capsys):
 
 
 def test_measures_what_is_not_known_and_prints_all(bench):
-    assert bench("--rows", "speed/a")[0] == gpu.DONE
+    assert bench("--rows", "speed/a/fp16/1")[0] == gpu.DONE
     status, said = bench()
     assert bench.measured == ["a", "b", "c"]
     assert "| a, batch 1 | fp16 ms | 1.00 | 2.00 | - | - | **2.00** |" in said
     assert "not measured: out of memory" in said
     assert "2 rows with a peer: geometric mean 1.000 (bar 1.3), least 0.50 (bar 1.0)" in said
-    bench("--rows", "speed/b", "--again")
+    bench("--rows", "speed/b/fp16/1", "--again")
     assert bench.measured == ["a", "b", "c", "b"]
 
 
 def test_what_could_not_be_measured_is_tried_again(bench):
-    assert bench("--rows", "speed/c")[0] == gpu.UNFINISHED
-    assert bench("--rows", "speed/c")[0] == gpu.UNFINISHED
+    assert bench("--rows", "speed/c/fp16/1")[0] == gpu.UNFINISHED
+    assert bench("--rows", "speed/c/fp16/1")[0] == gpu.UNFINISHED
     assert bench.measured == ["c", "c"]
 
 
 def test_says_what_is_left_and_what_was_measured_with_other_programs(bench, monkeypatch):
-    status, said = bench("--rows", "speed/a", "--minutes", "0")
+    status, said = bench("--rows", "speed/a/fp16/1", "--minutes", "0")
     assert status == gpu.UNFINISHED and bench.measured == []
-    bench("--rows", "speed/a")
+    bench("--rows", "speed/a/fp16/1")
     monkeypatch.setattr(gpu, "digest", lambda paths: "another")
-    status, said = bench("--rows", "speed/a", "--minutes", "0")
+    status, said = bench("--rows", "speed/a/fp16/1", "--minutes", "0")
     assert status == gpu.UNFINISHED and "other programs" in said
-    assert "to be done  speed/b" in bench("--list")[1]
+    assert "to be done  speed/b/fp16/1" in bench("--list")[1]
 
 
 def test_an_unknown_row_is_refused(bench):
@@ -93,6 +94,44 @@ def test_without_a_device_nothing_is_measured(tmp_path):
     assert done.returncode == gpu.NO_DEVICE
     assert "there is no device to measure on" in done.stdout and "libserin_cuda.so" in done.stdout
     assert not results.exists()
+
+
+def test_what_decides_a_bar_is_measured_first():
+    order = sorted(gpu_rows.all_rows(), key=gpu_rows.turn)
+    assert order[0] == "batching/ResNet-50/fp16"
+    assert order[1:6] == sorted(f"speed/{item.name}/fp16/1" for item in gpu_rows.MODELS)
+    assert order[6].endswith("fp32/1") and order[11].endswith("fp16/8") and order[-1].startswith("roofline")
+    assert gpu_rows.usual_seconds("speed/ViT-B/16/fp16/8") > gpu_rows.usual_seconds("speed/ViT-B/16/fp16/1")
+
+
+def test_begins_no_row_that_may_not_end_in_time(bench, tmp_path, monkeypatch):
+    assert bench("--rows", "speed/a/*", "--minutes", "1")[0] == gpu.UNFINISHED and bench.measured == []
+    monkeypatch.setattr(gpu_rows, "usual_seconds", lambda key: 5)
+    assert bench("--rows", "speed/a/*", "--minutes", "1", "--cache", tmp_path / "cache.tar.gz")[0] == gpu.DONE
+    assert (tmp_path / "cache.tar.gz").exists()
+    file = tmp_path / "bench.jsonl"
+    file.write_text(re.sub('"seconds": [0-9.]+', '"seconds": 100', file.read_text()))
+    bench("--rows", "speed/a/*", "--again", "--minutes", "1")
+    assert bench.measured == ["a"], "it would take as long as the last time"
+
+
+def test_what_a_process_holds_is_known_where_the_driver_does_not_name_it(setting, monkeypatch, tmp_path):
+    """As in a container: then it is what the device has less."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho '[Not Found], [N/A]'\n")
+    tool.chmod(0o755)
+
+    class Stand:
+        def __init__(self, pid, taken):
+            self.child = type("Child", (), {"pid": pid})
+            self.ready = {"device_bytes": {"taken_by_all": taken}}
+
+    assert gpu_rows.device_bytes(Stand(17, 900), Stand(16, 600)) == 300
+    tool.write_text("#!/bin/sh\necho '16, 3'\necho '17, 5'\n")
+    assert gpu_rows.device_bytes(Stand(17, 900), Stand(16, 600)) == 5 * 2**20
+    with gpu_rows.engines.serin(work.job(DIGITS, 1), 0.001, setting.device_flags) as engine:
+        assert engine.ready["device_bytes"]["taken_by_all"] >= gpu_rows.planned(engine)
 
 
 @pytest.fixture

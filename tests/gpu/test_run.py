@@ -20,10 +20,10 @@ class Runs:
     """Calls of tests/gpu/run that share a folder of results."""
 
     def __init__(self, folder):
-        self.results = folder / "results"
+        self.results, self.work = folder / "results", folder / "work"
 
     def __call__(self, *arguments, programs=BUILD, plugin=EMULATED):
-        command = [ROOT / "tests/gpu/run", "--programs", programs, "--plugin", plugin, "--results", self.results, *arguments]
+        command = [ROOT / "tests/gpu/run", "--programs", programs, "--plugin", plugin, "--results", self.results, "--work", self.work, *arguments]
         done = subprocess.run(
             [str(part) for part in command], capture_output=True, text=True, check=False, env={**os.environ, "PYTHON": sys.executable}
         )
@@ -57,6 +57,30 @@ def test_goes_on_where_it_was(run):
     assert [record["key"] for record in run.records()] == ["onnx/1"]
     run("onnx/1", "--again")
     assert [record["key"] for record in run.records()] == ["onnx/1", "onnx/1"]
+
+
+def test_begins_nothing_that_may_not_end_in_time(run):
+    run("onnx/1")
+    record = run.records()[0]
+    file = run.results / "results.jsonl"
+    file.write_text(json.dumps({**record, "of": "other programs", "seconds": 50}) + "\n")
+    assert run("onnx/1", "--minutes", 0.5)[0] == 4, "it took longer than that"
+    assert len(run.records()) == 1
+    assert run("onnx/1", "--minutes", 5)[0] == 0
+    assert [path.name for path in run.results.iterdir()] == ["results.jsonl"], "nothing else needs to be carried"
+
+
+def test_carries_what_was_measured_of_kernels(run, tmp_path):
+    """In one file. On the emulated device there is nothing to choose from, so it is a mark of ours that must come back."""
+    carried = tmp_path / "cache.tar.gz"
+    assert run("models/perceptron", "--cache", carried)[0] == 0
+    with tarfile.open(carried) as tar:
+        assert "./torch" in tar.getnames()
+    (run.work / "cache/torch/mark").write_text("here")
+    assert run("models/perceptron", "--again", "--cache", carried)[0] == 0
+    elsewhere = Runs(tmp_path / "elsewhere")
+    assert elsewhere("models/perceptron", "--cache", carried)[0] == 0
+    assert (elsewhere.work / "cache/torch/mark").read_text() == "here"
 
 
 def test_without_a_device_all_is_skipped(run):
@@ -154,6 +178,21 @@ def test_a_program_that_fails_behind_its_tests_fails(run, stand_in):
     status, said = run("kernels", programs=programs)
     assert status == 1
     assert "Invalid __global__ write" in said
+
+
+def test_a_sanitizer_that_cannot_watch_the_device_is_skipped_with_its_words(run, stand_in, tmp_path, monkeypatch):
+    """And one that can is asked for our kernels alone."""
+    programs = stand_in("report(a='', b='', c='')")
+    tool = tmp_path / "bin/compute-sanitizer"
+    tool.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    tool.write_text("#!/bin/sh\necho '========= Error: Device not supported. Please refer to the documentation'\nexit 1\n")
+    tool.chmod(0o755)
+    status, said = run("memcheck", programs=programs)
+    assert status == 0 and "| memcheck | 0 | 0 | 1 |" in said and "Device not supported" in said, said
+    tool.write_text('#!/bin/sh\necho "$@" >>"$0.asked"\nwhile [ "${1#-}" != "$1" ]; do case $1 in --*) shift 2;; esac; done\nexec "$@"\n')
+    assert run("racecheck", programs=programs)[0] == 0
+    assert "--tool racecheck --error-exitcode 9 --kernel-regex kns=serin --report-api-errors no" in Path(f"{tool}.asked").read_text()
 
 
 def test_results_of_other_programs_do_not_count(run, stand_in):

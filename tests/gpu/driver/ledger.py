@@ -27,6 +27,10 @@ class Ledger:
         """Found out with these programs."""
         return key in self.known and self.known[key]["of"] == self.of
 
+    def seconds(self, key, otherwise):
+        """How long it took the last time, with whichever programs."""
+        return self.known.get(key, {}).get("seconds", otherwise)
+
     def add(self, key, **what):
         self.known[key] = record = {"key": key, "date": f"{datetime.date.today()}", "of": self.of, **what}
         with self.file.open("a") as file:

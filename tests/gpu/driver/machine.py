@@ -33,6 +33,14 @@ def sanitizer():
     return shutil.which("compute-sanitizer") or next((path for path in SANITIZER if os.access(path, os.X_OK)), None)
 
 
+def why_not_sanitized(tool, program, environment):
+    """What the tool says of this device where it cannot watch it, as in a container whose kernel stands between; nothing where it can."""
+    command = [tool, program, "--gtest_filter=DeviceKernels.Attends"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=300)
+    refused = [line for line in (done.stdout + done.stderr).splitlines() if "not supported" in line]
+    return f"compute-sanitizer: {refused[0].strip('= ')}" if refused else ""
+
+
 def describe():
     """The driver's own words, or that there is none."""
     tool = shutil.which("nvidia-smi")
@@ -41,6 +49,31 @@ def describe():
     asked = [tool, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     return (done.stdout.strip() or done.stderr.strip() or f"nvidia-smi ended with {done.returncode}").replace("\n", "; ")
+
+
+CACHES = {"CUDA_CACHE_PATH": "driver", "TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton"}
+
+
+def unpack_cache(archive, folder):
+    """What was found out and compiled before, on a device of the same kind: for serin's --cuda-cache folder/serin, and in the environment for others."""
+    if archive and archive.exists() and not folder.exists():
+        with tarfile.open(archive) as tar:
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder)
+    for variable, name in CACHES.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        os.environ.setdefault(variable, str(folder / name))
+    return ("--cuda-cache", str(folder / "serin"))
+
+
+def pack_cache(archive, folder):
+    """One file, whole or the one before."""
+    if archive:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        fresh = archive.with_name(archive.name + ".new")
+        with tarfile.open(fresh, "w:gz", compresslevel=3) as tar:
+            tar.add(folder, arcname=".")
+        fresh.replace(archive)
 
 
 def programs(folder):

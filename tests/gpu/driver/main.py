@@ -26,12 +26,14 @@ def flags():
     parser = argparse.ArgumentParser(prog="tests/gpu/run", description=__doc__)
     known = ", ".join(parts.PARTS)
     parser.add_argument("names", nargs="*", default=["*"], metavar="NAME", help=f"parts ({known}) or units of them, e.g. 'models/bert*'")
-    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing new after that long; called again, it goes on")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing that may not end within them; called again, it goes on")
     parser.add_argument("--again", action="store_true", help="run also what is known already")
     parser.add_argument("--requests", type=int, default=10000, help="through serin serve")
     parser.add_argument("--programs", type=Path, default=ROOT / "build-device/gpu", help="serin and the test programs (tests/gpu/pack)")
     parser.add_argument("--plugin", type=Path, help="libserin_cuda.so; default: the one among the programs")
-    parser.add_argument("--results", type=Path, default=ROOT / "build-device/results")
+    parser.add_argument("--results", type=Path, default=ROOT / "build-device/results", help="what was found out: one file")
+    parser.add_argument("--work", type=Path, default=ROOT / "build-device/work", help="logs and what else comes up")
+    parser.add_argument("--cache", type=Path, metavar="FILE", help="what was measured of kernels: unpacked first, packed at the end")
     return parser.parse_args()
 
 
@@ -43,9 +45,10 @@ def setting_of(options):
         conformance_test=machine.find(programs, "conformance_test"),
         plugin=options.plugin.resolve() if options.plugin else machine.find(programs, "libserin_cuda.so"),
         suite=machine.find(programs, "suite", ROOT / ".deps/venv"),
-        folder=options.results.resolve(),
+        folder=options.work.resolve(),
         requests=options.requests,
         environment=machine.environment(ROOT),
+        cache=machine.unpack_cache(options.cache, options.work.resolve() / "cache") if options.cache else (),
     )
 
 
@@ -75,16 +78,18 @@ def main():
         say(f"tests/gpu/run: all skipped, there is no device to run on: {why}")
         return NO_DEVICE
 
-    ledger = Ledger(setting.folder / "results.jsonl", digest([setting.serin, setting.plugin, setting.gpu_test, setting.conformance_test]))
+    (setting.folder / "logs").mkdir(parents=True, exist_ok=True)
+    ledger = Ledger(options.results / "results.jsonl", digest([setting.serin, setting.plugin, setting.gpu_test, setting.conformance_test]))
     heading = f"{machine.describe()}; {device}; programs {ledger.of}"
-    say(f"{heading}; results in {setting.folder}")
+    say(f"{heading}; results in {options.results}, logs in {setting.folder}")
     chosen = choose(options.names, setting)
     if not chosen:
         say(f"tests/gpu/run: nothing is named {', '.join(options.names)}; parts: {', '.join(parts.PARTS)}")
         return USAGE
     for unit, run in [each for units in chosen.values() for each in units.items()]:
-        if (options.again or not ledger.has(unit)) and time.monotonic() < end:
+        if (options.again or not ledger.has(unit)) and time.monotonic() + ledger.seconds(unit, parts.USUAL_S) < end:
             run_and_keep(unit, run, ledger)
+            machine.pack_cache(options.cache, setting.folder / "cache")
 
     say(f"\n{heading}\n\n{table(chosen, ledger)}\n")
     units = [unit for units in chosen.values() for unit in units]
