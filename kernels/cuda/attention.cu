@@ -55,7 +55,7 @@ __device__ void fetch_rows(float* to, int rows, int width, int pitch, const Atte
   for (int row = static_cast<int>(threadIdx.x) / kLanes; row < rows; row += kThreads / kLanes) {
     const T* const from = row_at(row);
     for (int column = static_cast<int>(threadIdx.x) % kLanes * 4; column < pitch; column += 4 * kLanes) {
-      float* const target = to + row * pitch + column;
+      float* const target = to + (row * pitch + column);
       if (std::is_same_v<T, float> && copies) {
         const bool there = from && column < width;
         begin_copy(target, there ? from + column : c.q, there);
@@ -94,10 +94,10 @@ __device__ void multiply_keys(Scores<Tile>& s, const float* queries, const float
   for (int p = 0; p < head; p += 4) {
     Pack<float, 4> q[Tile::kEach];
 #pragma unroll
-    for (int r = 0; r < Tile::kEach; ++r) q[r] = load_pack<4>(queries + query_of<Tile>(r) * pitch + p);
+    for (int r = 0; r < Tile::kEach; ++r) q[r] = load_pack<4>(queries + (query_of<Tile>(r) * pitch + p));
 #pragma unroll
     for (int j = 0; j < Tile::kScores; ++j) {
-      const auto k = load_pack<4>(keys + (j * 8 + lane) * pitch + p);
+      const auto k = load_pack<4>(keys + ((j * 8 + lane) * pitch + p));
 #pragma unroll
       for (int r = 0; r < Tile::kEach; ++r) {
 #pragma unroll
@@ -114,13 +114,13 @@ __device__ void multiply_values(Results<Tile>& y, const float* weights, const fl
   for (int key = 0; key < Tile::kKeys; key += 4) {
     Pack<float, 4> w[Tile::kEach];
 #pragma unroll
-    for (int r = 0; r < Tile::kEach; ++r) w[r] = load_pack<4>(weights + query_of<Tile>(r) * Tile::kScorePitch + key);
+    for (int r = 0; r < Tile::kEach; ++r) w[r] = load_pack<4>(weights + (query_of<Tile>(r) * Tile::kScorePitch + key));
 #pragma unroll
     for (int n = 0; n < Tile::kColumns; ++n) {
       if (n * 32 >= v_head) break;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const auto v = load_pack<4>(values + (key + k) * pitch + n * 32 + column);
+        const auto v = load_pack<4>(values + ((key + k) * pitch + n * 32 + column));
 #pragma unroll
         for (int r = 0; r < Tile::kEach; ++r) {
 #pragma unroll

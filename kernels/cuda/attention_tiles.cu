@@ -65,7 +65,7 @@ struct Rows {
 };
 
 template <int kHead, class T>
-__device__ void multiply_keys(float (&s)[kScoreTiles][4], const uint32_t (&q)[kHead / 16][4], const T* keys, int64_t head) {
+__device__ void multiply_keys(float (&s)[kScoreTiles][4], const uint32_t (&q)[kHead / 16][4], const T* keys, int head) {
   const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
 #pragma unroll
   for (int p = 0; p < kHead / 16; ++p) {
@@ -81,11 +81,12 @@ __device__ void multiply_keys(float (&s)[kScoreTiles][4], const uint32_t (&q)[kH
 }
 
 template <int kHead, class T>
-__device__ void multiply_values(float (&y)[kHead / 8][4], const float (&s)[kScoreTiles][4], const T* values, int64_t head) {
+__device__ void multiply_values(float (&y)[kHead / 8][4], const float (&s)[kScoreTiles][4], const T* values, int head) {
   const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
 #pragma unroll
   for (int p = 0; p < kKeys / 16; ++p) {
-    const float(&low)[4] = s[2 * p], (&high)[4] = s[2 * p + 1];
+    const int pair = 2 * p;
+    const float(&low)[4] = s[pair], (&high)[4] = s[pair + 1];
     const uint32_t weights[4] = {pack_pair<T>(low[0], low[1]), pack_pair<T>(low[2], low[3]), pack_pair<T>(high[0], high[1]),
                                  pack_pair<T>(high[2], high[3])};
 #pragma unroll
@@ -113,7 +114,7 @@ __device__ void add_mask(float (&s)[kScoreTiles][4], const AttentionCall<T>& c, 
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int64_t query = first_query + lane / 4 + r * 8, row = mask_row(c, b, h, query < c.q_len ? query : 0) + first_key;
+    const int64_t query = first_query + (lane / 4 + r * 8), row = mask_row(c, b, h, query < c.q_len ? query : 0) + first_key;
 #pragma unroll
     for (int j = 0; j < kScoreTiles; ++j) {
 #pragma unroll
@@ -140,7 +141,7 @@ __device__ void finish_scores(float (&s)[kScoreTiles][4], const AttentionCall<T>
   }
 #pragma unroll
   for (int j = 0; j < kScoreTiles; ++j) {
-    const auto pair = load_pack<2>(bias + j * 8 + lane % 4 * 2);
+    const auto pair = load_pack<2>(bias + (j * 8 + lane % 4 * 2));
 #pragma unroll
     for (int e = 0; e < 4; ++e) s[j][e] = s[j][e] * scale + pair.values[e % 2];
   }
@@ -175,7 +176,7 @@ __device__ inline void update(Rows& rows, float (&s)[kScoreTiles][4], float (&ca
   for (int r = 0; r < 2; ++r) {
     float max = rows.max[r];
 #pragma unroll
-    for (int j = 0; j < kScoreTiles; ++j) max = fmaxf(max, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
+    for (int j = 0; j < kScoreTiles; ++j) max = fmaxf(max, fmaxf(s[j][r + r], s[j][r + r + 1]));
     for (int lanes = 2; lanes > 0; lanes /= 2) max = fmaxf(__shfl_xor_sync(0xFFFFFFFFu, max, lanes), max);
     const float base = max == kMinusInfinity ? 0.f : max;  // nothing may be looked at so far, and -Inf - -Inf would be NaN
     carried[r] = power_of_two(rows.max[r] - base);
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(kThreads, kHead == 64 ? 4 : 2) attend_tiles(At
   float* const biases = reinterpret_cast<float*>(stages + 4 * kTile<kHead>);  // [2][kKeys]
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int64_t h = blockIdx.y % c.q_heads, b = blockIdx.y / c.q_heads, kv = h / (c.q_heads / c.kv_heads);
-  const int64_t block_query = static_cast<int64_t>(blockIdx.x) * kQueries, first_query = block_query + warp * 16;
+  const int64_t block_query = static_cast<int64_t>(blockIdx.x) * kQueries, first_query = block_query + static_cast<int64_t>(warp) * 16;
   const int64_t in_use = keys_in_use(c, b), reach = block_query + kQueries + c.past, keys = c.causal && reach < in_use ? reach : in_use;
   const auto fetch_stage = [&](int64_t first) {
     T* const stage = stages + first / kKeys % 2 * 2 * kTile<kHead>;
@@ -242,15 +243,15 @@ __global__ void __launch_bounds__(kThreads, kHead == 64 ? 4 : 2) attend_tiles(At
       for (int p = 0; p < kHead / 16; ++p) load_matrices<false>(q[p], row + p * 16);
     }
     float s[kScoreTiles][4] = {}, carried[2];
-    multiply_keys<kHead>(s, q, stage, c.head);
-    finish_scores(s, c, b, h, first_query, first, biases + turn * kKeys, in_use - first);
+    multiply_keys<kHead>(s, q, stage, static_cast<int>(c.head));
+    finish_scores(s, c, b, h, first_query, first, &biases[turn == 0 ? 0 : kKeys], in_use - first);
     update(rows, s, carried);
 #pragma unroll
     for (int n = 0; n < kHead / 8; ++n) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) y[n][e] *= carried[e / 2];
     }
-    multiply_values<kHead>(y, s, stage + kTile<kHead>, c.v_head);
+    multiply_values<kHead>(y, s, stage + kTile<kHead>, static_cast<int>(c.v_head));
     if (thread < kKeys)
       biases[(1 - turn) * kKeys + thread] = in_powers_of_two(next_bias);  // who read the last ones has passed the barrier above
     __syncthreads();                                                      // the stage is free
@@ -260,7 +261,7 @@ __global__ void __launch_bounds__(kThreads, kHead == 64 ? 4 : 2) attend_tiles(At
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     for (int lanes = 2; lanes > 0; lanes /= 2) rows.sum[r] += __shfl_xor_sync(0xFFFFFFFFu, rows.sum[r], lanes);
-    const int64_t i = first_query + lane / 4 + r * 8;
+    const int64_t i = first_query + (lane / 4 + r * 8);
     if (i >= c.q_len) continue;
     // A query that may look at nothing: zeros, or NaN.
     const float scale = rows.sum[r] == 0.f && c.masked_to_zero ? 0.f : 1.f / rows.sum[r];

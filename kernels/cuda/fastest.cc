@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> prepare_fastest(const std::vector<KernelRow>& rows, Tact
 
 }  // namespace
 
-KernelRow fastest_of(std::vector<KernelRow> rows, std::shared_ptr<Tactics> tactics) {
+KernelRow fastest_of(const std::vector<KernelRow>& rows, std::shared_ptr<Tactics> tactics) {
   std::string name;
   for (const KernelRow& row : rows) name += (name.empty() ? "" : " or ") + row.name;
   return {name,

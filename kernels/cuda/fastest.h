@@ -13,6 +13,6 @@ namespace serin::kernels::cuda {
 
 /// Kernels are timed when they are prepared, on memory of their own, unless `tactics` remembers; where only one row accepts, none is. Where none can be
 /// timed, the first that accepts runs it. Rows whose kernels pack weights stay out: those are not in the device's memory yet.
-KernelRow fastest_of(std::vector<KernelRow> rows, std::shared_ptr<Tactics> tactics);
+KernelRow fastest_of(const std::vector<KernelRow>& rows, std::shared_ptr<Tactics> tactics);
 
 }  // namespace serin::kernels::cuda
