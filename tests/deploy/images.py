@@ -11,7 +11,7 @@ import subprocess
 from dockerfile import DOCKERFILE, ROOT
 
 FOLDER = ROOT / "build/images"
-BASE = "docker.io/library/debian:12-slim"
+BASE = "localhost/debian:12-slim"  # where a name without a registry is looked for first
 ACQUIRED_BY = re.compile(r"Acquire::(https?|ftp|Check|Retries|Allow)\b.*")  # proxies, and what else it takes to reach a mirror
 SOURCE = "deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
 SLIM = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "man", "locale", "info")]
