@@ -48,8 +48,8 @@ class Runner {
     bool decides_sizes = false;
     bool brings_sizes = false;  ///< to the host, of the step before it, which decides them on a device
     bool on_device = false;
-    bool of_staged =
-        false;  ///< copies what the caller may have put, or want to find, where it is copied to or from: then there is nothing to do
+    /// Copies what the caller may have put, or want to find, where it is copied to or from: then there is nothing to do.
+    bool of_staged = false;
     bool meets_sizes = false;  ///< the data decides a size of an operand that must fit the others
   };
   /// Steps of the device that follow each other: enqueued one by one at first, then recorded, then replayed as one. What brings sizes is the last of its

@@ -71,7 +71,7 @@ class ServedCall final : public GrpcCall {
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   Deadline alarm_;
   std::shared_ptr<Turn> reading_;               // a message, beside the io threads
-  std::vector<std::shared_ptr<Turn>> writing_;  // others
+  std::vector<std::shared_ptr<Turn>> writing_;  // answers, likewise
   std::string out_;                             // framed, not taken by the stream yet from sent_ on
   size_t sent_ = 0;
   std::chrono::steady_clock::time_point moved_{};  // when the stream last took some of it

@@ -1,10 +1,14 @@
 // dialect.h: whose clients and operators the server pleases where servers differ: status codes, defaults, who may ask what.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
+
+#include "runtime/base/result.h"
 
 namespace serin::serving {
 
@@ -25,6 +29,13 @@ constexpr std::optional<Dialect> parse_dialect(std::string_view name) {
   for (size_t i = 0; i < kDialectNames.size(); ++i)
     if (kDialectNames[i] == name) return static_cast<Dialect>(i);
   return std::nullopt;
+}
+
+/// Where an error has another code in Triton's place that depends on what was asked; use_triton_status() knows those that do not. `result`: a Status or a Result.
+template <class T>
+T in_dialect(Dialect dialect, T result, std::initializer_list<Code> own, Code tritons) {
+  if (result || dialect != Dialect::kTriton || std::ranges::find(own, result.error().code) == own.end()) return result;
+  return Error{tritons, result.error().message};
 }
 
 }  // namespace serin::serving

@@ -12,18 +12,7 @@ namespace {
 constexpr int64_t kLongestUs = 86'400'000'000;  // a day: sums do not overflow
 
 /// What a model refuses while it runs (an index past a table's end) is the client's fault; to Triton all that fails there is the server's.
-void blame_the_server(Answer& answer) {
-  const bool rode = answer.batch.boot != 0;
-  if (!rode || answer.outputs) return;
-  switch (answer.outputs.error().code) {
-    case Code::kInvalidArgument:
-    case Code::kOutOfRange:
-    case Code::kFailedPrecondition:
-    case Code::kTooLarge:
-    case Code::kUnsupported: answer.outputs = Error{Code::kInternal, answer.outputs.error().message}; break;
-    default: break;
-  }
-}
+constexpr auto kOfClients = {Code::kInvalidArgument, Code::kOutOfRange, Code::kFailedPrecondition, Code::kTooLarge, Code::kUnsupported};
 
 }  // namespace
 
@@ -131,7 +120,8 @@ void Inference::finish(Answer answer) {
   const std::shared_ptr<Version> version = std::exchange(version_, nullptr);
   if (!version) return;
   alarm_.leave();
-  if (frontend_->dialect == Dialect::kTriton) blame_the_server(answer);
+  const bool rode = answer.batch.boot != 0;
+  if (rode && !answer.outputs) answer.outputs = in_dialect(frontend_->dialect, std::move(answer.outputs), kOfClients, Code::kInternal);
   if (!shadow_) {
     ModelMetrics& metrics = version->metrics();
     const AskedBy by{.http = trace_.door == Trace::Door::kHttp, .api = api_};
@@ -141,7 +131,7 @@ void Inference::finish(Answer answer) {
     else
       metrics.refused(answer.outputs.error(), Clock::now() - arrived_, by);
   }
-  if (answer.batch.boot == 0) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
+  if (!rode) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
   if (trace_.id != 0) {
     trace_.end(answer);
     if (version->platform() == kEnsemblePlatform) trace_.computed = false;  // its steps did, at once perhaps, and tell of themselves

@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <initializer_list>
 #include <memory>
 
 namespace serin::serving {
@@ -31,12 +29,6 @@ Result<ModelOverride> override_of(protocol::FlatValues parameters) {
   return overrides;
 }
 
-/// Where the code has another one in Triton's place that depends on what was asked; use_triton_status() knows those that do not.
-Status in_dialect(const Frontend& frontend, Status status, std::initializer_list<Code> own, Code tritons) {
-  if (status || frontend.dialect != Dialect::kTriton || std::ranges::find(own, status.error().code) == own.end()) return status;
-  return Error{tritons, status.error().message};
-}
-
 /// Calls `done` on this io thread once all of them have looked at the catalogue.
 Repository::Done on_this_thread(Frontend& frontend, Repository::Done done) {
   return [&frontend, loop = net::this_loop(), done = std::move(done)](const Status& status) {
@@ -53,11 +45,11 @@ Repository::Done on_this_thread(Frontend& frontend, Repository::Done done) {
 }  // namespace
 
 Status setting_changed(const Frontend& frontend, Status changed) {
-  return in_dialect(frontend, std::move(changed), {Code::kPermissionDenied}, Code::kUnsupported);
+  return in_dialect(frontend.dialect, std::move(changed), {Code::kPermissionDenied}, Code::kUnsupported);
 }
 
 Status add_region(Frontend& frontend, const SharedMemory::Region& region) {
-  return in_dialect(frontend, frontend.shared_memory.add(region), {Code::kNotFound, Code::kInvalidArgument}, Code::kInternal);
+  return in_dialect(frontend.dialect, frontend.shared_memory.add(region), {Code::kNotFound, Code::kInvalidArgument}, Code::kInternal);
 }
 
 Error no_cuda_region(std::string_view name) {
@@ -68,7 +60,7 @@ void load_model(Frontend& frontend, const std::string& name, protocol::FlatValue
   auto overrides = override_of(std::move(parameters));
   if (!overrides) return done(overrides.error());
   const auto say = [&frontend, done = std::move(done)](const Status& loaded) {
-    done(in_dialect(frontend, loaded, {Code::kNotFound}, Code::kInternal));
+    done(in_dialect(frontend.dialect, loaded, {Code::kNotFound}, Code::kInternal));
   };
   frontend.repository.load_model(name, std::move(*overrides), on_this_thread(frontend, say));
 }
