@@ -18,7 +18,7 @@
 #include <type_traits>
 
 #include "kernels/float16.h"
-#include "kernels/op.h"
+#include "kernels/functions.h"
 
 namespace serin::kernels {
 

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "kernels/functors.h"
+#include "kernels/op.h"
 
 namespace serin::kernels {
 

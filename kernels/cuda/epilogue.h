@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/space.h"
 #include "kernels/functors.h"
+#include "kernels/op.h"
 
 namespace serin::kernels::cuda {
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/cuda/fault.h"
+#include "kernels/cuda/thread.h"
 
 namespace serin::kernels::cuda {
 
@@ -56,20 +57,5 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline unsigned blocks_for(int64_t n, int64_t per_block) {
   return static_cast<unsigned>(std::min<int64_t>(ceil_div(n, per_block), int64_t{1} << 30));
 }
-
-/// This block's dynamic shared memory, aligned for every type.
-template <class T>
-__device__ inline T* shared_memory() {
-#if defined(__CUDACC__)
-  extern __shared__ __align__(128) unsigned char bytes[];
-  return reinterpret_cast<T*>(bytes);
-#else
-  return static_cast<T*>(emulator::shared_memory());
-#endif
-}
-
-/// The first element of this thread and the distance to its next, in a grid of one dimension.
-__device__ inline int64_t first_element() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
-__device__ inline int64_t element_step() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
 }  // namespace serin::kernels::cuda

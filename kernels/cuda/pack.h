@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/thread.h"
 #include "kernels/float16.h"
 
 namespace serin::kernels::cuda {

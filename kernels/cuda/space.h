@@ -10,9 +10,13 @@
 #include <cstdint>
 
 #include "kernels/float16.h"
+#if !defined(__CUDACC_RTC__)  // what is compiled at run time is given a space
 #include "kernels/indexing.h"
+#endif
 
 namespace serin::kernels::cuda {
+
+inline constexpr int kMaxRank = 12;  ///< Shape's
 
 /// n / d and n % d for 32-bit n, d >= 1.
 struct Divisor {
@@ -48,11 +52,13 @@ struct Space {
   int rank = 0;
   bool wide = false;  ///< more elements than 32 bits count: plain division
   int64_t elements = 0;
-  Divisor divisors[Shape::kMaxRank];
-  int64_t dims[Shape::kMaxRank] = {};
-  int64_t strides[kOperands][Shape::kMaxRank] = {};
+  Divisor divisors[kMaxRank];
+  int64_t dims[kMaxRank] = {};
+  int64_t strides[kOperands][kMaxRank] = {};
 
   Space() = default;
+#if !defined(__CUDACC_RTC__)
+  static_assert(kMaxRank == Shape::kMaxRank);
   Space(const Shape& shape, const std::array<Strides, kOperands>& operand_strides) {
     const auto collapsed = collapse<kOperands>(shape, operand_strides);
     rank = static_cast<int>(collapsed.shape.rank());
@@ -64,6 +70,7 @@ struct Space {
       for (int k = 0; k < kOperands; ++k) strides[k][axis] = collapsed.strides[static_cast<size_t>(k)][static_cast<size_t>(axis)];
     }
   }
+#endif
   /// Every operand lies as the result does, or is one element.
   bool is_dense() const {
     if (rank > 1) return false;
@@ -73,14 +80,16 @@ struct Space {
     return true;
   }
 
-  SERIN_HD void locate(int64_t i, int64_t (&at)[kOperands]) const {
-    if (rank == 1) {
+  SERIN_HD void locate(int64_t i, int64_t (&at)[kOperands]) const { locate_in(rank, wide, i, at); }
+  /// For whom rank and wide are constants.
+  SERIN_HD void locate_in(int axes, bool in_64_bits, int64_t i, int64_t (&at)[kOperands]) const {
+    if (axes == 1) {
       for (int k = 0; k < kOperands; ++k) at[k] = i * strides[k][0];
       return;
     }
     for (int k = 0; k < kOperands; ++k) at[k] = 0;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      const int64_t next = wide ? i / dims[axis] : static_cast<int64_t>(divisors[axis].divide(static_cast<uint32_t>(i)));
+    for (int axis = axes - 1; axis >= 0; --axis) {
+      const int64_t next = in_64_bits ? i / dims[axis] : static_cast<int64_t>(divisors[axis].divide(static_cast<uint32_t>(i)));
       const int64_t index = i - next * dims[axis];
       for (int k = 0; k < kOperands; ++k) at[k] += index * strides[k][axis];
       i = next;

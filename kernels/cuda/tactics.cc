@@ -5,12 +5,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
+
+#include "kernels/cuda/kept_files.h"
 
 namespace serin::kernels::cuda {
 
@@ -18,15 +19,6 @@ namespace {
 
 constexpr const char* kFormat = "serin tactics 2: ";
 constexpr mode_t kOwnersAlone = 0600;
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo), in hexadecimal digits: a name for what is too long for one. The file's first line tells two of the same name apart.
-std::string digest(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char digits[17];
-  std::snprintf(digits, sizeof(digits), "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
-}
 
 bool write_whole(int file, const std::string& text) { return ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()); }
 
@@ -75,7 +67,7 @@ bool Tactics::open_file() {
     std::ifstream there(path_);
     std::string line;
     if (written && there && !(std::getline(there, line) && line == first_line)) std::rename(aside.c_str(), path_.c_str());
-    if (written && !there) static_cast<void>(::link(aside.c_str(), path_.c_str()));  // fails where there is one now
+    [[maybe_unused]] const int linked = written && !there ? ::link(aside.c_str(), path_.c_str()) : 0;  // fails where there is one now
     std::remove(aside.c_str());
   }
   file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

@@ -42,7 +42,7 @@ def build(targets):
 
 def build_cuda():
     """The same of the plugin, for one architecture."""
-    return _build(CUDA_BUILD, ["-DBUILD_TESTING=OFF", "-DSERIN_CUDA=ON", "-DSERIN_CUDA_ARCHITECTURES=90a"], ["serin_cuda", "dnn_plans"])
+    return _build(CUDA_BUILD, ["-DBUILD_TESTING=OFF", "-DSERIN_CUDA=ON", "-DSERIN_CUDA_ARCHITECTURES=90a"], ["serin_cuda", "dnn_plans", "chain_codes"])
 
 
 def build_sanitized(kind, targets):

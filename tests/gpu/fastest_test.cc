@@ -18,8 +18,9 @@ namespace {
 struct Fastest : testing::Test {
   /// A row whose kernel takes a while on the host; it counts its runs.
   KernelRow row(std::string name, int milliseconds, int& runs, bool accepts = true) {
-    return {std::move(name), [milliseconds, &runs, accepts](const OpDesc&, PrepareContext&, std::string& why) -> std::unique_ptr<Kernel> {
-              if (!accepts) return refuse(why, "not today");
+    return {std::move(name),
+            [milliseconds, &runs, accepts](const OpDesc&, PrepareContext&, std::string& reason) -> std::unique_ptr<Kernel> {
+              if (!accepts) return refuse(reason, "not today");
               return make_kernel([milliseconds, &runs](Stream&, Inputs in, Outputs out) -> Fault {
                 if (!in[0].data || !out[0].data) return "no memory";
                 ++runs;
@@ -34,12 +35,12 @@ struct Fastest : testing::Test {
               return make_kernel([](Stream&, Inputs, Outputs) -> Fault { return "no memory"; });
             }};
   }
-  std::unique_ptr<Kernel> prepare(const KernelRow& row, std::string& why) {
+  std::unique_ptr<Kernel> prepare(const KernelRow& row, std::string& reason) {
     test::device_backend().device()->make_current();
     const kernels::test::Case c{.op = Unary{UnaryFn::kRelu}, .inputs = {test::random_tensor({4}, 1)}, .outputs = {{DType::kFloat32, {4}}}};
     PackedWeights weights;
     PrepareContext context{&weights};
-    return row.prepare(c.describe(), context, why);
+    return row.prepare(c.describe(), context, reason);
   }
   const std::shared_ptr<Tactics> tactics = std::make_shared<Tactics>("", "a device");
   std::string why;

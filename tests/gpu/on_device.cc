@@ -128,10 +128,14 @@ std::vector<const KernelRow*> each_of(const std::vector<KernelRow>& rows) {
 }
 
 void expect_agrees(const Case& c, Tolerance tolerance, std::optional<size_t> decided) {
+  expect_rows_agree(device_backend().table()[c.op.index()], c, tolerance, decided);
+}
+
+void expect_rows_agree(const std::vector<KernelRow>& rows, const Case& c, Tolerance tolerance, std::optional<size_t> decided) {
   const std::vector<Tensor> expected = run_reference(c);
   Device& device = *device_backend().device();
   int accepted = 0;
-  for (const KernelRow* const each : each_of(device_backend().table()[c.op.index()])) {
+  for (const KernelRow* const each : each_of(rows)) {
     const KernelRow& row = *each;
     DeviceWeights weights(device);
     PrepareContext context{&weights};

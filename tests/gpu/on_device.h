@@ -23,5 +23,6 @@ std::vector<const KernelRow*> each_of(const std::vector<KernelRow>& rows);
 
 /// The device's rows have no reference at their end: each, chosen or not, must agree with the reference, wherever its operands begin, and at least one must accept.
 void expect_agrees(const Case& c, Tolerance tolerance = {}, std::optional<size_t> decided = {});
+void expect_rows_agree(const std::vector<KernelRow>& rows, const Case& c, Tolerance tolerance = {}, std::optional<size_t> decided = {});
 
 }  // namespace serin::kernels::test

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "kernels/cuda/build_id.h"
+#include "kernels/cuda/chain_compiled.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fastest.h"
 #include "kernels/cuda/nvidia/dnn.h"
 #include "kernels/cuda/nvidia/library.h"
 #include "kernels/cuda/nvidia/matmul_lt.h"
+#include "kernels/cuda/nvidia/run_time.h"
 #include "kernels/cuda/table.h"
 
 namespace serin::kernels::cuda {
@@ -26,6 +28,7 @@ struct Shared {
   }
   Libraries libraries;
   std::shared_ptr<Dnn> dnn;
+  std::unique_ptr<RunTimeKernels> run_time;
 };
 
 std::string blas_version() {
@@ -64,6 +67,17 @@ KernelRow conv_row(const std::shared_ptr<Shared>& shared) {
   return {fused.name, prepare, {fused, apart}};
 }
 
+/// A kernel for each chain of functions; what cannot be compiled is interpreted by the row behind it.
+KernelRow chain_row(const std::shared_ptr<Shared>& shared) {
+  const ChainCompiler compile = [shared](const std::string& text, std::string& why) -> std::optional<ChainKernels> {
+    const std::vector<const void*> made = shared->run_time->load(text, {kChainGroups, kChainSingles}, why);
+    if (made.empty()) return std::nullopt;
+    return ChainKernels{made[0], made[1]};
+  };
+  return row("chain_compiled_cuda",
+             [compile](const OpDesc& desc, PrepareContext&, std::string& why) { return prepare_compiled_chain(compile, desc, why); });
+}
+
 /// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
 void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared) {
   const auto rows_of = [&table](std::string_view kind) -> std::vector<KernelRow>& {
@@ -74,6 +88,7 @@ void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared)
     *at = fastest_of({std::move(library), *at}, shared->libraries.tactics);
     std::rotate(rows.begin(), at, at + 1);
   };
+  rows_of("Pointwise").insert(rows_of("Pointwise").begin(), chain_row(shared));
   if (shared->dnn) {
     contend(rows_of("Conv"), conv_row(shared), "conv_depthwise_cuda");
     contend(rows_of("Generic"), named("Attention", dnn_row("cudnn_sdpa", shared, prepare_attention_dnn)), "attention_tiles_cuda");
@@ -90,6 +105,7 @@ void open(const Options& options, Opened& opened) {
   auto shared = std::make_shared<Shared>();
   shared->libraries.tactics = std::make_shared<Tactics>(options.tactics_folder, opened.note + ", build " + build_id(), &complaint);
   if (Fault fault = fault_of(cublasLtCreate(&shared->libraries.blas))) complaint += "; " + *fault;
+  shared->run_time = std::make_unique<RunTimeKernels>(info.architecture, options.tactics_folder, "build " + build_id());
   std::string why;
   shared->dnn = open_dnn(why);
   if (!shared->dnn) complaint += "; " + why;
