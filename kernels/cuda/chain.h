@@ -111,7 +111,7 @@ __device__ __forceinline__ void store_values(T* y, const ChainValues<kCount>& va
 template <int kCount>
 __device__ __forceinline__ ChainValues<kCount> compute_unary(const ChainStep& step, const ChainValues<kCount>& x) {
   const auto as = [&](auto fn) { return each<kCount>([&](int j) { return unary(decltype(fn)::value, x.v[j], step.alpha, step.beta); }); };
-  switch (step.unary) {
+  switch (step.unary) {  // NOLINT(bugprone-branch-clone): branches of different types
     case UnaryFn::kRelu: return as(std::integral_constant<UnaryFn, UnaryFn::kRelu>());
     case UnaryFn::kClip: return as(std::integral_constant<UnaryFn, UnaryFn::kClip>());
     case UnaryFn::kSigmoid: return as(std::integral_constant<UnaryFn, UnaryFn::kSigmoid>());
@@ -129,7 +129,7 @@ template <int kCount>
 __device__ __forceinline__ ChainValues<kCount> compute_binary(BinaryFn function, const ChainValues<kCount>& a,
                                                               const ChainValues<kCount>& b) {
   const auto as = [&](auto fn) { return each<kCount>([&](int j) { return binary(decltype(fn)::value, a.v[j], b.v[j]); }); };
-  switch (function) {
+  switch (function) {  // NOLINT(bugprone-branch-clone): branches of different types
     case BinaryFn::kAdd: return as(std::integral_constant<BinaryFn, BinaryFn::kAdd>());
     case BinaryFn::kSub: return as(std::integral_constant<BinaryFn, BinaryFn::kSub>());
     case BinaryFn::kMul: return as(std::integral_constant<BinaryFn, BinaryFn::kMul>());

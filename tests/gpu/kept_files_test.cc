@@ -62,6 +62,7 @@ TEST_F(Keeps, NothingThatIsTornOrChanged) {
 
 TEST_F(Keeps, WhatOneWritesWhileOthersRead) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int writer = 0; writer < 4; ++writer) {
     threads.emplace_back([this] {
       const KeptFiles kept(folder_, "H200");
