@@ -1,5 +1,6 @@
 // chain_codes.cu: what NVRTC makes of the texts of chains, which needs no device. A line for each: name, architecture, bytes of code; and for each of its two
-// kernels: registers, bytes of stack, bytes spilled. `chain_codes broken`: what is said of a text that is no program.
+// kernels: registers, bytes of stack, bytes spilled. `chain_codes broken`: what is said of a text that is no program. `chain_codes load`: what is said where
+// nothing can be loaded.
 
 #include <stdio.h>
 
@@ -86,6 +87,15 @@ int main(int argc, char** argv) {
     const bool compiled = compile_at_run_time("#include \"kernels/cuda/chain.h\"\nint x = no_such_thing;\n", "sm_90", why).has_value();
     printf("%s\n", why.c_str());
     return compiled ? 1 : 0;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "load") == 0) {
+    RunTimeKernels kernels("sm_90", "", "a test");
+    for (int i = 0; i < 2; ++i) {
+      std::string why;
+      if (!kernels.load("extern \"C\" __global__ void nothing() {}", {"nothing"}, why).empty()) return 1;
+      printf("%s\n", why.c_str());
+    }
+    return 0;
   }
   int failed = 0;
   for (const Example& example : examples()) failed += print(example, "sm_90");

@@ -1,5 +1,6 @@
 """What NVRTC makes of kernels for single chains of functions, on a machine without a GPU (chain_codes.cu). What they compute: tests/gpu/chain_kernels_test.cc."""
 
+import ctypes.util
 import os
 import pathlib
 import subprocess
@@ -32,7 +33,7 @@ def test_every_architecture_has_code(codes):
 
 
 def test_what_steps_keep_stays_in_registers(codes):
-    """The program is a constant: no memory of the thread's own, and room for eight blocks of 256 threads... four at the least."""
+    """The program is a constant: no memory of the thread's own, and there is room for four blocks of 256 threads on a multiprocessor."""
     for name, (_, groups, singles, *memory) in codes.items():
         assert memory == [0, 0, 0, 0], name
         assert max(groups, singles) <= 64, name
@@ -42,3 +43,10 @@ def test_what_is_no_program_is_refused_with_the_compilers_words():
     done = run("broken")
     assert done.returncode == 0
     assert "NVRTC_ERROR_COMPILATION" in done.stdout and "no_such_thing" in done.stdout
+
+
+@pytest.mark.skipif(ctypes.util.find_library("cuda") is not None, reason="there is a driver here")
+def test_what_cannot_be_loaded_is_refused_each_time():
+    done = run("load")
+    assert done.returncode == 0
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["cudaErrorInsufficientDriver"] * 2

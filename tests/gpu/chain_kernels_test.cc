@@ -62,7 +62,7 @@ void add_places(std::vector<Checked>& all) {
   const struct {
     Shape a, b, c, y;
   } forms[] = {
-      {{40, 300}, {}, {1, 1}, {40, 300}},                        // numbers; rows of no whole groups... in all of them, one by one
+      {{40, 300}, {}, {1, 1}, {40, 300}},                        // numbers; rows of no whole groups
       {{40, 304}, {304}, {40, 1}, {40, 304}},                    // a row, a column
       {{3, 5, 7, 8}, {1, 5, 1, 1}, {5, 1, 1}, {3, 5, 7, 8}},     // channels of small images
       {{2, 9, 3, 2}, {2, 1, 3, 1}, {1, 9, 1, 2}, {2, 9, 3, 2}},  // every other axis

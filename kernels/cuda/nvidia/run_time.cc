@@ -84,31 +84,39 @@ RunTimeKernels::RunTimeKernels(std::string architecture, const std::string& fold
     : architecture_(std::move(architecture)), files_(folder, scope + ", " + architecture_ + ", " + run_time_compiler_version()) {}
 
 RunTimeKernels::~RunTimeKernels() {
-  for (const auto& [text, library] : loaded_) cudaLibraryUnload(library);
+  for (const auto& [text, loaded] : loaded_) {
+    if (loaded.library) cudaLibraryUnload(loaded.library);
+  }
+}
+
+RunTimeKernels::Loaded RunTimeKernels::make(const std::string& text) const {
+  Loaded made;
+  std::optional<std::string> code = files_.find(text);
+  const bool kept = code.has_value();
+  if (!kept) code = compile_at_run_time(text, architecture_, made.why);
+  if (!code) return made;
+  if (Fault fault = fault_of(cudaLibraryLoadData(&made.library, code->data(), nullptr, nullptr, 0, nullptr, nullptr, 0))) {
+    cudaGetLastError();  // it is this text's alone
+    return {nullptr, *fault};
+  }
+  if (!kept) files_.keep(text, *code);
+  return made;
 }
 
 std::vector<const void*> RunTimeKernels::load(const std::string& text, const std::vector<const char*>& names, std::string& why) {
   const std::lock_guard lock(mutex_);
   auto found = loaded_.find(text);
-  if (found == loaded_.end()) {
-    std::optional<std::string> code = files_.find(text);
-    const bool kept = code.has_value();
-    if (!kept) code = compile_at_run_time(text, architecture_, why);
-    if (!code) return {};
-    cudaLibrary_t library = nullptr;
-    if (Fault fault = fault_of(cudaLibraryLoadData(&library, code->data(), nullptr, nullptr, 0, nullptr, nullptr, 0))) {
-      cudaGetLastError();  // it is this text's alone
-      why = *fault;
-      return {};
-    }
-    if (!kept) files_.keep(text, *code);
-    found = loaded_.emplace(text, library).first;
+  if (found == loaded_.end()) found = loaded_.emplace(text, make(text)).first;
+  const Loaded& loaded = found->second;
+  if (!loaded.library) {
+    why = loaded.why;
+    return {};
   }
   std::vector<const void*> kernels;
   for (const char* const name : names) {
     cudaKernel_t kernel = nullptr;
     cudaFuncAttributes attributes;
-    Fault fault = fault_of(cudaLibraryGetKernel(&kernel, found->second, name));
+    Fault fault = fault_of(cudaLibraryGetKernel(&kernel, loaded.library, name));
     // Loads it now: it may be launched for the first time while a graph is recorded.
     if (!fault) fault = fault_of(cudaFuncGetAttributes(&attributes, static_cast<const void*>(kernel)));
     if (fault) {

@@ -36,10 +36,16 @@ class RunTimeKernels {
   std::vector<const void*> load(const std::string& text, const std::vector<const char*>& names, std::string& why);
 
  private:
+  struct Loaded {
+    cudaLibrary_t library = nullptr;
+    std::string why;  ///< it is not; not tried again
+  };
+  Loaded make(const std::string& text) const;
+
   const std::string architecture_;
   const KeptFiles files_;
   std::mutex mutex_;
-  std::map<std::string, cudaLibrary_t> loaded_;  ///< by text
+  std::map<std::string, Loaded> loaded_;  ///< by text; guarded by mutex_
 };
 
 }  // namespace serin::kernels::cuda
