@@ -22,13 +22,14 @@ constexpr size_t kMostAtOnce = 128;  // of one stream; over it the client is not
 template <class Then>
 void read_request(Frontend& frontend, const CallPtr& call, std::string_view message, Then then) {
   index_grpc(call, message, protocol::GrpcInferRequest::read,
-             [&frontend, call, bytes = message.size(), then = std::move(then)](Result<protocol::GrpcInferRequest> request) mutable {
+             [&frontend, call, message, then = std::move(then)](Result<protocol::GrpcInferRequest> request) mutable {
                if (!request) return then(Result<Inference::Call>(request.error()));
                size_t raw = 0;  // copied as they are
                for (const std::string_view input : request->raw) raw += input.size();
+               size_t work = message.size() - raw + raw / kBinaryIsFaster;
+               if (work <= net::kMostOnIo) work += work_in_regions(frontend, message);
                auto version = frontend.catalogue().find(request->model, request->version);
-               read_grpc_inference(frontend, call, std::move(*request), bytes - raw + raw / kBinaryIsFaster, std::move(version),
-                                   TfApi::kInfer, std::move(then));
+               read_grpc_inference(frontend, call, std::move(*request), work, std::move(version), TfApi::kInfer, std::move(then));
              });
 }
 

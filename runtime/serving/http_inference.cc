@@ -127,7 +127,8 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
   }
   if (frontend.longest_http.count() > 0) arrival.deadline = std::min(arrival.deadline, arrival.arrived + frontend.longest_http);
   call->field_.clear();
-  if (call->work_to_decode(request) <= net::kMostOnIo)
+  const size_t work = call->work_to_decode(request);
+  if (work <= net::kMostOnIo && work_in_regions(frontend, request.body) <= net::kMostOnIo)
     return arrival.go_on(call->decode(request, *arrival.version, frontend.leftovers().take_request(), call->field_));
   const auto reading = std::make_shared<Reading>(std::move(arrival), std::move(request));
   call->responder_.on_cancel([weak = std::weak_ptr(reading)] {

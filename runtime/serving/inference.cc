@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/net/loop.h"
 #include "runtime/protocol/classification.h"
 #include "runtime/serving/frontend.h"
 
@@ -22,6 +23,11 @@ KeptFinished::KeptFinished(const Finished& finished)
       id_(finished.id),
       answer_(finished.answer),
       taken_(finished.taken) {}
+
+size_t work_in_regions(const Frontend& frontend, std::string_view message) {
+  const size_t most = frontend.shared_memory.largest() / kBinaryIsFaster;
+  return most > net::kMostOnIo && message.find("shared_memory_region") != std::string_view::npos ? most : 0;
+}
 
 size_t work_to_encode(const Finished& finished, bool binary) {
   size_t work = 0;

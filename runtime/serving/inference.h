@@ -46,6 +46,8 @@ class KeptFinished {
 
 /// As often as that is a byte of a tensor in binary read or written while one of JSON is, roughly.
 inline constexpr size_t kBinaryIsFaster = 16;
+/// What it takes to read tensors that lie in shared memory, in bytes of JSON, at the most: as much as the largest region holds, where a message names one.
+size_t work_in_regions(const Frontend& frontend, std::string_view message);
 /// What it takes to write the outputs, in bytes of JSON; `binary`: none of them is.
 size_t work_to_encode(const Finished& finished, bool binary = false);
 

@@ -90,6 +90,7 @@ Status SharedMemory::add(const Region& region) {
   if (regions_.size() >= kMostRegions)
     return Error{Code::kOverloaded, fmt::format("{} shared memory regions are registered already", kMostRegions)};
   regions_.emplace(region.name, Held{region, std::move(file)});
+  measure();
   return {};
 }
 
@@ -105,8 +106,17 @@ Result<std::vector<SharedMemory::Region>> SharedMemory::list(std::string_view na
 
 void SharedMemory::remove(std::string_view name) {
   const std::lock_guard lock(mutex_);
-  if (name.empty()) return regions_.clear();
-  if (const auto held = regions_.find(name); held != regions_.end()) regions_.erase(held);
+  if (name.empty())
+    regions_.clear();
+  else if (const auto held = regions_.find(name); held != regions_.end())
+    regions_.erase(held);
+  measure();
+}
+
+void SharedMemory::measure() {
+  uint64_t most = 0;
+  for (const auto& [name, held] : regions_) most = std::max(most, held.region.byte_size);
+  largest_.store(most, std::memory_order_relaxed);
 }
 
 Result<protocol::SharedRangePtr> SharedMemory::open(std::string_view region, uint64_t offset, uint64_t bytes) const {

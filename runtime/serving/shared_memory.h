@@ -5,6 +5,7 @@
 // path; messages never hold any other name. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,8 @@ class SharedMemory final : public protocol::SharedRegions {
   void remove(std::string_view name);
 
   Result<protocol::SharedRangePtr> open(std::string_view region, uint64_t offset, uint64_t bytes) const override;
+  /// Bytes of the largest region; 0: there is none.
+  uint64_t largest() const { return largest_.load(std::memory_order_relaxed); }
 
  private:
   class File;
@@ -42,8 +45,11 @@ class SharedMemory final : public protocol::SharedRegions {
     std::shared_ptr<const File> file;
   };
 
+  void measure();  ///< requires mutex_
+
   mutable std::mutex mutex_;
   std::map<std::string, Held, std::less<>> regions_;  // guarded by mutex_
+  std::atomic<uint64_t> largest_{0};
 };
 
 }  // namespace serin::serving

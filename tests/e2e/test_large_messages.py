@@ -4,8 +4,10 @@ what is measured is reading, not sending."""
 import concurrent.futures
 import contextlib
 import gzip
+import os
 import signal
 import socket
+import uuid
 
 import grpc
 import numpy as np
@@ -145,6 +147,63 @@ def test_what_is_read_is_what_was_sent(stub, compression):
     answer = stub.ModelInfer(numbers(id="a"), compression=compression, timeout=60)
     assert answer.id == "a"
     assert np.frombuffer(answer.raw_output_contents[0], np.int64) == NUMBERS and np.frombuffer(answer.raw_output_contents[1], np.float32) == 0.25
+
+
+@contextlib.contextmanager
+def texts_in_memory(runtime):
+    """A region "texts" of as many, each of one letter."""
+    name = f"/serin-test-{uuid.uuid4().hex}"
+    with open(f"/dev/shm{name}", "xb") as file:
+        file.write(b"\x01\x00\x00\x00a" * TEXTS)
+    try:
+        register = {"key": name, "offset": 0, "byte_size": 5 * TEXTS}
+        assert call(runtime.url + "/v2/systemsharedmemory/region/texts/register", register).status == 200
+        yield
+    finally:
+        os.unlink(f"/dev/shm{name}")
+
+
+def naming_them(shape):
+    request = service_pb2.ModelInferRequest(model_name="texts")
+    tensor = request.inputs.add(name="x", datatype="BYTES", shape=[shape])
+    tensor.parameters["shared_memory_region"].string_param = "texts"
+    tensor.parameters["shared_memory_byte_size"].int64_param = 5 * TEXTS
+    return request.SerializeToString()
+
+
+def naming_them_in_json(shape):
+    parameters = {"shared_memory_region": "texts", "shared_memory_byte_size": 5 * TEXTS}
+    return {"inputs": [{"name": "x", "datatype": "BYTES", "shape": [shape], "parameters": parameters}]}
+
+
+class AskingOverHttp:
+    def __init__(self, runtime, request):
+        self.pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.asked = self.pool.submit(call, runtime.url + "/v2/models/texts/infer", request, timeout=60)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.pool.shutdown()
+
+    def answered(self):
+        return self.asked.done()
+
+
+def test_one_in_shared_memory(models, tmp_path):
+    """A message of some hundred bytes, which stands for 40 MB."""
+    with Process(tmp_path, "serve", "--models", models, *ON_FREE_PORTS, "--io-threads", 1, "--shared-memory", "--admin-on-data-port") as runtime:
+        with texts_in_memory(runtime):
+            with Asking(runtime, naming_them(TEXTS - 1)) as asking:
+                assert small_ones(runtime, asking) > 20
+                assert not asking.answer()
+            with AskingOverHttp(runtime, naming_them_in_json(TEXTS - 1)) as asking:
+                assert small_ones(runtime, asking) > 20
+                assert asking.asked.result().status == 400
+            with Asking(runtime, naming_them(TEXTS)) as asking:
+                assert TEXTS.to_bytes(8, "little") in asking.answer()
+            assert call(runtime.url + "/v2/models/texts/infer", naming_them_in_json(TEXTS), timeout=60).json["outputs"][0]["data"] == [TEXTS]
 
 
 def halves(count, number=0):
