@@ -69,7 +69,7 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
     Then then;
     Result<protocol::InferRequest> decoded = Error{Code::kInternal, "the message was not read"};  // where that throws
   };
-  const auto reading = std::make_shared<Reading>(std::move(message), std::move(asked), std::move(then));
+  const auto reading = std::make_shared<Reading>(std::forward<Message>(message), std::move(asked), std::move(then));
   call->read_aside([reading, &frontend] { reading->decoded = decode_grpc(reading->message, reading->asked, frontend.limits, {}); },
                    [reading, call] {
                      if (call->ended()) reading->decoded = grpc_call_ended(*call);
