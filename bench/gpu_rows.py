@@ -153,8 +153,8 @@ def batching(item, precision, setting):
         version.mkdir(parents=True)
         shutil.copy(item.path, version / "model.onnx")
         (version.parent / "serin.yaml").write_text(f"max_batch: {CLIENTS}\nprecision: {precision}\n")
-        with serving.server(setting.serin, folder, "serve", setting.device_flags) as url:
-            many, one = (load(setting, url, item, clients) for clients in (CLIENTS, 1))
+        with serving.server(setting, folder) as served:
+            many, one = (load(setting, served.url, item, clients) for clients in (CLIENTS, 1))
     title = f"{item.name}, {CLIENTS} clients through serve"
     return [table.Row(title, f"{precision} requests/s", many, {"one client": one}, less_is_better=False)]
 

@@ -61,7 +61,7 @@ class CudaDevice final : public Device {
   const Info& info() const override { return info_; }
   size_t free_bytes() const override {
     size_t free = 0, total = 0;
-    return use() && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+    return is_current() && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
   }
 
   std::byte* allocate(size_t bytes) override {
@@ -69,7 +69,7 @@ class CudaDevice final : public Device {
     return use() && checked(cudaMalloc(&memory, bytes)) ? static_cast<std::byte*>(memory) : nullptr;
   }
   void release(std::byte* memory) override {
-    if (use()) cudaFree(memory);
+    if (is_current()) cudaFree(memory);
   }
   std::byte* allocate_pinned(size_t bytes) override {
     void* memory = nullptr;
@@ -77,7 +77,7 @@ class CudaDevice final : public Device {
   }
   void release_pinned(std::byte* memory) override { cudaFreeHost(memory); }
 
-  void make_current() const override { use(); }
+  void make_current() const override { is_current(); }
 
   std::unique_ptr<Queue> make_queue(int priority) override {
     int least = 0, greatest = 0;
@@ -93,14 +93,12 @@ class CudaDevice final : public Device {
     return lost_;
   }
 
-  /// What there is no memory for is no fault of the device, nor is what cannot be recorded; whatever else goes wrong is taken to be one.
+  /// A call that was refused leaves the device whole. What a kernel broke every call answers from then on, also one that only asks.
   Fault check(cudaError_t error) {
     if (error == cudaSuccess) return kOk;
-    const bool of_recording = error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
-    if (error == cudaErrorMemoryAllocation || of_recording) {
-      cudaGetLastError();  // not sticky: forgotten once it is read
-      return fault_of(error);
-    }
+    cudaGetLastError();  // a refusal is forgotten once it is read
+    size_t free = 0, total = 0;
+    if (is_current() && cudaMemGetInfo(&free, &total) == cudaSuccess) return fault_of(error);
     const std::lock_guard lock(mutex_);
     if (!lost_) lost_ = fault_of(error);
     return lost_;
@@ -109,7 +107,8 @@ class CudaDevice final : public Device {
  private:
   bool checked(cudaError_t error) { return !check(error); }
   /// Every thread has a current device of its own.
-  bool use() const { return cudaSetDevice(index_) == cudaSuccess; }
+  bool is_current() const { return cudaSetDevice(index_) == cudaSuccess; }
+  bool use() { return checked(cudaSetDevice(index_)); }
 
   const int index_;
   const Info info_;

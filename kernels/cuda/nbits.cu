@@ -3,6 +3,7 @@
 // Few rows (a step of a language model): reading the weights is all that costs, so they are read once, as they lie: a warp takes a column, its lanes words of
 // four bytes side by side, up to four rows of a at once. Many rows: the weights become numbers in scratch, and a product by whichever row of MatMul takes it.
 
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/products.h"
@@ -24,6 +25,7 @@ constexpr int64_t kFewRows = 16;
 struct Weights {
   int64_t k, n, block, blocks, block_bytes, zero_bytes;
   int bits;
+  bool whole_words;             ///< `packed` begins where words of four bytes may
   const uint8_t* packed;        ///< [n, blocks, block_bytes]
   const uint8_t* packed_zeros;  ///< [n, zero_bytes]; null: the middle, or `zeros`
 
@@ -31,6 +33,9 @@ struct Weights {
   __device__ int unpack(const uint8_t* bytes, int64_t i) const {
     const int per_byte = 8 / bits;
     return bytes[i / per_byte] >> (i % per_byte * bits) & ((1 << bits) - 1);
+  }
+  __device__ uint32_t word(const uint8_t* at) const {
+    return whole_words ? *reinterpret_cast<const uint32_t*>(at) : at[0] | at[1] << 8 | at[2] << 16 | static_cast<uint32_t>(at[3]) << 24;
   }
 };
 
@@ -70,12 +75,12 @@ template <class T>
 __global__ void multiply_few(Weights w, Blocks<T> blocks, const T* a, const T* bias, T* y, int64_t rows, bool runs) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.y, first = static_cast<int64_t>(blockIdx.y) * kRows;
   if (column >= w.n) return;
-  const auto* const words = reinterpret_cast<const uint32_t*>(w.packed + column * w.blocks * w.block_bytes);
+  const uint8_t* const words = w.packed + column * w.blocks * w.block_bytes;
   const int per_word = 32 / w.bits;
   const int64_t words_of_block = w.block_bytes / 4, count = w.blocks * words_of_block;
   float sums[kRows] = {};
   for (int64_t i = threadIdx.x; i < count; i += 32) {
-    const uint32_t word = words[i];
+    const uint32_t word = w.word(words + i * 4);
     const int64_t block = i / words_of_block, p = block * w.block + i % words_of_block * per_word;
     const float scale = blocks.scale_of(w, column, block), zero = blocks.zero_of(w, column, block);
     for (int e = 0; e < per_word && p + e < w.k; e += kRun) {
@@ -116,12 +121,13 @@ Prepared prepare_matmul_nbits(const Products& products, const OpDesc& desc, Prep
             .block_bytes = 0,
             .zero_bytes = 0,
             .bits = static_cast<int>(attributes.integer("bits", 4)),
+            .whole_words = false,
             .packed = nullptr,
             .packed_zeros = nullptr};
   if (w.k < 1 || w.n < 1 || w.block < 1 || (w.bits != 2 && w.bits != 4 && w.bits != 8))
     return refuse(why, "K, N, bits or block_size is out of range");
   w.blocks = ceil_div(w.k, w.block), w.block_bytes = ceil_div(w.block * w.bits, 8), w.zero_bytes = ceil_div(w.blocks * w.bits, 8);
-  if (w.block_bytes % 4 != 0) return refuse(why, "blocks of less than four bytes");
+  if (w.block_bytes % 4 != 0 || w.block % kRun != 0) return refuse(why, "blocks of less than four bytes or elements");
   if (has(4)) return refuse(why, "it has a g_idx");
   if (!has(1) || !has(2) || desc.inputs[1].dtype != DType::kUInt8 || desc.inputs[2].dtype != dtype || desc.outputs[0].dtype != dtype ||
       (has(5) && desc.inputs[5].dtype != dtype))
@@ -151,6 +157,7 @@ Prepared prepare_matmul_nbits(const Products& products, const OpDesc& desc, Prep
           [=](Stream& stream, Inputs in, Outputs out) -> Fault {
             Weights call = w;
             call.packed = in[1].as<const uint8_t>();
+            call.whole_words = is_aligned_to(sizeof(uint32_t), in.subspan(1, 1));
             call.packed_zeros = packed_zeros ? in[3].as<const uint8_t>() : nullptr;
             const Blocks<T> blocks{in[2].as<const T>(), packed_zeros ? nullptr : operand_as<T>(in, 3)};
             const T* const bias = operand_as<T>(in, 5);

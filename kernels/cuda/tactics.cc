@@ -93,14 +93,14 @@ int Tactics::choose(const std::string& key, int count, const std::function<std::
   if (const int way = known(key, count); way >= 0) return way;
   const std::lock_guard measuring(measuring_);
   if (const int way = known(key, count); way >= 0) return way;  // another thread measured it while this one waited
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
   Choice best;
   int tried = 0, in_vain = 0;
   for (int way = 0; way < count; ++way) {
     if (best.way >= 0 && (tried >= limits.measured || in_vain >= limits.in_vain || Clock::now() - begin >= limits.time)) break;
     const std::optional<double> milliseconds = measure(way);
     if (!milliseconds) continue;
-    ++tried;
+    if (++tried == 1) begin = Clock::now();  // before, a library may have loaded its code
     const bool faster = best.way < 0 || *milliseconds < best.milliseconds;
     in_vain = faster ? 0 : in_vain + 1;
     if (faster) best = {way, *milliseconds};

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -36,8 +37,8 @@ class Trial {
     return taken;
   }
 
-  /// Milliseconds of one call of `run`, the mean of five after a first one; nothing where memory is missing or a call fails. `run` enqueues on stream() and answers
-  /// whether it could; its scratch is there while it is timed.
+  /// Milliseconds of one call of `run` on the device; nothing where memory is missing or a call fails. `run` enqueues on stream() and answers whether it could;
+  /// its scratch is there while it is timed.
   template <class F>
   std::optional<double> time(size_t scratch_bytes, F&& run) {
     if (!works_ || !has_scratch(scratch_bytes)) return std::nullopt;
@@ -45,6 +46,54 @@ class Trial {
   }
 
  private:
+  class Timer {
+   public:
+    explicit Timer(cudaStream_t stream) : stream_(stream) {
+      works_ = cudaEventCreate(&begin_) == cudaSuccess && cudaEventCreate(&end_) == cudaSuccess;
+    }
+    ~Timer() {
+      if (begin_) cudaEventDestroy(begin_);
+      if (end_) cudaEventDestroy(end_);
+    }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+    /// Milliseconds on the device from before what `enqueue` enqueues until it is done.
+    template <class F>
+    std::optional<double> time(F&& enqueue) const {
+      float milliseconds = 0;
+      const bool works = works_ && cudaEventRecord(begin_, stream_) == cudaSuccess && enqueue() &&
+                         cudaEventRecord(end_, stream_) == cudaSuccess && cudaEventSynchronize(end_) == cudaSuccess &&
+                         cudaEventElapsedTime(&milliseconds, begin_, end_) == cudaSuccess;
+      return works ? std::optional<double>(milliseconds) : std::nullopt;
+    }
+
+   private:
+    const cudaStream_t stream_;
+    cudaEvent_t begin_ = nullptr, end_ = nullptr;
+    bool works_ = false;
+  };
+
+  struct Recorded {
+    template <class F>
+    Recorded(cudaStream_t stream, F&& enqueue) {
+      if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) return;
+      const bool enqueued = enqueue();
+      cudaGraph_t made = nullptr;
+      const bool whole = cudaStreamEndCapture(stream, &made) == cudaSuccess && enqueued;
+      if (!whole || cudaGraphInstantiate(&graph, made, 0) != cudaSuccess) graph = nullptr;
+      if (made) cudaGraphDestroy(made);
+      if (!graph) cudaGetLastError();  // what cannot be recorded is no fault of the device
+    }
+    ~Recorded() {
+      if (graph) cudaGraphExecDestroy(graph);
+    }
+    Recorded(const Recorded&) = delete;
+    Recorded& operator=(const Recorded&) = delete;
+
+    cudaGraphExec_t graph = nullptr;
+  };
+
   /// One for all runs, as large as any needs: giving memory back waits for whatever else is at work on the device.
   bool has_scratch(size_t bytes) {
     if (scratch_ && scratch_bytes_ >= bytes) return true;
@@ -64,19 +113,34 @@ class Trial {
     return nullptr;
   }
 
+  /// As a model runs it: from a recording, so that the device waits for nobody who enqueues. Where `run` cannot be recorded, five calls are.
   template <class F>
   std::optional<double> time_runs(F&& run) {
-    constexpr int kRuns = 5;
-    cudaEvent_t begin = nullptr, end = nullptr;
-    float milliseconds = 0;
-    bool works = run() && cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess &&
-                 cudaEventRecord(begin, stream_) == cudaSuccess;
-    for (int i = 0; works && i < kRuns; ++i) works = run();
-    works = works && cudaEventRecord(end, stream_) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
-            cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess;
-    if (begin) cudaEventDestroy(begin);
-    if (end) cudaEventDestroy(end);
-    return works ? std::optional<double>(milliseconds / kRuns) : std::nullopt;
+    constexpr double kLongEnoughMs = 0.2;
+    constexpr int kMostCalls = 20, kTimes = 3, kUnrecorded = 5;
+    const Timer timer(stream_);
+    if (!run()) return std::nullopt;  // libraries load their code
+    const std::optional<double> one = timer.time(run);
+    if (!one) return std::nullopt;
+    const int calls = std::clamp(static_cast<int>(kLongEnoughMs / std::max(*one, 1e-6)), 1, kMostCalls);
+    const auto repeat = [&run](int times) {
+      bool works = true;
+      for (int i = 0; works && i < times; ++i) works = run();
+      return works;
+    };
+    const Recorded recorded(stream_, [&] { return repeat(calls); });
+    if (!recorded.graph) {
+      const auto milliseconds = timer.time([&] { return repeat(kUnrecorded); });
+      return milliseconds ? std::optional(*milliseconds / kUnrecorded) : std::nullopt;
+    }
+    const auto replay = [&] { return cudaGraphLaunch(recorded.graph, stream_) == cudaSuccess; };
+    std::optional<double> least;
+    for (int i = 0; i <= kTimes; ++i) {
+      const auto milliseconds = timer.time(replay);
+      if (!milliseconds) return std::nullopt;
+      if (i > 0) least = std::min(*milliseconds, least.value_or(*milliseconds));  // the first one carries the recording over
+    }
+    return *least / calls;
   }
 
   bool works_ = false;

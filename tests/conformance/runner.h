@@ -31,7 +31,7 @@ class Runner {
   struct Engine {
     std::string name;
     std::unique_ptr<kernels::Backend> backend;
-    std::unique_ptr<kernels::Backend> device;  ///< null: all on `backend`
+    std::shared_ptr<const kernels::Backend> device;  ///< null: all on `backend`
   };
   std::vector<Engine> engines_;
   std::string missing_;

@@ -82,6 +82,7 @@ int print(const Example& example, const char* architecture) {
 
 int main(int argc, char** argv) {
   using namespace serin::kernels::cuda;
+  open_run_time_compiler();
   if (argc > 1 && std::strcmp(argv[1], "broken") == 0) {
     std::string why;
     const bool compiled = compile_at_run_time("#include \"kernels/cuda/chain.h\"\nint x = no_such_thing;\n", "sm_90", why).has_value();

@@ -32,7 +32,7 @@ SANITIZED_FILES = {"front": OUTSIDE, "asan": OUTSIDE, "tsan": SHARED}
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 ALSO_NEEDED = {  # by Python tests, beside the program
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
-    "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin"],
+    "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin", "serin_fault_on_demand"],
     "models": ["serin_cuda_emulated_plugin"],
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "kernels/cuda/fault.h"
 #include "kernels/cuda/trial.h"
 #include "kernels/make_kernel.h"
 #include "tests/gpu/on_device.h"
@@ -16,16 +17,17 @@ namespace serin::kernels::cuda {
 namespace {
 
 struct Fastest : testing::Test {
-  /// A row whose kernel takes a while on the host; it counts its runs.
+  /// A row whose kernel takes a while on the device, whoever enqueues it; it counts its runs.
   KernelRow row(std::string name, int milliseconds, int& runs, bool accepts = true) {
     return {std::move(name),
             [milliseconds, &runs, accepts](const OpDesc&, PrepareContext&, std::string& reason) -> std::unique_ptr<Kernel> {
               if (!accepts) return refuse(reason, "not today");
-              return make_kernel([milliseconds, &runs](Stream&, Inputs in, Outputs out) -> Fault {
+              return make_kernel([milliseconds, &runs](Stream& stream, Inputs in, Outputs out) -> Fault {
                 if (!in[0].data || !out[0].data) return "no memory";
-                ++runs;
-                std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-                return kOk;
+                return fault_of(emulator::submit(static_cast<cudaStream_t>(stream.queue), [milliseconds, &runs] {
+                  ++runs;
+                  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+                }));
               });
             }};
   }
@@ -94,6 +96,23 @@ TEST_F(Fastest, RunsTheFirstWhereNoneCanBeTimed) {
   const KernelRow either = fastest_of({row("refuses", 0, other, false), failing("first"), failing("second")}, tactics);
   EXPECT_EQ(prepare(either, why)->name(), "first");
   EXPECT_EQ(tactics->measured(), 0u);
+}
+
+/// Else short kernels would all seem to take as long as enqueueing them does.
+TEST_F(Fastest, TimesTheDeviceAndNotWhoEnqueues) {
+  test::device_backend().device()->make_current();
+  Trial trial;
+  const auto time = [&](int on_host, int on_device) {
+    return trial.time(0, [&trial, on_host, on_device](void*) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(on_host));
+      return emulator::submit(trial.stream(), [on_device] { std::this_thread::sleep_for(std::chrono::milliseconds(on_device)); }) ==
+             cudaSuccess;
+    });
+  };
+  EXPECT_LT(*time(30, 1), *time(1, 20));
+  emulator::records_before_refusal = 0;
+  EXPECT_GT(*time(5, 0), 4.0) << "what cannot be recorded is timed as it is enqueued";
+  emulator::records_before_refusal = -1;
 }
 
 TEST_F(Fastest, TakesScratchOnceForAllRuns) {

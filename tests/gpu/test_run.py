@@ -3,6 +3,7 @@ And with stand-ins for the programs: a crash, a lost unit, a failure must show."
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -104,12 +105,47 @@ def test_serves_several_models_at_once(run):
     assert record["passed"] == 2 * 3 + 2, "each model at each batch, and its answers beside the CPU's"
 
 
+def test_makes_faults_happen(run):
+    status, said = run("faults")
+    assert status == 0, said
+    records = {record["key"]: record for record in run.records()}
+    assert {key for key, record in records.items() if record["passed"]} == {f"faults/{what}" for what in ("absent", "no-room", "storm", "lost")}
+    assert list(records["faults/tenant"]["skipped"]), "another process's memory is the driver's to count"
+
+
+def test_a_fault_that_does_not_happen_fails(run, stand_in):
+    """As with a driver that takes what breaks a device no more."""
+    programs = stand_in("report(a='')")
+    (programs / "serin").unlink()
+    (programs / "serin").write_text(f'#!/bin/sh\nunset SERIN_EMULATED_FAULT\nexec {BUILD}/serin "$@"\n')
+    (programs / "serin").chmod(0o755)
+    status, said = run("faults/lost", programs=programs)
+    assert status == 1 and "not within" in said and "the first 503" in said, said
+
+
+def test_a_lost_device_ends_the_program_with_the_test_that_lost_it(tmp_path):
+    """So that the others are run in another process."""
+    fault = tmp_path / "fault"
+    environment = {**os.environ, "SERIN_CUDA_PLUGIN": str(EMULATED), "SERIN_EMULATED_FAULT": str(fault)}
+    command = [BUILD / "tests/gpu_test", "--gtest_filter=DeviceKernels.BinaryBroadcasts", "--gtest_repeat=100", "--gtest_color=no"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as program:
+        for line in program.stdout:
+            if line.startswith("[       OK") and not fault.exists():  # it is open by now
+                (tmp_path / "staged").write_text("0 716")
+                (tmp_path / "staged").rename(fault)
+            last = line
+        assert program.wait() == -signal.SIGABRT
+        complaint = program.stderr.read()
+    assert "the device is lost: cudaError" in complaint
+    assert not last.startswith("[       OK"), "it went on"
+
+
 def test_unpacks_what_was_carried(run, tmp_path):
     data = Path(onnx.__file__).parent / "backend/test/data"
 
     def carry(cases):
         with tarfile.open(tmp_path / "gpu.tar.xz", "w:xz", preset=0) as tar:
-            for name in "serin", "tests/gpu_test", "tests/conformance_test":
+            for name in "serin", "tests/gpu_test", "tests/conformance_test", "tests/libserin_fault_on_demand.so":
                 link = tarfile.TarInfo(f"bin/{Path(name).name}")
                 link.type, link.linkname = tarfile.SYMTYPE, str(BUILD / name)
                 tar.addfile(link)
@@ -131,7 +167,8 @@ def stand_in(tmp_path):
     folder = tmp_path / "programs"
     (folder / "tests").mkdir(parents=True)
     (folder / "serin").symlink_to(BUILD / "serin")
-    (folder / "tests/conformance_test").symlink_to(BUILD / "tests/conformance_test")
+    for name in "conformance_test", "libserin_fault_on_demand.so":
+        (folder / "tests" / name).symlink_to(BUILD / "tests" / name)
 
     def write(*lines):
         path = folder / "tests/gpu_test"

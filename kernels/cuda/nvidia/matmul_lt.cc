@@ -5,7 +5,8 @@
 // far less than a product without tensor cores.
 //
 // The library ranks its algorithms for a shape; the first few are timed when the kernel is prepared, and the fastest stays (tactics.h). They may load 16 bytes at
-// once. Operands of a run that begin elsewhere, parts of others, take one more algorithm, the library's first choice for addresses of no such promise.
+// once. Operands of a run that begin elsewhere, parts of others, take one more algorithm, the library's first choice for addresses of no such promise; a bias
+// that does, for which it knows no promise, or operands for which it has no algorithm, a kernel of our own.
 
 #include "kernels/cuda/nvidia/matmul_lt.h"
 
@@ -154,15 +155,18 @@ Operation operation_of(const Problem& p) {
   cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &p.epilogue, sizeof(p.epilogue));
   if (p.bias) {
     cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &p.type, sizeof(p.type));
+    // What algorithms may load of it at once they tell by this address; each run sets its own.
+    const auto somewhere = uintptr_t{kVector};
+    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere, sizeof(somewhere));
   }
   return owned;
 }
 
 class LtKernel final : public Kernel {
  public:
-  /// `after`: what is done to y then; null: nothing.
+  /// `unaligned`: none or one algorithm; `other` takes what has none. `after`: what is done to y then; null: nothing.
   LtKernel(const Libraries& libraries, const Problem& problem, Operation operation, std::vector<cublasLtMatmulHeuristicResult_t> algorithms,
-           const cublasLtMatmulHeuristicResult_t& unaligned, std::unique_ptr<Kernel> after)
+           std::vector<cublasLtMatmulHeuristicResult_t> unaligned, std::unique_ptr<Kernel> other, std::unique_ptr<Kernel> after)
       : libraries_(libraries),
         problem_(problem),
         operation_(std::move(operation)),
@@ -170,16 +174,22 @@ class LtKernel final : public Kernel {
         b_(layout_of(problem.b, problem.type, problem.products)),
         y_(layout_of(problem.y, problem.type, problem.products)),
         algorithms_(std::move(algorithms)),
-        unaligned_(unaligned),
+        unaligned_(std::move(unaligned)),
+        other_(std::move(other)),
         after_(std::move(after)) {}
 
   std::string_view name() const override { return after_ ? "cublaslt+unary_cuda" : "cublaslt"; }
-  size_t scratch_bytes() const override { return std::max(algorithms_[chosen_].workspaceSize, unaligned_.workspaceSize); }
+  size_t scratch_bytes() const override {
+    const size_t unaligned = unaligned_.empty() ? 0 : unaligned_[0].workspaceSize;
+    return std::max({algorithms_[chosen_].workspaceSize, unaligned, other_->scratch_bytes()});
+  }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const void* const residual = problem_.residual ? in.back().data : out[0].data;
     const bool aligned = is_aligned_to(kVector, in) && is_aligned_to(kVector, out);
-    Fault fault = multiply(aligned ? algorithms_[chosen_] : unaligned_, static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
+    const bool aligned_bias = !problem_.bias || is_aligned_to(kVector, in.subspan(2, 1));
+    if (!aligned && (unaligned_.empty() || !aligned_bias)) return other_->run(stream, in, out);
+    Fault fault = multiply(aligned ? algorithms_[chosen_] : unaligned_[0], static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
                            problem_.bias ? in[2].data : nullptr, residual, out[0].data, stream.scratch);
     return fault || !after_ ? fault : after_->run(stream, out, out);
   }
@@ -233,9 +243,8 @@ class LtKernel final : public Kernel {
   const Problem problem_;
   const Operation operation_;
   const Layout a_, b_, y_;
-  const std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;
-  const cublasLtMatmulHeuristicResult_t unaligned_;
-  const std::unique_ptr<Kernel> after_;
+  const std::vector<cublasLtMatmulHeuristicResult_t> algorithms_, unaligned_;
+  const std::unique_ptr<Kernel> other_, after_;
   size_t chosen_ = 0;
 };
 
@@ -246,6 +255,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& lib
   if (cublasLtMatmulPreferenceCreate(&raw) != CUBLAS_STATUS_SUCCESS) return {};
   const Preference preference(raw);
   cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof(kWorkspace));
+  // Where a product is cut along k, its parts are not added up in 16 bits.
+  const uint32_t exact = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &exact, sizeof(exact));
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     cublasLtMatmulPreferenceSetAttribute(raw, operand, &alignment, sizeof(alignment));
@@ -275,10 +287,12 @@ std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDe
   Operation operation = operation_of(*problem);
   if (!operation) return refuse(why, "cuBLASLt: no memory for a description");
   auto algorithms = algorithms_for(libraries, *problem, operation.get(), kVector, kCandidates);
-  const auto unaligned = algorithms_for(libraries, *problem, operation.get(), static_cast<uint32_t>(dtype_size(desc.outputs[0].dtype)), 1);
-  if (algorithms.empty() || unaligned.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
-  auto kernel =
-      std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms), unaligned[0], std::move(after));
+  if (algorithms.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
+  auto unaligned = algorithms_for(libraries, *problem, operation.get(), static_cast<uint32_t>(dtype_size(desc.outputs[0].dtype)), 1);
+  auto other = prepare_matmul(desc, context, why);
+  if (!other) return nullptr;
+  auto kernel = std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms), std::move(unaligned),
+                                           std::move(other), std::move(after));
   kernel->choose();
   return kernel;
 }

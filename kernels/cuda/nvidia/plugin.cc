@@ -99,6 +99,7 @@ void open(const Options& options, Opened& opened) {
   opened.visible = visible_devices();
   opened.device = open_device(options.device, opened.note);
   if (!opened.device) return;
+  open_run_time_compiler();
   const Device::Info& info = opened.device->info();
   opened.note = info.name + " " + info.architecture + ", " + blas_version() + ", " + dnn_version();
   std::string complaint;

@@ -15,16 +15,6 @@ namespace serin::kernels::cuda {
 
 namespace {
 
-/// NVRTC opens its other half by name alone; where the loader does not look into its folder, that only works if it is there already.
-void open_other_half() {
-  Dl_info self;
-  if (!::dladdr(reinterpret_cast<const void*>(&nvrtcVersion), &self) || !self.dli_fname) return;
-  int major = 0, minor = 0;
-  nvrtcVersion(&major, &minor);
-  const std::string path = self.dli_fname, folder = path.substr(0, path.rfind('/') + 1);
-  ::dlopen((folder + "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor)).c_str(), RTLD_NOW | RTLD_GLOBAL);
-}
-
 /// Asks NVRTC for one of the texts it has of a program.
 template <class Size, class Get>
 std::string text_of(nvrtcProgram program, Size size_of, Get get) {
@@ -44,6 +34,15 @@ std::string first_line_with(const std::string& text, const char* word) {
 
 }  // namespace
 
+void open_run_time_compiler() {
+  Dl_info self;
+  if (!::dladdr(reinterpret_cast<const void*>(&nvrtcVersion), &self) || !self.dli_fname) return;
+  int major = 0, minor = 0;
+  nvrtcVersion(&major, &minor);
+  const std::string path = self.dli_fname, folder = path.substr(0, path.rfind('/') + 1);
+  ::dlopen((folder + "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor)).c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
 std::string run_time_compiler_version() {
   int major = 0, minor = 0;
   nvrtcVersion(&major, &minor);
@@ -52,8 +51,6 @@ std::string run_time_compiler_version() {
 
 std::optional<std::string> compile_at_run_time(const std::string& text, const std::string& architecture, std::string& why,
                                                std::string* log) {
-  static const bool opened = (open_other_half(), true);
-  static_cast<void>(opened);
   nvrtcProgram program = nullptr;
   nvrtcResult result =
       nvrtcCreateProgram(&program, text.c_str(), "run_time.cu", std::size(kEmbeddedHeaderNames), kEmbeddedHeaders, kEmbeddedHeaderNames);

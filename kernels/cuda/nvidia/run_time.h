@@ -16,6 +16,10 @@
 
 namespace serin::kernels::cuda {
 
+/// NVRTC opens its other half by name alone; where the loader does not look into its folder, that only works if it is there already, and this sees to it. To be
+/// called before anything is compiled, by cuDNN too, whose engines use the same NVRTC.
+void open_run_time_compiler();
+
 /// "NVRTC 13.0".
 std::string run_time_compiler_version();
 

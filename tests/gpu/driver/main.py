@@ -44,6 +44,7 @@ def setting_of(options):
         gpu_test=machine.find(programs, "gpu_test"),
         conformance_test=machine.find(programs, "conformance_test"),
         plugin=options.plugin.resolve() if options.plugin else machine.find(programs, "libserin_cuda.so"),
+        fault=machine.find(programs, "libserin_fault_on_demand.so"),
         suite=machine.find(programs, "suite", ROOT / ".deps/venv"),
         folder=options.work.resolve(),
         requests=options.requests,

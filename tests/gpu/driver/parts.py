@@ -13,7 +13,7 @@ import machine
 from results import SKIPPED, Case
 
 ROOT = Path(__file__).resolve().parents[3]
-PARTS = ("kernels", "onnx", "models", "serve", "memcheck", "racecheck")
+PARTS = ("kernels", "onnx", "models", "serve", "faults", "memcheck", "racecheck")
 UNIT_LIMIT_S = 540
 USUAL_S = 60  # of a unit
 TESTS_OF_A_UNIT = {"kernels": 25, "onnx": 100, "memcheck": 4, "racecheck": 4}
@@ -27,6 +27,7 @@ class Setting:
     gpu_test: Path
     conformance_test: Path
     plugin: Path
+    fault: Path  # a library that breaks a device when it is told to
     suite: Path  # the ONNX backend tests: their folder, or the Python environment with the onnx wheel
     folder: Path
     requests: int
@@ -48,7 +49,7 @@ def units(part, setting):
     if part == "onnx":
         expected = ROOT / "tests/conformance/expected.txt"
         return gtest_units(setting, part, [setting.conformance_test, "--suite", setting.suite, "--expected", expected])
-    if part in ("models", "serve"):
+    if part in ("models", "serve", "faults"):
         return model_units(part, setting)
     sanitizer = machine.sanitizer()
     if not sanitizer:
@@ -85,6 +86,7 @@ def model_units(part, setting):
     missing = [name for name in ("numpy", "onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
         return skipped(part, f"this python3 lacks {', '.join(missing)}")
-    import whole_models  # needs them
+    import faults  # they need them
+    import whole_models
 
-    return whole_models.units(setting) if part == "models" else whole_models.serving_units(setting)
+    return {"models": whole_models.units, "serve": whole_models.serving_units, "faults": faults.units}[part](setting)

@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import time
 import urllib.request
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,27 +28,35 @@ def mixed_requests(setting, unit, sources):
     for name, (path, _) in sources.items():
         (folder / "models" / name / "1").mkdir(parents=True)
         shutil.copy(path, folder / "models" / name / "1/model.onnx")
-    with server(setting.serin, folder, "cuda", setting.device_flags) as device, server(setting.serin, folder, "cpu") as cpu:
-        answered, cases = load(setting, device, sources)
+    with server(setting, folder) as device, server(setting, folder, device="cpu") as cpu:
+        answered, cases = load(setting, device.url, sources)
         for name, (_, data) in sources.items():
-            cases.append(compared(name, np.load(data), device, cpu))
+            cases.append(compared(name, np.load(data), device.url, cpu.url))
     return cases, {"requests answered": answered}
 
 
+@dataclass
+class Served:
+    url: str
+    process: subprocess.Popen
+
+
 @contextlib.contextmanager
-def server(serin, folder, name, flags=()):
-    """Serves folder/models: its URL, once every model is loaded."""
-    ready, log = folder / f"{name}.ready", folder / f"{name}.log"
-    command = [serin, "serve", "--models", folder / "models", "--port", "0", "--grpc-port", "0", "--metrics-port", "0", "--drain-seconds", "0", *flags]
+def server(setting, folder, device="cuda", flags=(), environment=()):
+    """Serves folder/models, once every model is loaded or refused."""
+    ready, log = folder / f"{device}.ready", folder / f"{device}.log"
+    command = [setting.serin, "serve", "--models", folder / "models", "--port", "0", "--grpc-port", "0", "--metrics-port", "0", "--drain-seconds", "0", *flags]
+    if device != "cpu":
+        command += ["--device", device, *setting.device_flags[2:]]
     with log.open("wb") as out:
-        process = subprocess.Popen([*command, "--ready-file", ready], stdout=out, stderr=out)
+        process = subprocess.Popen([*command, "--ready-file", ready], stdout=out, stderr=out, env={**os.environ, **dict(environment)})
     try:
         end = time.monotonic() + READY_S
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"serin serve {name} is not ready: {clip(log.read_text(errors='replace'))}")
+                raise RuntimeError(f"serin serve on {device} is not ready: {clip(log.read_text(errors='replace'))}")
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{json.loads(ready.read_text())['http']}"
+        yield Served(f"http://127.0.0.1:{json.loads(ready.read_text())['http']}", process)
     finally:
         process.terminate()
         process.wait()

@@ -390,6 +390,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
   if (devices[current].allocated_bytes + bytes > devices[current].memory_bytes) return cudaErrorMemoryAllocation;
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!*pointer) return cudaErrorMemoryAllocation;
   std::memset(*pointer, 0xFF, bytes);
   device_memory[*pointer] = {bytes, current};
   devices[current].allocated_bytes += bytes;
