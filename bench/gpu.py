@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import fnmatch
 import importlib.util
+import math
 import os
 import pathlib
 import statistics
@@ -19,10 +20,11 @@ from ledger import Ledger, digest  # noqa: E402
 
 NEEDED = ("numpy", "onnx", "onnxruntime")
 DONE, USAGE, NO_DEVICE, UNFINISHED = 0, 2, 3, 4  # exit codes
+FAILED = -math.inf  # the score of a row where Serin has no figure
 EPILOGUE = """
 What was measured is kept in the results file with its date: a second call measures what is missing, and prints all. A ratio above 1 means
-that Serin is ahead of the best peer; in the roofline it is the share of what the card gives at most. The bars: every row of speed at least
-1.0 and 1.3 in the geometric mean, batch 1 at least 1.25; batching at least 10.
+that Serin is ahead of the best peer; in the roofline it is the share of what the card gives at most. The last lines say of each bar whether
+it is met, and which rows fail it; what was measured with other programs does not count there.
 """
 
 
@@ -58,7 +60,7 @@ def measure(key, how, ledger):
     begin = time.monotonic()
     try:
         rows = how()
-    except (engines.CannotRun, OSError, ValueError, KeyError) as error:
+    except (engines.CannotRun, OSError, RuntimeError, ValueError, KeyError) as error:
         rows = [table.Row(key, "", None, {}, note=f"not measured: {error}")]
     ledger.add(key, rows=[dataclasses.asdict(row) for row in rows], seconds=round(time.monotonic() - begin, 1))
 
@@ -91,18 +93,38 @@ def print_tables(keys, sections, ledger, heading):
             for row in rows:
                 out.add(row)
             everything += rows
-            if section == "speed":
-                print_bars(rows)
     return everything
 
 
-def print_bars(rows):
-    ratios = [row.ratio for row in rows if row.ratio]
-    if ratios:
-        first = [row.ratio for row in rows if row.ratio and row.work.endswith("batch 1")]
-        mean = statistics.geometric_mean(ratios)
-        say(f"\n{len(ratios)} rows with a peer: geometric mean {mean:.3f} (bar 1.3), least {min(ratios):.2f} (bar 1.0)")
-        say(f"batch 1: least {min(first):.2f} (bar 1.25)" if first else "batch 1: no row")
+def score(bar, key, ledger):
+    """Of what was measured with these programs; None where it was not."""
+    if not ledger.has(key):
+        return None
+    (row,) = (table.Row(**fields) for fields in ledger.known[key]["rows"])
+    return FAILED if row.serin is None else bar.score(row)
+
+
+def verdict(bar, keys, ledger):
+    """Whether the bar is met, by which number, and the rows that fail it."""
+    keys = [key for key in keys if fnmatch.fnmatchcase(key, bar.rows)]
+    scores = {key: found for key in keys if (found := score(bar, key, ledger)) is not None}
+    figures = [found for found in scores.values() if found != FAILED]
+    number = (statistics.geometric_mean if bar.mean else min)(figures) if figures else None
+    failing = [key for key, found in scores.items() if found == FAILED or (found < bar.least and not bar.mean)]
+    whole = 0 < len(scores) == len(keys)
+    if failing or (whole and number < bar.least):
+        said = "NOT met"
+    else:
+        said = "met" if whole else "not measured"
+    figure, names = "" if number is None else f" {number:.3f}", ", ".join(f"{key} failed" if scores[key] == FAILED else key for key in failing)
+    return f"{said}{figure} ({len(scores)} of {len(keys)} rows)" + (f": {names}" if names else "")
+
+
+def print_bars(bars, keys, ledger):
+    """Of all rows, whichever were asked for now."""
+    say("\n## bars\n")
+    for bar in bars:
+        say(f"- {bar.what}, at least {bar.least}: {verdict(bar, keys, ledger)}")
 
 
 def main():
@@ -148,6 +170,7 @@ def main():
 
     heading = f"{machine.describe()}; {device}; {table.machine()}"
     printed = print_tables(keys, gpu_rows.SECTIONS, ledger, heading)
+    print_bars(gpu_rows.BARS, rows, ledger)
     if options.json:
         table.save(options.json, heading, printed)
     return DONE if all(measured(key, ledger) for key in keys) else UNFINISHED

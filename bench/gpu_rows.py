@@ -2,8 +2,10 @@
 
 speed     one run after the other, inputs and outputs in the host's memory: milliseconds, beside the peers
 roofline  each kernel's arithmetic or bytes a second, whichever is nearer to what the card gives at most
-batching  requests a second through `serin serve` from 64 clients, beside one client
-memory    bytes on the device as planned, beside what the device says
+batching  requests a second through `serin serve` from 64 clients, beside the same without batches
+memory    bytes on the device as planned, beside what the process holds by its own count and what the device says
+
+BARS are what the rows must reach.
 """
 
 import dataclasses
@@ -24,7 +26,8 @@ import work
 weights.drawn_will_do = True  # speed does not see them
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {"torch-reduce-overhead": "torch reduce-overhead", "torch-max-autotune": "torch max-autotune", "onnxruntime": "ONNX Runtime CUDA"}
-SECTIONS = {"speed": list(PEERS.values()), "roofline": ["the card"], "batching": ["one client"], "memory": ["the device"]}
+ONE_BY_ONE, HELD, REPORTED = "max_batch 1", "held", "reported"
+SECTIONS = {"speed": list(PEERS.values()), "roofline": ["the card"], "batching": [ONE_BY_ONE], "memory": [HELD, REPORTED]}
 BATCHES = (1, 8, 32, 128)
 PRECISIONS = ("fp16", "fp32")
 # Autotuning takes minutes a row: of four.
@@ -32,6 +35,7 @@ AUTOTUNED = {("ResNet-50", "fp16", 1), ("ResNet-50", "fp16", 32), ("ViT-B/16", "
 ROOFLINE_BATCH = 32
 CLIENTS, ROUND_S = 64, 10
 LEAST_SHARE = 0.01  # of the time: kernels below it are left out of the roofline
+BESIDE_ARENA = 256  # bytes of the slab that are no plan's: where kernels report faults (runtime/engine/device_arena.h)
 MODELS = [item for item in work.WORK if item.name in ("ResNet-50", "MobileNetV3-L", "ViT-B/16", "BERT-base seq 128", "MiniLM seq 128")]
 
 
@@ -83,7 +87,7 @@ def usual_seconds(key):
     section, *rest = key.split("/")
     if section == "speed" and ("/".join(rest[:-2]), rest[-2], int(rest[-1])) in AUTOTUNED:
         return 330
-    return {"speed": 150, "roofline": 60, "batching": 120, "memory": 45}[section]
+    return {"speed": 150, "roofline": 60, "batching": 180, "memory": 60}[section]
 
 
 def peer(engine, item, job, seconds):
@@ -110,11 +114,15 @@ def profile(item, precision, batch, setting):
     """The steps of a run, as `serin bench --profile` times them: by the device's clock, in a replay."""
     sizes = [part for name, size in item.sizes for part in ("--dim", f"{name}={size}")]
     command = [setting.serin, "bench", item.path, "--batch", batch, "--precision", precision, "--seconds", setting.seconds, *sizes]
-    command += ["--profile", "--json", *setting.device_flags]
+    return printed([*command, "--profile", "--json", *setting.device_flags])["profile"]
+
+
+def printed(command):
+    """The JSON that a program prints."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise engines.CannotRun(done.stderr.strip()[-160:])
-    return json.loads(done.stdout)["profile"]
+    return json.loads(done.stdout)
 
 
 def by_kernel(steps):
@@ -147,20 +155,23 @@ def roofline(item, precision, batch, setting):
 
 
 def batching(item, precision, setting):
+    """The baseline has as many clients and no batches: one client alone would show how long an answer takes, not what the device can do."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        version = folder / "models" / item.model / "1"
-        version.mkdir(parents=True)
-        shutil.copy(item.path, version / "model.onnx")
-        (version.parent / "serin.yaml").write_text(f"max_batch: {CLIENTS}\nprecision: {precision}\n")
+        for name, most in (("batched", CLIENTS), ("one-by-one", 1)):
+            version = folder / "models" / name / "1"
+            version.mkdir(parents=True)
+            shutil.copy(item.path, version / "model.onnx")
+            (version.parent / "serin.yaml").write_text(f"max_batch: {most}\nprecision: {precision}\n")
         with serving.server(setting, folder) as served:
-            many, one = (load(setting, served.url, item, clients) for clients in (CLIENTS, 1))
-    title = f"{item.name}, {CLIENTS} clients through serve"
-    return [table.Row(title, f"{precision} requests/s", many, {"one client": one}, less_is_better=False)]
+            streams = (("batched", CLIENTS), ("one-by-one", CLIENTS), ("one-by-one", 1))
+            batched, one_by_one, alone = (load(setting, served.url, name, clients) for name, clients in streams)
+    title, note = f"{item.name}, {CLIENTS} clients through serve", f"one client {alone:.0f} requests/s"
+    return [table.Row(title, f"{precision} requests/s", batched, {ONE_BY_ONE: one_by_one}, less_is_better=False, note=note)]
 
 
-def load(setting, url, item, clients):
-    command = [setting.serin, "load", url, "--model", item.model, "--concurrency", str(clients), "--seconds", str(ROUND_S)]
+def load(setting, url, model, clients):
+    command = [setting.serin, "load", url, "--model", model, "--concurrency", str(clients), "--seconds", str(ROUND_S)]
     command += ["--timeout", "60", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     counts = json.loads(done.stdout) if done.returncode == 0 else {"errors": 1}
@@ -170,25 +181,33 @@ def load(setting, url, item, clients):
 
 
 def memory(item, precision, batch, setting):
-    """What the plan says that the process holds on the device, and what the driver says, without the context that any process has there."""
-    job = work.job(item, batch, 1, precision)
-    digits = work.job(next(each for each in work.WORK if each.kind == "digits"), 1)
+    """Each figure with the context: what the same model at batch 1 takes beyond its plan, so that code which libraries load for it is in there."""
+    one, many = (work.job(item, size, 1, precision) for size in (1, batch))
+    arenas = [planned_arena(job, setting) for job in (one, many)]  # first: kernels are measured now, not by the processes that are compared
 
     def start(job):
         return engines.serin(job, 0.001, setting.device_flags)
 
-    with start(digits) as first, start(digits) as small, start(job) as large:
-        held = [device_bytes(engine, before) for engine, before in ((small, first), (large, small))]
-        context, plan, reported = held[0] - planned(small), planned(large), held[1]
-    off = (plan + context) / reported - 1
-    note = f"with a context of {context / 1e6:.0f} MB {off:+.1%} of what the device reports"
-    measured = {"the device": (reported - context) / 1e6}
-    return [table.Row(f"{item.name}, batch {batch}", f"{precision} MB on the device", plan / 1e6, measured, note=note)]
+    with start(one) as first, start(one) as small, start(many) as large:
+        plans = [arena + engine.ready["device_bytes"]["weights"] for arena, engine in zip(arenas, (small, large))]
+        context, reported = device_bytes(small, first) - plans[0], device_bytes(large, small)
+        plan, holds = plans[1], held(large)
+    note = f"all with a context of {context / 1e6:.1f} MB; without it {plan} bytes planned, {holds} held, {reported - context} reported"
+    beside = {HELD: (holds + context) / 1e6, REPORTED: reported / 1e6}
+    return [table.Row(f"{item.name}, batch {batch}", f"{precision} MB on the device", (plan + context) / 1e6, beside, note=note)]
 
 
-def planned(engine):
-    held = engine.ready["device_bytes"]
-    return held["weights"] + held["arena"]
+def planned_arena(job, setting):
+    """The slab of one executor, as `serin inspect` plans it. What weights will take it does not print: there what is held has to do."""
+    sizes = [part for name, size in job.dims.items() for part in ("--dim", f"{name}={size}")]
+    report = printed([setting.serin, "inspect", job.model, "--json", "--precision", job.precision, *sizes, *setting.device_flags])
+    return report["device"]["bytes"] + BESIDE_ARENA
+
+
+def held(engine):
+    """By its own count."""
+    counted = engine.ready["device_bytes"]
+    return counted["weights"] + counted["arena"]
 
 
 def device_bytes(engine, before):
@@ -200,3 +219,37 @@ def device_bytes(engine, before):
             return int(mebibytes) * 2**20
     return engine.ready["device_bytes"]["taken_by_all"] - before.ready["device_bytes"]["taken_by_all"]
 
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """What rows must reach: each at least `least`, or their geometric mean."""
+
+    what: str
+    rows: str  # pattern of their keys
+    least: float
+    score: object  # of a row: the number to compare, or None where it does not have what that takes
+    mean: bool = False
+
+
+def over_peer(row):
+    """Of the better peer; the bars are against torch, so that beside ONNX Runtime alone a row is not measured."""
+    return row.ratio if row.peers.get(PEERS["torch-reduce-overhead"]) else None
+
+
+def over_one_by_one(row):
+    return row.serin / row.peers[ONE_BY_ONE] if row.peers.get(ONE_BY_ONE) else None
+
+
+def likeness(peer, row):
+    """1 less the share by which the plan is off."""
+    return 1 - abs(row.serin / row.peers[peer] - 1) if row.peers.get(peer) else None
+
+
+BARS = [
+    Bar("throughput over the better peer's, every row", "speed/*", 1.0, over_peer),
+    Bar("throughput over the better peer's, geometric mean", "speed/*", 1.3, over_peer, mean=True),
+    Bar("the better peer's latency over Serin's at batch 1, every row (1.25 is 0.8x the latency)", "speed/*/1", 1.25, over_peer),
+    Bar("planned bytes as held, every row (1: to the byte)", "memory/*", 1.0, functools.partial(likeness, HELD)),
+    Bar("planned bytes as the device reports, every row (0.98: within 2 %)", "memory/*", 0.98, functools.partial(likeness, REPORTED)),
+    Bar(f"throughput with batches over max_batch 1, both from {CLIENTS} clients", "batching/*", 10.0, over_one_by_one),
+]
