@@ -1,4 +1,9 @@
-// nvml.cc: seven functions of libnvidia-ml.so.1, declared here as NVIDIA documents them (their ABI does not change), so that building needs no driver.
+// nvml.cc: ten functions of libnvidia-ml.so.1, declared here as NVIDIA documents them (their ABI does not change), so that building needs no driver.
+//
+// Ids of MIG slices: NVML knows a slice as "MIG-" and a UUID of its own since R470. cudaDeviceProp.uuid, of which Device::Info::id is made, comes from
+// cuDeviceGetUuid, which is in CUDA 13 what cuDeviceGetUuid_v2 was before: "if the device is in MIG mode, returns its MIG UUID" (cuda.h). So both should be the
+// same text; nobody has tried that on a card with slices. Were it the card's UUID (as the first cuDeviceGetUuid tells it), NVML would find no such slice, and
+// there would be no metrics of it rather than wrong ones. Whole devices are not looked up so: the search by UUID goes through all cards and wakes them.
 
 #include "kernels/cuda/nvml.h"
 
@@ -26,11 +31,14 @@ struct Memory {
 struct Nvml::Functions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
-  int (*find)(const char*, Handle*) = nullptr;
+  int (*find_place)(const char*, Handle*) = nullptr;
+  int (*find_id)(const char*, Handle*) = nullptr;
   int (*utilization)(Handle, Utilization*) = nullptr;
   int (*memory)(Handle, Memory*) = nullptr;
   int (*temperature)(Handle, int, unsigned*) = nullptr;
   int (*power)(Handle, unsigned*) = nullptr;
+  int (*power_limit)(Handle, unsigned*) = nullptr;
+  int (*energy)(Handle, unsigned long long*) = nullptr;
 };
 
 Nvml::Nvml(std::unique_ptr<Functions> functions) : functions_(std::move(functions)) {}
@@ -46,24 +54,28 @@ std::shared_ptr<Nvml> Nvml::open(std::string& why) {
     return function != nullptr;
   };
   const bool whole = get(functions->init, "nvmlInit_v2") && get(functions->shutdown, "nvmlShutdown") &&
-                     get(functions->find, "nvmlDeviceGetHandleByPciBusId_v2") &&
-                     get(functions->utilization, "nvmlDeviceGetUtilizationRates") && get(functions->memory, "nvmlDeviceGetMemoryInfo") &&
-                     get(functions->temperature, "nvmlDeviceGetTemperature") && get(functions->power, "nvmlDeviceGetPowerUsage");
+                     get(functions->find_place, "nvmlDeviceGetHandleByPciBusId_v2") &&
+                     get(functions->find_id, "nvmlDeviceGetHandleByUUID") && get(functions->utilization, "nvmlDeviceGetUtilizationRates") &&
+                     get(functions->memory, "nvmlDeviceGetMemoryInfo") && get(functions->temperature, "nvmlDeviceGetTemperature") &&
+                     get(functions->power, "nvmlDeviceGetPowerUsage") && get(functions->power_limit, "nvmlDeviceGetPowerManagementLimit") &&
+                     get(functions->energy, "nvmlDeviceGetTotalEnergyConsumption");
   if (!whole) return nullptr;
   if (const int status = functions->init(); status != kSuccess)
     return why = std::string(kLibrary) + " does not start: error " + std::to_string(status), nullptr;
   return std::shared_ptr<Nvml>(new Nvml(std::move(functions)));
 }
 
-Nvml::Handle Nvml::find(const std::string& pci_bus_id) const {
+Nvml::Handle Nvml::find(const std::string& id, const std::string& pci_bus_id) const {
   Handle device = nullptr;
-  return functions_->find(pci_bus_id.c_str(), &device) == kSuccess ? device : nullptr;
+  const int status = is_slice(id) ? functions_->find_id(id.c_str(), &device) : functions_->find_place(pci_bus_id.c_str(), &device);
+  return status == kSuccess ? device : nullptr;
 }
 
 std::optional<double> Nvml::read(Handle device, Quantity quantity) const {
   Utilization utilization;
   Memory memory;
   unsigned number = 0;
+  unsigned long long large = 0;
   switch (quantity) {
     case Quantity::kUtilization:
       if (functions_->utilization(device, &utilization) != kSuccess) return std::nullopt;
@@ -78,6 +90,12 @@ std::optional<double> Nvml::read(Handle device, Quantity quantity) const {
     case Quantity::kPower:
       if (functions_->power(device, &number) != kSuccess) return std::nullopt;
       return number / 1000.0;  // it counts milliwatts
+    case Quantity::kPowerLimit:
+      if (functions_->power_limit(device, &number) != kSuccess) return std::nullopt;
+      return number / 1000.0;
+    case Quantity::kEnergy:
+      if (functions_->energy(device, &large) != kSuccess) return std::nullopt;
+      return static_cast<double>(large) / 1000.0;  // millijoules
   }
   return std::nullopt;
 }

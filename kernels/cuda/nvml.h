@@ -1,6 +1,7 @@
 // nvml.h: NVIDIA's management library: how busy, full and hot a device is, whoever uses it. Part of the driver, opened at run time: absent where that is.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ class Nvml {
     kMemoryUsed,   ///< bytes, by all processes
     kTemperature,  ///< degrees Celsius
     kPower,        ///< watts
+    kPowerLimit,   ///< watts: what the card is held to
+    kEnergy,       ///< joules, since the driver was loaded
   };
   using Handle = void*;
 
@@ -25,9 +28,12 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// By place, for it counts devices otherwise than CUDA does and knows nothing of CUDA_VISIBLE_DEVICES. Null: it has no such device.
-  Handle find(const std::string& pci_bus_id) const;
-  /// Nothing where the device does not tell.
+  /// By place, for it counts devices otherwise than CUDA does and knows nothing of CUDA_VISIBLE_DEVICES; a MIG slice by its id, for at its place is the whole
+  /// card. Null: it has no such device.
+  Handle find(const std::string& id, const std::string& pci_bus_id) const;
+  static bool is_slice(const std::string& id) { return id.starts_with("MIG-"); }
+  /// Nothing where the device does not tell. For a slice the library measures memory alone: utilization it refuses, power, energy and temperature that it tells
+  /// (or not: it depends on the driver) are those of the whole card.
   std::optional<double> read(Handle device, Quantity quantity) const;
 
  private:
