@@ -9,6 +9,7 @@
 // wrong that goes wrong on a device.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,6 +78,8 @@ class Device {
 
   /// Why no more work can be done until the process ends; nothing while all is well.
   virtual Fault lost() const = 0;
+  /// Whether somebody has waited in Queue::finish() for longer than `limit` and may never return: then the device is lost. From any thread.
+  virtual bool hangs(std::chrono::milliseconds limit) = 0;
 };
 
 }  // namespace serin::kernels

@@ -5,7 +5,9 @@
 
 #include "kernels/cuda/device.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -17,6 +19,8 @@
 namespace serin::kernels::cuda {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 class CudaDevice;
 
@@ -32,11 +36,8 @@ class CudaRecording final : public Recording {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(CudaDevice& device, cudaStream_t stream) : device_(device), stream_(stream) {}
-  ~CudaQueue() override {
-    for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
-    cudaStreamDestroy(stream_);
-  }
+  CudaQueue(CudaDevice& device, cudaStream_t stream);
+  ~CudaQueue() override;
   void* native() override { return stream_; }
   Fault finish() override;
   Fault begin_recording() override;
@@ -47,10 +48,14 @@ class CudaQueue final : public Queue {
   Fault mark(size_t number) override;
   Fault time_between(size_t from, size_t to, int64_t& nanoseconds) override;
 
+  /// Since when somebody waits in finish(); the clock's beginning: nobody.
+  Clock::time_point waits_since() const { return waits_since_; }
+
  private:
   CudaDevice& device_;
   const cudaStream_t stream_;
   std::vector<cudaEvent_t> marks_;
+  std::atomic<Clock::time_point> waits_since_ = Clock::time_point();
   bool records_ = false;
 };
 
@@ -93,6 +98,26 @@ class CudaDevice final : public Device {
     return lost_;
   }
 
+  bool hangs(std::chrono::milliseconds limit) override {
+    const auto before = Clock::now() - limit;
+    const std::lock_guard lock(mutex_);
+    const bool found = std::ranges::any_of(queues_, [before](const CudaQueue* queue) {
+      const Clock::time_point since = queue->waits_since();
+      return since != Clock::time_point() && since < before;
+    });
+    if (found && !lost_) lost_ = "what it was given to do has not ended for " + std::to_string(limit.count()) + " ms";
+    return found;
+  }
+
+  void add(const CudaQueue& queue) {
+    const std::lock_guard lock(mutex_);
+    queues_.push_back(&queue);
+  }
+  void remove(const CudaQueue& queue) {
+    const std::lock_guard lock(mutex_);
+    std::erase(queues_, &queue);
+  }
+
   /// A call that was refused leaves the device whole. What a kernel broke every call answers from then on, also one that only asks.
   Fault check(cudaError_t error) {
     if (error == cudaSuccess) return kOk;
@@ -113,10 +138,24 @@ class CudaDevice final : public Device {
   const int index_;
   const Info info_;
   mutable std::mutex mutex_;
-  Fault lost_;  // guarded by mutex_
+  Fault lost_;  // guarded by mutex_, as what follows
+  std::vector<const CudaQueue*> queues_;
 };
 
-Fault CudaQueue::finish() { return device_.check(cudaStreamSynchronize(stream_)); }
+CudaQueue::CudaQueue(CudaDevice& device, cudaStream_t stream) : device_(device), stream_(stream) { device_.add(*this); }
+
+CudaQueue::~CudaQueue() {
+  device_.remove(*this);
+  for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+  cudaStreamDestroy(stream_);
+}
+
+Fault CudaQueue::finish() {
+  waits_since_ = Clock::now();
+  const cudaError_t error = cudaStreamSynchronize(stream_);
+  waits_since_ = Clock::time_point();
+  return device_.check(error);
+}
 
 /// Relaxed: what other threads do meanwhile on streams of their own is their business.
 Fault CudaQueue::begin_recording() {

@@ -10,7 +10,7 @@
 
 namespace serin::kernels::cuda {
 
-inline constexpr uint32_t kPluginVersion = 5;
+inline constexpr uint32_t kPluginVersion = 6;
 inline constexpr const char* kPluginEntry = "serin_cuda_plugin";
 
 struct Options {

@@ -100,6 +100,8 @@ struct ServeOptions {
   int64_t response_cache_bytes = int64_t{64} << 20;  ///< taken as answers come, of models that ask for it
   double drain_seconds = 5;                          ///< served on after SIGTERM, not ready any more
   double end_seconds = 30;                           ///< after that, for what is under way
+  double device_timeout_seconds = 60;                ///< a device that has not ended a run by then is lost; 0: never
+  double exit_when_lost_seconds = 30;                ///< served on, not live any more; 0: for ever
   std::string config_name = {};                      ///< ModelSettings::config_name
   bool strict_readiness = true;                      ///< in Triton's place: what did not load keeps the server from being ready
   bool exit_on_error = false;                        ///< end where a model does not load at the start

@@ -76,7 +76,7 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void wait_for_end_signal(const std::function<void()>& reload, const std::function<void()>& look) {
+void wait_for_end_signal(const std::function<void()>& reload, const std::function<bool()>& look) {
   constexpr timespec kBetweenLooks{.tv_sec = 5, .tv_nsec = 0};
   sigset_t set = end_signals();
   sigaddset(&set, SIGHUP);
@@ -86,8 +86,8 @@ void wait_for_end_signal(const std::function<void()>& reload, const std::functio
       reload();
     else if (received > 0)
       return;
-    else if (errno == EAGAIN)
-      look();
+    else if (errno == EAGAIN && !look())
+      return;
   }
 }
 

@@ -30,8 +30,8 @@ void block_end_signals();
 void block_signal(int signal);
 /// As many as the system lets us have: what it gives by itself is meant for programs that wait with select().
 void raise_descriptor_limit();
-/// Waits for SIGTERM or SIGINT; meanwhile runs `reload` at each SIGHUP, which must be blocked, too, and `look` every few seconds.
-void wait_for_end_signal(const std::function<void()>& reload, const std::function<void()>& look);
+/// Waits for SIGTERM or SIGINT, or until `look`, which is run every few seconds, answers false; meanwhile runs `reload` at each SIGHUP, which must be blocked, too.
+void wait_for_end_signal(const std::function<void()>& reload, const std::function<bool()>& look);
 /// Waits for SIGTERM or SIGINT for at most so long; true where one came.
 bool wait_for_end_signal(double seconds);
 

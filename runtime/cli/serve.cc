@@ -18,6 +18,7 @@
 #include "runtime/base/log_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/freed_memory.h"
+#include "runtime/cli/lost_devices.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve_ports.h"
 #include "runtime/cli/try_it.h"
@@ -193,14 +194,16 @@ void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& optio
   std::fflush(stdout);
 }
 
-/// Readiness goes first, so that load balancers look elsewhere while requests are still served.
-void end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& options) {
+/// Readiness goes first, so that load balancers look elsewhere while requests are still served. `hang`: some never end. Whether all that were under way did.
+bool end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& options, bool hang) {
   frontend.set_ready(false);
   remove_own_ready_file(options.ready_file);
   log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
-  const bool drained = ports.drain(milliseconds(options.end_seconds));
-  log::info("ended{}", drained ? "" : fmt::format(": some requests were still under way after {} s", options.end_seconds));
+  const double seconds = hang ? 0 : options.end_seconds;
+  const bool drained = ports.drain(milliseconds(seconds));
+  log::info("ended{}", drained ? "" : fmt::format(": some requests were still under way after {} s", seconds));
+  return drained;
 }
 
 /// Of models whose settings say nothing. In the place of another server no request is refused for the number of those that wait, which is bounded by that of
@@ -307,11 +310,20 @@ Result<int> serve(const ServeOptions& options) {
   log::info("serving {} at {}", describe(source), describe(ports->numbers(), options));
   print_try_it(*repository->catalogue().get(), options, ports->numbers());
 
-  wait_for_end_signal([&] { certificates.refresh(); }, [&] { freed_memory.look(); });
-  end(frontend, *ports, options);
-  const int code = repository->catalogue().get()->usable() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
-  if (repository->stop_within(std::chrono::seconds(1))) return code;
-  log::info("a model was still being loaded");
+  LostDevices lost(devices, milliseconds(options.device_timeout_seconds), milliseconds(options.exit_when_lost_seconds));
+  wait_for_end_signal([&] { certificates.refresh(); },
+                      [&] {
+                        freed_memory.look();
+                        return lost.look(*repository->catalogue().get());
+                      });
+  const bool ended = end(frontend, *ports, options, lost.hang());
+  const bool live = repository->catalogue().get()->live(&devices).has_value();
+  const int code = live ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+  if (repository->stop_within(std::chrono::seconds(1))) {
+    if (ended && !lost.hang()) return code;
+  } else {
+    log::info("a model was still being loaded");
+  }
   std::fflush(nullptr);
   std::_Exit(code);
 }

@@ -93,6 +93,17 @@ void add_machine(CLI::App& command, ServeOptions& options) {
       ->capture_default_str();
   command.add_option("--cuda-plugin", options.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
   command.add_option("--cuda-cache", options.cuda_cache, kCudaCacheHelp);
+  command
+      .add_option("--device-timeout", options.device_timeout_seconds,
+                  "seconds after which a device that has not ended a run is lost; 0: never")
+      ->capture_default_str()
+      ->check(between(0.0, 1e6));
+  command
+      .add_option("--exit-when-lost", options.exit_when_lost_seconds,
+                  "seconds for which a server goes on that is not live any more because devices are lost; then it ends with exit code 1; "
+                  "0: for ever")
+      ->capture_default_str()
+      ->check(between(0.0, 1e6));
 }
 
 }  // namespace

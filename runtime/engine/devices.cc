@@ -50,6 +50,20 @@ void Devices::open() {
     gauges_.push_back(
         metrics_.gauge_callback("serin_device_lost", "1: no more work until the process ends", {{"gpu_uuid", device->info().id}}, lost));
   }
+  open_ = true;
+}
+
+bool Devices::hang(std::chrono::milliseconds limit) {
+  bool any = false;
+  for (size_t i = 0; open_ && i < backends_.size(); ++i) {
+    if (!backends_[i]) continue;
+    kernels::Device& device = *backends_[i]->device();
+    const bool was_lost = device.lost().has_value();
+    if (!device.hangs(limit)) continue;
+    if (!was_lost) log::error("{} is lost: {}", name_of(*backends_[i]), *device.lost());
+    any = true;
+  }
+  return any;
 }
 
 Result<Devices::Choice> Devices::choose(const DeviceChoice& wanted) {

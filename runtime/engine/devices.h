@@ -7,6 +7,8 @@
 // Opened when the first model asks for one: the driver and NVIDIA's libraries take half a second and 200 MB, of which a server of CPU models has no use.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,6 +46,8 @@ class Devices {
   };
   /// Devices that are lost are left out. kUnavailable where cuda is wanted and not there, or all that is there is lost: then the CPU is not what `auto` means.
   Result<Choice> choose(const DeviceChoice& wanted);
+  /// Whether one of them has not ended a run for `limit`: it is lost from then on, and who waits for it may wait for ever.
+  bool hang(std::chrono::milliseconds limit);
 
  private:
   void open();
@@ -51,7 +55,8 @@ class Devices {
   const std::string plugin_path_, tactics_folder_;
   metrics::Registry& metrics_;
   std::once_flag opened_;
-  // Written once, by open().
+  std::atomic<bool> open_ = false;
+  // Written once, by open(), before it is true.
   std::vector<std::unique_ptr<kernels::Backend>> backends_;  // as the driver counts; null: it does not open
   std::string note_;
   std::vector<std::shared_ptr<void>> gauges_;

@@ -1,5 +1,6 @@
-// model_device.cc: what a model takes of a device. Planning takes nothing: plans say how large their arenas are and ask for weights (kernels/device_weights.h),
-// so that a model which does not fit is refused with the numbers, before anything is taken.
+// model_device.cc: what a model takes of a device. Planning keeps nothing: plans say how large their arenas are and ask for weights (kernels/device_weights.h),
+// so that a model which does not fit is refused with the numbers, before anything of it is there. Kernels that are measured meanwhile (kernels/cuda/trial.h) take
+// memory for that moment; where there is none, they are not measured.
 
 #include <fmt/format.h>
 

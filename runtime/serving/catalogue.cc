@@ -85,11 +85,12 @@ Result<std::string> Catalogue::version_of(std::string_view model, std::string_vi
   return Error{Code::kInvalidArgument, fmt::format("Unrecognized servable version label: {}", label)};
 }
 
-Status Catalogue::usable() const {
+Status Catalogue::live(engine::Devices* devices) const {
   for (const auto& [name, model] : models) {
     for (const auto& [number, entry] : model.versions) {
-      if (!entry.version) continue;
-      if (const Status usable = entry.version->usable(); !usable) return usable.error().in(entry.version->signature().model);
+      const Status usable = entry.version ? entry.version->usable() : Status();
+      const bool may_move = !usable && !entry.moved && devices && devices->choose(entry.settings->device);
+      if (!usable && !may_move) return usable.error().in(entry.version->signature().model);
     }
   }
   return {};

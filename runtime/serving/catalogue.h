@@ -23,6 +23,7 @@ struct VersionEntry {
   std::shared_ptr<Version> version;               ///< set where it is ready
   std::shared_ptr<const ModelSettings> settings;  ///< that it was loaded with
   std::weak_ptr<Version> leaving;                 ///< of kUnloaded: while it lives, requests under way are answered
+  bool moved = false;                             ///< it had lost its devices, and was loaded once more where there were others
 };
 
 struct ModelEntry {
@@ -44,8 +45,8 @@ struct Catalogue {
   Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
   /// The number behind a label, whether or not that version is there. kInvalidArgument: the model, if it is one, has no such label.
   Result<std::string> version_of(std::string_view model, std::string_view label) const;
-  /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable).
-  Status usable() const;
+  /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable), and there are no devices left that it may still be moved to.
+  Status live(engine::Devices* devices) const;
   /// Whether that version answers now. kUnavailable: it is known and does not, and why; kNotFound.
   Status ready(std::string_view model, std::string_view version) const;
   /// kUnavailable, naming the first that failed, where none of what was to be loaded is; `all`: where any of it is not. What was unloaded does not count, and

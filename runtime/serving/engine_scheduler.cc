@@ -91,6 +91,7 @@ void EngineScheduler::set_group(Job& job, const graph::Bindings& sizes) const {
 }
 
 Status EngineScheduler::submit(JobPtr job) {
+  if (const Status now = usable(); !now) return now.error().in(name_);  // instances of a device that does not answer never come to say so
   if (sizes_vary_) {
     const auto own = engine::bindings_for(engine_->inputs(), job->inputs);
     if (!own) return own.error().in(name_);

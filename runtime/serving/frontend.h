@@ -60,11 +60,13 @@ class Frontend {
     if (ready) was_ready_ = loaded(*repository.catalogue().get()).has_value();
     ready_ = ready;
   }
+  /// kUnavailable, and why, where only another process can serve what this one was given to.
+  Status live() { return catalogue().live(host.devices); }
   /// kUnavailable, and why. A server that could load nothing is not ready, nor is one that stands in for Triton and could not load something. Once it was
   /// ready it stays so whatever fails to load after that: what was loaded goes on, and a bad file must not take away every replica at once.
   Status ready() {
     if (!ready_) return Error{Code::kUnavailable, "models are being loaded, or the end is near"};
-    SERIN_CHECK(catalogue().usable());
+    SERIN_CHECK(live());
     if (was_ready_) return {};
     SERIN_CHECK(loaded(catalogue()));
     was_ready_ = true;

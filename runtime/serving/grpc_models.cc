@@ -16,7 +16,7 @@ void add_model_methods(Frontend& frontend, GrpcMethodMap& methods) {
   const std::string service = "/inference.GRPCInferenceService/";
   add_unary<pb::ServerLiveRequest, pb::ServerLiveResponse>(methods, service + "ServerLive", [&frontend](const auto&) {
     pb::ServerLiveResponse answer;
-    answer.set_live(frontend.catalogue().usable().has_value());
+    answer.set_live(frontend.live().has_value());
     return answer;
   });
   add_unary<pb::ServerReadyRequest, pb::ServerReadyResponse>(methods, service + "ServerReady", [&frontend](const auto&) {

@@ -291,6 +291,10 @@ void Repository::move_lost() {
       if (version.moved || !held || !held->version || held->version->usable() || !known.files.versions.contains(number)) continue;
       version.moved = true;
       (void)load_version(name, number, known);
+      if (auto now = entry(name, number)) {
+        now->moved = true;
+        update(name, number, std::move(*now));
+      }
     }
   }
 }

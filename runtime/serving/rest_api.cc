@@ -140,8 +140,8 @@ net::Response RestApi::answer(std::string_view path, const net::Request& request
     const Status ready = frontend_.ready();
     return ready ? json_response(R"({"ready":true})") : refused(R"({"ready":false})", ready.error());
   }
-  const Status usable = frontend_.catalogue().usable();
-  return usable ? json_response(R"({"live":true})") : refused(R"({"live":false})", usable.error());
+  const Status live = frontend_.live();
+  return live ? json_response(R"({"live":true})") : refused(R"({"live":false})", live.error());
 }
 
 net::Response RestApi::metadata(const Route& route) {

@@ -3,7 +3,7 @@
 //   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/stats, /v2/models/M[/versions/V][/ready|/config|/stats]
 //   POST /v2/models/M[/versions/V]/infer, /generate, /generate_stream
 //
-// A server is live until one of its versions has lost its devices (Catalogue::usable): only another process can use them again, and x-serin-reason says so.
+// A server is live until one of its versions has lost its devices (Catalogue::live): only another process can use them again, and x-serin-reason says so.
 //
 // Every answer carries x-serin-batch; answers of a model carry x-serin-version; an error's body is {"error": text} with x-serin-code and,
 // where one field is to blame, x-serin-field beside it.

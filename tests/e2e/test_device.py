@@ -11,13 +11,13 @@ import onnx
 import onnx.numpy_helper
 import pytest
 
-from conftest import MODELS, SERIN, call, infer_body, serin, wait_until
+from conftest import MODELS, ON_FREE_PORTS, SERIN, call, infer_body, serin, wait_until
 
 PLUGIN = SERIN.parent / "tests" / "libserin_cuda_emulated.so"
 FAKE_NVML = SERIN.parent / "tests" / "fake_nvml"
 DIGITS = MODELS / "digits/1/model.onnx"
 ON_CUDA = ["--device", "cuda", "--cuda-plugin", PLUGIN]
-ILLEGAL_ADDRESS, UNCORRECTABLE = 700, 214  # cudaError_t
+ILLEGAL_ADDRESS, UNCORRECTABLE, HANGS = 700, 214, -1  # cudaError_t; the emulator's own
 ZEROS = infer_body([[0.0] * 64])
 ROWS = np.load(MODELS / "digits/eval.npz")["pixels"][:24]
 
@@ -353,6 +353,55 @@ def test_f8_a_device_that_is_lost_before_the_start_is_named(repository, emulated
     assert done.returncode == 2 and "cudaErrorIllegalAddress" in done.stderr
 
 
+def test_f8_a_model_that_moves_costs_no_liveness(start, repository, emulated):
+    """A restart would take along what runs well, and the devices that are left."""
+    machine = emulated(devices=2)
+    models = digits(repository, "max_batch: 2\ninstances: 1\n")
+    shutil.copytree(models / "digits", models / "other")
+    (models / "other/serin.yaml").write_text("device: cpu\n")
+    runtime = start("serve", "--models", models, *ON_FREE_PORTS, "--poll-seconds", 3, *ON_CUDA, env=machine.env)
+    machine.fail(0)
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 503, 20, "the device lost")
+    assert call(runtime.url + "/v2/models/digits/ready").status == 503
+    assert call(runtime.url + "/v2/health/live").status == call(runtime.url + "/v2/health/ready").status == 200
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 200, 20, "the model on the other device")
+    machine.fail(1)
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 503, 20, "that one lost, too")
+    assert call(runtime.url + "/v2/health/live").status == 503
+    assert runtime.end() == 1
+
+
+def test_m16_a_server_that_nobody_restarts_ends_by_itself(serve, repository, emulated):
+    machine = emulated()
+    runtime = serve(digits(repository), *ON_CUDA, "--exit-when-lost", 1, env=machine.env)
+    machine.fail(0)
+    wait_until(lambda: ask(runtime, ROWS[:1]).status == 503, 20, "the device lost")
+    assert runtime.process.wait(40) == 1
+    assert "that is the end (--exit-when-lost)" in runtime.log and "ended" in runtime.log.splitlines()[-1]
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_f8_a_device_that_does_not_answer_is_lost_and_the_process_ends(serve, repository, emulated, by_itself):
+    machine = emulated()
+    flags = ["--exit-when-lost", 1 if by_itself else 0, "--device-timeout", 1]
+    runtime = serve(digits(repository), *ON_CUDA, *flags, env=machine.env)
+    machine.fail(0, HANGS)
+
+    def hangs():
+        with pytest.raises(OSError):  # nobody can answer it; it ends with the process
+            ask(runtime, ROWS[:1])
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(hangs) for _ in range(2)]
+        wait_until(lambda: "is lost: what it was given to do has not ended for 1000 ms" in runtime.log, 20, "the device lost")
+        live = call(runtime.url + "/v2/health/live")
+        assert live.status == 503 and "has not ended" in live.headers["x-serin-reason"]
+        assert ask(runtime, ROWS[:1]).status == 503
+        assert (runtime.process.wait(40) if by_itself else runtime.end()) == 1
+        for each in asked:
+            each.result(10)
+
+
 # --- metrics ------------------------------------------------------------------------------------------------------------------------
 
 
@@ -360,12 +409,35 @@ def test_what_the_driver_says_of_devices_has_the_names_that_dashboards_know(serv
     runtime = serve(digits(repository), *ON_CUDA, env={**emulated(devices=2).env, "LD_LIBRARY_PATH": str(FAKE_NVML)})
     first, second = (f"GPU-00000000-0000-0000-0000-00000000000{i}" for i in (0, 1))
     expected = {"nv_gpu_utilization": (0.37, 0), "nv_gpu_memory_total_bytes": (150754820096,) * 2, "nv_gpu_memory_used_bytes": (1000, 1001),
-                "nv_gpu_temperature_celsius": (41, 42), "nv_gpu_power_usage": (123.456, None)}
+                "nv_gpu_temperature_celsius": (41, 42), "nv_gpu_power_usage": (123.456, None), "nv_gpu_power_limit": (700, None)}
     for name, values in expected.items():
         for uuid, value in zip((first, second), values):
             assert (f'{name}{{gpu_uuid="{uuid}"}}' in runtime.metrics()) == (value is not None), name
             if value is not None:
                 assert runtime.metric(name, gpu_uuid=uuid) == pytest.approx(value), name
+
+
+def test_energy_is_counted_in_joules_from_the_start(serve, repository, emulated):
+    runtime = serve(digits(repository), *ON_CUDA, env={**emulated(devices=2).env, "LD_LIBRARY_PATH": str(FAKE_NVML)})
+    assert "# TYPE nv_energy_consumption counter\n" in runtime.metrics()
+    begin = runtime.metric("nv_energy_consumption")
+    wait_until(lambda: runtime.metric("nv_energy_consumption") >= begin + 5, 20, "energy")  # 2.5 more whenever it is read, which is once a second
+    assert runtime.metric("nv_energy_consumption") < 1000, "millijoules, or those since the driver was loaded"
+    assert runtime.metrics().count("\nnv_energy_consumption{") == 1, "the second device does not tell"
+
+
+def test_of_a_slice_of_a_device_there_is_nothing_that_belongs_to_the_whole_one(serve, repository, emulated, tmp_path):
+    code = PLUGIN.read_bytes()
+    assert b"\0emulated\0" in code
+    sliced = tmp_path / PLUGIN.name  # its devices are MIG slices, for so their name says
+    sliced.write_bytes(code.replace(b"\0emulated\0", b"\0X MIG 1g\0"))
+    runtime = serve(digits(repository), "--device", "cuda", "--cuda-plugin", sliced, env={**emulated(devices=3).env, "LD_LIBRARY_PATH": str(FAKE_NVML)})
+    found = dict(re.findall(r"^(nv_(?:gpu|energy)_.*) (\S+)$", runtime.metrics(), re.MULTILINE))
+    first, second, unknown = (f"MIG-00000000-0000-0000-0000-00000000000{i}" for i in (0, 1, 2))
+    assert {name: float(value) for name, value in found.items()} == {
+        f'nv_gpu_memory_total_bytes{{gpu_uuid="{first}"}}': 18253611008, f'nv_gpu_memory_total_bytes{{gpu_uuid="{second}"}}': 18253611008,
+        f'nv_gpu_memory_used_bytes{{gpu_uuid="{first}"}}': 500, f'nv_gpu_memory_used_bytes{{gpu_uuid="{second}"}}': 501}
+    assert runtime.log.count(f"no nv_gpu_* metrics of {unknown}: NVML knows no such device") == 1
 
 
 def test_without_the_drivers_library_there_are_no_such_metrics_and_one_line_says_so(serve, repository, emulated):

@@ -109,7 +109,7 @@ def test_makes_faults_happen(run):
     status, said = run("faults")
     assert status == 0, said
     records = {record["key"]: record for record in run.records()}
-    assert {key for key, record in records.items() if record["passed"]} == {f"faults/{what}" for what in ("absent", "no-room", "storm", "lost")}
+    assert {key for key, record in records.items() if record["passed"]} == {f"faults/{what}" for what in ("absent", "limit", "no-room", "storm", "lost")}
     assert list(records["faults/tenant"]["skipped"]), "another process's memory is the driver's to count"
 
 

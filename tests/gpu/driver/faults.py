@@ -32,7 +32,7 @@ DEVICE_LOST = "0 700"  # cudaErrorIllegalAddress of device 0, in the emulator's 
 
 
 def units(setting):
-    return {f"faults/{run.__name__.replace('_', '-')}": lambda run=run: checked(run, setting) for run in (absent, no_room, tenant, storm, lost)}
+    return {f"faults/{run.__name__.replace('_', '-')}": lambda run=run: checked(run, setting) for run in (absent, limit, no_room, tenant, storm, lost)}
 
 
 class Wrong(Exception):
@@ -72,6 +72,19 @@ def absent(setting):
         said = json.loads(serving.ask(f"{runtime.url}/v2/models/digits"))["parameters"]
         hold(said["device"] == "cpu" and said["device_why"], f"auto without a device: {said}")
         hold(infer(runtime, "digits")[0] == 200, "no answer by the CPU")
+
+
+def limit(setting):
+    """A model keeps to its limit, and what it was said to need is what it takes, to the byte."""
+    folder = repository(setting, "limit", digits=MODEL, other=MODEL)
+    (folder / "models/other/serin.yaml").write_text("gpu_mem_limit: 1\n")
+    with serving.server(setting, folder) as runtime:
+        status, said = infer(runtime, "other")
+        needed = re.search(r"needs (\d+) bytes .* it may hold 1 of ", said if isinstance(said, str) else "")
+        hold(status == 503 and needed, f"{status} {said}")
+        metrics = serving.ask(f"{runtime.metrics}/metrics").decode()
+        held = re.search(r'^serin_model_device_bytes\{.*model="digits".*\} (\S+)$', metrics, re.M)
+        hold(held and int(float(held[1])) == int(needed[1]), f"it needs {needed[1]} bytes, the other copy holds {held and held[1]}")
 
 
 def no_room(setting):

@@ -38,6 +38,7 @@ def mixed_requests(setting, unit, sources):
 @dataclass
 class Served:
     url: str
+    metrics: str
     process: subprocess.Popen
 
 
@@ -56,7 +57,8 @@ def server(setting, folder, device="cuda", flags=(), environment=()):
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"serin serve on {device} is not ready: {clip(log.read_text(errors='replace'))}")
             time.sleep(0.05)
-        yield Served(f"http://127.0.0.1:{json.loads(ready.read_text())['http']}", process)
+        ports = json.loads(ready.read_text())
+        yield Served(f"http://127.0.0.1:{ports['http']}", f"http://127.0.0.1:{ports['metrics']}", process)
     finally:
         process.terminate()
         process.wait()

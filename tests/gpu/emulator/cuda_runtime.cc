@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 
 namespace emulator {
 
@@ -244,7 +245,12 @@ const char* const kFaultFile = [] {
 cudaError_t sticky(int index = current) {
   if (std::ifstream file; kFaultFile && (file.open(kFaultFile), file)) {
     int device = 0, error = 0;
-    if (file >> device >> error && device >= 0 && device < device_count) devices[device].sticky = static_cast<cudaError_t>(error);
+    if (file >> device >> error && device >= 0 && device < device_count) {
+      if (error < 0)
+        devices[device].hangs = true;
+      else
+        devices[device].sticky = static_cast<cudaError_t>(error);
+    }
   }
   return devices[index].sticky;
 }
@@ -440,6 +446,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  while (sticky(stream ? stream->device : current) == cudaSuccess && devices[stream ? stream->device : current].hangs)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return stream && stream->capturing ? cudaErrorStreamCaptureUnsupported : sticky(stream ? stream->device : current);
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {

@@ -9,7 +9,8 @@
 // Memory is ordinary memory, streams are run at once, a captured graph is a list of closures.
 //
 // There may be several devices. In a program of its own the environment says how many and what goes wrong: SERIN_EMULATED_DEVICES (1), SERIN_EMULATED_MEMORY
-// (bytes of each) and SERIN_EMULATED_FAULT, a file that may appear at any time: "1 700" in it means that all of device 1 fails with cudaErrorIllegalAddress.
+// (bytes of each) and SERIN_EMULATED_FAULT, a file that may appear at any time: "1 700" in it means that all of device 1 fails with cudaErrorIllegalAddress,
+// and "1 -1" that what it is given to do never ends.
 #pragma once
 
 #include <algorithm>
@@ -195,6 +196,7 @@ struct Device {
   std::atomic<size_t> memory_bytes = size_t{1} << 40, allocated_bytes = 0;
   const char* name = "emulated";
   std::atomic<cudaError_t> sticky = cudaSuccess;  ///< what everything answers from now on
+  std::atomic<bool> hangs = false;                ///< who waits for it waits
 };
 constexpr int kMostDevices = 8;
 extern Device devices[kMostDevices];

@@ -1,0 +1,23 @@
+#include "runtime/cli/lost_devices.h"
+
+#include <fmt/chrono.h>
+
+#include "runtime/base/log.h"
+
+namespace serin::cli {
+
+bool LostDevices::look(const serving::Catalogue& now) {
+  if (hung_.count() > 0 && devices_.hang(hung_)) hang_ = true;
+  const Status live = now.live(&devices_);
+  if (live || grace_.count() == 0) {
+    dead_since_.reset();
+    return true;
+  }
+  const auto time = std::chrono::steady_clock::now();
+  if (!dead_since_) dead_since_ = time;
+  if (time - *dead_since_ < grace_) return true;
+  log::error("not live for {}, so that is the end (--exit-when-lost): {}", grace_, live.error().message);
+  return false;
+}
+
+}  // namespace serin::cli
