@@ -105,6 +105,25 @@ def test_serves_several_models_at_once(run):
     assert record["passed"] == 2 * 3 + 2, "each model at each batch, and its answers beside the CPU's"
 
 
+def test_a_second_start_that_measures_again_fails(run, stand_in):
+    programs = stand_in("report(a='')")
+    (programs / "serin").unlink()
+    (programs / "serin").write_text(f"""#!/bin/bash
+for i in $(seq $#); do
+  if [[ ${{!i}} == --cuda-cache ]]; then next=$((i + 1)); kept=${{!next}}/tactics-of-a-device; fi
+done
+if [[ -n $kept ]]; then
+  mkdir -p "${{kept%/*}}"
+  [[ -e $kept ]] || echo "the scope" >"$kept"
+  echo "0 0.1 conv $$" >>"$kept"
+fi
+exec {BUILD}/serin "$@"
+""")
+    (programs / "serin").chmod(0o755)
+    status, said = run("serve/second-start", programs=programs)
+    assert status == 1 and "1 kernels were measured first, then 1 more" in said, said
+
+
 def test_makes_faults_happen(run):
     status, said = run("faults")
     assert status == 0, said

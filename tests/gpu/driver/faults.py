@@ -5,7 +5,6 @@ import contextlib
 import ctypes
 import json
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -154,13 +153,7 @@ def lost(setting):
 
 
 def repository(setting, unit, **models):
-    """A fresh folder with models/<name>/1/model.onnx."""
-    folder = setting.folder / "faults" / unit
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, path in models.items():
-        (folder / "models" / name / "1").mkdir(parents=True)
-        shutil.copy(path, folder / "models" / name / "1/model.onnx")
-    return folder
+    return serving.repository(setting, f"faults/{unit}", models)
 
 
 def of_rows_of(elements):

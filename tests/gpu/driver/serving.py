@@ -1,41 +1,66 @@
 """Requests of several models and batch sizes at once through `serin serve --device cuda`: none fails, and the answers are the CPU's."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
 import subprocess
 import time
 import urllib.request
-from dataclasses import dataclass
 
 import numpy as np
 
-from results import FAILED, PASSED, Case, clip
+from results import FAILED, PASSED, SKIPPED, Case, clip
 
 BATCHES = (1, 3, 8)
 CLIENTS = 4  # for each model and batch
 SECONDS = 3  # of one round
 READY_S, REQUEST_S = 540, 60  # a first load measures kernels of every batch size
 COMPARED = 16  # requests of each model whose answers are compared
-RTOL, ATOL = 1e-3, 1e-4  # of the element, of the largest: batches are put together anew on every run
+# Of the element, of the largest: batches are put together anew on every run.
+TOLERANCES = {"fp32": (1e-3, 1e-4), "fp16": (2e-2, 2e-2)}
 
 
-def mixed_requests(setting, unit, sources):
+def mixed_requests(setting, unit, sources, precision="fp32"):
     """sources: {model: (model.onnx, .npz with rows of its inputs)}."""
-    folder = setting.folder / "serve" / unit.replace("/", "-")
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, (path, _) in sources.items():
-        (folder / "models" / name / "1").mkdir(parents=True)
-        shutil.copy(path, folder / "models" / name / "1/model.onnx")
-    with server(setting, folder) as device, server(setting, folder, device="cpu") as cpu:
+    folder = repository(setting, unit, {name: path for name, (path, _) in sources.items()})
+    with server(setting, folder, flags=("--precision", precision)) as device, server(setting, folder, device="cpu") as cpu:
         answered, cases = load(setting, device.url, sources)
         for name, (_, data) in sources.items():
-            cases.append(compared(name, np.load(data), device.url, cpu.url))
+            cases.append(compared(name, np.load(data), device.url, cpu.url, TOLERANCES[precision]))
     return cases, {"requests answered": answered}
 
 
-@dataclass
+def second_start(setting, unit, paths):
+    """What one process measured of kernels, the next one does not measure again: each measurement would be a line more."""
+    folder = repository(setting, unit, paths)
+    for name in paths:
+        (folder / "models" / name / "serin.yaml").write_text("max_batch: 1\ninstances: 1\n")
+    keeping = dataclasses.replace(setting, cache=("--cuda-cache", str(folder / "cache")))
+    lines = []
+    for _ in range(2):
+        with server(keeping, folder):
+            pass
+        lines.append([line for file in sorted((folder / "cache").glob("tactics-*")) for line in file.read_text().splitlines()[1:]])
+    measured = len(lines[0])
+    if not measured:
+        return [Case("", unit, SKIPPED, detail="nothing is measured on this device")], {}
+    wrong = "" if lines[0] == lines[1] else f"{measured} kernels were measured first, then {len(lines[1]) - measured} more"
+    return [Case("", unit, FAILED if wrong else PASSED, detail=wrong)], {"kernels measured once": measured}
+
+
+def repository(setting, unit, paths):
+    """A fresh folder with models/<name>/1/model.onnx."""
+    folder = setting.folder / "serve" / unit.replace("/", "-")
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, path in paths.items():
+        (folder / "models" / name / "1").mkdir(parents=True)
+        shutil.copy(path, folder / "models" / name / "1/model.onnx")
+    return folder
+
+
+@dataclasses.dataclass
 class Served:
     url: str
     metrics: str
@@ -89,7 +114,8 @@ def load(setting, url, sources):
     ]
 
 
-def compared(name, rows, device, cpu):
+def compared(name, rows, device, cpu, tolerance):
+    rtol, atol = tolerance
     metadata = json.loads(ask(f"{device}/v2/models/{name}"))
     wrong = 0
     for i in range(COMPARED):
@@ -104,7 +130,7 @@ def compared(name, rows, device, cpu):
         answers = [json.loads(ask(f"{url}/v2/models/{name}/infer", body))["outputs"] for url in (device, cpu)]
         for ours, theirs in zip(*answers, strict=True):
             a, b = np.asarray(ours["data"], np.float64), np.asarray(theirs["data"], np.float64)
-            near = a.shape == b.shape and np.abs(a - b) <= RTOL * np.abs(b) + ATOL * np.abs(b).max()
+            near = a.shape == b.shape and np.abs(a - b) <= rtol * np.abs(b) + atol * np.abs(b).max()
             wrong += not np.all(near)  # NaN is near nothing
     detail = f"{wrong} of {COMPARED} answers differ" if wrong else ""
     return Case("", f"{name} answers as the CPU does", FAILED if wrong else PASSED, detail=detail)

@@ -66,9 +66,17 @@ def rounded(setting, name, path, precision):
 
 def serving_units(setting):
     digits = {f"digits_{version}": (DIGITS / f"{version}/model.onnx", DIGITS / "eval.npz") for version in (1, 2)}
+    def mixed():
+        return digits | {name: served(setting, name) for name in SERVED}
+
+    def once(unit):
+        return serving.second_start(setting, unit, {name: checking.materialise(name) for name in SERVED[:3]})
+
     return {
         "serve/digits": lambda: serving.mixed_requests(setting, "serve/digits", digits),
-        "serve/mixed": lambda: serving.mixed_requests(setting, "serve/mixed", digits | {name: served(setting, name) for name in SERVED}),
+        "serve/mixed": lambda: serving.mixed_requests(setting, "serve/mixed", mixed()),
+        "serve/fp16": lambda: serving.mixed_requests(setting, "serve/fp16", mixed(), "fp16"),
+        "serve/second-start": lambda: once("serve/second-start"),
     }
 
 
