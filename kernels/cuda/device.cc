@@ -123,7 +123,9 @@ class CudaDevice final : public Device {
     if (error == cudaSuccess) return kOk;
     cudaGetLastError();  // a refusal is forgotten once it is read
     size_t free = 0, total = 0;
-    if (is_current() && cudaMemGetInfo(&free, &total) == cudaSuccess) return fault_of(error);
+    return is_current() && cudaMemGetInfo(&free, &total) == cudaSuccess ? fault_of(error) : lose(error);
+  }
+  Fault lose(cudaError_t error) {
     const std::lock_guard lock(mutex_);
     if (!lost_) lost_ = fault_of(error);
     return lost_;
@@ -154,7 +156,7 @@ Fault CudaQueue::finish() {
   waits_since_ = Clock::now();
   const cudaError_t error = cudaStreamSynchronize(stream_);
   waits_since_ = Clock::time_point();
-  return device_.check(error);
+  return error == cudaSuccess ? kOk : device_.lose(error);  // nothing that only waits is refused
 }
 
 /// Relaxed: what other threads do meanwhile on streams of their own is their business.
