@@ -59,7 +59,8 @@ std::string_view nearest_name(std::string_view name, const Names& names) {
     if (equal_but_for_case(name, candidate)) return candidate;
     std::string_view from = name, to = candidate;
     drop_common_ends(from, to);
-    if ((work += from.size() * to.size()) > kMostWork) break;
+    work += from.size() * to.size();
+    if (work > kMostWork) break;
     if (const size_t own = edit_distance(from, to); own < distance) {
       distance = own;
       nearest = candidate;

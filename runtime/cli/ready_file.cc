@@ -84,9 +84,7 @@ void wait_for_end_signal(const std::function<void()>& reload, const std::functio
     const int received = sigtimedwait(&set, nullptr, &kBetweenLooks);
     if (received == SIGHUP)
       reload();
-    else if (received > 0)
-      return;
-    else if (errno == EAGAIN && !look())
+    else if (received > 0 || (errno == EAGAIN && !look()))
       return;
   }
 }

@@ -52,7 +52,7 @@ void wait_for(const char* path) {
   }
 }
 
-[[maybe_unused]] const bool started = [] {
+[[maybe_unused]] const bool kStarted = [] {
   if (const char* const path = std::getenv("SERIN_FAULT_FILE")) std::thread(wait_for, path).detach();
   return true;
 }();
