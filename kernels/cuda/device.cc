@@ -74,13 +74,15 @@ class CudaDevice final : public Device {
     return use() && checked(cudaMalloc(&memory, bytes)) ? static_cast<std::byte*>(memory) : nullptr;
   }
   void release(std::byte* memory) override {
-    if (is_current()) cudaFree(memory);
+    if (!hangs_ && is_current()) cudaFree(memory);  // it would wait for what never ends
   }
   std::byte* allocate_pinned(size_t bytes) override {
     void* memory = nullptr;
     return use() && checked(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault)) ? static_cast<std::byte*>(memory) : nullptr;
   }
-  void release_pinned(std::byte* memory) override { cudaFreeHost(memory); }
+  void release_pinned(std::byte* memory) override {
+    if (!hangs_) cudaFreeHost(memory);
+  }
 
   void make_current() const override { is_current(); }
 
@@ -105,6 +107,7 @@ class CudaDevice final : public Device {
       const Clock::time_point since = queue->waits_since();
       return since != Clock::time_point() && since < before;
     });
+    if (found) hangs_ = true;
     if (found && !lost_) lost_ = "what it was given to do has not ended for " + std::to_string(limit.count()) + " ms";
     return found;
   }
@@ -139,6 +142,7 @@ class CudaDevice final : public Device {
 
   const int index_;
   const Info info_;
+  std::atomic<bool> hangs_ = false;
   mutable std::mutex mutex_;
   Fault lost_;  // guarded by mutex_, as what follows
   std::vector<const CudaQueue*> queues_;
@@ -153,6 +157,7 @@ CudaQueue::~CudaQueue() {
 }
 
 Fault CudaQueue::finish() {
+  if (Fault ignored; records_) end_recording(ignored);  // who recorded was interrupted
   waits_since_ = Clock::now();
   const cudaError_t error = cudaStreamSynchronize(stream_);
   waits_since_ = Clock::time_point();

@@ -24,7 +24,7 @@ class LostDevices {
   engine::Devices& devices_;
   const std::chrono::milliseconds hung_, grace_;
   bool hang_ = false;
-  std::optional<std::chrono::steady_clock::time_point> dead_since_;
+  std::optional<std::chrono::steady_clock::time_point> dead_since_, last_look_;
 };
 
 }  // namespace serin::cli

@@ -316,11 +316,12 @@ Result<int> serve(const ServeOptions& options) {
                         freed_memory.look();
                         return lost.look(*repository->catalogue().get());
                       });
-  const bool ended = end(frontend, *ports, options, lost.hang());
-  const bool live = repository->catalogue().get()->live(&devices).has_value();
-  const int code = live ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+  const auto live = [&] { return repository->catalogue().get()->live(&devices).has_value(); };
+  const bool ended = end(frontend, *ports, options, lost.hang() && !live());
+  const bool hang = lost.hang() || (!ended && devices.hang(milliseconds(options.end_seconds / 2)));
+  const int code = live() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
   if (repository->stop_within(std::chrono::seconds(1))) {
-    if (ended && !lost.hang()) return code;
+    if (!hang) return code;
   } else {
     log::info("a model was still being loaded");
   }

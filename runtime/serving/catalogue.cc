@@ -88,7 +88,8 @@ Result<std::string> Catalogue::version_of(std::string_view model, std::string_vi
 Status Catalogue::live(engine::Devices* devices) const {
   for (const auto& [name, model] : models) {
     for (const auto& [number, entry] : model.versions) {
-      const Status usable = entry.version ? entry.version->usable() : Status();
+      if (!entry.version || entry.settings->ensemble) continue;  // members speak for an ensemble
+      const Status usable = entry.version->usable();
       const bool may_move = !usable && !entry.moved && devices && devices->choose(entry.settings->device);
       if (!usable && !may_move) return usable.error().in(entry.version->signature().model);
     }

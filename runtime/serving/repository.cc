@@ -283,18 +283,22 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
   return status;
 }
 
-/// Versions that have lost all their devices are loaded once more: there may be others.
+/// Versions that have lost all their devices are loaded once more: there may be others. Ensembles after what they are made of.
 void Repository::move_lost() {
-  for (auto& [name, known] : known_) {
-    for (auto& [number, version] : known.versions) {
-      const auto held = entry(name, number);
-      if (version.moved || !held || !held->version || held->version->usable() || !known.files.versions.contains(number)) continue;
-      version.moved = true;
-      (void)load_version(name, number, known);
-      if (auto now = entry(name, number)) {
-        now->moved = true;
-        update(name, number, std::move(*now));
-      }
+  for (const bool ensembles : {false, true})
+    for (auto& [name, known] : known_)
+      if ((ensemble_of(known) != nullptr) == ensembles) move_lost(name, known);
+}
+
+void Repository::move_lost(const std::string& name, Known& known) {
+  for (auto& [number, version] : known.versions) {
+    const auto held = entry(name, number);
+    if (version.moved || !held || !held->version || held->version->usable()) continue;
+    version.moved = true;
+    if (known.files.versions.contains(number)) (void)load_version(name, number, known);
+    if (auto now = entry(name, number)) {
+      now->moved = true;
+      update(name, number, std::move(*now));
     }
   }
 }

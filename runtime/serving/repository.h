@@ -114,6 +114,7 @@ class Repository {
   void settle_ensembles();
   Result<std::shared_ptr<Version>> make_ensemble(const std::string& name, uint64_t number, const ModelSettings& settings);
   void move_lost();
+  void move_lost(const std::string& name, Known& known);
   Status load_now(const std::string& name, const ModelOverride& overrides);
   Status unload_now(const std::string& name, bool dependents);
   Status check_places();

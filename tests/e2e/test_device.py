@@ -402,6 +402,19 @@ def test_f8_a_device_that_does_not_answer_is_lost_and_the_process_ends(serve, re
             each.result(10)
 
 
+def test_f8_models_leave_a_device_that_does_not_answer(serve, repository, emulated):
+    """What they hold there is not given back, for that would wait, too."""
+    machine = emulated(devices=2)
+    runtime = serve(digits(repository, "max_batch: 2\ninstances: 1\n"), *ON_CUDA, "--device-timeout", 1, env=machine.env)
+    machine.fail(0, HANGS)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: pytest.raises(OSError, ask, runtime, ROWS[:1]))
+        wait_until(lambda: "has not ended for 1000 ms" in runtime.log, 20, "the device lost")
+        wait_until(lambda: ask(runtime, ROWS[:1]).status == 200, 20, "the model on the other device")
+        assert call(runtime.url + "/v2/health/live").status == 200
+        assert runtime.end() == 0
+
+
 # --- metrics ------------------------------------------------------------------------------------------------------------------------
 
 

@@ -404,6 +404,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 }
 cudaError_t cudaFree(void* pointer) {
   if (!pointer) return cudaSuccess;
+  while (sticky() == cudaSuccess && devices[current].hangs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::lock_guard lock(memory_mutex);
   const auto at = device_memory.find(pointer);
   if (at == device_memory.end()) emulator::fail("memory is freed that was not allocated");
