@@ -66,7 +66,7 @@ class CudaDevice final : public Device {
   const Info& info() const override { return info_; }
   size_t free_bytes() const override {
     size_t free = 0, total = 0;
-    return is_current() && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+    return select() && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
   }
 
   std::byte* allocate(size_t bytes) override {
@@ -74,7 +74,7 @@ class CudaDevice final : public Device {
     return use() && checked(cudaMalloc(&memory, bytes)) ? static_cast<std::byte*>(memory) : nullptr;
   }
   void release(std::byte* memory) override {
-    if (!hangs_ && is_current()) cudaFree(memory);  // it would wait for what never ends
+    if (!hangs_ && select()) cudaFree(memory);  // it would wait for what never ends
   }
   std::byte* allocate_pinned(size_t bytes) override {
     void* memory = nullptr;
@@ -84,7 +84,7 @@ class CudaDevice final : public Device {
     if (!hangs_) cudaFreeHost(memory);
   }
 
-  void make_current() const override { is_current(); }
+  void make_current() const override { select(); }
 
   std::unique_ptr<Queue> make_queue(int priority) override {
     int least = 0, greatest = 0;
@@ -126,7 +126,7 @@ class CudaDevice final : public Device {
     if (error == cudaSuccess) return kOk;
     cudaGetLastError();  // a refusal is forgotten once it is read
     size_t free = 0, total = 0;
-    return is_current() && cudaMemGetInfo(&free, &total) == cudaSuccess ? fault_of(error) : lose(error);
+    return select() && cudaMemGetInfo(&free, &total) == cudaSuccess ? fault_of(error) : lose(error);
   }
   Fault lose(cudaError_t error) {
     const std::lock_guard lock(mutex_);
@@ -137,7 +137,7 @@ class CudaDevice final : public Device {
  private:
   bool checked(cudaError_t error) { return !check(error); }
   /// Every thread has a current device of its own.
-  bool is_current() const { return cudaSetDevice(index_) == cudaSuccess; }
+  bool select() const { return cudaSetDevice(index_) == cudaSuccess; }
   bool use() { return checked(cudaSetDevice(index_)); }
 
   const int index_;

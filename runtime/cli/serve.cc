@@ -318,8 +318,8 @@ Result<int> serve(const ServeOptions& options) {
                       });
   const auto live = [&] { return repository->catalogue().get()->live(&devices).has_value(); };
   const bool ended = end(frontend, *ports, options, lost.hang() && !live());
-  const bool hang = lost.hang() || (!ended && devices.hang(milliseconds(options.end_seconds / 2)));
   const int code = live() ? kYes : kNo;  // a supervisor that looks at exit codes only learns it, too
+  const bool hang = lost.hang() || (!ended && devices.hang(milliseconds(options.end_seconds / 2)));
   if (repository->stop_within(std::chrono::seconds(1))) {
     if (!hang) return code;
   } else {

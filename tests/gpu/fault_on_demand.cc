@@ -6,15 +6,26 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
-#include "tests/gpu/fault_kernel.h"
-
 namespace {
+
+/// Writes to address 16; for every device since sm_75.
+constexpr char kFaultKernel[] = R"(.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry fault() {
+  .reg .b64 %at;
+  .reg .b32 %value;
+  mov.u64 %at, 16;
+  mov.u32 %value, 1;
+  st.global.u32 [%at], %value;
+  ret;
+}
+)";
 
 /// A function of the driver: what they answer is 0 or an error.
 template <class... A>
@@ -36,7 +47,7 @@ void break_device(int index) {
   constexpr unsigned kNonBlocking = 1;
   const bool ready = ask(driver, "cuInit", 0U) == 0 && ask(driver, "cuDeviceGet", &device, index) == 0 &&
                      ask(driver, "cuDevicePrimaryCtxRetain", &context, device) == 0 && ask(driver, "cuCtxSetCurrent", context) == 0 &&
-                     ask(driver, "cuModuleLoadData", &module, static_cast<const void*>(serin::test::kFaultKernel)) == 0 &&
+                     ask(driver, "cuModuleLoadData", &module, static_cast<const void*>(kFaultKernel)) == 0 &&
                      ask(driver, "cuModuleGetFunction", &kernel, module, "fault") == 0 &&
                      ask(driver, "cuStreamCreate", &stream, kNonBlocking) == 0;
   if (!ready) return;
