@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "tests/base/counted_malloc.h"
+#include "tests/runtime/base/counted_malloc.h"
 
 namespace {
 

@@ -35,7 +35,7 @@ AUTOTUNED = {("ResNet-50", "fp16", 1), ("ResNet-50", "fp16", 32), ("ViT-B/16", "
 ROOFLINE_BATCH = 32
 CLIENTS, ROUND_S = 64, 10
 LEAST_SHARE = 0.01  # of the time: kernels below it are left out of the roofline
-BESIDE_ARENA = 256  # bytes of the slab that are no plan's: where kernels report faults (runtime/engine/device_arena.h)
+BESIDE_ARENA = 256  # bytes of the slab that are no plan's: where kernels report faults (runtime/engine/device/device_arena.h)
 MODELS = [item for item in work.WORK if item.name in ("ResNet-50", "MobileNetV3-L", "ViT-B/16", "BERT-base seq 128", "MiniLM seq 128")]
 
 

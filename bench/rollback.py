@@ -12,7 +12,7 @@ import urllib.request
 import proxies
 import table
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/e2e"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "tests/e2e" / name) for name in ("", "support")]
 from backends import Backend, Faults  # noqa: E402
 from traffic import Traffic  # noqa: E402
 
@@ -23,7 +23,7 @@ still got some in the last quarter of the run. HAProxy three times: weights alon
 `retry-on 500` with redispatch, which hides errors and never rolls back. Serin with its shield and without.
 
 The time from the verdict to the last request that reached the canary is an upper bound: requests drawn before the verdict are on their way, and the
-audit log's time is rounded down to a millisecond. tests/admin prints what the router itself takes.
+audit log's time is rounded down to a millisecond. tests/router/admin prints what the router itself takes.
 """
 
 SERIN = pathlib.Path(os.environ.get("SERIN", proxies.ROOT / "build/serin"))

@@ -106,7 +106,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
   };
 }
 
-/// Tensors with channels last are made for devices (runtime/engine/channels_last.h); here only the reference reads them.
+/// Tensors with channels last are made for devices (runtime/engine/layout/channels_last.h); here only the reference reads them.
 void leave_channels_last_to_ref(KernelTable& table) {
   const auto guard = [&table](const auto& kind) {
     using Kind = std::decay_t<decltype(kind)>;

@@ -1,5 +1,5 @@
 // sizes.h: results of which only a run knows the size. A kernel writes as much of the result as there is, and its size to the output behind it (backend.h): the
-// host waits for that number alone, and what follows works on a view of the right size (runtime/engine/runner_device.cc).
+// host waits for that number alone, and what follows works on a view of the right size (runtime/engine/device/runner_device.cc).
 #pragma once
 
 #include "kernels/cuda/block.h"

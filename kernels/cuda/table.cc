@@ -1,5 +1,5 @@
 // table.cc: which kernel runs an operator on a device. For each kind the rows are tried from left to right. There is no reference row: what all refuse
-// runs on the CPU, and the engine copies there and back (runtime/engine/placement.h). `serin inspect --explain` prints who refused and why.
+// runs on the CPU, and the engine copies there and back (runtime/engine/layout/placement.h). `serin inspect --explain` prints who refused and why.
 
 #include "kernels/cuda/table.h"
 

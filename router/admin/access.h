@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "router/admin/rate_limit.h"
-#include "router/config.h"
+#include "router/config/config.h"
 #include "runtime/net/tokens.h"
 
 namespace serin::router {

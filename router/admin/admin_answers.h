@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "router/controller.h"
+#include "router/control/controller.h"
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
 

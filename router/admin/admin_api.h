@@ -13,8 +13,8 @@
 
 #include "router/admin/access.h"
 #include "router/admin/event_feed.h"
-#include "router/config.h"
-#include "router/controller.h"
+#include "router/config/config.h"
+#include "router/control/controller.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/http.h"
 

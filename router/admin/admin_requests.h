@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "router/admin/access.h"
-#include "router/controller.h"
+#include "router/control/controller.h"
 #include "runtime/base/config.h"
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"

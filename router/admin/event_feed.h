@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "router/config.h"
-#include "router/controller.h"
+#include "router/config/config.h"
+#include "router/control/controller.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/http.h"
 #include "runtime/net/loop.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "router/controller.h"
+#include "router/control/controller.h"
 
 namespace serin::router {
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "router/history_json.h"
+#include "router/view/history_json.h"
 #include "runtime/net/http.h"
 
 namespace serin::router {

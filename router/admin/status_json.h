@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "router/config.h"
-#include "router/controller.h"
+#include "router/config/config.h"
+#include "router/control/controller.h"
 
 namespace serin::router {
 

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <set>
 
-#include "router/endpoint_list.h"
+#include "router/config/endpoint_list.h"
 #include "runtime/base/log.h"
-#include "runtime/net/resolver.h"
+#include "runtime/net/io/resolver.h"
 
 namespace serin::router {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "router/config.h"
+#include "router/config/config.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/published.h"
 

@@ -5,8 +5,8 @@
 
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
-#include "runtime/net/head_parser.h"
 #include "runtime/net/http.h"
+#include "runtime/net/message/head_parser.h"
 
 namespace serin::router {
 

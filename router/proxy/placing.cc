@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/protocol/datatype.h"
+#include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::router {
 namespace {

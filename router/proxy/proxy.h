@@ -9,8 +9,8 @@
 
 #include <memory>
 
-#include "router/config.h"
-#include "router/controller.h"
+#include "router/config/config.h"
+#include "router/control/controller.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/stream.h"

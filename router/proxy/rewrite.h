@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "router/config.h"
-#include "runtime/net/head_parser.h"
+#include "router/config/config.h"
+#include "runtime/net/message/head_parser.h"
 
 namespace serin::router {
 

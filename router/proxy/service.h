@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "router/controller.h"
+#include "router/control/controller.h"
 #include "router/proxy/endpoints.h"
 #include "router/proxy/rewrite.h"
 #include "router/rollout/hash.h"

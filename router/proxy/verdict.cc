@@ -1,10 +1,10 @@
-// verdict.cc: from HTTP to the judge's terms. What stands in bodies is read in router/outputs.h.
+// verdict.cc: from HTTP to the judge's terms. What stands in bodies is read in router/control/outputs.h.
 
 #include "router/proxy/verdict.h"
 
 #include "runtime/base/number.h"
-#include "runtime/protocol/datatype.h"
-#include "runtime/protocol/oip_rest.h"
+#include "runtime/protocol/oip/oip_rest.h"
+#include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::router {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "router/outputs.h"
+#include "router/control/outputs.h"
 #include "router/rollout/observation.h"
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"

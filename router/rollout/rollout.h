@@ -142,7 +142,7 @@ class Rollout {
   /// Those that are asked from now on; one that it waits at already stays.
   void set_gates(const Gates& gates);
 
-  // Where several routers share a rollout (router/replicas.h).
+  // Where several routers share a rollout (router/replicas/replicas.h).
   /// False: nothing here makes the weight rise or ends the rollout well: no step advances, no silence is over, no bake. Verdicts still act.
   void let_rise(bool allowed);
   /// Goes where somebody else has brought the rollout; the evidence against the canary stays, certificates begin again where the step is another.

@@ -6,7 +6,7 @@
 //   page.store(0, word, epoch, "err", "err: 7 of 9 ...");                  // a rollback: one atomic store, survives kill -9
 //
 // The file is not flushed to disk: it must survive the process, not the machine. What a crash of the machine leaves of it can only lower a
-// weight, because the smaller one of page and database counts (router/restore.h).
+// weight, because the smaller one of page and database counts (router/control/restore.h).
 #pragma once
 
 #include <atomic>

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "runtime/base/metrics.h"
-#include "runtime/serving/dialect.h"
-#include "runtime/serving/model_source.h"
-#include "runtime/serving/restricted_apis.h"
-#include "runtime/serving/tracer.h"
+#include "runtime/serving/apis/restricted_apis.h"
+#include "runtime/serving/host/tracer.h"
+#include "runtime/serving/settings/dialect.h"
+#include "runtime/serving/settings/model_source.h"
 
 namespace serin::cli {
 

@@ -11,8 +11,8 @@
 #include "runtime/base/version.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/nearest_flag.h"
-#include "runtime/cli/serve_as.h"
-#include "runtime/cli/serve_flags.h"
+#include "runtime/cli/serve/serve_as.h"
+#include "runtime/cli/serve/serve_flags.h"
 #include "runtime/cli/validators.h"
 
 namespace serin::cli {

@@ -15,10 +15,10 @@
 #include <cstdio>
 #include <thread>
 
+#include "router/app/generation.h"
+#include "router/app/handover.h"
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/generation.h"
-#include "runtime/cli/handover.h"
 #include "runtime/cli/ready_file.h"
 
 namespace serin::cli {

@@ -6,7 +6,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/fold.h"
+#include "runtime/engine/lower/fold.h"
 
 namespace serin::engine {
 

@@ -9,11 +9,11 @@
 
 #include "kernels/backend.h"
 #include "kernels/device_weights.h"
-#include "runtime/engine/buffers.h"
-#include "runtime/engine/constant_forms.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/fold.h"
-#include "runtime/engine/program.h"
+#include "runtime/engine/layout/constant_forms.h"
+#include "runtime/engine/lower/fold.h"
+#include "runtime/engine/plan/buffers.h"
+#include "runtime/engine/program/program.h"
 
 namespace serin::engine {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/net/head_parser.h"
 #include "runtime/net/http.h"
+#include "runtime/net/message/head_parser.h"
 
 namespace serin::net {
 

@@ -18,8 +18,8 @@
 #include <string_view>
 
 #include "runtime/base/result.h"
-#include "runtime/net/head_parser.h"
 #include "runtime/net/http.h"
+#include "runtime/net/message/head_parser.h"
 #include "runtime/net/tls.h"
 
 namespace serin::net {

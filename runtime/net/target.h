@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/net/refusal.h"
+#include "runtime/net/message/refusal.h"
 
 namespace serin::net {
 

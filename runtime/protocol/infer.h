@@ -13,7 +13,7 @@
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/memory_budget.h"
 #include "runtime/base/recycler.h"
-#include "runtime/protocol/shared_range.h"
+#include "runtime/protocol/tensor/shared_range.h"
 
 namespace serin::protocol {
 

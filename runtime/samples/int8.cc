@@ -13,7 +13,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/engine/fold.h"
+#include "runtime/engine/lower/fold.h"
 #include "runtime/engine/optimize.h"
 #include "runtime/graph/passes/pass.h"
 #include "runtime/samples/calibration.h"

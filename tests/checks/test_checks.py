@@ -88,7 +88,9 @@ REFUSED = [
     ("layering", "router/rollout/a.cc", '#include "router/store/store.h"\n', "router/rollout may include only"),
     ("layering", "router/rollout/a.cc", '#include "runtime/net/http.h"\n', "router/rollout may include only"),
     ("layering", "router/proxy/a.cc", '#include "router/admin/api.h"\n', "router/proxy may include only"),
-    ("layering", "router/controller.cc", '#include "router/proxy/proxy.h"\n', "router may include only"),
+    ("layering", "router/control/controller.cc", '#include "router/proxy/proxy.h"\n', "router/control may include only"),
+    ("layering", "router/proxy/a.cc", '#include "runtime/net/http2/h2_session.h"\n', "no part of the face of runtime/net"),
+    ("layering", "runtime/net/http2/a.cc", '#include "runtime/net/server/responder.h"\n', "runtime/net/http2 may include only"),
     ("layering", "router/admin/a.cc", '#include "runtime/engine/engine.h"\n', "router/admin may include only"),
     ("layering", "kernels/ref/a.cc", '#include "tests/support.h"\n', "includes tests/support.h"),
     ("layering", "kernels/a.cc", '#include "op.h"\n', "from the root of the repository"),
@@ -122,7 +124,7 @@ def test_refuses(sample, name, path, text, message):
 
 def test_layering_accepts_what_the_table_allows(sample):
     sample.write({
-        "router/proxy/a.cc": '#include "kernels/tensor.h"\n#include "router/config.h"\n#include "runtime/net/server.h"\n#include <vector>\n',
+        "router/proxy/a.cc": '#include "kernels/tensor.h"\n#include "router/config/config.h"\n#include "runtime/net/server.h"\n#include <vector>\n',
         "runtime/cli/a.cc": '#include "kernels/op.h"\n#include "router/admin/api.h"\n#include "runtime/serving/server.h"\n',
     })
     assert sample.check("layering").returncode == 0

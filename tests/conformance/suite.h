@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/cli/compare.h"
+#include "runtime/cli/tools/compare.h"
 #include "runtime/engine/value.h"
 #include "runtime/graph/graph.h"
 

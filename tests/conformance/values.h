@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/cli/compare.h"
+#include "runtime/cli/tools/compare.h"
 #include "runtime/engine/value.h"
 #include "runtime/formats/onnx/value_file.h"
 

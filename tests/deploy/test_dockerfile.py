@@ -46,7 +46,7 @@ def test_every_link_is_a_name_that_the_program_knows(tmp_path):
 
 
 def test_every_name_that_the_program_knows_is_a_link_in_the_path():
-    names = re.search(r"kDialectNames = \{(.*?)\}", (ROOT / "runtime/serving/dialect.h").read_text(), re.S)[1]
+    names = re.search(r"kDialectNames = \{(.*?)\}", (ROOT / "runtime/serving/settings/dialect.h").read_text(), re.S)[1]
     assert {f"/usr/bin/{name}" for name in re.findall(r'"(\w+)"', names)} <= set(dockerfile.links())
 
 

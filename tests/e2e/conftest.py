@@ -15,7 +15,9 @@ import urllib.request
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path += [str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir()]  # support/, and folders whose tests share functions
 SERIN = pathlib.Path(os.environ.get("SERIN", ROOT / "build" / "serin"))
 MODELS = ROOT / "models"
 DATA = ROOT / "tests" / "data"
@@ -69,9 +71,9 @@ def call(url, body=None, headers=None, method=None, timeout=30, tls=None):
 
 
 def run_client(script, *arguments):
-    """What a script beside this file printed as JSON, which speaks with another server's own client (deploy/requirements-clients.txt)."""
+    """What a script of support/ printed as JSON, which speaks with another server's own client (deploy/requirements-clients.txt)."""
     packages = os.pathsep.join(str(ROOT / ".deps" / name) for name in ("clients", "tensorflow"))
-    command = [sys.executable, pathlib.Path(__file__).with_name(script), *arguments]
+    command = [sys.executable, HERE / "support" / script, *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env={**os.environ, "PYTHONPATH": packages})
     assert ran.returncode == 0, ran.stderr[-2000:]
     return json.loads(ran.stdout)

@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "runtime/serving/model_config.h"
-#include "runtime/serving/ovms_config.h"
-#include "runtime/serving/settings.h"
-#include "runtime/serving/tfserving_config.h"
+#include "runtime/serving/repository/model_config.h"
+#include "runtime/serving/settings/ovms_config.h"
+#include "runtime/serving/settings/settings.h"
+#include "runtime/serving/settings/tfserving_config.h"
 #include "tests/fuzz/must.h"
 
 namespace serin::fuzz {

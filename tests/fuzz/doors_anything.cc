@@ -4,10 +4,10 @@
 
 #include "kernels/float16.h"
 #include "runtime/base/wire_writer.h"
-#include "runtime/protocol/paddle.h"
-#include "runtime/protocol/tensor_proto.h"
-#include "runtime/protocol/tfserving_grpc.h"
-#include "runtime/protocol/tfserving_rest.h"
+#include "runtime/protocol/paddle/paddle.h"
+#include "runtime/protocol/tensorflow/tensor_proto.h"
+#include "runtime/protocol/tensorflow/tfserving_grpc.h"
+#include "runtime/protocol/tensorflow/tfserving_rest.h"
 #include "tests/fuzz/must.h"
 #include "tests/fuzz/signatures.h"
 

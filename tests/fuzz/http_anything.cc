@@ -7,10 +7,10 @@
 #include <string>
 
 #include "router/proxy/rewrite.h"
-#include "runtime/net/body_reader.h"
 #include "runtime/net/content_coding.h"
-#include "runtime/net/head_parser.h"
-#include "runtime/net/message_writer.h"
+#include "runtime/net/message/body_reader.h"
+#include "runtime/net/message/head_parser.h"
+#include "runtime/net/message/message_writer.h"
 #include "runtime/net/target.h"
 #include "tests/fuzz/h2_anything.h"
 #include "tests/fuzz/must.h"

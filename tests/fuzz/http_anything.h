@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "runtime/net/head_parser.h"
+#include "runtime/net/message/head_parser.h"
 
 namespace serin::fuzz {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/protocol/generate.h"
-#include "runtime/protocol/oip_grpc.h"
-#include "runtime/protocol/oip_rest.h"
+#include "runtime/protocol/oip/generate.h"
+#include "runtime/protocol/oip/oip_grpc.h"
+#include "runtime/protocol/oip/oip_rest.h"
 #include "tests/fuzz/must.h"
 #include "tests/fuzz/signatures.h"
 

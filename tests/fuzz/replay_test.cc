@@ -22,7 +22,7 @@ std::string read_file(const fs::path& path) {
 
 void load(const std::string& bytes) { load_anything(std::as_bytes(std::span(bytes))); }
 
-/// And the models that are bad by hand: what they answer, tests/onnx says.
+/// And the models that are bad by hand: what they answer, tests/runtime/formats/onnx says.
 std::vector<fs::path> regressions() {
   std::vector<fs::path> files;
   for (const char* folder : {SERIN_REGRESSIONS, SERIN_TEST_DATA "/bad"}) {

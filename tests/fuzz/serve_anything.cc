@@ -15,13 +15,13 @@
 
 #include "runtime/base/log.h"
 #include "runtime/net/grpc_server.h"
-#include "runtime/serving/access.h"
-#include "runtime/serving/grpc_api.h"
-#include "runtime/serving/http_api.h"
+#include "runtime/serving/apis/access.h"
+#include "runtime/serving/apis/grpc/grpc_api.h"
+#include "runtime/serving/apis/http_api.h"
 #include "tests/fuzz/local_socket.h"
 #include "tests/fuzz/must.h"
-#include "tests/onnx/encode.h"
-#include "tests/store/temporary_folder.h"
+#include "tests/router/store/temporary_folder.h"
+#include "tests/runtime/formats/onnx/encode.h"
 
 namespace serin::fuzz {
 namespace {

@@ -3,14 +3,14 @@
 #include <memory>
 
 #include "router/admin/admin_api.h"
-#include "router/config.h"
-#include "router/outputs.h"
-#include "router/prometheus.h"
+#include "router/config/config.h"
+#include "router/control/outputs.h"
+#include "router/notify/prometheus.h"
 #include "router/rollout/verdict_record.h"
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
-#include "tests/admin/router_fixture.h"
 #include "tests/fuzz/must.h"
+#include "tests/router/router_fixture.h"
 
 namespace serin::fuzz {
 namespace {

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "runtime/engine/plan.h"
-#include "tests/engine/support.h"
 #include "tests/gpu/device_under_test.h"
+#include "tests/runtime/engine/support.h"
 
 namespace serin::engine {
 namespace {

@@ -3,10 +3,10 @@
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 
-#include "runtime/engine/device_arena.h"
+#include "runtime/engine/device/device_arena.h"
 #include "runtime/engine/plan.h"
-#include "tests/engine/support.h"
 #include "tests/gpu/device_under_test.h"
+#include "tests/runtime/engine/support.h"
 
 namespace serin::engine {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "runtime/graph/paddable.h"
-#include "tests/engine/drawn_padding.h"
+#include "runtime/graph/proofs/paddable.h"
 #include "tests/gpu/device_under_test.h"
+#include "tests/runtime/engine/drawn_padding.h"
 
 namespace serin::engine {
 namespace {

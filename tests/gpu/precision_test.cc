@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/engine/channels_last.h"
 #include "runtime/engine/describe.h"
+#include "runtime/engine/layout/channels_last.h"
 #include "runtime/engine/plan.h"
-#include "tests/engine/support.h"
 #include "tests/gpu/device_under_test.h"
+#include "tests/runtime/engine/support.h"
 
 namespace serin::engine {
 namespace {

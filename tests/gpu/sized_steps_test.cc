@@ -6,8 +6,8 @@
 
 #include "runtime/engine/describe.h"
 #include "runtime/engine/plan.h"
-#include "tests/engine/support.h"
 #include "tests/gpu/device_under_test.h"
+#include "tests/runtime/engine/support.h"
 
 namespace serin::engine {
 namespace {

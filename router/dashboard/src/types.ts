@@ -1,4 +1,4 @@
-// types.ts: what the admin API says (router/admin/status_json.cc, router/verdict_json.cc), as far as the page shows it.
+// types.ts: what the admin API says (router/admin/status_json.cc, router/view/verdict_json.cc), as far as the page shows it.
 
 export interface Caller {
   name: string;

@@ -1,0 +1,116 @@
+// generation.cc: how it is put together, and taken apart in steps that each leave somebody to route.
+
+#include "router/app/generation.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "router/config/config_tls.h"
+#include "runtime/base/log.h"
+
+namespace serin::cli {
+namespace {
+
+constexpr size_t kLargestAdminBody = 1 << 20;
+constexpr std::chrono::seconds kSettle{3}, kAdminDrain{2};
+
+std::string url_of(const router::Listen& listen, uint16_t port, bool secure) {
+  const bool v6 = listen.address.find(':') != std::string::npos;
+  return fmt::format("http{}://{}{}{}:{}", secure ? "s" : "", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
+}
+
+/// An inherited socket only where it is at the address that is asked for.
+net::ServerOptions server_options(std::string name, const router::Listen& listen, std::shared_ptr<const net::TlsContext> tls,
+                                  const net::Limits& limits, bool http2, metrics::Registry& registry, Descriptor& inherited) {
+  return {.name = std::move(name),
+          .address = listen.address,
+          .port = listen.port,
+          .listening = is_bound_to(inherited, listen.address, listen.port) ? inherited.release() : -1,
+          .limits = limits,
+          .tls = std::move(tls),
+          .http2 = http2,
+          .encoded_bodies = true,
+          .metrics = &registry};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Generation>> Generation::start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited,
+                                                      router::LearnedServices* learned) {
+  std::unique_ptr<Generation> generation(new Generation(config, loops));
+  const Status opened = generation->open(std::move(inherited), learned);
+  if (opened) return generation;
+  if (learned != nullptr && generation->controller_) {
+    generation->controller_->retire();
+    *learned = generation->controller_->take_learned();
+  }
+  return opened.error();
+}
+
+Status Generation::open(ListeningSockets inherited, router::LearnedServices* learned) {
+  auto access = router::Access::open(config_.admin, registry_);
+  if (!access) return access.error().in("admin");
+  access_ = *std::move(access);
+  certificates_ = std::make_unique<net::TlsWatch>(router::tls_contexts(config_), registry_);
+  SERIN_TRY(controller_, router::Controller::open(config_, registry_, &audit_, learned));
+  proxy_ = std::make_unique<router::Proxy>(config_, *controller_, loops_.data, registry_);
+  admin_ = std::make_unique<router::AdminApi>(config_, *controller_, *access_, audit_, registry_);
+  if (inherited.data.open()) {
+    const auto until = std::chrono::steady_clock::now() + kSettle;
+    while (!proxy_->is_settled() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  net::Limits limits;
+  limits.body_bytes = kLargestAdminBody;
+  auto admin = net::Server::start(
+      loops_.admin, server_options("admin", config_.admin.listen, config_.admin.tls, limits, /*http2=*/false, registry_, inherited.admin),
+      [this](const net::Request& request, net::Responder responder) { responder.send(admin_->answer(request)); });
+  if (!admin) return admin.error().in("admin");
+  admin_server_ = *std::move(admin);
+  admin_port_ = admin_server_->port();
+  auto data = net::Server::start_streaming(
+      loops_.data, server_options("data", config_.listen, config_.tls, config_.limits, /*http2=*/true, registry_, inherited.data),
+      proxy_->handlers());
+  if (!data) return data.error().in("listen");
+  data_server_ = *std::move(data);
+  controller_->advertise(admin_url());
+  return {};
+}
+
+std::string Generation::data_url() const { return url_of(config_.listen, data_port(), config_.tls != nullptr); }
+std::string Generation::admin_url() const { return url_of(config_.admin.listen, admin_port_, config_.admin.tls != nullptr); }
+
+ListeningSockets Generation::sockets() const {
+  return {Descriptor::duplicate(data_server_->listening()),
+          admin_server_ ? Descriptor::duplicate(admin_server_->listening()) : Descriptor::duplicate(admin_socket_.get())};
+}
+
+void Generation::stop_being_ready() {
+  proxy_->stop_being_ready();
+  admin_->stop_being_ready();
+}
+
+router::LearnedServices Generation::hand_over_store() {
+  if (!admin_server_) return {};
+  admin_socket_ = Descriptor::duplicate(admin_server_->listening());
+  drain_admin(kAdminDrain);
+  admin_server_.reset();
+  controller_->stop_learning();
+  for (size_t i = 0; i < loops_.data.size(); ++i) loops_.data.post_and_wait(i, [] {});  // who was learning has done so
+  controller_->retire();
+  return controller_->take_learned();
+}
+
+bool Generation::drain(std::chrono::milliseconds deadline) {
+  const bool drained = data_server_->drain(deadline);
+  if (admin_server_) drain_admin(deadline);
+  return drained;
+}
+
+/// Answers that tell events would never end by themselves.
+void Generation::drain_admin(std::chrono::milliseconds deadline) {
+  loops_.admin.post_and_wait(0, [this] { admin_->close(); });
+  (void)admin_server_->drain(deadline);
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,79 @@
+// generation.h: one reading of router.yaml at work: controller, proxy and admin API, and the two servers in front of them.
+//
+// A generation is replaced as a whole, by another one in this process (SIGHUP) or in the next (--take-over), which accepts from the same listening
+// sockets:
+//
+//   auto learned = old.hand_over_store();                      // admin requests wait in the backlog, answers are no evidence, all is saved
+//   auto next = Generation::start(config, loops, old.sockets(), &learned);
+//   old.drain(30s);                                            // what is under way is answered, connections end after their next answer
+//
+// So there are never two who write the store, and never none who route.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "router/admin/access.h"
+#include "router/admin/admin_api.h"
+#include "router/app/handover.h"
+#include "router/control/controller.h"
+#include "router/notify/audit_stream.h"
+#include "router/proxy/proxy.h"
+#include "runtime/base/metrics.h"
+#include "runtime/net/loop.h"
+#include "runtime/net/server.h"
+#include "runtime/net/tls/tls_watch.h"
+
+namespace serin::cli {
+
+struct RouterLoops {
+  net::Loops data, admin;  ///< the admin API has a thread of its own: its answers wait for the disk, and the data path must not
+};
+
+class Generation {
+ public:
+  /// Listens where `config` says, on `inherited` sockets where they are at these addresses; where there are any, only after every endpoint has been
+  /// asked for its health. Goes on with what is `learned`, and gives it back where it fails. The error's code is kAlreadyExists where somebody else
+  /// has the store or a port.
+  static Result<std::unique_ptr<Generation>> start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited = {},
+                                                   router::LearnedServices* learned = nullptr);
+
+  const router::RouterConfig& config() const { return config_; }
+  metrics::Registry& registry() { return registry_; }
+  const router::Controller& controller() const { return *controller_; }
+  std::string data_url() const;
+  std::string admin_url() const;
+  uint16_t data_port() const { return data_server_->port(); }
+  uint16_t admin_port() const { return admin_port_; }
+  /// Duplicates for a successor.
+  ListeningSockets sockets() const;
+
+  void stop_being_ready();
+  router::LearnedServices hand_over_store();
+  /// True: everything under way was answered.
+  bool drain(std::chrono::milliseconds deadline);
+
+ private:
+  Generation(const router::RouterConfig& config, RouterLoops& loops) : config_(config), loops_(loops) {}
+  Status open(ListeningSockets inherited, router::LearnedServices* learned);
+  void drain_admin(std::chrono::milliseconds deadline);
+
+  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
+  const router::RouterConfig config_;
+  RouterLoops& loops_;
+  metrics::Registry registry_;
+  std::unique_ptr<router::Access> access_;
+  std::unique_ptr<net::TlsWatch> certificates_;
+  router::AuditStream audit_{STDOUT_FILENO};
+  std::unique_ptr<router::Controller> controller_;
+  std::unique_ptr<router::Proxy> proxy_;
+  std::unique_ptr<router::AdminApi> admin_;
+  std::unique_ptr<net::Server> data_server_, admin_server_;
+  Descriptor admin_socket_;  // kept for a successor when the admin server has ended
+  uint16_t admin_port_ = 0;
+};
+
+}  // namespace serin::cli

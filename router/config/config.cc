@@ -1,0 +1,365 @@
+// config.cc: every key of router.yaml, each read by a function named after it.
+//
+// Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. Nothing here opens a socket or resolves a
+// name.
+
+#include "router/config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "router/config/config_tls.h"
+#include "router/config/endpoint_list.h"
+#include "router/config/split.h"
+#include "runtime/base/config.h"
+
+namespace serin::router {
+namespace {
+
+using config::Node;
+using std::chrono::milliseconds;
+
+constexpr size_t kMostVersions = 63;  // an index of six bits, one of which says "none" (split.h)
+constexpr size_t kLongestName = 128;
+constexpr milliseconds kAskFile{1000}, kAskName{5000};
+constexpr int64_t kLargestBody = int64_t{4} << 30;
+
+/// "127.0.0.1:8080", "[::1]:8080"
+Result<Listen> read_listen(const Node& node) {
+  SERIN_TRY(const std::string text, node.text());
+  const auto refuse = [&] {
+    return node.error(fmt::format("must be ADDRESS:PORT such as 127.0.0.1:8080 with a port from 0 to 65535, not '{}'", text));
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return refuse();
+  Listen listen{.address = text.substr(0, colon)};
+  if (listen.address.starts_with('[') && listen.address.ends_with(']'))
+    listen.address = listen.address.substr(1, listen.address.size() - 2);
+  else if (listen.address.find(':') != std::string::npos)
+    return refuse();  // an IPv6 address without brackets: its last group would be taken for a port
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data() + colon + 1, end, listen.port);
+  if (failure != std::errc() || stop != end) return refuse();
+  return listen;
+}
+
+/// ADDRESS:PORT, or {listen, tokens, rate, tls}. Beyond loopback somebody must have thought about who may steer.
+Result<AdminConfig> read_admin(const Node& node) {
+  AdminConfig admin;
+  bool certified = false;  // only who has a certificate gets in
+  if (node.is_map()) {
+    SERIN_CHECK(node.allow_only({"listen", "tokens", "rate", "tls"}));
+    if (const auto listen = node.find("listen")) {
+      SERIN_TRY(admin.listen, read_listen(*listen));
+    }
+    SERIN_TRY(admin.tokens, node.text("tokens", ""));
+    if (const auto tokens = node.find("tokens"); tokens && admin.tokens.empty())
+      return tokens->error("must be the path of a file, or none");
+    SERIN_TRY(admin.rate, node.integer("rate", 0, 100'000, admin.rate));
+    if (const auto tls = node.find("tls")) {
+      SERIN_TRY(admin.tls, read_listener_tls(*tls, &certified));
+    }
+  } else {
+    SERIN_TRY(admin.listen, read_listen(node));
+  }
+  if (admin.tokens.empty() && !certified && !admin.listen.is_loopback())
+    return node.error(
+        fmt::format("{} is not loopback: say who may steer the router, {{listen: ..., tokens: FILE}} or tls with a client_ca, or that "
+                    "everybody who reaches the port may: tokens: none",
+                    admin.listen.address));
+  if (admin.tokens == "none") admin.tokens.clear();
+  return admin;
+}
+
+/// Names stand in URLs, in metrics and in the log.
+Result<std::string> read_name(const Node& owner) {
+  SERIN_TRY(const Node node, owner.at("name"));
+  SERIN_TRY(std::string name, node.text());
+  const auto odd = [](char c) { return c <= ' ' || c == 0x7F || c == '/' || c == ':' || c == '?' || c == '#' || c == '%'; };
+  if (name.empty() || name.size() > kLongestName || std::ranges::any_of(name, odd))
+    return node.error(
+        fmt::format("must be a name of 1 to {} characters without spaces, control characters and any of / : ? # %", kLongestName));
+  return name;
+}
+
+Result<milliseconds> read_milliseconds(const Node& owner, std::string_view key, milliseconds fallback,
+                                       milliseconds least = milliseconds(1)) {
+  SERIN_TRY(const auto duration, owner.duration(key, fallback));
+  const auto rounded = std::chrono::duration_cast<milliseconds>(duration);
+  if (rounded < least || rounded > std::chrono::hours(24))
+    return owner.find(key)->error(fmt::format("must be from {} to 24h", config::print_duration(least)));
+  return rounded;
+}
+
+Result<net::Limits> read_limits(const Node& node) {
+  SERIN_CHECK(node.allow_only({"request_line_bytes", "header_bytes", "header_count", "body_bytes", "chunks", "streams", "connections",
+                               "header_timeout", "body_timeout", "silence_timeout", "idle_timeout", "write_timeout"}));
+  net::Limits limits;
+  const auto size = [&node](std::string_view key, int64_t least, int64_t most, size_t& value) -> Status {
+    SERIN_TRY(const int64_t given, node.integer(key, least, most, static_cast<int64_t>(value)));
+    value = static_cast<size_t>(given);
+    return {};
+  };
+  SERIN_CHECK(size("request_line_bytes", 256, 1 << 20, limits.request_line_bytes));
+  SERIN_CHECK(size("header_bytes", 1024, 1 << 20, limits.header_bytes));
+  SERIN_CHECK(size("header_count", 8, 10'000, limits.header_count));
+  SERIN_CHECK(size("body_bytes", 1, kLargestBody, limits.body_bytes));
+  SERIN_CHECK(size("chunks", 1, 10'000'000, limits.chunks));
+  SERIN_CHECK(size("streams", 1, 10'000, limits.streams));
+  SERIN_CHECK(size("connections", 1, 1'000'000, limits.connections));
+  SERIN_TRY(limits.header_timeout, read_milliseconds(node, "header_timeout", limits.header_timeout));
+  SERIN_TRY(limits.body_timeout, read_milliseconds(node, "body_timeout", limits.body_timeout));
+  SERIN_TRY(limits.silence_timeout, read_milliseconds(node, "silence_timeout", limits.silence_timeout));
+  SERIN_TRY(limits.idle_timeout, read_milliseconds(node, "idle_timeout", limits.idle_timeout));
+  SERIN_TRY(limits.write_timeout, read_milliseconds(node, "write_timeout", limits.write_timeout));
+  return limits;
+}
+
+Result<uint16_t> read_grpc_port(const Node& owner) {
+  SERIN_TRY(const int64_t port, owner.integer("grpc_port", 1, 65535, 0));
+  return static_cast<uint16_t>(port);
+}
+
+Result<Endpoint> read_url(const Node& node, uint16_t grpc_port) {
+  SERIN_TRY(std::string text, node.text());
+  auto endpoint = parse_endpoint(std::move(text), grpc_port);
+  if (!endpoint) return node.error(endpoint.error().message);
+  return endpoint;
+}
+
+Result<std::vector<Endpoint>> read_list(const Node& list) {
+  const auto items = list.items();
+  if (items.empty() || items.size() > kMostEndpoints)
+    return list.error(fmt::format("must be a list of 1 to {} entries such as {{url: \"http://127.0.0.1:8000\"}}", kMostEndpoints));
+  std::vector<Endpoint> endpoints;
+  std::set<std::string> seen;
+  for (const Node& item : items) {
+    SERIN_CHECK(item.allow_only({"url", "grpc_port"}));
+    SERIN_TRY(const Node url, item.at("url"));
+    SERIN_TRY(const uint16_t grpc_port, read_grpc_port(item));
+    SERIN_TRY(Endpoint endpoint, read_url(url, grpc_port));
+    if (!seen.insert(endpoint.url).second) return item.error(fmt::format("endpoint {} given twice", endpoint.url));
+    endpoints.push_back(std::move(endpoint));
+  }
+  return endpoints;
+}
+
+/// {file: PATH} or {dns: URL}
+Result<EndpointSource> read_source(const Node& node) {
+  SERIN_CHECK(node.allow_only({"file", "dns", "interval", "grpc_port"}));
+  const auto file = node.find("file"), dns = node.find("dns");
+  if (file.has_value() == dns.has_value())
+    return node.error("must be a list, or have one of file (a path) and dns (http://HOST:PORT[/PATH])");
+  EndpointSource source;
+  SERIN_TRY(source.grpc_port, read_grpc_port(node));
+  if (dns) {
+    SERIN_TRY(source.name, read_url(*dns, source.grpc_port));
+  } else {
+    SERIN_TRY(source.file, file->text());
+    if (source.file.empty()) return file->error("must be the path of a file");
+  }
+  SERIN_TRY(source.interval, read_milliseconds(node, "interval", dns ? kAskName : kAskFile, milliseconds(10)));
+  return source;
+}
+
+Status read_endpoints(const Node& owner, VersionConfig& version) {
+  SERIN_TRY(const Node node, owner.at("endpoints"));
+  if (!node.is_map()) {
+    SERIN_TRY(version.endpoints, read_list(node));
+    return {};
+  }
+  SERIN_TRY(version.source, read_source(node));
+  if (version.source.name) return {};
+  const auto text = read_endpoint_file(version.source.file);
+  if (!text) return node.find("file")->error(text.error().message);
+  auto endpoints = parse_endpoint_list(*text, version.source.file, version.source.grpc_port);
+  if (!endpoints) return node.find("file")->error(endpoints.error().message);
+  version.endpoints = std::move(*endpoints);
+  return {};
+}
+
+Result<Health> read_health(const Node& node) {
+  SERIN_CHECK(node.allow_only({"path", "any_status", "interval", "timeout", "unhealthy", "healthy"}));
+  Health health;
+  SERIN_TRY(health.path, node.text("path", ""));
+  if (const auto path = node.find("path"); path && !health.path.starts_with('/')) return path->error("must begin with '/'");
+  SERIN_TRY(health.any_status, node.boolean("any_status", false));
+  SERIN_TRY(health.interval, read_milliseconds(node, "interval", health.interval, milliseconds(10)));
+  SERIN_TRY(health.timeout, read_milliseconds(node, "timeout", health.timeout));
+  SERIN_TRY(health.unhealthy, node.integer("unhealthy", 1, 100, health.unhealthy));
+  SERIN_TRY(health.healthy, node.integer("healthy", 1, 100, health.healthy));
+  return health;
+}
+
+Result<Ejection> read_ejection(const Node& node) {
+  SERIN_CHECK(node.allow_only({"failures", "time"}));
+  Ejection ejection;
+  SERIN_TRY(ejection.failures, node.integer("failures", 0, 1000, ejection.failures));
+  SERIN_TRY(ejection.time, read_milliseconds(node, "time", ejection.time));
+  return ejection;
+}
+
+Result<VersionConfig> read_version(const Node& node) {
+  SERIN_CHECK(node.allow_only({"name", "endpoints", "tls", "health", "ejection", "max_in_flight", "slow_start"}));
+  VersionConfig version;
+  SERIN_TRY(version.name, read_name(node));
+  SERIN_CHECK(read_endpoints(node, version));
+  const bool later = !version.source.file.empty();  // what the file will name is not known yet
+  const bool secure = std::ranges::any_of(version.endpoints, &Endpoint::secure) || (version.source.name && version.source.name->secure());
+  SERIN_TRY(version.tls, read_client_tls(node, secure || later));
+  if (const auto health = node.find("health")) {
+    SERIN_TRY(version.health, read_health(*health));
+  }
+  if (const auto ejection = node.find("ejection")) {
+    SERIN_TRY(version.ejection, read_ejection(*ejection));
+  }
+  SERIN_TRY(version.max_in_flight, node.integer("max_in_flight", 1, 1'000'000, version.max_in_flight));
+  SERIN_TRY(version.slow_start, read_milliseconds(node, "slow_start", version.slow_start, milliseconds(0)));
+  return version;
+}
+
+Status read_versions(const Node& node, ServiceConfig& service) {
+  SERIN_TRY(const Node list, node.at("versions"));
+  const auto items = list.items();
+  if (items.empty() || items.size() > kMostVersions) return list.error(fmt::format("must be a list of 1 to {} versions", kMostVersions));
+  for (const Node& item : items) {
+    SERIN_TRY(VersionConfig version, read_version(item));
+    if (std::ranges::find(service.versions, version.name, &VersionConfig::name) != service.versions.end())
+      return item.error(fmt::format("version '{}' of service '{}' given twice", version.name, service.name));
+    service.versions.push_back(std::move(version));
+  }
+  return {};
+}
+
+std::string names_of(const std::vector<VersionConfig>& versions) {
+  std::string names;
+  for (const VersionConfig& version : versions) names += (names.empty() ? "" : ", ") + version.name;
+  return names;
+}
+
+Result<ServiceConfig> read_service(const Node& node) {
+  if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
+  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout"}));
+  ServiceConfig service;
+  SERIN_TRY(service.name, read_name(node));
+  SERIN_CHECK(read_versions(node, service));
+  SERIN_TRY(const Node stable, node.at("initial_stable"));
+  SERIN_TRY(service.initial_stable, stable.text());
+  if (std::ranges::find(service.versions, service.initial_stable, &VersionConfig::name) == service.versions.end())
+    return stable.error(
+        fmt::format("'{}' is no version of service '{}'; allowed: {}", service.initial_stable, service.name, names_of(service.versions)));
+  SERIN_TRY(service.force_header, node.boolean("force_header", service.force_header));
+  SERIN_TRY(service.request_timeout, read_milliseconds(node, "request_timeout", service.request_timeout));
+  if (const auto guard = node.find("guard")) {
+    SERIN_TRY(service.guard, rollout::parse_guard(*guard));
+  }
+  return service;
+}
+
+Status read_services(const Node& root, RouterConfig& config) {
+  SERIN_TRY(const Node list, root.at("services"));
+  const auto items = list.items();
+  if (items.empty()) return list.error("must be a list of at least one service");
+  for (const Node& item : items) {
+    SERIN_TRY(ServiceConfig service, read_service(item));
+    if (std::ranges::find(config.services, service.name, &ServiceConfig::name) != config.services.end())
+      return item.error(fmt::format("service '{}' given twice", service.name));
+    config.services.push_back(std::move(service));
+  }
+  return {};
+}
+
+Status read_etcd(const Node& node, ReplicasConfig& replicas) {
+  SERIN_CHECK(node.allow_only({"endpoints", "prefix", "user", "password_file", "timeout", "tls"}));
+  SERIN_TRY(const Node list, node.at("endpoints"));
+  for (const Node& item : list.items()) {
+    SERIN_TRY(const std::string text, item.text());
+    const auto url = net::parse_url(text);
+    if (!url || url->path != "/") return item.error(fmt::format("must be a url such as http://10.0.0.1:2379, not '{}'", text));
+    replicas.etcd.push_back(url->origin);
+  }
+  if (replicas.etcd.empty()) return list.error("must be a list of at least one url such as http://10.0.0.1:2379");
+  SERIN_TRY(replicas.etcd_tls, read_client_tls(node, std::ranges::any_of(replicas.etcd, &net::Origin::secure)));
+  SERIN_TRY(replicas.prefix, node.text("prefix", replicas.prefix));
+  if (!replicas.prefix.starts_with('/') || replicas.prefix.ends_with('/') || replicas.prefix.size() > kLongestName)
+    return node.find("prefix")->error("must begin with '/' and not end with one");
+  SERIN_TRY(replicas.user, node.text("user", ""));
+  SERIN_TRY(replicas.password_file, node.text("password_file", ""));
+  if (replicas.user.empty() != replicas.password_file.empty()) return node.error("user and password_file belong together");
+  SERIN_TRY(replicas.timeout, read_milliseconds(node, "timeout", replicas.timeout, milliseconds(10)));
+  return {};
+}
+
+/// `store: FILE`, or `store: {file: FILE, etcd: {...}}` with `replicas: {max, listen, name}` beside it.
+Status read_store(const Node& root, RouterConfig& config) {
+  const auto store = root.find("store"), replicas = root.find("replicas");
+  const auto etcd = store && store->is_map() ? store->find("etcd") : std::nullopt;
+  if (store && store->is_map()) {
+    SERIN_CHECK(store->allow_only({"file", "etcd"}));
+    SERIN_TRY(config.store, store->text("file", config.store));
+  } else if (store) {
+    SERIN_TRY(config.store, store->text());
+  }
+  if (config.store.empty()) return store->error("must be the path of a file");
+  if (!etcd && !replicas) return {};
+  if (!etcd) return replicas->error("several routers need a store that they share: store: {etcd: {endpoints: [...]}}");
+  if (!replicas) return etcd->error("say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
+  SERIN_CHECK(replicas->allow_only({"max", "listen", "name"}));
+  ReplicasConfig shared;
+  if (!replicas->find("max")) return replicas->error("needs max: how many routers there may be, which alpha is divided by");
+  SERIN_TRY(shared.max, replicas->integer("max", 1, 64, 1));
+  SERIN_TRY(const Node listen, replicas->at("listen"));
+  SERIN_TRY(shared.listen, read_listen(listen));
+  SERIN_TRY(shared.name, replicas->text("name", ""));
+  if (shared.name.size() > kLongestName || shared.name.find('/') != std::string::npos)
+    return replicas->find("name")->error(fmt::format("must be at most {} characters without '/'", kLongestName));
+  SERIN_CHECK(read_etcd(*etcd, shared));
+  config.replicas = std::move(shared);
+  return {};
+}
+
+}  // namespace
+
+uint32_t version_index(const ServiceConfig& config, std::string_view name) {
+  const auto found = std::ranges::find(config.versions, name, &VersionConfig::name);
+  return found == config.versions.end() ? Split::kNoCanary : static_cast<uint32_t>(found - config.versions.begin());
+}
+
+Result<RouterConfig> load_config(const std::string& path) {
+  SERIN_TRY(const Node root, Node::load(path));
+  return read_config(root);
+}
+
+Result<RouterConfig> read_config(const Node& root) {
+  SERIN_CHECK(
+      root.allow_only({"listen", "tls", "admin", "store", "replicas", "io_threads", "limits", "services", "webhooks", "prometheus"}));
+  RouterConfig config;
+  if (const auto listen = root.find("listen")) {
+    SERIN_TRY(config.listen, read_listen(*listen));
+  }
+  if (const auto tls = root.find("tls")) {
+    SERIN_TRY(config.tls, read_listener_tls(*tls));
+  }
+  if (const auto admin = root.find("admin")) {
+    SERIN_TRY(config.admin, read_admin(*admin));
+    if (const Listen& other = config.admin.listen; other.port != 0 && other == config.listen)
+      return admin->error(fmt::format("{}:{} is already the address of 'listen'", other.address, other.port));
+  }
+  SERIN_CHECK(read_store(root, config));
+  SERIN_TRY(config.io_threads, root.integer("io_threads", 1, 64, config.io_threads));
+  if (const auto limits = root.find("limits")) {
+    SERIN_TRY(config.limits, read_limits(*limits));
+  }
+  SERIN_CHECK(read_services(root, config));
+  if (const auto webhooks = root.find("webhooks")) SERIN_CHECK(read_webhooks(*webhooks, config));
+  if (const auto prometheus = root.find("prometheus")) {
+    SERIN_CHECK(prometheus->allow_only({"tls"}));
+    SERIN_TRY(config.prometheus_tls, read_client_tls(*prometheus, /*secure=*/true));
+  }
+  return config;
+}
+
+}  // namespace serin::router

@@ -1,0 +1,354 @@
+// controller.cc: the lock, the store, the services (services.h), and the one thread that lets time pass and writes to disk.
+
+#include "router/control/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "router/control/service_control.h"
+#include "router/control/services.h"
+#include "router/notify/prometheus.h"
+#include "router/notify/webhooks.h"
+#include "router/replicas/replicas.h"
+#include "router/store/etcd_store.h"
+#include "router/store/lock_file.h"
+#include "router/store/replicated_store.h"
+#include "router/store/sqlite_store.h"
+#include "runtime/base/file.h"
+#include "runtime/base/log.h"
+#include "runtime/base/sleeper.h"
+
+namespace serin::router {
+namespace {
+
+using Time = rollout::Time;
+constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kAgreeWithin{2000};
+constexpr size_t kLongestPassword = 1024;
+
+Time now() { return Time::clock::now(); }
+
+Result<std::unique_ptr<store::SharedStore>> open_shared_store(const ReplicasConfig& config) {
+  store::EtcdOptions options{
+      .endpoints = config.etcd, .user = config.user, .password = "", .timeout = config.timeout, .tls = config.etcd_tls};
+  if (!config.password_file.empty()) {
+    auto text = read_file(config.password_file, kLongestPassword);
+    if (!text) return text.error().in("store: etcd: password_file");
+    options.password = text->substr(0, text->find_last_not_of("\r\n") + 1);
+  }
+  return store::make_etcd_store(std::move(options), config.prefix);
+}
+
+}  // namespace
+
+struct Controller::State {
+  // Order matters: the services refer to the page, the lock goes last.
+  std::optional<store::LockFile> lock;
+  std::unique_ptr<store::SharedStore> shared;  // where there are several routers
+  std::unique_ptr<store::Store> store;
+  const RouterConfig config;
+  std::unique_ptr<Services> opened_services;
+  std::string damage;
+  std::shared_ptr<metrics::Gauge> corrupt, failing;
+  std::unique_ptr<Replicas> replicas;
+
+  std::atomic<bool> learning{true};
+  Sleeper sleeper;
+  AuditStream* audit = nullptr;
+  bool audit_behind = true;  // of what the last run wrote, too
+  std::atomic<bool> webhooks_ready{false};
+  std::thread thread;
+  std::unique_ptr<PrometheusWatch> prometheus;
+  std::unique_ptr<Webhooks> webhooks;
+
+  explicit State(const RouterConfig& given) : config(given) {}
+
+  Status open(metrics::Registry& metrics, const LearnedServices& learned);
+  const std::vector<std::unique_ptr<ServiceControl>>& services() const { return opened_services->all; }
+  void run();
+  void save_all();
+  void tell_followers(bool wrote);
+  Gatekeeper gatekeeper();
+  std::vector<PrometheusWatch::Question> questions() const;
+  void changed();
+  ServiceStatus status(const ServiceControl& service) const;
+  Result<ServiceControl*> find(const std::string& service) const;
+  template <class Command>
+  Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false);
+};
+
+Status Controller::State::open(metrics::Registry& metrics, const LearnedServices& learned) {
+  corrupt = metrics.gauge("serin_route_store_corrupt", "1 where the store found at start was damaged and has been set aside.");
+  failing = metrics.gauge("serin_route_store_failing", "1 while the store cannot be written; weights then only fall.");
+  SERIN_TRY(lock, store::LockFile::acquire(config.store + ".lock"));
+  SERIN_TRY(store::Opened opened, store::open_sqlite_store(config.store));
+  store = std::move(opened.store);
+  if (!opened.damage.empty()) {
+    damage = fmt::format("store {} was damaged ({}) and is now {}", config.store, opened.damage, opened.set_aside);
+    log::error("{}; every service starts with all traffic on its stable version", damage);
+    corrupt->set(1);
+  }
+  SERIN_TRY(opened_services, open_services(config, *store, config.store + ".weights", metrics, now(), learned));
+  if (!config.replicas) return {};
+  SERIN_TRY(shared, open_shared_store(*config.replicas));
+  store = store::make_replicated_store(std::move(store), *shared);
+  SERIN_TRY(replicas, Replicas::start(*config.replicas, *shared, *opened_services, metrics, [this] { sleeper.wake(); }));
+  return {};
+}
+
+ServiceStatus Controller::State::status(const ServiceControl& service) const {
+  ServiceStatus status = service.status(now());
+  if (replicas) status.replicas = replicas->status();
+  return status;
+}
+
+/// A service may have come to a verdict: the others first, then the disk.
+void Controller::State::changed() {
+  if (replicas) replicas->tell_verdicts();
+  sleeper.wake();
+}
+
+void Controller::State::run() {
+  while (sleeper.wait(kTick)) {
+    for (const auto& service : services())
+      if (service->tick(now())) changed();
+    save_all();
+    for (const auto& service : services()) service->update_metrics();
+  }
+  save_all();
+}
+
+void Controller::State::save_all() {
+  std::optional<Error> error;
+  bool wrote_any = false;
+  for (const auto& service : services()) {
+    const auto wrote = service->save(*store, now());
+    if (!wrote) error = wrote.error();  // the next tick tries again
+    wrote_any = wrote_any || !wrote || *wrote;
+  }
+  if (error && failing->value() == 0) log::error("store {}: {}; weights only fall until it can be written", config.store, error->message);
+  failing->set(error ? 1 : 0);
+  tell_followers(wrote_any);
+}
+
+void Controller::State::tell_followers(bool wrote) {
+  if (wrote && webhooks_ready) webhooks->wake();
+  audit_behind = audit_behind || wrote;
+  if (audit == nullptr || !audit_behind) return;
+  const auto told = audit->follow(*store);
+  audit_behind = !told || !*told;
+}
+
+/// What people outside may open and end.
+Gatekeeper Controller::State::gatekeeper() {
+  const auto find_running = [this](const rollout::State& state, const auto& act) {
+    if (const auto control = find(state.service); control && act(**control)) changed();
+  };
+  return {.running =
+              [this] {
+                std::vector<rollout::State> running;
+                for (const auto& service : services())
+                  if (auto state = service->running_state()) running.push_back(*std::move(state));
+                return running;
+              },
+          .confirm =
+              [find_running](const rollout::State& state, const std::string& who) {
+                find_running(state,
+                             [&](ServiceControl& control) { return control.confirm(state.id, state.cause, who, now()).has_value(); });
+              },
+          .roll_back =
+              [find_running](const rollout::State& state, const std::string& who) {
+                find_running(state, [&](ServiceControl& control) {
+                  const Controller::Request request{.actor = who, .if_match = std::nullopt, .reason = "asked for by " + who};
+                  const auto now_running = control.running_state();
+                  return now_running && now_running->id == state.id && control.abort(request, now()).has_value();
+                });
+              }};
+}
+
+/// The queries of the rollouts under way.
+std::vector<PrometheusWatch::Question> Controller::State::questions() const {
+  std::vector<PrometheusWatch::Question> open;
+  for (size_t service = 0; service < services().size(); ++service) {
+    if (!services()[service]->leads()) continue;  // one router asks
+    const auto [rollout, spec] = services()[service]->running_spec();
+    for (size_t guard = 0; spec && guard < spec->guard.prometheus.size(); ++guard)
+      open.push_back({rollout, service, guard, spec->guard.prometheus[guard]});
+  }
+  return open;
+}
+
+Result<ServiceControl*> Controller::State::find(const std::string& service) const {
+  if (ServiceControl* found = opened_services->find(service)) return found;
+  return Error{Code::kNotFound, fmt::format("no service '{}'", service)};
+}
+
+template <class Command>
+Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command, bool may_rise) {
+  SERIN_TRY(ServiceControl * control, find(service));
+  if (may_rise && replicas) SERIN_CHECK(control->wait_until_agreed(kAgreeWithin));
+  SERIN_TRY(const ServiceControl::Done done, command(*control));
+  changed();
+  prometheus->look_again();
+  const Status saved = control->wait_until_saved(done.change);
+  if (!saved && !done.applied) return saved.error();
+  return status(*control);
+}
+
+Controller::Controller(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit,
+                                                     LearnedServices* learned) {
+  auto state = std::make_unique<State>(config);
+  state->audit = audit;
+  LearnedServices known = learned == nullptr ? LearnedServices() : std::move(*learned);
+  if (Status opened = state->open(metrics, known); !opened) {
+    if (learned != nullptr) *learned = std::move(known);
+    return opened.error();
+  }
+  for (const auto& service : state->services())
+    if (auto found = known.find(service->config().name); found != known.end()) service->remember(std::move(found->second));
+  state->thread = std::thread([raw = state.get()] { raw->run(); });
+  state->prometheus = std::make_unique<PrometheusWatch>(
+      [raw = state.get()] { return raw->questions(); },
+      [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
+        if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->changed();
+      },
+      config.prometheus_tls);
+  state->webhooks = std::make_unique<Webhooks>(state->config.webhooks, *state->store, state->gatekeeper(), metrics);
+  state->webhooks_ready = true;
+  return std::unique_ptr<Controller>(new Controller(std::move(state)));
+}
+
+Controller::~Controller() { retire(); }
+
+void Controller::stop_learning() { state_->learning = false; }
+
+void Controller::retire() {
+  if (!state_->store) return;
+  state_->prometheus.reset();
+  state_->webhooks_ready = false;
+  state_->sleeper.end();
+  state_->thread.join();
+  state_->webhooks.reset();
+  state_->replicas.reset();  // last: what was left to be saved was the leader's to save
+  state_->store.reset();
+  state_->lock.reset();
+}
+
+LearnedServices Controller::take_learned() {
+  LearnedServices all;
+  for (const auto& service : state_->services()) all.emplace(service->config().name, service->take_learned());
+  return all;
+}
+
+void Controller::advertise(std::string admin) {
+  if (state_->replicas) state_->replicas->advertise(std::move(admin));
+}
+
+std::optional<ReplicasStatus> Controller::replicas() const {
+  return state_->replicas ? std::optional(state_->replicas->status()) : std::nullopt;
+}
+
+Split Controller::split(size_t service) const { return state_->services()[service]->split(); }
+
+void Controller::observe(size_t service, rollout::Observation observation) {
+  if (!state_->learning.load(std::memory_order_relaxed)) return;
+  if (state_->services()[service]->observe(observation, now())) state_->changed();
+}
+
+void Controller::observe(size_t service, rollout::ShadowPair pair) {
+  if (!state_->learning.load(std::memory_order_relaxed)) return;
+  if (state_->services()[service]->observe(pair, now())) state_->changed();
+}
+
+std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services()[service]->spec(); }
+Pace Controller::pace(size_t service) const { return state_->services()[service]->pace(); }
+
+Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& request) {
+  const std::string service = spec.service;
+  if (spec.sticky.on() && spec.sticky.salt.empty()) {
+    std::random_device entropy;
+    spec.sticky.salt = fmt::format("{:08x}{:08x}", entropy(), entropy());
+  }
+  return state_->command(
+      service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); }, /*may_rise=*/true);
+}
+Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
+  return state_->command(
+      service, [&](ServiceControl& control) { return control.set_weight(weight_ppm, request, now()); }, /*may_rise=*/true);
+}
+Result<ServiceStatus> Controller::pause(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.pause(request, now()); });
+}
+Result<ServiceStatus> Controller::resume(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.resume(request, now()); }, /*may_rise=*/true);
+}
+Result<ServiceStatus> Controller::promote(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.promote(request, now()); }, /*may_rise=*/true);
+}
+Result<ServiceStatus> Controller::abort(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.abort(request, now()); });
+}
+
+Result<ServiceStatus> Controller::undo(const std::string& service, const Request& request) {
+  return state_->command(service, [&](ServiceControl& control) { return control.undo(request, now()); }, /*may_rise=*/true);
+}
+Result<ServiceStatus> Controller::retry(const std::string& service, const Request& request) {
+  SERIN_TRY(const ServiceControl* control, state_->find(service));
+  SERIN_TRY(rollout::Spec spec, control->last_spec());
+  return start(std::move(spec), request);
+}
+
+Result<std::string> Controller::explain(const std::string& name) const {
+  std::string id = name;
+  for (const auto& service : state_->services()) {
+    if (auto verdict = service->explain(name, now())) return *std::move(verdict);
+    if (service->config().name == name)
+      if (const auto status = service->status(now()); status.rollout) id = status.rollout->state.id;
+  }
+  SERIN_TRY(auto stored, state_->store->verdict(id));
+  if (stored) return std::move(stored->json);
+  for (const auto& service : state_->services())
+    if (auto outcome = service->outcome(id)) return *std::move(outcome);  // ended while no router ran
+  return Error{Code::kNotFound, fmt::format("no rollout '{}', or it ended more than {} rollouts ago", name, store::kVerdictLimit)};
+}
+
+Result<ServiceStatus> Controller::status(const std::string& service) const {
+  SERIN_TRY(const ServiceControl* control, state_->find(service));
+  return state_->status(*control);
+}
+
+std::vector<ServiceStatus> Controller::status() const {
+  std::vector<ServiceStatus> all;
+  for (const auto& service : state_->services()) all.push_back(state_->status(*service));
+  return all;
+}
+
+Result<std::vector<HistoryEntry>> Controller::history(const std::string& service, size_t limit) const {
+  SERIN_CHECK(state_->find(service));
+  return state_->store->history(service, limit);
+}
+
+Result<Timeline> Controller::timeline(const std::string& service) const {
+  SERIN_TRY(const ServiceControl* control, state_->find(service));
+  return control->timeline();
+}
+
+void Controller::set_endpoint_count(size_t service, size_t version, EndpointCount count) {
+  state_->services()[service]->set_endpoint_count(version, count);
+}
+
+std::optional<EndpointCount> Controller::endpoint_count(size_t service, size_t version) const {
+  return state_->services()[service]->endpoint_count(version);
+}
+
+uint32_t Controller::share_of(size_t service, size_t version) const { return state_->services()[service]->share_of(version); }
+
+const std::string& Controller::damage() const { return state_->damage; }
+
+}  // namespace serin::router

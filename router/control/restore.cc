@@ -1,0 +1,146 @@
+// restore.cc: one question after the other, the safest answer each time.
+//
+//   stable      the database's; where it was lost, the page's; else the configuration's initial one
+//   rollout     goes on, unless a version of it is gone or the page knows of a verdict: then it is rolled back
+//   weight      the smaller one of database and page; what the page does not know is 0, and then a person must resume
+//   epoch       the database's; where the page is ahead, the one after the page's
+//   step        where a rise was written but not applied: the one whose weight is applied. Its certificate is asked for again.
+
+#include "router/control/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "router/config/split.h"
+#include "router/store/digest.h"
+
+namespace serin::router {
+namespace {
+
+using rollout::Phase;
+
+bool knows(const ServiceConfig& config, const std::string& version) {
+  return std::ranges::find(config.versions, version, &VersionConfig::name) != config.versions.end();
+}
+
+/// Whether the index, written under an earlier configuration, meant this version.
+bool means(const store::WeightsPage::Found& page, uint32_t index, const std::string& version) {
+  return index < page.versions.size() && page.versions[index] == store::digest(version);
+}
+
+std::string stable_of(const ServiceConfig& config, const std::optional<store::WeightsPage::Found>& page) {
+  if (!page) return config.initial_stable;
+  const uint32_t index = Split::unpack(page->word).stable;
+  const auto found = std::ranges::find_if(config.versions, [&](const VersionConfig& version) { return means(*page, index, version.name); });
+  return found == config.versions.end() ? config.initial_stable : found->name;
+}
+
+void roll_back(Restored& restored, std::string cause, std::string reason) {
+  rollout::State& state = restored.rollout->report.state;
+  state.phase = Phase::kRolledBack;
+  state.weight_ppm = 0;
+  state.shadow_ppm = 0;
+  state.cause = std::move(cause);
+  state.reason = std::move(reason);
+  restored.epoch += 1;
+  restored.events.push_back({"rolled_back", fmt::format("{}: {}", state.cause, state.reason)});
+}
+
+void pause_at_zero(Restored& restored, std::string_view why) {
+  rollout::State& state = restored.rollout->report.state;
+  state.phase = Phase::kPaused;
+  state.weight_ppm = 0;
+  state.shadow_ppm = 0;
+  state.reason = fmt::format("paused by the restart: {}; resume to go on", why);
+  restored.events.push_back({"paused", state.reason});
+}
+
+/// The word was stored after the rollout had begun: epochs in a word are cut to 12 bits, so the shorter way round counts.
+bool is_after(uint32_t word_epoch, uint64_t rollout_epoch) {
+  const uint32_t ahead = (word_epoch - static_cast<uint32_t>(rollout_epoch)) & Split::kEpochMask;
+  return ahead > 0 && ahead < (Split::kEpochMask + 1) / 2;
+}
+
+/// Back to the last step that the applied weight stands for.
+void take_back_rise(Restored& restored, const rollout::Spec& spec, const Split& applied) {
+  rollout::State& state = restored.rollout->report.state;
+  if (applied.weight_ppm == 0 && applied.shadow_ppm == 0) return pause_at_zero(restored, "the weight in force was 0");
+  state.weight_ppm = std::min(state.weight_ppm, applied.weight_ppm);
+  state.shadow_ppm = std::min(state.shadow_ppm, applied.shadow_ppm);
+  if (state.phase == Phase::kPaused) {  // set by hand: the smaller weight stands until somebody resumes
+    restored.events.push_back({"weight", "the smaller weight stands: the router ended before the new one was applied"});
+    return;
+  }
+  int step = 0;
+  for (int i = 0; i < static_cast<int>(spec.steps.size()); ++i) {
+    const rollout::Step& candidate = spec.steps[static_cast<size_t>(i)];
+    if (!candidate.is_pause() && candidate.weight_ppm <= applied.weight_ppm && (candidate.weight_ppm > 0 || applied.weight_ppm == 0))
+      step = i;
+  }
+  state.phase = Phase::kProgressing;
+  state.step = step;
+  state.cause.clear();
+  state.shadow_ppm = applied.weight_ppm == 0 ? applied.shadow_ppm : state.shadow_ppm;
+  state.reason = fmt::format("step {} of {} again: the router ended before the next weight was applied", step + 1, spec.steps.size());
+  restored.events.push_back({"weight", state.reason});
+}
+
+void continue_rollout(Restored& restored, const ServiceConfig& config, const std::optional<store::WeightsPage::Found>& page) {
+  const rollout::State& state = restored.rollout->report.state;
+  if (!knows(config, state.canary))
+    return roll_back(restored, "configuration", fmt::format("canary version '{}' is not in the configuration any more", state.canary));
+  if (state.stable != restored.stable)
+    return roll_back(restored, "configuration", fmt::format("stable version '{}' is not in the configuration any more", state.stable));
+  const auto spec = stored_spec(*restored.rollout);
+  if (!spec) return roll_back(restored, "configuration", spec.error().message);
+  if (!spec->baseline.empty() && !knows(config, spec->baseline))
+    return roll_back(restored, "configuration",
+                     fmt::format("version '{}' of the baseline arm is not in the configuration any more", spec->baseline));
+  if (!page) return pause_at_zero(restored, "the weights page was lost");
+
+  const Split applied = Split::unpack(page->word);
+  if (applied.canary == Split::kNoCanary && is_after(applied.epoch, state.epoch)) {
+    const bool said = !page->cause.empty();
+    return roll_back(restored, said ? page->cause : "restart", said ? page->reason : "rolled back just before the router ended");
+  }
+  if (!means(*page, applied.canary, state.canary) || !means(*page, applied.stable, state.stable))
+    return pause_at_zero(restored, "its first weight had not been applied");
+  restored.events.push_back({std::string(kRestarted), "the rollout goes on; evidence starts again"});
+  if (applied.weight_ppm < state.weight_ppm || applied.shadow_ppm < state.shadow_ppm) take_back_rise(restored, *spec, applied);
+}
+
+}  // namespace
+
+Result<rollout::Spec> stored_spec(const store::RolloutRecord& record) {
+  SERIN_TRY(const config::Node document, config::Node::parse(record.spec, "stored specification"));
+  return rollout::parse_spec(document);
+}
+
+Restored restore(const ServiceConfig& config, const std::optional<store::ServiceRecord>& record,
+                 const std::optional<store::WeightsPage::Found>& page) {
+  Restored restored;
+  if (!record) {
+    restored.stable = stable_of(config, page);
+    restored.epoch = page ? page->epoch + 1 : 0;  // answers and If-Match of before must not fit
+    if (page)
+      restored.events.push_back(
+          {"state_lost", fmt::format("version {} gets all traffic; what was under way is forgotten", restored.stable)});
+    return restored;
+  }
+  restored.stable = record->stable;
+  // An epoch that the page alone knows was seen by somebody, together with a state that was never written: it stays that state's.
+  restored.epoch = page && page->epoch > record->epoch ? page->epoch + 1 : record->epoch;
+  restored.rollout = record->rollout;
+  if (!knows(config, restored.stable)) {
+    restored.stable = config.initial_stable;
+    restored.epoch += 1;
+    restored.events.push_back(
+        {"stable_missing", fmt::format("stable version '{}' is not in the configuration any more: version {} gets all traffic",
+                                       record->stable, restored.stable)});
+  }
+  if (restored.rollout && !rollout::is_over(restored.rollout->report.state.phase)) continue_rollout(restored, config, page);
+  return restored;
+}
+
+}  // namespace serin::router

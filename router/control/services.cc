@@ -1,0 +1,73 @@
+#include "router/control/services.h"
+
+#include <algorithm>
+
+#include "router/control/restore.h"
+#include "runtime/base/log.h"
+
+namespace serin::router {
+namespace {
+
+int routers_of(const RouterConfig& config) { return config.replicas ? config.replicas->max : 0; }
+
+/// Writes what the restart decided; nothing where nothing changed.
+Status save_restored(store::Store& store, const ServiceConfig& config, const Restored& restored, bool known) {
+  if (known && restored.events.empty()) return {};
+  store::Change change{.record = {.service = config.name, .stable = restored.stable, .epoch = restored.epoch, .rollout = restored.rollout}};
+  const rollout::State state = restored.rollout ? restored.rollout->report.state : rollout::State{};
+  for (const Restored::Event& event : restored.events) {
+    log::warning("service '{}': {}: {}", config.name, event.event, event.detail);
+    change.history.push_back({.wall_ms = wall_milliseconds(),
+                              .service = config.name,
+                              .rollout = state.id,
+                              .event = event.event,
+                              .actor = "restart",
+                              .detail = event.detail,
+                              .weight_ppm = state.weight_ppm});
+  }
+  return store.save(change);
+}
+
+/// Read again while it runs, and nothing about the rollout has changed.
+void note_evidence_stays(const RouterConfig& config, const ServiceConfig& service, Restored& restored, const LearnedServices& learned) {
+  const auto found = learned.find(service.name);
+  if (found == learned.end() || !restored.rollout) return;
+  if (!goes_on(found->second, service, restored.rollout->report.state, routers_of(config))) return;
+  for (Restored::Event& event : restored.events)
+    if (event.event == kRestarted) event = {"reloaded", "router.yaml was read again; the rollout goes on with its evidence"};
+}
+
+void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRecord>& records) {
+  for (const store::ServiceRecord& record : records)
+    if (std::ranges::find(config.services, record.service, &ServiceConfig::name) == config.services.end())
+      log::warning("service '{}' is in the store and not in the configuration: it gets no traffic", record.service);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,
+                                                metrics::Registry& metrics, rollout::Time now, const LearnedServices& learned) {
+  SERIN_TRY(const std::vector<store::ServiceRecord> records, store.load());
+  log_unknown(config, records);
+  auto services = std::make_unique<Services>();
+  std::vector<Restored> restored;
+  std::vector<store::WeightsPage::Slot> slots;
+  for (const ServiceConfig& service : config.services) {
+    const auto found = std::ranges::find(records, service.name, &store::ServiceRecord::service);
+    const auto record = found == records.end() ? std::nullopt : std::optional(*found);
+    restored.push_back(restore(service, record, store::WeightsPage::read(page_path, service.name)));
+    note_evidence_stays(config, service, restored.back(), learned);
+    SERIN_CHECK(save_restored(store, service, restored.back(), record.has_value()));
+    store::WeightsPage::Slot slot{
+        .service = service.name, .word = split_of(service, restored.back()).pack(), .epoch = restored.back().epoch};
+    for (const VersionConfig& version : service.versions) slot.versions.push_back(version.name);
+    slots.push_back(std::move(slot));
+  }
+  SERIN_TRY(services->page, store::WeightsPage::create(page_path, slots));
+  for (size_t i = 0; i < config.services.size(); ++i)
+    services->all.push_back(
+        std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now, routers_of(config)));
+  return services;
+}
+
+}  // namespace serin::router

@@ -1,0 +1,53 @@
+// timeline.h: how a rollout went, second by second, for whoever looks at it later than it happened: the dashboard's curves.
+//
+//   timeline.clear(now);                                      // a rollout starts
+//   timeline.add(weights, stable, canary, evidence, now);     // as often as one likes
+//
+// Bounded whatever the rollout's length: once full, every other point goes and only half as many are taken from then on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "router/control/recent_answers.h"
+#include "router/rollout/rollout.h"
+
+namespace serin::router {
+
+/// Not thread-safe; a copy is what a reader gets.
+class Timeline {
+ public:
+  static constexpr size_t kMostPoints = 600;
+  static constexpr size_t kMostGuards = 64;
+  static constexpr std::chrono::seconds kFinest{1};
+
+  struct Point {
+    std::chrono::milliseconds at{0};  ///< since clear()
+    uint32_t weight_ppm = 0, shadow_ppm = 0;
+    AnswerSummary stable, canary;
+  };
+  struct Guard {
+    double bits_to_trip = 0;
+    std::vector<float> bits;  ///< one for each point
+  };
+
+  void clear(rollout::Time now);
+  /// Does nothing where the point before is too young, unless weights have changed.
+  void add(Point point, const std::vector<rollout::Evidence>& evidence, rollout::Time now);
+
+  const std::vector<Point>& points() const { return points_; }
+  const std::map<std::string, Guard>& guards() const { return guards_; }
+
+ private:
+  void thin_out();
+
+  rollout::Time begun_{}, next_{};
+  std::chrono::nanoseconds interval_ = kFinest;
+  std::vector<Point> points_;
+  std::map<std::string, Guard> guards_;
+};
+
+}  // namespace serin::router

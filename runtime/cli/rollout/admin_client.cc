@@ -1,0 +1,89 @@
+#include "runtime/cli/rollout/admin_client.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdlib>
+#include <string_view>
+
+#include "runtime/base/file.h"
+#include "runtime/cli/tls_flags.h"
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::chrono::seconds kTimeout{30};
+constexpr size_t kLargestToken = 4096;
+
+std::string actor() {
+  const char* user = std::getenv("USER");
+  return user != nullptr && *user != '\0' ? user : fmt::format("uid {}", ::getuid());
+}
+
+/// Empty: none.
+std::string read_token(const std::string& file) {
+  const char* given = std::getenv("SERIN_TOKEN");
+  std::string token = given != nullptr ? given : "";
+  if (!file.empty()) {
+    auto text = read_file(file, kLargestToken);
+    if (!text) refuse(fmt::format("--token-file {}", text.error().message));
+    token = *std::move(text);
+  }
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; }))
+    refuse(fmt::format("{}: holds no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
+  return token;
+}
+
+std::string error_text(const net::Response& response) {
+  boost::system::error_code failure;
+  const json::value body = json::parse(response.body, failure);
+  const json::value* error = failure || !body.is_object() ? nullptr : body.as_object().if_contains("error");
+  if (error != nullptr && error->is_string()) return std::string(std::string_view(error->as_string()));
+  return fmt::format("the router answered {} {}", response.status, net::reason_phrase(response.status));
+}
+
+}  // namespace
+
+void refuse(std::string message) { throw Failure{std::move(message)}; }
+
+AdminClient::AdminClient(const AdminFlags& flags) : address_(flags.address), token_(read_token(flags.token_file)) {
+  const auto url = net::parse_url(address_.find("://") == std::string::npos ? "http://" + address_ : address_);
+  if (!url || url->path != "/") refuse(fmt::format("--admin {}: must be HOST:PORT, or https://HOST:PORT", address_));
+  origin_ = url->origin;
+  auto tls = client_tls(flags.tls, origin_);
+  if (!tls) refuse(fmt::format("--admin {}: {}", address_, tls.error().message));
+  tls_ = *std::move(tls);
+}
+
+std::string AdminClient::call(const std::string& method, const std::string& target, const std::string& body) const {
+  auto response = send(origin_, method, target, body);
+  if (response && response->status == 307)  // several routers share the rollouts, and another one leads
+    if (const auto leader = net::parse_url(response->headers.get("location"))) {
+      if (leader->origin.secure != origin_.secure)  // a token that was told by TLS is not told in the clear
+        throw Failure{fmt::format("the router at {} says that {} leads: ask there", address_, response->headers.get("location")),
+                      kUnreachable};
+      response = send(leader->origin, method, target, body);
+    }
+  if (!response) throw Failure{fmt::format("router at {}: {}", address_, response.error().message), kUnreachable};
+  if (response->status / 100 == 2) return response->body;
+  throw Failure{error_text(*response), kNo};
+}
+
+Result<net::Response> AdminClient::send(const net::Origin& origin, const std::string& method, const std::string& target,
+                                        const std::string& body) const {
+  net::Outgoing request{.method = method, .target = target};
+  request.headers.set("x-serin-actor", actor());
+  if (!token_.empty()) request.headers.set("Authorization", "Bearer " + token_);
+  if (!body.empty()) {
+    request.headers.set("Content-Type", "application/yaml");
+    request.body = std::make_shared<const std::string>(body);
+  }
+  return net::fetch(origin, std::move(request), kTimeout, tls_);
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,82 @@
+// rollout_explain.cc: a verdict for people: the question, each deciding event with the evidence after it, and the same decision made once more,
+// here, from the record alone. What the router said is believed only where the replay agrees.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "router/rollout/verdict_record.h"
+#include "runtime/cli/rollout/rollout_text.h"
+
+namespace serin::cli {
+namespace {
+
+using rollout::VerdictRecord;
+
+std::string question(const VerdictRecord& record) {
+  switch (record.question) {
+    case VerdictRecord::Question::kWorse:
+      return record.mirrored ? "does it come from stable more often than its share of the traffic explains?"
+                             : "does it come from the canary more often than its share of the traffic explains?";
+    case VerdictRecord::Question::kAbove: return fmt::format("is the canary's rate above {:g} %?", 100 * record.p0);
+    case VerdictRecord::Question::kAboveAndWorse:
+      return fmt::format("is the canary's rate above {:g} %, and is it worse than stable?", 100 * record.p0);
+    case VerdictRecord::Question::kSilence: return "how often did the canary fall silent while stable answered?";
+    case VerdictRecord::Question::kSamples: return fmt::format("how many samples in a row were above {:g}?", record.p0);
+  }
+  return "";
+}
+
+bool is_counted(const VerdictRecord& record) {
+  return record.question == VerdictRecord::Question::kSilence || record.question == VerdictRecord::Question::kSamples;
+}
+
+std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent& event, double bits) {
+  const double at = static_cast<double>(event.at.count()) / 1000;
+  if (is_counted(record)) return fmt::format("  {:>10.3f} s  {:>12g}  {:g}\n", at, event.share, bits);
+  const std::string good = event.good_before > 0 ? fmt::format("  after {} good", event.good_before) : "";
+  return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits{}\n", at,
+                     event.arm == rollout::Arm::kCanary ? "canary" : "stable", 100 * event.share, event.units, bits, good);
+}
+
+/// The lines of the record, and whether deciding again came to what the router had decided.
+std::string explain_record(const VerdictRecord& record, bool rolled_back, bool& agrees) {
+  const rollout::Replay again = rollout::replay(record);
+  const double trip = is_counted(record) ? record.trip_value : std::log2(record.trip_value);
+  const char* unit = is_counted(record) ? "times" : "bits";
+  std::string lines = fmt::format("{}: {}\nrolls back at {:.4g} {}; its latest {} events:\n", record.guard, question(record), trip, unit,
+                                  record.events.size());
+  for (size_t i = 0; i < record.events.size(); ++i) lines += event_line(record, record.events[i], again.bits[i]);
+  agrees = again.rolled_back == rolled_back;
+  for (size_t i = 0; i < record.events.size(); ++i) agrees = agrees && again.bits[i] == record.events[i].bits;
+  const std::string decision =
+      again.rolled_back ? fmt::format("rolled back by event {} of {}", again.decided_by + 1, record.events.size()) : "no verdict";
+  return lines + fmt::format("decided again from this record alone: {}{}\n", decision,
+                             agrees ? "" : " - which is NOT what the router says: the record is damaged, or of another version of Serin");
+}
+
+}  // namespace
+
+std::string explain_verdict(const std::string& body, bool& agrees) {
+  // Not Boost.JSON: its numbers may be off by the last bit, and the replay is exact.
+  const auto verdict = config::Node::parse(body, "verdict");
+  agrees = false;
+  if (!verdict) return verdict.error().message + "\n";
+  const auto text = [&](const config::Node& node, const char* key) { return node.text(key, "").value(); };
+  const config::Node answers = verdict->at("answers").value();
+  std::string lines =
+      fmt::format("{}: canary {} beside stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n", text(*verdict, "id"),
+                  text(*verdict, "canary"), text(*verdict, "stable"), text(*verdict, "phase"), text(*verdict, "seconds"),
+                  text(*verdict, "reason"), text(answers, "stable"), text(answers, "canary"), text(answers, "shadow"));
+  for (const config::Node& rehearsed : verdict->at("dry_run").value().items())
+    lines += fmt::format("would have rolled back after {} ms: {}\n", text(rehearsed, "at_ms"), text(rehearsed, "reason"));
+  const auto given = verdict->find("record");
+  agrees = !given;
+  if (!given) return lines + "decided by a person, or before the router last started: there is no evidence to show\n";
+  const auto record = rollout::parse_record(*given);
+  if (!record) return lines + record.error().message + "\n";
+  const bool decided = text(*verdict, "phase") == "RolledBack" && text(*verdict, "cause") == record->guard;
+  return lines + explain_record(*record, decided, agrees);
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,51 @@
+// rollout_verify.cc: `serin rollout history --verify`: computes the digests of the audit log again, here, so that nobody has to trust the router
+// or whoever may write its store.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "router/store/history_chain.h"
+#include "runtime/cli/rollout/rollout_text.h"
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+
+std::string text(const json::value& value) { return std::string(std::string_view(value.as_string())); }
+
+std::vector<store::HistoryEntry> read_entries(const json::value& history) {
+  std::vector<store::HistoryEntry> entries;
+  for (const json::value& entry : history.at("history").as_array())
+    entries.push_back({.id = entry.at("id").to_number<int64_t>(),
+                       .wall_ms = entry.at("wall_ms").to_number<int64_t>(),
+                       .service = text(history.at("service")),
+                       .rollout = text(entry.at("rollout")),
+                       .event = text(entry.at("event")),
+                       .actor = text(entry.at("actor")),
+                       .detail = text(entry.at("detail")),
+                       .weight_ppm = entry.at("weight_ppm").to_number<uint32_t>(),
+                       .previous = text(entry.at("previous")),
+                       .digest = text(entry.at("digest"))});
+  return entries;
+}
+
+}  // namespace
+
+std::string verify_history(const std::string& body, const std::string& noted, bool& intact) {
+  const auto entries = read_entries(json::parse(body));
+  intact = false;
+  if (const auto broken = store::find_break(entries)) return broken->why + "\n";
+  if (!noted.empty() && std::ranges::find(entries, noted, &store::HistoryEntry::digest) == entries.end())
+    return fmt::format("no entry has the digest {}: what was noted is gone, or more than the log keeps has happened since\n", noted);
+  intact = true;
+  const auto undigested = std::ranges::count(entries, std::string(), &store::HistoryEntry::digest);
+  std::string said = fmt::format("{} entries, none changed, none missing between them", entries.size());
+  if (undigested > 0) said += fmt::format("; the first {} are of a serin that kept no digests", undigested);
+  if (!entries.empty()) said += fmt::format("; the last one's digest, to note elsewhere: {}", entries.back().digest);
+  return said + "\n";
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,55 @@
+// device_arena.h: what executors that run on a device work in: a block of its memory, pinned memory here, and the queue that their steps go through. Taken once.
+//
+// Executors that never run at the same time share one: those of an instance, one for each batch size, take turns in memory for the largest of them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "kernels/device.h"
+#include "runtime/base/result.h"
+#include "runtime/engine/plan/runner.h"
+
+namespace serin::engine {
+
+/// kUnavailable where the device is lost.
+Status check_usable(const kernels::Device& device);
+
+/// Bytes that the arenas of one model hold; it may go before the last of them.
+struct DeviceArenaBytes {
+  std::atomic<size_t> device = 0, host = 0;
+};
+
+class DeviceArena {
+ public:
+  struct Size {
+    size_t device = 0, host = 0;
+    static Size of(const Plan& plan);
+    void include(const Size& other);
+  };
+
+  /// kTooLarge where there is not that much; kUnavailable where the device is lost. `priority`: Device::make_queue.
+  static Result<std::shared_ptr<DeviceArena>> make(kernels::Device& device, const Size& size, int priority,
+                                                   std::shared_ptr<DeviceArenaBytes> bytes);
+  ~DeviceArena();
+  DeviceArena(const DeviceArena&) = delete;
+  DeviceArena& operator=(const DeviceArena&) = delete;
+
+  bool holds(const Size& size) const { return size.device <= size_.device && size.host <= size_.host; }
+  std::byte* host() const { return host_ + kFaultBytes; }  ///< the plan's arena
+  OnDevice on_device() const;
+
+ private:
+  /// Both blocks begin with the fault.
+  static constexpr size_t kFaultBytes = 256;
+
+  DeviceArena(kernels::Device& device, std::shared_ptr<DeviceArenaBytes> bytes) : device_(device), bytes_(std::move(bytes)) {}
+
+  kernels::Device& device_;
+  const std::shared_ptr<DeviceArenaBytes> bytes_;
+  Size size_;  // of the blocks that are there
+  std::byte *here_ = nullptr, *host_ = nullptr;
+  std::unique_ptr<kernels::Queue> queue_;
+};
+
+}  // namespace serin::engine

@@ -1,0 +1,88 @@
+// stage.h: how far a graph can be run with what is known at one moment of a run.
+//
+//   stage = region (all nodes whose sizes follow from the shapes that are known: one plan, all fast kernels)
+//         + singles (nodes that only a run can size: data-dependent kernels, control flow, sequences, strings), whose results open the next stage
+//
+// The facts that decide a stage are the shapes of what came in or was made by singles, and the elements of small integer operands that some
+// shape rule asked for. The same facts give the same stage, so stages are kept in a tree: a stage's successors by their facts, the least
+// recently used forgotten first. A run with familiar facts plans nothing.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/engine/lower/solo.h"
+#include "runtime/engine/plan.h"
+#include "runtime/engine/plan/region.h"
+#include "runtime/engine/program/block.h"
+#include "runtime/engine/value.h"
+#include "runtime/graph/ops/infer.h"
+
+namespace serin::engine {
+
+/// What a stage was made for, of one value.
+struct Fact {
+  graph::ValueKind kind = graph::ValueKind::kTensor;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  graph::ConstantPtr contents;  ///< only where some rule asked for them
+
+  bool holds(const Value& value) const;
+};
+Fact fact_of(const Value& value, bool with_contents);
+
+/// A node that runs by itself.
+struct Single {
+  enum class Kind : uint8_t {
+    kKernel,    ///< sized by its kernel: `solo` serves every run of this stage
+    kContents,  ///< sized by the elements of its operands: prepared anew for each run
+    kStrings,   ///< moves strings
+    kValues,    ///< control flow, sequences, optionals
+  };
+  graph::NodeId node = graph::kNone;
+  Kind kind = Kind::kValues;
+  std::unique_ptr<Solo> solo;
+};
+
+struct Stage {
+  std::unique_ptr<Region> region;
+  std::vector<Single> singles;
+  std::vector<graph::NodeId> nodes;  ///< done by this stage
+  std::vector<graph::ValueId> dead;  ///< read by nobody after it
+  const Stage* before = nullptr;
+  bool last = false;
+
+  // What decides the next one.
+  std::vector<graph::ValueId> shaped;  ///< values whose shapes are new: the block's inputs, or what the singles made
+  std::vector<graph::ValueId> asked;   ///< values whose elements some successor depended on
+  struct Next {
+    std::vector<Fact> facts;  ///< of `shaped`, then of those in `asked` at the time
+    std::unique_ptr<Stage> stage;
+  };
+  std::list<Next> next;  ///< most recently used first
+  Stage* find_next(const std::vector<Value>& values);
+};
+
+/// What stages of one block are made with; belongs to one run at a time.
+struct StageContext {
+  const Block& block;
+  Plan::Context plan;
+  graph::Graph work;           ///< a copy whose types are those of the run under way
+  graph::Inference inference;  ///< over `work`
+
+  StageContext(const Block& the_block, const Plan::Context& the_plan)
+      : block(the_block), plan(the_plan), work(the_block.graph), inference(work) {}
+};
+
+/// Whether the values have elements, or only types and shapes.
+enum class Contents : uint8_t { kKnown, kUnknown };
+
+/// The stage after `before` for these values (by ValueId; those that exist). Adds to before.asked. Errors: kInvalidArgument where shapes
+/// contradict each other, kUnsupported naming nodes.
+Result<std::unique_ptr<Stage>> make_stage(StageContext& context, Stage& before, const std::vector<Value>& values,
+                                          Contents contents = Contents::kKnown);
+
+}  // namespace serin::engine

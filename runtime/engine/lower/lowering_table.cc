@@ -1,0 +1,169 @@
+// lowering_table.cc: every operator of the graph and the function that lowers it, in one place.
+
+#include "runtime/engine/lower/lowering_table.h"
+
+#include <algorithm>
+
+#include "runtime/engine/lower/fold.h"
+#include "runtime/engine/program/block.h"
+
+namespace serin::engine {
+
+namespace {
+
+struct Row {
+  graph::Op op;
+  LowerFn lower;
+};
+
+using enum graph::Op;
+
+constexpr Row kRows[] = {
+    // One element at a time.
+    {kAbs, lower_unary},
+    {kAcos, lower_unary},
+    {kAcosh, lower_unary},
+    {kAsin, lower_unary},
+    {kAsinh, lower_unary},
+    {kAtan, lower_unary},
+    {kAtanh, lower_unary},
+    {kCeil, lower_unary},
+    {kCelu, lower_unary},
+    {kCos, lower_unary},
+    {kCosh, lower_unary},
+    {kElu, lower_unary},
+    {kErf, lower_unary},
+    {kExp, lower_unary},
+    {kFloor, lower_unary},
+    {kGelu, lower_unary},
+    {kHardSigmoid, lower_unary},
+    {kHardSwish, lower_unary},
+    {kIsInf, lower_unary},
+    {kIsNaN, lower_unary},
+    {kLeakyRelu, lower_unary},
+    {kLog, lower_unary},
+    {kMish, lower_unary},
+    {kNeg, lower_unary},
+    {kNot, lower_unary},
+    {kReciprocal, lower_unary},
+    {kRelu, lower_unary},
+    {kRound, lower_unary},
+    {kSelu, lower_unary},
+    {kSigmoid, lower_unary},
+    {kSign, lower_unary},
+    {kSin, lower_unary},
+    {kSinh, lower_unary},
+    {kSoftplus, lower_unary},
+    {kSoftsign, lower_unary},
+    {kSqrt, lower_unary},
+    {kTan, lower_unary},
+    {kTanh, lower_unary},
+    {kThresholdedRelu, lower_unary},
+    {kClip, lower_clip},
+    {kSwish, lower_swish},
+    {kCast, lower_cast},
+    {kCastLike, lower_cast},
+    {kBitCast, lower_bit_cast},
+    {kAdd, lower_binary},
+    {kSub, lower_binary},
+    {kMul, lower_binary},
+    {kDiv, lower_binary},
+    {kMod, lower_binary},
+    {kPow, lower_pow},
+    {kEqual, lower_binary},
+    {kLess, lower_binary},
+    {kLessOrEqual, lower_binary},
+    {kGreater, lower_binary},
+    {kGreaterOrEqual, lower_binary},
+    {kAnd, lower_binary},
+    {kOr, lower_binary},
+    {kXor, lower_binary},
+    {kMax, lower_chain},
+    {kMin, lower_chain},
+    {kSum, lower_chain},
+    {kMean, lower_chain},
+    {kWhere, lower_where},
+    // Windows and products.
+    {kConv, lower_conv},
+    {kFusedConv, lower_conv},
+    {kConvInteger, lower_quantized_conv},
+    {kQLinearConv, lower_quantized_conv},
+    {kQuantizedMaxPool, lower_quantized_max_pool},
+    {kMaxPool, lower_pool},
+    {kAveragePool, lower_pool},
+    {kGlobalAveragePool, lower_global_pool},
+    {kGlobalMaxPool, lower_global_pool},
+    {kConvTranspose, lower_conv_transpose},
+    {kDeformConv, lower_deform_conv},
+    {kLpPool, lower_windowed_pool},
+    {kMaxPoolWithIndices, lower_windowed_pool},
+    {kMatMul, lower_matmul},
+    {kFusedMatMul, lower_fused_matmul},
+    {kGemm, lower_gemm},
+    {kEinsum, lower_einsum},
+    // Along axes.
+    {kReduceL1, lower_reduce},
+    {kReduceL2, lower_reduce},
+    {kReduceMax, lower_reduce},
+    {kReduceMean, lower_reduce},
+    {kReduceMin, lower_reduce},
+    {kReduceProd, lower_reduce},
+    {kReduceSum, lower_reduce},
+    {kReduceSumSquare, lower_reduce},
+    {kArgMax, lower_arg_max},
+    {kArgMin, lower_arg_max},
+    {kCumSum, lower_cum_sum},
+    {kSoftmax, lower_softmax},
+    {kLogSoftmax, lower_softmax},
+    {kLayerNormalization, lower_layer_norm},
+    {kBatchNormalization, lower_batch_norm},
+    // Moving elements, or only looking at them differently.
+    {kIdentity, lower_view},
+    {kReshape, lower_view},
+    {kFlatten, lower_view},
+    {kSqueeze, lower_view},
+    {kUnsqueeze, lower_view},
+    {kTranspose, lower_transpose},
+    {kSlice, lower_slice},
+    {kSplit, lower_split},
+    {kExpand, lower_expand},
+    {kTile, lower_tile},
+    {kDepthToSpace, lower_depth_to_space},
+    {kSpaceToDepth, lower_space_to_depth},
+    {kConcat, lower_concat},
+    {kPad, lower_pad},
+    {kGather, lower_gather},
+    {kNonZero, lower_non_zero},
+};
+
+std::string_view kind_name(graph::ValueKind kind) { return kind == graph::ValueKind::kSequence ? "a sequence" : "an optional"; }
+
+}  // namespace
+
+LowerFn lower_fn(graph::Op op) {
+  for (const Row& row : kRows) {
+    if (row.op == op) return row.lower;
+  }
+  return works_on_values(op) || has_no_kernel(op) ? nullptr : lower_generic;
+}
+
+Result<Tensor> tensor_of(const graph::Graph& graph, graph::ValueId id, Bounds& bounds) {
+  const graph::Value& value = graph.value(id);
+  const auto refuse = [&](const std::string& why) { return Error{Code::kUnsupported, "'" + value.name + "' " + why}; };
+  Tensor tensor{.name = value.name, .dtype = value.type.dtype, .constant = value.constant};
+  if (value.type.kind != graph::ValueKind::kTensor)
+    return refuse("is " + std::string(kind_name(value.type.kind)) + ", which no plan holds");
+  if (value.constant) {
+    tensor.dtype = value.constant->dtype;
+    tensor.shape = value.constant->shape;
+  } else if (!value.type.shape) {
+    return refuse("has a rank that is not known");
+  } else {
+    SERIN_CHECK(bounds.apply(*value.type.shape, tensor));
+  }
+  if (tensor.dtype == DType::kString) return refuse("holds strings, which no plan holds");
+  if (tensor.dtype == DType::kUndefined) return refuse("has a type that is not known");
+  return tensor;
+}
+
+}  // namespace serin::engine

@@ -1,0 +1,85 @@
+// model_state.h: what a Model holds; model.cc makes it, model_run.cc runs on it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/device_weights.h"
+#include "runtime/engine/device/device_arena.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/interpret/interpreter.h"
+#include "runtime/engine/layout/channel_blocks.h"
+#include "runtime/engine/layout/channels_last.h"
+#include "runtime/engine/layout/pointwise_chains.h"
+#include "runtime/engine/lower/fold.h"
+#include "runtime/engine/plan/plan_cache.h"
+#include "runtime/engine/program/block.h"
+
+namespace serin::engine {
+
+struct Model::State {
+  State(graph::Graph the_graph, const kernels::Backend& the_backend, LoadOptions the_options)
+      : graph(std::move(the_graph)), backend(the_backend), options(std::move(the_options)), cache(options.max_plans) {
+    if (options.device) device_weights.emplace(*options.device->device());
+  }
+
+  // Constant after construction.
+  graph::Graph graph;
+  const kernels::Backend& backend;
+  LoadOptions options;
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<std::string> symbols;
+  graph::Batchable batchable;
+  Folder folder;
+
+  std::shared_ptr<const Block> block;  // null where the model is planned
+  std::string why_interpreted;
+
+  // Their own synchronisation.
+  kernels::PackedWeights weights;
+  ConstantForms forms;
+  std::optional<kernels::DeviceWeights> device_weights;
+  const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();
+
+  std::mutex device_mutex;  // who asks whether there is room takes it before the next one asks
+
+  // Guarded by mutex.
+  std::mutex mutex;
+  PlanCache cache;
+  std::vector<std::unique_ptr<Interpreter>> idle_interpreters;  // the one that ran last is the last
+  struct IdleExecutor {
+    graph::Bindings bindings;
+    std::unique_ptr<Executor> executor;
+  };
+  std::vector<IdleExecutor> idle_executors;
+
+  /// Uploads what is missing of the weights and makes `count` arenas, if there is room for both.
+  Result<std::vector<std::shared_ptr<DeviceArena>>> make_device_arenas(const DeviceArena::Size& size, size_t count);
+  Status check_device() const;
+  Status check_room(const DeviceArena::Size& size, size_t count) const;
+
+  Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
+  Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
+    const bool on_device = options.device && !trial && !block;  // what is interpreted runs on the CPU
+    const bool plain = on_device || options.disabled_passes.contains(kChannelBlocksPass);
+    return {backend,
+            packed,
+            folder,
+            options.threads,
+            options.max_arena_bytes,
+            trial,
+            plain ? 0 : backend.channel_block(),
+            !options.disabled_passes.contains(kPointwiseChainsPass),
+            on_device ? options.device : nullptr,
+            on_device ? &*device_weights : nullptr,
+            &forms,
+            options.precision,
+            options.precision != Precision::kFp32 && !options.disabled_passes.contains(kChannelsLastPass)};
+  }
+};
+
+}  // namespace serin::engine

@@ -1,0 +1,84 @@
+// connection.h: one client of a server, over HTTP/1.1: reads a request, lets the handler answer it, and again. For the .cc files of net only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/net/io/inlet.h"
+#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/outlet.h"
+#include "runtime/net/io/socket.h"
+#include "runtime/net/message/listener.h"
+#include "runtime/net/stream.h"
+
+namespace serin::net {
+
+/// Everything runs on the io thread that owns the connection.
+class Connection final : public Watcher, public ServedConnection, public ServerStream, public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer);
+  virtual ~Connection() = default;
+
+  void start();
+  void close() override;
+  /// The next answer will be the last; where no request comes within a moment, it ends without one.
+  void drain() override;
+
+  void on_ready(uint32_t events) override;
+
+  const std::string& peer() const override { return peer_; }
+  std::shared_ptr<const PeerCertificate> certificate() const override;
+  void begin_answer(const AnswerHead& head) override;
+  size_t write(std::string_view bytes, bool last) override;
+  void set_trailers(const Headers&) override {}  // few clients of HTTP/1.1 look for them
+  void read_more() override;
+  void abort() override;
+
+ private:
+  enum class Phase : uint8_t {
+    kHead,       // waiting for a request or for the rest of its head
+    kRequest,    // from there to the end of its answer
+    kLingering,  // all said; waits for the peer to notice, so that it is not reset before it has read
+    kClosed
+  };
+
+  void process();
+  bool advance_head();
+  bool advance_request();
+  bool advance_body();
+  void go_on_with_http2();
+  void begin_request();
+  void say_continue();
+  void refuse(const Refusal& refusal);
+  void answer_for_ourselves(const Response& response);
+  bool flush();
+  void end_answer_if_sent();
+  void begin_next();
+  void lose_handler();
+  void on_deadline();
+  void expire(std::chrono::milliseconds after);
+
+  const std::shared_ptr<Listener> listener_;
+  Listener::PerLoop& here_;
+  Loops::Loop& loop_;
+  Socket socket_;
+  const std::string peer_;
+  Deadline deadline_;
+  Inlet inlet_;
+  std::shared_ptr<RequestHandler> handler_;  // made with the first request
+  Outlet outlet_{/*writable=*/true};
+
+  Phase phase_ = Phase::kHead;
+  int status_ = 0;  // of the answer
+  bool processing_ = false;
+  bool fresh_ = true;          // nothing has been asked yet
+  bool may_be_http2_;          // what has come so far may be its preface
+  bool handled_ = false;       // the handler has the request
+  bool request_done_ = false;  // all of it has come
+  bool paused_ = false;        // the handler had no room for more of it
+  bool answer_begun_ = false;
+  bool answer_done_ = false;  // its last byte is in outlet_ or sent
+  bool keep_alive_ = true, http10_ = false, head_only_ = false;
+};
+
+}  // namespace serin::net

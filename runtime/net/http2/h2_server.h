@@ -1,0 +1,108 @@
+// h2_server.h: one client of a server, over HTTP/2: each of its streams has a handler, which serves the next one when it is done.
+// For the .cc files of net only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/net/deadline.h"
+#include "runtime/net/http2/h2_session.h"
+#include "runtime/net/message/listener.h"
+#include "runtime/net/stream.h"
+
+namespace serin::net {
+
+/// What every client sends first (RFC 9113, 3.4), and no message of HTTP/1.1 begins with.
+inline constexpr std::string_view kH2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+class H2ServerStream;
+
+/// Everything runs on the io thread that owns the connection.
+class H2ServerConnection final : public H2Session, public ServedConnection {
+ public:
+  H2ServerConnection(std::shared_ptr<Listener> listener, Loops::Loop& loop, std::string peer);
+  ~H2ServerConnection() override;
+
+  /// Takes over a connection whose first bytes, `ahead`, begin with the preface.
+  void start(Socket socket, const Intake& intake, std::string_view ahead);
+  void drain() override;
+  void close() override;
+
+  // For its streams.
+  Listener& listener() { return *listener_; }
+  Listener::PerLoop& here() { return here_; }
+  const std::string& peer() const { return peer_; }
+  std::shared_ptr<const PeerCertificate> certificate() const;
+  void release(H2ServerStream& stream);
+
+ private:
+  H2Stream* accept_stream(int32_t id) override;
+  void on_over(std::string_view what) override;
+  void on_rest() override;
+  void on_alarm();
+  void on_age();
+  void announce_end();
+  void end_drain();
+  void expire(Deadline& alarm, std::chrono::milliseconds after);
+
+  const std::shared_ptr<Listener> listener_;
+  Listener::PerLoop& here_;
+  const std::string peer_;
+  std::vector<std::unique_ptr<H2ServerStream>> all_;
+  std::vector<H2ServerStream*> free_;
+  Deadline alarm_, drain_alarm_, age_alarm_;
+  bool idle_ = false, stuck_ = false, lingering_ = false, draining_ = false, aged_ = false;
+};
+
+class H2ServerStream final : public H2Stream, public ServerStream {
+ public:
+  explicit H2ServerStream(H2ServerConnection& connection);
+
+  void begin(int32_t id);
+  bool open() const { return open_; }
+  /// The connection is gone, and so is its client.
+  void lose();
+  void drain() {
+    if (open_ && handled_) handler_->on_drain();
+  }
+
+  void begin_fields() override;
+  void fields_done(bool end) override;
+  void advance() override;
+
+  const std::string& peer() const override { return connection_.peer(); }
+  std::shared_ptr<const PeerCertificate> certificate() const override { return connection_.certificate(); }
+  void begin_answer(const AnswerHead& head) override;
+  size_t write(std::string_view bytes, bool last) override;
+  void set_trailers(const Headers& trailers) override { trailers_ = trailers; }
+  void read_more() override { H2Stream::read_more(); }
+  void abort() override;
+
+ private:
+  BodyHandler* receiver() override { return handled_ ? handler_.get() : nullptr; }
+  void begin_request();
+  std::optional<Refusal> unacceptable();
+  void refuse(const Refusal& refusal);
+  void answer_for_ourselves(Response response);
+  void write_own();
+  void finish_answer();
+  void lose_handler();
+  void on_alarm();
+  void arm();
+
+  H2ServerConnection& connection_;
+  std::shared_ptr<RequestHandler> handler_;  // made with the first request
+  Deadline alarm_;
+  std::string own_body_;  // of an answer that no handler gives
+  size_t own_sent_ = 0;
+  uint64_t most_ = 0;  // bytes of the body
+  int status_ = 0;
+  bool open_ = false;
+  bool begun_ = false;    // the request was looked at
+  bool handled_ = false;  // the handler has it
+  bool grpc_ = false, head_only_ = false;
+  bool answer_begun_ = false, answer_done_ = false, answer_bodyless_ = false, answers_itself_ = false;
+};
+
+}  // namespace serin::net

@@ -1,0 +1,274 @@
+// loop.cc: the io threads: epoll, what other threads post, timers. Signals are for the main thread, so all are blocked here; an exception that
+// reaches the top of a loop is a bug, is logged as one, and does not take the other connections of the thread down.
+
+#include "runtime/net/loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <future>
+#include <span>
+#include <system_error>
+
+#include "runtime/base/log.h"
+#include "runtime/base/recycler.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/net/io/loop_impl.h"
+
+namespace serin::net {
+namespace {
+
+thread_local Loops::Loop* t_loop = nullptr;
+
+constexpr int kEventsPerWait = 8;  // answers go out at the end of a turn: the first of a burst must not wait for all others
+constexpr int kTurnEndRounds = 4;  // what one sends may let another go on; then the sockets have their turn
+constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+/// Nanoseconds where the kernel can (since 5.11), otherwise milliseconds, rounded up.
+int await_events(int epoll, std::span<epoll_event> events, std::chrono::nanoseconds wait) {
+  thread_local bool precise = true;
+  const int most = static_cast<int>(events.size());
+  if (precise) {
+    const timespec timeout{.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
+    const int ready = ::epoll_pwait2(epoll, events.data(), most, &timeout, nullptr);
+    precise = ready >= 0 || errno != ENOSYS;
+    if (precise) return ready;
+  }
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+  return ::epoll_wait(epoll, events.data(), most, static_cast<int>(std::min<int64_t>(milliseconds, 60'000)));
+}
+
+int checked(int descriptor, const char* what) {
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
+  return descriptor;
+}
+
+}  // namespace
+
+Loops::Loop* current_loop() { return t_loop; }
+DeadlineWheel& this_wheel() { return t_loop->deadlines; }
+std::chrono::steady_clock::time_point loop_time() { return t_loop->now; }
+size_t this_loop() { return t_loop ? t_loop->index : kNotAnIoThread; }
+void post_here(UniqueFunction<void()> work) { t_loop->post(std::move(work)); }
+void log_thrown(const std::exception& thrown) { log::error("io thread {}: a posted function threw: {}", t_loop->index, thrown.what()); }
+
+Mailbox::Mailbox() : wake_(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {}
+Mailbox::~Mailbox() { ::close(wake_); }
+
+void Mailbox::post(UniqueFunction<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+  }
+  if (has_work_.exchange(true)) return;                   // somebody has woken it already
+  if (t_loop && t_loop->mailbox().get() == this) return;  // it looks before it sleeps
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);  // full: then it is awake
+}
+
+void Mailbox::take(std::vector<UniqueFunction<void()>>& taken) {
+  clear_for_reuse(taken);
+  if (!has_work_.exchange(false)) return;
+  const std::lock_guard lock(mutex_);
+  taken.swap(work_);
+}
+
+void Mailbox::wake_read() {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t read = ::read(wake_, &count, sizeof count);
+}
+
+Loops::Loop::Loop(Loops& all, size_t at) : loops(all), index(at), epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  checked(::epoll_ctl(epoll_, EPOLL_CTL_ADD, mailbox_->descriptor(), &event), "epoll_ctl");
+}
+
+Loops::Loop::~Loop() { ::close(epoll_); }
+
+bool Loops::Loop::watch(int descriptor, Watcher& watcher) {
+  epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
+  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+bool Loops::Loop::hand_over(int descriptor, Watcher& watcher) {
+  epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
+  return ::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) == 0;
+}
+
+void Loops::Loop::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
+
+void Loops::Loop::run_posted() {
+  mailbox_->take(posted_);
+  for (auto& work : posted_) {
+    run_here(work);
+    work = nullptr;
+  }
+}
+
+void Loops::Loop::run_timers() {
+  if (!timers_.empty()) now = Clock::now();
+  while (!timers_.empty() && (!timers_.top()->work || timers_.top()->due <= now)) {
+    const auto timer = timers_.top();
+    timers_.pop();
+    if (const auto work = std::exchange(timer->work, nullptr)) work();
+  }
+}
+
+void Loops::Loop::run_turn_ends() {
+  for (int round = 0; round < kTurnEndRounds && !turn_ends_.empty(); ++round) {
+    ending_now_.swap(turn_ends_);
+    for (const auto& work : ending_now_) {
+      try {
+        work->on_turn_end();
+      } catch (const std::exception& e) {
+        log::error("io thread {}: a handler threw: {}", index, e.what());
+      }
+    }
+    ending_now_.clear();
+  }
+}
+
+std::chrono::nanoseconds Loops::Loop::time_to_wait() {
+  if (mailbox_->waiting() || !turn_ends_.empty()) return std::chrono::nanoseconds(0);
+  std::chrono::nanoseconds wait = deadlines.time_to_next(now);
+  if (!timers_.empty()) wait = std::min<std::chrono::nanoseconds>(wait, timers_.top()->due - now);
+  return std::max(wait, std::chrono::nanoseconds(0));
+}
+
+void Loops::Loop::run() {
+  t_loop = this;
+  epoll_event events[kEventsPerWait];
+  while (!stopping_) {
+    const auto wait = time_to_wait();
+    const int ready = await_events(epoll_, events, wait);
+    now = Clock::now();
+    for (int i = 0; i < ready; ++i) {
+      try {
+        if (events[i].data.ptr) {
+          static_cast<Watcher*>(events[i].data.ptr)->on_ready(events[i].events);
+        } else {
+          mailbox_->wake_read();
+        }
+      } catch (const std::exception& e) {
+        log::error("io thread {}: a handler threw: {}", index, e.what());
+      }
+    }
+    run_posted();
+    try {
+      run_timers();
+      deadlines.run(now);
+    } catch (const std::exception& e) {
+      log::error("io thread {}: a timer threw: {}", index, e.what());
+    }
+    run_turn_ends();
+    while (!retired_.empty()) std::exchange(retired_, {}).clear();  // what ends may end others
+  }
+}
+
+void Loops::Loop::stop() {
+  post([this] { stopping_ = true; });
+}
+
+void run_on(Loops::Loop& loop, const std::function<void()>& work) {
+  if (t_loop == &loop || !loop.thread.joinable()) return work();
+  auto done = std::make_shared<std::promise<void>>();  // shared: the waiter may be gone before set_value() returns
+  loop.post([&work, done] {
+    work();
+    done->set_value();
+  });
+  done->get_future().wait();
+}
+
+void aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
+  UniqueFunction<void()> both = [loop = t_loop->mailbox(), work = std::move(work), then = std::move(then)]() mutable {
+    try {
+      work();
+    } catch (const std::exception& thrown) {
+      log::error("beside the io threads: a function threw: {}", thrown.what());
+    }
+    work = nullptr;  // as in run_aside()
+    loop->post(std::move(then));
+  };
+  if (!t_loop->loops.give_aside(both)) both();
+}
+
+/// False: there are no threads for it.
+bool Loops::give_aside(UniqueFunction<void()>& work) {
+  constexpr size_t kLeast = 2;  // what takes long is not alone there
+  const std::lock_guard lock(mutex_);
+  try {
+    if (!aside_) aside_ = std::make_unique<ThreadPool>(static_cast<int>(std::max(loops_.size(), kLeast)));
+  } catch (const std::system_error& none) {
+    log::error("threads beside the io threads: {}", none.what());
+    return false;
+  }
+  aside_->submit(std::move(work));
+  return true;
+}
+
+void run_aside(std::function<std::function<void()>()> work) {
+  std::thread([loop = t_loop->mailbox(), work = std::move(work)]() mutable {
+    auto then = work();
+    work = nullptr;  // what both hold must not end here, but on the io thread that it belongs to
+    loop->post(std::move(then));
+  }).detach();
+}
+
+Loops::Loops(size_t threads) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the threads
+  for (size_t i = 0; i < std::max<size_t>(threads, 1); ++i) {
+    loops_.push_back(std::make_unique<Loop>(*this, i));
+    loops_.back()->thread = std::thread(&Loop::run, loops_.back().get());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Loops::~Loops() { stop(); }
+
+size_t Loops::size() const { return loops_.size(); }
+Loops::Loop& Loops::loop(size_t index) { return *loops_[index]; }
+void Loops::post(size_t index, UniqueFunction<void()> work) { loops_[index]->post(std::move(work)); }
+void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run_on(*loops_[index], work); }
+
+void Loops::finish_aside() {
+  std::unique_ptr<ThreadPool> last;
+  const std::lock_guard lock(mutex_);
+  last.swap(aside_);
+}
+
+void Loops::stop() {
+  finish_aside();
+  for (auto& loop : loops_) loop->stop();
+  for (auto& loop : loops_)
+    if (loop->thread.joinable()) loop->thread.join();
+}
+
+Timer& Timer::operator=(Timer&& other) noexcept {
+  if (this == &other) return *this;
+  cancel();
+  state_ = std::move(other.state_);
+  return *this;
+}
+Timer::~Timer() { cancel(); }
+
+void Timer::cancel() {
+  if (!state_) return;
+  state_->work = nullptr;  // the loop drops it when its time comes
+  state_.reset();
+}
+
+Timer after(std::chrono::nanoseconds delay, std::function<void()> work) {
+  auto state = std::make_shared<Timer::State>();
+  state->due = std::chrono::steady_clock::now() + delay;
+  state->work = std::move(work);
+  t_loop->timers_.push(state);
+  return Timer(std::move(state));
+}
+
+}  // namespace serin::net

@@ -1,0 +1,61 @@
+// listener.h: what the connections of one server share. Each io thread has its own part; between threads there are only counts and one flag.
+// For the .cc files of net only.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/net/message/refusal.h"
+#include "runtime/net/server.h"
+
+namespace serin::net {
+
+/// A connection as its server sees it. On its io thread only.
+class ServedConnection {
+ public:
+  /// Ends once what is under way has been answered.
+  virtual void drain() = 0;
+  virtual void close() = 0;
+
+ protected:
+  ~ServedConnection() = default;
+};
+
+struct Listener {
+  /// Touched by its io thread only, but for `count`.
+  struct PerLoop {
+    std::unordered_set<std::shared_ptr<ServedConnection>> connections;
+    std::vector<std::shared_ptr<metrics::Counter>> answers;  // by status - 100
+    std::map<std::string_view, std::shared_ptr<metrics::Counter>> bad_requests;
+    std::chrono::steady_clock::time_point complained;  // of a handshake
+    std::atomic<size_t> count{0};                      // also those on their way from the accepting thread
+  };
+
+  Listener(Loops& io_threads, ServerOptions server_options, HandlerFactory handler_factory, bool handler_wants_whole_bodies);
+
+  void count_answer(PerLoop& here, int status);
+  void count_bad_request(PerLoop& here, std::string_view reason);
+  void connection_opened(PerLoop& here);
+  void connection_closed(PerLoop& here);
+
+  // Constant after construction.
+  Loops& loops;
+  const ServerOptions options;
+  const HandlerFactory make_handler;
+  const bool whole_bodies;  ///< then all of them have a limit, also in calls of gRPC
+  std::vector<std::unique_ptr<PerLoop>> per_loop;
+  std::shared_ptr<metrics::Gauge> connections_gauge;
+
+  std::atomic<bool> draining{false};
+  std::atomic<size_t> connections{0};
+  std::mutex mutex;  // with `closed`, for the one who waits until there are no connections left
+  std::condition_variable closed;
+};
+
+}  // namespace serin::net

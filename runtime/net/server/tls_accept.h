@@ -1,0 +1,44 @@
+// tls_accept.h: a client of a server with TLS, from accept to the end of the handshake; then it is a Connection. For the .cc files of net only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/net/deadline.h"
+#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/socket.h"
+#include "runtime/net/message/listener.h"
+
+namespace serin::net {
+
+/// Everything runs on the io thread that owns the connection.
+class TlsAccept final : public Watcher, public ServedConnection, public std::enable_shared_from_this<TlsAccept> {
+ public:
+  TlsAccept(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer);
+  virtual ~TlsAccept() = default;
+
+  void start();
+  void on_ready(uint32_t events) override;
+  /// It has a moment to become a connection, which is told.
+  void drain() override;
+  void close() override;
+
+ private:
+  void shake_hands();
+  void become_connection();
+  void fail(std::string_view reason);
+  void answer_in_the_clear();
+  void linger();
+  void expire(std::chrono::milliseconds after);
+
+  const std::shared_ptr<Listener> listener_;
+  Listener::PerLoop& here_;
+  Loops::Loop& loop_;
+  Socket socket_;
+  const std::string peer_;
+  Deadline deadline_;
+  bool lingering_ = false, over_ = false;
+};
+
+}  // namespace serin::net

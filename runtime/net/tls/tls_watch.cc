@@ -1,0 +1,68 @@
+#include "runtime/net/tls/tls_watch.h"
+
+#include <chrono>
+#include <utility>
+
+namespace serin::net {
+namespace {
+
+constexpr std::chrono::seconds kInterval{1};
+
+}  // namespace
+
+TlsWatch::TlsWatch(std::vector<std::shared_ptr<TlsContext>> contexts, metrics::Registry& metrics) {
+  for (auto& context : contexts) {
+    if (!context || context->name().empty()) continue;
+    const metrics::Labels labels{{"file", context->name()}};
+    std::shared_ptr<metrics::Gauge> expiry;
+    if (context->expires())
+      expiry = metrics.gauge("serin_tls_certificate_expiry_seconds",
+                             "When a certificate that is shown, or one that leads to its authority, ends; seconds since 1970.", labels);
+    watched_.push_back(
+        {.context = std::move(context),
+         .expiry = std::move(expiry),
+         .stale = metrics.gauge("serin_tls_certificate_stale",
+                                "1 while files of certificates cannot be used and what was read before stays in force.", labels)});
+  }
+  if (watched_.empty()) return;
+  look(/*at_once=*/false);
+  thread_ = std::thread([this] { run(); });
+}
+
+TlsWatch::~TlsWatch() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
+
+void TlsWatch::refresh() {
+  const std::lock_guard lock(mutex_);
+  at_once_ = true;
+  wake_.notify_one();
+}
+
+void TlsWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    wake_.wait_for(lock, kInterval, [this] { return ending_ || at_once_; });
+    const bool at_once = std::exchange(at_once_, false);
+    if (ending_) return;
+    lock.unlock();
+    look(at_once);
+    lock.lock();
+  }
+}
+
+void TlsWatch::look(bool at_once) {
+  for (const Watched& each : watched_) {
+    each.context->refresh(at_once);
+    each.stale->set(each.context->stale() ? 1 : 0);
+    if (each.expiry) each.expiry->set(std::chrono::duration<double>(each.context->expires()->time_since_epoch()).count());
+  }
+}
+
+}  // namespace serin::net

@@ -1,0 +1,31 @@
+// control_api.h: over REST, orders to the server and what is asked about them, Triton's extensions of the Open Inference Protocol:
+//
+//   POST      /v2/repository[/R]/index, /v2/repository/models/M/load, /v2/repository/models/M/unload
+//   GET, POST /v2/logging, /v2/trace/setting, /v2/models/M/trace/setting
+//   GET       /v2/systemsharedmemory[/region/R]/status;  POST .../region/R/register, .../[region/R/]unregister;  the same of cudasharedmemory
+#pragma once
+
+#include "runtime/net/server.h"
+#include "runtime/serving/apis/frontend.h"
+
+namespace serin::serving {
+
+class ControlApi {
+ public:
+  explicit ControlApi(Frontend& frontend) : frontend_(frontend) {}
+
+  static bool serves(std::string_view path);
+  /// Paths without a slash at their end. Called on io threads.
+  void handle(net::Request request, net::Responder responder);
+
+ private:
+  void control_model(std::string_view path, net::Request& request, net::Responder responder);
+  net::Response answer(net::Request& request);
+  net::Response index(std::string_view repository, const net::Request& request);
+  net::Response shared_memory(std::string_view path, net::Request& request);
+  net::Response trace(std::string_view model, net::Request& request);
+
+  Frontend& frontend_;
+};
+
+}  // namespace serin::serving

@@ -1,0 +1,79 @@
+// grpc_health.cc: the health protocol, for Kubernetes' gRPC probes and clients that balance by it. The server as a whole, its service and each model
+// have a health: a model's is that of its latest version.
+
+#include <optional>
+
+#include "health.pb.h"
+#include "runtime/serving/apis/grpc/unary_method.h"
+
+namespace serin::serving {
+namespace {
+
+namespace pb = grpc::health::v1;
+using Status = pb::HealthCheckResponse::ServingStatus;
+
+constexpr std::chrono::milliseconds kLook{500};  // between two looks of who watches
+
+Status status_of(Frontend& frontend, const std::string& service) {
+  if (service.empty() || service == "inference.GRPCInferenceService")
+    return frontend.ready() ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
+  const auto ready = frontend.catalogue().ready(service, "");
+  if (!ready && ready.error().code == Code::kNotFound) return pb::HealthCheckResponse::SERVICE_UNKNOWN;
+  return ready ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
+}
+
+class WatchMethod final : public net::GrpcMethod {
+ public:
+  explicit WatchMethod(Frontend& frontend) : frontend_(frontend) {}
+  bool many_answers() const override { return true; }
+
+  void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
+    pb::HealthCheckRequest request;
+    if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no HealthCheckRequest"});
+    auto watch = std::make_shared<Watch>();
+    watch->service = request.service();
+    call->state = watch;
+    call->on_drain = [weak = std::weak_ptr(call)] {
+      if (const auto still = weak.lock()) finish_with(*still, {Code::kUnavailable, "the server ends"});
+    };
+    look(frontend_, call, *watch);
+  }
+
+ private:
+  struct Watch {
+    std::string service;
+    std::optional<Status> said;
+    net::Timer timer;
+  };
+
+  static void look(Frontend& frontend, const std::weak_ptr<net::GrpcCall>& weak, Watch& watch) {
+    const auto call = weak.lock();
+    if (!call || call->ended()) return;
+    const Status now = status_of(frontend, watch.service);
+    if (watch.said != now) {
+      watch.said = now;
+      pb::HealthCheckResponse answer;
+      answer.set_status(now);
+      call->send(net::grpc_framed(answer.SerializeAsString()));
+    }
+    watch.timer = net::after(kLook, [&frontend, weak, &watch] { look(frontend, weak, watch); });
+  }
+
+  Frontend& frontend_;
+};
+
+}  // namespace
+
+void add_health_methods(Frontend& frontend, GrpcMethodMap& methods) {
+  add_unary<pb::HealthCheckRequest, pb::HealthCheckResponse>(
+      methods, "/grpc.health.v1.Health/Check", [&frontend](const pb::HealthCheckRequest& request) -> Result<pb::HealthCheckResponse> {
+        pb::HealthCheckResponse answer;
+        answer.set_status(status_of(frontend, request.service()));
+        if (answer.status() == pb::HealthCheckResponse::SERVICE_UNKNOWN)
+          return Error{Code::kNotFound, "there is no service and no model '" + request.service() + "' here"};
+        return answer;
+      });
+  methods.emplace("/grpc.health.v1.Health/Watch", std::make_unique<WatchMethod>(frontend));
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,124 @@
+// grpc_inference.h: one inference that came over gRPC, the same for every service: what is asked of which version, and the one answer of a unary call. Large messages
+// are decoded and encoded beside the io threads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/net/loop.h"
+#include "runtime/serving/apis/grpc/grpc_api.h"
+#include "runtime/serving/apis/inference.h"
+
+namespace serin::serving {
+
+/// A request that gets no further is counted against its model.
+Result<Inference::Call> with_request(Inference::Call asked, Result<protocol::InferRequest> decoded);
+/// Why a call has ended whose request was not read yet.
+Error grpc_call_ended(const net::GrpcCall& call);
+
+/// From on_message(): read() -> Result<Message> finds what is where in it; then(Result<Message>) is called once, at once or where a large one was looked through;
+/// never where the call has ended until then.
+template <class Read, class Then>
+void index_grpc(const std::shared_ptr<net::GrpcCall>& call, std::string_view message, Read read, Then then) {
+  if (message.size() <= net::kMostOnIo) return then(read(message));
+  struct Indexing {
+    Read read;
+    Then then;
+    decltype(read(message)) index = Error{Code::kInternal, "the message was not read"};  // where that throws
+  };
+  const auto indexing = std::make_shared<Indexing>(std::move(read), std::move(then));
+  call->read_aside([indexing, message] { indexing->index = indexing->read(message); },
+                   [indexing, call] {
+                     if (!call->ended()) indexing->then(std::move(indexing->index));
+                   });
+}
+
+/// How messages are decoded. Those that are large have no use for `memory`, and those of TensorFlow none at all.
+template <class Message>
+Result<protocol::InferRequest> decode_grpc(const Message& message, const Inference::Call& asked, const protocol::RequestLimits& limits,
+                                           protocol::InferRequest memory) {
+  const protocol::Signature& signature = asked.version->signature();
+  if constexpr (requires { message.decode(signature, limits, std::move(memory)); })
+    return message.decode(signature, limits, std::move(memory));
+  else
+    return message.decode(signature, limits);
+}
+
+/// From on_message(), whose message that is: then(Result<Inference::Call>) is called once, at once or where it is decoded; never where the call has ended until
+/// then. `work`: what decoding takes, in bytes of JSON.
+template <class Message, class Then>
+void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall>& call, Message&& message, size_t work,
+                         Result<std::shared_ptr<Version>> version, TfApi api, Then then) {
+  if (!version) return then(Result<Inference::Call>(version.error()));
+  Inference::Call asked{.version = std::move(*version),
+                        .arrived = Clock::now(),
+                        .deadline = call->deadline(),
+                        .shadow = call->headers().get("x-serin-shadow") == "1",
+                        .door = Trace::Door::kGrpc,
+                        .api = api,
+                        .received = net::loop_time()};
+  if (work <= net::kMostOnIo) {
+    auto decoded = decode_grpc(message, asked, frontend.limits, frontend.leftovers().take_request());
+    return then(with_request(std::move(asked), std::move(decoded)));
+  }
+  struct Reading {
+    Message message;
+    Inference::Call asked;
+    Then then;
+    Result<protocol::InferRequest> decoded = Error{Code::kInternal, "the message was not read"};  // where that throws
+  };
+  const auto reading = std::make_shared<Reading>(std::forward<Message>(message), std::move(asked), std::move(then));
+  call->read_aside([reading, &frontend] { reading->decoded = decode_grpc(reading->message, reading->asked, frontend.limits, {}); },
+                   [reading, call] {
+                     if (call->ended()) reading->decoded = grpc_call_ended(*call);
+                     auto made = with_request(std::move(reading->asked), std::move(reading->decoded));
+                     if (!call->ended()) reading->then(std::move(made));
+                   });
+}
+
+/// append(out, finished) -> Status writes a message once the outputs are there; then(Result<std::string>) is called with it, begun with `framed`, once: at once where
+/// that is little, or an answer of a sequence, behind which others are ready that clients of a stream read in order. Where the call ends before it is written it is not.
+template <class Append, class Then>
+void write_grpc_answer(const std::shared_ptr<net::GrpcCall>& call, const Finished& finished, std::string framed, Append append, Then then) {
+  const auto write = [](const Append& how, std::string out, const Finished& what) -> Result<std::string> {
+    SERIN_CHECK(how(out, what));
+    return out;
+  };
+  if (!finished.answer.outputs) return then(Result<std::string>(finished.answer.outputs.error()));
+  if (finished.version.stateful() || work_to_encode(finished, /*binary=*/true) <= net::kMostOnIo)
+    return then(write(append, std::move(framed), finished));
+  struct Writing {
+    KeptFinished finished;
+    std::string framed;
+    Append append;
+    Then then;
+    Result<std::string> written = Error{Code::kInternal, "the answer was not written"};  // where that throws
+  };
+  const auto writing = std::make_shared<Writing>(KeptFinished(finished), std::move(framed), std::move(append), std::move(then));
+  call->write_aside([writing, write] { writing->written = write(writing->append, std::move(writing->framed), writing->finished.take()); },
+                    [writing] { writing->then(std::move(writing->written)); });
+}
+
+/// `append` as above: of a unary call.
+template <class Append>
+void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall>& call, Result<Inference::Call> asked, Append append) {
+  if (!asked) {
+    call->set_header("x-serin-batch", protocol::print_batch_tag(frontend.host.lone_tag()));
+    return finish_with(*call, asked.error());
+  }
+  const auto inference = Inference::start(frontend, std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
+    call->set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
+    call->set_header("x-serin-version", finished.version.version());
+    write_grpc_answer(call, finished, call->begin_message(), append, [call](Result<std::string> framed) {
+      if (!framed) return finish_with(*call, framed.error());
+      net::seal_grpc_message(*framed);
+      call->send(std::move(*framed));
+      call->finish(net::GrpcStatus::kOk);
+    });
+  });
+  if (!call->ended()) call->on_gone = [inference] { inference->cancel(); };
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,45 @@
+// http_api.h: everything that the HTTP ports answer: hands each request to the door whose path it is, where its caller may make it.
+//
+//   /GeneralModelService/..., /M/prediction    Paddle Serving (paddle_api.h)
+//   /v1/models...                              TensorFlow Serving's API, KServe's V1 protocol (tfserving_api.h)
+//   /v1/config...                              OpenVINO Model Server's own (ovms_api.h)
+//   /v2/repository..., /v2/logging ...          Triton's extensions of the next that steer the server (control_api.h)
+//   /v2...                                     the Open Inference Protocol (rest_api.h)
+#pragma once
+
+#include "runtime/serving/apis/access.h"
+#include "runtime/serving/apis/control_api.h"
+#include "runtime/serving/apis/dialects/ovms_api.h"
+#include "runtime/serving/apis/dialects/paddle_api.h"
+#include "runtime/serving/apis/dialects/tfserving_api.h"
+#include "runtime/serving/apis/rest/rest_api.h"
+
+namespace serin::serving {
+
+class HttpApi {
+ public:
+  HttpApi(Frontend& frontend, Access& access)
+      : frontend_(frontend),
+        access_(access),
+        open_inference_(frontend),
+        control_(frontend),
+        tf_serving_(frontend),
+        ovms_(frontend),
+        paddle_(frontend) {}
+
+  /// What net::Server calls, on io threads.
+  net::Handler at(Access::Port port);
+
+ private:
+  void handle(net::Request&& request, net::Responder responder, Access::Port port);
+
+  Frontend& frontend_;
+  Access& access_;
+  RestApi open_inference_;
+  ControlApi control_;
+  TfServingApi tf_serving_;
+  OvmsApi ovms_;
+  PaddleApi paddle_;
+};
+
+}  // namespace serin::serving

@@ -1,0 +1,55 @@
+// shared_memory.h: regions of this machine's memory (shm_open) that clients registered, by name; tensors lie in them instead of in messages.
+//
+// Nothing is mapped: what is taken is copied out by pread, what is given by pwrite. A client that cuts its memory short gets an error, no signal (SIGBUS) reaches
+// us, and a region that is unregistered lives until the requests that use it have ended. Only memory whose name a client gives is opened, by a name without a
+// path; messages never hold any other name. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/protocol/tensor/shared_range.h"
+
+namespace serin::serving {
+
+inline constexpr std::string_view kNoRegions = "this server takes no shared memory: start it with --shared-memory";
+inline constexpr std::string_view kNoCudaRegions =
+    "shared memory of CUDA devices is not taken: use system shared memory, or send the tensor";
+
+class SharedMemory final : public protocol::SharedRegions {
+ public:
+  struct Region {
+    std::string name, key;
+    uint64_t offset = 0, byte_size = 0;
+  };
+
+  /// kAlreadyExists (that name), kInvalidArgument (key, range), kNotFound (no such memory), kOverloaded (too many regions).
+  Status add(const Region& region);
+  /// All of them; kNotFound where a name is given that there is not.
+  Result<std::vector<Region>> list(std::string_view name) const;
+  /// One, or with an empty name all. One that is not there is no mistake.
+  void remove(std::string_view name);
+
+  Result<protocol::SharedRangePtr> open(std::string_view region, uint64_t offset, uint64_t bytes) const override;
+  /// Bytes of the largest region; 0: there is none.
+  uint64_t largest() const { return largest_.load(std::memory_order_relaxed); }
+
+ private:
+  class File;
+  class Range;
+  struct Held {
+    Region region;
+    std::shared_ptr<const File> file;
+  };
+
+  void measure();  ///< requires mutex_
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Held, std::less<>> regions_;  // guarded by mutex_
+  std::atomic<uint64_t> largest_{0};
+};
+
+}  // namespace serin::serving

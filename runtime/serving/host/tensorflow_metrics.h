@@ -1,0 +1,41 @@
+// tensorflow_metrics.h: the numbers of a model under the names that TensorFlow Serving's users have dashboards on, where the server is called so:
+// :tensorflow:serving:request_count, request_latency and runtime_latency, in microseconds (tensorflow_serving/servables/tensorflow/util.cc). They are of a
+// model, whichever version answered.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/metrics.h"
+#include "runtime/base/result.h"
+#include "runtime/serving/host/asked_by.h"
+
+namespace serin::serving {
+
+class TensorflowMetrics {
+ public:
+  TensorflowMetrics(metrics::Registry& registry, const std::string& model);
+
+  /// Whoever asks by another protocol predicts, too.
+  void succeeded(AskedBy by, std::chrono::nanoseconds whole, std::chrono::nanoseconds infer);
+  void failed(Code why);
+
+ private:
+  static constexpr size_t kApis = 4;
+  std::shared_ptr<metrics::Counter> count(std::string_view status);
+
+  metrics::Registry& registry_;
+  const std::string model_;
+  const std::shared_ptr<metrics::Counter> succeeded_;
+  std::array<std::shared_ptr<metrics::Histogram>, 2 * kApis> whole_;  // over gRPC, then over HTTP
+  std::array<std::shared_ptr<metrics::Histogram>, kApis> infer_;
+  std::mutex mutex_;
+  std::map<std::string_view, std::shared_ptr<metrics::Counter>> failed_;  // guarded by mutex_
+};
+
+}  // namespace serin::serving

@@ -1,0 +1,103 @@
+// fingerprint.cc: a few calls of stat and readdir. Links are followed: Kubernetes mounts ConfigMaps and volumes as such.
+
+#include "runtime/serving/repository/fingerprint.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace serin::serving {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A link that leads nowhere, or to itself, is not there either.
+bool says_not_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
+
+Error cannot(std::string_view what, int error) {
+  const Code code = says_not_there(error) ? Code::kNotFound : error == EACCES || error == EPERM ? Code::kPermissionDenied : Code::kIo;
+  return {code, fmt::format("{}: {}", what, std::system_category().message(error))};
+}
+
+/// A link whose end cannot be looked at may be one to a folder: listing it says.
+bool may_be_folder(const fs::directory_entry& entry) {
+  std::error_code error, ignored;
+  const bool folder = entry.is_directory(error);
+  return error ? entry.is_symlink(ignored) && !says_not_there(error.value()) : folder;
+}
+
+/// The error's number; 0: it was looked at.
+int append_stat(const fs::path& path, std::vector<int64_t>& parts) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    const int error = errno;
+    parts.push_back(-1);
+    return error;
+  }
+  parts.insert(parts.end(), {static_cast<int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec});
+  return 0;
+}
+
+bool is_model(const std::string& name) { return name.ends_with(".onnx"); }
+
+}  // namespace
+
+Result<Listing> list_folder(const std::string& folder) {
+  Listing listing;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    (may_be_folder(*entry) ? listing.folders : listing.files).push_back(entry->path().filename().string());
+  if (error) return cannot("cannot be listed", error.value());
+  std::ranges::sort(listing.folders);
+  std::ranges::sort(listing.files);
+  return listing;
+}
+
+Status FingerprintMaker::add_files(const std::string& folder, std::vector<std::string> names) {
+  std::ranges::stable_partition(names, is_model);
+  for (const std::string& name : names) {
+    if (left_ == 0) {
+      append_stat(folder, made_.parts);
+      break;
+    }
+    --left_;
+    const int error = append_stat(fs::path(folder) / name, made_.parts);
+    if (error != 0 && !says_not_there(error) && is_model(name)) return cannot(fmt::format("'{}' cannot be looked at", name), error);
+  }
+  return {};
+}
+
+Status FingerprintMaker::add(const std::string& path) {
+  auto inside = list_folder(path);
+  if (!inside && inside.error().code != Code::kNotFound) return Error{inside.error().code, "its folder " + inside.error().message};
+  if (!inside) {
+    const int error = append_stat(path, made_.parts);
+    return error == 0 || says_not_there(error) ? Status() : cannot("it cannot be looked at", error);
+  }
+  SERIN_CHECK(add_files(path, std::move(inside->files)));
+  for (const std::string& folder : inside->folders) add_inner((fs::path(path) / folder).string());
+  return {};
+}
+
+/// What cannot be looked at here is of no account until a model wants it.
+void FingerprintMaker::add_inner(const std::string& folder) {
+  std::error_code ignored;
+  auto inside = left_ > 0 ? list_folder(folder) : Listing();
+  if (!inside || left_ == 0) {
+    append_stat(folder, made_.parts);
+    return;
+  }
+  --left_;
+  (void)add_files(folder, std::move(inside->files));
+  if (fs::is_symlink(folder, ignored)) return;  // one that leads back here has no end
+  for (const std::string& inner : inside->folders) add_inner((fs::path(folder) / inner).string());
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,46 @@
+// caching_scheduler.h: answers that are known are given at once; identical requests that come while one of them is computed wait for its answer.
+//
+// Where the one that computes fails or is given up by its client, the next of those that wait computes in its place. Shadow requests pass by: they are there to
+// see the model work.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/serving/repository/version.h"
+
+namespace serin::serving {
+
+class CachingScheduler final : public Scheduler, public std::enable_shared_from_this<CachingScheduler> {
+ public:
+  CachingScheduler(std::shared_ptr<Scheduler> below, size_t most_followers, Host& host, std::shared_ptr<ModelMetrics> metrics);
+  ~CachingScheduler() override;
+
+  Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
+  int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
+  bool idle() const override { return below_->idle(); }
+  Status usable() const override { return below_->usable(); }
+
+ private:
+  struct Flight;
+  class Lead;
+  Status lead(const std::shared_ptr<Flight>& flight, const JobPtr& job);
+  void land(const std::shared_ptr<Flight>& flight, const JobPtr& request, const Outputs& outputs);
+  void hand_over(const std::shared_ptr<Flight>& flight);
+  std::shared_ptr<Flight> flight_of(uint64_t hash, const Job& job);  // requires mutex_
+  void answer_from_cache(const JobPtr& job, Outputs outputs, Clock::time_point asked) const;
+
+  const std::shared_ptr<Scheduler> below_;
+  const std::shared_ptr<ResponseCache> cache_;
+  const size_t most_followers_;
+  Host& host_;
+  const std::shared_ptr<ModelMetrics> metrics_;
+
+  std::mutex mutex_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<Flight>> flights_;  // guarded by mutex_
+};
+
+}  // namespace serin::serving

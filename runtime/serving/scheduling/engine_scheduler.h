@@ -1,0 +1,85 @@
+// engine_scheduler.h: a model in the engine: instances on the CPU or on devices, and the batcher that hands them batches.
+//
+//   SERIN_TRY(Served served, EngineScheduler::load("model 'digits' version 3", path, settings, host, metrics));
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/serving/repository/version.h"
+#include "runtime/serving/scheduling/batcher.h"
+#include "runtime/serving/scheduling/instance.h"
+
+namespace serin::serving {
+
+/// A dimension along which requests may be computed with more than they have.
+struct Padding {
+  std::string dimension;
+  std::vector<int64_t> sizes;  ///< rising
+  std::vector<size_t> masks;   ///< graph::Paddable
+};
+
+class EngineScheduler final : public Scheduler, public std::enable_shared_from_this<EngineScheduler> {
+ public:
+  /// Reads, plans and warms. `name` is for messages.
+  static Result<Served> load(const std::string& name, const std::string& path, const ModelSettings& settings, Host& host,
+                             std::shared_ptr<ModelMetrics> metrics);
+
+  Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override { batcher_->withdraw(*job); }
+  int64_t retry_after_seconds() const override { return batcher_->retry_after_seconds(); }
+  bool idle() const override { return batcher_->idle(); }
+  /// kUnavailable where every instance has lost its device.
+  Status usable() const override;
+
+ private:
+  EngineScheduler(std::string name, Host& host, std::shared_ptr<ModelMetrics> metrics)
+      : name_(std::move(name)), host_(host), metrics_(std::move(metrics)) {}
+  Status prepare(const std::string& path, const ModelSettings& settings);
+
+  struct Loaded {
+    std::shared_ptr<engine::Model> model;
+    Precision precision = Precision::kFp32;  ///< that it computes in, whatever was asked for
+    std::string why, warning;                ///< of int8
+  };
+  Result<Loaded> load_engine(const std::string& path, const ModelSettings& settings, const kernels::Backend* device) const;
+  Result<std::string> settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) const;
+  void say_precision(const Loaded& loaded, const std::string& decided);
+  void say_batching(const ModelSettings& settings);
+
+  Status read_signature(const ModelSettings& settings);
+  void find_paddings(const ModelSettings& settings);
+  void choose_sizes(Job& job, const graph::Bindings& own) const;
+  void set_group(Job& job, const graph::Bindings& sizes) const;
+  void unpad(Job& job, const Error& error);
+  Status place_on_devices(const std::string& path, ModelSettings settings, std::span<const kernels::Backend* const> devices);
+  Status place_on_cpu(const std::string& path, ModelSettings settings);
+  void add_instance(std::shared_ptr<engine::Model> engine, Instance::Options options);
+  Status check_instance(size_t instance) const;
+  Status warm_up();
+  Status warm_up_with(const WarmupRequest& request, bool batching);
+  bool run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io);
+  int64_t rows_of(std::span<const JobPtr> batch) const;
+  void run_alone(size_t instance, const JobPtr& job);
+
+  const std::string name_;
+  Host& host_;
+  const std::shared_ptr<ModelMetrics> metrics_;
+  std::shared_ptr<engine::Model> engine_;  // of the first instance; those on other devices have others
+  protocol::Parameters parameters_;
+  protocol::Signature signature_;
+  int64_t max_batch_ = 1;
+  std::vector<graph::Bindings> sizes_;  // to be ready for; none where a dimension is open that nobody gave sizes
+  std::vector<Padding> paddings_;
+  std::atomic<bool> said_unpadded_{false};
+  bool sizes_vary_ = false;                           // beyond the rows of a batch; of what is interpreted they are looked at when it runs
+  size_t device_bytes_ = 0;                           // of all devices together, as loaded
+  std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to
+  std::shared_ptr<void> threads_;                     // one for each instance, in the host's pool
+  std::shared_ptr<Batcher> batcher_;
+};
+
+}  // namespace serin::serving

@@ -1,0 +1,39 @@
+// ensemble_scheduler.h: a request goes through the steps of an ensemble: each as soon as what it reads is there, each through its model's own batcher, where it
+// rides with other requests of the ensemble and with those of that model's own clients. Tensors are handed on as they lie.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/serving/scheduling/ensemble_plan.h"
+
+namespace serin::serving {
+
+class EnsembleScheduler final : public Scheduler, public std::enable_shared_from_this<EnsembleScheduler> {
+ public:
+  static std::shared_ptr<EnsembleScheduler> make(EnsemblePlan plan, Host& host, std::shared_ptr<ModelMetrics> metrics) {
+    return std::shared_ptr<EnsembleScheduler>(new EnsembleScheduler(std::move(plan), host, std::move(metrics)));
+  }
+
+  /// Errors that come later name the step.
+  Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
+  int64_t retry_after_seconds() const override;
+  bool idle() const override;
+  Status usable() const override;
+
+ private:
+  class Run;
+  EnsembleScheduler(EnsemblePlan plan, Host& host, std::shared_ptr<ModelMetrics> metrics)
+      : plan_(std::move(plan)), host_(host), metrics_(std::move(metrics)) {}
+
+  const EnsemblePlan plan_;
+  Host& host_;
+  const std::shared_ptr<ModelMetrics> metrics_;
+
+  mutable std::mutex mutex_;
+  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_;  // guarded by mutex_; by request
+};
+
+}  // namespace serin::serving

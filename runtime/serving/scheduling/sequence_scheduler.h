@@ -1,0 +1,78 @@
+// sequence_scheduler.h: requests that belong together and come one after another, in front of the scheduler that runs them.
+//
+// A sequence begins with a request that says `sequence_start` and is over with one that says `sequence_end`, or when it was idle for too long. Its requests run
+// in the order in which they came, one at a time, each with the state that the one before left; requests of different sequences ride in one batch. Only so many
+// sequences are under way at once; others wait until one is over.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "runtime/serving/repository/version.h"
+#include "runtime/serving/scheduling/sequence_tensors.h"
+
+namespace serin::serving {
+
+class SequenceScheduler final : public Scheduler, public std::enable_shared_from_this<SequenceScheduler> {
+ public:
+  /// What the model is with sequences in front of it.
+  static Result<Served> over(Served model, const ModelSettings& settings, Host& host);
+  ~SequenceScheduler() override;
+
+  /// kInvalidArgument: of no sequence, or of one that did not begin.
+  Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
+  int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
+  bool idle() const override;
+  Status usable() const override { return below_->usable(); }
+
+ private:
+  using Key = std::pair<uint64_t, std::string>;
+  struct Sequence {
+    std::deque<JobPtr> waiting;
+    SequenceTensors::States states;
+    bool under_way = false;  ///< has one of the places
+    bool running = false;    ///< a request of it is below
+    bool ends = false;       ///< its last request has come
+    Clock::time_point last_seen;
+  };
+  class Turn;
+  using Sequences = std::map<Key, Sequence>;
+
+  SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, Host& host);
+  void release_idle();
+  void end_turn(const Key& key, std::optional<SequenceTensors::States> states);
+  // Those below require mutex_.
+  Result<Sequences::iterator> find_or_begin(const Job& job, Clock::time_point now);
+  bool rests_too_long(const Sequence& sequence, Clock::time_point now) const;
+  void give_places(Clock::time_point now);
+  void end_rested(Clock::time_point now);
+  void run_next(Sequences::iterator sequence);
+  JobPtr take_out(Sequence& sequence, const Job& job);
+  void end(Sequences::iterator sequence);
+
+  const std::string name_;
+  const std::shared_ptr<Scheduler> below_;
+  const SequenceTensors tensors_;
+  Host& host_;
+  const std::chrono::nanoseconds idle_;
+  const size_t places_, queue_limit_;
+
+  mutable std::mutex mutex_;
+  Sequences sequences_;      // guarded by mutex_, as all below
+  std::deque<Key> backlog_;  // those without a place
+  size_t under_way_ = 0;
+  size_t waiting_ = 0;  // requests, of all sequences
+  bool stopping_ = false;
+  std::condition_variable changed_;
+  std::thread watch_;  // for sequences that rest too long
+};
+
+}  // namespace serin::serving
