@@ -5,7 +5,7 @@
 #   serin_library(serin_samples PUBLIC target... PRIVATE target...)   a house of one room
 #
 # With SERIN_UNITY sources are compiled in batches, behind a precompiled header of what nearly all of them include.
-option(SERIN_UNITY "Compile sources in batches and with precompiled headers, in half of the time; OFF shows each source by itself" OFF)
+option(SERIN_UNITY "Compile sources in batches and with precompiled headers, in half of the time; OFF shows each source by itself" ON)
 set(SERIN_UNITY_BATCH 12)
 
 function(serin_house name)

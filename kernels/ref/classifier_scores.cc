@@ -98,7 +98,7 @@ void Labels::store_binary(const TensorView& y, int64_t i, bool positive) const {
   else if (strings_.empty())
     y.as<int64_t>()[i] = positive ? 1 : 0;
   else
-    y.as<std::string>()[i] = positive ? "1" : "0";
+    y.as<std::string>()[i] = std::string(1, positive ? '1' : '0');  // assigned as text, GCC 12 warns of a bound of its own making
 }
 
 }  // namespace serin::kernels::ref

@@ -68,8 +68,8 @@ Prepared det(const GenericDesc& desc, std::string& why) {
       const auto n = static_cast<size_t>(in[0].shape.back());
       std::vector<double> matrix(n * n);
       for (int64_t i = 0; i < out[0].elements(); ++i) {
-        const T* x = in[0].as<const T>() + static_cast<size_t>(i) * n * n;
-        for (size_t k = 0; k < n * n; ++k) matrix[k] = widen(x[k]);
+        const T* values = in[0].as<const T>() + static_cast<size_t>(i) * n * n;
+        for (size_t k = 0; k < n * n; ++k) matrix[k] = widen(values[k]);
         out[0].as<T>()[i] = narrow<T>(determinant(matrix, n));
       }
       return kOk;

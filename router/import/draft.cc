@@ -23,7 +23,7 @@ void Draft::lose_others(const Node& node, std::string_view where, std::initializ
       lose(fmt::format("{}.{}", where, key), "nothing here corresponds to it");
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -74,10 +74,10 @@ std::optional<std::string> read_duration(const Node& node) {
 namespace {
 
 std::string print_canary(const Draft& draft) {
-  std::string text = "version: " + quoted(draft.canary);
+  std::string text = "version: " + in_quotes(draft.canary);
   std::string values;
-  for (const std::string& value : draft.cohort_values) values += (values.empty() ? "" : ", ") + quoted(value);
-  if (!values.empty()) text += fmt::format(", cohort: {{header: {}, values: [{}]}}", quoted(draft.cohort_header), values);
+  for (const std::string& value : draft.cohort_values) values += (values.empty() ? "" : ", ") + in_quotes(value);
+  if (!values.empty()) text += fmt::format(", cohort: {{header: {}, values: [{}]}}", in_quotes(draft.cohort_header), values);
   return text;
 }
 
@@ -89,7 +89,7 @@ std::string print_guard(const Draft& draft) {
   if (!draft.queries.empty()) text += "  prometheus:\n";
   for (const Query& query : draft.queries)
     text += fmt::format("    - name: {}\n      address: {}\n      query: {}\n      max: {}\n      interval: {}\n      breaches: {}\n",
-                        quoted(query.name), quoted(query.address), quoted(query.query), query.max, query.interval, query.breaches);
+                        in_quotes(query.name), in_quotes(query.address), in_quotes(query.query), query.max, query.interval, query.breaches);
   return text.empty() ? "" : "guard:\n" + text;
 }
 
@@ -98,8 +98,8 @@ std::string print_guard(const Draft& draft) {
 std::string print_draft(const Draft& draft) {
   std::string text =
       fmt::format("# From {}. Beside what is said here Serin compares the canary with stable by itself.\nkind: Rollout\n", draft.origin);
-  text += fmt::format("service: {}\n", quoted(draft.service));
-  if (!draft.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", quoted(draft.stable));
+  text += fmt::format("service: {}\n", in_quotes(draft.service));
+  if (!draft.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", in_quotes(draft.stable));
   text += fmt::format("canary: {{{}}}\n", print_canary(draft));
   if (draft.blue_green) text += "steps: blue-green\n";
   if (!draft.steps.empty() && !draft.blue_green) text += "steps:\n";

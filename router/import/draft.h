@@ -42,7 +42,7 @@ std::string print_draft(const Draft& draft);
 /// "90s", "1h30m" (Go) or 90 (seconds) -> "90s"; nothing where it is none or 0.
 std::optional<std::string> read_duration(const config::Node& node);
 /// Text as a YAML scalar that is nothing else.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 /// The text under a dotted path ("metadata.name"); empty where there is none.
 std::string text_at(const config::Node& node, std::string_view path);
 std::optional<config::Node> find_at(const config::Node& node, std::string_view path);

@@ -18,7 +18,7 @@ namespace serin::router {
 namespace {
 
 constexpr const char* kNote = "audit-stream";
-constexpr size_t kAtOnce = 100;
+constexpr size_t kEntriesAtOnce = 100;
 constexpr size_t kLongestText = 300;  // of one that made a line too long: the rest is in the store
 
 /// JSON leaves DEL and the C1 controls (U+0080 to U+009F) as they are; a terminal that shows the line does not.
@@ -49,7 +49,7 @@ Result<bool> AuditStream::follow(store::Store& store) {
     if (note) std::from_chars(note->data(), note->data() + note->size(), seen_);
   }
   while (true) {
-    SERIN_TRY(auto entries, store.history_after(seen_, kAtOnce));
+    SERIN_TRY(auto entries, store.history_after(seen_, kEntriesAtOnce));
     if (entries.empty()) return true;
     const int64_t before = seen_;
     for (store::HistoryEntry& entry : entries) {

@@ -24,7 +24,7 @@ using Type = WebhookConfig::Type;
 constexpr std::chrono::seconds kFirstPause{1}, kLongestPause{300};
 constexpr std::chrono::hours kPatience{24};
 constexpr milliseconds kLook{100};
-constexpr size_t kAtOnce = 100;
+constexpr size_t kMessagesAtOnce = 100;
 
 bool concerns(const std::vector<std::string>& list, const std::string& name) {
   return list.empty() || std::ranges::find(list, name) != list.end();
@@ -92,7 +92,7 @@ class Webhooks::Teller {
   /// False: the end has come meanwhile.
   bool tell_what_is_new() {
     while (true) {
-      const auto entries = store_.history_after(seen_, kAtOnce);
+      const auto entries = store_.history_after(seen_, kMessagesAtOnce);
       if (!entries || entries->empty()) return true;
       for (const store::HistoryEntry& entry : *entries) {
         if (concerns(webhook_.services, entry.service) && concerns(webhook_.events, entry.event) && !tell(entry)) return false;

@@ -15,7 +15,7 @@ constexpr std::array<ModelMethod, 6> kMethods = {{{"ModelInfer", true, false},
                                                   {"ModelMetadata"},
                                                   {"ModelConfig"},
                                                   {"ModelStatistics"}}};
-constexpr uint32_t kName = 1, kVersion = 2;  // model_name and model_version (name and version) in all of their messages
+constexpr uint32_t kNameField = 1, kVersionField = 2;  // model_name and model_version (name and version) in all of their messages
 constexpr size_t kLongestName = 128;
 constexpr size_t kFarthest = 64 << 10;  // every writer puts the name first; whoever does not is not waited for
 
@@ -87,7 +87,7 @@ Result<std::optional<std::string>> model_named_in(std::string_view body, bool co
     if (kind != 0 && kind != 1 && kind != 2 && kind != 5) reader.fail(reader.broken);
     if (reader.ended() || kind != 2) continue;
     const uint64_t size = reader.varint();
-    if (field != kName) {
+    if (field != kNameField) {
       reader.skip(size);
       continue;
     }
@@ -104,14 +104,14 @@ std::string naming_fields(std::string_view model, std::string_view path) {
   constexpr std::string_view kModels = "/v2/models/", kVersions = "/versions/";
   std::string fields;
   if (!path.starts_with(kModels)) {
-    append_text(kName, model, fields);
+    append_text(kNameField, model, fields);
     return fields;
   }
   path.remove_prefix(kModels.size());
   const size_t slash = std::min(path.find('/'), path.size());
-  append_text(kName, path.substr(0, slash), fields);
+  append_text(kNameField, path.substr(0, slash), fields);
   path.remove_prefix(slash);
-  append_text(kVersion, path.starts_with(kVersions) ? path.substr(kVersions.size()) : std::string_view(), fields);
+  append_text(kVersionField, path.starts_with(kVersions) ? path.substr(kVersions.size()) : std::string_view(), fields);
   return fields;
 }
 

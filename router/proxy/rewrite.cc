@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kForProxies = {"proxy-authenticate", "proxy-authorization"};
 constexpr std::array<std::string_view, 5> kOwn = {"x-serin-shadow", "x-serin-force-version", "x-serin-timeout-ms", "x-serin-service",
                                                   kGrpcTimeout};
-constexpr std::string_view kForwardedFor = "X-Forwarded-For", kVersion = "x-serin-version";
+constexpr std::string_view kForwardedFor = "X-Forwarded-For", kVersionHeader = "x-serin-version";
 
 // The path was decoded once; written out again it must mean the same, so that nobody behind us decodes it a second time.
 constexpr std::string_view kKeptInPaths = "!$&'()*+,;=:@/";
@@ -88,9 +88,10 @@ void write_target(const net::Head& request, const Target& target, const Endpoint
 }
 
 void rewrite_answer(net::Head& answer, std::string_view version) {
-  answer.headers.remove_if(
-      [](const net::Header& header) { return is_one_of(header.name, kForProxies) || net::equal_ignoring_case(header.name, kVersion); });
-  answer.headers.add(kVersion, version);
+  answer.headers.remove_if([](const net::Header& header) {
+    return is_one_of(header.name, kForProxies) || net::equal_ignoring_case(header.name, kVersionHeader);
+  });
+  answer.headers.add(kVersionHeader, version);
 }
 
 }  // namespace serin::router

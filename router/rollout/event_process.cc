@@ -21,7 +21,7 @@
 namespace serin::rollout {
 namespace {
 
-constexpr double kLargest = 1e200;
+constexpr double kLargestEvidence = 1e200;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void EventProcess::observe(Arm arm, double share, double units) {
   double sum = 0;
   for (size_t j = 0; j < kRatios; ++j) {
     const double factor = units == 1 ? ratio[j] : std::pow(ratio[j], units);
-    state_.mixture[j] = std::min(kLargest, (state_.mixture[j] + started) * factor);
+    state_.mixture[j] = std::min(kLargestEvidence, (state_.mixture[j] + started) * factor);
     sum += state_.mixture[j];
   }
   e_ = sum / kRatios + state_.unused_mass;

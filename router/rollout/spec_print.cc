@@ -11,7 +11,7 @@ namespace serin::rollout {
 namespace {
 
 /// A scalar that YAML cannot take for anything else.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -25,18 +25,18 @@ std::string quoted(std::string_view text) {
 
 std::string print_list(const std::vector<std::string>& texts) {
   std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + quoted(text);
+  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + in_quotes(text);
   return "[" + out + "]";
 }
 
 std::string print_canary(const Spec& spec) {
-  std::string text = "version: " + quoted(spec.canary);
-  if (!spec.baseline.empty()) text += ", baseline: " + quoted(spec.baseline);
+  std::string text = "version: " + in_quotes(spec.canary);
+  if (!spec.baseline.empty()) text += ", baseline: " + in_quotes(spec.baseline);
   if (spec.sticky.on())
     text += fmt::format(", sticky: {{{}: {}, salt: {}}}", spec.sticky.cookie.empty() ? "header" : "cookie",
-                        quoted(spec.sticky.cookie.empty() ? spec.sticky.header : spec.sticky.cookie), quoted(spec.sticky.salt));
+                        in_quotes(spec.sticky.cookie.empty() ? spec.sticky.header : spec.sticky.cookie), in_quotes(spec.sticky.salt));
   if (!spec.cohort.header.empty())
-    text += fmt::format(", cohort: {{header: {}, values: {}}}", quoted(spec.cohort.header), print_list(spec.cohort.values));
+    text += fmt::format(", cohort: {{header: {}, values: {}}}", in_quotes(spec.cohort.header), print_list(spec.cohort.values));
   return text;
 }
 
@@ -75,14 +75,15 @@ std::string print_output(const Guard& guard) {
   const char* compare = guard.compare == Guard::Compare::kLabel ? "label" : guard.compare == Guard::Compare::kValues ? "values" : "off";
   const std::string drift = guard.drift == 0 ? "off" : fmt::format("{}", guard.drift);
   return fmt::format("compare: \"{}\", output: {}, maxDisagreement: {}, rtol: {}, atol: {}, shadow: {}, drift: \"{}\"", compare,
-                     quoted(guard.output), guard.max_disagreement, guard.rtol, guard.atol, print_weight(guard.shadow_ppm), drift);
+                     in_quotes(guard.output), guard.max_disagreement, guard.rtol, guard.atol, print_weight(guard.shadow_ppm), drift);
 }
 
 std::string print_prometheus(const std::vector<PrometheusGuard>& guards) {
   std::string text = guards.empty() ? "" : "  prometheus:\n";
   for (const PrometheusGuard& guard : guards)
-    text += fmt::format("    - {{name: {}, address: {}, query: {}, max: {}, interval: {}, breaches: {}}}\n", quoted(guard.name),
-                        quoted(guard.address), quoted(guard.query), guard.max, config::print_duration(guard.interval), guard.breaches);
+    text +=
+        fmt::format("    - {{name: {}, address: {}, query: {}, max: {}, interval: {}, breaches: {}}}\n", in_quotes(guard.name),
+                    in_quotes(guard.address), in_quotes(guard.query), guard.max, config::print_duration(guard.interval), guard.breaches);
   return text;
 }
 
@@ -130,8 +131,8 @@ std::string print_weight(uint32_t ppm) {
 }
 
 std::string print_spec(const Spec& spec) {
-  std::string text = fmt::format("kind: Rollout\nservice: {}\n", quoted(spec.service));
-  if (!spec.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", quoted(spec.stable));
+  std::string text = fmt::format("kind: Rollout\nservice: {}\n", in_quotes(spec.service));
+  if (!spec.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", in_quotes(spec.stable));
   text += fmt::format("canary: {{{}}}\n", print_canary(spec));
   text += print_steps(spec) + print_guard(spec.guard) + print_certify(spec.certify) + print_shield(spec.shield);
   return spec.dry_run.empty() ? text : text + fmt::format("dryRun: {}\n", print_list(spec.dry_run));

@@ -42,7 +42,7 @@ std::string print_event(const DecidingEvent& event) {
                      event.bits);
 }
 
-constexpr double kLargest = 1e308;
+constexpr double kLargestNumber = 1e308;
 constexpr int64_t kLargestCount = int64_t{1} << 62;
 
 Result<MixtureState> parse_state(const config::Node& owner, std::string_view key) {
@@ -52,7 +52,7 @@ Result<MixtureState> parse_state(const config::Node& owner, std::string_view key
   const auto items = mixture.items();
   if (items.size() != state.mixture.size()) return mixture.error(fmt::format("must be {} numbers", state.mixture.size()));
   for (size_t i = 0; i < items.size(); ++i) {
-    SERIN_TRY(state.mixture[i], items[i].number(0, kLargest));
+    SERIN_TRY(state.mixture[i], items[i].number(0, kLargestNumber));
   }
   SERIN_TRY(state.unused_mass, node.number("unused_mass", 0, 1, 1));
   SERIN_TRY(const int64_t count, node.integer("count", 0, kLargestCount, 0));
@@ -68,12 +68,12 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
   SERIN_TRY(const std::string word, arm.one_of({"stable", "canary"}));
   event.arm = word == "canary" ? Arm::kCanary : Arm::kStable;
   SERIN_TRY(event.bad, node.boolean("bad", true));
-  SERIN_TRY(event.share, node.number("share", -kLargest, kLargest, 0));
-  SERIN_TRY(event.units, node.number("units", 0, kLargest, 1));
+  SERIN_TRY(event.share, node.number("share", -kLargestNumber, kLargestNumber, 0));
+  SERIN_TRY(event.units, node.number("units", 0, kLargestNumber, 1));
   SERIN_TRY(const int64_t good, node.integer("good_before", 0, kLargestCount, 0));
   event.good_before = static_cast<uint64_t>(good);
   SERIN_TRY(event.alone, node.boolean("alone", false));
-  SERIN_TRY(event.bits, node.number("bits", -kLargest, kLargest, 0));
+  SERIN_TRY(event.bits, node.number("bits", -kLargestNumber, kLargestNumber, 0));
   return event;
 }
 
@@ -86,7 +86,8 @@ Replay replay(const VerdictRecord& record) {
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
   const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;
-  BernoulliMixture above = limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kLargest, limited && record.mirrored);
+  BernoulliMixture above =
+      limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kLargestNumber, limited && record.mirrored);
   above.restore(record.above);
   Replay again;
   for (size_t i = 0; i < record.events.size(); ++i) {
@@ -122,11 +123,11 @@ Result<VerdictRecord> parse_record(const config::Node& node) {
   const auto* found = std::ranges::find(kWords, word);
   if (found == std::end(kWords)) return node.error(fmt::format("no question '{}'; there are {}", word, fmt::join(kWords, ", ")));
   record.question = static_cast<Question>(found - std::begin(kWords));
-  SERIN_TRY(record.trip_value, node.number("trip_value", 0, kLargest, 0));
-  SERIN_TRY(record.tolerated_ratio, node.number("tolerated_ratio", 1, kLargest, 1));
+  SERIN_TRY(record.trip_value, node.number("trip_value", 0, kLargestNumber, 0));
+  SERIN_TRY(record.tolerated_ratio, node.number("tolerated_ratio", 1, kLargestNumber, 1));
   SERIN_TRY(record.mirrored, node.boolean("mirrored", false));
-  SERIN_TRY(record.p0, node.number("p0", -kLargest, kLargest, 0));
-  SERIN_TRY(record.cap, node.number("cap", 0, kLargest, 0));
+  SERIN_TRY(record.p0, node.number("p0", -kLargestNumber, kLargestNumber, 0));
+  SERIN_TRY(record.cap, node.number("cap", 0, kLargestNumber, 0));
   SERIN_TRY(record.worse, parse_state(node, "worse"));
   SERIN_TRY(record.above, parse_state(node, "above"));
   SERIN_TRY(const config::Node events, node.at("events"));

@@ -27,7 +27,7 @@ namespace {
 namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kPoll = 0.1;
+constexpr double kDrillPoll = 0.1;
 constexpr std::chrono::seconds kForwardTimeout{30};
 
 enum class Fault { kNone, kErrors, kSlow, kNan };
@@ -256,7 +256,7 @@ class Drill {
   }
 
   static void nap() {
-    if (wait_for_end_signal(kPoll)) throw Failure{"interrupted; the drill's rollout was ended", kInterrupted};
+    if (wait_for_end_signal(kDrillPoll)) throw Failure{"interrupted; the drill's rollout was ended", kInterrupted};
   }
 
   const AdminClient& admin_;

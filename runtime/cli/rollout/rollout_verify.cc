@@ -14,21 +14,21 @@ namespace {
 
 namespace json = boost::json;
 
-std::string text(const json::value& value) { return std::string(std::string_view(value.as_string())); }
+std::string text_of(const json::value& value) { return std::string(std::string_view(value.as_string())); }
 
 std::vector<store::HistoryEntry> read_entries(const json::value& history) {
   std::vector<store::HistoryEntry> entries;
   for (const json::value& entry : history.at("history").as_array())
     entries.push_back({.id = entry.at("id").to_number<int64_t>(),
                        .wall_ms = entry.at("wall_ms").to_number<int64_t>(),
-                       .service = text(history.at("service")),
-                       .rollout = text(entry.at("rollout")),
-                       .event = text(entry.at("event")),
-                       .actor = text(entry.at("actor")),
-                       .detail = text(entry.at("detail")),
+                       .service = text_of(history.at("service")),
+                       .rollout = text_of(entry.at("rollout")),
+                       .event = text_of(entry.at("event")),
+                       .actor = text_of(entry.at("actor")),
+                       .detail = text_of(entry.at("detail")),
                        .weight_ppm = entry.at("weight_ppm").to_number<uint32_t>(),
-                       .previous = text(entry.at("previous")),
-                       .digest = text(entry.at("digest"))});
+                       .previous = text_of(entry.at("previous")),
+                       .digest = text_of(entry.at("digest"))});
   return entries;
 }
 

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
-int fail(const Error& error, int code) {
+int fail_bench(const Error& error, int code) {
   std::fprintf(stderr, "serin bench: %s\n", error.message.c_str());
   return code;
 }
@@ -146,32 +146,33 @@ void print(const boost::json::object& result, bool json) {
 
 int run_bench(const BenchOptions& given) {
   BenchOptions options = given;
-  if (options.profile && options.on_request) return fail({Code::kInvalidArgument, "--profile does not go with --on-request"}, kUsage);
-  if (!(options.seconds > 0)) return fail({Code::kInvalidArgument, "--seconds must be more than 0"}, kUsage);
+  if (options.profile && options.on_request) return fail_bench({Code::kInvalidArgument, "--profile does not go with --on-request"}, kUsage);
+  if (!(options.seconds > 0)) return fail_bench({Code::kInvalidArgument, "--seconds must be more than 0"}, kUsage);
   auto flags = with_decided_precision(options.engine, options.model, options.batch);
-  if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  if (!flags) return fail_bench(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   options.engine = std::move(*flags);
   auto engine = make_engine(options.engine);
-  if (!engine) return fail(engine.error(), kUsage);
+  if (!engine) return fail_bench(engine.error(), kUsage);
 
   const auto start = Clock::now();
   const auto loaded = load_model(options.engine, *engine, options.model, options.batch);
-  if (!loaded) return fail(loaded.error(), loaded.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  if (!loaded) return fail_bench(loaded.error(), loaded.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   const std::shared_ptr<engine::Model>& model = loaded->model;
   const auto bindings = bindings_of(*model, options.engine, options.batch);
-  if (!bindings) return fail(bindings.error(), kUsage);
+  if (!bindings) return fail_bench(bindings.error(), kUsage);
   std::unique_ptr<engine::Executor> executor;
   Run run;
   if (model->planned()) {
     auto made = model->executor(*bindings);
-    if (!made) return fail(made.error(), made.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+    if (!made) return fail_bench(made.error(), made.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
     executor = std::move(*made);
     run = run_of(*executor);
   } else {
     if (options.profile)
-      return fail({Code::kUnsupported, "--profile times the steps of a plan, and there is none: " + model->why_interpreted()}, kCannotRun);
+      return fail_bench({Code::kUnsupported, "--profile times the steps of a plan, and there is none: " + model->why_interpreted()},
+                        kCannotRun);
     const auto made = run_of(*model, *bindings);
-    if (!made) return fail(made.error(), kCannotRun);
+    if (!made) return fail_bench(made.error(), kCannotRun);
     run = *made;
   }
   const double load_ms = milliseconds(Clock::now() - start);
@@ -180,7 +181,7 @@ int run_bench(const BenchOptions& given) {
   std::string line;
   do {
     const auto timing = measure(run, options.seconds, again);
-    if (!timing) return fail(timing.error(), kCannotRun);
+    if (!timing) return fail_bench(timing.error(), kCannotRun);
     boost::json::object result = figures(options, *timing);
     result["backend"] = engine->note;
     if (executor) result["arena_bytes"] = executor->arena_bytes();
@@ -197,7 +198,7 @@ int run_bench(const BenchOptions& given) {
     std::string table;
     if (options.profile) {
       const auto times = profile(*executor, options.seconds);
-      if (!times) return fail(times.error(), kCannotRun);
+      if (!times) return fail_bench(times.error(), kCannotRun);
       if (options.json) result["profile"] = profile_rows(*times);
       table = "\n" + profile_table(*times);
     }

@@ -26,7 +26,7 @@ struct OutputReport {
   Comparison comparison;
 };
 
-int fail(const Error& error, int code) {
+int fail_check(const Error& error, int code) {
   std::fprintf(stderr, "serin check: %s\n", error.message.c_str());
   return code;
 }
@@ -135,28 +135,28 @@ boost::json::object json_of(const OutputReport& report) {
 
 int run_check(const CheckOptions& options) {
   if (negative(options.rtol) || negative(options.atol) || std::ranges::any_of(options.output_atol | std::views::values, negative))
-    return fail({Code::kInvalidArgument, "--rtol, --atol and --output-atol must not be negative"}, kUsage);
+    return fail_check({Code::kInvalidArgument, "--rtol, --atol and --output-atol must not be negative"}, kUsage);
   EngineFlags given = options.engine;
   if (given.samples.empty()) given.samples = options.folder;  // what is compared on may be decided on
   const auto flags = with_decided_precision(given, options.model, 1);
-  if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  if (!flags) return fail_check(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   const auto engine = make_engine(*flags);
-  if (!engine) return fail(engine.error(), kUsage);
+  if (!engine) return fail_check(engine.error(), kUsage);
   const auto sets = samples::find_data_sets(options.folder);
-  if (!sets) return fail(sets.error(), kUsage);
+  if (!sets) return fail_check(sets.error(), kUsage);
   const auto loaded = load_model(*flags, *engine, options.model, 1);
-  if (!loaded) return fail(loaded.error(), kCannotRun);
+  if (!loaded) return fail_check(loaded.error(), kCannotRun);
   engine::Model& model = *loaded->model;
   const auto allowed = tolerances(options, model);
-  if (!allowed) return fail(allowed.error(), kUsage);
+  if (!allowed) return fail_check(allowed.error(), kUsage);
 
   size_t agree = 0;
   boost::json::array json;
   for (const samples::DataSet& set : *sets) {
     const auto data = read_data(set, model);
-    if (!data) return fail(data.error().in(set.folder), kUsage);
+    if (!data) return fail_check(data.error().in(set.folder), kUsage);
     const auto reports = run_data(model, *data, *allowed);
-    if (!reports) return fail(reports.error().in(set.folder), reports.error().code == Code::kNotFound ? kUsage : kCannotRun);
+    if (!reports) return fail_check(reports.error().in(set.folder), reports.error().code == Code::kNotFound ? kUsage : kCannotRun);
     agree += std::ranges::all_of(*reports, [](const OutputReport& report) { return report.comparison.match; }) ? 1 : 0;
     if (!options.json) fmt::print("{}\n", set.name);
     boost::json::array outputs;

@@ -19,7 +19,7 @@ namespace {
 
 namespace json = boost::json;
 
-int fail(const Error& error, int code) {
+int fail_inspect(const Error& error, int code) {
   std::cout << std::flush;
   std::fprintf(stderr, "serin inspect: %s\n", error.message.c_str());
   return code;
@@ -176,11 +176,11 @@ Result<std::unique_ptr<engine::Executor>> plan(engine::Model& model, const Engin
 
 int run_inspect(const InspectOptions& options) {
   const auto flags = with_decided_precision(options.engine, options.model, 1);
-  if (!flags) return fail(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  if (!flags) return fail_inspect(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   auto engine = make_engine(*flags);
-  if (!engine) return fail(engine.error(), kUsage);
+  if (!engine) return fail_inspect(engine.error(), kUsage);
   auto graph = formats::read_onnx(options.model);
-  if (!graph) return fail(graph.error(), kCannotRun);
+  if (!graph) return fail_inspect(graph.error(), kCannotRun);
   const auto inferred = graph::infer_shapes(*graph);
 
   json::object report;
@@ -228,8 +228,8 @@ int run_inspect(const InspectOptions& options) {
     print_text(report);
     if (!plan_text.empty()) std::cout << "\nplan on " << plan_text;
   }
-  if (!loaded) return fail(loaded.error(), kCannotRun);
-  if (!planned) return fail(planned.error(), planned.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
+  if (!loaded) return fail_inspect(loaded.error(), kCannotRun);
+  if (!planned) return fail_inspect(planned.error(), planned.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   return kYes;
 }
 

@@ -20,7 +20,7 @@ std::string_view why(Single::Kind kind) {
   return "?";
 }
 
-std::string label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
+std::string node_label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
 
 }  // namespace
 
@@ -32,7 +32,7 @@ std::string describe(const Stage& stage, const graph::Graph& graph, const std::s
                         plan.steps.size(), plan.arena_bytes);
   }
   for (const Single& single : stage.singles)
-    text += fmt::format("{}  interpreted: {}: {}\n", indent, label(graph.node(single.node)), why(single.kind));
+    text += fmt::format("{}  interpreted: {}: {}\n", indent, node_label(graph.node(single.node)), why(single.kind));
   return text;
 }
 
@@ -49,7 +49,8 @@ std::string describe_stages(const Block& block, const Plan::Context& context, co
   if (waiting > 0) text += fmt::format("{}  {} nodes wait for sizes that only a run can tell, and are planned then\n", indent, waiting);
   for (const auto& [id, bodies] : block.bodies) {
     for (const auto& body : bodies)
-      text += fmt::format("{}  a body of {}:\n{}", indent, label(block.graph.node(id)), describe_stages(*body, context, indent + "    "));
+      text +=
+          fmt::format("{}  a body of {}:\n{}", indent, node_label(block.graph.node(id)), describe_stages(*body, context, indent + "    "));
   }
   return text;
 }

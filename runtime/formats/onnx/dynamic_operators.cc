@@ -33,7 +33,7 @@ void import_optional(NodeImport& node, Op op) {
   node.emit(op, {}, {{"dtype", std::string(dtype_name(*dtype))}, {"kind", std::string(sequence ? "sequence" : "tensor")}});
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kDynamicOperators[] = {
     {"ConcatFromSequence", 11, 1, 1, 1, import_plain, Op::kConcatFromSequence, "axis new_axis"},
     {"Optional", 15, 0, 1, 1, import_optional, Op::kOptional},
     {"OptionalGetElement", 15, 1, 1, 1, import_plain, Op::kOptionalGetElement},
@@ -51,6 +51,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-OperatorFamily dynamic_operators() { return {"", kRows}; }
+OperatorFamily dynamic_operators() { return {"", kDynamicOperators}; }
 
 }  // namespace serin::formats::onnx

@@ -54,10 +54,10 @@ class FlexAttention {
 
   /// Dimensions [begin, end) of x.
   ValueId part(ValueId x, int64_t begin, int64_t end) {
-    using Integers = std::vector<int64_t>;
+    using Int64s = std::vector<int64_t>;
     const ValueId shape = step(Op::kShape, fmt::format("shape_{}", steps_++), {x});
     return step(Op::kSlice, fmt::format("dims_{}", steps_++), {shape},
-                {{"starts", Integers{begin}}, {"ends", Integers{end}}, {"axes", Integers{0}}, {"steps", Integers{1}}});
+                {{"starts", Int64s{begin}}, {"ends", Int64s{end}}, {"axes", Int64s{0}}, {"steps", Int64s{1}}});
   }
 
   ValueId list(std::string_view name, std::vector<ValueId> parts) {

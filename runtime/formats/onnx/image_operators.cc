@@ -72,7 +72,7 @@ void import_lp_pool(NodeImport& node, Op op) {
 
 constexpr std::string_view kWindow = "auto_pad ceil_mode dilations kernel_shape p pads strides";
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kImageOperators[] = {
     {"AffineGrid", 20, 2, 2, 1, import_plain, Op::kAffineGrid, "align_corners"},
     {"CenterCropPad", 18, 2, 2, 1, import_plain, Op::kCenterCropPad, "axes"},
     {"Col2Im", 18, 3, 3, 1, import_plain, Op::kCol2Im, "dilations pads strides"},
@@ -96,6 +96,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-OperatorFamily image_operators() { return {"", kRows}; }
+OperatorFamily image_operators() { return {"", kImageOperators}; }
 
 }  // namespace serin::formats::onnx

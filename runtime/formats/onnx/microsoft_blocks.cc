@@ -138,13 +138,13 @@ void import_gather_block_quantized(NodeImport& node, Op op) {
   node.emit(op, {rows("rows", data), rows("row_scales", node.input(2)), rows("row_zeros", zeros)}, {{"axis", axis}, {"block_size", block}});
 }
 
-constexpr OperatorRow kOperators[] = {
+constexpr OperatorRow kBlockOperators[] = {
     {"GatherBlockQuantized", 1, 3, 4, 1, import_gather_block_quantized, Op::kDequantizeLinear},
     {"MatMulBnb4", 1, 3, 3, 1, import_matmul_bnb4, Op::kMatMul},
 };
 
 }  // namespace
 
-OperatorFamily microsoft_block_operators() { return {"com.microsoft", kOperators}; }
+OperatorFamily microsoft_block_operators() { return {"com.microsoft", kBlockOperators}; }
 
 }  // namespace serin::formats::onnx

@@ -202,7 +202,7 @@ void import_dynamic_quantize_lstm(NodeImport& node, Op op) {
   if (!node.error()) node.emit(op, std::move(operands), node.copied_attributes());
 }
 
-constexpr OperatorRow kOperators[] = {
+constexpr OperatorRow kMicrosoftQuantOperators[] = {
     {"DequantizeLinear", 1, 2, 3, 1, import_dequantize_linear, Op::kDequantizeLinear},
     {"DynamicQuantizeLSTM", 1, 3, 12, 3, import_dynamic_quantize_lstm, Op::kLSTM,
      "activation_alpha activation_beta activations clip direction hidden_size input_forget"},
@@ -225,6 +225,6 @@ constexpr OperatorRow kOperators[] = {
 
 }  // namespace
 
-OperatorFamily microsoft_quant_operators() { return {"com.microsoft", kOperators}; }
+OperatorFamily microsoft_quant_operators() { return {"com.microsoft", kMicrosoftQuantOperators}; }
 
 }  // namespace serin::formats::onnx

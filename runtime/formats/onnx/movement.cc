@@ -53,9 +53,9 @@ void import_shape(NodeImport& node, Op op) {
   }
   const graph::ValueId whole = node.step(op, "whole", {node.input(0)});
   const int64_t end = node.integer("end", std::numeric_limits<int64_t>::max());
-  using Integers = std::vector<int64_t>;
+  using Int64s = std::vector<int64_t>;
   node.emit(Op::kSlice, {whole},
-            {{"starts", Integers{node.integer("start", 0)}}, {"ends", Integers{end}}, {"axes", Integers{0}}, {"steps", Integers{1}}});
+            {{"starts", Int64s{node.integer("start", 0)}}, {"ends", Int64s{end}}, {"axes", Int64s{0}}, {"steps", Int64s{1}}});
 }
 
 /// Attributes before opset 10, operands since. Axes and steps that are left out are written out where the starts say how many there are.

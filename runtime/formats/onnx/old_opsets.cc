@@ -18,7 +18,7 @@ namespace serin::formats::onnx {
 namespace {
 
 using graph::Op;
-using Type = AttributeProto::Type;
+using AttributeType = AttributeProto::Type;
 
 /// By number, as TensorProto.DataType has them: Cast named its type by these until opset 6.
 constexpr std::array<std::string_view, 17> kTypeNames = {"UNDEFINED", "FLOAT",  "UINT8",     "INT8",       "UINT16",  "INT16",
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 17> kTypeNames = {"UNDEFINED", "FLOAT",  
 AttributeProto integer_attribute(std::string_view name, int64_t value) {
   AttributeProto attribute;
   attribute.name = name;
-  attribute.type = Type::kInt;
+  attribute.type = AttributeType::kInt;
   attribute.i = value;
   return attribute;
 }
@@ -36,7 +36,7 @@ AttributeProto integer_attribute(std::string_view name, int64_t value) {
 void modernise(const NodeProto& proto, AttributeProto& attribute) {
   const std::string_view op = proto.op_type;
   if (op == "Pad" && attribute.name == "paddings") attribute.name = "pads";
-  if (op == "Cast" && attribute.name == "to" && attribute.type == Type::kString) {
+  if (op == "Cast" && attribute.name == "to" && attribute.type == AttributeType::kString) {
     const auto named = std::ranges::find(kTypeNames, attribute.s);
     if (named != kTypeNames.end()) attribute = integer_attribute("to", named - kTypeNames.begin());
   }
@@ -95,7 +95,8 @@ void list_repeats(NodeImport& node) {
     const auto list = node.constant(i) ? graph::integers_of(*node.constant(i)) : std::nullopt;
     const auto real = node.constant(i) ? graph::number_of(*node.constant(i)) : std::nullopt;  // the first models have them as floats
     if (list && list->size() == 1) return list->front();
-    return real && std::abs(*real) < 1e6 ? std::optional(static_cast<int64_t>(*real)) : std::nullopt;
+    const double value = real.value_or(1e6);
+    return std::abs(value) < 1e6 ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
   };
   const auto tiles = number(1), axis = number(2);
   const auto rank = node.rank(0);

@@ -13,7 +13,7 @@ namespace {
 using graph::Op;
 
 // name, since, inputs (min, max), outputs, function, canonical operator
-constexpr OperatorRow kOperators[] = {
+constexpr OperatorRow kCoreOperators[] = {
     {"Abs", 7, 1, 1, 1, import_plain, Op::kAbs},
     {"Add", 7, 2, 2, 1, import_plain, Op::kAdd},
     {"And", 7, 2, 2, 1, import_plain, Op::kAnd},
@@ -110,9 +110,9 @@ constexpr OperatorRow kOperators[] = {
 const OperatorRow* find_operator(std::string_view domain, std::string_view op_type) {
   if (domain == "ai.onnx") domain = {};
   for (const OperatorFamily& family :
-       {OperatorFamily{{}, kOperators}, math_operators(), norm_operators(), training_operators(), selection_operators(), image_operators(),
-        quant_operators(), recurrent_operators(), text_operators(), classifier_operators(), dynamic_operators(), microsoft_operators(),
-        preview_operators(), microsoft_quant_operators(), microsoft_block_operators()}) {
+       {OperatorFamily{{}, kCoreOperators}, math_operators(), norm_operators(), training_operators(), selection_operators(),
+        image_operators(), quant_operators(), recurrent_operators(), text_operators(), classifier_operators(), dynamic_operators(),
+        microsoft_operators(), preview_operators(), microsoft_quant_operators(), microsoft_block_operators()}) {
     if (family.domain != domain) continue;
     const auto row = std::ranges::find(family.rows, op_type, &OperatorRow::name);
     if (row != family.rows.end()) return &*row;

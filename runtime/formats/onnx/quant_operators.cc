@@ -45,7 +45,7 @@ void import_cast_like(NodeImport& node, Op op) {
   node.emit(op, node.inputs(), std::move(attributes));
 }
 
-constexpr OperatorRow kOperators[] = {
+constexpr OperatorRow kQuantOperators[] = {
     {"BitCast", 26, 1, 1, 1, import_bit_cast, Op::kBitCast},
     {"CastLike", 15, 2, 2, 1, import_cast_like, Op::kCastLike},
     {"ConvInteger", 10, 2, 4, 1, import_conv, Op::kConvInteger},
@@ -81,6 +81,6 @@ void import_dequantize_linear(NodeImport& node, Op op) {
   node.emit(op, node.inputs(), std::move(attributes));
 }
 
-OperatorFamily quant_operators() { return {"", kOperators}; }
+OperatorFamily quant_operators() { return {"", kQuantOperators}; }
 
 }  // namespace serin::formats::onnx

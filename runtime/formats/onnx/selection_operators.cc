@@ -26,7 +26,7 @@ void import_top_k(NodeImport& node, Op op) {
 }
 
 /// The outputs that are not asked for are made all the same: they are small.
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kSelectionOperators[] = {
     {"Compress", 9, 2, 2, 1, import_plain, Op::kCompress, "axis"},
     {"GatherElements", 11, 2, 2, 1, import_plain, Op::kGatherElements, "axis"},
     {"GatherND", 11, 2, 2, 1, import_plain, Op::kGatherND, "batch_dims"},
@@ -44,6 +44,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-OperatorFamily selection_operators() { return {"", kRows}; }
+OperatorFamily selection_operators() { return {"", kSelectionOperators}; }
 
 }  // namespace serin::formats::onnx

@@ -14,7 +14,7 @@
 namespace serin::formats::onnx {
 namespace {
 
-Error corrupt(std::string what) { return Error{Code::kCorrupt, "is sparse and " + std::move(what)}; }
+Error corrupt_sparse(std::string what) { return Error{Code::kCorrupt, "is sparse and " + std::move(what)}; }
 
 /// The linear index of entry `i`, nothing where it lies outside of `shape`.
 std::optional<int64_t> position(const graph::Constant& indices, const Shape& shape, size_t i) {
@@ -37,11 +37,11 @@ Result<graph::ConstantPtr> TensorReader::read(const SparseTensorProto& tensor) {
   SERIN_TRY(const Shape shape, shape_from(tensor.dims));
   const size_t size = dtype_size(values->dtype);
   if (size == 0) return Error{Code::kUnsupported, "is sparse and holds strings"};
-  if (values->shape.rank() != 1) return corrupt(fmt::format("has values of shape {}, a list is needed", values->shape.str()));
+  if (values->shape.rank() != 1) return corrupt_sparse(fmt::format("has values of shape {}, a list is needed", values->shape.str()));
   const int64_t count = values->elements();
   const bool linear = indices->shape == Shape{count};
   if (indices->dtype != DType::kInt64 || (!linear && !(indices->shape == Shape{count, static_cast<int64_t>(shape.rank())})))
-    return corrupt(
+    return corrupt_sparse(
         fmt::format("has indices {}{} for {} values of rank {}", dtype_name(indices->dtype), indices->shape.str(), count, shape.rank()));
 
   const auto elements = static_cast<size_t>(shape.elements());
@@ -55,7 +55,7 @@ Result<graph::ConstantPtr> TensorReader::read(const SparseTensorProto& tensor) {
   int64_t before = -1;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const auto at = position(*indices, shape, i);
-    if (!at || *at <= before) return corrupt(fmt::format("index {} is {}", i, at ? "not behind the one before it" : "out of range"));
+    if (!at || *at <= before) return corrupt_sparse(fmt::format("index {} is {}", i, at ? "not behind the one before it" : "out of range"));
     std::memcpy(memory + static_cast<size_t>(*at) * size, values->data().get() + i * size, size);
     before = *at;
   }

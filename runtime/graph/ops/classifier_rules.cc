@@ -105,7 +105,7 @@ Status infer_svm_regressor(Context& c) { return set_targets(c, DType::kFloat32, 
 Status infer_tree_regressor(Context& c) { return set_targets(c, DType::kFloat32, c.node().integer("n_targets", 1)); }
 Status infer_tree_ensemble(Context& c) { return set_targets(c, c.dtype(0), c.node().integer("n_targets", 1)); }
 
-constexpr OpRules kRows[] = {
+constexpr OpRules kClassifierRules[] = {
     {Op::kArrayFeatureExtractor, infer_array_feature_extractor, nullptr},
     {Op::kBinarizer, infer_unary, nullptr},
     {Op::kFeatureVectorizer, infer_feature_vectorizer, nullptr},
@@ -125,6 +125,6 @@ constexpr OpRules kRows[] = {
 
 }  // namespace
 
-std::span<const OpRules> classifier_rules() { return kRows; }
+std::span<const OpRules> classifier_rules() { return kClassifierRules; }
 
 }  // namespace serin::graph

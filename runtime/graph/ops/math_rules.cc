@@ -5,11 +5,11 @@
 namespace serin::graph {
 namespace {
 
-bool is_integer(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
+bool is_whole_number(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
 
 Status infer_bits(Context& c) {
   for (size_t i = 0; i < c.operands(); ++i) {
-    if (c.dtype(i) != DType::kUndefined && !is_integer(c.dtype(i)))
+    if (c.dtype(i) != DType::kUndefined && !is_whole_number(c.dtype(i)))
       return c.fail("operand {} is {}, it must be an integer", i, dtype_name(c.dtype(i)));
   }
   return infer_arithmetic(c);
@@ -60,7 +60,7 @@ Status infer_multinomial(Context& c) {
   return c.set(0, dtype, Dims{batch, c.node().integer("sample_size", 1)});
 }
 
-constexpr OpRules kRows[] = {
+constexpr OpRules kMathRules[] = {
     {Op::kAcos, infer_unary, nullptr},
     {Op::kAcosh, infer_unary, nullptr},
     {Op::kAsin, infer_unary, nullptr},
@@ -102,6 +102,6 @@ constexpr OpRules kRows[] = {
 
 }  // namespace
 
-std::span<const OpRules> math_rules() { return kRows; }
+std::span<const OpRules> math_rules() { return kMathRules; }
 
 }  // namespace serin::graph

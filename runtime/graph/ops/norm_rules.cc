@@ -130,7 +130,7 @@ Status infer_optimizer(Context& c, size_t states) {
   return {};
 }
 
-constexpr OpRules kRows[] = {
+constexpr OpRules kNormRules[] = {
     {Op::kAdagrad, [](Context& c) { return infer_optimizer(c, 1); }, nullptr},
     {Op::kAdam, [](Context& c) { return infer_optimizer(c, 2); }, nullptr},
     {Op::kBatchNormalizationTraining, infer_batch_normalization_training, nullptr},
@@ -151,6 +151,6 @@ constexpr OpRules kRows[] = {
 
 }  // namespace
 
-std::span<const OpRules> norm_rules() { return kRows; }
+std::span<const OpRules> norm_rules() { return kNormRules; }
 
 }  // namespace serin::graph

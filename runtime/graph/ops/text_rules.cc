@@ -110,7 +110,7 @@ Status infer_tokenizer(Context& c) {
   return c.set(0, DType::kString, std::move(y));
 }
 
-constexpr OpRules kRows[] = {
+constexpr OpRules kTextRules[] = {
     {Op::kRegexFullMatch, infer_regex_full_match, nullptr},    {Op::kStringConcat, infer_string_concat, nullptr},
     {Op::kStringNormalizer, infer_string_normalizer, nullptr}, {Op::kStringSplit, infer_string_split, nullptr},
     {Op::kTfIdfVectorizer, infer_tf_idf_vectorizer, nullptr},  {Op::kTokenizer, infer_tokenizer, nullptr},
@@ -118,6 +118,6 @@ constexpr OpRules kRows[] = {
 
 }  // namespace
 
-std::span<const OpRules> text_rules() { return kRows; }
+std::span<const OpRules> text_rules() { return kTextRules; }
 
 }  // namespace serin::graph

@@ -255,7 +255,7 @@ ValueId joined_mask(Graph& graph, Patch& patch, const Found& f, const Dims& scor
   return sum;
 }
 
-bool fuse(Graph& graph, NodeId softmax) {
+bool fuse_softmax(Graph& graph, NodeId softmax) {
   Found f;
   f.softmax = softmax;
   const Dims* const dims = dims_of_value(graph, graph.output(softmax));
@@ -290,7 +290,7 @@ bool fuse(Graph& graph, NodeId softmax) {
 
 Result<bool> FuseAttention::run(Graph& graph) const {
   bool changed = false;
-  for (const NodeId softmax : graph.nodes(Op::kSoftmax)) changed |= fuse(graph, softmax);
+  for (const NodeId softmax : graph.nodes(Op::kSoftmax)) changed |= fuse_softmax(graph, softmax);
   if (changed) SERIN_CHECK(DeadCode().run(graph));
   return changed;
 }

@@ -23,7 +23,7 @@ ValueId centred(const Graph& graph, ValueId value) {
   return is_mean_over_last_axis(graph, mean) && graph.input(mean, 0) == x ? x : kNone;
 }
 
-bool fuse(Graph& graph, NodeId div) {
+bool fuse_division(Graph& graph, NodeId div) {
   const auto deviation = root_mean_square(graph, graph.input(div, 1));
   const ValueId x = centred(graph, graph.input(div, 0));
   if (!deviation || x == kNone || centred(graph, deviation->x) != x) return false;
@@ -46,7 +46,7 @@ bool fuse(Graph& graph, NodeId div) {
 
 Result<bool> FuseLayerNorm::run(Graph& graph) const {
   bool changed = false;
-  for (const NodeId div : graph.nodes(Op::kDiv)) changed |= fuse(graph, div);
+  for (const NodeId div : graph.nodes(Op::kDiv)) changed |= fuse_division(graph, div);
   if (changed) SERIN_CHECK(DeadCode().run(graph));
   return changed;
 }

@@ -34,7 +34,7 @@ std::optional<RootMeanSquare> normalised(const Graph& graph, NodeId id) {
   return std::nullopt;
 }
 
-bool fuse(Graph& graph, NodeId id) {
+bool fuse_root(Graph& graph, NodeId id) {
   const auto root = normalised(graph, id);
   const NodeId last = root ? only_reader(graph, graph.output(id)) : kNone;
   const ValueId scale = parameter_of_last_axis(graph, last, Op::kMul, graph.output(id));
@@ -50,7 +50,7 @@ bool fuse(Graph& graph, NodeId id) {
 Result<bool> FuseRmsNorm::run(Graph& graph) const {
   bool changed = false;
   for (const Op op : {Op::kMul, Op::kDiv}) {
-    for (const NodeId id : graph.nodes(op)) changed |= graph.is(id, op) && fuse(graph, id);
+    for (const NodeId id : graph.nodes(op)) changed |= graph.is(id, op) && fuse_root(graph, id);
   }
   if (changed) SERIN_CHECK(DeadCode().run(graph));
   return changed;

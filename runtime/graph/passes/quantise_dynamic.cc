@@ -59,7 +59,7 @@ std::optional<DynamicProduct> dynamic_product(const Graph& graph, NodeId product
   return found;
 }
 
-bool fuse(Graph& graph, NodeId product) {
+bool fuse_product(Graph& graph, NodeId product) {
   const auto found = dynamic_product(graph, product, 2, 1);
   if (!found || found->weight->shape.rank() != 2) return false;
   const int64_t columns = found->weight->shape[1];
@@ -108,7 +108,7 @@ bool convolve_floats(Graph& graph, NodeId conv) {
 
 Result<bool> QuantiseDynamic::run(Graph& graph) const {
   bool changed = false;
-  for (const NodeId product : graph.nodes(Op::kMatMulInteger)) changed |= fuse(graph, product);
+  for (const NodeId product : graph.nodes(Op::kMatMulInteger)) changed |= fuse_product(graph, product);
   for (const NodeId conv : graph.nodes(Op::kConvInteger)) changed |= convolve_floats(graph, conv);
   return changed;
 }

@@ -30,9 +30,9 @@ bool mentions(const Dims& dims, const std::string& symbol) {
 
 namespace {
 
-class Proof {
+class BatchProof {
  public:
-  explicit Proof(Graph graph) : graph_(std::move(graph)) {}
+  explicit BatchProof(Graph graph) : graph_(std::move(graph)) {}
 
   Result<std::string> run() {
     SERIN_TRY(values_, infer_shapes_and_values(graph_));
@@ -123,7 +123,7 @@ class Proof {
 }  // namespace
 
 Batchable prove_batchable(const Graph& graph) {
-  const auto symbol = Proof(graph).run();
+  const auto symbol = BatchProof(graph).run();
   if (!symbol) return {false, symbol.error().message, ""};
   return {true, "", *symbol};
 }

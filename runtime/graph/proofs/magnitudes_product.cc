@@ -18,7 +18,7 @@
 namespace serin::graph {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-6;
 constexpr double kMostWork = 0x1p33;  // products of doubles: some seconds
 constexpr int64_t kMostColumns = 256;
@@ -61,9 +61,9 @@ double largest_singular_value(const Columns& matrix) {
 double norm_of_product(const BoundedRows& rows, const Constant& w, bool turned, std::span<const double> bias, int64_t length) {
   const int64_t depth = w.shape[turned ? 1 : 0], width = w.shape[turned ? 0 : 1];
   const double work = static_cast<double>(width) * static_cast<double>(depth) * static_cast<double>(std::min(length, kMostColumns));
-  if (w.dtype != DType::kFloat32 || depth < 1 || width < 1 || width % length != 0 || work > kMostWork) return kUnknown;
+  if (w.dtype != DType::kFloat32 || depth < 1 || width < 1 || width % length != 0 || work > kMostWork) return kUnbounded;
   const Elements<float> elements = w.span<float>();
-  if (!elements.data()) return kUnknown;
+  if (!elements.data()) return kUnbounded;
 
   Columns columns{length, depth, std::vector<double>(static_cast<size_t>(length * depth))};
   std::vector<double> constant(static_cast<size_t>(length));
@@ -84,7 +84,7 @@ double norm_of_product(const BoundedRows& rows, const Constant& w, bool turned, 
     const double relative = 6 * kRounded + static_cast<double>(depth) * 0x1p-23;
     const double errors = relative * all * rows.norm + 4 * kTiny * root * (spread * rows.norm + all);
     const double bound = largest_singular_value(columns) * rows.radius + norm_of(constant) + errors;
-    if (!(bound < kUnknown)) return kUnknown;  // NaN, too
+    if (!(bound < kUnbounded)) return kUnbounded;  // NaN, too
     most = std::max(most, bound);
   }
   return most;

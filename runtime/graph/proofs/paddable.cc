@@ -25,9 +25,9 @@
 namespace serin::graph {
 namespace {
 
-class Proof {
+class PaddingProof {
  public:
-  Proof(Graph graph, std::string symbol) : graph_(std::move(graph)), symbol_(std::move(symbol)) {}
+  PaddingProof(Graph graph, std::string symbol) : graph_(std::move(graph)), symbol_(std::move(symbol)) {}
 
   Result<std::vector<size_t>> run() {
     SERIN_TRY(values_, infer_shapes_and_values(graph_));
@@ -126,7 +126,7 @@ class Proof {
 
 Paddable prove_paddable(const Graph& graph, const std::string& symbol) {
   try {
-    auto masks = Proof(graph, symbol).run();
+    auto masks = PaddingProof(graph, symbol).run();
     if (!masks) return {false, masks.error().message, {}};
     return {true, "", std::move(*masks)};
   } catch (const LostConstant& lost) {  // weights are read for it

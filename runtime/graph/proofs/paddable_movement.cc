@@ -12,17 +12,16 @@
 
 namespace serin::graph {
 
-using State = PadState;
-using Outcome = Result<PadState>;
+using PadOutcome = Result<PadState>;
 
 /// An operand that is broadcast to a shape, or a number to all of it.
-Outcome PadRule::expand() const {
+PadOutcome PadRule::expand() const {
   const bool constant = node_.op == Op::kConstantOfShape;
   if (!constant && state(0).is_size()) return refuse("computes with the length");
   std::vector<std::pair<size_t, Tail>> axes;
   for (size_t axis = 0; axis < result_dims().size(); ++axis)
     if (mentions(result_dims()[axis], symbol_)) axes.emplace_back(axis, constant ? Tail::anything() : part(0, axis));
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
 namespace {
@@ -49,8 +48,8 @@ Tail taken_along(Tail tail, size_t old_rank, size_t rank, const To& to) {
 
 }  // namespace
 
-Outcome PadRule::reshape() const {
-  if (!state(0).is_along()) return state(0).is_size() ? Outcome(State::size()) : Outcome(State{});
+PadOutcome PadRule::reshape() const {
+  if (!state(0).is_along()) return state(0).is_size() ? Outcome(PadState::size()) : Outcome(PadState{});
   const Dims &from = dims(0), &to = result_dims();
   std::vector<std::pair<size_t, Tail>> axes;
   size_t next = 0;
@@ -60,10 +59,10 @@ Outcome PadRule::reshape() const {
     axes.emplace_back(*after, taken_along(tail, from.size(), to.size(), [&](size_t row) { return axis_after(from, row, to); }));
     next = *after + 1;
   }
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
-Outcome PadRule::transpose() const {
+PadOutcome PadRule::transpose() const {
   const auto perm = node_.integers("perm");
   const size_t rank = dims(0).size();
   const auto before = [&](size_t to) { return perm.empty() ? rank - 1 - to : static_cast<size_t>(perm[to]); };
@@ -78,17 +77,17 @@ Outcome PadRule::transpose() const {
     const size_t from = before(to);
     if (const Tail* tail = state(0).tail(from)) axes.emplace_back(to, taken_along(*tail, rank, rank, after));
   }
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
-Outcome PadRule::gather() const {
+PadOutcome PadRule::gather() const {
   const size_t axis = axis_of(node_.integer("axis", 0), dims(0).size()), added = dims(1).size();
   std::vector<std::pair<size_t, Tail>> axes;
   if (state(0).is_same()) {  // an embedding
     SERIN_CHECK(finds_row(1, dims(0)[axis]));
     const Tail found = is_tame_table(node_.inputs[0]) ? Tail{} : Tail::anything();
     for (const auto& [each, tail] : state(1).axes) axes.emplace_back(axis + each, found);
-    return State::along(std::move(axes));
+    return PadState::along(std::move(axes));
   }
   if (!state(1).is_same()) return unknown();
   if (state(0).tail(axis)) {
@@ -97,7 +96,7 @@ Outcome PadRule::gather() const {
   }
   for (const auto& [each, tail] : state(0).axes)
     if (each != axis) axes.emplace_back(each < axis ? each : each + added - 1, tail.moved());
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
 /// What is looked up behind the end where it is known which; where it is not, a run that looks up what is not there fails, and the request is run as it is.
@@ -113,7 +112,7 @@ Status PadRule::finds_row(size_t index, const Dim& rows) const {
 }
 
 /// Of each row its own elements. Rows are along all other axes, as those of the indices are.
-Outcome PadRule::gather_elements() const {
+PadOutcome PadRule::gather_elements() const {
   const size_t axis = axis_of(node_.integer("axis", 0), dims(0).size());
   if (state(0).tail(axis)) return refuse("picks elements along '{}' that need not be there", symbol_);
   for (size_t each = 0; each < dims(0).size(); ++each)
@@ -124,8 +123,8 @@ Outcome PadRule::gather_elements() const {
 }
 
 /// The first so many of a table, or a part of other axes.
-Outcome PadRule::slice() const {
-  if (state(0).is_size()) return State::size();
+PadOutcome PadRule::slice() const {
+  if (state(0).is_size()) return PadState::size();
   if (state(0).is_same()) {
     const auto starts = node_.integers("starts"), steps = node_.integers("steps");
     const auto all = [](const std::vector<int64_t>& list, int64_t value) {
@@ -150,7 +149,7 @@ bool PadRule::turns_around() const {
 }
 
 /// Whatever it does, it does not do it along the dimension.
-Outcome PadRule::other_axis() const {
+PadOutcome PadRule::other_axis() const {
   std::vector<std::pair<size_t, Tail>> axes;
   for (size_t axis = 0; axis < result_dims().size(); ++axis) {
     if (!mentions(result_dims()[axis], symbol_)) continue;
@@ -167,7 +166,7 @@ Outcome PadRule::other_axis() const {
     if (!tail) return unknown();
     axes.emplace_back(axis, *tail);
   }
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
 }  // namespace serin::graph

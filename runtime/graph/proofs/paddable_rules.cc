@@ -12,9 +12,9 @@
 
 namespace serin::graph {
 
-using Outcome = Result<PadState>;
+using PadOutcome = Result<PadState>;
 
-Outcome PadRule::run() {
+PadOutcome PadRule::run() {
   const Op op = node_.op;
   if (op == Op::kShape || op == Op::kSize) return PadState::size();
   if (op == Op::kConstantOfShape || op == Op::kExpand) return expand();
@@ -101,9 +101,9 @@ PadState PadRule::all_along(const Tail& tail) const {
   return PadState::along(std::move(axes));
 }
 
-Outcome PadRule::range() const { return state(0).is_same() && state(2).is_same() ? Outcome(PadState::along({{0, Tail{}}})) : unknown(); }
+PadOutcome PadRule::range() const { return state(0).is_same() && state(2).is_same() ? Outcome(PadState::along({{0, Tail{}}})) : unknown(); }
 
-Outcome PadRule::of_sizes() const {
+PadOutcome PadRule::of_sizes() const {
   for (size_t i = 0; i < node_.inputs.size(); ++i)
     if (state(i).is_along()) return refuse("computes with the length");
   return PadState::size();
@@ -131,7 +131,7 @@ Tail PadRule::chosen_part(size_t operand, size_t axis) const {
   return (own.is_number() && own.exact) || tame(operand) ? own : Tail::anything();
 }
 
-Outcome PadRule::elementwise() const {
+PadOutcome PadRule::elementwise() const {
   std::vector<std::pair<size_t, Tail>> axes;
   for (size_t axis = 0; axis < result_dims().size(); ++axis) {
     std::vector<Tail> parts;

@@ -12,10 +12,9 @@
 
 namespace serin::graph {
 
-using State = PadState;
-using Outcome = Result<PadState>;
+using PadOutcome = Result<PadState>;
 
-Outcome PadRule::product() const {
+PadOutcome PadRule::product() const {
   const size_t a_rank = dims(0).size(), b_rank = dims(1).size();
   if (a_rank < 2 || b_rank < 2) return unknown();
   const bool turn_a = node_.integer("transA", 0) != 0, turn_b = node_.integer("transB", 0) != 0;
@@ -37,7 +36,7 @@ Status PadRule::rely_on(const Counted& counted) {
 }
 
 /// Queries keep to themselves; keys and values behind the end must have no weight.
-Outcome PadRule::attention() {
+PadOutcome PadRule::attention() {
   if (!rest_is_same(4) || node_.outputs.size() > 1 || dims(0).size() != 4 || state(0).tail(3) || state(1).tail(3)) return unknown();
   const Tail *k = state(1).tail(2), *v = state(2).tail(2);
   if ((k != nullptr) != (v != nullptr) || (k && !(k->is_tame() && v->is_tame()))) return unknown();
@@ -60,7 +59,7 @@ Outcome PadRule::attention() {
   return all_along(tame(0) && tame(1) && tame(2) && (!masked || leaves_something(facts_, node_.inputs[3])) ? Tail{} : Tail::anything());
 }
 
-Outcome PadRule::softmax() {
+PadOutcome PadRule::softmax() {
   const size_t rank = dims(0).size(), along = axis_of(node_.integer("axis", -1), rank);
   std::vector<std::pair<size_t, Tail>> axes;
   for (const auto& [axis, tail] : state(0).axes) {
@@ -72,10 +71,10 @@ Outcome PadRule::softmax() {
     // A row of the lowest numbers only may be one of -inf only, in a narrower type if not in this one: its shares are NaN.
     axes.emplace_back(axis, axis == along ? Tail::about(0) : tail.is_tame() ? Tail{} : Tail::anything());
   }
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
-Outcome PadRule::normalise() const {
+PadOutcome PadRule::normalise() const {
   const size_t first = axis_of(node_.integer("axis", -1), dims(0).size());
   if (!rest_is_same(1)) return unknown();
   std::vector<std::pair<size_t, Tail>> axes;
@@ -83,18 +82,18 @@ Outcome PadRule::normalise() const {
     if (axis >= first) return refuse("normalises along '{}'", symbol_);
     axes.emplace_back(axis, tail.is_tame() && node_.number("epsilon", 1e-5) > 0 ? Tail{} : Tail::anything());
   }
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
 /// From the front: what is behind the end comes last.
-Outcome PadRule::cumulate() const {
+PadOutcome PadRule::cumulate() const {
   if (!rest_is_same(1) || node_.integer("reverse", 0) != 0) return unknown();
   std::vector<std::pair<size_t, Tail>> axes;
   for (const auto& [axis, tail] : state(0).axes) axes.emplace_back(axis, tail.is_tame() ? Tail{} : Tail::anything());
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
-Outcome PadRule::reduce() const {
+PadOutcome PadRule::reduce() const {
   const size_t rank = dims(0).size();
   std::vector<int64_t> given = node_.integers("axes");
   if (node_.inputs.size() > 1 && node_.inputs[1] != kNone) {
@@ -116,7 +115,7 @@ Outcome PadRule::reduce() const {
     const bool sums = node_.op != Op::kReduceMax && node_.op != Op::kReduceMin;
     if (!sums || !tail.is_zero()) return refuse("takes in what is behind the end");
   }
-  return State::along(std::move(axes));
+  return PadState::along(std::move(axes));
 }
 
 }  // namespace serin::graph

@@ -20,9 +20,9 @@ constexpr Op kKeepFinite[] = {
 /// What comes out of these may be NaN.
 constexpr Op kMayBeNan[] = {Op::kDiv, Op::kExp, Op::kLog, Op::kMod, Op::kPow, Op::kReciprocal, Op::kSqrt, Op::kIsNaN, Op::kIsInf};
 
-bool contains(std::span<const Op> list, Op op) { return std::ranges::find(list, op) != list.end(); }
+bool listed(std::span<const Op> list, Op op) { return std::ranges::find(list, op) != list.end(); }
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 /// Before it is rounded to the result's type. Nothing: not computed here.
 std::optional<double> apply(Op op, double a, double b) {
@@ -30,7 +30,7 @@ std::optional<double> apply(Op op, double a, double b) {
     case Op::kAdd: return a + b;
     case Op::kSub: return a - b;
     case Op::kMul: return a * b;
-    case Op::kDiv: return b == 0 ? kUnknown : a / b;
+    case Op::kDiv: return b == 0 ? kNoValue : a / b;
     case Op::kMax: return std::max(a, b);
     case Op::kMin: return std::min(a, b);
     case Op::kAnd: return a != 0 && b != 0;
@@ -61,7 +61,7 @@ double in_integers(double number) {
   const double whole = std::trunc(number);
   const bool holds = std::abs(whole) <= kExact && whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
                      whole <= static_cast<double>(std::numeric_limits<T>::max());
-  return holds ? whole : kUnknown;
+  return holds ? whole : kNoValue;
 }
 
 /// A sum of, or a choice between, what the model computes and numbers: so much may have been taken from it. Kernels add in f32 and round to what they store; in an f16
@@ -105,11 +105,11 @@ double as_held(DType dtype, double number) {
     case DType::kUInt16: return in_integers<uint16_t>(number);
     case DType::kUInt32: return in_integers<uint32_t>(number);
     case DType::kUInt64: return in_integers<uint64_t>(number);
-    default: return kUnknown;
+    default: return kNoValue;
   }
 }
 
-bool is_elementwise(Op op) { return contains(kKeepFinite, op) || contains(kMayBeNan, op); }
+bool is_elementwise(Op op) { return listed(kKeepFinite, op) || listed(kMayBeNan, op); }
 
 Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   Tail result;
@@ -146,7 +146,7 @@ Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   const bool tame = std::ranges::all_of(parts, &Tail::is_tame);
   if (!is_float(dtype)) return {};
   if (const auto low = lowered(op, parts)) return {.lowered = *low};
-  return tame && (contains(kKeepFinite, op) || divides) ? Tail{} : Tail::anything();
+  return tame && (listed(kKeepFinite, op) || divides) ? Tail{} : Tail::anything();
 }
 
 }  // namespace serin::graph

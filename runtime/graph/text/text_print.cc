@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kShownElements = 16;
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   std::string escaped = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') escaped += '\\';
@@ -31,7 +31,7 @@ std::string quoted(std::string_view text) {
 
 bool is_word(const std::string& text) { return !text.empty() && word_length(text) == text.size() && text != "inf" && text != "nan"; }
 
-std::string name_text(const std::string& name) { return is_word(name) && name != "_" && !find_dtype(name) ? name : quoted(name); }
+std::string name_text(const std::string& name) { return is_word(name) && name != "_" && !find_dtype(name) ? name : quoted_text(name); }
 
 /// The shortest decimal that reads back as the same number; for a float, and a double that is one, as the same float: 0.1, not 0.10000000149.
 std::string number_text(double value) {
@@ -60,7 +60,7 @@ bool shows_elements(const Constant& constant) {
 }
 
 std::string elements_text(const Constant& constant) {
-  if (constant.dtype == DType::kString) return list(constant.strings, quoted);
+  if (constant.dtype == DType::kString) return list(constant.strings, quoted_text);
   if (constant.dtype == DType::kFloat32) return number_text(constant.span<float>()[0]);
   if (constant.dtype == DType::kFloat64) return number_text(constant.span<double>()[0]);
   if (constant.dtype == DType::kUInt64) return list(constant.span<uint64_t>(), [](uint64_t x) { return fmt::format("{}", x); });
@@ -82,10 +82,10 @@ std::string attribute_text(const Attribute& attribute) {
   struct Visitor {
     std::string operator()(int64_t value) const { return fmt::format("{}", value); }
     std::string operator()(double value) const { return number_text(value); }
-    std::string operator()(const std::string& value) const { return is_word(value) ? value : quoted(value); }
+    std::string operator()(const std::string& value) const { return is_word(value) ? value : quoted_text(value); }
     std::string operator()(const std::vector<int64_t>& values) const { return "[" + list(values, *this) + "]"; }
     std::string operator()(const std::vector<double>& values) const { return "[" + list(values, *this) + "]"; }
-    std::string operator()(const std::vector<std::string>& values) const { return "[" + list(values, quoted) + "]"; }
+    std::string operator()(const std::vector<std::string>& values) const { return "[" + list(values, quoted_text) + "]"; }
     std::string operator()(const ConstantPtr& value) const { return value ? constant_text("", *value) : "_"; }
   };
   return std::visit(Visitor(), attribute);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 // For what a client sends before it knows that this server ends.
 constexpr std::chrono::milliseconds kDrainGrace{1'000};
-constexpr size_t kKeptStreams = 16;  // idle, with their handlers: more are made anew
+constexpr size_t kIdleStreams = 16;  // idle, with their handlers: more are made anew
 
 /// A tenth more or less, as gRPC has it.
 std::chrono::milliseconds spread(std::chrono::milliseconds age) {
@@ -69,7 +69,7 @@ H2Stream* H2ServerConnection::accept_stream(int32_t id) {
 }
 
 void H2ServerConnection::release(H2ServerStream& stream) {
-  if (free_.size() < kKeptStreams) return free_.push_back(&stream);
+  if (free_.size() < kIdleStreams) return free_.push_back(&stream);
   const auto known = std::ranges::find(all_, &stream, [](const auto& each) { return each.get(); });
   loop().retire(std::shared_ptr<H2ServerStream>(std::move(*known)));  // it is still at work
   all_.erase(known);

@@ -10,7 +10,7 @@ namespace {
 const unsigned char* octets(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 unsigned char* octets(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
-bool is_digit(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/'; }
+bool is_base64_digit(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/'; }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ std::string encode_base64(std::string_view bytes) {
 }
 
 std::optional<std::string> decode_base64(std::string_view text) {
-  const size_t digits = static_cast<size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
+  const size_t digits = static_cast<size_t>(std::ranges::find_if_not(text, is_base64_digit) - text.begin());
   const std::string_view padding = text.substr(digits);
   if (digits % 4 == 1 || (!padding.empty() && (text.size() % 4 != 0 || (padding != "=" && padding != "==")))) return std::nullopt;
   std::string padded(text.substr(0, digits));

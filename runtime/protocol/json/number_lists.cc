@@ -19,8 +19,8 @@
 namespace serin::protocol {
 namespace {
 
-constexpr size_t kWorthCutting = 4096, kLargestKept = size_t{1} << 20;  // bytes of text, numbers of a list
-constexpr unsigned kReach = 16;                                         // bytes before the end of a number that read_plain() looks at
+constexpr size_t kWorthCutting = 4096, kLargestKeptList = size_t{1} << 20;  // bytes of text, numbers of a list
+constexpr unsigned kReach = 16;                                             // bytes before the end of a number that read_plain() looks at
 constexpr size_t kJudged = 4;  // where one of the first numbers is too long for read_plain(), most are, and a parser is faster
 
 constexpr double kTens[16] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -127,7 +127,7 @@ class Numbers {
   const double* data() const { return numbers_.get(); }
   /// What is too large to be kept for the next text.
   std::unique_ptr<double[]> give_up() {
-    if (capacity_ <= kLargestKept) return nullptr;
+    if (capacity_ <= kLargestKeptList) return nullptr;
     capacity_ = 0;
     return std::move(numbers_);
   }

@@ -38,9 +38,9 @@ std::optional<Few<int64_t>> dims_for(const TensorSpec& spec, size_t values) {
   return left == 1 ? std::optional(dims) : std::nullopt;
 }
 
-class Decoder {
+class GenerateDecoder {
  public:
-  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field, InferRequest memory)
+  GenerateDecoder(const Signature& signature, const RequestLimits& limits, std::string* field, InferRequest memory)
       : signature_(signature),
         limits_(limits),
         field_(field),
@@ -81,7 +81,7 @@ class Decoder {
   bool marked_ = false;                       // the document: texts may be NaN or infinite
 };
 
-Result<InferRequest> Decoder::decode(std::string& body) {
+Result<InferRequest> GenerateDecoder::decode(std::string& body) {
   if (field_) field_->clear();
   SERIN_TRY(const Document document, parse_json(body, limits_.json_depth, body.size(), {.number_words = NumberWords::kAnywhere}));
   marked_ = document.marked;
@@ -97,7 +97,7 @@ Result<InferRequest> Decoder::decode(std::string& body) {
 }
 
 /// `under`: what they stand under; at the top nothing.
-Status Decoder::read_fields(const dom::object& fields, std::string_view under) {
+Status GenerateDecoder::read_fields(const dom::object& fields, std::string_view under) {
   for (const auto [name, value] : fields) {
     std::string where = fmt::format("{}/{}", under, name.substr(0, kLongestShown));
     if (is_input(name)) {
@@ -115,7 +115,7 @@ Status Decoder::read_fields(const dom::object& fields, std::string_view under) {
   return {};
 }
 
-Status Decoder::read_id(const dom::element& value) {
+Status GenerateDecoder::read_id(const dom::element& value) {
   std::string_view id;
   if (std::exchange(id_, true)) return fail("/id", "key 'id' is given twice");
   if (value.get(id) || number_word(value)) return fail("/id", fmt::format("'id' must be a string, not {}", kind_of(value)));
@@ -124,7 +124,7 @@ Status Decoder::read_id(const dom::element& value) {
   return {};
 }
 
-Status Decoder::read_parameter(std::string_view name, const dom::element& value, std::string where) {
+Status GenerateDecoder::read_parameter(std::string_view name, const dom::element& value, std::string where) {
   if (value.is_array() || value.is_object() || value.is_null())
     return fail(std::move(where), invalid(fmt::format("{}, and a parameter is a text, a number, true or false, not {}",
                                                       builder_.begin_input(name).error().message, kind_of(value))));
@@ -135,7 +135,7 @@ Status Decoder::read_parameter(std::string_view name, const dom::element& value,
   return {};
 }
 
-Status Decoder::read_input(std::string_view name, const dom::element& value, std::string where) {
+Status GenerateDecoder::read_input(std::string_view name, const dom::element& value, std::string where) {
   const auto input = builder_.begin_input(name);
   if (!input) return fail(std::move(where), input.error());
   dom::array list;
@@ -155,7 +155,7 @@ Status Decoder::read_input(std::string_view name, const dom::element& value, std
 }
 
 /// A name that is mistyped has become a parameter.
-Status Decoder::check_all_given() const {
+Status GenerateDecoder::check_all_given() const {
   const TensorSpec* const missing = builder_.missing_input();
   if (missing == nullptr) return {};
   Error error = builder_.check_required_given().error();
@@ -164,7 +164,7 @@ Status Decoder::check_all_given() const {
   return fail("", std::move(error));
 }
 
-Status Decoder::read_values(size_t input) {
+Status GenerateDecoder::read_values(size_t input) {
   TensorView tensor = builder_.request.inputs[input];
   const dom::element& value = slots_[input].value;
   tensor.shape = value.is_array() ? Shape{tensor.elements()} : Shape{};
@@ -175,7 +175,7 @@ Status Decoder::read_values(size_t input) {
 
 Result<InferRequest> decode_generate_request(std::string& body, const Signature& signature, std::string* field, const RequestLimits& limits,
                                              InferRequest memory) {
-  return Decoder(signature, limits, field, std::move(memory)).decode(body);
+  return GenerateDecoder(signature, limits, field, std::move(memory)).decode(body);
 }
 
 std::string encode_generate_response(const InferResponse& response, std::string memory) {

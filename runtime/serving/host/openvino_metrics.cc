@@ -15,10 +15,10 @@ constexpr std::array<std::string_view, 9> kOthers = {
     "ovms_graph_error",          "ovms_graph_processing_time_us", "ovms_graph_request_latency_us"};
 
 /// As there: 10 us, and each about the 1.8-fold of the one before, to 20 minutes.
-std::vector<double> bounds() {
-  std::vector<double> bounds(33);
-  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] = std::floor(10 * std::pow(1.8, static_cast<double>(i)));
-  return bounds;
+std::vector<double> openvino_bounds() {
+  std::vector<double> openvino_bounds(33);
+  for (size_t i = 0; i < openvino_bounds.size(); ++i) openvino_bounds[i] = std::floor(10 * std::pow(1.8, static_cast<double>(i)));
+  return openvino_bounds;
 }
 
 size_t counter_of(AskedBy by) { return (by.api == TfApi::kInfer ? 0 : 2) + (by.http ? 1 : 0); }
@@ -38,7 +38,7 @@ OpenvinoMetrics::OpenvinoMetrics(metrics::Registry& registry, const std::string&
     more.insert(more.begin(), labels.begin(), labels.end());
     return more;
   };
-  const std::vector<double> limits = bounds();
+  const std::vector<double> limits = openvino_bounds();
   const auto wanted = [&names](const char* name) { return std::ranges::find(names, name) != names.end(); };
   const auto count = [&](const char* name, const char* help, auto& counters) {
     if (!wanted(name)) return;

@@ -9,10 +9,10 @@ constexpr std::array<std::string_view, 4> kOverGrpc = {"Predict", "Classify", "R
 constexpr std::array<std::string_view, 3> kOverHttp = {"predict", "classify", "regress"};
 
 /// As there: 10 us, and each the 1.8-fold of the one before, to 20 minutes.
-std::vector<double> bounds() {
-  std::vector<double> bounds = {10};
-  while (bounds.size() < 33) bounds.push_back(bounds.back() * 1.8);
-  return bounds;
+std::vector<double> tensorflow_bounds() {
+  std::vector<double> tensorflow_bounds = {10};
+  while (tensorflow_bounds.size() < 33) tensorflow_bounds.push_back(tensorflow_bounds.back() * 1.8);
+  return tensorflow_bounds;
 }
 
 /// As TensorFlow spells its codes, which are those of gRPC.
@@ -42,7 +42,7 @@ std::string_view status_name(Code code) {
 
 TensorflowMetrics::TensorflowMetrics(metrics::Registry& registry, const std::string& model)
     : registry_(registry), model_(model), succeeded_(count("OK")) {
-  const std::vector<double> limits = bounds();
+  const std::vector<double> limits = tensorflow_bounds();
   const auto histogram = [&](const char* name, const char* help, std::string_view api, const char* key, const char* value) {
     return registry.histogram(name, help, {{"model_name", model}, {"API", std::string(api)}, {key, value}}, limits);
   };

@@ -40,8 +40,8 @@ class SequenceScheduler::Turn {
 
 namespace {
 
-constexpr size_t kMostStateBytes = size_t{64} << 30;  // of all sequences that may be under way
-constexpr std::chrono::hours kLongestIdle{24 * 365};  // sums do not overflow
+constexpr size_t kMostStateBytesOfAll = size_t{64} << 30;  // of all sequences that may be under way
+constexpr std::chrono::hours kLongestIdle{24 * 365};       // sums do not overflow
 
 /// Sequences at once: of a model without batches, each instance has one.
 size_t places_of(const Served& model, const ModelSettings& settings) {
@@ -56,9 +56,9 @@ std::string print_id(const protocol::SequencePlace& place) { return place.name.e
 Result<Served> SequenceScheduler::over(Served model, const ModelSettings& settings, Host& host) {
   SERIN_TRY(SequenceTensors tensors, SequenceTensors::make(*settings.sequences, model.signature, model.batchable && settings.batching));
   const size_t places = places_of(model, settings);
-  if (tensors.state_bytes() > kMostStateBytes / places)
+  if (tensors.state_bytes() > kMostStateBytesOfAll / places)
     return Error{Code::kInvalidArgument, fmt::format("sequences: {} at once with {} bytes of states each: at most {} GiB together", places,
-                                                     tensors.state_bytes(), kMostStateBytes >> 30)};
+                                                     tensors.state_bytes(), kMostStateBytesOfAll >> 30)};
   Served served = model;
   served.stateful = true;
   served.signature = tensors.signature();

@@ -18,7 +18,7 @@ namespace {
 
 using config::Node;
 
-constexpr size_t kLargest = size_t{1} << 20;
+constexpr size_t kLargestConfig = size_t{1} << 20;
 constexpr int64_t kMostVersions = int64_t{1} << 31;
 
 /// Of a model, and nothing that this engine would be told.
@@ -106,7 +106,7 @@ class Reader {
   explicit Reader(const std::string& path) : path_(path) {}
 
   Result<OvmsConfig> read() {
-    SERIN_TRY(const std::string text, read_file_or_pipe(path_, kLargest));
+    SERIN_TRY(const std::string text, read_file_or_pipe(path_, kLargestConfig));
     SERIN_TRY(const Node root, Node::parse(text, path_));
     SERIN_CHECK(root.allow_only({"model_config_list", "monitoring", "pipeline_config_list", "mediapipe_config_list",
                                  "custom_loader_config_list", "custom_node_library_config_list"}));

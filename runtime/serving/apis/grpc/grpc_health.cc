@@ -9,17 +9,17 @@
 namespace serin::serving {
 namespace {
 
-namespace pb = grpc::health::v1;
-using Status = pb::HealthCheckResponse::ServingStatus;
+namespace health = grpc::health::v1;
+using ServingStatus = health::HealthCheckResponse::ServingStatus;
 
 constexpr std::chrono::milliseconds kLook{500};  // between two looks of who watches
 
-Status status_of(Frontend& frontend, const std::string& service) {
+ServingStatus health_of(Frontend& frontend, const std::string& service) {
   if (service.empty() || service == "inference.GRPCInferenceService")
-    return frontend.ready() ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
+    return frontend.ready() ? health::HealthCheckResponse::SERVING : health::HealthCheckResponse::NOT_SERVING;
   const auto ready = frontend.catalogue().ready(service, "");
-  if (!ready && ready.error().code == Code::kNotFound) return pb::HealthCheckResponse::SERVICE_UNKNOWN;
-  return ready ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
+  if (!ready && ready.error().code == Code::kNotFound) return health::HealthCheckResponse::SERVICE_UNKNOWN;
+  return ready ? health::HealthCheckResponse::SERVING : health::HealthCheckResponse::NOT_SERVING;
 }
 
 class WatchMethod final : public net::GrpcMethod {
@@ -28,7 +28,7 @@ class WatchMethod final : public net::GrpcMethod {
   bool many_answers() const override { return true; }
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
-    pb::HealthCheckRequest request;
+    health::HealthCheckRequest request;
     if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no HealthCheckRequest"});
     auto watch = std::make_shared<Watch>();
     watch->service = request.service();
@@ -42,17 +42,17 @@ class WatchMethod final : public net::GrpcMethod {
  private:
   struct Watch {
     std::string service;
-    std::optional<Status> said;
+    std::optional<ServingStatus> said;
     net::Timer timer;
   };
 
   static void look(Frontend& frontend, const std::weak_ptr<net::GrpcCall>& weak, Watch& watch) {
     const auto call = weak.lock();
     if (!call || call->ended()) return;
-    const Status now = status_of(frontend, watch.service);
+    const ServingStatus now = health_of(frontend, watch.service);
     if (watch.said != now) {
       watch.said = now;
-      pb::HealthCheckResponse answer;
+      health::HealthCheckResponse answer;
       answer.set_status(now);
       call->send(net::grpc_framed(answer.SerializeAsString()));
     }
@@ -65,11 +65,12 @@ class WatchMethod final : public net::GrpcMethod {
 }  // namespace
 
 void add_health_methods(Frontend& frontend, GrpcMethodMap& methods) {
-  add_unary<pb::HealthCheckRequest, pb::HealthCheckResponse>(
-      methods, "/grpc.health.v1.Health/Check", [&frontend](const pb::HealthCheckRequest& request) -> Result<pb::HealthCheckResponse> {
-        pb::HealthCheckResponse answer;
-        answer.set_status(status_of(frontend, request.service()));
-        if (answer.status() == pb::HealthCheckResponse::SERVICE_UNKNOWN)
+  add_unary<health::HealthCheckRequest, health::HealthCheckResponse>(
+      methods, "/grpc.health.v1.Health/Check",
+      [&frontend](const health::HealthCheckRequest& request) -> Result<health::HealthCheckResponse> {
+        health::HealthCheckResponse answer;
+        answer.set_status(health_of(frontend, request.service()));
+        if (answer.status() == health::HealthCheckResponse::SERVICE_UNKNOWN)
           return Error{Code::kNotFound, "there is no service and no model '" + request.service() + "' here"};
         return answer;
       });

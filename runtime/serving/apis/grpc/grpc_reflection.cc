@@ -14,7 +14,7 @@
 namespace serin::serving {
 namespace {
 
-namespace pb = grpc::reflection::v1;
+namespace reflection = grpc::reflection::v1;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FileDescriptor;
 
@@ -22,7 +22,7 @@ constexpr const char* kServices[] = {"inference.GRPCInferenceService", "tensorfl
                                      "tensorflow.serving.ModelService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"};
 
 /// The file and those that it imports, each once.
-void add_files(const FileDescriptor& file, std::set<std::string>& seen, pb::FileDescriptorResponse& answer) {
+void add_files(const FileDescriptor& file, std::set<std::string>& seen, reflection::FileDescriptorResponse& answer) {
   if (!seen.insert(file.name()).second) return;
   google::protobuf::FileDescriptorProto proto;
   file.CopyTo(&proto);
@@ -30,7 +30,7 @@ void add_files(const FileDescriptor& file, std::set<std::string>& seen, pb::File
   for (int i = 0; i < file.dependency_count(); ++i) add_files(*file.dependency(i), seen, answer);
 }
 
-void answer_file(const FileDescriptor* file, const std::string& name, pb::ServerReflectionResponse& answer) {
+void answer_file(const FileDescriptor* file, const std::string& name, reflection::ServerReflectionResponse& answer) {
   if (!file) {
     answer.mutable_error_response()->set_error_code(static_cast<int>(net::GrpcStatus::kNotFound));
     answer.mutable_error_response()->set_error_message("there is no '" + name + "' here");
@@ -45,13 +45,13 @@ class ReflectionMethod final : public net::GrpcMethod {
   bool many_messages() const override { return true; }
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
-    pb::ServerReflectionRequest request;
+    reflection::ServerReflectionRequest request;
     if (!parse(request, message)) return finish_with(*call, {Code::kInvalidArgument, "the message is no ServerReflectionRequest"});
-    pb::ServerReflectionResponse answer;
+    reflection::ServerReflectionResponse answer;
     answer.set_valid_host(request.host());
     *answer.mutable_original_request() = request;
     const DescriptorPool& pool = *DescriptorPool::generated_pool();
-    using Asked = pb::ServerReflectionRequest;
+    using Asked = reflection::ServerReflectionRequest;
     switch (request.message_request_case()) {
       case Asked::kListServices:
         for (const char* service : kServices) answer.mutable_list_services_response()->add_service()->set_name(service);
