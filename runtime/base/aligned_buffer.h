@@ -13,11 +13,11 @@ class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
 
-  /// The next multiple of the alignment: where the next tensor of a block may begin.
+  /// Rounds up to the next multiple of the alignment, where the next tensor of a block may begin.
   static constexpr size_t rounded_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
   AlignedBuffer() = default;
-  /// Uninitialised. Throws std::bad_alloc: sizes from outside are checked against limits before they get here.
+  /// The memory is uninitialised. Throws std::bad_alloc: callers check sizes from outside against limits first.
   explicit AlignedBuffer(size_t bytes) : size_(bytes) {
     if (bytes == 0) return;
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded_up(bytes))));

@@ -1,4 +1,4 @@
-// file.h: what Serin does with small files.
+// file.h: functions that read and write small files.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,15 @@
 
 namespace serin {
 
-/// The whole file. Errors: kNotFound, kPermissionDenied, kTooLarge (over `limit`), kIo; a directory, FIFO or device is kInvalidArgument.
+/// Reads the whole file. Errors: kNotFound, kPermissionDenied, kTooLarge (over `limit`), kIo. A directory, FIFO or device is
+/// kInvalidArgument.
 Result<std::string> read_file(const std::string& path, size_t limit);
 
-/// The same of what may also be a pipe, as a shell's `<(...)` is: all that comes out of it. kDeadlineExceeded where nothing comes for ten seconds.
+/// The same for a path that may also be a pipe, such as a shell's `<(...)`; reads the pipe to its end. Returns kDeadlineExceeded if no data
+/// comes for ten seconds.
 Result<std::string> read_file_or_pipe(const std::string& path, size_t limit);
 
-/// What tells that a file is another one or has been written to; all zero where there is none. Links are followed.
+/// Identifies the contents of a file: another stamp means another file or a later write. All zero if there is no file. Links are followed.
 struct FileStamp {
   uint64_t device = 0, inode = 0, size = 0;
   int64_t modified_ns = 0, changed_ns = 0;
@@ -25,10 +27,11 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-/// Replaces `path` in one step: readers see the old contents or the new, never a part (temporary file beside it, fsync, rename).
+/// Replaces `path` in one step: readers see the old contents or the new, never a part. It writes a temporary file in the same folder, calls
+/// fsync and renames it.
 Status write_file_atomically(const std::string& path, std::string_view contents);
 
-/// The folder that holds the running program, without a trailing slash.
+/// The folder that contains the running program, without a trailing slash.
 std::string program_folder();
 
 }  // namespace serin

@@ -1,7 +1,7 @@
-// histogram.h: counts of durations in log-linear buckets, so that any quantile is known within 0.8 % from 1 us to 1 h.
+// histogram.h: counts durations in log-linear buckets, so that any quantile is known within 0.8 % from 1 us to 1 h.
 //
-// The idea is HdrHistogram's (Gil Tene): each power of two is cut into 128 equal parts. 2.9 k buckets, 23 KB, no allocation after
-// construction, merging is adding. One thread writes; copies may be read anywhere.
+// The method is that of HdrHistogram (Gil Tene): each power of two is divided into 128 equal parts. There are 2.9 k buckets in 23 KB.
+// Nothing is allocated after construction, and merging is addition. One thread writes; copies may be read by any thread.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class LatencyHistogram {
   void clear() { *this = LatencyHistogram(); }
   uint64_t count() const { return total_; }
 
-  /// The smallest recorded value (upper edge of its bucket) that at least q of all values do not exceed; 0 when empty.
+  /// The smallest recorded value (upper edge of its bucket) such that at least a fraction q of all values do not exceed it; 0 when empty.
   std::chrono::nanoseconds quantile(double q) const {
     const double wanted = q * static_cast<double>(total_);
     uint64_t seen = 0;

@@ -1,4 +1,4 @@
-// json_as_yaml.h: JSON is YAML, all but: what yaml-cpp does not take of it, spelled so that it does.
+// json_as_yaml.h: rewrites JSON so that yaml-cpp, which does not accept all JSON, can read it.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,8 @@
 
 namespace serin::config {
 
-/// Nothing where the text is no JSON. Lines stay lines; a column is another one only behind a character that was spelled as a surrogate pair.
+/// Returns nothing if the text is no JSON. Line numbers stay. Column numbers change only behind a character that was written as a surrogate
+/// pair.
 std::optional<std::string> json_as_yaml(std::string_view text);
 
 }  // namespace serin::config

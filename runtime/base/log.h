@@ -1,9 +1,9 @@
-// log.h: one line per event, as text for people or JSON for collectors.
+// log.h: writes log lines, one for each event, as text for operators or JSON for collectors.
 //
 //   log::configure({.format = log::Format::kJson, .level = log::Level::kInfo});
 //   log::info("model '{}' version {}: loaded in {} ms", name, version, ms);
 //
-// Lines go to stderr. Control characters in a message are escaped, so that nothing a client sends can forge a line. Thread-safe.
+// Lines go to stderr. Control characters in a message are escaped, so that a client cannot forge a line. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>

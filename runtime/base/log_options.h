@@ -1,4 +1,6 @@
-// log_options.h: what the log was last told (log::configure) and where it goes, for who shows it or changes a part of it.
+// log_options.h: reads and changes parts of the log's configuration while the program runs.
+//
+// options() returns the argument of the last log::configure().
 #pragma once
 
 #include <bitset>
@@ -12,13 +14,13 @@ namespace serin::log {
 
 Options options();
 
-/// Single levels that are left out, by Level, though the threshold lets them through. Stays as it is over configure().
+/// Levels in this set, indexed by Level, are not written even if the threshold allows them. The set survives configure().
 using Levels = std::bitset<8>;
 void mute(Levels levels);
 Levels muted();
 
-/// What was asked for in words that mean more to another server's users, so that they read back what they set. Here all of kDebug's lines are of the first level, and lines
-/// of text begin with a time of ISO 8601 whatever their form is called.
+/// Settings of other servers' logging APIs that have no effect here; they are stored so that clients read back what they set. Serin has one
+/// debug level, and lines of text always begin with an ISO 8601 time.
 struct Asked {
   int32_t verbosity = 0;
   bool iso8601 = false;
@@ -26,9 +28,10 @@ struct Asked {
 void set_asked(Asked asked);
 Asked asked();
 
-/// Lines go to the end of that file from now on, in place of stderr or, where `stderr_too`, beside it. kIo where it cannot be opened.
+/// From now on, lines are appended to that file instead of stderr, or in addition to stderr if `stderr_too`. Returns kIo if it cannot be
+/// opened.
 Status write_to(const std::string& path, bool stderr_too);
-/// Empty: there is none.
+/// Empty if there is no log file.
 std::string file();
 
 }  // namespace serin::log

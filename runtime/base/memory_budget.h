@@ -1,11 +1,13 @@
-// memory_budget.h: memory for what clients send. Each of them may have a certain size whatever else is under way; what it has beyond that comes out of one budget
-// for all that share it, so that a few large ones are taken and many are not.
+// memory_budget.h: limits the memory that requests take together.
+//
+// Each request may take a fixed amount at any time. Memory beyond that comes out of one shared budget, so that a few large requests are
+// accepted and many are not.
 //
 //   auto budget = std::make_shared<MemoryBudget>(/*each=*/64 << 20, /*all=*/1 << 30);
-//   MemoryBudget::Share share;                                 // of one
-//   if (!share.resize(budget, bytes)) ... refused: try again later, or never where bytes > budget->most() ...
+//   MemoryBudget::Share share;                                 // of one request
+//   if (!share.resize(budget, bytes)) ... refused: try again later, or never if bytes > budget->most() ...
 //
-// Thread-safe, but for Share.
+// Thread-safe, except Share.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +22,11 @@ class MemoryBudget {
  public:
   MemoryBudget(size_t each, size_t all) : each_(each), all_(all), left_(all) {}
 
-  /// What one may have without asking.
+  /// Bytes that one share may always take.
   size_t each() const { return each_; }
-  /// What one may have while nobody else has any.
+  /// Bytes that one share may take while no other share uses the budget.
   size_t most() const { return each_ + all_; }
-  /// What to ask for where `bytes` have come and there is to be room for more: the room may go beyond most(), they may not.
+  /// The size to request when `bytes` have arrived and room for more is wanted. The room is cut at most(); the bytes that arrived are not.
   size_t with_room(size_t bytes, size_t room) const { return std::max(bytes, std::min(bytes + room, most())); }
   size_t left() const { return left_.load(std::memory_order_relaxed); }
 
@@ -40,7 +42,8 @@ class MemoryBudget {
     }
     ~Share() { release(); }
 
-    /// Whether it may have so many bytes, more or fewer than before; where not, it keeps what it had. No budget: it may.
+    /// Resizes the share, up or down; returns false and leaves it unchanged if the budget has too little left. Without a budget it returns
+    /// true.
     bool resize(const std::shared_ptr<MemoryBudget>& budget, size_t bytes) {
       const size_t needed = budget && bytes > budget->each_ ? bytes - budget->each_ : 0;
       if (needed > taken_) {
@@ -56,11 +59,11 @@ class MemoryBudget {
     void release() {
       if (const auto budget = std::exchange(budget_, nullptr)) budget->left_.fetch_add(std::exchange(taken_, 0));
     }
-    /// It has no more than each may have.
+    /// Whether the share takes no more than each().
     bool small() const { return taken_ == 0; }
 
    private:
-    std::shared_ptr<MemoryBudget> budget_;  // null: nothing was taken
+    std::shared_ptr<MemoryBudget> budget_;  // null: nothing was taken from the budget
     size_t taken_ = 0;
   };
 

@@ -1,12 +1,12 @@
-// metrics.h: counters, gauges and histograms that cost a few nanoseconds to write and are added up when they are scraped.
+// metrics.h: counters, gauges and histograms that cost a few nanoseconds to write and are summed when they are scraped.
 //
-//   metrics::Registry registry;                                            // one per server, made by main
+//   metrics::Registry registry;                     // one for each server, made by main
 //   auto requests = registry.counter("serin_requests_total", "Requests answered.", {{"model", "digits"}});
-//   requests->add();                                                       // hot path: one relaxed add on this thread's own cache line
-//   std::string page = registry.render();                                  // Prometheus text format 0.0.4
+//   requests->add();                                // hot path: one relaxed add on this thread's own cache line
+//   std::string page = registry.render();           // Prometheus text format 0.0.4
 //
-// Asking again for the same name and labels returns the same series. A series lives as long as somebody holds it: when a model is
-// unloaded and drops its metrics they leave the page. Thread-safe throughout.
+// A second call with the same name and labels returns the same series. A series lives as long as a pointer to it exists: the metrics of an
+// unloaded model disappear from the page. Thread-safe.
 #pragma once
 
 #include <array>
@@ -27,12 +27,12 @@ namespace serin::metrics {
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 inline constexpr size_t kShards = 8;
-/// A small number that is the same for the whole life of the calling thread.
+/// Returns a small number that stays the same for the whole life of the calling thread.
 size_t this_thread_shard();
 
 class Counter {
  public:
-  /// `unit`: so many of what is added are one on the page: 1000 where nanoseconds are added and the page has microseconds.
+  /// The page shows value() / unit: 1000 if nanoseconds are added and the page shows microseconds.
   explicit Counter(uint64_t unit = 1) : unit_(unit) {}
   void add(uint64_t n = 1) { shards_[this_thread_shard()].value.fetch_add(n, std::memory_order_relaxed); }
   uint64_t value() const;
@@ -56,13 +56,13 @@ class Gauge {
   std::atomic<double> value_{0};
 };
 
-/// Cumulative buckets as Prometheus has them; bounds are fixed for a family.
+/// Cumulative buckets as in Prometheus; the bounds are fixed for a family.
 class Histogram {
  public:
   explicit Histogram(std::span<const double> bounds);
   void observe(double value);
   struct Snapshot {
-    std::vector<double> bounds;    ///< upper, without +Inf
+    std::vector<double> bounds;    ///< upper bounds, without +Inf
     std::vector<uint64_t> counts;  ///< not cumulative, one more than bounds
     uint64_t count = 0;
     double sum = 0;
@@ -78,8 +78,9 @@ class Histogram {
   std::array<Shard, kShards> shards_;
 };
 
-/// Quantiles of what was observed in the last minute, each with the error that it may have (Cormode, Korn, Muthukrishnan and Srivastava, "Effective
-/// Computation of Biased Quantiles over Data Streams", 2005, as prometheus-cpp has it). Takes a lock and now and then memory: for who asks for it.
+/// Quantiles of the values of the last minute, each with an allowed error. The algorithm is that of prometheus-cpp (Cormode, Korn,
+/// Muthukrishnan and Srivastava, "Effective Computation of Biased Quantiles over Data Streams", 2005). It takes a lock and sometimes
+/// allocates memory, so it exists only where a user requests it.
 class Summary {
  public:
   struct Quantile {
@@ -95,7 +96,7 @@ class Summary {
   const std::unique_ptr<State> state_;
 };
 
-/// 100 us to 10 s in steps of about 2: what request latencies are measured in, in seconds.
+/// Bounds for request latencies in seconds: 100 us to 10 s in steps of about 2.
 std::span<const double> latency_bounds();
 
 class Registry {
@@ -106,7 +107,7 @@ class Registry {
                                        std::span<const double> bounds = latency_bounds());
   std::shared_ptr<Summary> summary(const std::string& name, const std::string& help, const Labels& labels,
                                    std::span<const Summary::Quantile> quantiles);
-  /// A gauge that is read when scraped; it stays on the page for as long as the returned handle lives.
+  /// A gauge that is computed when scraped; it stays on the page as long as the returned handle lives.
   std::shared_ptr<void> gauge_callback(const std::string& name, const std::string& help, const Labels& labels,
                                        std::function<double()> read);
 
@@ -126,7 +127,7 @@ class Registry {
   std::shared_ptr<T> get(Families<T>& families, const std::string& name, const std::string& help, const Labels& labels, const Make& make);
 
   mutable std::mutex mutex_;
-  Families<Counter> counters_;  // guarded by mutex_, as the next four
+  Families<Counter> counters_;  // guarded by mutex_, like the next four
   Families<Gauge> gauges_;
   Families<Histogram> histograms_;
   Families<Summary> summaries_;

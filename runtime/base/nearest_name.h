@@ -1,4 +1,4 @@
-// nearest_name.h: what somebody may have meant who wrote a name wrong.
+// nearest_name.h: finds the known name that a misspelled name most likely means.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,13 +12,13 @@
 
 namespace serin {
 
-/// Capital letters of ASCII count as small ones.
+/// Compares names; ASCII capital letters equal small ones.
 inline bool equal_but_for_case(std::string_view a, std::string_view b) {
   const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::ranges::equal(a, b, {}, small, small);
 }
 
-/// What both begin or end with, which no distance between them depends on.
+/// Removes the common beginning and end of both names; the distance does not depend on them.
 inline void drop_common_ends(std::string_view& a, std::string_view& b) {
   const auto front = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
   a.remove_prefix(front);
@@ -29,7 +29,7 @@ inline void drop_common_ends(std::string_view& a, std::string_view& b) {
   }
 }
 
-/// How many letters must be put in, taken out, changed or swapped with their neighbour to make one name of the other (optimal string alignment).
+/// Number of letters to insert, delete, change or swap with a neighbour to turn one name into the other (optimal string alignment).
 inline size_t edit_distance(std::string_view from, std::string_view to) {
   drop_common_ends(from, to);
   std::vector<size_t> before(to.size() + 1), row(to.size() + 1), next(to.size() + 1);
@@ -46,10 +46,10 @@ inline size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// The nearest of the names; empty where none is near: a third of the letters may be wrong, or the case of all.
+/// Returns the nearest of the names, or an empty one if none is near. A third of the letters may be wrong, or the case of all.
 template <class Names>
 std::string_view nearest_name(std::string_view name, const Names& names) {
-  constexpr size_t kLongest = 128, kMostWork = size_t{1} << 20;  // pairs of letters: a few milliseconds, however many names there are
+  constexpr size_t kLongest = 128, kMostWork = size_t{1} << 20;  // pairs of letters: a few milliseconds for any number of names
   std::string_view nearest;
   size_t distance = name.size() / 3 + 1, work = 0;
   if (name.size() > kLongest) return nearest;
@@ -69,7 +69,7 @@ std::string_view nearest_name(std::string_view name, const Names& names) {
   return nearest;
 }
 
-/// "; did you mean 'digits'?", or nothing where no name is near.
+/// Returns "; did you mean 'digits'?", or an empty text if no name is near.
 template <class Names>
 std::string did_you_mean(std::string_view name, const Names& names) {
   const std::string_view meant = nearest_name(name, names);

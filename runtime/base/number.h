@@ -1,4 +1,4 @@
-// number.h: the number that a text is: all of it, without spaces, '+' or anything behind.
+// number.h: parses a number from a whole text, without spaces, '+' or trailing characters.
 #pragma once
 
 #include <charconv>
@@ -9,7 +9,7 @@
 
 namespace serin {
 
-/// Nothing where the text is none, or one that T does not hold; of floating-point types also where it is not finite.
+/// Returns nothing if the text is no number or T cannot represent it. For floating-point types, infinities and NaN are refused too.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};

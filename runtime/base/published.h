@@ -1,9 +1,9 @@
-// published.h: one writer's immutable value, read by many threads without locks in the common case.
+// published.h: an immutable value that one writer replaces and many threads read, in the common case without locks.
 //
 //   Published<Table> table;                       table.publish(std::make_shared<const Table>(...));      // any thread, seldom
 //   Published<Table>::Reader reader(table);       const Table& now = reader.get();                        // one Reader for each thread
 //
-// A reader keeps its own shared_ptr and looks again only when the generation counter has moved: a plain atomic load for each get().
+// A reader keeps its own shared_ptr and fetches a new one only when the generation counter has changed. get() is therefore one atomic load.
 // (std::atomic<std::shared_ptr> writes shared memory on every load.)
 #pragma once
 
@@ -26,7 +26,7 @@ class Published {
       value_.swap(value);
       generation_.fetch_add(1, std::memory_order_release);
     }
-    // The old value dies here, outside the lock, if no reader holds it.
+    // If no reader holds the old value, it is destroyed here, outside the lock.
   }
 
   std::shared_ptr<const T> get() const {
@@ -56,7 +56,7 @@ class Published {
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const T> value_;       // guarded by mutex_
-  std::atomic<uint64_t> generation_{1};  // moves after every publish
+  std::atomic<uint64_t> generation_{1};  // incremented by every publish
 };
 
 }  // namespace serin

@@ -1,10 +1,10 @@
-// recycler.h: objects that are used again with the memory that they have grown, so that a steady stream of requests takes none.
+// recycler.h: reuses objects together with the memory that they have allocated, so that a steady stream of requests allocates none.
 //
 //   Recycler<Job> jobs;
-//   std::shared_ptr<Job> job = jobs.take();      // a used one, cleared, or a new one; goes back when the last pointer to it does
+//   std::shared_ptr<Job> job = jobs.take();      // a cleared used object or a new one; it returns when the last pointer to it is gone
 //
-// T::clear() lets go of all that belongs to the one who used it, and of memory that is too large to keep; what remains is capacity. To those who share it a recycled
-// object is a new one: a std::weak_ptr to its former life stays expired. Thread-safe; pointers may outlive the recycler.
+// T::clear() releases everything that belongs to the last user, and memory that is too large to keep; capacity remains. For its users a
+// recycled object is a new one: a std::weak_ptr to its former life stays expired. Thread-safe; pointers may outlive the recycler.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace serin {
 
-/// What a recycled buffer may keep: larger ones are rare, and would be missed elsewhere.
-inline constexpr size_t kMostRecycledBytes = size_t{64} << 10;  // for each of Recycler::kMost, in each thread
+/// Limit of the memory that a recycled buffer keeps. Larger buffers are rare, and their memory is needed elsewhere.
+inline constexpr size_t kMostRecycledBytes = size_t{64} << 10;  // for each of the Recycler::kMost objects, in each thread
 
-/// Empty, with the capacity that it may keep.
+/// Makes the container empty and keeps its capacity, up to the limit.
 template <class Container>
 void clear_for_reuse(Container& used) {
   if (used.capacity() * sizeof(used[0]) > kMostRecycledBytes)
@@ -30,7 +30,7 @@ void clear_for_reuse(Container& used) {
 template <class T>
 class Recycler {
  public:
-  static constexpr size_t kMost = 64;  ///< kept while nobody uses them
+  static constexpr size_t kMost = 64;  ///< unused objects that are kept
 
   std::shared_ptr<T> take() const {
     std::unique_ptr<T> object = shelf_->take_object();
@@ -39,7 +39,7 @@ class Recycler {
   }
 
  private:
-  /// Objects, and the blocks in which std::shared_ptr counts: those live longer where there are weak pointers.
+  /// Stores objects and the control blocks of std::shared_ptr. The blocks live longer than the objects while weak pointers exist.
   struct Shelf {
     std::unique_ptr<T> take_object() {
       const std::lock_guard lock(mutex);
@@ -74,7 +74,7 @@ class Recycler {
       void operator()(void* block) const { ::operator delete(block); }
     };
     std::mutex mutex;
-    std::vector<std::unique_ptr<T>> objects;               // guarded by mutex, as the next
+    std::vector<std::unique_ptr<T>> objects;               // guarded by mutex, like the next
     std::vector<std::unique_ptr<void, FreeBlock>> blocks;  // all of one size
   };
 

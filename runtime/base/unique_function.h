@@ -1,5 +1,7 @@
-// unique_function.h: a callable that is moved and never copied (C++23's std::move_only_function), with room for what a callback of ours captures: a shared_ptr or
-// two, or a std::function. std::function takes memory for anything that is not trivial to copy, a single shared_ptr included.
+// unique_function.h: a callable that can be moved but not copied, like C++23's std::move_only_function.
+//
+// It has room for the usual captures of a callback: one or two shared_ptrs, or a std::function. std::function allocates memory for every
+// capture that is not trivial to copy, even a single shared_ptr.
 //
 //   UniqueFunction<void()> work = [self = shared_from_this()] { self->go_on(); };      // allocates nothing
 //   work();
@@ -19,10 +21,10 @@ class UniqueFunction;
 template <class Result, class... Arguments>
 class UniqueFunction<Result(Arguments...)> {
  public:
-  static constexpr size_t kRoom = 48;  ///< what is larger lies on the heap
+  static constexpr size_t kRoom = 48;  ///< larger callables are stored on the heap
 
   UniqueFunction() = default;
-  UniqueFunction(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as std::function
+  UniqueFunction(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as in std::function
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, UniqueFunction> && std::is_invocable_r_v<Result, std::decay_t<F>&, Arguments...>)
   UniqueFunction(F&& work) {  // NOLINT(google-explicit-constructor)
@@ -37,7 +39,7 @@ class UniqueFunction<Result(Arguments...)> {
   UniqueFunction(UniqueFunction&& other) noexcept { take(other); }
   UniqueFunction& operator=(UniqueFunction&& other) noexcept {
     if (this == &other) return *this;
-    UniqueFunction before(std::move(*this));  // ends last: what it holds may look here
+    UniqueFunction before(std::move(*this));  // destroyed last: its destructor may look at this object
     take(other);
     return *this;
   }
@@ -45,7 +47,7 @@ class UniqueFunction<Result(Arguments...)> {
     if (move_) move_(room_, nullptr);
   }
 
-  /// Requires that there is something to call.
+  /// Requires a stored callable.
   Result operator()(Arguments... arguments) { return call_(room_, std::forward<Arguments>(arguments)...); }
   explicit operator bool() const { return call_ != nullptr; }
 
@@ -68,7 +70,7 @@ class UniqueFunction<Result(Arguments...)> {
 
   alignas(std::max_align_t) std::byte room_[kRoom];
   Result (*call_)(void* held, Arguments... arguments) = nullptr;
-  void (*move_)(void* from, void* to) = nullptr;  // `to` null: only ends what is held
+  void (*move_)(void* from, void* to) = nullptr;  // `to` null: only destroys the callable
 };
 
 }  // namespace serin

@@ -1,4 +1,4 @@
-// utf8.h: which bytes are text (RFC 3629: no overlong forms, no surrogates).
+// utf8.h: checks and cuts UTF-8 text (RFC 3629: no overlong forms, no surrogates).
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 namespace serin {
 
 bool is_utf8(std::string_view bytes);
-/// Length of the UTF-8 sequence at the start, or 0 where it is not one.
+/// Length of the UTF-8 sequence at the start, or 0 if there is none.
 size_t utf8_sequence(std::string_view bytes);
-/// The longest beginning of a text, at most so many bytes, that ends with a whole character.
+/// The longest prefix of a text, at most `most` bytes, that ends with a whole character.
 std::string_view utf8_prefix(std::string_view text, size_t most);
 
 }  // namespace serin

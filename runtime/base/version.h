@@ -1,4 +1,4 @@
-// version.h: what this program calls itself.
+// version.h: the name and version of this program.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// wire.h: protobuf's wire format, read from bytes that somebody hostile may have written.
+// wire.h: reads protobuf's wire format from untrusted bytes.
 //
 //   Message in(decoding, "NodeProto", bytes);
 //   while (in.next()) {
@@ -9,8 +9,8 @@
 //   }
 //   if (decoding.error) ...
 //
-// Nothing is copied: texts and bytes are windows of the input. The first mistake is kept in Decoding and ends every loop, so that readers
-// need no checks of their own; what they return after that is discarded. Unknown fields are skipped, as the format demands.
+// Nothing is copied: texts and bytes are views of the input. Decoding keeps the first error, which ends every loop. Readers therefore need
+// no checks of their own, and callers discard values read after the error. Unknown fields are skipped, as the format requires.
 #pragma once
 
 #include <cstddef>
@@ -27,28 +27,28 @@ namespace serin::wire {
 
 using Bytes = std::span<const std::byte>;
 
-/// What all messages of one file, or of one request, share.
+/// State that all messages of one file or request share.
 struct Decoding {
   const std::byte* begin = nullptr;  ///< byte 0: offsets in errors count from here
-  size_t message_limit = SIZE_MAX;   ///< a two-byte message costs some hundred bytes once decoded: their number is bounded
-  int nesting_limit = 64;            ///< graphs within graphs
-  std::optional<Error> error;        ///< the first mistake
+  size_t message_limit = SIZE_MAX;   ///< bounds the number of messages: a two-byte message takes some hundred bytes once decoded
+  int nesting_limit = 64;            ///< for graphs within graphs
+  std::optional<Error> error;        ///< the first error
   size_t messages = 0;
   int nesting = 0;
 
   void fail(Code code, const std::byte* at, std::string_view what);
 };
 
-/// One message, field by field.
+/// Reads one message, field by field.
 class Message {
  public:
   Message(Decoding& decoding, std::string_view type, Bytes bytes);
 
-  /// Goes to the next field; false at the end and after a mistake.
+  /// Goes to the next field; returns false at the end and after an error.
   bool next();
   uint32_t field() const { return field_; }
 
-  // The value of the field. Asking for another kind than the file has is a mistake of the file.
+  // These return the value of the field. A request for another type than the file has is an error of the file.
   int64_t integer();         ///< int32, int64, uint64, enumerations
   float number();            ///< float
   Bytes bytes();             ///< bytes
@@ -56,13 +56,13 @@ class Message {
   std::string_view text();   ///< string: must be UTF-8
   Message message(std::string_view type);
 
-  // Repeated numbers, packed or not.
+  // Reads repeated numbers in packed or expanded form.
   template <class F>
   void each_integer(F&& take);
   template <class T, class F>
   void each_fixed(F&& take);  // T: float or double
 
-  /// A field that may come once has come: a second one is a mistake (protobuf lets the last one win, which hides what a checker saw).
+  /// Marks a field that may occur once; a second occurrence is an error. (With protobuf the last one wins, which hides what a checker saw.)
   Message& once();
   void fail(std::string_view what);
 
@@ -83,7 +83,7 @@ class Message {
   const std::byte* end_;
   const std::byte* field_start_;
   uint32_t field_ = 0;
-  uint64_t seen_ = 0;  // bit i: field i has come (numbers below 64)
+  uint64_t seen_ = 0;  // bit i: field i has occurred (numbers below 64)
   Wire wire_ = Wire::kVarint;
   uint64_t scalar_ = 0;
   Bytes bytes_;
@@ -109,7 +109,7 @@ void Message::each_fixed(F&& take) {
   T value;
   if (wire_ != Wire::kBytes) {
     if (!expect(kWire)) return;
-    std::memcpy(&value, &scalar_, sizeof(T));  // little-endian, as every machine we build for
+    std::memcpy(&value, &scalar_, sizeof(T));  // little-endian, like every supported machine
     take(value);
     return;
   }

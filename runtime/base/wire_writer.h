@@ -1,9 +1,10 @@
-// wire_writer.h: protobuf's wire format, written into a string. Header only; what reads it is wire.h.
+// wire_writer.h: writes protobuf's wire format into a string; header only. The reader is wire.h.
 //
 //   wire::write_text(out, 1, "name");
 //   wire::write_message(out, 5, [&](std::string& inner) { wire::write_integer(inner, 2, 7); });
 //
-// Fields that have their type's default value are left out, as proto3 does, but for elements of repeated fields, which count: write_bytes().
+// Fields with the default value of their type are omitted, as in proto3. Elements of repeated fields count even if empty: use
+// write_bytes().
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ inline void write_varint(std::string& out, uint64_t value) {
 }
 inline void write_tag(std::string& out, uint32_t field, uint32_t wire_type) { write_varint(out, field << 3 | wire_type); }
 
-/// int32, int64, bool, enumerations.
+/// For int32, int64, bool and enumerations.
 inline void write_integer(std::string& out, uint32_t field, int64_t value) {
   if (value == 0) return;
   write_tag(out, field, 0);
@@ -32,7 +33,7 @@ inline void write_bytes(std::string& out, uint32_t field, std::string_view bytes
 inline void write_text(std::string& out, uint32_t field, std::string_view text) {
   if (!text.empty()) write_bytes(out, field, text);
 }
-/// Written in place: its length takes as many bytes as it needs, for which what follows is moved. For small messages.
+/// Writes the message in place, then inserts its length and moves the message behind it. For small messages.
 template <class Write>
 void write_message(std::string& out, uint32_t field, const Write& write) {
   write_tag(out, field, 2);
