@@ -1,12 +1,13 @@
-// calibration.h: between which numbers the values of a model lie on samples, and which part of that 256 bytes stand for best.
+// calibration.h: finds the value ranges of a model on samples, and the part of each range that 256 byte values represent best.
 //
 //   Calibration calibration(values.size());
 //   calibration.see(i, span);        // each value on each sample
 //   calibration.count(i, span);      // the same once more
 //   const auto range = calibration.range(i);
 //
-// The whole range makes steps as wide as one outlier demands; a narrower one cuts that outlier off. The range chosen makes the sum of the squares of both errors
-// least, which is computed from a histogram (Banner et al., https://arxiv.org/abs/1810.05723, do the same for given distributions).
+// The whole range makes the steps as wide as one outlier requires; a narrower range cuts that outlier off. The chosen range minimises the
+// sum of the squares of both errors, computed from a histogram. Banner et al., https://arxiv.org/abs/1810.05723, do the same for given
+// distributions.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ class Calibration {
   explicit Calibration(size_t values) : seen_(values) {}
 
   void see(size_t value, std::span<const float> numbers);
-  void count(size_t value, std::span<const float> numbers);  ///< after every sample was seen
+  void count(size_t value, std::span<const float> numbers);  ///< after see() has had every sample
 
-  /// Nothing where some number was not finite.
+  /// Returns nothing if some number was not finite.
   std::optional<graph::Range> range(size_t value) const;
 
  private:
@@ -33,7 +34,7 @@ class Calibration {
   struct Seen {
     float low = 0, high = 0;
     bool finite = true;
-    std::vector<uint64_t> bins;  ///< equal parts of low to high; zeros, which bytes stand for exactly, are not counted
+    std::vector<uint64_t> bins;  ///< equal parts of low to high; zeros, which bytes represent exactly, are not counted
   };
   std::vector<Seen> seen_;
 };

@@ -1,4 +1,4 @@
-// data_sets.h: stored inputs and outputs of a model, in the layout of ONNX's own test data.
+// data_sets.h: reads stored inputs and outputs of a model, in the layout of ONNX's own test data.
 //
 //   DIR/test_data_set_0/input_0.pb  input_1.npy ...  output_0.pb ...
 //
@@ -19,10 +19,10 @@ struct DataSet {
   std::string folder;
 };
 
-/// In the order of their numbers. kNotFound where there is none.
+/// Returns the data sets in the order of their numbers. kNotFound if there is none.
 Result<std::vector<DataSet>> find_data_sets(const std::string& folder);
 
-/// input_0, input_1, ... (or output_0, ...), each a .pb or .npy; as many as there are. `infos` says what each holds.
+/// Reads input_0, input_1, ... (or output_0, ...), each a .pb or .npy, as many as exist. `infos` describes the type of each.
 Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::string& prefix, std::span<const engine::TensorInfo> infos);
 
 }  // namespace serin::samples

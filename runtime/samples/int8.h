@@ -1,7 +1,9 @@
-// int8.h: `precision: int8`: a model of f32 quantised while it is loaded, by what samples show.
+// int8.h: quantises a model of f32 while it is loaded (`precision: int8`), by value ranges seen on samples.
 //
 //   SERIN_TRY(const Int8Model quantised, int8_model(graph, *backend, options, {.folder = "calibration"}));
-//   quantised.why    // "int8: 53 of 53 convolutions and 1 of 1 products on bytes; differs from fp32 by 0.012 (relative L2, the worst of 8 inputs of calibration)"
+//   quantised.why
+//     // "int8: 53 of 53 convolutions and 1 of 1 products on bytes;
+//     //  differs from fp32 by 0.012 (relative L2, the worst of 8 inputs of calibration)"
 #pragma once
 
 #include <memory>
@@ -14,27 +16,27 @@
 
 namespace serin::samples {
 
-/// What to see ranges on, and to compare with f32 on.
+/// The inputs that ranges are taken from and that int8 is compared with f32 on.
 struct SampleSource {
-  std::string folder;     ///< of data sets (data_sets.h); empty: made-up inputs, which show how large an error is, but no ranges
-  graph::Bindings sizes;  ///< of made-up inputs
+  std::string folder;     ///< folder of data sets (data_sets.h); empty: made-up inputs, which show the error but give no ranges
+  graph::Bindings sizes;  ///< sizes of made-up inputs
   int64_t batch = 1;
 };
 
 struct Int8Model {
   std::shared_ptr<engine::Model> model;
-  std::string why;                       ///< in words, with numbers
-  std::string warning;                   ///< what the user should know before relying on it; empty: nothing
-  bool on_bytes = false;                 ///< whether anything was quantised, now or in the file
-  double error = 0;                      ///< relative L2, of the worst sample; 0 where nothing was quantised
-  std::vector<graph::KeptInFloat> kept;  ///< convolutions and products that compute in f32
+  std::string why;                       ///< explanation with numbers
+  std::string warning;                   ///< a warning for the user; empty: none
+  bool on_bytes = false;                 ///< whether anything is quantised, now or already in the file
+  double error = 0;                      ///< relative L2 error of the worst sample; 0 if nothing was quantised
+  std::vector<graph::KeptInFloat> kept;  ///< convolutions and products that still compute in f32
 };
 
-/// A model that is quantised already stays as it is. Errors: those of Model::from_graph, kInvalidArgument for samples
-/// that hold a NaN or an infinity, kUnsupported where it would have to be quantised for a device.
+/// A model that is already quantised stays unchanged. Errors: those of Model::from_graph, kInvalidArgument for samples that contain a NaN
+/// or an infinity, kUnsupported if it would have to be quantised for a device.
 Result<Int8Model> int8_model(graph::Graph graph, const kernels::Backend& backend, engine::LoadOptions options, const SampleSource& source);
 
-/// An answer that differs by more is worth a warning: quantised classifiers that keep their accuracy stay below.
+/// A larger difference causes a warning: quantised classifiers that keep their accuracy stay below this value.
 inline constexpr double kWorthAWarning = 0.1;
 
 }  // namespace serin::samples

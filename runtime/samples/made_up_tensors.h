@@ -1,4 +1,4 @@
-// made_up_tensors.h: inputs for models that are run without any, by `bench` and to decide on a precision.
+// made_up_tensors.h: generates inputs for models that run without given ones, for `bench` and to decide on a precision.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Tensors {
     }
   }
 
-  /// Numbers in [-1, 1) for floats; 0 and 1 for the rest, which are indices, lengths or masks and must be in range.
+  /// Fills floats with numbers in [-1, 1). The rest get 0 and 1: they are indices, lengths or masks and must be in range.
   void randomise(uint32_t seed = 1) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> number(-1.f, 1.f);
@@ -50,7 +50,7 @@ class Tensors {
   std::vector<TensorView> views_;
 };
 
-/// Values for a model's inputs; a dimension that `bindings` leave open is 1.
+/// Makes values for a model's inputs; a dimension that `bindings` leave open is 1.
 inline Result<std::vector<engine::Value>> made_up_values(const engine::Model& model, const graph::Bindings& bindings, uint32_t seed = 1) {
   std::vector<engine::TensorInfo> infos(model.inputs().begin(), model.inputs().end());
   for (engine::TensorInfo& info : infos) {

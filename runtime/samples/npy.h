@@ -1,4 +1,4 @@
-// npy.h: NumPy's .npy files, as far as tensors need them.
+// npy.h: reads NumPy's .npy files, as far as tensors need them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace serin::samples {
 
-/// Format versions 1 to 3, little-endian numbers and bool, C order. kCorrupt or kUnsupported otherwise, saying what the file has.
+/// Accepts format versions 1 to 3, little-endian numbers and bool, C order. Otherwise kCorrupt or kUnsupported, naming what the file has.
 Result<graph::ConstantPtr> read_npy(std::string_view bytes);
 Result<graph::ConstantPtr> read_npy_file(const std::string& path);
 
