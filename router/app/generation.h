@@ -1,13 +1,13 @@
-// generation.h: one reading of router.yaml at work: controller, proxy and admin API, and the two servers in front of them.
+// generation.h: runs the router by one version of router.yaml: controller, proxy and admin API, and their two servers.
 //
-// A generation is replaced as a whole, by another one in this process (SIGHUP) or in the next (--take-over), which accepts from the same listening
-// sockets:
+// A generation is replaced as a whole. Its successor is in this process (SIGHUP) or in the next one (--take-over), and accepts from the
+// same listening sockets:
 //
 //   auto learned = old.hand_over_store();                      // admin requests wait in the backlog, answers are no evidence, all is saved
 //   auto next = Generation::start(config, loops, old.sockets(), &learned);
-//   old.drain(30s);                                            // what is under way is answered, connections end after their next answer
+//   old.drain(30s);                                            // answers requests in progress; connections end after their next answer
 //
-// So there are never two who write the store, and never none who route.
+// So at most one generation writes the store, and at least one routes.
 #pragma once
 
 #include <unistd.h>
@@ -30,14 +30,14 @@
 namespace serin::cli {
 
 struct RouterLoops {
-  net::Loops data, admin;  ///< the admin API has a thread of its own: its answers wait for the disk, and the data path must not
+  net::Loops data, admin;  ///< the admin API has its own thread: its answers wait for the disk, and the data path must not
 };
 
 class Generation {
  public:
-  /// Listens where `config` says, on `inherited` sockets where they are at these addresses; where there are any, only after every endpoint has been
-  /// asked for its health. Goes on with what is `learned`, and gives it back where it fails. The error's code is kAlreadyExists where somebody else
-  /// has the store or a port.
+  /// Listens at the addresses of `config`, on the `inherited` sockets that are bound to them. With inherited sockets, it listens only after
+  /// every endpoint has had its health checked. It continues with the state in `learned`, and gives it back on failure. The error is
+  /// kAlreadyExists if another process has the store or a port.
   static Result<std::unique_ptr<Generation>> start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited = {},
                                                    router::LearnedServices* learned = nullptr);
 
@@ -48,12 +48,12 @@ class Generation {
   std::string admin_url() const;
   uint16_t data_port() const { return data_server_->port(); }
   uint16_t admin_port() const { return admin_port_; }
-  /// Duplicates for a successor.
+  /// Returns duplicates for a successor.
   ListeningSockets sockets() const;
 
   void stop_being_ready();
   router::LearnedServices hand_over_store();
-  /// True: everything under way was answered.
+  /// Returns true if every request in progress was answered.
   bool drain(std::chrono::milliseconds deadline);
 
  private:
@@ -61,7 +61,7 @@ class Generation {
   Status open(ListeningSockets inherited, router::LearnedServices* learned);
   void drain_admin(std::chrono::milliseconds deadline);
 
-  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
+  // Declared in the order of dependence: each member may use those before it, and destruction runs in reverse order.
   const router::RouterConfig config_;
   RouterLoops& loops_;
   metrics::Registry registry_;
@@ -72,7 +72,7 @@ class Generation {
   std::unique_ptr<router::Proxy> proxy_;
   std::unique_ptr<router::AdminApi> admin_;
   std::unique_ptr<net::Server> data_server_, admin_server_;
-  Descriptor admin_socket_;  // kept for a successor when the admin server has ended
+  Descriptor admin_socket_;  // kept for a successor after the admin server has ended
   uint16_t admin_port_ = 0;
 };
 

@@ -1,14 +1,14 @@
-// handover.h: how a router process takes over from the one before it without a connection being lost.
+// handover.h: hands the listening sockets and the store from one router process to the next, without losing a connection.
 //
-//   successor                                   the one that runs, at <store>.handover
+//   successor                                   running router, at <store>.handover
 //   connects                      ------------>
 //                                 <------------ the two listening sockets (SCM_RIGHTS)
 //   reads its configuration       ------------> "store": its admin API ends, all is saved, the lock is free
 //                                 <------------ "store"
-//   opens the store, listens      ------------> "ready": stops accepting, answers what is under way, ends
+//   opens the store, listens      ------------> "ready": stops accepting, answers requests in progress, ends
 //
-// Nobody else holds the sockets, so whoever waits to be accepted is accepted by one of the two. A successor that ends before it is ready hangs up, and
-// the old one goes on.
+// Only these two processes hold the sockets, so one of the two accepts every waiting connection. If a successor ends before it is ready,
+// its connection closes and the old router continues.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace serin::cli {
 
-/// A file descriptor that is ours.
+/// A file descriptor that this object owns.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -45,21 +45,21 @@ struct ListeningSockets {
   Descriptor data, admin;
 };
 
-/// Port 0 is any port.
+/// Port 0 matches any port.
 bool is_bound_to(const Descriptor& socket, const std::string& address, uint16_t port);
-/// What systemd passes (sd_listen_fds): the first socket is for data, the second one for the admin API.
+/// Returns the sockets that systemd passes (sd_listen_fds): the first for data, the second for the admin API.
 ListeningSockets sockets_of_systemd();
 
-/// One end of a conversation between two routers. Messages are words.
+/// One end of the conversation between two routers. Messages are words.
 class HandoverPeer {
  public:
   explicit HandoverPeer(Descriptor socket) : socket_(std::move(socket)) {}
-  /// Nothing where nobody is there.
+  /// Returns null if no router listens there.
   static std::unique_ptr<HandoverPeer> connect(const std::string& path);
 
   bool send(std::string_view word);
   bool send_sockets(const ListeningSockets& sockets);
-  /// Whether that word comes in time.
+  /// Returns whether that word comes in time.
   bool await(std::string_view word, std::chrono::seconds time);
   Result<ListeningSockets> await_sockets(std::chrono::seconds time);
 
@@ -67,7 +67,7 @@ class HandoverPeer {
   Descriptor socket_;
 };
 
-/// Where a successor may ask; a file that only its owner may open.
+/// The socket at which a successor connects; only the owner of the file may open it.
 class HandoverPoint {
  public:
   static Result<HandoverPoint> open(const std::string& path);

@@ -1,4 +1,4 @@
-// nearest_flag.h: what somebody may have meant who wrote a flag or a command wrong.
+// nearest_flag.h: suggests the flag or command that a misspelled one most likely means.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,8 @@
 
 namespace serin::cli {
 
-/// "; did you mean '--port'?" of the first word that the parse which failed had no place for; nothing where none is near, or another thing is wrong.
+/// Returns "; did you mean '--port'?" for the first word that the failed parse did not accept. Returns an empty text if no name is near or
+/// the error has another cause.
 inline std::string flag_meant(const CLI::App& app, const CLI::ParseError& error) {
   const auto kind = static_cast<CLI::ExitCodes>(error.get_exit_code());
   if (kind != CLI::ExitCodes::ExtrasError && kind != CLI::ExitCodes::RequiredError) return "";

@@ -1,4 +1,4 @@
-// tls_flags.h: --ca, --cert and --key of commands that ask a server.
+// tls_flags.h: makes a TLS context from --ca, --cert and --key of commands that call a server.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace serin::cli {
 
-/// Null where `origin` is not secure; then the flags, which may come from the environment, say nothing.
+/// Returns null if `origin` is not secure; the flags, which may come from the environment, are then ignored.
 Result<std::shared_ptr<const net::TlsContext>> client_tls(const TlsFlags& flags, const net::Origin& origin);
 
 }  // namespace serin::cli

@@ -1,4 +1,4 @@
-// validators.h: what the command line checks of a flag's value and CLI11 has no word for.
+// validators.h: checks of flag values that CLI11 lacks.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace serin::cli {
 
-/// CLI::Range would let NaN through, which is neither below nor above.
+/// CLI::Range would accept NaN, which is neither below nor above the limits.
 inline CLI::Validator between(double least, double most) {
   const auto check = [=](std::string& text) {
     double value = 0;
@@ -22,10 +22,10 @@ inline CLI::Validator between(double least, double most) {
   return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
 }
 
-/// Of seconds as users write them: 0.5.
+/// Converts seconds as users write them, for example 0.5.
 inline std::chrono::milliseconds milliseconds(double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
-/// A port's number, or the word that stands for none.
+/// Adds a flag for a port number, or for the word that means no port.
 inline CLI::Option* add_port(CLI::App& command, const std::string& flag, std::optional<uint16_t>& port, const std::string& help,
                              const std::string& none = "off") {
   const auto read = [&port, flag, none](const std::string& text) {

@@ -1,8 +1,8 @@
-// access_log.h: an access log -> the traffic of a rehearsal.
+// access_log.h: reads the traffic for a rehearsal from an access log.
 //
-// Three kinds of lines are read, told apart by the first:
+// It reads three formats and recognises the format by the first line:
 //   {"time": "2026-02-03T04:05:06.789Z", "status": 200, "request_time": 0.012}     JSON: nginx, Envoy, Caddy ... (names in access_log.cc)
-//   192.0.2.7 - - [03/Feb/2026:04:05:06 +0000] "POST / HTTP/1.1" 200 17 "-" "curl" 0.012      the combined format with $request_time behind it
+//   192.0.2.7 - - [03/Feb/2026:04:05:06 +0000] "POST / HTTP/1.1" 200 17 "-" "curl" 0.012      combined format, then $request_time
 //   time,status,latency_ms                                                         CSV with such a head; time in seconds
 #pragma once
 
@@ -16,10 +16,10 @@ namespace serin::cli {
 
 struct AccessLog {
   rollout::Recording recording;
-  size_t lines = 0, skipped = 0;  ///< skipped: no request could be read from them
+  size_t lines = 0, skipped = 0;  ///< skipped: lines from which no request could be read
 };
 
-/// Errors: kInvalidArgument where nothing, or less than half, can be read; the message shows the first such line.
+/// Returns kInvalidArgument if nothing, or less than half, can be read. The message shows the first such line.
 Result<AccessLog> read_access_log(const std::string& path);
 
 }  // namespace serin::cli

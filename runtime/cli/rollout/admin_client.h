@@ -1,4 +1,4 @@
-// admin_client.h: `serin rollout` talks to the router's admin API. Throws a Failure, which ends the subcommand.
+// admin_client.h: calls the router's admin API for `serin rollout`. Functions throw a Failure, which ends the subcommand.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace serin::cli {
 
-/// What to say and which code to end with.
+/// The message to print and the exit code.
 struct Failure {
   std::string message;
   int exit_code = kUsage;
@@ -18,10 +18,10 @@ struct Failure {
 
 class AdminClient {
  public:
-  /// The token comes from the file, else from $SERIN_TOKEN, never from the command line, which every user of the machine can read.
+  /// The token comes from the file, else from $SERIN_TOKEN. It never comes from the command line, which every user of the machine can read.
   explicit AdminClient(const AdminFlags& flags);
 
-  /// The body of a 2xx answer.
+  /// These return the body of a 2xx answer.
   std::string get(const std::string& target) const { return call("GET", target, ""); }
   std::string post(const std::string& target, const std::string& body) const { return call("POST", target, body); }
 
@@ -32,7 +32,7 @@ class AdminClient {
 
   std::string address_, token_;
   net::Origin origin_;
-  std::shared_ptr<const net::TlsContext> tls_;  // null: in the clear
+  std::shared_ptr<const net::TlsContext> tls_;  // null: without TLS
 };
 
 }  // namespace serin::cli

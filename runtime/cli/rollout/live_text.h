@@ -1,9 +1,9 @@
-// live_text.h: a few lines on a terminal that are written again in place.
+// live_text.h: shows a few lines on a terminal and updates them in place.
 //
 //   LiveText live;
-//   if (LiveText::possible()) live.show("weight 5 %\nerr 3 of 11 bits\n");      // replaces what it has shown before
+//   if (LiveText::possible()) live.show("weight 5 %\nerr 3 of 11 bits\n");      // replaces the lines shown before
 //
-// Only the cursor is moved and lines are cleared: what stood above stays, the last text stays when the program ends, however it ends.
+// It only moves the cursor and clears lines. Earlier output stays, and the last text stays however the program ends.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class LiveText {
  public:
   /// Whether standard output is a terminal that can move its cursor.
   static bool possible();
-  /// Cut off where the terminal ends, on the right and below.
+  /// Text beyond the right and lower edge of the terminal is cut off.
   void show(const std::string& text);
 
  private:

@@ -1,4 +1,4 @@
-// dialect_flags.h: flags of other servers on top of Serin's, and what each of those servers' command lines is made of.
+// dialect_flags.h: adds the command-line flags of other servers (Triton, TensorFlow Serving, ...) to those of Serin.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace serin::cli {
 
-/// "true", "1" and nothing at all: yes. Throws CLI::ValidationError.
+/// Returns true for "true", "1" and an empty word. Throws CLI::ValidationError.
 bool parse_yes(const std::string& flag, const std::string& word);
 
-/// Another server's flags on top of Serin's, which give way where both have the name.
+/// Adds another server's flags. If Serin has a flag of the same name, it is removed.
 class Flags {
  public:
   Flags(CLI::App& app, ServeOptions& options) : app_(app), options_(options) {}
@@ -24,20 +24,20 @@ class Flags {
   }
   void text(const char* flag, std::string& to);
   void each(const char* flag, std::function<void(const std::string&)> set);
-  /// However often it is given.
+  /// The flag may occur any number of times.
   void all(const char* flag, const std::function<void(const std::vector<std::string>&)>& set);
   void port(const char* flag, std::optional<uint16_t>& to, const char* none = "off");
   void yes_or_no(const char* flag, std::function<void(bool)> set);
-  /// 0: the models are not looked at again.
+  /// 0: the models are not checked for changes.
   void poll_seconds(const char* flag);
   void milliseconds(const char* flag, std::chrono::milliseconds& to);
-  /// gRPC's own: NAME=NUMBER, ...; those of a connection's age hold, others are named in the log.
+  /// gRPC's channel arguments: NAME=NUMBER, ... Those that limit a connection's age are honoured; the log names the others.
   void channel_arguments(const char* flag);
   void io_threads(const char* flag);
   void threads(const char* flag);
-  /// Named in the log where they are given, with why.
+  /// The log names these flags, with the reason, if they are given.
   void ignored(std::initializer_list<const char*> flags, const char* why);
-  /// Ignoring these would let in who was to be kept out.
+  /// Flags that restrict access are refused: if they were ignored, the restriction would be lost.
   void refused(std::initializer_list<const char*> flags, const char* instead);
 
  private:
@@ -47,26 +47,26 @@ class Flags {
   ServeOptions& options_;
 };
 
-/// A model's own folder; its name may come before or behind.
+/// A model's own folder; its name may come before or after the path.
 struct OneModel {
   std::string name, path;
   std::optional<serving::VersionPolicy> versions = {};
 };
 
-/// Serves what a file lists, and reads the file again while it serves, where it is one that can be read twice.
+/// Serves the models that a file lists. It reads the file again while it serves, if the file can be read twice.
 void serve_list(ServeOptions& options, const std::string& path, serving::ListedModels listed,
                 Result<serving::ListedModels> (*read)(const std::string& path));
 
-inline constexpr std::chrono::milliseconds kOftenest{50};  ///< that anything on disk is looked at
+inline constexpr std::chrono::milliseconds kOftenest{50};  ///< shortest interval at which files on disk are checked
 inline constexpr const char* kOneEngine = "there is one engine, which sizes itself";
 inline constexpr const char* kNoSuchSetting = "there is no such setting";
 
 void add_triton(Flags& flags, ServeOptions& options);
-/// What only all flags together tell. Throws CLI::ValidationError.
+/// Checks that need all flags together. Throws CLI::ValidationError.
 void check_triton(const ServeOptions& options);
 void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model);
 void add_ovms(Flags& flags, ServeOptions& options, OneModel& model);
-/// As check_triton().
+/// Like check_triton().
 void check_ovms(const ServeOptions& options);
 void add_kserve(Flags& flags, ServeOptions& options, OneModel& model);
 void add_paddle(Flags& flags, ServeOptions& options, OneModel& model);

@@ -1,4 +1,4 @@
-// lost_devices.h: what becomes of a server whose devices are lost, which only another process can use again.
+// lost_devices.h: decides when a server whose devices are lost must end. Only another process can use these devices again.
 #pragma once
 
 #include <chrono>
@@ -9,15 +9,16 @@
 
 namespace serin::cli {
 
-/// A supervisor that probes liveness restarts the server at once; for one that waits for its end it ends by itself after a while.
+/// A supervisor that probes liveness restarts the server at once. For a supervisor that waits for its end, the server ends by itself.
 class LostDevices {
  public:
-  /// `hung`: a run that has not ended for so long never will. `grace`: how long the server stays when it is not live any more. Zero: for ever.
+  /// `hung`: a run that takes longer than this never ends. `grace`: how long the server continues when it is no longer live. Zero: without
+  /// end.
   LostDevices(engine::Devices& devices, std::chrono::milliseconds hung, std::chrono::milliseconds grace)
       : devices_(devices), hung_(hung), grace_(grace) {}
-  /// Every few seconds. False: it is time to end.
+  /// Called every few seconds. Returns false when it is time to end.
   bool look(const serving::Catalogue& now);
-  /// Threads wait for a device that does not answer, and cannot be waited for.
+  /// Whether threads wait for a device that does not answer; these threads cannot be joined.
   bool hang() const { return hang_; }
 
  private:

@@ -1,7 +1,8 @@
-// serve_as.h: `serin serve` called as another server is: `serin serve --as tritonserver --model-repository=/models`, or by a link of that name.
+// serve_as.h: runs `serin serve` with another server's command line.
 //
-// The other server's flags mean what they mean there, and so do the ports and defaults that follow from its name. What has no meaning here is named in the
-// log; a flag that keeps callers out and has none here is refused. Serin's own flags are taken, too, where the names do not clash.
+// It is called as `serin serve --as tritonserver --model-repository=/models`, or by a link of that name. The other server's flags, ports
+// and defaults have the same meaning as there. The log names flags that have no meaning here; a flag that restricts access and has no
+// equivalent is refused. Serin's own flags are accepted too, unless the names clash.
 #pragma once
 
 #include <optional>
@@ -10,9 +11,9 @@
 
 namespace serin::cli {
 
-/// By argv[0], or by --as behind `serve`. Nothing: called as itself. kSerin does not occur.
+/// Finds the dialect by argv[0], or by --as after `serve`. Returns nothing for Serin's own command line, and never kSerin.
 std::optional<serving::Dialect> dialect_of(int argc, char** argv);
-/// The exit code.
+/// Returns the exit code.
 int serve_as(serving::Dialect dialect, int argc, char** argv);
 
 }  // namespace serin::cli

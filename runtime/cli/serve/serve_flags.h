@@ -1,4 +1,4 @@
-// serve_flags.h: the flags of `serin serve`.
+// serve_flags.h: declares the flags of `serin serve`.
 #pragma once
 
 #include "runtime/cli/commands.h"
@@ -9,7 +9,7 @@ class App;
 
 namespace serin::cli {
 
-/// Binds them to `options`, which the command outlives not.
+/// Binds the flags to `options`, which must outlive the command.
 void add_serve_flags(CLI::App& command, ServeOptions& options);
 
 }  // namespace serin::cli

@@ -1,7 +1,7 @@
-// serve_limits.h: how much a client may send to `serin serve`, and what memory that may take.
+// serve_limits.h: limits how much a client may send to `serin serve` and the memory that this may take.
 //
-// Every body may have an ordinary size, and so may what is decoded from it. What bodies have beyond that comes out of one part of the memory, what is decoded out of
-// another one, so that a few large requests are taken and many are told to try again.
+// Every body may have an ordinary size, and so may the data decoded from it. Bodies beyond that share one part of the memory, decoded data
+// another. So a few large requests are accepted, and further ones are answered "try again".
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,15 @@ namespace serin::cli {
 struct ServeLimits {
   struct Port {
     size_t body_bytes;
-    std::string from;  ///< for who is over it
+    std::string from;  ///< names the limit's origin in the error for a larger body
   };
   Port http, grpc, admin;
   std::shared_ptr<MemoryBudget> bodies;
   protocol::RequestLimits requests;
 };
 
-/// `memory`: that the process may use. What nobody has asked for is no larger than what could ever be taken; what somebody has is taken, one at a time.
+/// `memory`: bytes that the process may use. A default limit is no larger than the memory can ever take. An explicit limit is accepted, for
+/// one request at a time.
 ServeLimits serve_limits(const ServeOptions& options, size_t memory);
 
 }  // namespace serin::cli

@@ -1,4 +1,4 @@
-// serve_ports.h: the ports of `serin serve`: HTTP and gRPC for clients, metrics, and, where asked for, one for orders to the server.
+// serve_ports.h: opens the ports of `serin serve`: HTTP and gRPC for clients, metrics, and optionally one for admin requests.
 //
 //   SERIN_TRY(const auto ports, ServePorts::open(options, limits, tls, loops, frontend, access, registry));
 //   ... ports->numbers() ... ports->drain(30s);
@@ -17,13 +17,13 @@ namespace serin::cli {
 
 class ServePorts {
  public:
-  /// `frontend`, `access`, `loops` and `registry` outlive it. Errors as net::Server::start().
+  /// `frontend`, `access`, `loops` and `registry` must outlive it. Errors are those of net::Server::start().
   static Result<std::unique_ptr<ServePorts>> open(const ServeOptions& options, const ServeLimits& limits,
                                                   std::shared_ptr<const net::TlsContext> tls, net::Loops& loops,
                                                   serving::Frontend& frontend, serving::Access& access, metrics::Registry& registry);
 
   Ports numbers() const;
-  /// Answers what is under way and closes. False where some of it was not done by then.
+  /// Answers requests in progress and closes. Returns false if some were not answered by then.
   bool drain(std::chrono::milliseconds limit);
 
  private:
@@ -31,7 +31,7 @@ class ServePorts {
 
   serving::HttpApi http_api_;
   serving::GrpcApi grpc_api_;
-  std::unique_ptr<net::Server> http_, grpc_, metrics_, admin_;  // null: there is no such port
+  std::unique_ptr<net::Server> http_, grpc_, metrics_, admin_;  // null: no such port
 };
 
 }  // namespace serin::cli

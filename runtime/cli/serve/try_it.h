@@ -1,4 +1,4 @@
-// try_it.h: the first request to a model, ready to be pasted into a terminal: a line for curl and a few for tritonclient, each of which gets an answer.
+// try_it.h: prints a first request to a model that can be pasted into a terminal: a line for curl and a few for tritonclient.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace serin::cli {
 
-/// Who is asked, and what clients show there. The lines read the latter from $TOKEN, $CERT and $KEY, and do not ask who signed the server's own certificate:
-/// it is rarely a public authority, and which of the reader's files has it is not known here.
+/// The server, and the credentials that its clients show. The lines read the credentials from $TOKEN, $CERT and $KEY. They do not verify
+/// the server's certificate: it rarely comes from a public authority, and the file of its authority is not known here.
 struct TriedServer {
   std::string url;  ///< "http://127.0.0.1:8000"
   bool token = false, certificate = false;
@@ -16,14 +16,14 @@ struct TriedServer {
 
 struct TryIt {
   std::string curl, python;
-  std::string why_not;  ///< where there are none
+  std::string why_not;  ///< the reason if there are none
 };
 
-/// A line for the shell in which the reader fills in what the others read. Empty: they read nothing.
+/// A shell line in which the user fills in the variables that the other lines read. Empty: there are no variables.
 std::string to_fill_in(const TriedServer& server);
 
-/// Runs the model on zeros to find sizes that it takes where some are open, for no longer than that, and not once the program is told to end. Both empty
-/// where none was found, and why not. Not for io threads.
+/// Runs the model on zeros to find sizes that it accepts if some are open. It stops at `until`, or when the program is asked to end. If no
+/// sizes are found, both texts are empty and why_not is set. Do not call it on io threads.
 TryIt try_it(serving::Version& version, const TriedServer& server, serving::Clock::time_point until);
 
 }  // namespace serin::cli

@@ -1,4 +1,4 @@
-// compare.h: how far a tensor is from what it should be.
+// compare.h: measures how far a tensor is from its expected value.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,23 @@ namespace serin::cli {
 
 struct Tolerance {
   double rtol = 1e-4, atol = 1e-5;
-  bool absolute_atol = false;  ///< atol as it stands, as in NumPy; else it counts in units of the largest expected element
+  bool absolute_atol = false;  ///< atol is absolute, as in NumPy; otherwise its unit is the largest expected element
 };
 
 struct Comparison {
   bool match = false;
   std::string why_not;  ///< "shape [2,3], expected [3,2]"; "7 of 20 elements differ, first at [0,4]: 0.5, expected 0.25"
-  double max_absolute = 0, max_relative = 0;           ///< over elements that are finite on both sides
+  double max_absolute = 0, max_relative = 0;           ///< over elements that are finite in both tensors
   int64_t max_absolute_at = -1, max_relative_at = -1;  ///< index of the element; -1: all are equal
   double relative_l2 = 0;                              ///< |a - b| / |b| as vectors, over the same elements
   int64_t mismatches = 0;
 };
 
-/// Floats: |a - b| <= rtol |b| + atol max|b|; NaN equals NaN, infinities equal themselves. All else, dtype and shape: exact.
+/// Floats match if |a - b| <= rtol |b| + atol max|b|. NaN equals NaN, and infinities equal themselves. Everything else, dtype and shape
+/// included, must be equal.
 Comparison compare(const TensorView& actual, const TensorView& expected, const Tolerance& tolerance);
 
-/// "[1,0,4]": element `index` of a tensor of that shape.
+/// Returns the position of element `index` in a tensor of that shape, for example "[1,0,4]".
 std::string position(const Shape& shape, int64_t index);
 
 }  // namespace serin::cli

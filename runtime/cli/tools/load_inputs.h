@@ -1,4 +1,4 @@
-// load_inputs.h: what `serin load` sends: request bodies made once, before the clock starts, from the model's metadata and perhaps a file.
+// load_inputs.h: makes the request bodies of `serin load`, before the clock starts, from the model's metadata and an optional file.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace serin::cli {
 
 using Bodies = std::vector<std::shared_ptr<const std::string>>;
 
-/// The inputs of GET /v2/models/M. kCorrupt where the text is not that.
+/// Parses the inputs of GET /v2/models/M. kCorrupt if the text is something else.
 Result<std::vector<protocol::TensorSpec>> parse_model_inputs(std::string_view metadata);
 
-/// Bodies of `batch` random rows. Sizes that the model leaves open are `batch` for the first dimension and 1 for the others.
+/// Makes bodies of `batch` random rows. A size that the model leaves open is `batch` for the first dimension and 1 for the others.
 Result<Bodies> random_bodies(const std::vector<protocol::TensorSpec>& inputs, int64_t batch);
 
-/// Bodies of `batch` consecutive rows of the .npz file's arrays, which are found by the inputs' names; the rows go round.
+/// Makes bodies of `batch` consecutive rows of the .npz file's arrays, which have the inputs' names. After the last row comes the first.
 Result<Bodies> file_bodies(const std::vector<protocol::TensorSpec>& inputs, int64_t batch, const std::string& path);
 
 }  // namespace serin::cli

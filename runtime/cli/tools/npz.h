@@ -1,4 +1,4 @@
-// npz.h: NumPy's .npz archives, as numpy.savez writes them.
+// npz.h: reads NumPy's .npz archives, as numpy.savez writes them.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace serin::cli {
 
-/// Arrays by name, without ".npy". kUnsupported for compressed archives (numpy.savez_compressed) and those over 4 GiB.
+/// Returns the arrays by name, without ".npy". kUnsupported for compressed archives (numpy.savez_compressed) and those over 4 GiB.
 Result<std::map<std::string, graph::ConstantPtr>> read_npz(std::string_view bytes);
 Result<std::map<std::string, graph::ConstantPtr>> read_npz_file(const std::string& path);
 

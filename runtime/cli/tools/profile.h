@@ -1,4 +1,4 @@
-// profile.h: where the time of a run goes; what `serin bench --profile` prints.
+// profile.h: prints the time of each step of a run, for `serin bench --profile`.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -11,12 +11,12 @@ namespace serin::cli {
 
 struct StepTime {
   engine::StepInfo step;
-  double ms = 0;  ///< of one run
+  double ms = 0;  ///< time of one run
 };
 
-/// Two tables: a line for each pair of operator and kernel, then the slowest steps by name.
+/// Makes two tables: a line for each pair of operator and kernel, then the slowest steps by name.
 std::string profile_table(const std::vector<StepTime>& times);
-/// A row for each step, in the order of execution.
+/// Returns a row for each step, in the order of execution.
 boost::json::array profile_rows(const std::vector<StepTime>& times);
 
 }  // namespace serin::cli
