@@ -1,4 +1,4 @@
-// describe.h: a plan in words, for `serin inspect` and `serin bench`.
+// describe.h: describes a plan as text and as data, for `serin inspect` and `serin bench`.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace serin::engine {
 
 struct DescribeOptions {
-  bool refusals = false;  ///< after each step the kernels that refused it, and why
+  bool refusals = false;  ///< after each step, list the kernels that refused it, with the reason
 };
 
-/// A line for each step: the node, the kernel chosen, its arithmetic and memory traffic, the shapes, where the result lies. Ends with the sums
-/// and the arena's size.
+/// Prints a line for each step: the node, the chosen kernel, its arithmetic and memory traffic, the shapes, the location of the result.
+/// Ends with the sums and the arena's size.
 std::string describe(const Plan& plan, const DescribeOptions& options = {});
 
 /// One step as data, for programs that read the plan.

@@ -1,10 +1,10 @@
-// devices.h: the accelerators of this machine, as models ask for them.
+// devices.h: finds the accelerators of this machine and chooses among them for a model.
 //
 //   Devices devices(/*plugin_path=*/"", /*tactics_folder=*/"", registry);
-//   SERIN_TRY(const Devices::Choice choice, devices.choose(*parse_device("auto")));     // choice.backends is empty: the CPU, and choice.why says why
+//   SERIN_TRY(const Devices::Choice choice, devices.choose(*parse_device("auto")));   // no backends: the CPU; see choice.why
 //   for (const kernels::Backend* backend : choice.backends) ... LoadOptions{.device = backend}
 //
-// Opened when the first model asks for one: the driver and NVIDIA's libraries take half a second and 200 MB, of which a server of CPU models has no use.
+// The devices are opened when the first model requests one, because the driver and NVIDIA's libraries cost half a second and 200 MB.
 #pragma once
 
 #include <atomic>
@@ -22,31 +22,33 @@
 
 namespace serin::engine {
 
-/// Where a model runs.
+/// The device that a model is configured for.
 struct DeviceChoice {
   enum class Kind : uint8_t { kCpu, kCuda, kAuto } kind = Kind::kCpu;
-  std::optional<int> index;  ///< of the devices that the driver shows; nothing: all of them
+  std::optional<int> index;  ///< index among the devices that the driver shows; nothing: all of them
 
   friend bool operator==(const DeviceChoice&, const DeviceChoice&) = default;
 };
-/// "cpu", "cuda", "cuda:1" or "auto" (CUDA where there is a device, else the CPU).
+/// Parses "cpu", "cuda", "cuda:1" or "auto" (CUDA if there is a device, else the CPU).
 std::optional<DeviceChoice> parse_device(std::string_view text);
 std::string print_device(const DeviceChoice& device);
 
-/// Thread-safe. Outlives every model that runs on one of them.
+/// Thread-safe. It must outlive every model that runs on one of the devices.
 class Devices {
  public:
-  /// `plugin_path`: of libserin_cuda.so; empty: beside the program, where there is a driver. `tactics_folder`: as kernels::tactics_folder() takes it.
+  /// `plugin_path`: path of libserin_cuda.so; empty: next to the program, if there is a driver. `tactics_folder`:
+  /// kernels::tactics_folder().
   Devices(std::string plugin_path, std::string tactics_folder, metrics::Registry& metrics);
   ~Devices();
 
   struct Choice {
-    std::vector<const kernels::Backend*> backends;  ///< the one with the most free memory first; none: the CPU
+    std::vector<const kernels::Backend*> backends;  ///< the device with the most free memory first; none: the CPU
     std::string why;                                ///< "NVIDIA H200 (GPU-4f6c...)", "auto: no cuda: no driver: libcuda.so.1: ..."
   };
-  /// Devices that are lost are left out. kUnavailable where cuda is wanted and not there, or all that is there is lost: then the CPU is not what `auto` means.
+  /// Lost devices are left out. kUnavailable if CUDA is requested and absent, or if every present device is lost: then `auto` does not
+  /// choose the CPU either.
   Result<Choice> choose(const DeviceChoice& wanted);
-  /// Whether one of them has not ended a run for `limit`: it is lost from then on, and who waits for it may wait for ever.
+  /// Whether some device has not ended a run for `limit`. It is lost from then on, and threads that wait for it may never continue.
   bool hang(std::chrono::milliseconds limit);
 
  private:
@@ -56,8 +58,8 @@ class Devices {
   metrics::Registry& metrics_;
   std::once_flag opened_;
   std::atomic<bool> open_ = false;
-  // Written once, by open(), before it is true.
-  std::vector<std::unique_ptr<kernels::Backend>> backends_;  // as the driver counts; null: it does not open
+  // Written once, by open(), before open_ is true.
+  std::vector<std::unique_ptr<kernels::Backend>> backends_;  // in the driver's order; null: a device that cannot be opened
   std::string note_;
   std::vector<std::shared_ptr<void>> gauges_;
 };

@@ -1,4 +1,4 @@
-// optimize.h: the passes of runtime/graph, run for the engine: constants are folded on the reference kernels.
+// optimize.h: runs the passes of runtime/graph for the engine; constants are folded with the reference kernels.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace serin::engine {
 
-/// Everything that LoadOptions::disabled_passes may name: the passes of runtime/graph in their order, then the engine's own stage.
+/// All names that LoadOptions::disabled_passes accepts: the passes of runtime/graph in their order, then the engine's own stages.
 std::vector<std::string> pass_names();
 
 /// kInvalidArgument for the name of a pass that does not exist.
 Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& options);
-/// The same for the bodies of control flow, the innermost first. Their shapes must have been inferred from those around them.
+/// The same for the bodies of control flow, the innermost first. Their shapes must be inferred already, from the graphs around them.
 Status optimize_bodies(graph::Graph& graph, const Folder& folder, const LoadOptions& options);
 
 }  // namespace serin::engine

@@ -1,6 +1,6 @@
-// plan.h: a Program with memory and kernels: everything a run needs that does not change from run to run. Immutable, shared by executors.
+// plan.h: a Program with memory and kernels: everything a run needs that stays the same between runs. Immutable, shared by executors.
 //
-// What `serin inspect --explain` prints and what `serin plan` will estimate is this structure itself.
+// `serin inspect --explain` prints this structure.
 #pragma once
 
 #include <memory>
@@ -27,14 +27,14 @@ struct DecidedSize {
 struct PreparedStep {
   std::unique_ptr<kernels::Kernel> kernel;
   std::string kernel_name;
-  std::vector<std::pair<std::string, std::string>> refusals;  ///< rows that said no, and why; those of a device first
+  std::vector<std::pair<std::string, std::string>> refusals;  ///< table rows that refused, with the reason; those of a device first
   Memory memory = Memory::kHost;                              ///< where it runs
-  size_t scratch_offset = 0, scratch_bytes = 0;               ///< in that arena; for an If: the arena of the body that runs
-  std::vector<std::unique_ptr<const Plan>> bodies;            ///< then, else; null where it is never taken
+  size_t scratch_offset = 0, scratch_bytes = 0;               ///< in that arena; for an If: the arena of the running body
+  std::vector<std::unique_ptr<const Plan>> bodies;            ///< then, else; null if it is never taken
   std::vector<DecidedSize> defines;                           ///< for each output
 };
 
-/// An operand as a kernel is told of it.
+/// The description of an operand for a kernel.
 kernels::TensorDesc describe(const Program& program, TensorId id);
 
 class Plan {
@@ -45,14 +45,14 @@ class Plan {
     const Folder& folder;
     int threads = 1;
     size_t max_arena_bytes = SIZE_MAX;
-    bool trial = false;                                ///< only to see whether it can be made: no constants are kept for runs
-    int64_t channel_block = 0;                         ///< of the layout stage; 0: all tensors stay plain
-    bool pointwise_chains = false;                     ///< whether steps on single elements become one
-    const kernels::Backend* device = nullptr;          ///< what it has kernels for runs there
-    kernels::DeviceWeights* device_weights = nullptr;  ///< in its memory
-    ConstantForms* forms = nullptr;                    ///< of constants that it reads
-    Precision precision = Precision::kFp32;            ///< of what runs there
-    bool channels_last = false;                        ///< whether convolutions there want them so
+    bool trial = false;                                ///< only tests whether the plan can be made: no constants are kept for runs
+    int64_t channel_block = 0;                         ///< block size of the layout stage; 0: all tensors stay plain
+    bool pointwise_chains = false;                     ///< whether to fuse steps on single elements
+    const kernels::Backend* device = nullptr;          ///< steps that it has kernels for run there
+    kernels::DeviceWeights* device_weights = nullptr;  ///< weights in its memory
+    ConstantForms* forms = nullptr;                    ///< forms of the constants that it reads
+    Precision precision = Precision::kFp32;            ///< precision of the steps on the device
+    bool channels_last = false;                        ///< whether convolutions there use channels-last images
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.
@@ -63,14 +63,15 @@ class Plan {
   std::vector<Place> places;        ///< one for each tensor; arena places have their final offset
   size_t arena_bytes = 0;
   size_t live_bytes = 0;    ///< lower bound of arena_bytes
-  size_t device_bytes = 0;  ///< of the arena in the device's memory; 0: nothing runs there
+  size_t device_bytes = 0;  ///< size of the arena in the device's memory; 0: nothing runs there
   std::vector<TensorInfo> inputs, outputs;
   std::vector<bool> reads_constant;  ///< by tensor: a kernel reads its plain form; the other constants have no data here
-  std::vector<std::shared_ptr<const kernels::PackedWeights::Buffer>> device_constants;  ///< by tensor: those that it reads plain
+  /// By tensor: constants that the device reads in plain form.
+  std::vector<std::shared_ptr<const kernels::PackedWeights::Buffer>> device_constants;
 
  private:
   Status prepare(const Context& context);
-  /// Where kernels may come from.
+  /// The kinds of kernels that a step may use.
   enum class Where : uint8_t { kAny, kHost, kDevice };
   std::vector<Status> prepare_steps(const Context& context);
   Status prepare_step(size_t i, const Context& context, Where where);

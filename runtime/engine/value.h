@@ -1,9 +1,9 @@
-// value.h: what goes into a model and comes out of it, where it may be more than tensors of sizes known before.
+// value.h: inputs and results of any model: tensors, sequences and optionals.
 //
 //   SERIN_TRY(const std::vector<Value> results, model->run(std::vector{Value::of(image), Value::sequence(DType::kFloat32, {})}));
 //   results[0].tensor->span<float>()
 //
-// Values are immutable once made and share their tensors, so a copy costs no bytes of data.
+// Values are immutable once made and share their tensors, so a copy copies no tensor data.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ namespace serin::engine {
 
 struct Value {
   graph::ValueKind kind = graph::ValueKind::kTensor;
-  DType dtype = DType::kUndefined;  ///< of the tensors in it; kUndefined where nothing says (an empty optional)
-  graph::ConstantPtr tensor;        ///< kTensor. Strings are in its `strings`
-  std::vector<Value> elements;      ///< kSequence: in their order. kOptional: none, or what it holds
+  DType dtype = DType::kUndefined;  ///< dtype of the tensors in it; kUndefined if unknown (an empty optional)
+  graph::ConstantPtr tensor;        ///< for kTensor; strings are in its `strings`
+  std::vector<Value> elements;      ///< kSequence: its elements in order. kOptional: none, or the contained value
 
   static Value of(graph::ConstantPtr tensor) {
     const DType dtype = tensor->dtype;
@@ -37,13 +37,13 @@ struct Value {
   bool is_tensor() const { return kind == graph::ValueKind::kTensor; }
 };
 
-/// The tensor, which must be in memory to stay, as kernels see it: strings are std::string objects. Kernels write to outputs only.
+/// The tensor, whose data must be in memory, as kernels see it: strings are std::string objects. Kernels write to outputs only.
 TensorView view_of(const graph::Constant& tensor);
 
-/// "f32[2,3]", "sequence of 4 f32", "empty optional": for messages.
+/// Text for messages: "f32[2,3]", "sequence of 4 f32", "empty optional".
 std::string describe(const Value& value);
 
-/// A tensor to be written through its view and then shared. Zeroed only where it holds strings.
+/// A tensor to be written through its view and then shared. It is initialised only if it contains strings.
 struct FreshTensor {
   std::shared_ptr<graph::Constant> tensor;
   TensorView view;

@@ -1,6 +1,7 @@
-// device_arena.h: what executors that run on a device work in: a block of its memory, pinned memory here, and the queue that their steps go through. Taken once.
+// device_arena.h: memory and queue for executors on a device: a block of device memory, pinned host memory and the queue for their steps.
 //
-// Executors that never run at the same time share one: those of an instance, one for each batch size, take turns in memory for the largest of them.
+// All of it is allocated once. Executors that never run at the same time share one arena. The executors of an instance, one for each batch
+// size, take turns in memory for the largest of them.
 #pragma once
 
 #include <atomic>
@@ -12,10 +13,10 @@
 
 namespace serin::engine {
 
-/// kUnavailable where the device is lost.
+/// Returns kUnavailable if the device is lost.
 Status check_usable(const kernels::Device& device);
 
-/// Bytes that the arenas of one model hold; it may go before the last of them.
+/// Bytes that the arenas of one model occupy; the model may be destroyed before the last of them.
 struct DeviceArenaBytes {
   std::atomic<size_t> device = 0, host = 0;
 };
@@ -28,7 +29,7 @@ class DeviceArena {
     void include(const Size& other);
   };
 
-  /// kTooLarge where there is not that much; kUnavailable where the device is lost. `priority`: Device::make_queue.
+  /// kTooLarge if the device has too little memory; kUnavailable if the device is lost. `priority`: Device::make_queue.
   static Result<std::shared_ptr<DeviceArena>> make(kernels::Device& device, const Size& size, int priority,
                                                    std::shared_ptr<DeviceArenaBytes> bytes);
   ~DeviceArena();
@@ -40,14 +41,14 @@ class DeviceArena {
   OnDevice on_device() const;
 
  private:
-  /// Both blocks begin with the fault.
+  /// Both blocks begin with the fault record.
   static constexpr size_t kFaultBytes = 256;
 
   DeviceArena(kernels::Device& device, std::shared_ptr<DeviceArenaBytes> bytes) : device_(device), bytes_(std::move(bytes)) {}
 
   kernels::Device& device_;
   const std::shared_ptr<DeviceArenaBytes> bytes_;
-  Size size_;  // of the blocks that are there
+  Size size_;  // sizes of the allocated blocks
   std::byte *here_ = nullptr, *host_ = nullptr;
   std::unique_ptr<kernels::Queue> queue_;
 };

@@ -1,4 +1,4 @@
-// gpu_metrics.h: what NVIDIA's management library says of the devices in use, under the names that Triton users have dashboards on.
+// gpu_metrics.h: exports the metrics of NVIDIA's management library under the names that Triton uses.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,14 @@
 
 namespace serin::engine {
 
-/// nv_gpu_utilization, nv_gpu_memory_total_bytes, nv_gpu_memory_used_bytes, nv_gpu_temperature_celsius, nv_gpu_power_usage, nv_gpu_power_limit and
-/// nv_energy_consumption (of this process's time), with a label gpu_uuid; they stay on the page for as long as what is returned lives. A thread of their own
-/// reads them once a second, because a driver may take its time and a scrape must not wait for it. What a device does not tell has no series; a MIG slice has
-/// nothing that is measured for its whole card. Null without libnvidia-ml.so.1, which one line in the log says.
+/// The metrics are nv_gpu_utilization, nv_gpu_memory_total_bytes, nv_gpu_memory_used_bytes, nv_gpu_temperature_celsius, nv_gpu_power_usage,
+/// nv_gpu_power_limit and nv_energy_consumption (since this process started), with a label gpu_uuid. They stay on the page while the
+/// returned handle lives.
+///
+/// A separate thread reads them once a second, because a driver may be slow and a scrape must not wait for it. Metrics that a device does
+/// not report have no series; a MIG slice has no metrics that are measured for its whole card.
+///
+/// Returns null without libnvidia-ml.so.1, and logs one line about it.
 std::shared_ptr<void> export_gpu_metrics(std::span<kernels::Device* const> devices, metrics::Registry& registry);
 
 }  // namespace serin::engine

@@ -1,4 +1,4 @@
-// containers.h: the operators on sequences and optionals, and Identity of what is no tensor.
+// containers.h: computes the operators on sequences and optionals, and Identity of values that are not tensors.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace serin::engine {
 
-/// `operands` by position; an absent one is an empty Value. Errors do not name the node; kTooLarge where a result exceeds `max_bytes`.
+/// `operands` by position; an absent one is an empty Value. Errors do not name the node; kTooLarge if a result exceeds `max_bytes`.
 Result<std::vector<Value>> run_container(const graph::Node& node, std::vector<Value> operands, size_t max_bytes);
 
 }  // namespace serin::engine

@@ -1,4 +1,4 @@
-// control_flow.h: If, Loop, Scan and SequenceMap on values. Their bodies are run by interpreters that live as long as the one around them.
+// control_flow.h: computes If, Loop, Scan and SequenceMap on values. Interpreters run their bodies and live as long as the outer one.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class ControlFlow {
  public:
   ControlFlow(Interpreter& outer, graph::NodeId node) : outer_(outer), id_(node), node_(outer.block_->graph.node(node)) {}
 
-  /// `operands` of the node, by position. Errors do not name the node.
+  /// `operands` of the node by position. Errors do not name the node.
   Result<std::vector<Value>> run(std::vector<Value> operands);
 
  private:

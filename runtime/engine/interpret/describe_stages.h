@@ -1,4 +1,4 @@
-// describe_stages.h: what of an interpreted model is planned and what is not, in words.
+// describe_stages.h: describes as text which parts of an interpreted model are planned and which are not.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace serin::engine {
 
-/// "  planned: 14 nodes as 9 steps, arena 4096 bytes", then a line for each node that runs by itself, and why.
+/// Prints "  planned: 14 nodes as 9 steps, arena 4096 bytes", then a line for each node that runs by itself, with the reason.
 std::string describe(const Stage& stage, const graph::Graph& graph, const std::string& indent);
 
-/// What is known before a run: the first stage, with every unknown size at 1, and how much waits for it; bodies below their nodes.
+/// Prints what is known before a run: the first stage, with every unknown size at 1, and the number of later nodes. Bodies are printed
+/// below their nodes.
 std::string describe_stages(const Block& block, const Plan::Context& context, const std::string& indent = "");
 
 }  // namespace serin::engine

@@ -1,10 +1,10 @@
-// interpreter.h: runs a graph that cannot be planned whole, stage by stage (stage.h), on values.
+// interpreter.h: runs a graph that cannot be planned as a whole, stage by stage (stage.h), on values.
 //
 //   Interpreter interpreter(block, plan_context);
 //   SERIN_TRY(const std::vector<Value> results, interpreter.run(inputs, {}));
 //
-// One run at a time; not thread-safe. What it learned in one run (plans, prepared kernels) serves the next. The bodies of control flow have
-// interpreters of their own, which last as long as this one, so that a loop plans its body once.
+// One run at a time; not thread-safe. Plans and prepared kernels of one run are reused in the next. The bodies of control flow have their
+// own interpreters, which live as long as this one, so that a loop plans its body once.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@
 
 namespace serin::engine {
 
-/// What the regions of a model and of its bodies share: only one of them runs at a time.
+/// Shared by the regions of a model and of its bodies: only one of them runs at a time.
 struct Workspace {
   AlignedBuffer arena;
   std::unique_ptr<kernels::Workers> workers;
-  const std::atomic<bool>* cancelled = nullptr;  ///< of the run under way
+  const std::atomic<bool>* cancelled = nullptr;  ///< for the current run
 };
 
 class Interpreter {
@@ -37,7 +37,7 @@ class Interpreter {
   /// Inputs in the block's order. Errors: kInvalidArgument, kTooLarge, kUnsupported, kCancelled, naming the node.
   Result<std::vector<Value>> run(std::span<const Value> inputs, const std::atomic<bool>* cancelled);
 
-  /// What was done in the last run, a line for each stage; for `serin inspect`.
+  /// Describes the last run, a line for each stage, for `serin inspect`.
   std::string describe_last_run() const;
   size_t arena_bytes() const { return workspace_->arena.size(); }
 
@@ -63,8 +63,8 @@ class Interpreter {
   StageContext context_;
   Stage start_;
   size_t stages_ = 0;
-  std::vector<Value> values_;        // of the run under way, by ValueId
-  std::vector<const Stage*> taken_;  // in the last run
+  std::vector<Value> values_;        // of the current run, by ValueId
+  std::vector<const Stage*> taken_;  // stages of the last run
   std::map<graph::NodeId, std::vector<std::unique_ptr<Interpreter>>> bodies_;
 };
 

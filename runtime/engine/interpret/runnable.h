@@ -1,4 +1,4 @@
-// runnable.h: what is found out at load about a model that is not planned whole, so that nothing is refused at the first request.
+// runnable.h: checks at load a model that cannot be planned as a whole, so that its first request is not refused.
 #pragma once
 
 #include "runtime/base/result.h"
@@ -8,12 +8,12 @@
 
 namespace serin::engine {
 
-/// Everything that can be said without a run: every operator has somebody who computes it, in bodies, too (all that have not are named), and
-/// what does not depend on data is planned once, with every symbol at its smallest. kUnsupported naming nodes.
+/// Checks everything that is known without a run. Every operator must be computable, in bodies too (the error names all that are not).
+/// Steps that do not depend on data are planned once, with every symbol at its smallest. kUnsupported, naming nodes.
 Status check_runnable(const Block& block, const Plan::Context& context);
 
-/// The first stage as far as it is known without elements, every unknown size at the smallest that the shapes agree on. kInvalidArgument where
-/// there is none.
+/// Returns the first stage as far as it is known without elements. Every unknown size is the smallest that the shapes allow.
+/// kInvalidArgument if there is no such size.
 Result<std::unique_ptr<Stage>> first_stage(StageContext& context, Stage& start);
 
 }  // namespace serin::engine

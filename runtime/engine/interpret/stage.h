@@ -1,11 +1,12 @@
-// stage.h: how far a graph can be run with what is known at one moment of a run.
+// stage.h: determines how much of a graph can run with the facts known at one moment of a run.
 //
 //   stage = region (all nodes whose sizes follow from the shapes that are known: one plan, all fast kernels)
-//         + singles (nodes that only a run can size: data-dependent kernels, control flow, sequences, strings), whose results open the next stage
+//         + singles (nodes that only a run can size: data-dependent kernels, control flow, sequences, strings),
+//           whose results open the next stage
 //
-// The facts that decide a stage are the shapes of what came in or was made by singles, and the elements of small integer operands that some
-// shape rule asked for. The same facts give the same stage, so stages are kept in a tree: a stage's successors by their facts, the least
-// recently used forgotten first. A run with familiar facts plans nothing.
+// The facts that decide a stage are the shapes of inputs and of results of singles, and the elements of small integer operands that a shape
+// rule needs. The same facts give the same stage, so stages are kept in a tree. It stores a stage's successors by their facts, and evicts
+// the least recently used first. A run with known facts plans nothing.
 #pragma once
 
 #include <list>
@@ -23,12 +24,12 @@
 
 namespace serin::engine {
 
-/// What a stage was made for, of one value.
+/// The properties of one value that a stage assumes.
 struct Fact {
   graph::ValueKind kind = graph::ValueKind::kTensor;
   DType dtype = DType::kUndefined;
   Shape shape;
-  graph::ConstantPtr contents;  ///< only where some rule asked for them
+  graph::ConstantPtr contents;  ///< only if a rule needs them
 
   bool holds(const Value& value) const;
 };
@@ -50,14 +51,14 @@ struct Single {
 struct Stage {
   std::unique_ptr<Region> region;
   std::vector<Single> singles;
-  std::vector<graph::NodeId> nodes;  ///< done by this stage
-  std::vector<graph::ValueId> dead;  ///< read by nobody after it
+  std::vector<graph::NodeId> nodes;  ///< nodes that this stage computes
+  std::vector<graph::ValueId> dead;  ///< values that no later stage reads
   const Stage* before = nullptr;
   bool last = false;
 
-  // What decides the next one.
-  std::vector<graph::ValueId> shaped;  ///< values whose shapes are new: the block's inputs, or what the singles made
-  std::vector<graph::ValueId> asked;   ///< values whose elements some successor depended on
+  // These decide the next stage.
+  std::vector<graph::ValueId> shaped;  ///< values whose shapes are new: the block's inputs, or results of the singles
+  std::vector<graph::ValueId> asked;   ///< values whose elements some successor depends on
   struct Next {
     std::vector<Fact> facts;  ///< of `shaped`, then of those in `asked` at the time
     std::unique_ptr<Stage> stage;
@@ -66,11 +67,11 @@ struct Stage {
   Stage* find_next(const std::vector<Value>& values);
 };
 
-/// What stages of one block are made with; belongs to one run at a time.
+/// Working data to make the stages of one block; belongs to one run at a time.
 struct StageContext {
   const Block& block;
   Plan::Context plan;
-  graph::Graph work;           ///< a copy whose types are those of the run under way
+  graph::Graph work;           ///< a copy whose types are those of the current run
   graph::Inference inference;  ///< over `work`
 
   StageContext(const Block& the_block, const Plan::Context& the_plan)
@@ -80,7 +81,7 @@ struct StageContext {
 /// Whether the values have elements, or only types and shapes.
 enum class Contents : uint8_t { kKnown, kUnknown };
 
-/// The stage after `before` for these values (by ValueId; those that exist). Adds to before.asked. Errors: kInvalidArgument where shapes
+/// Makes the stage after `before` for these values (by ValueId; those that exist). Adds to before.asked. Errors: kInvalidArgument if shapes
 /// contradict each other, kUnsupported naming nodes.
 Result<std::unique_ptr<Stage>> make_stage(StageContext& context, Stage& before, const std::vector<Value>& values,
                                           Contents contents = Contents::kKnown);

@@ -1,4 +1,4 @@
-// strings.h: operators that only move elements, or only ask whether they are equal, on tensors of strings.
+// strings.h: computes operators that only move or compare elements, on tensors of strings.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace serin::engine {
 
 bool moves_strings(graph::Op op);
 
-/// `operands` by position, null where absent. Errors do not name the node.
+/// `operands` by position, null if absent. Errors do not name the node.
 Result<std::vector<graph::ConstantPtr>> move_strings(const graph::Node& node, std::span<const graph::ConstantPtr> operands,
                                                      const Plan::Context& context);
 

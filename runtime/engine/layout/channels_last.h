@@ -1,4 +1,4 @@
-// channels_last.h: the layout stage for devices: convolutions and what lies between them work on images [n, h, w, c].
+// channels_last.h: the layout stage for devices: convolutions and steps between them work on images [n, h, w, c].
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace serin::engine {
 
-/// Its name among the passes, for LoadOptions::disabled_passes.
+/// The stage's name for LoadOptions::disabled_passes.
 inline constexpr std::string_view kChannelsLastPass = "channels_last";
 
-/// Rewrites `program`; answers whether anything changed.
+/// Rewrites `program`; returns whether anything changed.
 bool put_channels_last(Program& program, ConstantForms& forms);
 
 }  // namespace serin::engine

@@ -1,4 +1,6 @@
-// constant_forms.h: constants as a device reads them: in 16 bits, with their axes in another order. Made once for all plans of a model.
+// constant_forms.h: converts constants to the form that a device reads: 16-bit floats, or another order of axes.
+//
+// Each form is made once for all plans of a model.
 //
 //   ConstantPtr narrow = forms.get(weight, DType::kBFloat16);
 //   ConstantPtr last = forms.get(narrow, narrow->dtype, {0, 2, 3, 1});   // [o, c, h, w] -> [o, h, w, c]
@@ -16,8 +18,8 @@ namespace serin::engine {
 /// Thread-safe.
 class ConstantForms {
  public:
-  /// The elements of `constant`, f32 or a 16-bit float, as `dtype` (what is finite stays finite), axis i of the result being axis axes[i] of the constant (no
-  /// `axes`: in their order). A large one is a recipe, as the constant it is made of.
+  /// Returns the elements of `constant`, f32 or a 16-bit float, as `dtype`; finite numbers stay finite. Axis i of the result is axis
+  /// axes[i] of the constant; without `axes` the order stays. The form of a large constant is a recipe, like the constant itself.
   graph::ConstantPtr get(const graph::ConstantPtr& constant, DType dtype, const std::vector<int64_t>& axes = {});
 
  private:
@@ -28,7 +30,7 @@ class ConstantForms {
     auto operator<=>(const Key&) const = default;
   };
   struct Form {
-    std::weak_ptr<const graph::Constant> of;  ///< those of a plan's own constants go with it
+    std::weak_ptr<const graph::Constant> of;  ///< forms of a plan's own constants end with it
     graph::ConstantPtr form;
   };
 

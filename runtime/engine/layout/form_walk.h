@@ -1,7 +1,8 @@
-// form_walk.h: what the stages share that give tensors another form: channels in blocks, channels last, 16 bits.
+// form_walk.h: the common part of the stages that give tensors another form: channels in blocks, channels last, 16 bits.
 //
-// One walk over the steps. Each is taken, which puts it back with operands and result in the other form, or goes back as it was, on the plain tensors. A tensor
-// may be there in both forms; whether its plain one has been computed is known by its root, whose bytes views show.
+// It walks once over the steps. A stage takes a step and puts it back with operands and result in the other form, or the step returns
+// unchanged, on the plain tensors. A tensor may exist in both forms. Whether its plain form is computed is recorded for its root, whose
+// bytes views share.
 #pragma once
 
 #include <utility>
@@ -15,7 +16,8 @@ class FormWalk {
  protected:
   explicit FormWalk(Program& program) : program_(program) { grow(); }
 
-  /// `take(step)`: whether it was put back in the other form. `want_plain(id)`: sees to it that the plain tensor is computed. Answers whether anything changed.
+  /// `take(step)` returns whether it was put back in the other form. `want_plain(id)` ensures that the plain tensor is computed. Returns
+  /// whether anything changed.
   template <class Take, class WantPlain>
   bool walk(Take&& take, WantPlain&& want_plain) {
     for (const TensorId id : program_.outputs) output_[root(id)] = true;
@@ -41,9 +43,9 @@ class FormWalk {
   }
 
   Program& program_;
-  std::vector<TensorId> form_;   // by tensor: its other form, where there is one
-  std::vector<bool> only_form_;  // by root: its plain form has not been computed
-  std::vector<bool> output_;     // by root: of the program, so that its memory is the caller's
+  std::vector<TensorId> form_;   // by tensor: its other form, if it exists
+  std::vector<bool> only_form_;  // by root: its plain form is not computed
+  std::vector<bool> output_;     // by root: an output of the program, so that its memory is the caller's
   bool changed_ = false;
 
  private:

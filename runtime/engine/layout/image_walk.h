@@ -1,4 +1,4 @@
-// image_walk.h: a strided copy of an image [n, c, h, w] as the same copy of its form [n, h, w, c].
+// image_walk.h: converts a strided copy of an image [n, c, h, w] to the same copy of its form [n, h, w, c].
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct ImageWalk {
   std::array<Along, Shape::kMaxRank> along{};  ///< of the image, for each axis of the copy
 };
 
-/// The elements of `image` that `copy` copies to a tensor of shape `y`, found where the channels are last. Nothing where an axis of the copy has no single
-/// stride there.
+/// Describes where the elements that `copy` copies from `image` to a tensor of shape `y` are when channels are last. Returns nothing if an
+/// axis of the copy has no single stride there.
 std::optional<ImageWalk> walk_channels_last(const Shape& image, const kernels::StridedCopy& copy, const Shape& y);
 
 }  // namespace serin::engine

@@ -1,4 +1,4 @@
-// nearest_resize.h: a Resize that repeats whole pixels, which is a copy.
+// nearest_resize.h: recognises a Resize that repeats whole pixels, which is a copy.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ struct Repeats {
   int64_t rows, columns;
 };
 
-/// How often `step`, a Resize of images, repeats each pixel; nothing where it does anything else.
+/// Returns how often `step`, a Resize of images, repeats each pixel. Returns nothing if it does anything else.
 std::optional<Repeats> repeats_of(const Program& program, const Step& step);
 
 }  // namespace serin::engine

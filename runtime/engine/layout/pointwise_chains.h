@@ -1,4 +1,4 @@
-// pointwise_chains.h: the stage that makes one loop of several steps on single elements (kernels::Pointwise).
+// pointwise_chains.h: the stage that fuses several steps on single elements into one loop (kernels::Pointwise).
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,11 @@
 
 namespace serin::engine {
 
-/// Its name among the passes, for LoadOptions::disabled_passes.
+/// The stage's name for LoadOptions::disabled_passes.
 inline constexpr std::string_view kPointwiseChainsPass = "pointwise_chains";
 
-/// Rewrites `program`; answers whether anything changed. For a device 16-bit floats are fused, too, and chains of any size: there each step is a launch.
+/// Rewrites `program`; returns whether anything changed. For a device, it also fuses 16-bit floats and chains of any size, because each
+/// step there is a launch.
 bool fuse_pointwise_chains(Program& program, bool for_device = false);
 
 }  // namespace serin::engine

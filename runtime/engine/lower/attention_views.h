@@ -1,11 +1,11 @@
-// attention_views.h: operands of attention that are read where they were made.
+// attention_views.h: lets attention read its operands where they were computed, without copies.
 #pragma once
 
 #include "runtime/engine/program/program.h"
 
 namespace serin::engine {
 
-/// Attention reads q, k and v through the transposes, slices and splits before it, which then need not be copied. Steps that nobody reads any more go.
+/// Attention then reads q, k and v through the transposes, slices and splits before it. Steps whose results are no longer read are removed.
 void view_attention_operands(Program& program);
 
 }  // namespace serin::engine

@@ -1,6 +1,6 @@
-// fold.h: computes nodes whose operands are all known, on the reference kernels.
+// fold.h: computes nodes whose operands are all known, with the reference kernels.
 //
-// Used twice: by the constant-folding pass, and by lower(), which knows more because the shapes are bound.
+// Two callers use it: the constant-folding pass, and lower(), which knows more because the shapes are bound.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace serin::engine {
 
-/// Shape, Size, ConstantOfShape, Range: no kernel computes them, only a Folder.
+/// Shape, Size, ConstantOfShape, Range: only a Folder computes them, no kernel.
 bool has_no_kernel(graph::Op op);
 
 class Folder {
@@ -20,9 +20,9 @@ class Folder {
   Folder();
   ~Folder();
 
-  /// The results of `node`, whose operands must be constants and whose result types must be known. kUnsupported where there is no way to
-  /// compute it here (If, Loop, sequences) and kTooLarge above `max_bytes`: the node then stays as it is. Errors do not name it.
-  static constexpr size_t kMaxBytes = size_t{64} << 20;  ///< of one result: folding must not blow a model up
+  /// Returns the results of `node`, whose operands must be constants and whose result types must be known. Errors do not name the node:
+  /// kUnsupported if it cannot be computed here (If, Loop, sequences), kTooLarge above `max_bytes`. The node then stays as it is.
+  static constexpr size_t kMaxBytes = size_t{64} << 20;  ///< limit for one result: folding must not inflate a model
   Result<std::vector<graph::ConstantPtr>> evaluate(const graph::Graph& graph, graph::NodeId node, size_t max_bytes = kMaxBytes) const;
 
  private:

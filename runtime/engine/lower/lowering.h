@@ -1,11 +1,12 @@
-// lowering.h: what a family of operators sees while it lowers one node: operands as tensors, attributes, and four ways to answer.
+// lowering.h: the interface of a function that lowers one node: its operands as tensors, its attributes, and four kinds of result.
 //
 //   Status lower_cast(Lowering& at) {
 //     if (at.tensor(at.input(0)).dtype == at.tensor(at.output()).dtype) return at.alias(at.output(), at.input(0));
 //     return at.emit(kernels::Cast{}, {at.input(0)}, {at.output()});
 //   }
 //
-// emit: a step with one kernel. alias: the output is a view of another tensor. view / temporary: tensors in between. refuse: not by us.
+// emit: a step with one kernel. alias: the output is a view of another tensor. view / temporary: tensors in between. refuse: not supported
+// here.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@ namespace serin::engine {
 
 class Lowering {
  public:
-  /// `tensors` maps the graph's values to the program's tensors; all operands and results of `node` have theirs.
+  /// `tensors` maps the graph's values to the program's tensors; every operand and result of `node` has one.
   Lowering(Program& program, const graph::Node& node, const std::vector<TensorId>& tensors)
       : program_(program), node_(node), tensors_(tensors) {}
 
@@ -34,9 +35,9 @@ class Lowering {
   DType dtype(TensorId id) const { return program_.tensor(id).dtype; }
   bool bounded(TensorId id) const { return program_.tensor(id).storage != Storage::kFixed; }
 
-  /// Integers given as an attribute, or as operand `i` that is known at load. Nothing where neither is there.
+  /// Returns integers from an attribute, or from operand `i` if it is known at load. Returns nothing if both are absent.
   std::optional<std::vector<int64_t>> integers(std::string_view attribute, size_t i) const;
-  /// An axis attribute counted from the front.
+  /// Returns an axis attribute, counted from the front.
   int64_t axis(std::string_view attribute, int64_t fallback, size_t rank) const;
 
   TensorId temporary(DType dtype, const Shape& shape);
@@ -48,12 +49,12 @@ class Lowering {
   TensorId view(TensorId base, const Shape& shape);
 
   Status emit(kernels::Op kernel, std::vector<TensorId> inputs, std::vector<TensorId> outputs);
-  /// Makes `output` show the bytes of `base`, from `offset` elements on.
+  /// Makes `output` a view of `base`, starting at element `offset`.
   Status alias(TensorId output, TensorId base, int64_t offset = 0);
-  /// output[i0, i1, ...] = input[offset + sum(i * stride)]: an alias where those elements lie one after the other, else a copy.
+  /// output[i0, i1, ...] = input[offset + sum(i * stride)]: an alias if those elements are contiguous, else a copy.
   Status strided(TensorId output, TensorId input, const std::vector<int64_t>& strides, int64_t offset = 0);
 
-  /// kUnsupported, to be prefixed with the node's name by the caller.
+  /// kUnsupported; the caller adds the node's name as a prefix.
   static Error refuse(std::string why);
 
  private:
@@ -66,7 +67,7 @@ class Lowering {
 
 using LowerFn = Status (*)(Lowering&);
 
-// One file for each family. The table that says which operator is whose is in lower.cc.
+// One file for each family. The table that assigns operators to functions is in lower.cc.
 Status lower_unary(Lowering& at);         // lower_elementwise.cc
 Status lower_clip(Lowering& at);          //
 Status lower_swish(Lowering& at);         //

@@ -1,4 +1,4 @@
-// lowering_table.h: which function lowers which operator, and how a graph's value becomes a tensor. Shared by lower() and Folder.
+// lowering_table.h: maps operators to the functions that lower them, and a graph's values to tensors. lower() and Folder share it.
 #pragma once
 
 #include "runtime/engine/lower/lowering.h"
@@ -6,8 +6,8 @@
 
 namespace serin::engine {
 
-/// Null where an operator has no kernels: it is folded (Shape, Range ...), a step of its own (If) or refused (Loop). What has no row in the table
-/// goes to the backend by name.
+/// Null if an operator has no kernels: it is folded (Shape, Range ...), a step of its own (If) or refused (Loop). Operators without a row
+/// in the table go to the backend by name.
 LowerFn lower_fn(graph::Op op);
 
 /// kUnsupported for sequences, optionals, strings and sizes without a bound, naming the value.

@@ -1,9 +1,10 @@
-// solo.h: one node by itself, lowered and prepared like any other, run with memory of its own for every tensor.
+// solo.h: lowers and prepares a single node and runs it with its own memory for every tensor.
 //
 //   SERIN_TRY(const Solo solo, Solo::make(graph, node, {backend, weights, threads, max_bytes}));   // operand types known, results inferred
 //   SERIN_TRY(const std::vector<graph::ConstantPtr> results, solo.run(operands));
 //
-// For what no plan holds: results whose size the data decides, strings, and what is computed while a model is loaded (Folder).
+// It serves nodes that no plan can contain: results whose size depends on the data, strings, and nodes computed while a model is loaded
+// (Folder).
 #pragma once
 
 #include <memory>
@@ -27,10 +28,10 @@ struct SoloContext {
 
 class Solo {
  public:
-  /// kUnsupported where nothing computes it, kTooLarge, or what the lowering found wrong; none of them names the node.
+  /// kUnsupported if no kernel computes it, kTooLarge, or the error of the lowering. No error names the node.
   static Result<Solo> make(const graph::Graph& graph, const graph::Node& node, const SoloContext& context);
 
-  /// `operands` by position; those that were constants when this was made are not looked at. Views share their operand's memory.
+  /// `operands` by position; those that were constants when this was made are not read. Views share their operand's memory.
   Result<std::vector<graph::ConstantPtr>> run(std::span<const graph::ConstantPtr> operands, kernels::Workers* workers = nullptr) const;
 
  private:
@@ -47,7 +48,7 @@ class Solo {
   Program program_;
   std::vector<Call> calls_;
   std::vector<TensorId> inputs_, outputs_;  // of the node, by position; kNoTensor where absent
-  std::vector<bool> boundless_;             // by tensor: no bound is known, so the kernel is asked for the size first
+  std::vector<bool> boundless_;             // by tensor: no bound is known, so the kernel reports the size first
   size_t max_bytes_ = SIZE_MAX;
 };
 

@@ -1,4 +1,4 @@
-// executor_state.h: the memory behind an Executor; model.cc makes it, executor.cc uses it.
+// executor_state.h: the memory of an Executor; model.cc makes it, executor.cc uses it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace serin::engine {
 
 struct Executor::State {
-  /// `the_device_arena` holds what the plan asks for (null: nothing runs on a device).
+  /// `the_device_arena` is as large as the plan requires (null: nothing runs on a device).
   State(const Plan& plan, int threads, std::shared_ptr<DeviceArena> the_device_arena)
       : device_arena(std::move(the_device_arena)),
         arena(device_arena ? 0 : plan.arena_bytes + 1),
@@ -21,7 +21,7 @@ struct Executor::State {
                device_arena ? device_arena->on_device() : OnDevice{}) {}
 
   const std::shared_ptr<DeviceArena> device_arena;
-  AlignedBuffer arena;  // never empty, so that every address in it is one
+  AlignedBuffer arena;  // never empty, so that every address in it is valid
   std::unique_ptr<kernels::Workers> workers;
   Runner runner;
 };

@@ -1,4 +1,4 @@
-// model_state.h: what a Model holds; model.cc makes it, model_run.cc runs on it.
+// model_state.h: the state of a Model; model.cc makes it, model_run.cc runs on it.
 #pragma once
 
 #include <memory>
@@ -36,35 +36,35 @@ struct Model::State {
   graph::Batchable batchable;
   Folder folder;
 
-  std::shared_ptr<const Block> block;  // null where the model is planned
+  std::shared_ptr<const Block> block;  // null if the model is planned
   std::string why_interpreted;
 
-  // Their own synchronisation.
+  // These synchronise themselves.
   kernels::PackedWeights weights;
   ConstantForms forms;
   std::optional<kernels::DeviceWeights> device_weights;
   const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();
 
-  std::mutex device_mutex;  // who asks whether there is room takes it before the next one asks
+  std::mutex device_mutex;  // held from the check for room to the allocation, so that checks do not overlap
 
   // Guarded by mutex.
   std::mutex mutex;
   PlanCache cache;
-  std::vector<std::unique_ptr<Interpreter>> idle_interpreters;  // the one that ran last is the last
+  std::vector<std::unique_ptr<Interpreter>> idle_interpreters;  // the last element is the one that ran last
   struct IdleExecutor {
     graph::Bindings bindings;
     std::unique_ptr<Executor> executor;
   };
   std::vector<IdleExecutor> idle_executors;
 
-  /// Uploads what is missing of the weights and makes `count` arenas, if there is room for both.
+  /// Uploads the missing weights and makes `count` arenas, if there is room for both.
   Result<std::vector<std::shared_ptr<DeviceArena>>> make_device_arenas(const DeviceArena::Size& size, size_t count);
   Status check_device() const;
   Status check_room(const DeviceArena::Size& size, size_t count) const;
 
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
   Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
-    const bool on_device = options.device && !trial && !block;  // what is interpreted runs on the CPU
+    const bool on_device = options.device && !trial && !block;  // interpreted models run on the CPU
     const bool plain = on_device || options.disabled_passes.contains(kChannelBlocksPass);
     return {backend,
             packed,

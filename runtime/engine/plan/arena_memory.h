@@ -1,4 +1,4 @@
-// arena_memory.h: where each buffer of a schedule lies in one block of memory.
+// arena_memory.h: assigns each buffer of a schedule an offset in one block of memory.
 //
 //   Packing packing = pack({{4096, 0, 2}, {1024, 1, 3}, {4096, 3, 4}});   // bytes, first step, last step
 //   packing.offsets[i], packing.bytes
@@ -11,7 +11,7 @@
 namespace serin::engine {
 
 inline constexpr size_t kArenaAlignment = 64;    // a cache line, and the widest vector register
-inline constexpr size_t kDeviceAlignment = 256;  // as its allocations begin, which its libraries take for granted of an operand
+inline constexpr size_t kDeviceAlignment = 256;  // alignment of a device's allocations, which its libraries assume for every operand
 
 /// A buffer of `bytes` that must keep its contents from step `first` to step `last`, both included.
 struct Interval {
@@ -24,10 +24,10 @@ struct Packing {
   size_t bytes = 0;             ///< of the whole block
 };
 
-/// Greedy by size: no two intervals that share a step share a byte.
+/// Greedy by size: two intervals that share a step never share a byte.
 Packing pack(std::span<const Interval> intervals, size_t alignment = kArenaAlignment);
 
-/// What no packing can be smaller than: the most bytes that are live in one step.
+/// Lower bound for every packing: the most bytes that are live in one step.
 size_t live_bytes(std::span<const Interval> intervals, size_t alignment = kArenaAlignment);
 
 constexpr size_t aligned(size_t bytes, size_t alignment = kArenaAlignment) { return (bytes + alignment - 1) / alignment * alignment; }

@@ -1,4 +1,4 @@
-// bind_sizes.h: a graph for one set of sizes.
+// bind_sizes.h: binds a graph to one set of sizes.
 #pragma once
 
 #include "runtime/base/result.h"
@@ -7,8 +7,8 @@
 
 namespace serin::engine {
 
-/// graph::bind, and then as far as kernels can tell: sizes computed in floating point, or turned around by a Transpose, are known only once
-/// somebody computes them.
+/// Calls graph::bind, then computes what kernels can tell in addition. Sizes computed in floating point or permuted by a Transpose are
+/// known only after that computation.
 Result<graph::Graph> bind_sizes(const graph::Graph& graph, const graph::Bindings& bindings, const Folder& folder);
 
 }  // namespace serin::engine

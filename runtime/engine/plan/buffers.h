@@ -1,7 +1,7 @@
-// buffers.h: which tensors of a Program share memory, and for how long each piece must live.
+// buffers.h: decides which tensors of a Program share memory, and for how many steps each buffer must live.
 //
-// A view shares with its base, always. A result may take over the memory of an operand that nobody reads again (in place), where the kernel
-// reads each element before it writes that element. What remains are buffers with an interval of steps each, for arena_memory.h.
+// A view always shares memory with its base. A result may reuse the memory of an operand that is not read again (in place), if the kernel
+// reads each element before it writes that element. The remaining buffers, each with an interval of steps, go to arena_memory.h.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@
 
 namespace serin::engine {
 
-/// Where the bytes of a tensor are in a run.
+/// Location of a tensor's bytes in a run.
 struct Place {
   enum class In : uint8_t {
     kNowhere,   ///< never read or written
@@ -23,13 +23,13 @@ struct Place {
   };
   In in = In::kNowhere;
   int index = 0;
-  size_t offset = 0;  ///< bytes from the start of that
+  size_t offset = 0;  ///< bytes from the start of that memory
 };
 
 struct Buffers {
   std::vector<Place> places;        ///< one for each tensor
   std::vector<Interval> intervals;  ///< one for each buffer in an arena
-  std::vector<Memory> memories;     ///< in which of the two arenas each of them lies
+  std::vector<Memory> memories;     ///< the arena that contains each buffer
 };
 
 Buffers assign_buffers(const Program& program);

@@ -1,4 +1,4 @@
-// cost.h: what a step of a plan costs at least, before any clock has looked: arithmetic and memory traffic.
+// cost.h: estimates the least arithmetic and memory traffic of each step of a plan.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 namespace serin::engine {
 
 struct Cost {
-  /// Multiplications and additions count one each (a multiply-add is two), a function of one element counts one, moving elements nothing. Winograd's
-  /// convolution does fewer than this says: it is the work of the definition, so that speeds can be compared.
+  /// A multiplication or an addition counts one (a multiply-add two), a function of one element counts one, and moving elements nothing.
+  /// The count follows the definition of the operator, so that speeds can be compared; Winograd's convolution does fewer.
   int64_t flops = 0;
   int64_t bytes = 0;  ///< every operand read once, every result written once
 
@@ -21,7 +21,7 @@ struct Cost {
   }
 };
 
-/// Sizes that the data decides count at their bound; an If counts its costlier body.
+/// Sizes that depend on the data count at their bound; an If counts its more expensive body.
 Cost cost_of(const Plan& plan, size_t step);
 Cost cost_of(const Plan& plan);
 

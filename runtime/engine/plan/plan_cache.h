@@ -1,4 +1,4 @@
-// plan_cache.h: the plans of one model, by exact bindings; the least recently used one goes first.
+// plan_cache.h: caches the plans of one model by exact bindings; the least recently used is evicted first.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace serin::engine {
 
-/// Not thread-safe: the model holds its mutex. A few plans at most, so the list is searched; keys are compared whole, never by hash.
+/// Not thread-safe: the model's mutex guards it. There are few plans, so the list is searched; keys are compared as a whole, never by hash.
 class PlanCache {
  public:
   explicit PlanCache(size_t capacity) : capacity_(std::max<size_t>(capacity, 1)) {}
@@ -28,7 +28,7 @@ class PlanCache {
     return found->second;
   }
 
-  /// Of two threads that made the same plan, the second gets the first one's.
+  /// If two threads made the same plan, the second gets the first one's.
   std::shared_ptr<const Plan> insert(const graph::Bindings& bindings, std::shared_ptr<const Plan> plan) {
     const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const Entry& entry) { return entry.first == bindings; });
     if (found != plans_.end()) return found->second;

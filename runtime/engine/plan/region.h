@@ -1,4 +1,4 @@
-// region.h: nodes in the middle of a graph, run as one plan.
+// region.h: runs a group of nodes of a graph as one plan.
 #pragma once
 
 #include <map>
@@ -15,13 +15,13 @@ namespace serin::engine {
 
 struct Region {
   std::shared_ptr<const Plan> plan;
-  std::vector<graph::ValueId> inputs, outputs;  ///< of the graph that the nodes are from
+  std::vector<graph::ValueId> inputs, outputs;  ///< in the graph that contains the nodes
   std::unique_ptr<Runner> runner;
-  const std::byte* arena = nullptr;  ///< that `runner` is bound to
+  const std::byte* arena = nullptr;  ///< the arena that `runner` is bound to
 };
 
-/// Plans `nodes` (in topological order) of `graph`, whose types are known numbers. Operands in `known` are constants of the plan; results are
-/// what somebody else reads. Null where that is nothing.
+/// Plans `nodes` (in topological order) of `graph`, whose types are known numbers. Operands in `known` are constants of the plan. The
+/// results are the values that other nodes read; null if there are none.
 Result<std::unique_ptr<Region>> make_region(const graph::Graph& graph, std::span<const graph::NodeId> nodes,
                                             const std::map<graph::ValueId, graph::ConstantPtr>& known, const Plan::Context& context);
 

@@ -1,4 +1,4 @@
-// runner.h: one plan over one arena, ready to run again and again. Executor is this with an arena of its own; an If has one for each body.
+// runner.h: runs one plan over one arena, any number of times. Executor adds its own arena; an If has one runner for each body.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace serin::engine {
 
-/// Memory on a device, and the queue for its steps. `fault` and its copy in pinned memory of the host stand for what kernels find wrong.
+/// Memory on a device, and the queue for its steps. `fault` and its copy in pinned host memory record errors found by kernels.
 struct OnDevice {
   kernels::Device* device = nullptr;
   std::byte* arena = nullptr;  ///< plan.device_bytes
@@ -21,20 +21,20 @@ struct OnDevice {
 
 class Runner {
  public:
-  /// All outlive it. `arena` has plan.arena_bytes, aligned to kArenaAlignment; no `workers`: one thread.
+  /// All arguments must outlive it. `arena` has plan.arena_bytes, aligned to kArenaAlignment; without `workers` one thread runs.
   Runner(const Plan& plan, std::byte* arena, kernels::Workers* workers, const OnDevice& device = {});
 
-  /// Shapes and dtypes have been checked. Allocates nothing unless it fails. `step_ns`: Executor::run.
+  /// The caller has checked shapes and dtypes. Allocates nothing unless it fails. `step_ns`: Executor::run.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, std::span<int64_t> step_ns = {});
 
  private:
-  /// An operand that lies in the caller's memory.
+  /// An operand in the caller's memory.
   struct External {
     size_t operand;
     int index;
     size_t offset;
   };
-  /// An axis of an operand that the data decides.
+  /// An axis of an operand whose size depends on the data.
   struct Resize {
     size_t operand;
     const BoundedDim* dim;
@@ -46,21 +46,21 @@ class Runner {
     size_t first_input = 0, inputs = 0, outputs = 0;  ///< in operands_: inputs, then outputs
     size_t first_resize = 0, resizes = 0;             ///< in resizes_
     bool decides_sizes = false;
-    bool brings_sizes = false;  ///< to the host, of the step before it, which decides them on a device
+    bool brings_sizes = false;  ///< copies to the host the sizes that the step before it decides on a device
     bool on_device = false;
-    /// Copies what the caller may have put, or want to find, where it is copied to or from: then there is nothing to do.
+    /// Copies a staged input or output. If the caller already uses the staging memory, there is nothing to copy.
     bool of_staged = false;
-    bool meets_sizes = false;  ///< the data decides a size of an operand that must fit the others
+    bool meets_sizes = false;  ///< an operand whose size depends on the data must fit the others
   };
-  /// Steps of the device that follow each other: enqueued one by one at first, then recorded, then replayed as one. What brings sizes is the last of its
-  /// segment; steps that such a size reaches are never recorded.
+  /// Consecutive steps of the device. They are enqueued one by one at first, then recorded, then replayed as one. A step that copies sizes
+  /// is the last of its segment; steps that depend on such a size are never recorded.
   struct Segment {
     size_t first = 0, last = 0;
     bool sized = false;
     struct {
       int runs = 0;
       std::unique_ptr<kernels::Recording> recording;
-    } ways[2];  ///< without and with a mark before each step, and behind the last
+    } ways[2];  ///< without and with a mark before each step and after the last
   };
 
   void add_operand(TensorId id, std::byte* arena);
@@ -80,10 +80,10 @@ class Runner {
   std::vector<Call> calls_;
   std::vector<External> inputs_, outputs_;
   std::vector<Resize> resizes_;
-  std::vector<int64_t> sizes_;  ///< of the symbols that the data decides
+  std::vector<int64_t> sizes_;  ///< sizes of the symbols that depend on the data
   const OnDevice device_;
   std::vector<Segment> segments_;
-  bool pending_ = false;  ///< the device may still be at work
+  bool pending_ = false;  ///< the device may still be running
 };
 
 }  // namespace serin::engine

@@ -1,4 +1,4 @@
-// block.h: a graph made ready to be interpreted: the model's own, or the body of an If, Loop, Scan or SequenceMap.
+// block.h: a graph prepared for the interpreter: the model's own, or the body of an If, Loop, Scan or SequenceMap.
 #pragma once
 
 #include <map>
@@ -10,19 +10,19 @@
 
 namespace serin::engine {
 
-/// Immutable, shared by all who run it.
+/// Immutable; all runs share it.
 struct Block {
   graph::Graph graph;
   std::vector<graph::NodeId> order;  ///< producers before readers
   std::map<graph::NodeId, std::vector<std::shared_ptr<const Block>>> bodies;
 
-  /// Takes the graph as it is: the passes have run.
+  /// Takes the graph unchanged: the passes have run.
   static Result<std::shared_ptr<const Block>> make(graph::Graph graph);
 };
 
-/// What the interpreter computes itself, on values: control flow, sequences, optionals.
+/// Whether the interpreter itself computes the operator, on values: control flow, sequences, optionals.
 bool works_on_values(graph::Op op);
-/// And Identity of what is no tensor.
+/// The same for a node; also true for an Identity whose operand is not a tensor.
 bool works_on_values(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace serin::engine

@@ -1,4 +1,4 @@
-// bounds.h: sizes that only the data knows, as a plan needs them: an upper bound, and a formula cheap enough for every run.
+// bounds.h: gives a plan an upper bound and a cheap formula for sizes that depend on the data.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace serin::engine {
 
-/// The data-dependent symbols of one graph. A dimension is usable where it is fixed + sum(factor * symbol) with bounded symbols.
+/// The data-dependent symbols of one graph. A dimension is usable if it equals fixed + sum(factor * symbol) with bounded symbols.
 class Bounds {
  public:
   explicit Bounds(const graph::Graph& graph);
 
-  /// Fills shape, storage and bounded of `tensor` from its type. kUnsupported where a dimension has no bound or no such formula.
+  /// Fills shape, storage and bounded of `tensor` from its type. kUnsupported if a dimension has no bound or no such formula.
   Status apply(const graph::Dims& dims, Tensor& tensor);
 
   std::vector<std::string> take_symbols() { return std::move(symbols_); }  ///< in the order of BoundedDim::terms

@@ -1,4 +1,4 @@
-// verify_program.h: what every Program must be, checked after a stage has rewritten it.
+// verify_program.h: checks the invariants of a Program after a stage has rewritten it.
 #pragma once
 
 #include "runtime/base/result.h"
@@ -6,8 +6,8 @@
 
 namespace serin::engine {
 
-/// Every operand is an input, a constant, or computed by an earlier step; views lie inside what they show; element-wise steps have operands that broadcast
-/// to their result. kInternal, naming the step, where that is not so.
+/// Every operand is an input, a constant, or computed by an earlier step. Views lie inside their base. Operands of element-wise steps
+/// broadcast to the result. Otherwise kInternal, naming the step.
 Status verify(const Program& program);
 
 }  // namespace serin::engine
