@@ -1,4 +1,4 @@
-// model_file.h: which file of a folder is the model; and where there is none that is read here, what lies there, and the command that makes a servable one of it.
+// model_file.h: finds the model file of a folder, and explains how to convert a model of another format.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,15 @@
 
 namespace serin::formats {
 
-/// <folder>/<name>; where there is no such file, the only one whose name ends in .onnx. kUnsupported where a model of another kind lies there, with what to do;
-/// kNotFound. Messages do not say where the folder lies.
+/// Returns <folder>/<name>, or, if there is no such file, the only file whose name ends in .onnx. Otherwise kUnsupported if the folder has
+/// a model of another format, with instructions, or kNotFound. Messages do not contain the folder's path.
 Result<std::string> find_model_file(const std::string& folder, const std::string& name);
 
-/// "'saved_model.pb' is a TensorFlow SavedModel: export it with ..."; nothing where no file of the folder says what it is.
+/// Returns "'saved_model.pb' is a TensorFlow SavedModel: export it with ...", or nothing if no file of the folder has a known format.
 std::optional<std::string> describe_foreign_model(const std::string& folder);
-/// The same, of a file by its name.
+/// The same for a file, by its name.
 std::optional<std::string> describe_foreign_file(const std::string& name);
-/// What files of that name, or ending, are: "a PyTorch model: torch.onnx.export(...)". Null: nothing that is known.
+/// Describes files of that name or extension: "a PyTorch model: torch.onnx.export(...)". Null: an unknown format.
 const char* foreign_kind(std::string_view name);
 
 }  // namespace serin::formats

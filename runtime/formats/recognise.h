@@ -1,4 +1,4 @@
-// recognise.h: what a file is that is not an ONNX model.
+// recognise.h: recognises the format of a file that is not an ONNX model.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace serin::formats {
 
 using wire::Bytes;
 
-/// "an HTML page (a download that went to a login or error page?)"; nothing where the bytes do not say.
+/// Returns "an HTML page (a download that went to a login or error page?)", or nothing if the format is unknown.
 std::optional<std::string> recognise(Bytes file);
 
 }  // namespace serin::formats

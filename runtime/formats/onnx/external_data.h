@@ -1,7 +1,8 @@
-// external_data.h: tensors that lie in files beside the model.
+// external_data.h: finds tensor data that is stored in separate files next to the model.
 //
-// A model names those files itself, so a hostile one would name /etc/shadow. A location is a plain relative path beneath the model's folder;
-// every step of it is opened from the folder above it without following links, so that no link, old or made while we look, leads out.
+// A model names those files itself, so a hostile model could name /etc/shadow. A location must be a plain relative path beneath the model's
+// folder. Each component is opened relative to its parent folder, without following links. So no link leads out of the folder, even if it
+// is created during the search.
 #pragma once
 
 #include <map>
@@ -22,9 +23,9 @@ class ExternalData {
 
   using Entries = std::vector<std::pair<std::string_view, std::string_view>>;
 
-  /// Where the tensor's `bytes` bytes are. kPermissionDenied: a location that leaves the folder or is a link; kCorrupt: past the end.
+  /// Finds the tensor's `bytes` bytes. kPermissionDenied: a location that leaves the folder or is a link; kCorrupt: past the end.
   Result<FileWindow> find(const Entries& entries, size_t bytes);
-  size_t files() const { return files_.size(); }  ///< open ones
+  size_t files() const { return files_.size(); }  ///< number of open files
   Status unchanged() const;
 
  private:

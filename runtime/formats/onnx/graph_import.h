@@ -1,4 +1,6 @@
-// graph_import.h: one GraphProto -> one Graph; bodies of If and Loop are graphs within it, calls of functions are scopes within it.
+// graph_import.h: converts one GraphProto to one Graph.
+//
+// The bodies of If and Loop are graphs within it; calls of functions are scopes within it.
 #pragma once
 
 #include <map>
@@ -18,23 +20,23 @@
 
 namespace serin::formats::onnx {
 
-/// Versions of the operator sets that a graph or a function is written in.
+/// Versions of the operator sets that a graph or a function uses.
 struct Opsets {
-  int64_t standard = 0;                             ///< of the default domain
-  std::map<std::string_view, int64_t> others = {};  ///< by domain
+  int64_t standard = 0;                             ///< version of the default domain
+  std::map<std::string_view, int64_t> others = {};  ///< versions by domain
 };
 
 /// Domain, name and overload of a function.
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
-/// What all graphs of a model share.
+/// State that all graphs of a model share.
 struct ModelImport {
   Opsets opsets;
   size_t node_limit = 0;
-  int nesting_limit = 0;  ///< of bodies and calls within each other
+  int nesting_limit = 0;  ///< limit for bodies and calls within each other
   TensorReader tensors;
-  const ReplaceableInputs& replaceable;                        ///< of the model itself, not of its bodies
-  std::map<FunctionKey, const FunctionProto*> functions = {};  ///< those the model defines
+  const ReplaceableInputs& replaceable;                        ///< inputs of the model itself, not of its bodies
+  std::map<FunctionKey, const FunctionProto*> functions = {};  ///< functions that the model defines
   size_t nodes = 0;
   int nesting = 0;
   std::vector<std::string> unsupported = {};                  ///< "'attn' (com.acme.Frobnicate)": all of them are reported at once
@@ -42,7 +44,7 @@ struct ModelImport {
   std::set<std::string, std::less<>> symbols_taken = {};
 };
 
-/// Counts how many bodies and calls are within each other while it lives.
+/// While it lives, it counts one level of nested bodies and calls.
 class Nested {
  public:
   static Result<Nested> enter(ModelImport& model);
@@ -57,20 +59,20 @@ class Nested {
   ModelImport* model_;
 };
 
-/// Where a function is called from, and with what.
+/// A call of a function: its definition, its node and its scope.
 struct FunctionCall {
   const FunctionProto& function;
   const NodeProto& node;
   const FunctionCall* outer;  ///< the call that this one is part of
-  std::string prefix;         ///< of the names within: "<name of the node>/"
+  std::string prefix;         ///< prefix of the names within: "<name of the node>/"
   Opsets opsets;
 };
 
-/// A name for people: cut where it is very long, control characters shown as '?'.
+/// Makes a name readable: cut if very long, control characters shown as '?'.
 std::string printable(std::string_view name);
-std::string quote(std::string_view name);  ///< the same within quotes
+std::string quote(std::string_view name);  ///< the same in quotes
 
-/// "" for "ai.onnx", which is another name of the default domain.
+/// Returns "" for "ai.onnx", another name of the default domain.
 std::string_view without_alias(std::string_view domain);
 
 class GraphImport {
@@ -84,19 +86,20 @@ class GraphImport {
     graph::ValueId outside;
   };
 
-  /// Bodies: inputs are those of `proto`, then the captures.
+  /// For bodies, the inputs are those of `proto`, then the captures.
   Result<graph::Graph> run(const GraphProto& proto, const std::vector<Capture>& captures = {});
 
-  /// What the bodies read from here (constants aside, which are copied into them), in the order of first use.
+  /// Returns the values that the bodies read from here, in the order of first use. Constants are not among them: they are copied into the
+  /// bodies.
   std::vector<Capture> captures(const std::vector<const GraphProto*>& bodies);
 
-  /// Puts the nodes of `body` into this graph, with `inputs` for its inputs; returns what its outputs are.
+  /// Inserts the nodes of `body` into this graph, with `inputs` as its inputs; returns the values of its outputs.
   Result<std::vector<graph::ValueId>> inlined(const GraphProto& body, const std::vector<graph::ValueId>& inputs, const std::string& name);
 
-  /// Versions of the operator sets here.
+  /// Versions of the operator sets in this scope.
   const Opsets& opsets() const { return call_ ? call_->opsets : model_.opsets; }
 
-  /// The value of that name; a constant of an outer graph is shared with this one. kNone where there is none.
+  /// The value of that name; a constant of an outer graph is shared with this one. kNone if there is none.
   graph::ValueId find(std::string_view name);
   void define(std::string_view name, graph::ValueId value);
 
@@ -104,7 +107,7 @@ class GraphImport {
   ModelImport& model() { return model_; }
 
  private:
-  /// A scope of its own in the graph of its caller (function_import.cc).
+  /// A separate scope in the graph of its caller (function_import.cc).
   GraphImport(GraphImport& caller, const FunctionCall& call)
       : model_(caller.model_), outer_(nullptr), call_(&call), prefix_(call.prefix), graph_(caller.graph_) {}
   /// A scope within that of `outer`, in its graph.
@@ -116,7 +119,7 @@ class GraphImport {
   Result<NodeProto> with_attributes_of_call(const NodeProto& proto) const;
 
   Status add_initializers(const GraphProto& proto);
-  bool is_model() const { return !outer_ && !call_; }  ///< and no body or function of it
+  bool is_model() const { return !outer_ && !call_; }  ///< not a body or function of the model
   Status check_replaceable(const GraphProto& proto) const;
   Status check_standard(std::string_view name, const graph::Type& declared) const;
   Status add_initializer(std::string_view name, Result<graph::ConstantPtr> constant);
@@ -135,14 +138,14 @@ class GraphImport {
 
   ModelImport& model_;
   GraphImport* outer_;
-  const FunctionCall* call_;  ///< null outside of functions
-  std::string prefix_;        ///< of names made here
+  const FunctionCall* call_;  ///< null outside functions
+  std::string prefix_;        ///< prefix of names made here
   graph::Graph own_graph_;
   graph::Graph& graph_;  ///< its own, or that of the caller
   std::unordered_map<std::string_view, graph::ValueId> values_;
-  std::unordered_map<std::string_view, std::string_view> made_by_;  ///< output name -> op_type of the node of the file that makes it
+  std::unordered_map<std::string_view, std::string_view> made_by_;  ///< output name -> op_type of the node of the file that computes it
   std::set<std::string, std::less<>> node_names_;
-  std::optional<Error> error_;  ///< two definitions of one name
+  std::optional<Error> error_;  ///< set if one name has two definitions
 };
 
 }  // namespace serin::formats::onnx

@@ -1,5 +1,6 @@
-// microsoft.h: the importers of com.microsoft's operators for transformers, by file. Each is written out in canonical operators; the quantised
-// ones are in microsoft_quant.cc.
+// microsoft.h: importers of com.microsoft's operators for transformers, listed by file.
+//
+// Each importer writes its operator as canonical operators. The quantised operators are in microsoft_quant.cc.
 #pragma once
 
 #include <string_view>
@@ -19,7 +20,7 @@ void import_bias_dropout(NodeImport& node, graph::Op op);
 void import_bias_softmax(NodeImport& node, graph::Op op);
 void import_skip_layer_norm(NodeImport& node, graph::Op op);
 void import_skip_rms_norm(NodeImport& node, graph::Op op);
-void import_simplified_layer_norm(NodeImport& node, graph::Op op);  ///< also in the default domain, where ONNX Runtime writes it
+void import_simplified_layer_norm(NodeImport& node, graph::Op op);  ///< also in the default domain, as ONNX Runtime writes it
 void import_embed_layer_norm(NodeImport& node, graph::Op op);
 void import_quantised_embed_layer_norm(NodeImport& node, graph::Op op);
 void import_group_norm_nhwc(NodeImport& node, graph::Op op);
@@ -36,25 +37,25 @@ void import_microsoft_rotary_embedding(NodeImport& node, graph::Op op);
 // microsoft_group_query.cc
 void import_group_query_attention(NodeImport& node, graph::Op op);
 
-// ---- what they share (microsoft_steps.cc) ----
+// ---- shared steps (microsoft_steps.cc) ----
 
 using Integers = std::vector<int64_t>;
 
-/// Integers as an operand.
+/// Makes an operand of integers.
 graph::ValueId integers_step(NodeImport& node, std::string_view name, const Integers& values);
-/// One i64 without axes.
+/// Makes one i64 without axes.
 graph::ValueId index_step(NodeImport& node, std::string_view name, int64_t value);
 /// A number of the type of `like`, which may be known at inference only.
 graph::ValueId number_like(NodeImport& node, std::string_view name, double value, graph::ValueId like);
-/// Equal or given parts along an axis.
+/// Splits into equal parts, or parts of the given sizes, along an axis.
 std::vector<graph::ValueId> split_step(NodeImport& node, std::string_view name, graph::ValueId x, int64_t axis, size_t parts,
                                        const Integers& sizes = {});
 graph::ValueId reshape_step(NodeImport& node, std::string_view name, graph::ValueId x, const Integers& target);
-/// Dimension `axis` of x, as a vector of one.
+/// Dimension `axis` of x, as a vector with one element.
 graph::ValueId dim_step(NodeImport& node, std::string_view name, graph::ValueId x, int64_t axis);
-/// The file's output i is this value.
+/// Defines output i of the file's node as this value.
 void define_output(NodeImport& node, size_t i, graph::ValueId value);
-/// a + b, or the one that is there.
+/// a + b, or the operand that is present.
 graph::ValueId add_step(NodeImport& node, std::string_view name, graph::ValueId a, graph::ValueId b);
 
 }  // namespace serin::formats::onnx

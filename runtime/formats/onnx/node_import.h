@@ -1,9 +1,9 @@
-// node_import.h: what a function that lowers one ONNX operator sees, e.g.
+// node_import.h: the interface of a function that imports one ONNX operator.
 //
 //   void import_flatten(NodeImport& node, Op op) { node.emit(op, {node.input(0)}, {{"axis", node.integer("axis", 1)}}); }
 //
-// Mistakes are kept, the first one wins: the functions read what they need without checks in between. An attribute that no one asked for is a
-// mistake, too, because a flag that is ignored silently is a wrong answer.
+// The first error is kept, so that functions read what they need without checks in between. An attribute that no function reads is an error
+// too, because an ignored attribute would give wrong results.
 #pragma once
 
 #include <optional>
@@ -25,20 +25,20 @@ class NodeImport {
 
   /// Version of the default operator set that the model imports.
   int64_t opset() const;
-  int64_t domain_version() const;  ///< of the operator set that this node belongs to
+  int64_t domain_version() const;  ///< version of the operator set that this node belongs to
 
   // Operands.
   size_t input_count() const { return inputs_.size(); }
-  graph::ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : graph::kNone; }  ///< kNone where absent
+  graph::ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : graph::kNone; }  ///< kNone if absent
   const std::vector<graph::ValueId>& inputs() const { return inputs_; }
   void set_input(size_t i, graph::ValueId value);
-  graph::ConstantPtr constant(size_t i) const;    ///< null where the operand is absent or computed
-  std::optional<size_t> rank(size_t i) const;     ///< of an operand, where the file declares it
-  std::optional<size_t> inferred_rank(size_t i);  ///< or it follows from the nodes before this one, which are all looked at
+  graph::ConstantPtr constant(size_t i) const;    ///< null if the operand is absent or computed
+  std::optional<size_t> rank(size_t i) const;     ///< rank of an operand, if the file declares it
+  std::optional<size_t> inferred_rank(size_t i);  ///< or if it follows from the nodes before this one, which are all examined
   size_t output_count() const { return proto_.outputs.size(); }
   bool wants_output(size_t i) const { return i < proto_.outputs.size() && !proto_.outputs[i].empty(); }
 
-  // Attributes. Of another type than asked for is a mistake.
+  // Attributes. An attribute of another type than requested is an error.
   bool has(std::string_view key);
   int64_t integer(std::string_view key, int64_t fallback);
   int64_t required_integer(std::string_view key);
@@ -47,31 +47,31 @@ class NodeImport {
   std::string text(std::string_view key, std::string_view fallback);
   std::optional<std::vector<int64_t>> integers(std::string_view key);
   graph::ConstantPtr tensor(std::string_view key);
-  graph::ConstantPtr sparse_tensor(std::string_view key);  ///< as a dense one
+  graph::ConstantPtr sparse_tensor(std::string_view key);  ///< converted to a dense one
   const GraphProto* body(std::string_view key);
   const AttributeProto* attribute(std::string_view key);  ///< of any type
   std::optional<std::vector<double>> numbers(std::string_view key);
   std::optional<std::vector<std::string>> texts(std::string_view key);
-  /// Those that the operator's row names, as they stand; the absent ones stay absent.
+  /// The attributes in the operator's row, unchanged; absent ones stay absent.
   graph::Attributes copied_attributes();
-  void ignore(std::string_view key) { seen_.insert(key); }  ///< an attribute that does not change what is computed here
+  void ignore(std::string_view key) { seen_.insert(key); }  ///< marks an attribute that does not change the result here
 
   // Results.
-  /// The node itself: its outputs are those of the file.
+  /// Emits the node itself: its outputs are those of the file.
   graph::NodeId emit(graph::Op op, std::vector<graph::ValueId> inputs, graph::Attributes attributes = {});
-  /// A step before it, named "<node>/<step>".
+  /// Emits a step before it, named "<node>/<step>".
   graph::ValueId step(graph::Op op, std::string_view step, std::vector<graph::ValueId> inputs, graph::Attributes attributes = {});
-  /// A constant that a step reads, named like one.
+  /// A constant that a step reads; it is named like a step.
   graph::ValueId step_constant(std::string_view step, graph::ConstantPtr constant);
   /// Output i is known at load.
   void emit_constant(size_t i, graph::ConstantPtr constant);
 
-  // Mistakes.
+  // Errors.
   void corrupt(std::string_view what) { fail(Code::kCorrupt, what); }
   void unsupported(std::string_view what) { fail(Code::kUnsupported, what); }
   void fail(Code code, std::string_view what);
   const std::optional<Error>& error() const { return error_; }
-  /// The first attribute that nobody has asked for.
+  /// Returns the first attribute that was not read.
   std::optional<std::string_view> unread_attribute() const;
 
   GraphImport& graph() { return graph_; }

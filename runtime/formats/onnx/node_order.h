@@ -1,4 +1,4 @@
-// node_order.h: nodes in an order in which each comes after those that make what it reads.
+// node_order.h: sorts nodes so that each comes after the nodes that compute its operands.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace serin::formats::onnx {
 
-/// Names that graphs within each other read, and neither define themselves nor find in a graph around them among `bodies`; in order of first use.
+/// Returns the names that nested graphs read but that neither they nor a graph around them among `bodies` define, in order of first use.
 std::vector<std::string_view> free_names(const std::vector<const GraphProto*>& bodies);
 
-/// The order of the file where that will do, as ONNX demands. Nodes on a cycle, and what reads from them, come last.
+/// Keeps the order of the file if it is valid, as ONNX requires. Nodes on a cycle, and nodes that depend on them, come last.
 std::vector<const NodeProto*> in_order(const std::vector<NodeProto>& nodes);
 
 }  // namespace serin::formats::onnx

@@ -1,4 +1,4 @@
-// old_opsets.h: nodes of opsets 1 to 6 as newer ones would be, so that the functions that lower them need to know no opset before 7.
+// old_opsets.h: converts nodes of opsets 1 to 6 to newer forms, so that the importers need to know no opset before 7.
 #pragma once
 
 #include "runtime/formats/onnx/node_import.h"
@@ -8,10 +8,10 @@ namespace serin::formats::onnx {
 
 inline constexpr int64_t kFirstModernOpset = 7;
 
-/// The node with attributes that were renamed, retyped or given another default since under their newer names.
+/// Returns the node with its old attributes converted: those that later opsets renamed, retyped or gave another default.
 NodeProto modern_attributes(const NodeProto& proto);
 
-/// Operands as newer versions take them: aligned for the NumPy rule, and the shape of a Reshape and the repeats of a Tile among them.
+/// Converts operands to the newer form: aligned for the NumPy rule, with the shape of a Reshape and the repeats of a Tile as operands.
 void modernise_operands(NodeImport& node);
 
 }  // namespace serin::formats::onnx

@@ -1,9 +1,9 @@
-// onnx.h: an ONNX file -> Graph.
+// onnx.h: reads an ONNX file as a Graph.
 //
 //   SERIN_TRY(graph::Graph graph, formats::read_onnx("models/digits/1/model.onnx"));
 //
-// The file is read at wire level: tensors of any size stay where they lie (in memory that the constants share), and the file itself is let go.
-// What cannot be read is refused by name, every unsupported node at once:
+// The file is read at wire level: tensors of any size stay in place, in memory that the constants share, and the file is closed. A model
+// with unsupported nodes is refused; the error names all of them:
 //   model.onnx: 3 nodes use operators that are not supported: 'attn' (com.acme.Frobnicate), ...
 #pragma once
 
@@ -16,28 +16,31 @@
 
 namespace serin::formats {
 
-/// Inputs, by name, for which the file stores a value that a run may replace (an initializer that is declared as an input, too). The value is
-/// Graph::standard_inputs'. What is not among them is a constant, and computed with at load.
+/// Names of inputs for which the file stores a value that a run may replace (an initializer that is also declared as an input). The value
+/// is in Graph::standard_inputs. Other such values are constants, and are used for computation at load.
 using ReplaceableInputs = std::set<std::string, std::less<>>;
 
 struct OnnxLimits {
   size_t file_bytes = size_t{64} << 30;
   size_t nodes = 1'000'000;
   int nesting = 64;                       ///< bodies and functions within each other
-  size_t sparse_bytes = size_t{2} << 30;  ///< what all sparse tensors unfold to
+  size_t sparse_bytes = size_t{2} << 30;  ///< limit for all sparse tensors together, in dense form
 };
 
-/// Errors: kNotFound, kPermissionDenied, kInvalidArgument (not a regular file), kCorrupt (not ONNX: says what it is where it can tell, e.g.
-/// "an HTML page", "a git-lfs pointer", "a zip archive"; truncated; contradicting itself: with byte offset), kUnsupported (opset, operators, types).
+/// Errors: kNotFound, kPermissionDenied, kInvalidArgument (not a regular file), kUnsupported (opset, operators, types), kCorrupt. kCorrupt
+/// means a file that is truncated, contradicts itself (with byte offset), or is not ONNX. If possible, the message names the format, for
+/// example "an HTML page", "a git-lfs pointer", "a zip archive".
+///
 /// External data is read beneath the model's folder only, without following links.
-/// `replaceable`: kInvalidArgument where one of them is no input of the file; one without a stored value is an input as any other.
+///
+/// `replaceable`: kInvalidArgument if one of them is no input of the file. One without a stored value is an ordinary input.
 Result<graph::Graph> read_onnx(const std::string& path, const ReplaceableInputs& replaceable = {}, const OnnxLimits& limits = {});
 
-/// The same from bytes in memory; `folder` is where external data may lie (empty: none allowed).
+/// The same from bytes in memory; `folder` may contain external data (empty: none allowed).
 Result<graph::Graph> read_onnx_bytes(std::shared_ptr<const std::byte> data, size_t size, const std::string& folder,
                                      const ReplaceableInputs& replaceable = {}, const OnnxLimits& limits = {});
 
-/// One TensorProto file (input_0.pb of a test data set).
+/// Reads one TensorProto file (input_0.pb of a test data set).
 Result<graph::ConstantPtr> read_tensor_file(const std::string& path, std::string* name = nullptr);
 
 }  // namespace serin::formats

@@ -1,4 +1,4 @@
-// operands.h: what was an attribute in one version of an operator and is an operand in another.
+// operands.h: reads values that are attributes in some versions of an operator and operands in others.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace serin::formats::onnx {
 
-/// Integers that are the attribute `key`, or operand `i` where that is known at load: into `attributes`. Otherwise the operand (kNone where
-/// there is neither), to be passed on as it is.
+/// Stores integers in `attributes` if they are the attribute `key`, or operand `i` that is known at load. Otherwise returns the operand
+/// (kNone if both are absent), which the caller passes on unchanged.
 graph::ValueId integers_or_operand(NodeImport& node, size_t i, std::string_view key, graph::Attributes& attributes);
 
-/// The dtype that attribute `key` means, by name; nothing where it is absent.
+/// Adds the dtype of attribute `key`, by name; adds nothing if it is absent.
 void add_dtype(NodeImport& node, std::string_view key, graph::Attributes& attributes);
 
 }  // namespace serin::formats::onnx

@@ -1,4 +1,4 @@
-// operators.h: which ONNX operators are read, and by which function.
+// operators.h: lists the supported ONNX operators and the functions that import them.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ namespace serin::formats::onnx {
 
 struct OperatorRow {
   std::string_view name;
-  int64_t since;               ///< the opset in which the operator appeared (kFirstModernOpset, 7, stands for any before)
+  int64_t since;               ///< the opset that introduced the operator (kFirstModernOpset, 7, also for all earlier ones)
   int min_inputs, max_inputs;  ///< -1: any number
-  int outputs;                 ///< at most; -1: any number
+  int outputs;                 ///< maximum; -1: any number
   void (*import)(NodeImport& node, graph::Op op);
-  graph::Op op = graph::Op::kIdentity;  ///< what `import` emits, for functions that serve several operators
-  std::string_view attributes = {};     ///< names, separated by spaces: what import_plain copies as it stands. Tensors are not among them:
-                                        ///< a function of its own makes them operands
+  graph::Op op = graph::Op::kIdentity;  ///< the operator that `import` emits, for functions that serve several operators
+  /// Names, separated by spaces, of attributes that import_plain copies unchanged. Tensors are not among them: another function makes them
+  /// operands.
+  std::string_view attributes = {};
 };
 
 /// Operators of one domain ("" is the default one), in any order.
@@ -31,21 +32,21 @@ struct OperatorFamily {
 inline constexpr int64_t kOldestOpset = 1;
 inline constexpr int64_t kNewestOpset = 27;
 
-/// Null where the operator is not supported. `domain` "" and "ai.onnx" are the same.
+/// Null if the operator is not supported. `domain` "" and "ai.onnx" are the same.
 const OperatorRow* find_operator(std::string_view domain, std::string_view op_type);
 
-// Families with a table in a file of their own (<family>_operators.cc).
+// Families whose table is in a separate file (<family>_operators.cc).
 OperatorFamily math_operators();        // functions of single elements, bits, windows, transforms, random numbers
 OperatorFamily norm_operators();        // normalisations, losses, training steps
 OperatorFamily training_operators();    // ai.onnx.preview.training
 OperatorFamily selection_operators();   // gathering, scattering, sorting, boxes
-OperatorFamily image_operators();       // resizing, sampling, regions, and the convolutions beside Conv
+OperatorFamily image_operators();       // resizing, sampling, regions, and the convolutions other than Conv
 OperatorFamily quant_operators();       // quantisation and narrow types
-OperatorFamily recurrent_operators();   // RNN, GRU, LSTM, attention and what transformers add
+OperatorFamily recurrent_operators();   // RNN, GRU, LSTM, attention and operators of transformers
 OperatorFamily text_operators();        // strings
 OperatorFamily classifier_operators();  // ai.onnx.ml
 OperatorFamily dynamic_operators();     // sequences, optionals and Scan
-OperatorFamily microsoft_operators();   // com.microsoft, what quantisers and optimisers write
+OperatorFamily microsoft_operators();   // com.microsoft: operators that quantisers and optimisers write
 OperatorFamily microsoft_quant_operators();
 OperatorFamily microsoft_block_operators();
 
@@ -53,8 +54,8 @@ OperatorFamily preview_operators();  // ai.onnx.preview
 
 Status check_counts(const OperatorRow& row, const NodeImport& node);
 
-// The families, one file each. `op` is the row's.
-void import_plain(NodeImport& node, graph::Op op);  // operands as they are, the attributes that the row names
+// The families, one file each. `op` is that of the row.
+void import_plain(NodeImport& node, graph::Op op);  // operands unchanged, and the attributes of the row
 
 // elementwise.cc
 void import_with_alpha_beta(NodeImport& node, graph::Op op);

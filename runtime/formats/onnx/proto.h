@@ -1,4 +1,4 @@
-// proto.h: the messages of onnx.proto that Serin reads, decoded into plain structs. Texts and tensor data are windows of the file image.
+// proto.h: decodes the messages of onnx.proto that Serin reads into plain structs. Texts and tensor data are views of the file image.
 //
 // Names and field numbers are those of the published schema (github.com/onnx/onnx, onnx/onnx.proto); fields not listed here are skipped.
 #pragma once
@@ -26,13 +26,13 @@ struct TensorProto {
   int64_t data_location = 0;  ///< 1: external
   std::optional<Bytes> raw;   ///< raw_data
   uint32_t typed_fields =
-      0;  ///< bit i: field i (4 float_data, 5 int32_data, 6 string_data, 7 int64_data, 10 double_data, 11 uint64_data) is there
+      0;  ///< bit i: field i is present (4 float_data, 5 int32_data, 6 string_data, 7 int64_data, 10 double_data, 11 uint64_data)
   bool segmented = false;
   std::vector<std::pair<std::string_view, std::string_view>> external_data;
   Bytes body;
 };
 
-/// Mostly zeros: the elements that are none, and where each belongs (its linear index, or one index for each axis).
+/// Mostly zeros: the other elements, and the place of each (its linear index, or one index for each axis).
 struct SparseTensorProto {
   TensorProto values, indices;  ///< the tensor's name is that of `values`
   std::vector<int64_t> dims;
@@ -45,9 +45,9 @@ struct DimensionProto {
 
 struct TypeProto {
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kOther } kind = Kind::kNone;
-  int64_t elem_type = 0;                             ///< of the tensors in it, however deep
-  std::optional<std::vector<DimensionProto>> shape;  ///< the same
-  std::shared_ptr<const TypeProto> element;          ///< what a sequence or an optional holds
+  int64_t elem_type = 0;                             ///< of the tensors in it, at any depth
+  std::optional<std::vector<DimensionProto>> shape;  ///< likewise
+  std::shared_ptr<const TypeProto> element;          ///< element type of a sequence or an optional
 };
 
 struct ValueInfoProto {
@@ -77,7 +77,7 @@ struct AttributeProto {
     kOther
   } type = Type::kUndefined;
   std::string_view name;
-  std::optional<std::string_view> reference;  ///< ref_attr_name: within a function, that attribute of the node that calls it
+  std::optional<std::string_view> reference;  ///< ref_attr_name: in a function, that attribute of the calling node
   int64_t i = 0;
   float f = 0;
   std::string_view s;
@@ -105,11 +105,11 @@ struct GraphProto {
   std::vector<ValueInfoProto> inputs, outputs;
 };
 
-/// An operator that the file defines by nodes. Their names are its own.
+/// An operator that the file defines by nodes. Names within it are local.
 struct FunctionProto {
   std::string_view name, domain, overload;
   std::vector<std::string_view> inputs, outputs, attributes;  ///< attributes: those without a default
-  std::vector<AttributeProto> defaults;                       ///< attributes with one
+  std::vector<AttributeProto> defaults;                       ///< attributes with a default
   std::vector<NodeProto> nodes;
   std::vector<std::pair<std::string_view, int64_t>> opset_import;
 };
@@ -122,7 +122,7 @@ struct ModelProto {
   std::vector<FunctionProto> functions;
 };
 
-// Mistakes go to the message's Decoding.
+// Errors go to the message's Decoding.
 ModelProto read_model(Message in);
 TensorProto read_tensor(Message in);
 

@@ -1,4 +1,4 @@
-// quant.h: what the quantised operators of ONNX and of com.microsoft share.
+// quant.h: importers that the quantised operators of ONNX and of com.microsoft share.
 #pragma once
 
 #include "runtime/formats/onnx/operators.h"

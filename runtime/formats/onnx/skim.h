@@ -1,4 +1,4 @@
-// skim.h: a model file without its weights.
+// skim.h: reads a model file without its large weights.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ struct Hole {
   size_t begin, end;
 };
 
-/// Reads `file` to `image`, which is as large, but for the raw_data of its large initializers. Returns what was left out, in rising order.
-/// What is no ONNX model is read whole: saying what is wrong with it is for others.
+/// Reads `file` to `image`, which has the same size, except the raw_data of large initializers. Returns the skipped ranges, in rising
+/// order. A file that is not an ONNX model is read completely; the caller reports what is wrong with it.
 Result<std::vector<Hole>> skim(const InputFile& file, std::span<std::byte> image);
 
 }  // namespace serin::formats::onnx

@@ -1,4 +1,4 @@
-// tensor.h: the elements of a TensorProto, wherever they are: packed in raw_data, spread over typed fields, or in another file.
+// tensor.h: reads the elements of a TensorProto from raw_data, from typed fields or from another file.
 #pragma once
 
 #include <map>
@@ -11,29 +11,29 @@
 
 namespace serin::formats::onnx {
 
-/// kUnsupported naming the type ("complex64") where Serin has none for it, kCorrupt where ONNX has none either.
+/// kUnsupported, naming the type ("complex64"), if Serin lacks it; kCorrupt if ONNX lacks it too.
 Result<DType> dtype_from(int64_t data_type);
-Result<DType> dtype_named(std::string_view name);  ///< "FLOAT": as the oldest models say it
+Result<DType> dtype_named(std::string_view name);  ///< "FLOAT": the spelling of the oldest models
 
-/// kUnsupported: more dimensions than Serin has; kCorrupt: a negative one, or more elements than 64 bits can count.
+/// kUnsupported: more dimensions than Serin supports; kCorrupt: a negative one, or more elements than 64 bits can count.
 Result<Shape> shape_from(const std::vector<int64_t>& dims);
 
-/// Reads the tensors of one model. A large one that lies in a file as it is stays there until somebody wants its elements (graph/constant.h).
-/// Every other becomes memory of its own, aligned for every kernel; the image's pages behind it are given back at once, so a tensor can be
-/// read only once.
+/// Reads the tensors of one model. A large tensor that is stored contiguously in a file stays there until its elements are needed
+/// (graph/constant.h). Every other gets its own memory, aligned for every kernel. The image's pages behind it are released at once, so a
+/// tensor can be read only once.
 class TensorReader {
  public:
-  /// `folder` is where external data may lie; empty: there is none.
+  /// `folder` may contain external data; empty: none is allowed.
   TensorReader(FileImage& image, std::string folder, size_t sparse_limit = SIZE_MAX)
       : image_(image), external_(std::move(folder)), sparse_limit_(sparse_limit) {}
 
-  /// The error does not name the tensor: the caller knows what it is to the model.
+  /// The error does not name the tensor: the caller knows its role in the model.
   Result<graph::ConstantPtr> read(const TensorProto& tensor);
-  /// One that may be read again, because it is in a function: the same constant each time.
+  /// For a tensor in a function, which may be read again: returns the same constant each time.
   Result<graph::ConstantPtr> read_shared(const TensorProto& tensor);
-  /// Dense (sparse_tensor.cc). kTooLarge where all that the model's sparse tensors unfold to is more than the limit.
+  /// Converts to a dense tensor (sparse_tensor.cc). kTooLarge if the model's sparse tensors together exceed the limit in dense form.
   Result<graph::ConstantPtr> read(const SparseTensorProto& tensor);
-  /// kUnavailable where the model's file or one of external data was written to meanwhile.
+  /// kUnavailable if the model's file or a file of external data was written to meanwhile.
   Status finish() const {
     SERIN_CHECK(image_.unchanged());
     return external_.unchanged();
@@ -43,7 +43,7 @@ class TensorReader {
   FileImage& image_;
   ExternalData external_;
   std::map<const TensorProto*, graph::ConstantPtr> shared_;
-  size_t sparse_limit_, sparse_bytes_ = 0;  ///< of what was unfolded
+  size_t sparse_limit_, sparse_bytes_ = 0;  ///< dense bytes so far
 };
 
 }  // namespace serin::formats::onnx

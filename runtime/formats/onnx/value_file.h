@@ -1,4 +1,6 @@
-// value_file.h: the files of test data (input_0.pb): a TensorProto, SequenceProto or OptionalProto. Which one the file itself does not say.
+// value_file.h: reads a file of test data (input_0.pb): a TensorProto, SequenceProto or OptionalProto.
+//
+// The file itself does not say which of the three it is.
 #pragma once
 
 #include <string>
@@ -12,7 +14,7 @@ namespace serin::formats {
 struct FileValue {
   graph::ValueKind kind = graph::ValueKind::kTensor;
   graph::ConstantPtr tensor;        ///< kTensor
-  std::vector<FileValue> elements;  ///< kSequence: its elements. kOptional: none, or what it holds
+  std::vector<FileValue> elements;  ///< kSequence: its elements. kOptional: none, or the contained value
 };
 
 /// The error names the file. kUnsupported: maps and sparse tensors; kTooLarge: more than kMaxValueNesting values within values.
