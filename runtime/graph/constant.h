@@ -1,12 +1,12 @@
 // constant.h: tensors that are known at load.
 //
 //   ConstantPtr two = make_constant(DType::kFloat32, Shape{2}, values);                        // in memory
-//   ConstantPtr weight = make_constant(DType::kFloat32, Shape{768, 768},                       // in the file until somebody reads it
+//   ConstantPtr weight = make_constant(DType::kFloat32, Shape{768, 768},                       // in the file until it is read
 //                                      [file](std::span<std::byte> to) { return file->read(0, to); });
-//   const Elements<float> w = weight->span<float>();                                           // here now, and for as long as `w`
+//   const Elements<float> w = weight->span<float>();                                           // in memory as long as `w` lives
 //
-// Weights are most of a model, and kernels keep them in layouts of their own. So that they are not in memory twice, a large constant may be a
-// recipe: how to get the bytes, as often as somebody wants them. Who needs them longer holds on to what data() returns.
+// Weights are most of a model, and kernels keep them in their own layouts. To avoid a second copy in memory, a large constant may be a
+// recipe: a function that produces the bytes whenever they are needed. The pointer that data() returns keeps them in memory longer.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@
 
 namespace serin::graph {
 
-/// A constant could not be had again: its file was changed. Thrown where a Result has no place, in the middle of packing; caught where an
-/// error becomes a result again: the reader of a format, Model and Plan.
+/// Thrown if a constant cannot be read again because its file was changed. It is used in the middle of packing, where a Result has no
+/// place. The readers of formats, Model and Plan catch it and turn it into a result.
 class LostConstant : public std::exception {
  public:
   explicit LostConstant(Error error) : error_(std::move(error)) {}
@@ -38,13 +38,13 @@ class LostConstant : public std::exception {
   Error error_;
 };
 
-/// Writes the bytes of a constant; the same ones each time.
+/// Writes the bytes of a constant; every call writes the same bytes.
 using Recipe = std::function<Status(std::span<std::byte>)>;
 
-/// Bytes that are in memory only while somebody holds them. Thread-safe: who wants what is being made waits for it.
+/// Bytes that stay in memory only while a pointer to them exists. Thread-safe: a second caller waits while the bytes are made.
 class RecipeBytes {
  public:
-  /// `first`, where they have been made already, is what the first who wants them gets.
+  /// `first`: bytes that are already made, for the first caller.
   RecipeBytes(size_t bytes, Recipe recipe, std::shared_ptr<const std::byte> first = nullptr)
       : bytes_(bytes), recipe_(std::move(recipe)), first_(std::move(first)) {}
   std::shared_ptr<const std::byte> make() const;  ///< throws LostConstant
@@ -58,7 +58,7 @@ class RecipeBytes {
   mutable std::weak_ptr<const std::byte> made_;     // guarded by mutex_
 };
 
-/// Elements of a constant, which stay in memory with it: keep this, not a std::span of it.
+/// Elements of a constant, which stay in memory with it. Store this object, not a std::span of it.
 template <class T>
 class Elements {
  public:
@@ -79,18 +79,18 @@ class Elements {
   size_t count_;
 };
 
-/// A tensor that is known at load; immutable, shares its bytes.
+/// A tensor that is known at load. It is immutable, and copies share its bytes.
 struct Constant {
   DType dtype = DType::kUndefined;
   Shape shape;
-  std::shared_ptr<const std::byte> resident;  ///< dense, row-major, aligned as its owner chose, where they are in memory to stay
-  std::shared_ptr<const RecipeBytes> recipe;  ///< where they can be made again
-  std::vector<std::string> strings;           ///< elements, where dtype is kString
-  uint64_t id = 0;                            ///< identity within a process, given by the makers below: the key for packed weights
+  std::shared_ptr<const std::byte> resident;  ///< dense, row-major, aligned as its owner chose; set if the bytes stay in memory
+  std::shared_ptr<const RecipeBytes> recipe;  ///< set if the bytes can be made again
+  std::vector<std::string> strings;           ///< elements, if dtype is kString
+  uint64_t id = 0;                            ///< identity within a process, set by the functions below: the key for packed weights
 
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(elements()) * dtype_size(dtype); }
-  /// Null for strings, for zero elements, and for what a plan let go. Throws LostConstant.
+  /// Null for strings, for zero elements, and for bytes that a plan has released. Throws LostConstant.
   std::shared_ptr<const std::byte> data() const { return resident || !recipe ? resident : recipe->make(); }
   std::shared_ptr<const std::byte> data_in_memory() const { return resident || !recipe ? resident : recipe->if_made(); }
   template <class T>
@@ -100,27 +100,27 @@ struct Constant {
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// Copies `bytes` (elements x dtype_size of them) into fresh 64-byte-aligned memory.
+/// Copies `bytes` (elements x dtype_size of them) into new memory, aligned to 64 bytes.
 ConstantPtr make_constant(DType dtype, const Shape& shape, const void* bytes);
-/// One-dimensional integers, as shapes and axes are.
+/// Makes one-dimensional integers, such as shapes and axes.
 ConstantPtr make_constant(std::span<const int64_t> values);
-/// One element, converted; null for 16-bit floats and strings.
+/// Makes one element, converted; null for 16-bit floats and strings.
 ConstantPtr make_scalar(DType dtype, double value);
-/// Takes memory that somebody else keeps alive through `data`.
+/// Uses memory that `data` keeps alive.
 ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data);
-/// By recipe where it is large; a small one is made now and stays. Throws LostConstant.
+/// Keeps the recipe if the constant is large; a small one is made now and stays in memory. Throws LostConstant.
 ConstantPtr make_constant(DType dtype, const Shape& shape, Recipe recipe);
-/// The same bytes as another constant.
+/// Shares the bytes of another constant.
 ConstantPtr make_constant(DType dtype, const Shape& shape, std::shared_ptr<const RecipeBytes> recipe);
 constexpr size_t kWorthARecipe = size_t{64} << 10;
-/// Fresh zeroed memory to be filled before it is shared.
+/// Makes new zeroed memory that the caller fills before it is shared.
 std::shared_ptr<Constant> make_mutable_constant(DType dtype, const Shape& shape, std::byte** memory);
-/// The same constant, in memory for as long as it lives. Throws LostConstant.
+/// Returns the same constant, in memory as long as it lives. Throws LostConstant.
 ConstantPtr in_memory(ConstantPtr constant);
 
-/// The elements, where they are integers (or bool) that fit int64.
+/// Returns the elements if they are integers (or bool) that fit int64.
 std::optional<std::vector<int64_t>> integers_of(const Constant& constant);
-/// The one element of a constant of one element (f32, f64 or integer).
+/// Returns the element of a constant with one element (f32, f64 or integer).
 std::optional<double> number_of(const Constant& constant);
 
 }  // namespace serin::graph

@@ -1,9 +1,11 @@
-// dim.h: one dimension of a shape that may not be known yet.
+// dim.h: one dimension of a shape, which may still be unknown.
 //
-// A Dim is a polynomial with integer coefficients over named symbols, plus opaque atoms for what polynomials cannot say (floor division, max):
+// A Dim is a polynomial with integer coefficients over named symbols, plus opaque terms that polynomials cannot express (floor division,
+// max):
 //   batch        2*seq + 1        floor((height + 1) / 2)
-// Two Dims are equal when they are the same polynomial; `bind` with values for the symbols gives the number. Symbols are sizes: >= 0.
-// A symbol whose name starts with '?' is known only when the model runs (NonZero). Arithmetic saturates at the ends of int64, so that no
+//
+// Two Dims are equal if they are the same polynomial; `bind` with values for the symbols gives the number. Symbols are sizes: >= 0. A
+// symbol whose name starts with '?' is known only when the model runs (NonZero). Arithmetic saturates at the limits of int64, so that no
 // attribute can make it wrap: shape inference refuses such sizes. A Dim is immutable and cheap to copy; a plain number allocates nothing.
 #pragma once
 
@@ -26,25 +28,25 @@ class Dim {
   Dim(int64_t value = 0);  // NOLINT(google-explicit-constructor): a number is a dimension
   static Dim symbol(std::string name);
 
-  std::optional<int64_t> value() const;  ///< the number, where no symbol is left
+  std::optional<int64_t> value() const;  ///< the number, if no symbol is left
   bool known() const { return value().has_value(); }
-  /// The name, where this is one bare symbol.
+  /// The name, if this is one bare symbol.
   std::optional<std::string> symbol_name() const;
-  /// Every symbol that occurs.
+  /// All symbols that occur.
   std::vector<std::string> symbols() const;
 
-  /// For every value (>= 0) of the symbols. False also where it cannot be told.
+  /// True if proven for every value (>= 0) of the symbols; otherwise false.
   bool nonnegative() const;
   bool positive() const;
 
-  /// Replaces symbols that `bindings` has; the others stay.
+  /// Replaces the symbols in `bindings`; the others stay.
   Dim bind(const Bindings& bindings) const;
   std::string str() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim floor_div(const Dim& a, const Dim& b);  ///< rounds toward minus infinity; exact where the division is; 0 where b is 0
+  friend Dim floor_div(const Dim& a, const Dim& b);  ///< rounds toward minus infinity; exact if the division is; 0 if b is 0
   friend Dim max(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);
 
@@ -59,7 +61,7 @@ class Dim {
 using Dims = std::vector<Dim>;
 
 std::string print(const Dims& dims);                 ///< "[batch,3,224,224]"
-std::optional<Shape> known_shape(const Dims& dims);  ///< where every Dim is a number
+std::optional<Shape> known_shape(const Dims& dims);  ///< if every Dim is a number
 Dims bind(const Dims& dims, const Bindings& bindings);
 Dims dims_of(const Shape& shape);
 

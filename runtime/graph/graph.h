@@ -1,4 +1,4 @@
-// graph.h: a model as values and the nodes that make them. Knows no file format and no backend.
+// graph.h: a model as values and the nodes that compute them, independent of file formats and backends.
 //
 //   Graph g;
 //   ValueId x = g.add_input("x", Type::tensor(DType::kFloat32, {Dim::symbol("batch"), 64}));
@@ -8,8 +8,8 @@
 //   SERIN_CHECK(verify(g));  SERIN_CHECK(infer_shapes(g));  std::string text = print(g);
 //
 // Single assignment: every value has one producer (a node, the caller, or a constant). Nodes and values are indices into vectors that the
-// graph owns; removing a node leaves a hole, `compact()` closes them. Bodies of If and Loop are closed graphs: what they read from outside
-// comes in as inputs of the node. Not thread-safe; a finished graph is shared read-only.
+// graph owns. Removing a node leaves a hole, which `compact()` closes. Bodies of If and Loop are closed graphs: values from outside are
+// inputs of the node. Not thread-safe; a finished graph is shared read-only.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +32,18 @@ namespace serin::graph {
 
 using NodeId = int32_t;
 using ValueId = int32_t;
-inline constexpr int32_t kNone = -1;  ///< an optional input that is absent; a value without a producing node
+inline constexpr int32_t kNone = -1;  ///< an absent optional input; a value without a producing node
 
-/// The dtype of that name in the text form ("f32"); nothing where there is none.
+/// Finds a dtype by its name in the text form ("f32"); nothing if the name is unknown.
 std::optional<DType> find_dtype(std::string_view name);
 
-/// What a value may hold. Sequences and optionals have their element type in dtype/shape; deeper nesting there is none.
+/// The kind of a value. Sequences and optionals have their element type in dtype/shape; deeper nesting is not supported.
 enum class ValueKind : uint8_t { kTensor, kSequence, kOptional, kOptionalSequence };
 
 struct Type {
   ValueKind kind = ValueKind::kTensor;
   DType dtype = DType::kUndefined;
-  std::optional<Dims> shape;  ///< nothing: not even the rank is known
+  std::optional<Dims> shape;  ///< nothing: even the rank is unknown
 
   static Type tensor(DType dtype, Dims shape) { return Type{ValueKind::kTensor, dtype, std::move(shape)}; }
 };
@@ -56,14 +56,14 @@ class Graph;
 
 struct Node {
   Op op = Op::kIdentity;
-  std::string name;              ///< as the file had it, or its provenance after fusion: "conv1+bn1+relu1"
-  std::vector<ValueId> inputs;   ///< kNone where an optional input is absent
-  std::vector<ValueId> outputs;  ///< kNone where nobody wants an optional output
+  std::string name;              ///< name in the file, or provenance after fusion: "conv1+bn1+relu1"
+  std::vector<ValueId> inputs;   ///< kNone if an optional input is absent
+  std::vector<ValueId> outputs;  ///< kNone if an optional output is not used
   Attributes attributes;
   std::vector<std::shared_ptr<const Graph>> bodies;  ///< If: then, else. Loop: body
   bool removed = false;
 
-  // Attributes by name; the default where absent or of another kind.
+  // Attributes by name; the default if absent or of another kind.
   int64_t integer(std::string_view key, int64_t fallback) const;
   double number(std::string_view key, double fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
@@ -75,7 +75,7 @@ struct Value {
   std::string name;
   Type type;
   NodeId producer = kNone;
-  ConstantPtr constant;  ///< set where the value is known at load
+  ConstantPtr constant;  ///< set if the value is known at load
 };
 
 class Graph {
@@ -83,9 +83,9 @@ class Graph {
   // Building.
   ValueId add_input(std::string name, Type type);
   ValueId add_constant(std::string name, ConstantPtr constant);
-  /// `outputs` fresh values named "<name>" (or "<name>:i" where there are several) with unknown type.
+  /// Adds a node with `outputs` new values of unknown type, named "<name>" (or "<name>:i" if there are several).
   NodeId add_node(Op op, std::string name, std::vector<ValueId> inputs, Attributes attributes = {}, size_t outputs = 1);
-  ValueId add_value(std::string name, Type type);           ///< a value with no producer yet; connect() gives it one
+  ValueId add_value(std::string name, Type type);           ///< adds a value without a producer; connect() sets its producer
   void connect(NodeId node, size_t output, ValueId value);  ///< makes `node` the producer of an existing value
   void set_outputs(std::vector<ValueId> outputs);
   void set_output_names(std::vector<std::string> names) { output_names_ = std::move(names); }
@@ -93,12 +93,13 @@ class Graph {
   // Reading.
   std::span<const ValueId> inputs() const { return inputs_; }
   std::span<const ValueId> outputs() const { return outputs_; }
-  /// Names the outputs had in the file; they outlive rewrites that replace the value behind an output.
+  /// Names of the outputs in the file; they stay when a rewrite replaces the value behind an output.
   std::span<const std::string> output_names() const { return output_names_; }
-  size_t node_capacity() const { return nodes_.size(); }  ///< ids run below this; skip removed ones
+  size_t node_capacity() const { return nodes_.size(); }  ///< ids are below this; skip removed ones
   size_t value_capacity() const { return values_.size(); }
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
-  /// Attributes, name and bodies may be changed here; inputs and outputs through set_input and connect only, which know who reads what.
+  /// Callers may change attributes, name and bodies. They change inputs and outputs only through set_input and connect, which track the
+  /// readers of values.
   Node& node(NodeId id) { return nodes_[static_cast<size_t>(id)]; }
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
   Value& value(ValueId id) { return values_[static_cast<size_t>(id)]; }
@@ -107,25 +108,25 @@ class Graph {
   ValueId output(NodeId id, size_t i = 0) const { return node(id).outputs[i]; }
   bool is(NodeId id, Op op) const { return id != kNone && !node(id).removed && node(id).op == op; }
   ConstantPtr constant(ValueId id) const { return id == kNone ? nullptr : value(id).constant; }
-  std::vector<NodeId> nodes() const;  ///< live ones, in id order
+  std::vector<NodeId> nodes() const;  ///< live nodes, in id order
   std::vector<NodeId> nodes(Op op) const;
-  std::vector<NodeId> readers(ValueId id) const;  ///< live nodes that read it, once each
+  std::vector<NodeId> readers(ValueId id) const;  ///< live nodes that read it, each once
   size_t reader_count(ValueId id) const;          ///< reads by nodes plus uses as a graph output
   bool is_output(ValueId id) const;
-  /// Live nodes, producers before readers. kCorrupt naming a node where there is a cycle.
+  /// Live nodes, producers before readers. kCorrupt, naming a node, if there is a cycle.
   Result<std::vector<NodeId>> topological_order() const;
 
   // Rewriting. Passes do this through Patch (patch.h).
   void replace_uses(ValueId from, ValueId to);  ///< in nodes and among the outputs
   void remove(NodeId id);
   void set_input(NodeId id, size_t i, ValueId value);
-  void resize_inputs(NodeId id, size_t count);  ///< drops operands from the end, or adds absent ones
-  void compact();                               ///< drops removed nodes and unreferenced values; ids change
+  void resize_inputs(NodeId id, size_t count);  ///< removes operands at the end, or adds absent ones
+  void compact();                               ///< removes removed nodes and unreferenced values; ids change
 
-  std::string name;  ///< of the model, as the file has it
-  /// What inputs are where a run is given no value for them; of those that have such a value.
+  std::string name;  ///< name of the model in the file
+  /// Default values of inputs that may be omitted in a run.
   std::map<std::string, ConstantPtr, std::less<>> standard_inputs;
-  /// Symbols that only the data knows ("?nonzero") with their upper bounds, where there is one. infer_shapes fills it.
+  /// Symbols that depend on the data ("?nonzero"), with their upper bounds if known. infer_shapes fills it.
   std::map<std::string, Dim, std::less<>> data_dims;
 
  private:
@@ -134,37 +135,39 @@ class Graph {
 
   std::vector<Node> nodes_;
   std::vector<Value> values_;
-  std::vector<std::vector<NodeId>> readers_;  ///< by value; a node that reads it twice is there twice
-  std::vector<uint32_t> output_uses_;         ///< by value: times it is an output of the graph
+  std::vector<std::vector<NodeId>> readers_;  ///< by value; a node that reads it twice is listed twice
+  std::vector<uint32_t> output_uses_;         ///< by value: number of times it is an output of the graph
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::vector<std::string> output_names_;
 };
 
-/// Single definition, no dangling ids, acyclic, operand counts within the operator's schema, bodies too. The error names the node.
+/// Checks single definition, valid ids, no cycles, and operand counts within the operator's schema, also in bodies. The error names the
+/// node.
 Status verify(const Graph& graph);
 
-/// Fills the types of all values from those of the inputs, folding what shapes need (Shape, Gather, Concat ... over small integers).
-/// Types that the importer declared for intermediate values are replaced. No value may have more than kMaxElements elements.
-/// kInvalidArgument naming node and operator where shapes contradict each other: "node 'Conv_4' (Conv): weight has 16 channels, input has 8".
+/// Infers the types of all values from those of the inputs, and folds what shapes need (Shape, Gather, Concat ... over small integers). It
+/// replaces types that the importer declared for intermediate values. No value may have more than kMaxElements elements. kInvalidArgument,
+/// naming node and operator, if shapes contradict each other: "node 'Conv_4' (Conv): weight has 16 channels, input has 8".
 Status infer_shapes(Graph& graph);
 inline constexpr int64_t kMaxElements = int64_t{1} << 34;  ///< 64 GiB of f32
 
-/// The same model with input dimensions bound to numbers (all constants shared), shapes inferred again and folded.
+/// Returns the same model with input dimensions bound to numbers (all constants shared), with shapes inferred again and folded.
 Result<Graph> bind(const Graph& graph, const Bindings& bindings);
 
-/// The text form that tests and `serin inspect` use (README.md shows it); parse(print(g)) has the same structure. Constants print as name[shape]
-/// and parse as random data in -1..1, the same for the same name, shape and seed (0.5..1.5 where the name ends in "var": it is a variance);
-/// small integers and single numbers print with their values.
+/// Prints the text form that tests and `serin inspect` use (README.md shows it); parse(print(g)) has the same structure.
+///
+/// Constants print as name[shape] and parse as random data in -1..1 that depends only on name, shape and seed. If the name ends in "var" (a
+/// variance), the data is in 0.5..1.5. Small integers and single numbers print with their values.
 struct PrintOptions {
-  bool types = false;  ///< the types of the results, as comments
-  bool names = false;  ///< the names of nodes ("conv1+bn1+relu1") where they differ from the name of the result, as comments
+  bool types = false;  ///< print the types of the results, as comments
+  bool names = false;  ///< print names of nodes ("conv1+bn1+relu1") that differ from the name of the result, as comments
 };
 std::string print(const Graph& graph, const PrintOptions& options = {});
-std::string print(const Type& type);  ///< "f32[n,3,8,8]"; "f32[...]" where not even the rank is known
+std::string print(const Type& type);  ///< "f32[n,3,8,8]"; "f32[...]" if even the rank is unknown
 Result<Graph> parse(std::string_view text, uint64_t seed = 1);
 
-/// Whether rows along axis 0 of every input and output are independent of each other, and if not, why.
+/// Whether rows along axis 0 of every input and output are independent of each other; if not, the reason.
 struct Batchable {
   bool yes = false;
   std::string why_not;  ///< "output 'y' has no batch axis", "node 'r' (ReduceMean) reduces the batch axis"

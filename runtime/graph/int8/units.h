@@ -1,4 +1,4 @@
-// units.h: what kinds of nodes compute on bytes, and which of their operands and results those are. Shared by choose.cc and insert.cc.
+// units.h: classifies the nodes that compute on bytes, and their byte operands and results. choose.cc and insert.cc share it.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@ enum class UnitKind : uint8_t {
   kProduct,   ///< MatMul, Gemm: its result is f32
   kBinary,    ///< Add, Mul of two tensors
   kPool,      ///< GlobalAveragePool
-  kFunction,  ///< of single elements
+  kFunction,  ///< function of single elements
   kConcat,
-  kMover,  ///< bytes go where they went before, or are picked: what comes out has the scale of what comes in
+  kMover,  ///< moves or selects bytes: the result has the scale of the operand
 };
-/// Nothing for operators that have no form on bytes.
+/// Returns nothing for operators that have no form on bytes.
 std::optional<UnitKind> kind_of(const Graph& graph, NodeId id);
 
 /// Operands that are bytes in a unit, by position.
 std::vector<size_t> byte_operands(const Graph& graph, NodeId id);
-/// What a unit makes: behind its Relu, where that is done in the same step. None for products.
+/// The byte results of a unit, after its Relu if one step computes both. None for products.
 std::vector<ValueId> byte_results(const Graph& graph, NodeId id);
 
 }  // namespace serin::graph::int8

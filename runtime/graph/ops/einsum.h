@@ -1,9 +1,8 @@
-// einsum.h: the equation of an Einsum, with "..." and implicit results resolved for operands of known ranks.
+// einsum.h: parses the equation of an Einsum and resolves "..." and implicit results for operands of known ranks.
 //
 //   parse_einsum("...ij,jk", {4, 2})   ->   operands {"01ij", "jk"}, result "01ik"
 //
-// Labels are letters; the axes that "..." stands for become the labels '0', '1', ... counted so that the last one of each operand is the
-// same.
+// Labels are letters. The axes of "..." become the labels '0', '1', ..., counted so that the last one of each operand is the same.
 #pragma once
 
 #include <span>
@@ -20,7 +19,7 @@ struct Einsum {
   std::string result;
 };
 
-/// kInvalidArgument saying what is wrong with the equation.
+/// kInvalidArgument, with the error in the equation.
 Result<Einsum> parse_einsum(std::string_view equation, std::span<const size_t> ranks);
 
 }  // namespace serin::graph

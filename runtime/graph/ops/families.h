@@ -1,4 +1,4 @@
-// families.h: the shape rules, by the file that has them. table.cc says which operator follows which.
+// families.h: lists the shape rules by file. table.cc maps operators to rules.
 #pragma once
 
 #include <span>
@@ -78,13 +78,13 @@ void values_range(Context& c);
 void values_expand(Context& c);
 void values_reduce_prod(Context& c);
 
-// Families with tables of their own, in <family>_rules.cc.
+// Families with separate tables, in <family>_rules.cc.
 std::span<const OpRules> math_rules();        // functions of single elements, bits, windows, transforms, random numbers
 std::span<const OpRules> norm_rules();        // normalisations, losses, training steps
 std::span<const OpRules> selection_rules();   // gathering, scattering, sorting, boxes
-std::span<const OpRules> image_rules();       // resizing, sampling, regions, convolutions beside Conv
+std::span<const OpRules> image_rules();       // resizing, sampling, regions, convolutions other than Conv
 std::span<const OpRules> quant_rules();       // quantisation and narrow types
-std::span<const OpRules> recurrent_rules();   // RNN, GRU, LSTM, attention and what transformers add
+std::span<const OpRules> recurrent_rules();   // RNN, GRU, LSTM, attention and operators of transformers
 std::span<const OpRules> text_rules();        // strings
 std::span<const OpRules> classifier_rules();  // ai.onnx.ml
 std::span<const OpRules> dynamic_rules();     // sequences, optionals, Scan

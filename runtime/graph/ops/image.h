@@ -1,11 +1,13 @@
-// image.h: shape rules of the family: resizing, sampling, regions, convolutions and pools beside Conv; image_rules.cc says which operator follows which.
+// image.h: shape rules for resizing, sampling, regions, and convolutions and pools other than Conv.
+//
+// image_rules.cc maps operators to rules.
 #pragma once
 
 #include "runtime/graph/ops/infer.h"
 
 namespace serin::graph {
 
-/// The axes that attribute `axes` lists, in its order, each once; all where it is absent.
+/// The axes in attribute `axes`, in its order, each once; all axes if it is absent.
 Result<std::vector<size_t>> listed_axes(const Context& c, size_t rank);
 
 // image_resize.cc

@@ -1,4 +1,4 @@
-// math_families.h: the shape rules of the math family, by the file that has them; math_rules.cc says which operator follows which.
+// math_families.h: lists the shape rules of the math family by file. math_rules.cc maps operators to rules.
 #pragma once
 
 #include "runtime/graph/ops/families.h"

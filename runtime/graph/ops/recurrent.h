@@ -1,4 +1,4 @@
-// recurrent.h: the shape rules of the recurrent family, by file; recurrent_rules.cc lists them.
+// recurrent.h: lists the shape rules of the recurrent family by file. recurrent_rules.cc maps operators to rules.
 #pragma once
 
 #include "runtime/graph/ops/infer.h"

@@ -1,4 +1,4 @@
-// reductions.h: the operators that reduce axes (Reduce*): they take the same operands and attributes.
+// reductions.h: lists the operators that reduce axes (Reduce*), which share operands and attributes.
 #pragma once
 
 #include "runtime/graph/op.h"

@@ -1,4 +1,4 @@
-// selection.h: shape rules of the family: gathering, scattering, sorting, boxes; selection_rules.cc says which operator follows which.
+// selection.h: shape rules for gathering, scattering, sorting and boxes. selection_rules.cc maps operators to rules.
 #pragma once
 
 #include "runtime/graph/ops/infer.h"

@@ -1,4 +1,4 @@
-// fusible.h: the operators that can do more before they store: Conv and the products.
+// fusible.h: finds the operators that later steps can be fused into: Conv and the products.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace serin::graph {
 
-/// The Conv or product that makes `value`, where nobody else reads it and no activation is applied yet; kNone otherwise.
+/// Returns the Conv or product that computes `value`, if it has no other reader and no activation yet; otherwise kNone.
 inline NodeId fusible_producer(const Graph& graph, ValueId value) {
   for (const Op op : {Op::kConv, Op::kFusedConv, Op::kMatMul, Op::kFusedMatMul}) {
     const NodeId id = only_producer(graph, value, op);

@@ -1,5 +1,7 @@
-// left_over.h: which nodes of a quantised graph still go between floats and bytes after all passes, and why: each costs a pass over memory, and what
-// stands between two of them computes in f32. Users who find int8 slower than f32 find the reason here.
+// left_over.h: lists the nodes of a quantised graph that still convert between floats and bytes after all passes, with reasons.
+//
+// Each of them costs a pass over memory, and f32 is the type of the nodes between two of them. The list explains to users why int8 can be
+// slower than f32.
 #pragma once
 
 #include <string>
@@ -15,7 +17,8 @@ struct LeftOver {
   std::string why;  ///< "'softmax' (Softmax) has no form on bytes"
 };
 
-/// QuantizeLinear and DequantizeLinear nodes, in order. Those at the inputs and outputs of the graph are among them: the model asks for them.
+/// Returns QuantizeLinear and DequantizeLinear nodes, in order. Those at the inputs and outputs of the graph, which the model requires, are
+/// included.
 std::vector<LeftOver> left_over_quantisation(const Graph& graph);
 
 }  // namespace serin::graph

@@ -1,4 +1,4 @@
-// match.h: the small questions that patterns ask.
+// match.h: small queries for matching patterns in a graph.
 #pragma once
 
 #include <cmath>
@@ -8,32 +8,32 @@
 
 namespace serin::graph {
 
-/// The node that makes `value`, where it is an `op` and nobody else reads its result; kNone otherwise.
+/// Returns the node that computes `value`, if it is an `op` and its result has no other reader; otherwise kNone.
 inline NodeId only_producer(const Graph& graph, ValueId value, Op op) {
   const NodeId id = graph.producer(value);
   return graph.is(id, op) && graph.reader_count(value) == 1 ? id : kNone;
 }
 
-/// The one node that reads `value`, where it is not an output of the graph; kNone otherwise.
+/// Returns the only node that reads `value`, if it is not an output of the graph; otherwise kNone.
 inline NodeId only_reader(const Graph& graph, ValueId value) {
   if (graph.is_output(value) || graph.reader_count(value) != 1) return kNone;
   return graph.readers(value).front();
 }
 
-/// The number a value is known to be everywhere.
+/// Returns the number that all elements of a value are known to be.
 inline std::optional<double> known_number(const Graph& graph, ValueId value) {
   const ConstantPtr constant = graph.constant(value);
   return constant ? number_of(*constant) : std::nullopt;
 }
 
-/// A number in so many bits: 11 are an f16, 8 a bf16.
+/// Rounds a number to a significand of `bits` bits: 11 for an f16, 8 for a bf16.
 inline double rounded_to(int bits, double number) {
   int exponent = 0;
   const double fraction = std::frexp(number, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
 }
 
-/// Whether a value is a number, as f32 or as a model of 16-bit floats holds it.
+/// Whether a value is this number, as stored in f32 or in a model of 16-bit floats.
 inline bool is_number(const Graph& graph, ValueId value, double expected, double tolerance = 1e-4) {
   const auto number = known_number(graph, value);
   if (!number) return false;
@@ -41,7 +41,7 @@ inline bool is_number(const Graph& graph, ValueId value, double expected, double
          *number == rounded_to(8, expected);
 }
 
-/// For a node of two operands: the one that is not `value`; kNone where `value` is none of them.
+/// For a node of two operands: the one that is not `value`; kNone if neither is `value`.
 inline ValueId other_operand(const Graph& graph, NodeId id, ValueId value) {
   if (graph.input(id, 0) == value) return graph.input(id, 1);
   return graph.input(id, 1) == value ? graph.input(id, 0) : kNone;
@@ -57,7 +57,7 @@ inline bool is_factor_of_channels(const Dims& a, const Dims& b) {
   return a.size() == 4 && b.size() == 4 && a[0] == b[0] && a[1] == b[1] && b[2] == Dim(1) && b[3] == Dim(1);
 }
 
-/// Proven to be equal for every value of the symbols.
+/// Whether they are proven equal for every value of the symbols.
 inline bool same_type(const Graph& graph, ValueId a, ValueId b) {
   const Type &x = graph.value(a).type, &y = graph.value(b).type;
   return x.kind == y.kind && x.dtype == y.dtype && x.shape && y.shape && *x.shape == *y.shape;

@@ -1,4 +1,4 @@
-// passes.h: every pass, one .cc file each, which opens with what it does and why that is the same graph.
+// passes.h: declares every pass. Each has one .cc file, whose first comment explains the rewrite and why the graph stays equivalent.
 #pragma once
 
 #include <utility>
@@ -15,14 +15,14 @@ namespace serin::graph {
   }
 
 SERIN_PASS(RemoveIdentity, "remove_identity");              ///< Identity, Cast to the same type, Reshape to the same shape ...
-SERIN_PASS(DeadCode, "dead_code");                          ///< nodes that nobody reads
+SERIN_PASS(DeadCode, "dead_code");                          ///< nodes whose results are not read
 SERIN_PASS(CommonSubexpressions, "common_subexpressions");  ///< nodes that compute the same
 SERIN_PASS(FoldShapes, "fold_shapes");                      ///< integers that shape inference knows
-SERIN_PASS(ConstantOperands, "constant_operands");          ///< axes, bounds and pads that are known become attributes
-SERIN_PASS(LowerPairedGather, "lower_paired_gather");       ///< x[i, j] where i counts the rows -> x[:, j]
+SERIN_PASS(ConstantOperands, "constant_operands");          ///< known axes, bounds and pads become attributes
+SERIN_PASS(LowerPairedGather, "lower_paired_gather");       ///< x[i, j] with i counting the rows -> x[:, j]
 SERIN_PASS(SoftmaxOfRows, "softmax_of_rows");               ///< Flatten, Softmax, Reshape over the last axis -> Softmax
-SERIN_PASS(InlineIf, "inline_if");                          ///< If whose condition is known
-SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 where only f32 has vector kernels -> f32
+SERIN_PASS(InlineIf, "inline_if");                          ///< If with a known condition
+SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 steps with vector kernels only for f32 -> f32
 SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv or ConvTranspose, BatchNormalization -> one
 SERIN_PASS(FuseAttention, "fuse_attention");                ///< q k', scale, mask, softmax, v -> Attention
 SERIN_PASS(FuseGelu, "fuse_gelu");                          ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu
@@ -30,20 +30,20 @@ SERIN_PASS(FuseGate, "fuse_gate");                          ///< x * sigmoid(x) 
 SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");               ///< mean, variance, scale, shift -> LayerNormalization
 SERIN_PASS(FuseRmsNorm, "fuse_rms_norm");                   ///< mean of squares, root, scale -> RMSNormalization
 SERIN_PASS(LowerGemm, "lower_gemm");                        ///< Gemm -> FusedMatMul
-SERIN_PASS(LowerConvTranspose, "lower_conv_transpose");     ///< ConvTranspose of stride 1 or of windows side by side -> Conv
+SERIN_PASS(LowerConvTranspose, "lower_conv_transpose");     ///< ConvTranspose of stride 1 or of adjacent windows -> Conv
 SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");               ///< MatMul, Add of a bias -> FusedMatMul
-SERIN_PASS(CommuteTransposes, "commute_transposes");        ///< rows that are turned for a product and turned back
+SERIN_PASS(CommuteTransposes, "commute_transposes");        ///< rows that are transposed for a product and back
 SERIN_PASS(FuseResidualAdd, "fuse_residual_add");           ///< Conv or MatMul, Add of a tensor -> with residual
 SERIN_PASS(FuseActivation, "fuse_activation");              ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
 SERIN_PASS(QuantiseProducts, "quantise_products");          ///< DequantizeLinear, Conv or MatMul, QuantizeLinear -> on bytes
-SERIN_PASS(QuantiseUnits, "quantise_units");                ///< the same for what moves, pools and adds
+SERIN_PASS(QuantiseUnits, "quantise_units");                ///< the same for movements, pools and sums
 SERIN_PASS(QuantiseChains, "quantise_chains");              ///< QLinearConv, Add, Relu -> QLinearConv
 SERIN_PASS(QuantiseLayout, "quantise_layout");              ///< quantised images with their channels last
 SERIN_PASS(QuantiseDynamic, "quantise_dynamic");            ///< DynamicQuantizeLinear, MatMulInteger, scales -> DynamicQuantizeMatMul
 
 #undef SERIN_PASS
 
-/// DequantizeLinear, a function of single elements, QuantizeLinear -> a table of 256 bytes, filled by `evaluate`.
+/// DequantizeLinear, a function of single elements, QuantizeLinear -> a table of 256 bytes, computed by `evaluate`.
 class QuantiseFunctions final : public Pass {
  public:
   explicit QuantiseFunctions(Evaluate evaluate) : evaluate_(std::move(evaluate)) {}
@@ -54,8 +54,8 @@ class QuantiseFunctions final : public Pass {
   Evaluate evaluate_;
 };
 
-/// Nodes whose operands are all constants, computed by `evaluate`. What is folded may grow the model by 4 MiB in all: an Expand of a constant
-/// is cheaper to run than to keep.
+/// Nodes whose operands are all constants, computed by `evaluate`. Folding may grow the model by 4 MiB in total, because an Expand of a
+/// constant is cheaper to run than to keep.
 class ConstantFolding final : public Pass {
  public:
   explicit ConstantFolding(Evaluate evaluate) : evaluate_(std::move(evaluate)) {}

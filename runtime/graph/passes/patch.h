@@ -1,10 +1,10 @@
-// patch.h: a labelled rewrite: a few nodes are replaced by fewer.
+// patch.h: a labelled rewrite that replaces a few nodes by fewer.
 //
 //   Patch patch(graph, {conv, bn});                                       // the new node is called "conv1+bn1"
 //   const ValueId y = patch.add(Op::kConv, {x, patch.constant(w, folded), bias}, graph.node(conv).attributes);
-//   patch.replace(graph.output(bn), y);                                   // everybody who read bn reads y, under bn's name
+//   patch.replace(graph.output(bn), y);                                   // every reader of bn reads y, under bn's name
 //
-// Replaced nodes go once nobody reads them; one that is still read elsewhere stays.
+// Replaced nodes are removed once they have no reader; a node that is still read elsewhere stays.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ class Patch {
     for (const NodeId id : replaced_) name_.append(name_.empty() ? "" : "+").append(graph.node(id).name);
   }
 
-  /// A fresh node of one result, named after those it replaces.
+  /// Adds a node with one result, named after the nodes that it replaces.
   ValueId add(Op op, std::vector<ValueId> inputs, Attributes attributes) {
     while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
     return graph_.output(graph_.add_node(op, name_, std::move(inputs), std::move(attributes)));
   }
 
-  /// A new form of a constant, named after the old one: "w'". `before` may be kNone: "conv1+bn1.bias".
+  /// Adds a new form of a constant, named after the old one: "w'". `before` may be kNone: "conv1+bn1.bias".
   ValueId constant(ValueId before, ConstantPtr value, std::string_view role = "bias") {
     const std::string name = before == kNone ? name_ + "." + std::string(role) : graph_.value(before).name + "'";
     return graph_.add_constant(name, std::move(value));

@@ -1,8 +1,9 @@
-// quantised.h: what patterns of quantised graphs ask. Such a graph says where numbers are bytes by pairs of nodes:
+// quantised.h: queries for patterns of quantised graphs, which mark bytes by pairs of nodes.
 //
 //   ... -> QuantizeLinear -> DequantizeLinear -> operator -> QuantizeLinear -> ...
 //
-// An operator between a DequantizeLinear for each operand and a QuantizeLinear is a unit: one operator on bytes with the same scales can take its place.
+// An operator between a DequantizeLinear for each operand and a QuantizeLinear is a unit: one operator on bytes with the same scales can
+// replace it.
 #pragma once
 
 #include <string>
@@ -14,38 +15,38 @@ namespace serin::graph {
 
 inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
-/// A bias of a product: one known f32 for each column.
+/// Whether it is a bias of a product: one known f32 for each column.
 bool is_row(const Graph& graph, ValueId value, int64_t columns);
 
-/// Operators of one result that only move or pick what operand 0 holds: they do the same to bytes.
+/// Operators with one result that only move or select elements of operand 0: they do the same to bytes.
 bool moves_bytes(Op op);
-/// Functions of single elements, which are tables where the elements are bytes.
+/// Functions of single elements, which become tables if the elements are bytes.
 bool has_table_of_bytes(Op op);
 
-/// The number that `value` stands for, where it is what a DequantizeLinear makes: (q - zero) * scale.
+/// The number (q - zero) * scale that `value` represents, if a DequantizeLinear computes it.
 struct QuantisedValue {
   NodeId node = kNone;
   ValueId q = kNone, scale = kNone, zero = kNone;  ///< scale and zero point are constants; the zero point may be absent
 };
 
-/// Both are known, and each is one number for the whole tensor.
+/// Whether both are known, and each is one number for the whole tensor.
 bool has_one_scale(const Graph& graph, const QuantisedValue& value);
 
-/// Bytes whose zero points are the middle of their range: i8 around 0, u8 around 128. No zero point: 0.
+/// Whether the zero points of the bytes are the middle of their range: i8 around 0, u8 around 128. No zero point: 0.
 bool is_symmetric(const Constant& q, const ConstantPtr& zero);
 
-/// With one scale for all of it. Its bytes may be computed.
+/// A value with one scale for the whole tensor. Its bytes may be computed.
 std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value);
-/// A constant of bytes (i32 where `wide`), with one scale or one for each index of `axis`.
+/// A constant of bytes (i32 if `wide`), with one scale or one for each index of `axis`.
 std::optional<QuantisedValue> dequantised_weight(const Graph& graph, ValueId value, int64_t axis, bool wide = false);
 
-/// The QuantizeLinear to bytes with one constant scale that alone reads `value`.
+/// The QuantizeLinear to bytes, with one constant scale, that is the only reader of `value`.
 std::optional<QuantisedValue> quantised_by(const Graph& graph, ValueId value);
 
-/// What stands between a result and its QuantizeLinear.
+/// The nodes between a result and its QuantizeLinear.
 struct QuantisedResult {
   QuantisedValue to;
-  std::vector<NodeId> nodes;  ///< the activation, if there is one, and the QuantizeLinear
+  std::vector<NodeId> nodes;  ///< the activation, if any, and the QuantizeLinear
   std::string activation;     ///< "" or "Relu"
   ValueId made() const { return to.q; }
 };
@@ -55,10 +56,10 @@ std::optional<QuantisedResult> quantised_result(const Graph& graph, ValueId valu
 bool same_parameters(const Graph& graph, const QuantisedValue& a, const QuantisedValue& b);
 float scale_of(const Graph& graph, const QuantisedValue& value);
 int32_t zero_of(const Graph& graph, const QuantisedValue& value);
-/// The zero point, made where it is absent.
+/// Returns the zero point, and adds it if it is absent.
 ValueId zero_point(Graph& graph, const QuantisedValue& value);
 
-/// A bias as i32 in units of x_scale * w_scale[channel]; nothing where it is computed or does not fit. `present` false: there is none.
+/// A bias as i32 in units of x_scale * w_scale[channel]; nothing if it is computed or does not fit. `present` false: there is no bias.
 struct QuantisedBias {
   bool present = false;
   ConstantPtr constant;

@@ -1,4 +1,4 @@
-// root_mean_square.h: what the patterns of LayerNormalization and RMSNormalization share.
+// root_mean_square.h: pattern queries that LayerNormalization and RMSNormalization share.
 #pragma once
 
 #include "runtime/graph/passes/match.h"
@@ -12,7 +12,7 @@ inline bool is_mean_over_last_axis(const Graph& graph, NodeId id) {
   return dims && axes.size() == 1 && (axes[0] == -1 || axes[0] == static_cast<int64_t>(dims->size()) - 1);
 }
 
-/// x, where `value` is x * x or Pow(x, 2); kNone otherwise.
+/// Returns x if `value` is x * x or Pow(x, 2); otherwise kNone.
 inline ValueId squared_operand(const Graph& graph, ValueId value) {
   const NodeId id = graph.producer(value);
   const bool square = (graph.is(id, Op::kPow) && is_number(graph, graph.input(id, 1), 2)) ||
@@ -31,7 +31,7 @@ inline std::optional<RootMeanSquare> root_mean_square(const Graph& graph, ValueI
   if (!graph.is(sqrt, Op::kSqrt)) return std::nullopt;
   const NodeId plus = graph.producer(graph.input(sqrt, 0));
   if (!graph.is(plus, Op::kAdd)) return std::nullopt;
-  const size_t at = known_number(graph, graph.input(plus, 0)) ? 0 : 1;  // epsilon may stand on either side
+  const size_t at = known_number(graph, graph.input(plus, 0)) ? 0 : 1;  // epsilon may be on either side
   const auto epsilon = known_number(graph, graph.input(plus, at));
   const NodeId mean = graph.producer(graph.input(plus, 1 - at));
   if (!epsilon || !is_mean_over_last_axis(graph, mean)) return std::nullopt;
@@ -39,7 +39,7 @@ inline std::optional<RootMeanSquare> root_mean_square(const Graph& graph, ValueI
   return x == kNone ? std::nullopt : std::optional(RootMeanSquare{x, *epsilon});
 }
 
-/// The constant by which `id`, an `op`, scales or shifts the last axis of `value`; kNone where it does not.
+/// Returns the constant by which `id`, an `op`, scales or shifts the last axis of `value`; kNone if it does not.
 inline ValueId parameter_of_last_axis(const Graph& graph, NodeId id, Op op, ValueId value) {
   if (!graph.is(id, op)) return kNone;
   const ValueId other = other_operand(graph, id, value);

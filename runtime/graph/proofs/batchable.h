@@ -1,4 +1,4 @@
-// batchable.h: what prove_batchable tracks of a value, and the rule of a node.
+// batchable.h: the state that prove_batchable tracks for a value, and the rule of a node.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace serin::graph {
 
-/// See batchable.cc.
+/// batchable.cc explains the states.
 struct BatchState {
   enum class Kind { kSame, kSize, kRows } kind = Kind::kSame;
   int64_t axis = 0;
@@ -22,15 +22,15 @@ struct BatchState {
 
 struct BatchFacts {
   const Graph& graph;
-  const std::vector<BatchState>& states;  ///< by value
+  const std::vector<BatchState>& states;  ///< states by value
   const ShapeValues& values;
   const std::string& symbol;
 };
 
-/// The state of a result of a node whose operands are not all the same. Errors hold the reason only: "reduces the batch axis".
+/// Returns the state of a result of a node whose operands are not all kSame. Errors contain the reason only: "reduces the batch axis".
 Result<BatchState> batch_rule(const BatchFacts& facts, const Node& node, size_t result);
 
-/// Whether the batch occurs in sizes.
+/// Whether the batch symbol occurs in these sizes.
 bool mentions(const Dims& dims, const std::string& symbol);
 bool mentions(const Dim& dim, const std::string& symbol);
 

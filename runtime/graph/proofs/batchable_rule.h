@@ -1,4 +1,6 @@
-// batchable_rule.h: the rule of one node, for the files that define it family by family (batchable_rules.cc says which operator has which).
+// batchable_rule.h: declares the batch rules of all nodes, which several files define by family.
+//
+// batchable_rules.cc maps operators to rules.
 #pragma once
 
 #include <span>
@@ -12,7 +14,7 @@ namespace serin::graph {
 
 class BatchRule {
  public:
-  /// For the result of that number.
+  /// `result` is the index of the result.
   BatchRule(const BatchFacts& facts, const Node& node, size_t result)
       : graph_(facts.graph), node_(node), states_(facts.states), values_(facts.values), symbol_(facts.symbol), result_(result) {}
 
@@ -58,7 +60,7 @@ class BatchRule {
   bool first_axis(size_t i) const;
   bool tells_items_apart(size_t i, size_t rank) const;
 
-  // ---- what they share
+  // ---- shared helpers
   static Error refuse(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
   static BatchState size() { return {BatchState::Kind::kSize, 0, 1}; }
   const BatchState& state(size_t operand) const {

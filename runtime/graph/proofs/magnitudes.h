@@ -1,10 +1,10 @@
-// magnitudes.h: how large the elements of a value can get, whatever the inputs are.
+// magnitudes.h: bounds how large the elements of a value can be for any inputs.
 //
 //   Magnitudes magnitudes(graph);                             // shapes are inferred
 //   const double most = magnitudes.of(scores);                // of any element
 //   const double head = magnitudes.of(q, {.axis = 3, .length = 32});   // 2-norm of 32 neighbours
 //
-// What holds for a value holds for each of its elements that is a number: nothing is said of where NaN may be.
+// A bound applies to every element that is a number; it says nothing about NaN.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace serin::graph {
 
-/// Neighbours along an axis, the first of which lies at a multiple of `length`, which divides the axis. One of them: any element, whatever the axis.
+/// Neighbours along an axis. The first is at a multiple of `length`, which divides the axis. Length 1: any element, whatever the axis.
 struct Piece {
   size_t axis = 0;
   int64_t length = 1;
@@ -27,7 +27,7 @@ class Magnitudes {
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
   explicit Magnitudes(const Graph& graph) : graph_(graph) {}
-  /// At most so large is the 2-norm of every such piece of the value; kUnknown where no bound is found. Throws LostConstant.
+  /// Upper bound for the 2-norm of every such piece of the value; kUnknown if no bound is found. Throws LostConstant.
   double of(ValueId id, Piece piece = {});
 
  private:

@@ -1,4 +1,4 @@
-// magnitudes_movement.h: operators that move elements and change none, for Magnitudes.
+// magnitudes_movement.h: finds, for Magnitudes, the sources of elements that an operator moves without change.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,8 @@
 
 namespace serin::graph {
 
-/// Where such pieces of a result of shape `dims` come from: each of them is a piece of one of these, or lies within one. None: not known, or another kind of
-/// operator. All operands and results have shapes.
+/// The sources of such pieces of a result of shape `dims`: each piece is a piece of one of these, or lies within one. None if unknown, or
+/// for another kind of operator. All operands and results must have shapes.
 std::vector<std::pair<ValueId, Piece>> sources_of(const Graph& graph, const Node& node, const Dims& dims, Piece piece);
 
 }  // namespace serin::graph

@@ -1,4 +1,6 @@
-// paddable_rule.h: the rule of one node, for the files that define it family by family (paddable_rules.cc says which operator has which).
+// paddable_rule.h: declares the padding rules of all nodes, which several files define by family.
+//
+// paddable_rules.cc maps operators to rules.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +24,7 @@ class PadRule {
         symbol_(facts.symbol),
         masks_(masks) {}
 
-  /// The state of the results, where the operands are not all the same. Errors hold the reason only: "divides by the length".
+  /// Returns the state of the results of a node whose operands are not all kSame. Errors contain the reason only: "divides by the length".
   Result<PadState> run();
 
  private:
@@ -55,7 +57,7 @@ class PadRule {
   Outcome reduce() const;
   Status rely_on(const Counted& counted);
 
-  // ---- what they share
+  // ---- shared helpers
   template <class... Args>
   static Error refuse(fmt::format_string<Args...> format, Args&&... args) {
     return {Code::kFailedPrecondition, fmt::format(format, std::forward<Args>(args)...)};
@@ -70,9 +72,9 @@ class PadRule {
   const Dims& result_dims() const { return *graph_.value(node_.outputs[0]).type.shape; }
   static size_t axis_of(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
   bool rest_is_same(size_t first) const;
-  /// Of a value that is the same: all of its elements are, in every type.
+  /// For a value with state kSame: whether all of its elements are tame, in every type.
   bool is_tame_table(ValueId id) const;
-  /// Along all axes.
+  /// Whether the operand is tame along all axes.
   bool tame(size_t operand) const;
   PadState all_along(const Tail& tail) const;
 

@@ -1,4 +1,4 @@
-// paddable_state.h: what prove_paddable tracks of a value (paddable.cc says what the states mean).
+// paddable_state.h: the state that prove_paddable tracks for a value; paddable.cc explains it.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace serin::graph {
 
-/// Between which all elements lie.
+/// Bounds for all elements.
 struct PadInterval {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
 
@@ -21,8 +21,8 @@ struct PadInterval {
 
 struct PadState {
   enum class Kind { kSame, kSize, kAlong } kind = Kind::kSame;
-  std::vector<std::pair<size_t, Tail>> axes;  ///< of kAlong, rising
-  PadInterval interval{};                     ///< of kAlong and kSame
+  std::vector<std::pair<size_t, Tail>> axes;  ///< for kAlong, rising
+  PadInterval interval{};                     ///< for kAlong and kSame
 
   static PadState size() { return {Kind::kSize, {}, {}}; }
   static PadState along(std::vector<std::pair<size_t, Tail>> axes) {
@@ -41,7 +41,7 @@ struct PadState {
 
 struct PadFacts {
   const Graph& graph;
-  const std::vector<PadState>& states;  ///< by value
+  const std::vector<PadState>& states;  ///< states by value
   const ShapeValues& values;
   const std::string& symbol;
   Magnitudes& magnitudes;

@@ -1,4 +1,4 @@
-// text.h: what printing and parsing agree on. A name is a word as it stands, anything else is quoted.
+// text.h: the rules for names that printing and parsing share. A word is written as it is; any other name is quoted.
 #pragma once
 
 #include <cctype>
@@ -15,7 +15,7 @@ inline bool starts_word(char c) {
 }
 inline bool in_word(char c) { return starts_word(c) || is_digit(c) || c == '.' || c == '+' || c == '\'' || c == '-' || c == '~'; }
 
-/// Length of the word that `text` begins with. A colon belongs to it in "onnx::Conv_1" and "split:0", not in "k:i64".
+/// Length of the word at the start of `text`. It includes a colon in "onnx::Conv_1" and "split:0", but not in "k:i64".
 inline size_t word_length(std::string_view text) {
   if (text.empty() || !starts_word(text[0])) return 0;
   size_t i = 1;

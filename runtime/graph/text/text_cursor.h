@@ -1,4 +1,4 @@
-// text_cursor.h: a place in a text and what can stand there: names, numbers, expressions over dimensions. The parser builds on it.
+// text_cursor.h: reads names, numbers and expressions over dimensions at a position in a text. The parser builds on it.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class TextCursor {
     if (accept(c)) return {};
     return fail(fmt::format("expected '{}'", c));
   }
-  /// To the first character of the next line that holds more than a comment.
+  /// Skips to the first character of the next line that contains more than a comment.
   void skip_lines() {
     size_t start = at_;
     while (at_ < text_.size()) {
@@ -93,7 +93,7 @@ class TextCursor {
     return std::string(text_.substr(at_ - length, length));
   }
 
-  /// An integer where it is written as one.
+  /// Returns an integer if it is written as one.
   Result<std::variant<int64_t, double>> number() {
     skip_space();
     const char* first = text_.data() + at_;
@@ -175,7 +175,7 @@ class TextCursor {
     return symbol == "max" ? max(a, b) : floor_div(a, b);
   }
 
-  static constexpr int kMaxDepth = 64;  ///< of expressions and of bodies
+  static constexpr int kMaxDepth = 64;  ///< for expressions and bodies
 
   std::string_view text_;
   size_t at_ = 0;
