@@ -1,7 +1,7 @@
-// answer_state.h: an answer while it is read. Internal to runtime/protocol: every protocol has its .cc file.
+// answer_state.h: the state of an AnswerReader while it reads an answer. Internal to runtime/protocol; every protocol has its own .cc file.
 //
-// Functions return false where reading ends before the end of the text: at what no protocol here has (`end` stays kForeign), or at what says that
-// the inference failed (kFailed).
+// Functions return false if reading ends before the end of the text. The reason is a form that no protocol here has (`end` stays kForeign),
+// or a failed inference (kFailed).
 #pragma once
 
 #include <simdjson.h>
@@ -15,10 +15,10 @@
 
 namespace serin::protocol {
 
-/// NaN and infinities, as servers write them though JSON has no such thing.
+/// Whether the token is NaN or an infinity, which servers write although JSON has no such values.
 bool is_not_finite(std::string_view token);
 
-/// Of an object that is walked. False: it is malformed from here on.
+/// Takes the next field of an object. False: the object is malformed from here on.
 inline bool take_field(simdjson::simdjson_result<simdjson::ondemand::field> each, std::string_view& name,
                        simdjson::ondemand::value& value) {
   simdjson::ondemand::field field;
@@ -34,7 +34,7 @@ struct AnswerReader::State {
 
   Reading read(const AnswerBody& answer, const Wanted& what);
 
-  // answers.cc: what the protocols share.
+  // answers.cc: shared by the protocols.
   bool read_text(const AnswerBody& answer);
   bool read_root(std::string_view json, bool padded);
   bool read_outputs(Value& value);
@@ -42,11 +42,12 @@ struct AnswerReader::State {
     end = Reading::kFailed;
     return false;
   }
-  /// One more output; what add() returned before is void. Numbers that were kept in case they were the wanted ones are dropped where they are not.
+  /// Adds an output and invalidates the reference that add() returned before. Drops numbers that were kept for an output that turns out not
+  /// to be requested.
   AnswerOutput& add(const AnswerOutput& output);
   bool is_wanted(std::string_view name) const { return !found && (wanted.output.empty() || wanted.output == name); }
   Range range(bool is_wanted) const { return is_wanted && wanted.values != Wanted::Values::kNone ? Range::all() : Range(); }
-  /// The elements of the row that is asked for; of all rows where that is asked for.
+  /// The elements of the requested row, or of all rows if all are requested.
   Range row_of(const Shape& shape, size_t elements) const;
   bool read_column(std::string_view name, Value& value);  ///< an output that only its lists describe
   bool read_lists(Value& value, ListTensor& tensor, AnswerOutput& output);
@@ -59,7 +60,7 @@ struct AnswerReader::State {
   bool read_part(std::string_view key, Value& value, Parts& parts);
   static bool check(const Parts& parts);
   bool read_binary(AnswerOutput& output, uint64_t size, bool mine);
-  /// Its elements as they lie in memory. `mine`: it is the wanted one.
+  /// Reads elements in their memory layout. `mine`: this is the requested output.
   bool read_raw(AnswerOutput& output, std::string_view bytes, bool mine);
 
   struct Filling;
@@ -81,15 +82,15 @@ struct AnswerReader::State {
   bool read_printed(std::string_view text, ListTensor& tensor);
 
   simdjson::ondemand::parser parser;
-  std::string copy;  // of a text without padding
+  std::string copy;  // copy of a text without padding
   Wanted wanted;
-  bool every_number = false;  // somewhere stands NaN or Infinity, or a word that looks like it: no number may be stepped over
+  bool every_number = false;  // the text may contain NaN or Infinity, so that every number must be read
   Reading end = Reading::kForeign;
   std::string_view tail;  // binary tensors that are not read yet
   std::vector<AnswerOutput> outputs;
-  std::vector<double> values;                 // of the wanted output
-  std::optional<size_t> found;                // its index
-  std::vector<std::string_view> keys, texts;  // of Paddle's pipeline
+  std::vector<double> values;                 // values of the requested output
+  std::optional<size_t> found;                // index of the requested output
+  std::vector<std::string_view> keys, texts;  // for Paddle's pipeline
 };
 
 }  // namespace serin::protocol

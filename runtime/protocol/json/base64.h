@@ -1,4 +1,4 @@
-// base64.h: bytes as text (RFC 4648, 4), as JSON has to carry them. Internal to runtime/protocol.
+// base64.h: converts bytes to base64 text and back (RFC 4648, section 4), for JSON. Internal to runtime/protocol.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace serin::protocol {
 
 std::string encode_base64(std::string_view bytes);
-/// Nothing where it is no base64. The padding may be left out.
+/// Returns nothing if the text is not base64. The padding may be missing.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace serin::protocol

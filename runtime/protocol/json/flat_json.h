@@ -1,4 +1,4 @@
-// flat_json.h: the small bodies of orders to the server: an object whose values are plain, such as {"parameters": {"unload_dependents": true}}.
+// flat_json.h: reads the small bodies of admin requests: an object with plain values, such as {"parameters": {"unload_dependents": true}}.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace serin::protocol {
 
-/// null, true or false, a whole number, a text, a list of texts.
+/// null, a boolean, an integer, a text, or a list of texts.
 using FlatValue = std::variant<std::monostate, bool, int64_t, std::string, std::vector<std::string>>;
 using FlatValues = std::map<std::string, FlatValue, std::less<>>;
 
-/// Of the object under the key `under`, or, where that is empty, of the whole body. Nothing where there is no body, or no such key.
+/// Reads the object under the key `under`, or the whole body if `under` is empty. Returns no values if there is no body or no such key.
 Result<FlatValues> decode_flat_json(std::string body, std::string_view under = {});
 std::string encode_flat_json(const FlatValues& values);
 
-/// What base64 stands for; `name` is for the message.
+/// Decodes base64; `name` is for the message.
 Result<std::string> decode_base64_value(std::string_view text, std::string_view name);
 
 }  // namespace serin::protocol

@@ -1,4 +1,4 @@
-// json_parameter.h: a parameter of a request, as JSON has it. Internal to runtime/protocol.
+// json_parameter.h: converts a parameter of a request from JSON. Internal to runtime/protocol.
 #pragma once
 
 #include <simdjson.h>

@@ -1,7 +1,7 @@
-// json_words.h: NaN, Infinity and -Infinity in a text that is JSON otherwise. Python and TensorFlow Serving's clients write them; simdjson takes none of it.
+// json_words.h: accepts NaN, Infinity and -Infinity in JSON. Python and TensorFlow Serving's clients write them; simdjson refuses them.
 //
-// Only once a text was refused is it looked through for them: in place each becomes a string that holds a control character and nothing that anybody
-// would send, as long as the word was, so that offsets stay what they are. Internal to runtime/protocol.
+// A text is searched for them only after it was refused. Each word is replaced in place by a string of the same length, so that offsets
+// stay. The string contains a control character and text that no client would send. Internal to runtime/protocol.
 #pragma once
 
 #include <simdjson.h>
@@ -12,12 +12,12 @@
 
 namespace serin::protocol {
 
-/// Behind the string whose first quote is there.
+/// Returns the position after the string whose first quote is at `at`.
 size_t skip_string(std::string_view text, size_t at);
-/// Whether there were any outside strings; `in_lists`: that are elements of a list. None is marked in a text that has the control character itself, however it is
-/// written.
+/// Marks all such words outside strings and returns whether there were any. `in_lists`: only words that are elements of a list. A text that
+/// contains the control character itself, in any spelling, is not marked.
 bool mark_number_words(std::span<char> text, bool in_lists = false);
-/// The number that a marked word stands for.
+/// Returns the number of a marked word.
 std::optional<double> number_word(const simdjson::dom::element& element);
 
 }  // namespace serin::protocol

@@ -1,5 +1,6 @@
-// json_write.h: values as JSON, appended to a text. Floats are the shortest text that reads back to the same number.
-// Internal to runtime/protocol, and to messages of gRPC that are told as JSON (serving/message_json.h).
+// json_write.h: appends values to a text as JSON. Floats are the shortest text that reads back to the same number.
+//
+// Internal to runtime/protocol, and to gRPC messages that are written as JSON (serving/message_json.h).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace serin::protocol {
 
 inline constexpr size_t kNumberBytes = 40;  ///< room that write_number() needs
 
-/// Floats with a point or an exponent, which readers that tell integers from floats need; NaN and infinities as the bare tokens that tritonclient and TensorFlow Serving's clients read.
+/// Writes floats with a point or an exponent, for readers that distinguish integers from floats. NaN and infinities are the bare tokens
+/// that tritonclient and TensorFlow Serving's clients read.
 template <class T>
 char* write_number(char* out, T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -38,13 +40,14 @@ void append_number(std::string& out, T value) {
 }
 
 void append_string(std::string& out, std::string_view text);
-/// JSON is UTF-8. Bytes that are not become the characters of their numbers, so that the rest of the answer can still be read.
+/// JSON is UTF-8. Each invalid byte becomes the character of its number, so that clients can still read the rest of the answer.
 void append_text(std::string& out, std::string_view text);
 
-/// The elements from `first` to `last` in row-major order, commas between them.
+/// Appends the elements from `first` to `last` in row-major order, separated by commas.
 void append_elements(std::string& out, const TensorView& tensor, int64_t first, int64_t last);
 
-/// Its elements in lists within lists, as its shape is; a tensor without axes is no list. append_run(first, last) writes what lies in one list.
+/// Appends the elements in lists nested like the shape; a tensor without axes is not a list. append_run(first, last) writes the elements of
+/// one list.
 template <class AppendRun>
 void append_nested(std::string& out, const Shape& shape, size_t axis, int64_t first, int64_t elements, const AppendRun& append_run) {
   if (axis >= shape.rank()) return append_run(first, first + elements);

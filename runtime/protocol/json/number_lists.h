@@ -1,8 +1,8 @@
-// number_lists.h: a JSON text without its long lists of floats, which are read on the way. A parser that does not know what comes takes three times as long.
+// number_lists.h: reads long lists of floats from a JSON text and removes them from it. Internal to runtime/protocol.
+//
+// A parser that does not know the type in advance takes three times as long.
 //
 //   if (const auto cut = cut_number_lists(text, "data")) ... parse cut->text; where it says "data": i, the list was cut->lists[i] ...
-//
-// Internal to runtime/protocol.
 #pragma once
 
 #include <memory>
@@ -16,19 +16,20 @@ namespace serin::protocol {
 
 struct CutText {
   std::string text;
-  std::vector<std::span<const double>> lists;  ///< valid until this thread's next call, and as long as the CutText is
-  std::unique_ptr<double[]> large;             ///< what holds lists that are too large for the thread's own memory
+  std::vector<std::span<const double>> lists;  ///< valid until this thread's next call, and as long as the CutText lives
+  std::unique_ptr<double[]> large;             ///< memory of lists that are too large for the thread's own memory
 };
 
-/// Of each member `key` the flat list of numbers, which i stands for, the i-th of them. Nothing where one of them is anything else, where an escape might be another
-/// way to write the key, or where the text is too short for it to pay: then the text is to be parsed as it is. What is cut is valid JSON; the rest is not
-/// looked at.
+/// Cuts the flat list of numbers out of each member `key`; i, its index, replaces it. The result is valid JSON; the rest is not checked.
+///
+/// Returns nothing in three cases, and the caller then parses the text unchanged. One member is not a flat list of numbers, an escape might
+/// spell the key in another way, or the text is too short to gain time.
 std::optional<CutText> cut_number_lists(std::string_view json, std::string_view key);
 
-/// The same of every list of numbers that has no list in it, wherever it stands, for protocols whose tensors are lists within lists. In its place stands a string that
-/// cut_list() knows, and no other string of the text.
+/// The same for every innermost list of numbers, for protocols whose tensors are nested lists. A string that cut_list() recognises replaces
+/// the list; no other string of the text has that form.
 std::optional<CutText> cut_inner_lists(std::string_view json);
-/// Of such a string: which of the lists.
+/// Returns the index of the list for such a string.
 std::optional<size_t> cut_list(std::string_view mark);
 
 }  // namespace serin::protocol

@@ -1,4 +1,4 @@
-// shortest_float_tables.h: what both ways of printing a float need: powers of ten, and their exponents. Internal to runtime/protocol.
+// shortest_float_tables.h: powers of ten and their exponents, for both ways of printing a float. Internal to runtime/protocol.
 #pragma once
 
 #include <array>
@@ -8,10 +8,10 @@
 
 namespace serin::protocol::schubfach {
 
-constexpr int kHidden = 23, kBias = 150;           // of the significand as an integer
-constexpr int kFirstPower = -31, kLastPower = 45;  // of ten that a binary32 needs
+constexpr int kHidden = 23, kBias = 150;           // for the significand as an integer
+constexpr int kFirstPower = -31, kLastPower = 45;  // powers of ten that a binary32 needs
 constexpr int kLeastPoint = -4,
-              kMostPoint = 13;  // places of the point, from before the first digit on, that are written without an exponent
+              kMostPoint = 13;  // positions of the point, from before the first digit, that need no exponent
 
 __extension__ using Wide = unsigned __int128;
 

@@ -1,14 +1,16 @@
-// wide_integers.h: integers of more than 64 bits in a text that is JSON otherwise. JSON's numbers have no type: to other servers such a one is a double, as 1e20 is; simdjson takes none of it.
+// wide_integers.h: accepts integers of more than 64 bits in JSON. Internal to runtime/protocol.
 //
-// Only once a text was refused is it looked through for them. Each is written anew where it stands, as the nearest double: seventeen digits tell it from all
-// others, and what is left of twenty places has room for the power of ten, so that offsets stay what they are. Internal to runtime/protocol.
+// JSON's numbers have no type: other servers read such a number as a double, like 1e20; simdjson refuses it. A text is searched for them
+// only after it was refused. Each is rewritten in place as the nearest double, so that offsets stay. Seventeen digits identify a double,
+// and the rest of the twenty places has room for the power of ten.
 #pragma once
 
 #include <span>
 
 namespace serin::protocol {
 
-/// Whether there were any outside strings. Those that no double holds are left, and so is what 64 bits hold, which tensors of integers need to the last digit.
+/// Rewrites such integers outside strings and returns whether there were any. Integers beyond the range of a double stay, and so do
+/// integers of 64 bits, which integer tensors need exactly.
 bool round_wide_integers(std::span<char> text);
 
 }  // namespace serin::protocol

@@ -1,4 +1,4 @@
-// datatype.h: the names the Open Inference Protocol has for element types, and the headers of ours that carry more than a word.
+// datatype.h: the Open Inference Protocol's names for element types, and Serin's own headers with structured values.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ std::string_view oip_datatype(DType dtype);
 /// "an FP32", "a BOOL": for messages.
 std::string with_article(DType dtype);
 std::optional<DType> parse_oip_datatype(std::string_view name);
-/// The protocol's word for what is no word of it: of the same type in NumPy, PyTorch or TensorFlow, or mistyped. Empty: none is near.
+/// Returns the protocol's name for a type name of NumPy, PyTorch or TensorFlow, or for a misspelled name. Empty: no name is near.
 std::string_view nearest_oip_datatype(std::string_view word);
 
-/// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch an answer rode in, its place in it and the live requests of the batch.
+/// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch that computed an answer, the request's place in it and the batch's live requests.
 struct BatchTag {
   uint64_t boot = 0;  ///< random, one for each start of the process
   uint64_t seq = 0;
   uint32_t i = 0, n = 1;
 };
-/// As it is printed.
+/// The tag in its printed form.
 class BatchTagText {
  public:
   explicit BatchTagText(const BatchTag& tag);
@@ -40,8 +40,8 @@ class BatchTagText {
 inline BatchTagText print_batch_tag(const BatchTag& tag) { return BatchTagText(tag); }
 std::optional<BatchTag> parse_batch_tag(std::string_view text);
 
-/// The header kTimeHeader of a request, the time that is left to answer it: a whole number of milliseconds, from 1 to those of a day. kInvalidArgument,
-/// which names the header.
+/// Parses the header kTimeHeader of a request: the time left to answer it, in whole milliseconds from 1 to those of a day.
+/// kInvalidArgument, naming the header.
 inline constexpr std::string_view kTimeHeader = "x-serin-timeout-ms";
 Result<std::chrono::milliseconds> parse_time_left(std::string_view text);
 

@@ -1,8 +1,8 @@
-// list_tensor.h: a tensor that comes as lists within lists. Finds out its shape and refuses what is ragged; its numbers it does not hold.
+// list_tensor.h: derives the shape of a tensor that is sent as nested lists, and refuses ragged lists. It does not store the numbers.
 //
 //   tensor.open(); tensor.open(); tensor.element(); tensor.element(); tensor.close(); tensor.close();      // [[1, 2]]: shape [1, 2]
 //
-// The first way down fixes how deep the elements lie, and the first list of each depth how long lists are there.
+// The first element fixes the depth of all elements, and the first list of each depth fixes the length of lists there.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace serin::protocol {
 
-/// Elements of a tensor whose numbers are wanted, in row-major order.
+/// The elements of a tensor whose numbers are requested, in row-major order.
 struct Range {
   size_t first = 0, last = 0;
   static constexpr Range all() { return {0, std::numeric_limits<size_t>::max()}; }
@@ -24,11 +24,12 @@ struct Range {
 
 class ListTensor {
  public:
-  /// `shape` is filled. `depth`: of its axes are open already; `ranked`: it is known, this is one more part of the same tensor.
+  /// Fills `shape`. `depth`: number of its axes that are open already; `ranked`: the rank is known, because this is another part of the
+  /// same tensor.
   explicit ListTensor(Shape& shape, Range wanted, size_t depth = 0, bool ranked = false)
       : shape_(shape), wanted_(wanted), depth_(depth), ranked_(ranked) {}
 
-  // False: the lists are no tensor.
+  // False: the lists are not a tensor.
   bool open() {
     count();
     if (depth_ == shape_.rank()) {
@@ -52,7 +53,7 @@ class ListTensor {
   }
 
   size_t elements() const { return elements_; }
-  bool wants_last() const { return wanted_.holds(elements_ - 1); }  ///< the element that came last
+  bool wants_last() const { return wanted_.holds(elements_ - 1); }  ///< refers to the last element
 
  private:
   static constexpr int64_t kOpen = -1;

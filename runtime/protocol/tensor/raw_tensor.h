@@ -1,5 +1,6 @@
-// raw_tensor.h: a tensor as bytes that travel: little-endian as in memory, BYTES as a length of four bytes before each element. Triton's REST
-// extension and gRPC have the same form.
+// raw_tensor.h: converts tensors to and from the binary form of messages, which Triton's REST extension and gRPC share.
+//
+// Elements are little-endian as in memory; each BYTES element follows a length of four bytes.
 #pragma once
 
 #include <string>
@@ -13,9 +14,9 @@ namespace serin::protocol {
 size_t raw_bytes(const TensorView& tensor);
 void append_raw(std::string& out, const TensorView& tensor);
 
-/// Whether the bytes are what the tensor's shape takes; `name` is for the message. Its data is not looked at.
+/// Checks that the bytes match the tensor's shape; `name` is for the message. It does not access the tensor's data.
 Status check_raw(std::string_view bytes, const TensorView& tensor, std::string_view name);
-/// Into the tensor's memory. Requires check_raw().
+/// Reads into the tensor's memory. Requires check_raw().
 void read_raw(std::string_view bytes, const TensorView& tensor);
 
 }  // namespace serin::protocol

@@ -1,4 +1,4 @@
-// tensor_names.h: what a message says of a tensor that a model does not have: which one may be meant, and which there are.
+// tensor_names.h: messages about a tensor that a model does not have: the name that may be meant, and the existing names.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@
 
 namespace serin::protocol {
 
-/// "'a', 'b' and 12 more": models of tables have a thousand, and gRPC cuts a message off after 2 KB.
+/// Returns "'a', 'b' and 12 more": models of tables have a thousand, and gRPC cuts a message after 2 KB.
 std::string list_names(std::span<const TensorSpec> specs);
 
-/// "; did you mean 'scores'? It has 'scores', 'labels'" of a name that none of them has; where none is near, "; it has ...".
+/// Returns "; did you mean 'scores'? It has 'scores', 'labels'" for an unknown name, or "; it has ..." if no name is near.
 std::string names_instead_of(std::string_view unknown, std::span<const TensorSpec> specs);
 
-/// "; did you mean it by 'scroes'?" of a tensor that is missing where these names were given: those that are none of the model's.
+/// Returns "; did you mean it by 'scroes'?" for a missing tensor, if one of the given names is unknown and near.
 template <class Names>
 std::string given_instead_of(std::string_view missing, std::span<const TensorSpec> specs, const Names& given) {
   std::vector<std::string_view> unknown;

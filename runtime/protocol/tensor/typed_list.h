@@ -1,5 +1,7 @@
-// typed_list.h: a tensor's elements as one repeated field of protobuf, of a type that fits theirs: TensorFlow's float_val, Paddle's float_data. INT8, INT16 and the
-// like travel in wider ones, as varints. Internal to runtime/protocol.
+// typed_list.h: converts a tensor's elements to and from one repeated field of protobuf, such as TensorFlow's float_val or Paddle's
+// float_data.
+//
+// INT8, INT16 and similar types use wider fields, as varints. Internal to runtime/protocol.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +20,12 @@ struct TypedList {
   uint64_t lists = 0;  ///< bit i: field i is such a list, of this type or another
 };
 
-/// How many elements have come; those that the tensor has no place for are counted only. kInvalidArgument: one that the type does not hold, or a list of
-/// another type; `input` is for the message.
+/// Returns the number of elements received; those beyond the tensor's size are only counted. kInvalidArgument: a value outside the type's
+/// range, or a list of another type; `input` is for the message.
 Result<int64_t> read_typed_list(wire::Decoding& decoding, wire::Bytes message, const TypedList& list, const TensorView& tensor,
                                 std::string_view input);
 
-/// What append_typed_list() takes.
+/// Number of bytes that append_typed_list() appends.
 size_t typed_list_bytes(uint32_t field, const TensorView& tensor);
 void append_typed_list(std::string& out, uint32_t field, const TensorView& tensor);
 

@@ -1,5 +1,6 @@
-// tfserving_grpc.h: TensorFlow Serving's PredictionService, the messages of which carry tensors: a codec that copies them once. All others are protobuf's own
-// (proto/tensorflow_serving.proto).
+// tfserving_grpc.h: a codec for the messages of TensorFlow Serving's PredictionService that contain tensors; it copies them once.
+//
+// All other messages use protobuf's own code (proto/tensorflow_serving.proto).
 //
 //   SERIN_TRY(const TfPredictCall message, TfPredictCall::read(bytes));
 //   ... find the version of message.spec ...
@@ -18,7 +19,7 @@
 
 namespace serin::protocol {
 
-/// A ModelSpec; where it lies in the message, which must outlive it.
+/// A ModelSpec, as views of the message, which must outlive it.
 struct TfModelSpec {
   std::string_view model, label, signature;
   std::optional<int64_t> version;
@@ -31,11 +32,11 @@ struct TfPredictCall {
   TfModelSpec spec;
   std::vector<wire::Bytes> inputs;  ///< entries of the map
   std::vector<std::string_view> output_filter;
-  const std::byte* begin = nullptr;  ///< of the message: offsets in errors count from here
+  const std::byte* begin = nullptr;  ///< start of the message: offsets in errors count from here
 
-  /// kInvalidArgument where it is no such message.
+  /// kInvalidArgument if it is not such a message.
   static Result<TfPredictCall> read(std::string_view message);
-  /// As decode_infer_request() of oip_rest.h.
+  /// Like decode_infer_request() of oip_rest.h.
   Result<InferRequest> decode(const Signature& signature, const RequestLimits& limits = {}) const;
 };
 
@@ -47,15 +48,15 @@ struct TfTask {
   TfMethod method = TfMethod::kClassify;
 };
 
-/// A ClassificationRequest, RegressionRequest or MultiInferenceRequest: what is asked about the same examples.
+/// A ClassificationRequest, RegressionRequest or MultiInferenceRequest: one or more tasks on the same examples.
 struct TfExamplesCall {
   std::vector<TfTask> tasks;  ///< at least one; all of one model
   wire::Bytes input;
   const std::byte* begin = nullptr;
 
-  /// `method`: kPredict means MultiInference, whose tasks say it.
+  /// `method`: kPredict means MultiInference, whose tasks name their methods.
   static Result<TfExamplesCall> read(std::string_view message, TfMethod method);
-  /// Its outputs are what the tasks take, each once.
+  /// Its outputs are those that the tasks need, each once.
   Result<InferRequest> decode(const Signature& signature, const RequestLimits& limits = {}) const;
 };
 

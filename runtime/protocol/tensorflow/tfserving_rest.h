@@ -1,12 +1,13 @@
-// tfserving_rest.h: TensorFlow Serving's REST API, and KServe's V1 protocol, which has the same bodies, as a pure codec: JSON <-> tensors.
+// tfserving_rest.h: a codec for TensorFlow Serving's REST API and KServe's V1 protocol, which has the same bodies, between JSON and
+// tensors.
 //
 //   predict    {"instances": [[1, 2], [3, 4]]}                     in rows: one value each of the only input, or
 //              {"instances": [{"a": [1, 2], "b": 3}, ..]}          an object with all of them
 //              {"inputs": {"a": [[1, 2], ..], "b": [3, ..]}}       in columns: whole tensors, or the only one without its name
-//   classify   {"examples": [{"a": [1, 2]}, ..]}                   in rows, each a list without nesting; what "context" has goes for all
+//   classify   {"examples": [{"a": [1, 2]}, ..]}                   in rows, each a flat list; "context" applies to all
 //
-// Shapes are those of the lists. What is wrong is told in the words that all protocols share (request_builder.h); where TensorFlow Serving has a sentence for the
-// form of the request itself, in that one. Source: github.com/tensorflow/serving, g3doc/api_rest.md.
+// Shapes are those of the lists. Errors use the messages that all protocols share (request_builder.h). For errors in the form of the
+// request, they use TensorFlow Serving's own message, if there is one. Source: github.com/tensorflow/serving, g3doc/api_rest.md.
 #pragma once
 
 #include "runtime/base/result.h"
@@ -17,19 +18,19 @@ namespace serin::protocol {
 
 struct TfPredict {
   InferRequest infer;
-  bool rows = false;  ///< how it came, and how the answer goes
+  bool rows = false;  ///< form of the request, and of the answer
 };
 
-/// As decode_infer_request() of oip_rest.h.
+/// Like decode_infer_request() of oip_rest.h.
 Result<TfPredict> decode_tf_predict(std::string body, const Signature& signature, std::string* field, const RequestLimits& limits = {});
 /// Its outputs are those of scored_outputs().
 Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const Signature& signature, std::string* field,
                                         const RequestLimits& limits = {});
 
-/// `rows`: the value is a list with an element for each row, of one output or of objects with all of them; else whole tensors. kInvalidArgument: the outputs
-/// have no rows, or not the same number of them.
+/// `rows`: the value is a list with an element for each row, of one output or of objects with all outputs. Otherwise it has whole tensors.
+/// kInvalidArgument: the outputs have no rows, or different numbers of rows.
 Result<std::string> encode_tf_predict(std::string_view key, std::span<const NamedTensor> outputs, bool rows);
-/// What classify and regress answer: {"results": [..]}.
+/// Encodes an answer of classify or regress: {"results": [..]}.
 Result<std::string> encode_tf_results(TfMethod method, std::span<const NamedTensor> outputs);
 
 }  // namespace serin::protocol
