@@ -1,9 +1,8 @@
-// body_source.h: the body of an answer that has no length: made piece by piece while it is sent, for as long as the client stays.
+// body_source.h: the body of an answer without a known length, made piece by piece while it is sent, until the client leaves.
 //
-//   response.source = std::make_shared<Ticker>();      // instead of response.body; what became of it: ~Ticker
+//   response.source = std::make_shared<Ticker>();      // instead of response.body; its destructor runs at the end
 //
-// Nothing is queued between the source and the socket: a client that reads slowly asks for fewer pieces, and what a piece says is decided when
-// there is room for it.
+// Nothing is queued between the source and the socket: a slow client pulls fewer pieces, and each piece is made when there is room for it.
 #pragma once
 
 #include <functional>
@@ -12,11 +11,11 @@
 
 namespace serin::net {
 
-/// Called on the io thread of the connection, and let go there once the client has gone or pull() has said the end.
+/// It is called on the io thread of the connection. It is released there once the client has left or pull() has returned the end.
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  /// Before anything else. `more` says that pull() has something after it had nothing; it may be called at any time and from any thread.
+  /// Called before anything else. `more` reports that pull() has a piece again after it had none; call it at any time, from any thread.
   virtual void begin(std::function<void()> more) = 0;
   /// The next piece; empty: none for now; nothing: the end.
   virtual std::optional<std::string> pull() = 0;

@@ -1,4 +1,4 @@
-// buffer.h: bytes on their way: between a socket and a parser, or between two sockets. Grows as needed and is used again for the next message.
+// buffer.h: a byte buffer between a socket and a parser, or between two sockets. It grows as needed and is reused for the next message.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Buffer {
   bool empty() const { return begin_ == end_; }
   size_t capacity() const { return capacity_; }
 
-  /// At least `least` bytes of room behind the data; what was handed out before is void.
+  /// Returns at least `least` bytes of room after the data; earlier views become invalid.
   std::span<char> room(size_t least) {
     if (begin_ == end_) begin_ = end_ = 0;
     if (capacity_ - end_ < least) make_room(least);
@@ -63,7 +63,7 @@ class Buffer {
   size_t capacity_ = 0, begin_ = 0, end_ = 0;
 };
 
-/// Buffers of an io thread that nobody uses at the moment: a connection that waits for its next message holds none, a busy one allocates none.
+/// Unused buffers of an io thread: a connection that waits for its next message has none, and a busy connection allocates none.
 class BufferPool {
  public:
   Buffer take() {
@@ -72,7 +72,7 @@ class BufferPool {
     free_.pop_back();
     return buffer;
   }
-  /// One that has grown large is let go: its memory would be missed elsewhere.
+  /// Returns a buffer. One that has grown large is freed, because its memory is needed elsewhere.
   void give(Buffer&& buffer) {
     if (buffer.capacity() == 0 || buffer.capacity() > kLargest || free_.size() >= kMost) {
       buffer = Buffer();

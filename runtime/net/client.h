@@ -1,11 +1,12 @@
-// client.h: HTTP client on the io threads, with kept connections, for the router, health checks and `serin load`.
+// client.h: an HTTP client on the io threads with persistent connections, for the router, health checks and `serin load`.
 //
 //   net::Client client({.connect_timeout = 1s});
-//   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });    // on an io thread; calls back on the same
-//   call.cancel();                                                                             // no callback any more; the connection is closed
+//   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });   // on an io thread; calls back there
+//   call.cancel();                                                     // no callback any more; the connection is closed
 //
-// One Client per io thread (it is not thread-safe). A kept connection that turns out closed before a byte of the answer came is retried
-// once on a fresh one. Answers are parsed as strictly as requests: a malformed one is kCorrupt and its connection never reused.
+// Use one Client for each io thread (it is not thread-safe). If a kept connection turns out to be closed before a byte of the answer came,
+// the request is retried once on a new one. Answers are parsed as strictly as requests: a malformed one is kCorrupt, and its connection is
+// never reused.
 #pragma once
 
 #include <chrono>
@@ -25,15 +26,15 @@ struct ClientOptions {
   std::chrono::milliseconds idle_timeout{30'000};  ///< a kept connection older than this is closed
   size_t kept_per_origin = 256;
   size_t response_bytes = size_t{256} << 20;
-  bool http2 = false;                     ///< for servers that speak gRPC; in the clear without asking (RFC 9113, 3.3)
+  bool http2 = false;                     ///< for servers that speak gRPC; without TLS, HTTP/2 with prior knowledge (RFC 9113, 3.3)
   std::shared_ptr<const TlsContext> tls;  ///< for secure origins; null: there are none
-  std::string server_name;                ///< what their certificates must be for, where neither `tls` says so nor the origin's host is it
+  std::string server_name;                ///< name in their certificates, unless `tls` sets it; empty: the origin's host
 };
 
 struct Outgoing {
   std::string method = "GET";
   std::string target = "/";
-  Headers headers;                          ///< Host, Content-Length, Connection are written by the client
+  Headers headers;                          ///< the client writes Host, Content-Length and Connection
   std::shared_ptr<const std::string> body;  ///< shared, so that a retry or a mirror costs no copy; null: none
 };
 
@@ -42,7 +43,7 @@ class Call {
   struct State;
   Call() = default;
   explicit Call(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  /// Forgets the callback and closes the connection. Safe at any time, also after the end.
+  /// Drops the callback and closes the connection. Safe at any time, also after the end.
   void cancel();
 
  private:
@@ -53,10 +54,10 @@ class Client {
  public:
   struct State;
   explicit Client(ClientOptions options);
-  ~Client();  ///< cancels what is under way
+  ~Client();  ///< cancels requests in progress
   using Callback = std::function<void(Result<Response>)>;
-  /// Errors: kUnavailable (no connection), kIo (closed or reset before the end of the answer), kDeadlineExceeded, kCorrupt (not HTTP), kTooLarge,
-  /// kOverloaded (no connection for want of descriptors, ports or memory here).
+  /// Errors: kUnavailable (no connection), kIo (closed or reset before the end of the answer), kDeadlineExceeded, kCorrupt (not HTTP),
+  /// kTooLarge. kOverloaded: this machine lacks descriptors, ports or memory for a connection.
   Call send(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout, Callback callback);
   size_t open_connections() const;
 

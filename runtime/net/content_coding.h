@@ -1,9 +1,11 @@
-// content_coding.h: bytes that are packed for their journey. Unpacking has a limit, because few bytes can stand for very many; packing is for speed, not for size.
+// content_coding.h: compresses and decompresses bodies and messages.
+//
+// Decompression has a limit, because few bytes can expand to very many. Compression is tuned for speed, not for size.
 //
 //   const auto coding = preferred_coding("gzip;q=0.5, zstd");        // kZstd
 //   if (coding) if (auto packed = pack(*coding, body)) ...
 //
-// Each thread keeps what zlib and zstd work with: that alone is 256 KiB a body.
+// Each thread keeps the state of zlib and zstd, which would otherwise be 256 KiB for each body.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +22,23 @@ namespace serin::net {
 enum class Coding : uint8_t { kGzip, kDeflate, kZstd };
 inline constexpr std::string_view kCodings = "gzip, deflate, zstd";
 
-/// As content-encoding and grpc-encoding name them.
+/// Names as in content-encoding and grpc-encoding.
 std::optional<Coding> parse_coding(std::string_view name);
 std::string_view coding_name(Coding coding);
-/// What the header Accept-Encoding likes best of kCodings; nothing where it asks for none of them by name.
+/// Returns the coding of kCodings that the header Accept-Encoding prefers; nothing if it names none of them.
 std::optional<Coding> preferred_coding(std::string_view accept_encoding);
 
-/// kCorrupt, kTooLarge (over `limit` bytes once unpacked).
+/// Decompresses. kCorrupt, kTooLarge (over `limit` bytes when decompressed).
 Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit);
-/// Whose memory what comes out is, `beside` bytes that it has already.
+/// The budget for decompressed bytes; `beside`: bytes that the share has already.
 struct UnpackMemory {
   MemoryBudget::Share& share;
   const std::shared_ptr<MemoryBudget>& budget;
   size_t beside = 0;
 };
-/// The same; the share grows with what comes out. kOverloaded: the budget has no more.
+/// The same; the share grows with the decompressed bytes. kOverloaded: the budget is exhausted.
 Result<std::string> unpack(Coding coding, std::string_view bytes, size_t limit, const UnpackMemory& memory);
-/// Nothing where it would save nothing.
+/// Compresses; returns nothing if that saves nothing.
 std::optional<std::string> pack(Coding coding, std::string_view bytes);
 
 }  // namespace serin::net

@@ -1,8 +1,10 @@
-// deadline.h: deadlines that move with every request and cost no system call.
+// deadline.h: deadlines that are moved with every request and cost no system call.
 //
-// A hashed wheel of 4,096 slots of a millisecond: setting a deadline links it into a slot, and moving it later is a store, because a slot that
-// comes up looks at what is really due. So a busy connection is linked again about once in four seconds, not once per request. Deadlines may be
-// up to two milliseconds late; what must be exact is a net::Timer. For the .cc files of net and for who draws many deadlines in the data path.
+// A hashed wheel has 4,096 slots of a millisecond. Setting a deadline links it into a slot. Moving it later is one store, because a slot
+// that expires checks which deadlines are really due. So a busy connection is linked again about once in four seconds, not once for each
+// request. Deadlines may be up to two milliseconds late; use net::Timer for exact ones.
+//
+// For the .cc files of net, and for code on the data path with many deadlines.
 #pragma once
 
 #include <array>
@@ -13,7 +15,7 @@ namespace serin::net {
 
 class DeadlineWheel;
 
-/// One deadline of its owner; unlinks itself when destroyed. Belongs to one io thread.
+/// One deadline of its owner; it unlinks itself when destroyed. Belongs to one io thread.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,7 +29,7 @@ class Deadline {
 
   void set(DeadlineWheel& wheel, Clock::time_point when);
   void clear() { due_ = kNever; }  ///< nothing is due; the link may stay
-  /// Nor does the wheel know of it any more: it may end on another thread.
+  /// Also removes the link, so that it may be destroyed on another thread.
   void leave() {
     clear();
     clear_link();
@@ -41,7 +43,7 @@ class Deadline {
 
   void* const owner_;
   const Work work_;
-  DeadlineWheel* wheel_ = nullptr;  // where it is linked
+  DeadlineWheel* wheel_ = nullptr;  // the wheel in which it is linked
   Deadline *next_ = nullptr, *previous_ = nullptr;
   uint64_t due_ = kNever, linked_ = kNever;  // ticks
 };
@@ -50,9 +52,9 @@ class DeadlineWheel {
  public:
   using Clock = Deadline::Clock;
 
-  /// Runs what is due.
+  /// Runs the work of all due deadlines.
   void run(Clock::time_point now);
-  /// Until the next slot that holds something; nothing soon: a long time.
+  /// Time until the next slot with a deadline; a long time if there is none soon.
   std::chrono::nanoseconds time_to_next(Clock::time_point now) const;
 
  private:
@@ -67,11 +69,11 @@ class DeadlineWheel {
 
   std::array<Deadline*, kSlots> slots_{};
   std::array<uint64_t, kSlots / 64> occupied_{};  // a bit for each slot
-  uint64_t now_ = tick(Clock::now());             // slots up to here have been run
+  uint64_t now_ = tick(Clock::now());             // slots up to this one have run
   size_t count_ = 0;
 };
 
-/// Of the io thread this is.
+/// The wheel of the calling io thread.
 DeadlineWheel& this_wheel();
 
 }  // namespace serin::net

@@ -1,4 +1,4 @@
-// grpc.h: what gRPC adds to HTTP/2: content-type, status in the trailers, deadlines, messages with a length before them. Pure text and bytes.
+// grpc.h: the parts that gRPC adds to HTTP/2: content-type, status in trailers, deadlines, length-prefixed messages. Text and bytes only.
 #pragma once
 
 #include <chrono>
@@ -32,39 +32,39 @@ enum class GrpcStatus : uint8_t {
   kUnauthenticated
 };
 
-/// "RESOURCE_EXHAUSTED"
+/// For example "RESOURCE_EXHAUSTED".
 std::string_view grpc_name(GrpcStatus status);
-/// What answers that question in HTTP: 429. One that is none counts as kUnknown.
+/// The HTTP status for a gRPC status, for example 429. An unknown status counts as kUnknown.
 int http_status_of(GrpcStatus status);
-/// What an answer of HTTP with that status means to who called by gRPC.
+/// The gRPC status for an HTTP answer with that status.
 GrpcStatus grpc_status_of(int http_status);
 
 /// POST over HTTP/2 with content-type application/grpc, application/grpc+proto ...; not grpc-web.
 bool is_grpc(const Head& request);
-/// The grpc-status in trailers, or in the head of an answer without a body. Absent, or no number: nothing.
+/// The grpc-status in trailers, or in the head of an answer without a body. Nothing if absent or not a number.
 std::optional<GrpcStatus> grpc_status_in(const Headers& headers);
-/// How a call has ended whose answer has that head and no trailers that say it. One that says nothing has not ended well.
+/// The status of a call whose answer has that head and no trailers with a status. Without any status, the call has failed.
 GrpcStatus grpc_status_in_answer(int http_status, const Headers& headers);
 
-/// "100m": the time that a caller gives. Nothing where it is malformed. At most a year, so that sums do not overflow.
+/// Parses a timeout such as "100m". Nothing if it is malformed. At most a year, so that sums do not overflow.
 std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text);
-/// Rounded up to milliseconds, or to seconds where that takes more than the eight digits there may be.
+/// Rounds up to milliseconds, or to seconds if milliseconds need more than the eight allowed digits.
 std::string print_grpc_timeout(std::chrono::nanoseconds time);
 
-/// Adds grpc-status and, where there is one, the message in the escapes that gRPC asks for.
+/// Adds grpc-status and, if there is one, the message in gRPC's escapes.
 void set_grpc_status(Headers& headers, GrpcStatus status, std::string_view message);
-/// The whole answer to a call that failed before anything was said: a head and nothing else.
+/// Makes the whole answer to a call that failed before anything was sent: a head only.
 Response grpc_error(GrpcStatus status, std::string_view message);
 
-/// Five bytes before every message: whether it is compressed, and its length.
+/// The five bytes before every message: whether it is compressed, and its length.
 struct GrpcPrefix {
   static constexpr size_t kBytes = 5;
   bool compressed = false;
   uint32_t length = 0;
 };
-/// Of the message behind these kBytes.
+/// Length of the message after these kBytes.
 uint32_t grpc_length(std::string_view prefix);
-/// Requires kBytes. Nothing where the first is neither 0 nor 1.
+/// Requires kBytes. Nothing if the first byte is neither 0 nor 1.
 std::optional<GrpcPrefix> read_grpc_prefix(std::string_view bytes);
 void append_grpc_prefix(const GrpcPrefix& prefix, std::string& out);
 

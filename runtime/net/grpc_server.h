@@ -1,4 +1,4 @@
-// grpc_server.h: calls of gRPC for who serves them: messages in, messages out, a status at the end.
+// grpc_server.h: serves gRPC calls: messages in, messages out, a status at the end.
 //
 //   class Echo : public GrpcMethod {
 //     void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) override {
@@ -8,9 +8,9 @@
 //   };
 //   start_grpc_server(loops, options, [&](std::string_view path) { return path == "/echo.Echo/Say" ? &echo : nullptr; });
 //
-// One call is one stream of HTTP/2. Everything runs on the io thread that owns its connection, but for what holds it up (read_aside). A message that is
-// compressed (gzip, deflate, zstd) is inflated within Limits::body_bytes, beside the io threads where more than kMostOnIo come out; answers are sent as they are.
-// Source: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md.
+// One call is one HTTP/2 stream. Everything runs on the io thread that owns its connection, except long work (read_aside). A compressed
+// message (gzip, deflate, zstd) is decompressed within Limits::body_bytes. If more than kMostOnIo bytes result, that runs on a helper
+// thread. Answers are not compressed. Source: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md.
 #pragma once
 
 #include <chrono>
@@ -26,38 +26,41 @@
 
 namespace serin::net {
 
-/// One call under way. Shared with whoever will answer it; what comes after its end is dropped.
+/// A call in progress. It is shared with the code that answers it; calls to it after its end are ignored.
 class GrpcCall {
  public:
   virtual const Headers& headers() const = 0;
-  /// As grpc-timeout says, or time_point::max(). The call ends by itself then, as when its client is gone: on_gone is told.
+  /// The deadline from grpc-timeout, or time_point::max(). At the deadline the call ends by itself, as when the client leaves, and calls
+  /// on_gone.
   virtual std::chrono::steady_clock::time_point deadline() const = 0;
 
-  /// Of the answer's head; before the first message.
+  /// Adds a header to the answer's head; call it before the first message.
   virtual void set_header(std::string_view name, std::string_view value) = 0;
-  /// As begin_grpc_message(), in memory that was used before.
+  /// Like begin_grpc_message(), with reused memory.
   virtual std::string begin_message(size_t expected_bytes = 0) = 0;
-  /// A message with its prefix (grpc_framed, seal_grpc_message). What the client has no room for waits here; a client that sends messages is
-  /// not read from meanwhile, and one that takes nothing loses the call.
+  /// Sends a message with its prefix (grpc_framed, seal_grpc_message). Bytes that the client has no room for wait here. Meanwhile messages
+  /// of the client are not read, and a client that takes nothing loses the call.
   virtual void send(std::string framed) = 0;
   virtual void finish(GrpcStatus status, std::string_view message = {}) = 0;
   bool ended() const { return ended_; }
 
-  /// No further message is taken from the client until resume(); those that came already are still given.
+  /// Takes no further message from the client until resume(); messages that have arrived are still delivered.
   virtual void pause() = 0;
   virtual void resume() = 0;
 
-  /// From on_message(), once, or from such a `then`: its message stays valid while `read` reads it beside the io threads (net::aside), and `then` follows on this
-  /// one. The next message comes after it. Of a call that has ended before it was read nothing is: `then` finds ended().
+  /// Call it from on_message(), once, or from such a `then`. `read` reads the message on a helper thread (net::aside()), and `then` follows
+  /// on this thread. The message stays valid meanwhile, and the next message comes afterwards. If the call ends before `read` starts,
+  /// `read` does not run, and `then` finds ended().
   virtual void read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) = 0;
-  /// The same of what is to be sent, any number of them at once: what nobody waits for any more is not written.
+  /// The same for answers, any number of them at once. An answer of a call that has ended is not written.
   virtual void write_aside(UniqueFunction<void()> write, UniqueFunction<void()> then) = 0;
 
-  /// What who serves the call keeps for it; goes with the call.
+  /// State of the code that serves the call; destroyed with the call.
   std::shared_ptr<void> state;
-  /// Nobody waits any more: hung up, or the deadline has passed.
+  /// Called if the client hung up or the deadline has passed.
   UniqueFunction<void()> on_gone;
-  /// The server ends once all calls have: one that only waits, for a message or for news, is to be finished. Without it one of many messages is, at once.
+  /// Called when the server ends, which waits for all calls. A call that only waits, for a message or an event, must be finished. Without
+  /// this function, a call with many messages ends at once.
   UniqueFunction<void()> on_drain;
 
  protected:
@@ -65,40 +68,41 @@ class GrpcCall {
   bool ended_ = false;
 };
 
-/// What serves the calls of one method. One object for all of them.
+/// Serves the calls of one method; one object serves all of them.
 class GrpcMethod {
  public:
   virtual ~GrpcMethod() = default;
-  /// Whether a client may send any number of messages; else it is exactly one, and more or fewer are refused.
+  /// Whether a client may send any number of messages; otherwise it must send exactly one.
   virtual bool many_messages() const { return false; }
-  /// Whether answers go out one by one, before the call ends.
+  /// Whether answers are sent one by one, before the call ends.
   virtual bool many_answers() const { return many_messages(); }
-  /// The message is valid during the call, and as GrpcCall::read_aside() says.
+  /// The message is valid during this function, and as described in GrpcCall::read_aside().
   virtual void on_message(const std::shared_ptr<GrpcCall>& call, std::string_view message) = 0;
-  /// There is no memory for one of many messages, of which this is the beginning: whether the call goes on with the next one; else it ends.
+  /// Called if there is no memory for one of many messages, of which this is the beginning. Returns whether the call continues with the
+  /// next one; otherwise it ends.
   virtual bool on_no_memory(const std::shared_ptr<GrpcCall>& call, std::string_view beginning) {
     static_cast<void>(call), static_cast<void>(beginning);
     return false;
   }
-  /// The client has sent all of many messages.
+  /// The client has sent all of its messages.
   virtual void on_half_close(const std::shared_ptr<GrpcCall>&) {}
 };
 
-/// The method of a path "/package.Service/Method"; null: UNIMPLEMENTED.
+/// Returns the method of a path "/package.Service/Method"; null: UNIMPLEMENTED.
 using GrpcMethods = std::function<GrpcMethod*(std::string_view path)>;
 
 struct GrpcRefusal {
   GrpcStatus status;
   std::string message;
 };
-/// Asked before a call is taken: why it is not, where it is not. `known`: the path names a method.
+/// Called before a call is accepted; returns the reason if it is refused. `known`: the path names a method.
 using GrpcGate = std::function<std::optional<GrpcRefusal>(std::string_view path, bool known, const Headers& headers,
                                                           const PeerCertificate* certificate)>;
 
-/// A server that speaks gRPC only: other requests are answered 415. Errors as Server::start().
+/// Starts a server that speaks gRPC only: other requests are answered with 415. Errors are those of Server::start().
 Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions options, GrpcMethods methods, GrpcGate gate = {});
 
-/// Room for a prefix at the start of a message that will be appended; seal_grpc_message() writes it. In `memory`, whose content goes.
+/// Reserves room for a prefix at the start of a message; seal_grpc_message() writes it. It reuses `memory`, whose content is lost.
 std::string begin_grpc_message(size_t expected_bytes = 0, std::string memory = {});
 void seal_grpc_message(std::string& framed);
 std::string grpc_framed(std::string_view message);

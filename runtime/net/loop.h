@@ -1,4 +1,4 @@
-// loop.h: the io threads. Each runs one event loop with its own connections, timers and buffers; nothing is shared between them but this object.
+// loop.h: the io threads. Each runs one event loop with its own connections, timers and buffers; they share only this object.
 //
 //   net::Loops loops(2);                                    // threads start at once
 //   loops.post(0, [] { ... });                              // runs on io thread 0
@@ -31,11 +31,12 @@ class Loops {
   Loops& operator=(const Loops&) = delete;
 
   size_t size() const;
-  /// Runs `work` on io thread `index`. From any thread.
+  /// Runs `work` on io thread `index`. Callable from any thread.
   void post(size_t index, UniqueFunction<void()> work);
-  /// Runs `work` on io thread `index` and waits for it: for what must be made or destroyed there.
+  /// Runs `work` on io thread `index` and waits for it, for objects that must be made or destroyed there.
   void post_and_wait(size_t index, const std::function<void()>& work);
-  /// Waits until all that was given to aside() has run, but for what follows it on io threads. For who ends, and gives no more.
+  /// Waits until all work passed to aside() has run, except the parts that follow on io threads. Call it at the end, when no more work
+  /// comes.
   void finish_aside();
   void stop();
 
@@ -48,17 +49,17 @@ class Loops {
 
   std::vector<std::unique_ptr<Loop>> loops_;
   std::mutex mutex_;
-  std::unique_ptr<ThreadPool> aside_;  // guarded by mutex_; made once there is something to do
+  std::unique_ptr<ThreadPool> aside_;  // guarded by mutex_; made when first needed
 };
 
-/// Index of the io thread this is, or npos.
+/// Index of the calling io thread, or kNotAnIoThread.
 inline constexpr size_t kNotAnIoThread = static_cast<size_t>(-1);
 size_t this_loop();
-/// Runs `work` on this io thread: out of the reading of a request once all that its turn has brought was read, and before what HTTP/2 is to send goes out; out of
-/// other such work in the next turn. Requires an io thread.
+/// Runs `work` on this io thread. If a request is being read, it runs after all bytes of this turn were read, and before HTTP/2 frames are
+/// sent. If other such work calls this, it runs in the next turn. Requires an io thread.
 void post_here(UniqueFunction<void()> work);
 void log_thrown(const std::exception& thrown);
-/// Runs `work` now, as an io thread runs what was posted: what it throws is logged and goes no further. Requires an io thread.
+/// Runs `work` now, in the same way as posted work: an exception is logged and does not propagate. Requires an io thread.
 template <class Work>
 void run_here(Work&& work) {
   try {
@@ -67,15 +68,16 @@ void run_here(Work&& work) {
     log_thrown(thrown);
   }
 }
-/// When this io thread last woke up: a clock that costs nothing, for what may be off by the length of one round.
+/// When this io thread last woke up: a clock without cost, for times that may be wrong by the length of one turn.
 std::chrono::steady_clock::time_point loop_time();
 
-/// Runs `work` beside the io threads, then `then` on this one: for what would hold up the other connections, such as reading a large body. What `work` throws is
-/// logged, and `then` runs all the same. What both hold ends on this io thread. Where the system gives no threads, it runs here. Requires an io thread.
+/// Runs `work` on a helper thread, then `then` on this io thread, for work that would delay other connections, such as reading a large
+/// body. If `work` throws, that is logged, and `then` still runs. Both are destroyed on this io thread. If the system refuses threads,
+/// `work` runs here. Requires an io thread.
 void aside(UniqueFunction<void()> work, UniqueFunction<void()> then);
-/// More bytes than this are read and written there.
+/// Larger data is read and written on helper threads.
 inline constexpr size_t kMostOnIo = size_t{1} << 20;
-/// Of work that waits to run aside, and may be given up until it does: whoever takes it first has it.
+/// Ownership of work that waits for a helper thread and may be cancelled before it starts: the first caller of take() owns it.
 class Turn {
  public:
   bool take() { return !taken_.exchange(true); }
@@ -84,7 +86,7 @@ class Turn {
   std::atomic<bool> taken_{false};
 };
 
-/// Runs `work`, which may block, on a thread of its own, and then what it returns on the io thread that asked. For what is rare: each time is a thread.
+/// Runs `work`, which may block, on a separate thread, then its result on the calling io thread. For rare work: each call creates a thread.
 void run_aside(std::function<std::function<void()>()> work);
 
 /// Cancels when destroyed. Must be destroyed on the thread that made it.

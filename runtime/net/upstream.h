@@ -1,11 +1,12 @@
-// upstream.h: the connections to one server, kept between requests.
+// upstream.h: persistent connections to one server.
 //
 //   net::Upstream upstream(origin, options);                               // on an io thread, which owns it
-//   net::ClientStream* stream = upstream.open(handler);                    // stream.h says what comes of it
+//   net::ClientStream* stream = upstream.open(handler);                    // stream.h describes the calls to the handler
 //   stream->begin_request({.method = "POST", .target = "/infer", .headers = headers, .length = body.size()});
 //   sent = stream->write(body, /*last=*/true);
 //
-// Kept connections are taken newest first, so that a pool that has become too large drains by idle_timeout. Over HTTP/2 many requests share one.
+// The newest kept connection is used first, so that a pool that has become too large drains by idle_timeout. Over HTTP/2 many requests
+// share one connection.
 #pragma once
 
 #include <chrono>
@@ -25,9 +26,9 @@ class H2Pool;
 class Upstream {
  public:
   Upstream(Origin origin, const ClientOptions& options);
-  ~Upstream();  ///< ends what is under way without a word to the handlers
+  ~Upstream();  ///< ends requests in progress without a call to the handlers
 
-  /// `fresh`: on a new connection even if there are kept ones. `deadline`: for the whole answer; on_failure(kDeadlineExceeded).
+  /// `fresh`: uses a new connection even if there are kept ones. `deadline`: for the whole answer; on_failure(kDeadlineExceeded).
   ClientStream& open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh = false);
   size_t connections() const;
 
@@ -41,7 +42,7 @@ class Upstream {
   const std::string host_;  // authority() of the origin
   std::unordered_set<std::shared_ptr<ClientConnection>> all_;
   std::vector<ClientConnection*> kept_;
-  const std::unique_ptr<H2Pool> http2_;  // all of it, where that is spoken
+  const std::unique_ptr<H2Pool> http2_;  // all requests use it if the origin speaks HTTP/2
 };
 
 }  // namespace serin::net

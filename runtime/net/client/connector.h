@@ -1,4 +1,5 @@
-// connector.h: makes one connection: resolves the name, tries its addresses one after the other, agrees on TLS where the origin is secure.
+// connector.h: opens one connection: resolves the name, tries its addresses in turn, and negotiates TLS if the origin is secure.
+//
 // For the .cc files of net only.
 #pragma once
 
@@ -16,15 +17,15 @@ namespace serin::net {
 
 class Connector final : public Watcher, public std::enable_shared_from_this<Connector> {
  public:
-  /// The socket, for Loop::hand_over(); or, where it is not open, why there is none: kUnavailable, or kOverloaded for want of descriptors, ports
-  /// or memory here, which says nothing about the server. Not called out of start().
+  /// Receives the socket, for Loop::hand_over(). If the socket is not open, `why_not` is kUnavailable, or kOverloaded if this machine lacks
+  /// descriptors, ports or memory, which says nothing about the server. It is never called during start().
   using Callback = std::function<void(Socket socket, const Error& why_not)>;
 
   /// `options` must outlive this.
   Connector(Loops::Loop& loop, const ClientOptions& options);
   ~Connector() = default;
   void start(const Origin& origin, Callback callback);
-  /// Forgets the callback.
+  /// Drops the callback.
   void cancel();
 
   void on_ready(uint32_t events) override;

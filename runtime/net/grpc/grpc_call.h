@@ -1,9 +1,10 @@
-// grpc_call.h: one call of gRPC and the handler of a stream of HTTP/2 that serves one after the other: what a call says goes out here (grpc_call.cc), what its client
-// says comes in there (grpc_server.cc). For the .cc files of net only.
+// grpc_call.h: one gRPC call, and the handler of an HTTP/2 stream that serves one call after the other. For the .cc files of net only.
 //
-// A call is shared with who answers it and may outlive its place in the handler, so that a late answer meets a call that knows it is over, and never the next one. It
-// leaves the handler with the last byte that the stream takes, and is used again, with its buffers, once nobody else holds it: a stream that waits for its next call
-// holds none.
+// grpc_call.cc sends the answers of a call; grpc_server.cc reads the client's messages.
+//
+// A call is shared with the code that answers it and may outlive its place in the handler. So a late answer meets a call that has ended,
+// and never the next one. It leaves the handler with the last byte that the stream takes. It is reused, with its buffers, once no other
+// pointer to it exists: a stream that waits for its next call has none.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ namespace serin::net {
 
 class CallHandler;
 
-/// No std::enable_shared_from_this: what is used again would hold the Recycler that holds it.
+/// It is not a std::enable_shared_from_this: a reused object would keep alive the Recycler that contains it.
 class ServedCall final : public GrpcCall {
  public:
   ServedCall() : alarm_(this, [](void* self) { static_cast<ServedCall*>(self)->expire(); }) {}
@@ -48,16 +49,16 @@ class ServedCall final : public GrpcCall {
   bool paused() const { return paused_ || crowded() || reading(); }
   bool reading() const { return reading_ != nullptr; }
   void write();
-  /// The stream is not this call's any more.
+  /// The stream no longer belongs to this call.
   void detach();
   void lose();
 
-  // Of the handler:
-  std::string in, inflated;   // what has come, and may be longer than that; the message
-  MemoryBudget::Share share;  // of both
+  // For the handler:
+  std::string in, inflated;   // `in`: received bytes, possibly with room after them; `inflated`: the decompressed message
+  MemoryBudget::Share share;  // share of the budget for both
 
  private:
-  static constexpr size_t kCrowded = size_t{8} << 20;  // answers that wait for one another; over it no further message is taken
+  static constexpr size_t kCrowded = size_t{8} << 20;  // limit for queued answers; above it no further message is read
   size_t unsent() const { return out_.size() - sent_; }
   bool crowded() const { return many_answers_ && unsent() > kCrowded; }
   void begin_answer(bool only_head);
@@ -65,14 +66,14 @@ class ServedCall final : public GrpcCall {
   void end();
 
   CallHandler* handler_ = nullptr;  // null once detached
-  ServerStream* stream_ = nullptr;  // with it
+  ServerStream* stream_ = nullptr;  // null when handler_ is
   Headers headers_, answer_headers_, trailers_;
   bool many_answers_ = false;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   Deadline alarm_;
-  std::shared_ptr<Turn> reading_;               // a message, beside the io threads
-  std::vector<std::shared_ptr<Turn>> writing_;  // answers, likewise
-  std::string out_;                             // framed, not taken by the stream yet from sent_ on
+  std::shared_ptr<Turn> reading_;               // a message that is read on a helper thread
+  std::vector<std::shared_ptr<Turn>> writing_;  // answers that are written on helper threads
+  std::string out_;                             // framed bytes; the stream has taken those before sent_
   size_t sent_ = 0;
   std::chrono::steady_clock::time_point moved_{};  // when the stream last took some of it
   bool begun_ = false, paused_ = false, last_ = false;
@@ -83,10 +84,10 @@ class CallHandler final : public RequestHandler {
   struct Service {
     GrpcMethods methods;
     GrpcGate gate;
-    size_t message_bytes;                     ///< at most
+    size_t message_bytes;                     ///< limit for one message
     std::string message_bytes_from;           ///< as ServerOptions::body_bytes_from
-    std::shared_ptr<MemoryBudget> large;      ///< what messages share beyond what each may have; null: nothing
-    std::vector<Recycler<ServedCall>> calls;  ///< of each io thread
+    std::shared_ptr<MemoryBudget> large;      ///< budget for messages beyond the size that each may have; null: none
+    std::vector<Recycler<ServedCall>> calls;  ///< one for each io thread
   };
   CallHandler(const Service& service, ServerStream& stream) : service_(service), stream_(stream) {}
   ~CallHandler() override {
@@ -116,17 +117,17 @@ class CallHandler final : public RequestHandler {
   }
 
   void take_messages();
-  /// A message was, beside the io threads.
+  /// A message was read on a helper thread.
   void on_read();
   void ask_more() { stream_.read_more(); }
-  /// The stream has taken all that the call had to say.
+  /// The stream has taken everything that the call sends.
   void release() { call_->detach(), call_ = nullptr; }
   const std::shared_ptr<ServedCall>& call() const { return call_; }
 
  private:
-  static constexpr size_t kMostKept = size_t{8} << 20;  // for the next message, by a call that has read one
+  static constexpr size_t kMostKept = size_t{8} << 20;  // memory kept for the next message, after one was read
   void refuse(GrpcStatus status, std::string_view message);
-  /// The next message that is whole; nothing where there is none, or where the call was refused for it.
+  /// Returns the next complete message; nothing if there is none, or if the call was refused because of it.
   std::optional<std::string_view> next_message();
   std::optional<std::string_view> unpack_message(std::string_view packed);
   /// Likewise.
@@ -134,10 +135,10 @@ class CallHandler final : public RequestHandler {
   size_t most_unpacked() const;
   void refuse_too_large(std::string_view what, size_t most);
   void refuse_no_memory() { refuse(GrpcStatus::kResourceExhausted, "too many large messages are under way; try again"); }
-  /// Whether the call goes on without the message that so begins.
+  /// Whether the call continues without the message that begins like this.
   bool pass_over(std::string_view beginning);
   void skip_the_rest();
-  /// Of a message that was read: whoever read it keeps what came of it.
+  /// Releases the memory of a message that was read; its reader keeps the results.
   void let_go_of_message();
   void let_go_of_large() {
     if (!call_->share.small() || call_->in.size() > kMostKept) let_go_of_message();
@@ -147,14 +148,14 @@ class CallHandler final : public RequestHandler {
   ServerStream& stream_;
   GrpcMethod* method_ = nullptr;
   std::shared_ptr<ServedCall> call_;
-  size_t filled_ = 0, taken_ = 0;  // of what is in the call
+  size_t filled_ = 0, taken_ = 0;  // positions in the call's `in`
   uint64_t messages_ = 0;
   bool end_ = false, taking_ = false;
-  bool dropped_ = false;      // there is no memory for what comes
-  bool passed_over_ = false;  // what was read last is no message, for want of memory; the call goes on
-  uint64_t skips_ = 0;        // bytes to come of a message that was passed over
+  bool dropped_ = false;      // there is no memory for the incoming bytes
+  bool passed_over_ = false;  // the last message was skipped for lack of memory; the call continues
+  uint64_t skips_ = 0;        // bytes still to come of a skipped message
   std::optional<Coding> coding_;
-  std::optional<Result<std::string>> unpacked_;  // the message that comes next
+  std::optional<Result<std::string>> unpacked_;  // the next message
 };
 
 }  // namespace serin::net

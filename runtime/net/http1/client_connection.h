@@ -1,4 +1,5 @@
-// client_connection.h: one connection of an Upstream: connects, sends one request at a time, reads its answer. For the .cc files of net only.
+// client_connection.h: one connection of an Upstream: connects, sends one request at a time, reads its answer. For the .cc files of net
+// only.
 #pragma once
 
 #include <memory>
@@ -19,9 +20,9 @@ class ClientConnection final : public Watcher, public ClientStream, public std::
   explicit ClientConnection(Upstream& upstream);
   virtual ~ClientConnection() = default;
 
-  /// Takes over a request; connects first where it has not.
+  /// Takes a request; connects first if necessary.
   void start(AnswerHandler& handler, Time deadline);
-  /// Without a word to anybody.
+  /// Closes without a call to any handler.
   void close();
 
   void on_ready(uint32_t events) override;
@@ -60,9 +61,9 @@ class ClientConnection final : public Watcher, public ClientStream, public std::
   AnswerHandler* handler_ = nullptr;
   Time deadline_;
   Outlet outlet_{/*writable=*/false};
-  int interim_answers_ = 0;  // 1xx, before the one that counts
+  int interim_answers_ = 0;  // number of 1xx answers before the final one
   bool processing_ = false;
-  bool reused_ = false;        // it has been kept after an earlier request
+  bool reused_ = false;        // the connection was kept after an earlier request
   bool answer_begun_ = false;  // a byte of the answer has come
   bool request_done_ = false;  // its last byte is in outlet_ or sent
   bool paused_ = false;        // the handler had no room for more of the answer

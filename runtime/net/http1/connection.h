@@ -1,4 +1,4 @@
-// connection.h: one client of a server, over HTTP/1.1: reads a request, lets the handler answer it, and again. For the .cc files of net only.
+// connection.h: one HTTP/1.1 client of a server: reads a request, lets the handler answer it, repeats. For the .cc files of net only.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
 
   void start();
   void close() override;
-  /// The next answer will be the last; where no request comes within a moment, it ends without one.
+  /// The next answer is the last; if no request comes within a moment, the connection ends without one.
   void drain() override;
 
   void on_ready(uint32_t events) override;
@@ -30,7 +30,7 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
   std::shared_ptr<const PeerCertificate> certificate() const override;
   void begin_answer(const AnswerHead& head) override;
   size_t write(std::string_view bytes, bool last) override;
-  void set_trailers(const Headers&) override {}  // few clients of HTTP/1.1 look for them
+  void set_trailers(const Headers&) override {}  // few HTTP/1.1 clients read trailers
   void read_more() override;
   void abort() override;
 
@@ -38,7 +38,7 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
   enum class Phase : uint8_t {
     kHead,       // waiting for a request or for the rest of its head
     kRequest,    // from there to the end of its answer
-    kLingering,  // all said; waits for the peer to notice, so that it is not reset before it has read
+    kLingering,  // everything is sent; waits for the peer to close, so that a reset does not destroy the answer
     kClosed
   };
 
@@ -69,13 +69,13 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
   Outlet outlet_{/*writable=*/true};
 
   Phase phase_ = Phase::kHead;
-  int status_ = 0;  // of the answer
+  int status_ = 0;  // status of the answer
   bool processing_ = false;
-  bool fresh_ = true;          // nothing has been asked yet
-  bool may_be_http2_;          // what has come so far may be its preface
+  bool fresh_ = true;          // no request has come yet
+  bool may_be_http2_;          // the bytes so far may be the HTTP/2 preface
   bool handled_ = false;       // the handler has the request
-  bool request_done_ = false;  // all of it has come
-  bool paused_ = false;        // the handler had no room for more of it
+  bool request_done_ = false;  // all of the request has come
+  bool paused_ = false;        // the handler had no room for more of the request
   bool answer_begun_ = false;
   bool answer_done_ = false;  // its last byte is in outlet_ or sent
   bool keep_alive_ = true, http10_ = false, head_only_ = false;

@@ -1,4 +1,5 @@
-// h2_client.h: the HTTP/2 connections to one server: many requests at once on each, another connection once they are full.
+// h2_client.h: the HTTP/2 connections to one server: each carries many requests, and another is opened when all are full.
+//
 // For the .cc files of net only.
 #pragma once
 
@@ -20,7 +21,7 @@ class H2ClientStream;
 class H2Pool {
  public:
   H2Pool(const Origin& origin, const ClientOptions& options);
-  ~H2Pool();  ///< ends what is under way without a word to the handlers
+  ~H2Pool();  ///< ends requests in progress without a call to the handlers
 
   ClientStream& open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh);
   size_t connections() const { return all_.size(); }
@@ -41,9 +42,9 @@ class H2ClientConnection final : public H2Session {
   ~H2ClientConnection() override;
 
   void connect();
-  /// Without a word to anybody.
+  /// Closes without a call to any handler.
   void close();
-  /// More requests may be asked here.
+  /// Whether it accepts more requests.
   bool takes_more() const;
   size_t open_streams() const { return all_.size() - free_.size(); }
   H2ClientStream& open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline);
@@ -52,15 +53,15 @@ class H2ClientConnection final : public H2Session {
   const std::string& host() const { return pool_->host_; }
   const ClientOptions& options() const { return pool_->options_; }
   void release(H2ClientStream& stream);
-  /// A request got no answer in time: if the server has not said anything since, others should not be sent the same way.
+  /// A request got no answer in time: unless the server has sent anything since, no further request must use this connection.
   void doubt(std::chrono::steady_clock::time_point since);
   void has_answered() { used_ = true; }
   bool stood() const { return stood_; }
-  /// It had been of use, and nothing has come from there since then.
+  /// It was useful before, and nothing has arrived from the server since then.
   bool may_have_closed_before(std::chrono::steady_clock::time_point when) const { return used_ && !heard_since(when); }
 
  private:
-  H2Stream* accept_stream(int32_t) override { return nullptr; }  // nothing is to be pushed
+  H2Stream* accept_stream(int32_t) override { return nullptr; }  // server push is disabled
   void on_goaway() override { retiring_ = true; }
   void on_over(std::string_view what) override;
   void on_rest() override;
@@ -73,7 +74,7 @@ class H2ClientConnection final : public H2Session {
   Deadline alarm_;
   bool idle_ = false;
   bool stood_ = false, used_ = false;
-  bool retiring_ = false;  // nothing more is asked here
+  bool retiring_ = false;  // no further requests use it
 };
 
 class H2ClientStream final : public H2Stream, public ClientStream {
@@ -81,7 +82,7 @@ class H2ClientStream final : public H2Stream, public ClientStream {
   explicit H2ClientStream(H2ClientConnection& connection);
 
   void begin(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline);
-  /// The connection is gone.
+  /// The connection is lost.
   void lose(Code code, std::string_view what);
 
   void begin_fields() override;
@@ -104,7 +105,7 @@ class H2ClientStream final : public H2Stream, public ClientStream {
   AnswerHandler* handler_ = nullptr;
   Deadline alarm_;
   std::chrono::steady_clock::time_point began_;
-  int interim_answers_ = 0;  // 1xx, before the one that counts
+  int interim_answers_ = 0;  // number of 1xx answers before the final one
   bool answered_ = false;    // the handler has the head
   bool bodyless_ = false;    // the request ends with its head
 };

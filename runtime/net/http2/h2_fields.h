@@ -1,8 +1,8 @@
-// h2_fields.h: header fields between typed messages and nghttp2, both ways. For the .cc files of net only.
+// h2_fields.h: converts header fields between typed messages and nghttp2. For the .cc files of net only.
 //
-// nghttp2 refuses what is malformed in HTTP/2's own terms: pseudo-headers that are missing, double or late, upper-case names, headers of a
-// connection, a content-length that the body does not keep. Here the rules of HTTP/1.1's parser are added, because what comes in over the one may
-// go on over the other.
+// nghttp2 refuses fields that are malformed in HTTP/2's own terms: missing, repeated or late pseudo-headers, upper-case names,
+// connection-specific headers, a content-length that differs from the body. This file adds the rules of the HTTP/1.1 parser, because a
+// message that comes over one protocol may be forwarded over the other.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -18,7 +18,7 @@
 
 namespace serin::net {
 
-/// Collects a head field by field, and after the body the trailers.
+/// Collects a head field by field, and the trailers after the body.
 class FieldReader {
  public:
   FieldReader(HeadParser::Kind kind, const HeadLimits& limits) : kind_(kind), limits_(limits) {}
@@ -26,15 +26,15 @@ class FieldReader {
   void begin_head();
   void begin_trailers();
   void add(std::string_view name, std::string_view value);
-  /// nghttp2 has dropped one that is malformed.
+  /// nghttp2 has dropped a malformed field.
   void add_malformed() { refuse(400, "header", "a header has a malformed name or value"); }
-  /// All have come. `end`: and no body follows.
+  /// All fields have come. `end`: no body follows.
   void finish_head(bool end);
 
   Head& head() { return head_; }
   const Head& head() const { return head_; }
   Headers& trailers() { return trailers_; }
-  /// What is wrong with the head.
+  /// The error in the head, if any.
   const std::optional<Refusal>& refusal() const { return refusal_; }
 
  private:
@@ -55,13 +55,13 @@ class FieldReader {
   bool in_trailers_ = false;
 };
 
-/// The fields of one message that goes out. Whatever a name or value holds, it stays one field. Used again it allocates nothing.
+/// The fields of one outgoing message. Any name or value stays one field. A reused object allocates nothing.
 class FieldWriter {
  public:
   void request(std::string_view host, const RequestHead& head);
   void answer(const AnswerHead& head);
   void trailers(const Headers& trailers);
-  /// As nghttp2 takes them, which copies them; void once anything else is called.
+  /// The fields for nghttp2, which copies them; invalid after any other call.
   const std::vector<nghttp2_nv>& fields();
 
  private:

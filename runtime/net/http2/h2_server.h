@@ -1,4 +1,5 @@
-// h2_server.h: one client of a server, over HTTP/2: each of its streams has a handler, which serves the next one when it is done.
+// h2_server.h: one HTTP/2 client of a server: each of its streams has a handler, which serves one request after the other.
+//
 // For the .cc files of net only.
 #pragma once
 
@@ -13,7 +14,7 @@
 
 namespace serin::net {
 
-/// What every client sends first (RFC 9113, 3.4), and no message of HTTP/1.1 begins with.
+/// The first bytes from every client (RFC 9113, 3.4); no HTTP/1.1 message begins with them.
 inline constexpr std::string_view kH2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 class H2ServerStream;
@@ -24,7 +25,7 @@ class H2ServerConnection final : public H2Session, public ServedConnection {
   H2ServerConnection(std::shared_ptr<Listener> listener, Loops::Loop& loop, std::string peer);
   ~H2ServerConnection() override;
 
-  /// Takes over a connection whose first bytes, `ahead`, begin with the preface.
+  /// Takes a connection whose first bytes, `ahead`, begin with the preface.
   void start(Socket socket, const Intake& intake, std::string_view ahead);
   void drain() override;
   void close() override;
@@ -61,7 +62,7 @@ class H2ServerStream final : public H2Stream, public ServerStream {
 
   void begin(int32_t id);
   bool open() const { return open_; }
-  /// The connection is gone, and so is its client.
+  /// The connection is lost, and its client with it.
   void lose();
   void drain() {
     if (open_ && handled_) handler_->on_drain();
@@ -94,13 +95,13 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   H2ServerConnection& connection_;
   std::shared_ptr<RequestHandler> handler_;  // made with the first request
   Deadline alarm_;
-  std::string own_body_;  // of an answer that no handler gives
+  std::string own_body_;  // body of an answer that no handler gives
   size_t own_sent_ = 0;
-  uint64_t most_ = 0;  // bytes of the body
+  uint64_t most_ = 0;  // limit for the body
   int status_ = 0;
   bool open_ = false;
-  bool begun_ = false;    // the request was looked at
-  bool handled_ = false;  // the handler has it
+  bool begun_ = false;    // the request was checked
+  bool handled_ = false;  // the handler has the request
   bool grpc_ = false, head_only_ = false;
   bool answer_begun_ = false, answer_done_ = false, answer_bodyless_ = false, answers_itself_ = false;
 };

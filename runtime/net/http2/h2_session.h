@@ -1,12 +1,14 @@
-// h2_session.h: one HTTP/2 connection as far as client and server are alike: bytes through nghttp2, both ways. For the .cc files of net only.
+// h2_session.h: the part of an HTTP/2 connection that client and server share: bytes through nghttp2, in both directions.
 //
-//   socket -> nghttp2 -> H2Stream, which notes what came -> advance() tells the handler: never out of a callback of nghttp2, so that it may write
-//   H2Stream::send() -> nghttp2 -> outlet, at once, as much as windows and outlet take: the rest stays with its owner, nothing is queued here
+// For the .cc files of net only.
+//
+//   socket -> nghttp2 -> H2Stream, which records events -> advance() calls the handler, never from a callback of nghttp2: it may write
+//   H2Stream::send() -> nghttp2 -> outlet, at once, as far as windows and outlet accept; the rest stays with its owner, nothing is queued
 //   outlet -> socket once a turn of the loop, for all streams together
 //
-// What a peer can ask of us is bounded: while the outlet is full nothing is read (so answers to PING and SETTINGS cannot pile up), a stream holds
-// at most its window, nghttp2 bounds header blocks, CONTINUATION frames and resets, and what is merely odd (resets by our side, empty frames)
-// is counted: a connection with too much of it is told to calm down and ended.
+// The work that a peer can cause is bounded. While the outlet is full, nothing is read, so answers to PING and SETTINGS cannot accumulate.
+// A stream takes at most its window. nghttp2 bounds header blocks, CONTINUATION frames and resets. Unusual events (resets by our side,
+// empty frames) are counted: a connection with too many of them gets ENHANCE_YOUR_CALM and ends.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -27,14 +29,14 @@
 namespace serin::net {
 
 class H2Stream;
-/// Of every session, in h2_callbacks.cc.
+/// The callbacks of every session, in h2_callbacks.cc.
 const nghttp2_session_callbacks* h2_callbacks();
 
 class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from_this<H2Session> {
  public:
-  static constexpr uint32_t kStreamWindow = 256 << 10;     // what a peer may send before the handler has taken it
-  static constexpr uint32_t kConnectionWindow = 16 << 20;  // given back at once: one stream that waits must not stop the others
-  static constexpr size_t kFullOutlet = 128 << 10;         // then nothing more is framed, and nothing read
+  static constexpr uint32_t kStreamWindow = 256 << 10;     // bytes that a peer may send before the handler has taken them
+  static constexpr uint32_t kConnectionWindow = 16 << 20;  // returned at once: one waiting stream must not stop the others
+  static constexpr size_t kFullOutlet = 128 << 10;         // above it nothing more is framed, and nothing is read
 
   H2Session(const H2Session&) = delete;
   H2Session& operator=(const H2Session&) = delete;
@@ -49,27 +51,27 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
   std::string& out() { return outlet_.text(); }
   bool full() { return outlet_.text().size() >= kFullOutlet; }
   FieldWriter& writer() { return writer_; }
-  /// advance() will be called.
+  /// Ensures that advance() is called.
   void touch(H2Stream& stream);
-  /// H2Stream::room_again() will be called once it may send.
+  /// Ensures that H2Stream::room_again() is called once the stream may send.
   void await_room(H2Stream& stream);
-  /// What nghttp2 wants to send goes to the outlet.
+  /// Moves the frames that nghttp2 has ready to the outlet.
   void pump();
-  /// What is in the outlet is sent at the end of this turn.
+  /// Sends the content of the outlet at the end of this turn.
   void schedule();
-  /// Nothing refers to it any more.
+  /// Removes all references to the stream.
   void forget(H2Stream& stream);
 
  protected:
   enum class Side : uint8_t { kServer, kClient };
   H2Session(Loops::Loop& loop, Side side, size_t streams, size_t header_bytes);
 
-  /// The connection stands, and epoll tells of it here.
+  /// The connection is open; epoll reports its events here from now on.
   void begin(Socket socket, const Intake& intake);
   void receive(std::string_view bytes);
-  /// Says why and ends once that is sent.
+  /// Sends the reason, then ends.
   void end_with(uint32_t error);
-  /// At once. The streams are not told.
+  /// Ends at once, without a call to the streams.
   void drop_socket();
   bool dropped() const { return dropped_; }
   void shutdown_send() { socket_.shutdown_send(); }
@@ -78,12 +80,12 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
   const std::shared_ptr<H2Session> self() { return shared_from_this(); }
   bool heard_since(std::chrono::steady_clock::time_point when) const { return heard_ > when; }
 
-  /// The peer opens a stream. Null: nobody wants it.
+  /// The peer opens a stream. Null: the stream is refused.
   virtual H2Stream* accept_stream(int32_t id) = 0;
   virtual void on_goaway() {}
-  /// The connection is of no more use: everything was said, or `what` broke it.
+  /// The connection has ended: all is done, or `what` broke it.
   virtual void on_over(std::string_view what) = 0;
-  /// After all that a turn brought.
+  /// Called after all events of a turn.
   virtual void on_rest() = 0;
 
  private:
@@ -107,7 +109,7 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
   bool scheduled_ = false, reading_ = false, windows_moved_ = false, dropped_ = false, over_ = false;
 };
 
-/// One stream, as far as both sides are alike. Belongs to its session, which uses it again.
+/// The part of a stream that both sides share. It belongs to its session, which reuses it.
 class H2Stream {
  public:
   H2Stream(H2Session& session, HeadParser::Kind kind, const HeadLimits& limits) : session_(session), fields_(kind, limits) {}
@@ -115,7 +117,7 @@ class H2Stream {
   H2Stream& operator=(const H2Stream&) = delete;
   virtual ~H2Stream() = default;
 
-  // Called by nghttp2: these note what came.
+  // nghttp2 calls these; they record the events.
   virtual void begin_fields() = 0;
   virtual void fields_done(bool end) = 0;
   FieldReader& fields() { return fields_; }
@@ -123,11 +125,11 @@ class H2Stream {
   void input_ended();
   void closed(uint32_t error);
   void output_sent();
-  /// Called when nghttp2 asks for up to `most` bytes to send, then with the frame's head for those it was promised.
+  /// nghttp2 calls offer() for up to `most` bytes, then give() with the frame's head for the bytes that were promised.
   ssize_t offer(size_t most, uint32_t& flags);
   void give(std::string_view frame_head, size_t bytes);
 
-  /// Tells the handler what was noted.
+  /// Reports the recorded events to the handler.
   virtual void advance() = 0;
   void room_again();
   /// Whether a byte could be sent now.
@@ -138,15 +140,15 @@ class H2Stream {
   void end_stream();
   int32_t id() const { return id_; }
   void set_id(int32_t id) { id_ = id; }
-  /// The handler, if it may be given bytes.
+  /// The handler, if it may receive bytes.
   virtual BodyHandler* receiver() = 0;
-  /// What of the body is still to come, where that is known.
+  /// Bytes of the body still to come, if known.
   std::optional<uint64_t> left() const;
 
-  /// What came before the handler had room. True: that was all.
+  /// Passes bytes that came before the handler had room. True: no bytes are left.
   bool pass_early(BodyHandler& handler);
   void tell(BodyHandler& handler, bool end);
-  /// Once after send() took less than it was given.
+  /// True once after send() took less than it was given.
   bool has_room_again() { return std::exchange(room_again_, false); }
   size_t send(std::string_view bytes, bool last);
   void send_end();
@@ -157,14 +159,14 @@ class H2Stream {
   H2Session& session_;
   FieldReader fields_;
   Headers trailers_;       // to be sent
-  uint64_t received_ = 0;  // of the body
-  uint32_t error_ = 0;     // why it was closed
+  uint64_t received_ = 0;  // bytes of the body
+  uint32_t error_ = 0;     // the reason why it was closed
   bool head_done_ = false;
   bool input_ended_ = false;  // the last byte has come
-  bool end_told_ = false;     // and the handler knows
+  bool end_told_ = false;     // the handler knows it
   bool waits_for_handler_ = false, waits_for_room_ = false;
   bool output_ended_ = false;  // the last byte has been taken
-  bool output_sent_ = false;   // and framed, trailers included
+  bool output_sent_ = false;   // all is framed, including trailers
   bool closed_ = false;
 
  private:
@@ -173,7 +175,7 @@ class H2Stream {
 
   int32_t id_ = 0;
   uint64_t handed_over_ = 0;  // of received_
-  Buffer early_;              // what came before the handler had room for it
+  Buffer early_;              // bytes that came before the handler had room for them
   std::string_view offered_;
   bool last_offered_ = false, deferred_ = false;
   bool progressed_ = false, room_again_ = false, touched_ = false;

@@ -1,4 +1,5 @@
-// inlet.h: the receiving half of an HTTP/1.1 connection: reads the socket, finds head and body in the bytes. The same for server and client.
+// inlet.h: the receiving half of an HTTP/1.1 connection: reads the socket and finds head and body, for server and client.
+//
 // For the .cc files of net only.
 #pragma once
 
@@ -20,7 +21,7 @@ class Inlet {
   ~Inlet() { pool_.give(std::move(buffer_)); }
 
   enum class Step : uint8_t {
-    kSome,     ///< something has come
+    kSome,     ///< some bytes have come
     kNothing,  ///< wait for the next event
     kPaused,   ///< the handler has no room
     kDone,     ///< the head, or the body, is complete
@@ -29,18 +30,18 @@ class Inlet {
     kFailed    ///< the connection is broken: see error()
   };
 
-  /// What epoll has told.
+  /// Records the events that epoll reported.
   void ready(uint32_t events) { intake_.ready(events); }
 
-  /// Reads into the buffer, without looking at it.
+  /// Reads into the buffer, without parsing.
   Step read(Socket& socket);
-  /// Of the message that comes next. kSome means: call again.
+  /// Reads the head of the next message. kSome means: call again.
   Step head(Socket& socket);
-  /// Its body, after begin_body(). Moves as much as the handler has room for.
+  /// Reads its body, after begin_body(). Moves as much as the handler has room for.
   Step body(Socket& socket, BodyHandler& handler);
   /// kSome: there is a body.
   Step begin_body(Framing framing, uint64_t length);
-  /// A head may come now. The last one stays until somebody looks for it.
+  /// Allows the next head. The last head stays until the next one is read.
   void end_message() { over_ = true; }
   bool ends_at_close() const { return reader_.ends_at_close(); }
 
@@ -49,11 +50,11 @@ class Inlet {
   int error() const { return intake_.error(); }
   size_t buffered() const { return buffer_.size(); }
   bool readable() const { return intake_.readable(); }
-  /// What was read and not looked at, and what is known of the socket: for whoever goes on with another protocol.
+  /// Bytes that were read but not parsed, and the state of the socket, for code that continues with another protocol.
   std::string_view ahead() const { return buffer_.data(); }
   const Intake& intake() const { return intake_; }
   void drop() { buffer_.clear(); }
-  /// Before waiting: memory that holds nothing goes back to the pool.
+  /// Called before waiting: returns an empty buffer to the pool.
   void rest() {
     if (buffer_.empty()) pool_.give(std::move(buffer_));
   }
@@ -67,7 +68,7 @@ class Inlet {
   HeadParser parser_;
   BodyReader reader_;
   bool refused_by_parser_ = false;
-  bool over_ = false;  // the parser holds the head of a message that has ended
+  bool over_ = false;  // the parser still has the head of a message that has ended
 };
 
 }  // namespace serin::net

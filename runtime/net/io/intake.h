@@ -1,5 +1,6 @@
-// intake.h: reads a socket that is watched edge-triggered: until a read says that nothing more is there, there may be more, and no event will
-// tell. For the .cc files of net only.
+// intake.h: reads a socket that epoll watches edge-triggered. For the .cc files of net only.
+//
+// Until a read reports that no more bytes are there, there may be more, and no event reports them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class Intake {
     kFailed    ///< the connection is broken: see error()
   };
 
-  /// What epoll has told.
+  /// Records the events that epoll reported.
   void ready(uint32_t events);
   Step read(Socket& socket, std::span<char> room, size_t& bytes);
   bool readable() const { return readable_; }
@@ -28,8 +29,8 @@ class Intake {
  private:
   int error_ = 0;
   bool readable_ = true;      // there may be bytes
-  bool ending_ = false;       // epoll has told of the end: there is something to be read until it shows
-  bool awaits_room_ = false;  // TLS must say something before it hears more
+  bool ending_ = false;       // epoll has reported the end: reads continue until it appears
+  bool awaits_room_ = false;  // TLS must send something before it can receive more
 };
 
 }  // namespace serin::net

@@ -1,8 +1,8 @@
-// loop_impl.h: what an io thread is made of. For the .cc files of net only.
+// loop_impl.h: the implementation of an io thread. For the .cc files of net only.
 //
-// A descriptor is registered once, edge-triggered for both directions, and never touched again: a request then costs no system calls but its reads
-// and writes. Who is told of an event must therefore read until there is nothing left (a read that fills less than its room says so), and
-// write until the socket takes no more.
+// A descriptor is registered once, edge-triggered for both directions, and not changed again. A request then costs no system calls except
+// its reads and writes. A watcher must therefore read until nothing is left (a read that fills less than its room shows that), and write
+// until the socket takes no more.
 #pragma once
 
 #include <sys/epoll.h>
@@ -18,7 +18,7 @@
 
 namespace serin::net {
 
-/// Somebody whose descriptor a loop watches. Held by shared_ptr, so that it may end itself while events for it wait.
+/// The owner of a descriptor that a loop watches. A shared_ptr holds it, so that it may end itself while events for it wait.
 class Watcher {
  public:
   virtual void on_ready(uint32_t events) = 0;  ///< EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR
@@ -27,7 +27,7 @@ class Watcher {
   ~Watcher() = default;
 };
 
-/// Somebody who has something to do once per turn of a loop, after all that the turn brought: what many asked for in between goes out at once.
+/// Work that runs once in each turn of a loop, after all its events, so that several requests for it are sent together.
 class TurnEnd {
  public:
   virtual void on_turn_end() = 0;
@@ -36,7 +36,7 @@ class TurnEnd {
   ~TurnEnd() = default;
 };
 
-/// What other threads give to a loop. Held by them, too, so that one that comes too late finds it, though nobody reads it any more.
+/// Work from other threads for a loop. They share it, so that a thread that is too late can still post, although the loop has ended.
 class Mailbox {
  public:
   Mailbox();
@@ -44,7 +44,7 @@ class Mailbox {
   void post(UniqueFunction<void()> work);
   int descriptor() const { return wake_; }
   bool waiting() const { return has_work_.load(); }
-  /// On the loop's thread: all of it, in place of what `taken` held. From now on nobody needs to wake it until this has been called again.
+  /// On the loop's thread: takes all work and replaces the content of `taken`. Other threads need not wake the loop until the next call.
   void take(std::vector<UniqueFunction<void()>>& taken);
   void wake_read();
 
@@ -69,20 +69,20 @@ struct Loops::Loop {
   void stop();
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
-  /// Both on the io thread, but for a descriptor that nothing can be said about yet.
+  /// Both run on the io thread, unless the descriptor cannot have events yet.
   bool watch(int descriptor, Watcher& watcher);
-  /// Another one is told from now on, also of what is at hand already.
+  /// Makes `watcher` the new receiver of events, including pending ones.
   bool hand_over(int descriptor, Watcher& watcher);
-  /// Once for each call.
+  /// Runs `work` once for each call.
   void at_turn_end(std::shared_ptr<TurnEnd> work) { turn_ends_.push_back(std::move(work)); }
-  /// Before closing one that somebody else holds a duplicate of: epoll watches files, and that one stays open.
+  /// Call it before closing a descriptor of which a duplicate exists: epoll watches files, and that file stays open.
   void unwatch(int descriptor);
-  /// Keeps what has closed its descriptor until nothing in hand can refer to it any more.
+  /// Keeps an object with a closed descriptor until no pending event can refer to it.
   void retire(std::shared_ptr<void> closed) { retired_.push_back(std::move(closed)); }
 
   Loops& loops;
   const size_t index;
-  std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();  // of the last wake-up: good enough for deadlines
+  std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();  // time of the last wake-up: accurate enough for deadlines
   DeadlineWheel deadlines;
   BufferPool buffers;
   std::thread thread;
@@ -103,16 +103,16 @@ struct Loops::Loop {
   const int epoll_;
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::priority_queue<std::shared_ptr<Timer::State>, std::vector<std::shared_ptr<Timer::State>>, Later> timers_;
-  std::vector<UniqueFunction<void()>> posted_;  // that are being run
+  std::vector<UniqueFunction<void()>> posted_;  // work that is running
   std::vector<std::shared_ptr<TurnEnd>> turn_ends_, ending_now_;
   std::vector<std::shared_ptr<void>> retired_;
   bool stopping_ = false;
 };
 
-/// The io thread this is, or null.
+/// The calling io thread, or null.
 Loops::Loop* current_loop();
 
-/// Runs `work` on the thread of `loop` and waits for it; at once where that is this thread, or where the thread has already ended.
+/// Runs `work` on the thread of `loop` and waits for it. Runs it at once if that is this thread, or if the thread has ended.
 void run_on(Loops::Loop& loop, const std::function<void()>& work);
 
 }  // namespace serin::net

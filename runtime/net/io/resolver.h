@@ -1,4 +1,5 @@
-// resolver.h: names into addresses, without stopping an io thread. For the .cc files of net, and for who watches a name (router/proxy).
+// resolver.h: resolves names to addresses without blocking an io thread. For the .cc files of net, and for router/proxy, which watches
+// names.
 #pragma once
 
 #include <chrono>
@@ -11,11 +12,11 @@
 namespace serin::net {
 
 struct Resolved {
-  std::vector<Address> addresses;  ///< with the port that was asked for; empty: see error
+  std::vector<Address> addresses;  ///< with the requested port; empty: see error
   std::string error;
 };
 
-/// Asks the system (hosts file, DNS) on a thread of its own, then calls back on the io thread that asked.
+/// Queries the system (hosts file, DNS) on a separate thread, then calls back on the calling io thread.
 void resolve(const std::string& host, uint16_t port, std::function<void(Resolved)> callback);
 
 }  // namespace serin::net

@@ -1,4 +1,4 @@
-// socket.h: a TCP connection that never blocks, in the clear or with TLS, and addresses. For the .cc files of net only.
+// socket.h: a non-blocking TCP connection, with or without TLS, and addresses. For the .cc files of net only.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;
 
-  /// Numeric only, without brackets.
+  /// Accepts numeric addresses only, without brackets.
   static std::optional<Address> parse(const std::string& host, uint16_t port);
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
@@ -42,32 +42,32 @@ class Socket {
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
-  /// Nothing more will be said.
+  /// Ends the sending direction.
   void shutdown_send();
-  /// Before close(), where all has been said: with TLS the other side would otherwise think that something was cut off.
+  /// Call it before close() when all is sent. With TLS, the peer would otherwise see a truncated connection.
   void say_end();
   void set_no_delay();
 
-  /// What one read or write did: bytes, or why none: EAGAIN, ECONNRESET ... For reads 0 bytes without an error is the end of the stream.
+  /// Result of one read or write: bytes, or the error EAGAIN, ECONNRESET ... A read of 0 bytes without an error is the end of the stream.
   struct Done {
     size_t bytes = 0;
     int error = 0;
-    bool drained = false;  ///< of a read: nothing more is there until the next event
-    bool held = false;     ///< with TLS: not all that was taken has been sent; write again, be it nothing, once there is room
+    bool drained = false;  ///< for a read: no more bytes are there until the next event
+    bool held = false;     ///< with TLS: some taken bytes are not sent yet; write again, possibly nothing, once there is room
   };
   Done read(std::span<char> room);
-  /// One after the other in one system call.
+  /// Writes both in one system call.
   Done write(std::string_view first, std::string_view second = {});
-  /// What an error of the two means.
+  /// Describes an error of read() or write().
   std::string describe(int error) const;
 
-  /// From now on read() and write() go through it. Null: as before.
+  /// From now on, read() and write() use TLS. Null: without TLS.
   void set_tls(std::unique_ptr<TlsStream> tls);
   TlsStream* tls() const { return tls_.get(); }
 
-  /// 0 or EINPROGRESS: connected or under way (a write event tells).
+  /// 0 or EINPROGRESS: connected or in progress (a write event reports the end).
   static int connect(const Address& address, Socket& socket);
-  /// Of a connection that was under way: 0 where it stands.
+  /// The result of a connect in progress: 0 if it is connected.
   int connect_error() const;
 
  private:
@@ -75,7 +75,7 @@ class Socket {
   std::unique_ptr<TlsStream> tls_;
 };
 
-// What a socket does in the clear; for TlsStream. Interrupted calls are repeated.
+// The operations of a socket without TLS, for TlsStream. Interrupted calls are repeated.
 Socket::Done receive_from(int descriptor, std::span<char> room);
 Socket::Done send_to(int descriptor, std::string_view bytes);
 

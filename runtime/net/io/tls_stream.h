@@ -1,5 +1,6 @@
-// tls_stream.h: one end of a TLS connection, over a descriptor that never blocks. What Socket is in the clear, this is with TLS: for Socket, and for those
-// who make connections (tls_accept, connector). For the .cc files of net only.
+// tls_stream.h: one end of a TLS connection over a non-blocking descriptor. For the .cc files of net only.
+//
+// Socket uses it in place of its own reads and writes, and tls_accept and connector use it for the handshake.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -22,7 +23,7 @@ using SslPtr = std::unique_ptr<SSL, SslFree>;
 
 class TlsStream {
  public:
-  /// For messages: what the other side's certificate must be for, and whose certificates are believed.
+  /// For messages: the name in the peer's certificate, and the trusted authorities.
   struct Expected {
     std::string host, authorities;
   };
@@ -34,28 +35,28 @@ class TlsStream {
 
   enum class Step : uint8_t {
     kDone,
-    kWaits,  ///< for the next event, of either direction
-    kFailed  ///< see failure(); the other side has been told why, where it can be
+    kWaits,  ///< waits for the next event, in either direction
+    kFailed  ///< see failure(); the peer has received the reason, if possible
   };
   Step handshake();
 
-  // After the handshake; as Socket's.
+  // Valid after the handshake; like those of Socket.
   Socket::Done read(std::span<char> room);
   Socket::Done write(std::string_view first, std::string_view second);
-  /// close_notify: whoever reads to the end of the stream knows that it is the end.
+  /// Sends close_notify, which marks the end of the stream for the peer.
   void say_end();
 
-  /// Why the connection does not go on; empty: nothing is wrong with TLS.
+  /// The reason why the connection failed; empty: not a failure of TLS.
   const std::string& failure() const { return failure_; }
-  /// The other side spoke HTTP in the clear.
+  /// The peer sent HTTP without TLS.
   bool heard_plain_http() const { return heard_plain_http_; }
-  /// The other side ended before it said anything.
+  /// The peer ended before it sent anything.
   bool heard_nothing() const { return received_ == 0; }
-  /// It is the other side's certificate that is wrong, or that it has none.
+  /// The peer's certificate is wrong or missing.
   bool certificate_refused() const { return certificate_refused_; }
   bool agreed_on_http2() const;
   bool offers_http2() const { return http2_; }
-  /// What the other side has shown and was found good; null: nothing.
+  /// The verified certificate of the peer; null: none.
   const std::shared_ptr<const PeerCertificate>& certificate() const { return certificate_; }
 
  private:
@@ -72,10 +73,10 @@ class TlsStream {
   const Expected expected_;
   const bool http2_;
   std::string sealed_;        // ready to be sent
-  size_t sealed_sent_ = 0;    // of it
+  size_t sealed_sent_ = 0;    // bytes sent of sealed_
   uint64_t received_ = 0;     // bytes
   bool more_ = false;         // the last read filled its room
-  bool input_ended_ = false;  // without a word of TLS
+  bool input_ended_ = false;  // the peer ended without close_notify
   bool heard_plain_http_ = false, certificate_refused_ = false;
   int socket_error_ = 0;
   std::string failure_;

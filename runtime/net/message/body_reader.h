@@ -1,10 +1,10 @@
-// body_reader.h: the bytes after a head, until the message ends.
+// body_reader.h: reads the body of an HTTP/1.1 message: the bytes after the head, until the message ends.
 //
 //   BodyReader reader(limits);
-//   reader.begin(Framing::kChunked, 0);                             // may refuse at once: a length over the limit is 413 before a byte is read
-//   step = reader.feed(bytes, at_most, consumed, data);             // `data` is a part of `bytes`; what is not consumed comes again
+//   reader.begin(Framing::kChunked, 0);                         // may refuse at once: a length over the limit is 413 before a byte is read
+//   step = reader.feed(bytes, at_most, consumed, data);         // `data` is a part of `bytes`; bytes not consumed are passed again
 //
-// A body of known length may be read from the socket straight to where it belongs, past any buffer: see left() and skipped().
+// A body of known length may be read from the socket directly to its destination, past any buffer: see left() and skipped().
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace serin::net {
 struct BodyLimits {
   size_t bytes;
   size_t chunks;
-  std::string_view bytes_from = {};  ///< as ServerOptions::body_bytes_from; outlives the reader
+  std::string_view bytes_from = {};  ///< as ServerOptions::body_bytes_from; must outlive the reader
   size_t trailer_bytes = 8 * 1024;   ///< over it: 431
 };
 
@@ -30,16 +30,16 @@ class BodyReader {
 
   explicit BodyReader(const BodyLimits& limits) : limits_(limits) {}
 
-  /// kDone where there is no body. `length` counts for Framing::kLength only.
+  /// kDone if there is no body. `length` is used for Framing::kLength only.
   Step begin(Framing framing, uint64_t length);
   /// Reads until there is a piece of the body (of at most `most` bytes), the message ends, or `bytes` are used up.
   Step feed(std::string_view bytes, size_t most, size_t& consumed, std::string_view& data);
-  /// The connection ended: whether the body did, too.
+  /// Whether the body ends with the connection.
   bool ends_at_close() const { return framing_ == Framing::kUntilClose; }
 
-  /// How much of the body is still to come; nothing: only its end will tell.
+  /// Bytes of the body still to come; nothing if only its end tells.
   std::optional<uint64_t> left() const { return framing_ == Framing::kLength ? std::optional(left_) : std::nullopt; }
-  /// That many bytes of a body of known length did not need to go through feed().
+  /// Reports bytes of a body of known length that did not go through feed().
   Step skipped(size_t bytes);
 
   const Refusal& refusal() const { return refusal_; }
@@ -57,12 +57,12 @@ class BodyReader {
   const BodyLimits limits_;
   Framing framing_ = Framing::kNone;
   State state_ = State::kSize;
-  uint64_t left_ = 0;   // of the body or of the chunk
-  uint64_t total_ = 0;  // that has come, where only the end tells
+  uint64_t left_ = 0;   // bytes left of the body or of the chunk
+  uint64_t total_ = 0;  // bytes received, if only the end tells
   size_t chunks_ = 0;
-  int digits_ = 0;              // of the chunk size
-  size_t extension_bytes_ = 0;  // of this chunk
-  size_t trailer_bytes_ = 0;    // of all
+  int digits_ = 0;              // digits of the chunk size
+  size_t extension_bytes_ = 0;  // bytes of this chunk's extension
+  size_t trailer_bytes_ = 0;    // bytes of all trailers
   std::string trailer_;         // the line so far
   Refusal refusal_;
 };

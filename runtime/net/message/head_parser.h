@@ -1,4 +1,4 @@
-// head_parser.h: the part of an HTTP/1.1 message before its body, read strictly.
+// head_parser.h: parses the head of an HTTP/1.1 message strictly.
 //
 //   HeadParser parser(HeadParser::Kind::kRequest, limits);
 //   switch (parser.feed(bytes_since_the_head_began)) {       // again with more, until it is not kMore
@@ -6,7 +6,7 @@
 //     case HeadParser::Step::kRefused: answer(parser.refusal());
 //   }
 //
-// Whatever two parsers could understand differently is refused, never repaired: that difference is what request smuggling lives on.
+// Input that two parsers could understand differently is refused, never repaired: request smuggling uses such differences.
 #pragma once
 
 #include <cstddef>
@@ -29,18 +29,18 @@ enum class Framing : uint8_t {
   kNone,       ///< no body
   kLength,     ///< Content-Length
   kChunked,    ///< Transfer-Encoding: chunked
-  kUntilClose  ///< answers only: all until the connection ends
+  kUntilClose  ///< answers only: everything until the connection ends
 };
 
 struct Head {
-  std::string method, target;  ///< of a request
-  std::string path, query;     ///< of the target: see target.h; the parser leaves them empty
-  int status = 0;              ///< of an answer
+  std::string method, target;  ///< for a request
+  std::string path, query;     ///< from the target: see target.h; the parser leaves them empty
+  int status = 0;              ///< for an answer
   int minor_version = 1;       ///< HTTP/1.x
-  bool http2 = false;          ///< came over HTTP/2: `framing` is then kChunked where the length is not known
-  Headers headers;             ///< those that are not about this connection: see is_hop_by_hop()
+  bool http2 = false;          ///< it came over HTTP/2: `framing` is then kChunked if the length is unknown
+  Headers headers;             ///< without headers of the connection: see is_hop_by_hop()
   Framing framing = Framing::kNone;
-  uint64_t content_length = 0;  ///< where framing is kLength
+  uint64_t content_length = 0;  ///< if framing is kLength
   bool keep_alive = true;
   bool expects_continue = false;
 
@@ -54,13 +54,13 @@ class HeadParser {
 
   HeadParser(Kind kind, const HeadLimits& limits) : kind_(kind), limits_(limits) {}
 
-  /// `bytes` begins where the head begins and holds at least what the last call held. Every byte is looked at once over all calls.
+  /// `bytes` starts at the start of the head and contains at least the bytes of the last call. Each byte is examined once over all calls.
   Step feed(std::string_view bytes);
   /// Forgets the head and waits for the next.
   void reset();
 
   Head& head() { return head_; }
-  size_t size() const { return at_; }  ///< bytes of the head, its last line end included; when done
+  size_t size() const { return at_; }  ///< bytes of the head, including its last line end; valid when done
   const Refusal& refusal() const { return refusal_; }
 
  private:
@@ -89,14 +89,14 @@ class HeadParser {
   bool has_length_ = false, has_encoding_ = false, says_close_ = false, says_keep_alive_ = false;
   std::string host_;
   size_t host_count_ = 0;
-  std::string connection_names_;  // what Connection lists besides close and keep-alive: ",a,b"
+  std::string connection_names_;  // names in Connection other than close and keep-alive: ",a,b"
 };
 
-/// A header of this connection, not of the message: never kept, never forwarded.
+/// Whether it is a header of this connection, not of the message: such a header is never kept or forwarded.
 bool is_hop_by_hop(std::string_view name);
 /// A host with an optional port: "a.example:80", "[::1]:8080". Syntax only.
 bool is_host(std::string_view value);
-/// "name: value" as heads and trailers have it; nothing where it is malformed.
+/// Splits "name: value" in heads and trailers; nothing if it is malformed.
 struct FieldLine {
   std::string_view name, value;
 };

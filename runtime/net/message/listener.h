@@ -1,5 +1,6 @@
-// listener.h: what the connections of one server share. Each io thread has its own part; between threads there are only counts and one flag.
-// For the .cc files of net only.
+// listener.h: the state that the connections of one server share. For the .cc files of net only.
+//
+// Each io thread has its own part; the threads share only counts and one flag.
 #pragma once
 
 #include <atomic>
@@ -16,10 +17,10 @@
 
 namespace serin::net {
 
-/// A connection as its server sees it. On its io thread only.
+/// A connection as its server sees it. Used on its io thread only.
 class ServedConnection {
  public:
-  /// Ends once what is under way has been answered.
+  /// Ends once the requests in progress are answered.
   virtual void drain() = 0;
   virtual void close() = 0;
 
@@ -28,12 +29,12 @@ class ServedConnection {
 };
 
 struct Listener {
-  /// Touched by its io thread only, but for `count`.
+  /// Only its io thread uses it, except `count`.
   struct PerLoop {
     std::unordered_set<std::shared_ptr<ServedConnection>> connections;
     std::vector<std::shared_ptr<metrics::Counter>> answers;  // by status - 100
     std::map<std::string_view, std::shared_ptr<metrics::Counter>> bad_requests;
-    std::chrono::steady_clock::time_point complained;  // of a handshake
+    std::chrono::steady_clock::time_point complained;  // when a failed handshake was last logged
     std::atomic<size_t> count{0};                      // also those on their way from the accepting thread
   };
 
@@ -48,13 +49,13 @@ struct Listener {
   Loops& loops;
   const ServerOptions options;
   const HandlerFactory make_handler;
-  const bool whole_bodies;  ///< then all of them have a limit, also in calls of gRPC
+  const bool whole_bodies;  ///< then every body has a limit, also in gRPC calls
   std::vector<std::unique_ptr<PerLoop>> per_loop;
   std::shared_ptr<metrics::Gauge> connections_gauge;
 
   std::atomic<bool> draining{false};
   std::atomic<size_t> connections{0};
-  std::mutex mutex;  // with `closed`, for the one who waits until there are no connections left
+  std::mutex mutex;  // with `closed`, to wait until there are no connections left
   std::condition_variable closed;
 };
 

@@ -1,4 +1,5 @@
-// message_writer.h: heads as they go out. Whatever a name or value holds, it stays one header of one message: no response splitting.
+// message_writer.h: writes heads of HTTP/1.1 messages. Any name or value stays one header of one message, so response splitting is
+// impossible.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,18 @@
 
 namespace serin::net {
 
-/// How the connection goes on after this message.
+/// Whether the connection is kept after this message.
 enum class Persistence : uint8_t {
-  kImplied,    ///< HTTP/1.1: kept, and nothing is said
+  kImplied,    ///< HTTP/1.1: kept; no header is needed
   kKeepAlive,  ///< HTTP/1.0 and kept
   kClose
 };
 
-/// Appends the head of an answer, with its length where that is known, and what else says where the message ends.
+/// Appends the head of an answer, with its length if known, otherwise with the header that marks the end of the message.
 void write_answer_head(const AnswerHead& head, Persistence persistence, bool chunked, std::string& out);
-/// Appends the head of a request to `host`, which is what authority() gives. Requires valid_request_line().
+/// Appends the head of a request to `host`, as returned by authority(). Requires valid_request_line().
 void write_request_head(std::string_view host, const RequestHead& head, std::string& out);
-/// Appends a part of a chunked body; `last`: and its end.
+/// Appends a part of a chunked body; `last`: also its end.
 void append_chunk(std::string_view bytes, bool last, std::string& out);
 
 bool valid_request_line(std::string_view method, std::string_view target);

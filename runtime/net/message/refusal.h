@@ -1,4 +1,4 @@
-// refusal.h: why a message is not accepted, in the terms of its three readers: the client (status, message) and the metrics (reason).
+// refusal.h: the reason why a message is refused: status and message for the client, and a label for the metrics.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace serin::net {
 
 struct Refusal {
   int status = 400;
-  std::string_view reason;  ///< a word for serin_http_bad_requests_total, e.g. "chunk_size"; always a literal
+  std::string_view reason;  ///< label of serin_http_bad_requests_total, for example "chunk_size"; always a literal
   std::string message;      ///< a sentence for the client
 };
 

@@ -1,4 +1,4 @@
-// served.h: what a server refuses whatever its handler, and how it says so; the same in both versions of HTTP. For the .cc files of net only.
+// served.h: requests that a server refuses without its handler, and their answers, for both HTTP versions. For the .cc files of net only.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ namespace serin::net {
 struct Listener;
 
 HeadLimits head_limits(const Limits& limits);
-/// What is well-formed and still not served.
+/// Returns the reason if a well-formed request is not served.
 std::optional<Refusal> unserved(const Head& head, const Listener& listener);
 Response answer_to(const Refusal& refusal, const ServerOptions& options);
-/// To OPTIONS of the whole server.
+/// The answer to OPTIONS for the whole server.
 Response answer_to_asterisk();
 
 }  // namespace serin::net

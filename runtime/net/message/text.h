@@ -1,4 +1,4 @@
-// text.h: the character classes of RFC 9110 and RFC 3986 that head, trailers and targets are checked against. Bytes over 0x7F are in none.
+// text.h: the character classes of RFC 9110 and RFC 3986 for heads, trailers and targets. Bytes over 0x7F are in no class.
 #pragma once
 
 #include <array>
@@ -8,12 +8,12 @@
 namespace serin::net::text {
 
 enum Class : uint8_t {
-  kToken = 1,       ///< of header names
-  kValue = 2,       ///< of header values: visible characters, space, tab
-  kTarget = 4,      ///< of request targets; '%' too
-  kHost = 8,        ///< of a Host: names, addresses, brackets, a port
-  kMethod = 16,     ///< upper-case letters, '-', '_': narrower than a token, as every method in use is
-  kHexDigit = 32,   ///< of chunk sizes and percent escapes
+  kToken = 1,       ///< for header names
+  kValue = 2,       ///< for header values: visible characters, space, tab
+  kTarget = 4,      ///< for request targets; includes '%'
+  kHost = 8,        ///< for a Host: names, addresses, brackets, a port
+  kMethod = 16,     ///< upper-case letters, '-', '_': narrower than a token, like every method in use
+  kHexDigit = 32,   ///< for chunk sizes and percent escapes
   kWhitespace = 64  ///< space and tab
 };
 

@@ -1,4 +1,5 @@
-// tls_accept.h: a client of a server with TLS, from accept to the end of the handshake; then it is a Connection. For the .cc files of net only.
+// tls_accept.h: a TLS client of a server from accept to the end of the handshake; then it becomes a Connection. For the .cc files of net
+// only.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class TlsAccept final : public Watcher, public ServedConnection, public std::ena
 
   void start();
   void on_ready(uint32_t events) override;
-  /// It has a moment to become a connection, which is told.
+  /// It has a moment to become a connection, which then drains.
   void drain() override;
   void close() override;
 

@@ -1,6 +1,4 @@
-// whole_request.h: for servers whose handler wants requests whole: collects one, calls the handler, sends what its Responder is given, whole or
-// piece by piece.
-// For the .cc files of net only.
+// whole_request.h: collects whole requests, calls the handler and sends its answer, whole or in pieces. For the .cc files of net only.
 #pragma once
 
 #include <atomic>
@@ -20,24 +18,24 @@ namespace serin::net {
 
 class WholeRequest;
 
-/// One request and its answer. Shared by a connection and the Responder of its request; the connection may end first, and so may the Responder. Once both let go
-/// of it, it is used again, with its memory: a connection that waits for its next request holds none.
+/// One request and its answer, shared by a connection and the Responder of its request; either may end first. Once both have released it,
+/// it is reused with its memory: a connection that waits for its next request has none.
 struct Responder::State {
   void clear();
 
   Loops::Loop* loop = nullptr;
-  std::weak_ptr<WholeRequest> request;  // locked on its io thread only, so that it also ends there
+  std::weak_ptr<WholeRequest> request;  // locked on its io thread only, so that it is also destroyed there
   std::atomic<bool> cancelled{false};
   bool sent = false;                 // belongs to the Responder
-  UniqueFunction<void()> on_cancel;  // io thread only, as all below
+  UniqueFunction<void()> on_cancel;  // io thread only, like all below
   Request asked;
-  Response answer;  // memory for it
+  Response answer;  // reused memory for it
 };
 
 struct WholeHandler {
   ServerOptions options;
   Handler handle;
-  std::vector<Recycler<Responder::State>> exchanges;  // of each io thread
+  std::vector<Recycler<Responder::State>> exchanges;  // one for each io thread
 };
 
 class WholeRequest final : public RequestHandler, public std::enable_shared_from_this<WholeRequest> {
@@ -45,7 +43,7 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   WholeRequest(std::shared_ptr<const WholeHandler> handler, ServerStream& stream, Loops::Loop& loop)
       : handler_(std::move(handler)), stream_(stream), loop_(loop) {}
 
-  /// The answer to the request whose Responder this was; too late, it is dropped.
+  /// Sends the answer to the request of this Responder. A late answer is dropped.
   void answer(const Responder::State& responder, Response response);
 
   void on_request(Head& head) override;
@@ -63,10 +61,10 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   void unpack_aside();
   void handle_unpacked(const Status& unpacked);
   void handle();
-  /// What no handler has seen; once, though the client may send on.
+  /// Answers a request that no handler has seen; only once, even if the client continues to send.
   void refuse(const Refusal& refusal, bool close);
   void refuse_dropped();
-  /// A large body that the handler has left where it was.
+  /// Releases a large body that the handler did not move from.
   static void let_go_of_body(Request& request);
   void begin_answer(Response response);
   void send_answer(Response response);
@@ -82,15 +80,15 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
   Loops::Loop& loop_;
   std::shared_ptr<Responder::State> exchange_;  // from the request's head to the end of its answer
   WholeBody body_;
-  MemoryBudget::Share share_;                    // of body_
-  bool dropped_ = false;                         // there is no memory for the body: what comes of it is not kept
-  bool refused_ = false;                         // and the client was told
-  std::optional<Coding> packed_, wanted_;        // how it came, how its answer may go
-  std::shared_ptr<Responder::State> responder_;  // the same, until the answer is there
-  Response response_;                            // with a source: its body is the piece that is being written
-  size_t written_ = 0;                           // of response_.body
-  bool said_all_ = false;                        // the source has come to its end
-  bool wants_body_ = false;                      // not HEAD
+  MemoryBudget::Share share_;                    // share of the budget for body_
+  bool dropped_ = false;                         // there is no memory for the body: its bytes are dropped
+  bool refused_ = false;                         // the client has received the refusal
+  std::optional<Coding> packed_, wanted_;        // coding of the request, coding for its answer
+  std::shared_ptr<Responder::State> responder_;  // the same, until the answer exists
+  Response response_;                            // with a source: its body is the piece being written
+  size_t written_ = 0;                           // bytes written of response_.body
+  bool said_all_ = false;                        // the source has ended
+  bool wants_body_ = false;                      // false for HEAD
 };
 
 }  // namespace serin::net

@@ -1,4 +1,4 @@
-// tls_certificates.h: certificates and keys as they lie in PEM files, what they say, and what is wrong with them. For the .cc files of net only.
+// tls_certificates.h: reads certificates and keys from PEM files, and reports their contents and errors. For the .cc files of net only.
 #pragma once
 
 #include <openssl/evp.h>
@@ -23,20 +23,21 @@ struct KeyFree {
 };
 using KeyPtr = std::unique_ptr<EVP_PKEY, KeyFree>;
 
-/// A file of certificates or of a key. Errors name it.
+/// Reads a file of certificates or of a key. Errors name it.
 Result<std::string> read_pem(const std::string& path);
-/// All in a text, in order; at least one. Errors name where it is from.
+/// Parses all certificates in a text, in order; at least one. Errors name `from`.
 Result<std::vector<X509Ptr>> parse_certificates(const std::string& text, const std::string& from);
-/// Wipes the text.
+/// Wipes the text after parsing.
 Result<KeyPtr> parse_private_key(std::string text, const std::string& from);
 
-/// "CN=ci,O=Corp", or what there is.
+/// Returns "CN=ci,O=Corp", for example.
 std::string subject_of(const X509& certificate);
-/// As PeerCertificate has them. Names with characters that no name has are left out: they would be somebody else's in a log or a comparison.
+/// Names in the form of PeerCertificate. Names with unusual characters are left out: they could look like another name in a log or a
+/// comparison.
 std::vector<std::string> names_of(const X509& certificate);
 std::chrono::system_clock::time_point end_of(const X509& certificate);
 
-/// Why the chain in `store` is not believed: "TLS: its certificate is for DNS:a, DNS:b, not for 'c'".
+/// Explains why the chain in `store` is not trusted: "TLS: its certificate is for DNS:a, DNS:b, not for 'c'".
 std::string describe_certificate_error(X509_STORE_CTX& store, std::string_view host, std::string_view authorities);
 
 }  // namespace serin::net

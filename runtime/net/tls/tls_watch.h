@@ -1,6 +1,6 @@
-// tls_watch.h: keeps what was read from certificates' files as the files are, and says when they end.
+// tls_watch.h: reloads certificate files when they change, and exports their expiry.
 //
-//   net::TlsWatch watch({data_tls, admin_tls}, registry);     // looks once a second, on a thread of its own
+//   net::TlsWatch watch({data_tls, admin_tls}, registry);     // checks once a second, on its own thread
 //   watch.refresh();                                          // now: SIGHUP
 #pragma once
 
@@ -17,7 +17,7 @@ namespace serin::net {
 
 class TlsWatch {
  public:
-  /// Null ones are left out. serin_tls_certificate_expiry_seconds, serin_tls_certificate_stale {file}
+  /// Ignores null contexts. Metrics: serin_tls_certificate_expiry_seconds, serin_tls_certificate_stale {file}
   TlsWatch(std::vector<std::shared_ptr<TlsContext>> contexts, metrics::Registry& metrics);
   ~TlsWatch();
   void refresh();
@@ -25,7 +25,7 @@ class TlsWatch {
  private:
   struct Watched {
     std::shared_ptr<TlsContext> context;
-    std::shared_ptr<metrics::Gauge> expiry, stale;  // expiry: null where it shows no certificate
+    std::shared_ptr<metrics::Gauge> expiry, stale;  // expiry: null if it shows no certificate
   };
   void run();
   void look(bool at_once);
