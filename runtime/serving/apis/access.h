@@ -1,11 +1,12 @@
-// access.h: who may call what of the server.
+// access.h: decides which caller may make which call.
 //
-// Calls are of three kinds, told by method and path alone, after the path was normalised: inference, questions, and orders to the server itself (load,
-// unload, shared memory, settings). Over gRPC what is not known to be one of the first two is an order; over HTTP orders have paths of their own. They are answered at the admin port, and at the ports of
-// clients only where that was asked for. Probes are answered to everybody.
+// There are three kinds of calls: inference, queries and admin requests (load, unload, shared memory, settings). The kind follows from
+// method and normalised path alone. Over gRPC, an unknown method is an admin request; over HTTP, admin requests have their own paths. They
+// are answered at the admin port, and at the client ports only if that is configured. Probes need no credentials.
 //
-// With a file of tokens (net/tokens.h) a caller needs one, or a certificate, of role `read` for questions, `infer` for inference, `admin` for orders; each
-// role may what those before it may. Beside that, groups of calls may ask for a header (restricted_apis.h).
+// With a file of tokens (net/tokens.h), a caller needs a token or a certificate. Its role is `read` for queries, `infer` for inference, or
+// `admin` for admin requests; each role includes the rights of those before it. In addition, groups of calls may require a header
+// (restricted_apis.h).
 #pragma once
 
 #include <memory>
@@ -27,23 +28,23 @@ Right right_of_grpc(std::string_view path);
 class Access {
  public:
   struct Options {
-    std::string tokens;               ///< a file; empty: whoever reaches a port may use it
-    bool admin_on_data_port = false;  ///< orders are taken at the ports of clients, too
-    std::string order_of_clients;     ///< by its path, the one that is taken there in any case; empty: none
-    RestrictedApis http, grpc;        ///< calls that ask for a header
+    std::string tokens;               ///< path of a file; empty: every caller that reaches a port may use it
+    bool admin_on_data_port = false;  ///< accept admin requests at the client ports, too
+    std::string order_of_clients;     ///< path of an admin request that the client ports always accept; empty: none
+    RestrictedApis http, grpc;        ///< calls that require a header
   };
   static Result<std::unique_ptr<Access>> open(Options options, metrics::Registry& metrics);
 
   enum class Port : uint8_t { kData, kAdmin };
   struct Refusal {
-    net::GrpcStatus status;  ///< kUnauthenticated or kPermissionDenied; kUnavailable where a header is missing over gRPC, as Triton has it
+    net::GrpcStatus status;  ///< kUnauthenticated or kPermissionDenied; kUnavailable if a header is missing over gRPC, as in Triton
     std::string message;
-    bool bad_token = false;  ///< one came, but it is not known
+    bool bad_token = false;  ///< the token is unknown
   };
   std::optional<Refusal> refuse(Right right, Port port, const net::Headers& headers, const net::PeerCertificate* certificate);
-  /// The same of a call by its method and path.
+  /// The same for a call, by its method and path.
   std::optional<Refusal> refuse_http(const net::Request& request, Port port);
-  /// `known`: there is such a method.
+  /// `known`: the method exists.
   std::optional<Refusal> refuse_grpc(std::string_view path, bool known, const net::Headers& headers,
                                      const net::PeerCertificate* certificate);
 
@@ -53,11 +54,11 @@ class Access {
   std::optional<Refusal> look(Right right, Port port, const net::Headers& headers, const net::PeerCertificate* certificate);
 
   const Options options_;
-  std::unique_ptr<net::Tokens> tokens_;  // null: none are asked for
+  std::unique_ptr<net::Tokens> tokens_;  // null: no tokens are required
   std::shared_ptr<metrics::Counter> unauthenticated_, forbidden_;
 };
 
-/// 401 (with WWW-Authenticate) or 403.
+/// Makes a 401 (with WWW-Authenticate) or 403.
 net::Response refusal_response(const Access::Refusal& refusal);
 
 }  // namespace serin::serving

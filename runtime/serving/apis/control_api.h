@@ -1,8 +1,9 @@
-// control_api.h: over REST, orders to the server and what is asked about them, Triton's extensions of the Open Inference Protocol:
+// control_api.h: admin requests and related queries over REST: Triton's extensions of the Open Inference Protocol.
 //
 //   POST      /v2/repository[/R]/index, /v2/repository/models/M/load, /v2/repository/models/M/unload
 //   GET, POST /v2/logging, /v2/trace/setting, /v2/models/M/trace/setting
-//   GET       /v2/systemsharedmemory[/region/R]/status;  POST .../region/R/register, .../[region/R/]unregister;  the same of cudasharedmemory
+//   GET       /v2/systemsharedmemory[/region/R]/status
+//   POST      /v2/systemsharedmemory/region/R/register, /v2/systemsharedmemory[/region/R]/unregister; the same for cudasharedmemory
 #pragma once
 
 #include "runtime/net/server.h"
@@ -15,7 +16,7 @@ class ControlApi {
   explicit ControlApi(Frontend& frontend) : frontend_(frontend) {}
 
   static bool serves(std::string_view path);
-  /// Paths without a slash at their end. Called on io threads.
+  /// Paths without a trailing slash. Called on io threads.
   void handle(net::Request request, net::Responder responder);
 
  private:

@@ -1,4 +1,4 @@
-// frontend.h: what all doors of the server share: the catalogue as each io thread sees it, readiness, the dialect.
+// frontend.h: the state that all APIs of the server share: the catalogue as each io thread sees it, readiness, the dialect.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,19 @@
 
 namespace serin::serving {
 
-/// As a server calls itself: Triton's own clients look at it.
+/// Name of the server, which Triton's own clients check.
 inline std::string_view name_of_server(Dialect dialect) { return dialect == Dialect::kTriton ? "triton" : kName; }
 
 class Frontend {
  public:
   struct Options {
     Dialect dialect = Dialect::kSerin;
-    bool shared_memory = false;    ///< clients may name regions of this machine's memory that tensors lie in
-    bool cors = false;             ///< pages of any origin may ask TensorFlow Serving's API
-    bool strict_readiness = true;  ///< false: ready once everything was tried, whatever came of it
-    std::string name;              ///< as the server calls itself; empty: as the dialect does
+    bool shared_memory = false;    ///< clients may name regions of this machine's shared memory for tensors
+    bool cors = false;             ///< pages of any origin may call TensorFlow Serving's API
+    bool strict_readiness = true;  ///< false: ready after all loads have ended, even if some failed
+    std::string name;              ///< name that the server reports; empty: the name of the dialect
     protocol::RequestLimits limits = {};
-    std::chrono::milliseconds longest_http{0};  ///< a deadline for requests over HTTP that name none that is earlier; 0: none
+    std::chrono::milliseconds longest_http{0};  ///< deadline for HTTP requests without an earlier one; 0: none
   };
   Frontend(net::Loops& io_threads, Repository& models, Host& common, const Options& options)
       : loops(io_threads),
@@ -44,26 +44,27 @@ class Frontend {
         leftovers_(loops.size()) {}
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
 
-  /// Nothing that the repository was asked for is answered any more, so that what asks may go.
+  /// Pending calls to the repository get no more answers, so that their callers may be destroyed.
   ~Frontend() {
     repository.stop();
-    loops.finish_aside();  // reads requests by what stands here
+    loops.finish_aside();  // reads requests with members of this object
     for (size_t i = 0; i < loops.size(); ++i) loops.post_and_wait(i, [] {});
   }
 
-  /// As this io thread saw it last; valid until it looks again.
+  /// The catalogue that this io thread saw last; valid until its next call.
   const Catalogue& catalogue() { return *readers_[net::this_loop()].get(); }
-  /// Of this io thread.
+  /// The object pool of this io thread.
   Leftovers& leftovers() { return leftovers_[net::this_loop()]; }
-  /// What readiness says: not until everything was loaded, and not any more once the end is near. Everything else is answered all the time.
+  /// Sets readiness: false until everything is loaded, and again when the server is about to end. Other requests are always answered.
   void set_ready(bool ready) {
     if (ready) was_ready_ = loaded(*repository.catalogue().get()).has_value();
     ready_ = ready;
   }
-  /// kUnavailable, and why, where only another process can serve what this one was given to.
+  /// kUnavailable, with the reason, if only another process can serve the configured models.
   Status live() { return catalogue().live(host.devices); }
-  /// kUnavailable, and why. A server that could load nothing is not ready, nor is one that stands in for Triton and could not load something. Once it was
-  /// ready it stays so whatever fails to load after that: what was loaded goes on, and a bad file must not take away every replica at once.
+  /// kUnavailable, with the reason. A server that could load nothing is not ready; in Triton's dialect, neither is one that failed to load
+  /// something. Once it was ready, later failures do not change that: loaded models stay, and an invalid file must not remove every replica
+  /// at once.
   Status ready() {
     if (!ready_) return Error{Code::kUnavailable, "models are being loaded, or the end is near"};
     SERIN_CHECK(live());
@@ -81,8 +82,8 @@ class Frontend {
   SharedMemory shared_memory;
   const bool cors;
   const std::string name;
-  std::string metrics_at;                ///< as messages say it; empty: nowhere. Set before a door is open
-  const protocol::RequestLimits limits;  ///< of every request, whatever door it comes by
+  std::string metrics_at;                ///< for messages; empty: nowhere. Set before the ports open
+  const protocol::RequestLimits limits;  ///< for every request of every API
   const std::chrono::milliseconds longest_http;
 
  private:
@@ -94,13 +95,13 @@ class Frontend {
   Status loaded(const Catalogue& now) const { return strict_readiness_ ? now.loaded(dialect == Dialect::kTriton) : Status(); }
 
   const bool strict_readiness_;
-  std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread, as the next
+  std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread, like the next
   std::vector<Leftovers> leftovers_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> was_ready_{false};
 };
 
-/// Extensions of the Open Inference Protocol that this server speaks, as its metadata lists them.
+/// Extensions of the Open Inference Protocol that the server's metadata lists.
 inline constexpr std::string_view kExtensions[] = {"classification",
                                                    "sequence",
                                                    "binary_tensor_data",

@@ -1,4 +1,4 @@
-// http_answers.h: answers over HTTP that all doors give alike.
+// http_answers.h: makes the answers over HTTP that all APIs share.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@ namespace serin::serving {
 
 struct Catalogue;
 
-/// The status of HTTP for an error about a request.
+/// The HTTP status for an error about a request.
 int http_status(Code code);
-/// {"error": text}, with x-serin-code and, where one field is to blame, x-serin-field.
+/// Makes {"error": text}, with x-serin-code and, if one field is invalid, x-serin-field.
 net::Response error_response(const Error& error, std::string_view field = {});
-/// Gives an answer the status that Triton has for it: users' tests rely on them, though some call a client's mistake the server's.
+/// Sets the status that Triton uses, because users' tests rely on it, although Triton reports some client errors as server errors.
 void use_triton_status(net::Response& response);
 net::Response json_response(std::string body, int status = 200);
-/// {"models": [name, ...]}, as KServe's servers answer.
+/// Makes {"models": [name, ...]}, as KServe's servers answer.
 net::Response models_response(const Catalogue& now);
-/// 405, with what the path takes, and `more` of that sentence.
+/// Makes a 405 that names the allowed methods, followed by `more`.
 net::Response wrong_verb(std::string_view allowed, std::string_view more = {});
 inline bool is_get(const net::Request& request) { return request.method == "GET" || request.method == "HEAD"; }
-/// Cuts off the first segment of a path and the slash behind it.
+/// Removes the first segment of a path, with its slash, and returns it.
 std::string_view take_segment(std::string_view& path);
 
 }  // namespace serin::serving

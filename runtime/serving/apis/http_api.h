@@ -1,9 +1,9 @@
-// http_api.h: everything that the HTTP ports answer: hands each request to the door whose path it is, where its caller may make it.
+// http_api.h: routes each request of the HTTP ports to the API that owns its path, if the caller may make it.
 //
 //   /GeneralModelService/..., /M/prediction    Paddle Serving (paddle_api.h)
 //   /v1/models...                              TensorFlow Serving's API, KServe's V1 protocol (tfserving_api.h)
-//   /v1/config...                              OpenVINO Model Server's own (ovms_api.h)
-//   /v2/repository..., /v2/logging ...          Triton's extensions of the next that steer the server (control_api.h)
+//   /v1/config...                              OpenVINO Model Server's own API (ovms_api.h)
+//   /v2/repository..., /v2/logging ...         Triton's extensions for admin requests (control_api.h)
 //   /v2...                                     the Open Inference Protocol (rest_api.h)
 #pragma once
 
@@ -27,7 +27,7 @@ class HttpApi {
         ovms_(frontend),
         paddle_(frontend) {}
 
-  /// What net::Server calls, on io threads.
+  /// Returns the handler for net::Server, which calls it on io threads.
   net::Handler at(Access::Port port);
 
  private:

@@ -1,10 +1,13 @@
-// inference.h: one inference from a checked request to its answer: queued, waited for, ended by whichever comes first of the batch's answer (posted
-// where a compute thread has it), the deadline and the caller's hanging up. What protocol it came by is the caller's business.
+// inference.h: one inference from a checked request to its answer, independent of the protocol.
 //
-//   auto inference = Inference::start(frontend, {.version = version, .request = std::move(decoded)}, [](const Finished& finished) { ... send ... });
+// The request is queued. The first of three events ends it: the batch's answer (posted by a compute thread), the deadline, or the client's
+// disconnection.
+//
+//   auto inference = Inference::start(frontend, {.version = version, .request = std::move(decoded)},
+//                                     [](const Finished& finished) { ... send ... });
 //   responder.on_cancel([weak = std::weak_ptr(inference)] { if (auto held = weak.lock()) held->cancel(); });
 //
-// Lives on the io thread that started it, where `done` is called, once, possibly before start() returns.
+// It lives on the io thread that started it, where `done` is called once, possibly before start() returns.
 #pragma once
 
 #include <memory>
@@ -22,18 +25,18 @@ class Frontend;
 struct Finished {
   const Version& version;
   const std::vector<protocol::WantedOutput>& wanted;
-  std::string_view id;  ///< that the client gave the request
-  Answer answer;        ///< with a batch of its own where it was refused before it rode in one
-  bool taken = true;    ///< false: it was refused when it came
+  std::string_view id;  ///< the client's id for the request
+  Answer answer;        ///< with its own batch tag if the request was refused before it joined a batch
+  bool taken = true;    ///< false: it was refused on arrival
 };
 
-/// The same for who needs it longer.
+/// A copy that stays valid longer.
 class KeptFinished {
  public:
   explicit KeptFinished(const Finished& finished);
-  /// Once.
+  /// Call it once.
   Finished take() { return {*version_, wanted_, id_, std::move(answer_), taken_}; }
-  /// Nobody will.
+  /// Call it if take() is not called.
   void drop() { answer_ = Answer(); }
 
  private:
@@ -44,17 +47,18 @@ class KeptFinished {
   bool taken_;
 };
 
-/// As often as that is a byte of a tensor in binary read or written while one of JSON is, roughly.
+/// Rough ratio of the cost of a byte of JSON to that of a byte of a binary tensor, for reading or writing.
 inline constexpr size_t kBinaryIsFaster = 16;
-/// What it takes to read tensors that lie in shared memory, in bytes of JSON, at the most: as much as the largest region holds, where a message names one.
+/// Upper bound for the cost of reading tensors in shared memory, in bytes of JSON: the size of the largest region, if the message names
+/// one.
 size_t work_in_regions(const Frontend& frontend, std::string_view message);
-/// What it takes to write the outputs, in bytes of JSON; `binary`: none of them is.
+/// Cost of writing the outputs, in bytes of JSON; `binary`: none of them is JSON.
 size_t work_to_encode(const Finished& finished, bool binary = false);
 
-/// The outputs as they were asked for: `wanted[i]` is the i-th. Holds what classes are made of.
+/// The requested outputs: view i is `wanted[i]`. It also stores the texts of classes.
 class OutputViews {
  public:
-  explicit OutputViews(const Finished& finished);  ///< requires that it went well
+  explicit OutputViews(const Finished& finished);  ///< requires success
   const TensorView& operator[](size_t i) const { return views_[i]; }
 
  private:
@@ -64,7 +68,7 @@ class OutputViews {
 
 /// The same with their names.
 protocol::Few<protocol::NamedTensor> named_outputs(const Finished& finished, const OutputViews& views);
-/// Puts those where they were asked for that are to lie in shared memory. The client's fault where there is no room.
+/// Writes the outputs that belong in shared memory. Too little room there is the client's error.
 Status write_shared(std::span<const protocol::NamedTensor> outputs);
 
 class Inference {
@@ -73,16 +77,16 @@ class Inference {
     std::shared_ptr<Version> version;
     protocol::InferRequest request;
     Clock::time_point arrived;
-    Clock::time_point deadline = Clock::time_point::max();  ///< that of the request's own parameters counts, too
+    Clock::time_point deadline = Clock::time_point::max();  ///< the request's own timeout also applies
     bool shadow = false;
     Trace::Door door = Trace::Door::kNone;
     TfApi api = TfApi::kInfer;
-    Clock::time_point received;  ///< the first of it
+    Clock::time_point received;  ///< when its first bytes came
   };
   using Done = UniqueFunction<void(const Finished&)>;
 
   static std::shared_ptr<Inference> start(Frontend& frontend, Call call, Done done);
-  /// The client hung up. `done` is told, as for every end, so that it can be counted.
+  /// The client hung up. `done` is still called, as for every end, so that the request is counted.
   void cancel() { fail({Code::kCancelled, "the client hung up"}); }
 
   Inference() : alarm_(this, [](void* self) { static_cast<Inference*>(self)->expire(); }) {}
@@ -103,13 +107,13 @@ class Inference {
   Trace trace_;
   TfApi api_ = TfApi::kInfer;
   Done done_;
-  std::weak_ptr<Job> job_;  // the job holds the inference through `done`, never the other way round
+  std::weak_ptr<Job> job_;  // the job owns the inference through `done`, never the reverse
   Answer answer_;           // on its way from the compute thread
   int64_t rows_ = 1;
   net::Deadline alarm_;
   bool queued_ = false;
-  bool in_order_ = false;   // of a sequence: the answer before it may still be on its way to this thread
-  bool submitted_ = false;  // submit() is over: an answer that comes out of it waits until then
+  bool in_order_ = false;   // for a sequence: the previous answer may still be on its way to this thread
+  bool submitted_ = false;  // submit() has returned: an earlier answer waits until then
 };
 
 }  // namespace serin::serving

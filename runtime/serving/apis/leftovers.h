@@ -1,4 +1,4 @@
-// leftovers.h: what requests leave behind for the next ones, so that a steady stream of them takes no memory. One for each io thread.
+// leftovers.h: an object pool of one io thread: requests reuse the memory of earlier ones, so that a steady stream allocates nothing.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@ struct Leftovers {
   Recycler<Inference> inferences;
   Recycler<Job> jobs;
 
-  /// To decode into.
+  /// Returns a request to decode into.
   protocol::InferRequest take_request() {
     if (requests_.empty()) return {};
     protocol::InferRequest taken = std::move(requests_.back());

@@ -1,5 +1,7 @@
-// message_json.h: a message of protobuf as the JSON that Triton's clients read: names as in the schema, 64-bit numbers as numbers (protobuf's own JSON
-// has them as strings), messages and choices left out where they are not set.
+// message_json.h: writes a protobuf message as the JSON that Triton's clients read.
+//
+// Names are as in the schema. 64-bit numbers are numbers (strings in protobuf's own JSON). Messages and choices that are not set are
+// omitted.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -8,7 +10,7 @@
 
 namespace serin::serving {
 
-/// Appends it. Empty texts are left out, unless `empty_texts`.
+/// Appends the message. Empty texts are omitted, unless `empty_texts`.
 void append_json(std::string& out, const google::protobuf::Message& message, bool empty_texts = false);
 
 }  // namespace serin::serving

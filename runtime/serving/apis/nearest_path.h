@@ -1,4 +1,4 @@
-// nearest_path.h: which path somebody may have meant who asked for one that there is not: /v2/model/digits/infr, /v1/models/digits/predict.
+// nearest_path.h: suggests a path for an unknown one such as /v2/model/digits/infr or /v1/models/digits/predict.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@ namespace serin::serving {
 
 class Frontend;
 
-/// "; did you mean /v2/models/digits/infer?", or where the metrics are; nothing where no path is near. Nothing in Triton's place: its words are known by heart.
+/// Returns "; did you mean /v2/models/digits/infer?", or the address of the metrics. Returns an empty text if no path is near, and in
+/// Triton's dialect, where clients expect its own messages.
 std::string path_meant(Frontend& frontend, const net::Request& request);
-/// 404, with what path_meant() says.
+/// Makes a 404 with the text of path_meant().
 net::Response unknown_path(Frontend& frontend, const net::Request& request);
 
 }  // namespace serin::serving

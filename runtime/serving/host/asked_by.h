@@ -1,4 +1,4 @@
-// asked_by.h: what a request asks for and by which door it came, as the metrics of other servers tell requests apart.
+// asked_by.h: records the kind of a request and the API it used, as the metrics of other servers distinguish them.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace serin::serving {
 
-/// What a request of TensorFlow Serving's asks for; kInfer: it is none of those.
+/// The kind of a TensorFlow Serving request; kInfer: a request of another API.
 enum class TfApi : uint8_t { kPredict, kClassify, kRegress, kMultiInference, kInfer };
 
 struct AskedBy {
@@ -14,7 +14,7 @@ struct AskedBy {
   TfApi api = TfApi::kInfer;
 };
 
-/// As histograms of durations have it.
+/// Converts a duration for histograms.
 inline double microseconds(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e3; }
 
 }  // namespace serin::serving

@@ -1,4 +1,4 @@
-// metrics.h: the runtime's numbers, under the names that Triton users have dashboards on.
+// metrics.h: the runtime's metrics, under the names that Triton uses.
 #pragma once
 
 #include <atomic>
@@ -17,40 +17,41 @@
 
 namespace serin::serving {
 
-/// What there is beside the counters that every server has.
+/// Metrics in addition to those that every server has.
 struct MetricOptions {
-  bool tensorflow = false;                            ///< TensorFlow Serving's names, too
-  std::vector<std::string> openvino;                  ///< OpenVINO Model Server's, those of its names; empty: none
-  std::vector<metrics::Summary::Quantile> quantiles;  ///< of durations, by nv_inference_*_summary_us; empty: there are none
+  bool tensorflow = false;                            ///< also export TensorFlow Serving's names
+  std::vector<std::string> openvino;                  ///< OpenVINO Model Server's metrics, by its names; empty: none
+  std::vector<metrics::Summary::Quantile> quantiles;  ///< of durations, for nv_inference_*_summary_us; empty: none
 };
 
-/// Series of one model version; they leave the page when it is unloaded. What they count of time are nanoseconds, which the page has as microseconds.
+/// Series of one model version; they leave the page when it is unloaded. Times are counted in nanoseconds; the page shows microseconds.
 struct ModelMetrics {
-  /// `tags`: labels beside model and version.
+  /// `tags`: labels in addition to model and version.
   ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version,
                const std::map<std::string, std::string>& tags = {}, const MetricOptions& options = {});
 
-  /// One answer given, good or bad, to a request of so many rows that was taken. Not for shadow traffic.
+  /// Counts one answer, good or bad, to an accepted request of that many rows. Not for shadow traffic.
   void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole, std::optional<AskedBy> by = std::nullopt);
-  /// One that was not taken. Where it is the request that is wrong, it is none of the model's failures: alerts look at those. `by`: absent: no client's own.
+  /// Counts a refused request. If the request itself is wrong, it does not count as a failure of the model, because alerts use those. `by`
+  /// is absent if the request did not come from a client.
   void refused(const Error& why, std::chrono::nanoseconds whole, std::optional<AskedBy> by);
-  /// Of a model whose answers are kept: it has these series, too.
+  /// For a model whose answers are cached: adds these series.
   void count_cache(metrics::Registry& registry, const MetricOptions& options = {});
-  /// What it took to find a kept answer, or that there is none.
+  /// Counts the time to find a cached answer, or to find that there is none.
   void found_in_cache(bool hit, std::chrono::nanoseconds took);
   void ran_batch() { executions->add(); }
   void set_instances(size_t count) {
     if (openvino_) openvino_->set_instances(count);
   }
-  /// How many more requests there are than before: waiting, running or being answered.
+  /// Change of the number of requests that wait, run or are being answered.
   void at_work(int more) {
     if (openvino_) openvino_->at_work(more);
   }
-  /// How many more instances run a batch than before.
+  /// Change of the number of instances that run a batch.
   void running(int more) {
     if (openvino_) openvino_->running(more);
   }
-  /// And it went well: an execution of so many rows.
+  /// Counts a successful execution of that many rows.
   void measured_batch(int64_t rows, const Timing& timing);
   struct Batches {
     uint64_t count = 0;
@@ -58,13 +59,13 @@ struct ModelMetrics {
   };
   std::map<int64_t, Batches> batches_by_rows() const;
   uint64_t failures() const;
-  /// When an inference last went well, in milliseconds since 1970; 0: never.
+  /// Time of the last successful inference, in milliseconds since 1970; 0: never.
   int64_t last_inference_ms() const { return last_inference_ms_.load(std::memory_order_relaxed); }
 
   std::shared_ptr<metrics::Counter> success, inferences, executions, failure_rejected, failure_canceled, failure_backend, failure_other,
       bad;
   std::shared_ptr<metrics::Counter> request_time, queue_time, input_time, infer_time, output_time;
-  metrics::Counter failed_time;  ///< off the page: no dashboard knows it
+  metrics::Counter failed_time;  ///< not on the page, because no dashboard uses it
   std::shared_ptr<metrics::Histogram> request_histogram_us, queue_histogram_us, infer_histogram_us;
   std::shared_ptr<metrics::Counter> cache_hits, cache_misses, cache_hit_time, cache_miss_time;  ///< null without count_cache()
   std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes, device_bytes;

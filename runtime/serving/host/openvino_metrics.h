@@ -1,6 +1,7 @@
-// openvino_metrics.h: the numbers of a version under the names that OpenVINO Model Server's users have dashboards and autoscalers on, where the server is
-// called so (its docs/metrics.md). Requests are those for inference: what is asked about models is not counted. A stream, and a request of its engine's, is an
-// instance here.
+// openvino_metrics.h: metrics of a version under the names of OpenVINO Model Server, in its dialect (its docs/metrics.md).
+//
+// They count requests for inference, not queries about models. A stream, or an infer request of its engine, corresponds to an instance
+// here.
 #pragma once
 
 #include <array>
@@ -14,28 +15,28 @@
 
 namespace serin::serving {
 
-/// One that can be asked for; of graphs of MediaPipe's there is none to see.
+/// Whether it is a known metric; metrics of MediaPipe graphs are not supported.
 bool is_openvino_metric(std::string_view name);
-/// Those that there are without being asked for.
+/// The metrics that are exported by default.
 std::vector<std::string> usual_openvino_metrics();
 
 class OpenvinoMetrics {
  public:
-  /// `names`: those that are wanted.
+  /// `names`: the requested metrics.
   OpenvinoMetrics(metrics::Registry& registry, const std::string& model, const std::string& version, const std::vector<std::string>& names);
 
   void succeeded(AskedBy by, std::chrono::nanoseconds whole);
   void failed(AskedBy by);
-  /// Of a request that was computed, not known already.
+  /// For a computed request, not a cached one.
   void computed(std::chrono::nanoseconds queue, std::chrono::nanoseconds infer);
   void set_instances(size_t count);
-  /// How many more requests there are than before.
+  /// Change of the number of requests.
   void at_work(int more);
-  /// How many more instances run a batch than before.
+  /// Change of the number of instances that run a batch.
   void running(int more);
 
  private:
-  // All null where they are not wanted. By door: gRPC, then HTTP; of counters first those of the Open Inference Protocol, then those of TensorFlow Serving's.
+  // All null unless requested. By API: gRPC, then HTTP; counters have first the Open Inference Protocol, then TensorFlow Serving.
   std::array<std::shared_ptr<metrics::Counter>, 4> succeeded_, failed_;
   std::array<std::shared_ptr<metrics::Histogram>, 2> whole_;
   std::shared_ptr<metrics::Histogram> infer_, queue_;

@@ -1,8 +1,8 @@
-// shared_memory.h: regions of this machine's memory (shm_open) that clients registered, by name; tensors lie in them instead of in messages.
+// shared_memory.h: regions of this machine's shared memory (shm_open) that clients register by name for tensors.
 //
-// Nothing is mapped: what is taken is copied out by pread, what is given by pwrite. A client that cuts its memory short gets an error, no signal (SIGBUS) reaches
-// us, and a region that is unregistered lives until the requests that use it have ended. Only memory whose name a client gives is opened, by a name without a
-// path; messages never hold any other name. Thread-safe.
+// Nothing is mapped: data is copied with pread and pwrite. So a client that shrinks its memory gets an error, and no SIGBUS reaches the
+// server. An unregistered region lives until the requests that use it have ended. Only memory named by a client is opened, by a name
+// without a path; messages never contain any other name. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,13 +28,13 @@ class SharedMemory final : public protocol::SharedRegions {
 
   /// kAlreadyExists (that name), kInvalidArgument (key, range), kNotFound (no such memory), kOverloaded (too many regions).
   Status add(const Region& region);
-  /// All of them; kNotFound where a name is given that there is not.
+  /// Returns all regions if `name` is empty; kNotFound for an unknown name.
   Result<std::vector<Region>> list(std::string_view name) const;
-  /// One, or with an empty name all. One that is not there is no mistake.
+  /// Removes one region, or all if `name` is empty. An unknown name is no error.
   void remove(std::string_view name);
 
   Result<protocol::SharedRangePtr> open(std::string_view region, uint64_t offset, uint64_t bytes) const override;
-  /// Bytes of the largest region; 0: there is none.
+  /// Bytes of the largest region; 0 if there is none.
   uint64_t largest() const { return largest_.load(std::memory_order_relaxed); }
 
  private:

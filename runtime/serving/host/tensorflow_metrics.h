@@ -1,6 +1,7 @@
-// tensorflow_metrics.h: the numbers of a model under the names that TensorFlow Serving's users have dashboards on, where the server is called so:
-// :tensorflow:serving:request_count, request_latency and runtime_latency, in microseconds (tensorflow_serving/servables/tensorflow/util.cc). They are of a
-// model, whichever version answered.
+// tensorflow_metrics.h: metrics of a model under the names of TensorFlow Serving, in its dialect.
+//
+// The names are :tensorflow:serving:request_count, request_latency and runtime_latency, in microseconds
+// (tensorflow_serving/servables/tensorflow/util.cc). They count for a model, whichever version answered.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ class TensorflowMetrics {
  public:
   TensorflowMetrics(metrics::Registry& registry, const std::string& model);
 
-  /// Whoever asks by another protocol predicts, too.
+  /// A request of another protocol counts as Predict.
   void succeeded(AskedBy by, std::chrono::nanoseconds whole, std::chrono::nanoseconds infer);
   void failed(Code why);
 

@@ -1,10 +1,12 @@
-// tracer.h: when single requests got where: Triton's extension "trace". The file is the one that its trace_summary.py reads.
+// tracer.h: records the times at which single requests passed each stage: Triton's extension "trace".
+//
+// Triton's trace_summary.py reads its file.
 //
 //   Tracer tracer;
 //   tracer.start({.file = "trace.json", .on = true, .rate = 100});      // every hundredth request
 //   if (const uint64_t id = tracer.begin("digits")) ... tracer.add({.id = id, ...});
 //
-// Thread-safe; files are written by a thread of its own. While nothing is traced, begin() looks at one flag.
+// Thread-safe; a separate thread writes the files. While nothing is traced, begin() reads one flag.
 #pragma once
 
 #include <condition_variable>
@@ -20,49 +22,50 @@ namespace serin::serving {
 
 struct TraceOptions {
   std::string file;           ///< empty: this server cannot trace
-  bool on = false;            ///< from the start, else once a client with the right to asks for it
-  int64_t rate = 1000;        ///< one of so many requests, the last of them
-  int64_t count = -1;         ///< so many and no more; -1: no end
-  int64_t log_frequency = 0;  ///< so many to a file, which are called <file>.0, <file>.1 ...; 0: all of them in one
+  bool on = false;            ///< from the start; otherwise once an authorised client requests it
+  int64_t rate = 1000;        ///< traces one of that many requests, the last of them
+  int64_t count = -1;         ///< number of traces; -1: no limit
+  int64_t log_frequency = 0;  ///< traces in one file, called <file>.0, <file>.1 ...; 0: all in one file
 };
 
-/// What is told of one request. Its id is 0 where it is not traced.
+/// The trace of one request. Its id is 0 if it is not traced.
 struct Trace {
   enum class Door : uint8_t { kNone, kHttp, kGrpc };
   uint64_t id = 0;
-  uint64_t parent = 0;  ///< the ensemble's, of a step
+  uint64_t parent = 0;  ///< for a step: the ensemble's trace
   Door door = Door::kNone;
-  bool computed = false;            ///< for this request
-  Clock::time_point received = {};  ///< the first of it
-  Clock::time_point arrived = {};   ///< all of it
-  Clock::time_point queued = {};    ///< read and checked
+  bool computed = false;            ///< computed for this request
+  Clock::time_point received = {};  ///< when its first bytes came
+  Clock::time_point arrived = {};   ///< when all of it had come
+  Clock::time_point queued = {};    ///< when it was read and checked
   Clock::time_point ended = {};
   Clock::time_point sent = {};
   Timing timing = {};
 
-  /// There is an answer now.
+  /// Records the answer.
   void end(const Answer& answer);
 };
 
 class Tracer {
  public:
   Tracer() = default;
-  ~Tracer();  ///< writes what is left
+  ~Tracer();  ///< writes the remaining traces
 
-  /// Once, before anything else. The error names the file that cannot be written. What an earlier server left there stays until the first trace comes.
+  /// Call it once, before anything else. The error names the file that cannot be written. The file of an earlier server stays until the
+  /// first trace.
   Status start(TraceOptions options);
 
-  /// As the extension tells them; `model` is empty: those of all models, which a model has where nothing was said of it.
+  /// Returns the settings in the extension's form. `model` empty: those of all models, which a model without its own settings also uses.
   protocol::FlatValues settings(std::string_view model) const;
-  /// All of them or none; null is what held before anybody changed it, of a model what holds for all. kInvalidArgument, kPermissionDenied (trace_file), kUnsupported (levels and modes that
-  /// are not built), kFailedPrecondition (there is no file).
+  /// Applies all changes or none; null restores the initial value, or for a model the value of all models. kInvalidArgument,
+  /// kPermissionDenied (trace_file), kUnsupported (levels and modes that do not exist here), kFailedPrecondition (there is no file).
   Status change(std::string_view model, const protocol::FlatValues& changes);
-  /// From now on those of all models are the model's.
+  /// The model uses the settings of all models from now on.
   void forget(std::string_view model);
 
-  /// The id of this request's trace; 0: it is not to be traced.
+  /// The id of this request's trace; 0: it is not traced.
   uint64_t begin(std::string_view model) { return on_.load(std::memory_order_relaxed) ? sample(model) : 0; }
-  /// For what goes on within a request that is traced.
+  /// For a part of a traced request.
   uint64_t begin_part() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   void add(const Trace& trace, std::string_view model, std::string_view version, std::string_view request);
 
@@ -71,7 +74,7 @@ class Tracer {
     bool on = false;
     int64_t rate = 1000, count = -1;
   };
-  /// What a model has of its own; for the rest those of all hold.
+  /// A model's own settings; those of all models apply to the rest.
   struct Own {
     std::optional<bool> on;
     std::optional<int64_t> rate, count;
@@ -90,18 +93,18 @@ class Tracer {
 
   mutable std::mutex mutex_;
   std::condition_variable_any more_;
-  Settings all_;  // guarded by mutex_, as all below
+  Settings all_;  // guarded by mutex_, like all below
   int64_t seen_ = 0;
   std::map<std::string, Own, std::less<>> models_;
   int64_t log_frequency_ = 0;
-  std::string text_;               // traces on their way, in JSON
-  int64_t in_text_ = 0;            // so many
-  std::vector<std::string> full_;  // of log_frequency_ each
+  std::string text_;               // traces to be written, in JSON
+  int64_t in_text_ = 0;            // their number
+  std::vector<std::string> full_;  // texts of log_frequency_ traces each
   size_t waiting_ = 0;             // bytes of both
   uint64_t dropped_ = 0;
 
-  int64_t files_ = 0;     // of the thread that writes, as the next: <file>.0 is the first
-  uint64_t written_ = 0;  // bytes of the file that holds all, up to behind its last trace
+  int64_t files_ = 0;     // used by the writing thread, like the next: <file>.0 is the first
+  uint64_t written_ = 0;  // bytes of the single file, up to the end of its last trace
   std::jthread writer_;
 };
 

@@ -1,4 +1,4 @@
-// catalogue.h: what is loaded right now, by model and version. Immutable; the repository publishes a new one for every change.
+// catalogue.h: the loaded models and versions. Immutable; the repository publishes a new catalogue for every change.
 #pragma once
 
 #include <cstdint>
@@ -19,42 +19,42 @@ enum class VersionState : uint8_t { kLoading, kReady, kFailed, kUnloaded };
 
 struct VersionEntry {
   VersionState state = VersionState::kLoading;
-  std::string reason;                             ///< of kFailed; also set beside kReady when a newer file under that number is broken
-  std::shared_ptr<Version> version;               ///< set where it is ready
-  std::shared_ptr<const ModelSettings> settings;  ///< that it was loaded with
-  std::weak_ptr<Version> leaving;                 ///< of kUnloaded: while it lives, requests under way are answered
-  bool moved = false;                             ///< it had lost its devices, and was loaded once more where there were others
+  std::string reason;                             ///< for kFailed; also set with kReady if a newer file under that number is invalid
+  std::shared_ptr<Version> version;               ///< set if it is ready
+  std::shared_ptr<const ModelSettings> settings;  ///< the settings that it was loaded with
+  std::weak_ptr<Version> leaving;                 ///< for kUnloaded: while it exists, requests in progress are answered
+  bool moved = false;                             ///< it had lost its devices and was loaded again on others
 };
 
 struct ModelEntry {
-  std::map<uint64_t, VersionEntry> versions;  ///< none: it lies there, and nobody asked to load it
-  Labels labels;                              ///< of versions
-  std::string repository;                     ///< the folder it lies in, by its last name
-  /// The highest ready version: what a request without a version gets. Null: none is ready.
+  std::map<uint64_t, VersionEntry> versions;  ///< none: the model exists on disk, but was not requested
+  Labels labels;                              ///< labels of versions
+  std::string repository;                     ///< last name of the folder that contains it
+  /// The highest ready version, for requests without a version. Null: none is ready.
   std::shared_ptr<Version> latest() const;
-  /// Nobody asked to load it, or it was unloaded since.
+  /// It was not requested, or it has been unloaded.
   bool away() const;
-  /// The numbers of those that are ready, rising.
+  /// The numbers of the ready versions, rising.
   std::vector<std::string> ready_versions() const;
 };
 
 struct Catalogue {
   std::map<std::string, ModelEntry, std::less<>> models;
-  std::string missing;  ///< the first of what was found or named and has no version that could be loaded, and why; empty: nothing
-  /// That version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (and why).
+  std::string missing;  ///< the first found or named model without a loadable version, with the reason; empty: none
+  /// Returns that version, ready to run; `version` empty: the latest. kNotFound, kUnavailable (with the reason).
   Result<std::shared_ptr<Version>> find(std::string_view model, std::string_view version) const;
-  /// The number behind a label, whether or not that version is there. kInvalidArgument: the model, if it is one, has no such label.
+  /// The number behind a label, even if that version does not exist. kInvalidArgument: the model exists but has no such label.
   Result<std::string> version_of(std::string_view model, std::string_view label) const;
-  /// kUnavailable where a version that is loaded can answer nothing any more (Version::usable), and there are no devices left that it may still be moved to.
+  /// kUnavailable if a loaded version cannot answer any longer (Version::usable) and no device is left that it could move to.
   Status live(engine::Devices* devices) const;
-  /// Whether that version answers now. kUnavailable: it is known and does not, and why; kNotFound.
+  /// Whether that version answers now. kNotFound, or kUnavailable with the reason if it is known but does not answer.
   Status ready(std::string_view model, std::string_view version) const;
-  /// kUnavailable, naming the first that failed, where none of what was to be loaded is; `all`: where any of it is not. What was unloaded does not count, and
-  /// where there is nothing to load nothing is wrong.
+  /// kUnavailable, naming the first failure, if no requested model is loaded; with `all`, if any of them is not. Unloaded models do not
+  /// count. If there is nothing to load, it succeeds.
   Status loaded(bool all) const;
 };
 
-/// Decimal, no leading zero: what Triton and TensorFlow Serving users call a version.
+/// Parses a decimal number without leading zero, as versions are named in Triton and TensorFlow Serving.
 std::optional<uint64_t> parse_version(std::string_view name);
 
 }  // namespace serin::serving

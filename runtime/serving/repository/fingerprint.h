@@ -1,7 +1,7 @@
-// fingerprint.h: what folders and files look like from outside, so that whoever looks again knows whether anything was changed. Nothing is read.
+// fingerprint.h: records metadata of folders and files to detect changes, without reading file contents.
 //
-// What is not there (any more) and what cannot be looked at are told apart: a permission that was taken away, or a mount that is gone for a moment, is no reason
-// to stop serving.
+// It distinguishes a missing file from one that cannot be examined. A removed permission, or a mount that is absent for a moment, is no
+// reason to stop serving.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-/// What lies right in a folder, sorted.
+/// The direct entries of a folder, sorted.
 struct Listing {
   std::vector<std::string> folders, files;
 };
@@ -27,14 +27,15 @@ struct Listing {
 /// kNotFound: there is no such folder; any other code: "cannot be listed: Permission denied".
 Result<Listing> list_folder(const std::string& folder);
 
-/// Looks at no more than so many files, models (.onnx) first. Of those behind them it is seen that they come, go or are replaced, not that they are written to.
+/// Examines at most `most_files` files, models (.onnx) first. For the files beyond these, it notices creation, removal and replacement, but
+/// not writes.
 class FingerprintMaker {
  public:
   explicit FingerprintMaker(size_t most_files) : left_(most_files) {}
-  /// Files of one folder. An error where a model cannot be looked at: "'model.onnx' cannot be looked at: Permission denied".
+  /// Adds files of one folder. An error if a model cannot be examined: "'model.onnx' cannot be looked at: Permission denied".
   Status add_files(const std::string& folder, std::vector<std::string> names);
-  /// A folder with the folders in it, for weights may lie there; or one file. Links to folders are followed once. Errors as above, and list_folder's; none where
-  /// nothing is there.
+  /// Adds a folder with its subfolders, which may contain weights, or one file. Links to folders are followed once. Errors are as above and
+  /// those of list_folder; a missing path is no error.
   Status add(const std::string& path);
   Fingerprint take() { return std::move(made_); }
 

@@ -1,10 +1,12 @@
-// model_config.h: config.pbtxt, as Triton's repositories have it (protocol/proto/model_config.proto): read, turned into settings, held against the model, and
-// told to clients with all that it left out.
+// model_config.h: reads config.pbtxt of Triton repositories, converts it to settings, checks it against the model, and reports it to
+// clients.
+//
+// The schema is protocol/proto/model_config.proto. The reported configuration includes all omitted fields.
 //
 //   SERIN_TRY(ReadModelConfig read, parse_model_config(text));
-//   SERIN_CHECK(apply_model_config(read, folder, settings));          // read.ignored: what nobody here does
+//   SERIN_CHECK(apply_model_config(read, folder, settings));          // read.ignored: fields without effect here
 //
-// The model's file knows its tensors itself; what a configuration says of them must agree with it, and may narrow it: a fixed size where the model leaves it open.
+// The model's file defines its tensors. A configuration must agree with it, and may narrow it: a fixed size for an open dimension.
 #pragma once
 
 #include <string>
@@ -20,22 +22,24 @@ namespace serin::serving {
 
 struct ReadModelConfig {
   inference::ModelConfig config;
-  std::vector<std::string> ignored;  ///< fields that nobody here knows or honours
+  std::vector<std::string> ignored;  ///< fields that are unknown or have no effect here
 };
 
-/// The text format of protobuf; kInvalidArgument with line and column. Unknown fields are ignored, by name.
+/// Parses protobuf's text format; kInvalidArgument with line and column. Unknown fields are ignored; the result lists their names.
 Result<ReadModelConfig> parse_model_config(std::string_view text);
-/// The same as JSON. `file` for messages.
+/// The same from JSON. `file` is for messages.
 Result<ReadModelConfig> parse_model_config_json(std::string_view json);
 
-/// Over the settings there are. Files it names lie in `folder`. What is honoured in part, or not at all, joins `ignored`.
+/// Applies it over the existing settings. Files that it names must be in `folder`. Fields that are honoured partly or not at all are added
+/// to `ignored`.
 Status apply_model_config(ReadModelConfig& read, const std::string& folder, ModelSettings& settings);
 
-/// Tensors that settings declare, against those that the model has: kInvalidArgument where one is not there or another; a fixed size where the model leaves it open
-/// holds for clients from now on, and so does another shape of the same elements. And the labels of classes, and by whose name clients know what runs it.
+/// Compares the declared tensors with those of the model: kInvalidArgument if one is missing or differs. A fixed size for an open dimension
+/// applies to clients from now on, and so does another shape with the same elements. It also sets the labels of classes and the platform's
+/// name.
 Status apply_declared_tensors(const ModelSettings& settings, Served& served);
 
-/// All of it, as Triton tells it: what was declared, and the rest from the model and the defaults.
+/// Returns the full configuration as in Triton: the declared part, and the rest from the model and the defaults.
 inference::ModelConfig full_model_config(const Version& version, const ModelSettings& settings);
 
 }  // namespace serin::serving

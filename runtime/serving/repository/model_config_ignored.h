@@ -1,4 +1,4 @@
-// model_config_ignored.h: what a ModelConfig of Triton's says that nothing here does. Internal to model_config.cc.
+// model_config_ignored.h: lists the fields of a Triton ModelConfig that have no effect here. Internal to model_config.cc.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace serin::serving {
 
-/// The fields that are set and change nothing, each once, by its path in the message, with the reason where there is more to say.
+/// Returns the fields that are set without effect, each once, by their path in the message, with the reason if there is more to say.
 std::vector<std::string> ignored_fields(const inference::ModelConfig& config);
 
 }  // namespace serin::serving

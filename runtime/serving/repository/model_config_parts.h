@@ -1,4 +1,4 @@
-// model_config_parts.h: the parts of config.pbtxt that have settings of their own kind (settings_parts.h). Internal to model_config.cc.
+// model_config_parts.h: reads the parts of config.pbtxt that have their own settings types (settings_parts.h). Internal to model_config.cc.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// model_layout.h: what lies in the places that models are served from, as their folders say it. Nothing of a model is read here.
+// model_layout.h: lists the models in the places that they are served from, by their folders. It reads no model.
 //
 //   a folder of models     digits/serin.yaml, digits/config.pbtxt (both optional), digits/1/model.onnx
-//   one model              1/model.onnx, beside it the same two files; or model.onnx right there (or the only .onnx file), which is version 1
+//   one model              1/model.onnx, with the same two files next to it; or model.onnx itself (or the only .onnx file), as version 1
 //   one file               version 1 of a model that has no settings
 #pragma once
 
@@ -21,27 +21,27 @@
 namespace serin::serving {
 
 struct VersionFiles {
-  std::string path;  ///< its folder; or the model's file itself
+  std::string path;  ///< its folder, or the model's file itself
   Fingerprint fingerprint;
-  std::string unreadable = {};  ///< why it cannot be looked at; empty: it could
+  std::string unreadable = {};  ///< the reason why it cannot be examined; empty: it can
 };
 
 struct ModelFiles {
-  std::string repository;  ///< the place it was found in, as the source names it
-  std::string folder;      ///< where its settings lie; empty: a bare file, which has none
-  Fingerprint settings;    ///< of the files right in that folder
+  std::string repository;  ///< the place that contains it, as named in the source
+  std::string folder;      ///< folder of its settings; empty: a single file without settings
+  Fingerprint settings;    ///< for the files directly in that folder
   std::map<uint64_t, VersionFiles> versions;
-  std::string unreadable = {};               ///< why it cannot be looked at, so that nothing is known of its versions; empty: it could
-  std::optional<VersionPolicy> policy = {};  ///< of the place, as the labels
+  std::string unreadable = {};               ///< the reason why it cannot be examined, so that its versions are unknown; empty: it can
+  std::optional<VersionPolicy> policy = {};  ///< policy of the place; likewise the labels
   Labels labels = {};
-  /// Whether the place was said to hold this one model, whatever its folder is called.
+  /// Whether the place was configured to contain this one model, whatever the name of its folder.
   bool alone() const { return folder == repository; }
-  std::vector<uint64_t> numbers() const;  ///< of the versions, ascending
+  std::vector<uint64_t> numbers() const;  ///< numbers of the versions, ascending
 };
 
 using ModelsByName = std::map<std::string, ModelFiles, std::less<>>;
 
-/// Things worth saying once: names that are left out, and why.
+/// Log messages that are written once: omitted names, with the reason.
 class Remarks {
  public:
   void say(const std::string& what);
@@ -50,37 +50,38 @@ class Remarks {
   std::set<std::string> said_;
 };
 
-/// UTF-8 without '/' and control characters; the first is no '.'; at most 256 bytes: what is no such name is never looked for on disk.
+/// UTF-8 without '/' and control characters, without a leading '.', at most 256 bytes. Other names are never looked up on disk.
 bool is_model_name(std::string_view name);
 inline constexpr std::string_view kModelNameRule = "has at most 256 bytes of UTF-8, no '/', no control characters, and no '.' in front";
 
-/// Decimal, with or without zeros in front: 00000123 is what TensorFlow Serving's examples have.
+/// Parses a decimal number, with or without leading zeros: TensorFlow Serving's examples have 00000123.
 std::optional<uint64_t> version_of_folder(std::string_view name);
 
-/// kNotFound, kInvalidArgument: why nothing can be served from there, naming the path.
+/// kNotFound or kInvalidArgument, naming the path, with the reason why nothing can be served from there.
 Status check_root(const ModelRoot& root);
-/// kInvalidArgument where two files are models of one name: whoever names a file wants its model.
+/// kInvalidArgument if two files are models with the same name: every named file must be served.
 Status check_names(const std::vector<ModelRoot>& roots);
 
-/// What lies in a folder of models that no model was found in, and how it is served: "; 'model.onnx' lies right in it: serin serve models/model.onnx". Empty:
-/// nothing known.
+/// Describes files in a folder of models without a model, and how to serve them: "; 'model.onnx' lies right in it: serin serve
+/// models/model.onnx". Empty: no known files.
 std::string describe_misplaced(const ModelRoot& root);
-/// The same of a model that has no version, and where one is looked for; without the path.
+/// The same for a model without a version, and where a version is expected; without the path.
 std::string describe_no_version(const ModelFiles& files);
 
-/// Lists models. Of each version no more than `most_files` are looked at closely (fingerprint.h).
+/// Lists models. For each version, it examines at most `most_files` files closely (fingerprint.h).
 class ModelLister {
  public:
   explicit ModelLister(size_t most_files) : most_files_(most_files) {}
 
-  /// One model whose folder this is; without versions where there is no such folder.
+  /// Lists the one model with this folder; no versions if there is no such folder.
   ModelFiles list_model(const std::string& name, const std::string& folder);
-  /// kNotFound: the place has no such model; kUnavailable: it cannot be looked at. Looks at nothing else there.
+  /// kNotFound: the place has no such model; kUnavailable: it cannot be examined. It examines nothing else there.
   Result<ModelFiles> find_model(const ModelRoot& root, const std::string& name);
-  /// An error where the place cannot be looked at, which is not the same as one that is empty. `places`: all there are, for one may be a file that lies in another.
+  /// Returns an error if the place cannot be examined, which differs from an empty place. `places`: all places, because one may be a file
+  /// in another.
   Result<ModelsByName> list_models(const ModelRoot& root, const std::vector<ModelRoot>& places);
 
-  /// Said once: what is left out, and why.
+  /// Reported once: omitted names, with the reason.
   Remarks remarks;
 
  private:

@@ -1,6 +1,6 @@
-// model_override.h: what a client sends along when it asks for a model to be loaded, in place of what lies in the model's folder.
+// model_override.h: files that a client sends with a load request to replace those in the model's folder.
 //
-// Files are kept in a folder of our own that nobody else can read, for as long as the model is loaded from it.
+// They are stored in a private folder that no other user can read, as long as the model is loaded from it.
 #pragma once
 
 #include <map>
@@ -13,14 +13,13 @@
 namespace serin::serving {
 
 struct ModelOverride {
-  std::string config = {};  ///< a ModelConfig as JSON, in place of config.pbtxt; empty: none
-  std::map<std::string, std::string> files =
-      {};  ///< "1/model.onnx" -> its bytes; where there are any, nothing is read from the model's folder
+  std::string config = {};                        ///< a ModelConfig as JSON that replaces config.pbtxt; empty: none
+  std::map<std::string, std::string> files = {};  ///< "1/model.onnx" -> its bytes; if there are any, the model's folder is not read
 };
 
 class OverrideFolder {
  public:
-  /// kInvalidArgument where a file's name is not <version>/<name> or <name>; kIo.
+  /// kInvalidArgument if a file's name is not <version>/<name> or <name>; kIo.
   static Result<std::shared_ptr<const OverrideFolder>> write(const ModelOverride& overrides);
   ~OverrideFolder();
   OverrideFolder(const OverrideFolder&) = delete;
@@ -29,7 +28,7 @@ class OverrideFolder {
   const std::string& config() const { return config_; }
   /// Empty: no files were sent.
   const std::string& path() const { return path_; }
-  /// Whether what was sent may make us look there: into itself only.
+  /// Whether the client's configuration may name that path: only paths in this folder.
   bool may_read(const std::string& path) const;
 
  private:

@@ -1,4 +1,4 @@
-// model_platform.h: whether a config.pbtxt is of a model that is served here: platform and backend say what runs it.
+// model_platform.h: checks by platform and backend whether the model of a config.pbtxt can be served here.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace serin::serving {
 
-/// kUnsupported: of another kind, with what makes a servable one of it: as what lies in the model's `folder` is known, or else as the platform is.
+/// kUnsupported: a model of another kind, with instructions to convert it. They depend on the files in the model's `folder`, or else on the
+/// platform.
 Status check_platform(const inference::ModelConfig& config, const std::string& folder);
 
 }  // namespace serin::serving

@@ -1,12 +1,12 @@
-// repository.h: what lies in the places models are served from (model_layout.h), loaded, and swapped in and out while it serves.
+// repository.h: loads models from the places that they are served from (model_layout.h), and replaces them while the server runs.
 //
 //   auto repository = Repository::open({.roots = {{"models"}}}, host);
-//   (*repository)->load();                                          // what is ready is served meanwhile
-//   (*repository)->load_model("digits", {}, [](Status loaded) {});  // where the control is explicit
+//   (*repository)->load();                                          // ready versions are served meanwhile
+//   (*repository)->load_model("digits", {}, [](Status loaded) {});  // if the control is explicit
 //
-// Watched, places are looked at about twice a second. A version that appears or changes is loaded and warmed aside, then swapped in whole; one that
-// disappears leaves when its last request is answered. A broken one is FAILED with its reason; whatever served under that number before goes on serving. One
-// that has lost all of its devices is loaded once more: there may be others.
+// Watched places are checked about twice a second. A new or changed version is loaded and warmed in the background, then replaces the old
+// one as a whole. A removed version ends after its last request is answered. An invalid version is FAILED with its reason, and the version
+// that served under that number continues. A version that has lost all of its devices is loaded once more, possibly on other devices.
 #pragma once
 
 #include <atomic>
@@ -35,32 +35,35 @@ namespace serin::serving {
 
 class Repository {
  public:
-  /// kNotFound or kInvalidArgument where one of the places is nothing to serve from. Nothing is loaded yet.
+  /// kNotFound or kInvalidArgument if nothing can be served from one of the places. Nothing is loaded yet.
   static Result<std::unique_ptr<Repository>> open(ModelSource source, Host& host);
-  /// Loads what is to be served from the start before it returns, then watches. Call once. Answers which models have no version at all, and why: versions that
-  /// failed are in the catalogue.
+  /// Loads the models of the start, then returns and watches. Call it once. Returns the models without any version, with the reason; failed
+  /// versions are in the catalogue.
   std::map<std::string, std::string> load();
-  /// Ends watching, and drops what was asked for; what is loaded stays. From any thread but its own.
+  /// Ends watching and drops pending requests; loaded models stay. Callable from any thread except its own.
   void stop();
-  /// The same, but false where a load under way is not over by then; it goes on.
+  /// The same, but returns false if a load in progress takes longer; the load continues.
   bool stop_within(std::chrono::milliseconds limit);
   ~Repository() { stop(); }
 
   const Published<Catalogue>& catalogue() const { return catalogue_; }
   Control control() const { return source_.control; }
 
-  /// Called once, on the repository's thread or at once on the caller's.
+  /// Called once, on the repository's thread, or at once on the caller's.
   using Done = std::function<void(Status)>;
-  /// Loads the versions of a model that its settings choose, or those of them that changed since, with `overrides` in place of what lies in its folder. Done when
-  /// all are ready: kNotFound (no such model), kFailedPrecondition (the control is not explicit), kOverloaded, or why the first did not load.
+  /// Loads the versions of a model that its settings choose, or those that changed since; `overrides` replace files of its folder. Done
+  /// when all are ready: kNotFound (no such model), kFailedPrecondition (the control is not explicit), kOverloaded, or the error of the
+  /// first failed version.
   void load_model(std::string name, ModelOverride overrides, Done done);
-  /// Takes a model away; requests under way are answered. `dependents`: and the models an ensemble is made of.
+  /// Unloads a model; requests in progress are answered. `dependents`: also unloads the models that an ensemble consists of.
   void unload_model(std::string name, bool dependents, Done done);
-  /// Serves these in place of what it was opened with: each the folder of one model, in or beside a place that it was opened with. Done when all of them are
-  /// ready; kInvalidArgument, and nothing has changed; kFailedPrecondition where the control is explicit; or why one is not ready.
+  /// Serves these places instead of the current ones. Each is the folder of one model, in or next to a place that the repository was opened
+  /// with. Done when all are ready, or with the error of one that is not. kInvalidArgument: nothing has changed. kFailedPrecondition: the
+  /// control is explicit.
   void serve_roots(std::vector<ModelRoot> roots, Done done);
-  /// Reads the list of models again where it has changed, and looks at all places, whatever the control. `changed` tells whether anything is served that was not,
-  /// or the other way round. Done: why the list cannot be read or makes no sense, and nothing has changed; kUnavailable: why a model is not ready.
+  /// Reads the list of models again if it has changed, and checks all places, whatever the control. `changed` reports whether the set of
+  /// served models changed. Done: the list cannot be read or is invalid, and nothing has changed; or kUnavailable: a model is not ready,
+  /// with the reason.
   void reload(std::shared_ptr<bool> changed, Done done);
 
  private:
@@ -68,22 +71,23 @@ class Repository {
     kWatching,
     kOnce,
     kAsked
-  };  ///< waits until files are quiet; takes them as they are; and tries again what had failed
+  };  ///< waits until files no longer change; takes them as they are; and also retries failed versions
 
   struct KnownVersion {
-    std::optional<Fingerprint> loaded;  ///< of what was loaded, or tried
-    Fingerprint seen;                   ///< of the last look: files still being written differ from look to look
+    std::optional<Fingerprint> loaded;  ///< of the version that was loaded, or tried
+    Fingerprint seen;                   ///< from the last check: files still being written differ between checks
     std::vector<std::shared_ptr<Version>>
-        members;  ///< of an ensemble: what its steps, and those of what still serves, were when it was made; none: it has to be made
-    std::string unreadable;  ///< as it was said last
-    bool moved = false;      ///< it was loaded again because it had lost its devices; not a second time: it may be what takes them down
+        members;  ///< for an ensemble: the versions of its steps, including those that still serve, when it was made; none: it must be made
+    std::string unreadable;  ///< text that was last logged
+    /// It was loaded again because it had lost its devices; not a second time, because it may be the cause of the loss.
+    bool moved = false;
   };
   struct Known {
     ModelFiles files;
-    std::string unreadable;  ///< as it was said last
+    std::string unreadable;  ///< text that was last logged
     bool said_no_version = false;
     Result<std::shared_ptr<const ModelSettings>> settings{nullptr};  ///< null: not read yet
-    Fingerprint settings_read;                                       // the last that were read; and what versions that are loaded depend on
+    Fingerprint settings_read;                                       // those last read; and those that loaded versions depend on
     Fingerprint settings_loaded;
     std::map<uint64_t, KnownVersion> versions;
     std::shared_ptr<const OverrideFolder> overrides;
@@ -94,7 +98,7 @@ class Repository {
   void give(std::function<Status()> work, Done done);
   static Status guarded(const std::function<Status()>& work);
 
-  std::optional<ModelsByName> list();  ///< nothing where a place cannot be looked at
+  std::optional<ModelsByName> list();  ///< nothing if a place cannot be examined
   Result<ModelFiles> find(const std::string& name);
   bool has_version(const std::string& name) const;
   std::string why_no_version(const std::string& name) const;
@@ -104,7 +108,7 @@ class Repository {
   Status reconcile(const std::string& name, ModelFiles files, Look look);
   bool read_settings(const std::string& name, Known& known, const ModelFiles& files, Look look);
   Status load_version(const std::string& name, uint64_t number, const Known& known);
-  static const EnsembleSettings* ensemble_of(const Known& known);  ///< null: it is none
+  static const EnsembleSettings* ensemble_of(const Known& known);  ///< null: it is not an ensemble
   bool has_members(const ModelSettings& settings) const;
   std::set<std::string> steps_of(const std::string& name) const;
   std::vector<std::string> way(const std::string& from, const std::string& to, std::set<std::string>& visited) const;
@@ -138,19 +142,19 @@ class Repository {
 
   const ModelSource source_;
   Host& host_;
-  std::vector<ModelRoot> roots_;    // repository's thread only, once it runs, as the next five
-  std::vector<ModelRoot> granted_;  // that it was opened with, or that the list names: a client's order leads nowhere else
-  std::vector<ModelRoot> absent_;   // of those that were named: they are not there yet
+  std::vector<ModelRoot> roots_;    // used by the repository's thread only, once it runs, like the next five
+  std::vector<ModelRoot> granted_;  // places at opening, or in the list: an admin request can reach no others
+  std::vector<ModelRoot> absent_;   // named places that do not exist yet
   FileStamp list_seen_, list_read_;
-  bool list_holds_ = true;  // what is served is what the list says
+  bool list_holds_ = true;  // the served models correspond to the list
   Published<Catalogue> catalogue_;
-  std::map<std::string, Known> known_;  // of those that are loaded, or tried; repository's thread only, as the next two
+  std::map<std::string, Known> known_;  // loaded or tried models; used by the repository's thread only, like the next two
   ModelLister lister_;
-  bool listed_ = true;  // could all places be looked at the last time?
+  bool listed_ = true;  // all places could be examined the last time
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<size_t> waiting_bytes_{0};      // of files that came with orders
+  std::atomic<size_t> waiting_bytes_{0};      // bytes of files in pending admin requests
   std::deque<std::function<void()>> orders_;  // guarded by mutex_
   bool stopping_ = false, stopped_ = false;   // guarded by mutex_
   std::thread thread_;

@@ -1,7 +1,7 @@
-// version.h: one loaded version of a model as the doors see it: what clients are told of it, its numbers, and where its requests go.
+// version.h: one loaded version of a model as the APIs see it: its metadata, its metrics, and the scheduler of its requests.
 //
-// How they are run is its scheduler's business (scheduler.h). Immutable from outside once loaded, shared by whoever is answering a request with it; it goes
-// when the last of them is done. Thread-safe.
+// Its scheduler runs the requests (scheduler.h). A version is immutable once loaded. The requests that use it share it, and it is destroyed
+// after the last of them. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -23,47 +23,47 @@
 
 namespace serin::serving {
 
-/// What every version of every model shares.
+/// Objects that all versions of all models share.
 struct Host {
   const kernels::Backend& backend;
-  const kernels::Backend* bf16_backend = nullptr;  ///< null where the machine does not multiply bf16
-  engine::Devices* devices = nullptr;              ///< null: there is the CPU only
+  const kernels::Backend* bf16_backend = nullptr;  ///< null if the machine cannot multiply bf16
+  engine::Devices* devices = nullptr;              ///< null: CPU only
   metrics::Registry& metrics;
   MetricOptions metric_options{};
-  ModelSettings defaults{};                       ///< of models whose serin.yaml does not say
-  std::shared_ptr<ResponseCache> responses = {};  ///< of models that ask for it; null: they are refused
-  Tracer tracer{};                                ///< can trace once it was started
-  uint64_t boot = 0;                              ///< random: names this start of the process in x-serin-batch
+  ModelSettings defaults{};                       ///< for models whose serin.yaml does not set a value
+  std::shared_ptr<ResponseCache> responses = {};  ///< for models that enable it; null: such models are refused
+  Tracer tracer{};                                ///< traces once it is started
+  uint64_t boot = 0;                              ///< random: identifies this start of the process in x-serin-batch
   std::atomic<uint64_t> next_batch{1};
-  ComputePool pool;  ///< last: it ends first, and until then its threads use what is above
+  ComputePool pool;  ///< last member, so destroyed first: until then its threads use the members above
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }
 };
 
-/// What runs a model, as its metadata has it; Triton's name for that where a configuration of Triton's names it.
+/// The platform in a model's metadata; Triton's name for it if a Triton configuration names one.
 inline constexpr std::string_view kModelPlatform = "onnx_serin", kTritonPlatform = "onnxruntime_onnx", kEnsemblePlatform = "ensemble";
 
-/// What a version is once it is loaded.
+/// The properties of a loaded version.
 struct Served {
   protocol::Signature signature;
-  protocol::Parameters parameters;  ///< for its metadata: "device" and "precision", each with the reason where there is one ("device_why")
+  protocol::Parameters parameters;  ///< for its metadata: "device" and "precision", each with the reason if there is one ("device_why")
   bool batchable = false;           ///< axis 0 of all tensors counts rows
   int64_t max_batch = 1;            ///< rows in one run
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
   std::string_view platform = kModelPlatform;
-  bool timeout_is_deadline = true;  ///< QueuePolicies
-  bool stateful = false;            ///< an answer depends on what came before
-  TensorReshapes reshapes;          ///< that clients have of tensors; the scheduler has the model's
-  int64_t max_rows = INT64_MAX;     ///< in one request: those over max_batch go through in parts
+  bool timeout_is_deadline = true;  ///< as in QueuePolicies
+  bool stateful = false;            ///< an answer depends on earlier requests
+  TensorReshapes reshapes;          ///< shapes of tensors for clients; the scheduler has the model's shapes
+  int64_t max_rows = INT64_MAX;     ///< in one request: more than max_batch rows run in parts
 };
 
 class Version : public std::enable_shared_from_this<Version> {
  public:
-  /// Reads, plans and warms. The error names model and version.
+  /// Reads, plans and warms a model. The error names model and version.
   static Result<std::shared_ptr<Version>> load(const std::string& model, const std::string& version, const std::string& path,
                                                const ModelSettings& settings, Host& host);
 
-  /// An ensemble, whose steps these run.
+  /// Makes an ensemble whose steps these versions run.
   static Result<std::shared_ptr<Version>> of_steps(const std::string& model, const std::string& version, const ModelSettings& settings,
                                                    const std::vector<std::shared_ptr<Version>>& steps, Host& host);
 
@@ -77,11 +77,11 @@ class Version : public std::enable_shared_from_this<Version> {
   int64_t max_rows() const { return served_.max_rows; }
   bool timeout_is_deadline() const { return served_.timeout_is_deadline; }
   size_t instances() const { return served_.instances; }
-  bool stateful() const { return served_.stateful; }  ///< requests name the sequence that they belong to
+  bool stateful() const { return served_.stateful; }  ///< requests name their sequence
   ModelMetrics& metrics() const { return *metrics_; }
   Host& host() const { return host_; }
 
-  /// As Scheduler::submit, of a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_rows().
+  /// Like Scheduler::submit, for a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_rows().
   Status submit(const JobPtr& job);
   void withdraw(const JobPtr& job) { served_.scheduler->withdraw(job); }
   int64_t retry_after_seconds() const { return served_.scheduler->retry_after_seconds(); }

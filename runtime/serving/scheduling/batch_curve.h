@@ -1,9 +1,9 @@
-// batch_curve.h: how long a batch takes, learned from live batches, and how many rows are therefore worth taking.
+// batch_curve.h: learns from live batches how long a batch takes, and so how many rows are worth taking.
 //
-// On a GPU a batch of 32 takes hardly longer than one of 1; a large model on a CPU takes 32 times as long, and whoever waits for a batch there
-// only waits. Sizes are tried upwards when the queue offers them, and only for as long as each was worth at least 10 % per row over the one
-// before: where nothing is gained, requests go one by one and no client ever waits for an experiment with a large batch. What was not seen yet is
-// predicted as a straight line from the next smaller size that was.
+// On a GPU, a batch of 32 takes hardly longer than a single request. A large model on a CPU takes 32 times as long, and waiting for a batch
+// there gains nothing. Sizes are tried upwards when the queue offers them, as long as each gains at least 10 % per row over the previous
+// size. Without a gain, requests run one by one, and no client waits for an experiment with a large batch. The time of an unseen size is
+// predicted as a straight line from the next smaller size that was seen.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace serin::serving {
 
 class BatchCurve {
  public:
-  /// Sizes are powers of two: bucket k holds batches of up to 2^k rows, the last one all that are larger.
+  /// Sizes are powers of two: bucket k contains batches of up to 2^k rows; the last bucket also contains all larger batches.
   static constexpr size_t kBuckets = 21;  // up to 1048576 rows
   static size_t bucket_of(int64_t rows) {
     return std::min(kBuckets - 1, static_cast<size_t>(std::bit_width(static_cast<uint64_t>(rows - 1))));
@@ -30,9 +30,9 @@ class BatchCurve {
     ++point.seen;
   }
 
-  /// Whether batches of about so many rows were seen. Of those beyond the buckets nobody knows: they may have any size.
+  /// Whether batches of about that many rows were seen. Batches beyond the buckets never count as seen, because they may have any size.
   bool knows(int64_t rows) const { return rows <= rows_of(kBuckets - 1) && points_[bucket_of(rows)].seen > 0; }
-  /// What a batch of so many rows will take; 0 where nothing is known.
+  /// Predicted duration of a batch of that many rows; 0 if nothing is known.
   std::chrono::nanoseconds predict(int64_t rows) const {
     const size_t wanted = bucket_of(rows);
     for (size_t k = wanted + 1; k-- > 0;)
@@ -43,7 +43,7 @@ class BatchCurve {
     return {};
   }
 
-  /// Rows to take when `waiting` are there (at least 1), never over `max`.
+  /// Rows to take when `waiting` are queued (at least 1), never over `max`.
   int64_t choose(int64_t waiting, int64_t max) const {
     const int64_t most = std::min(waiting, max);
     size_t best = 0;
@@ -53,7 +53,8 @@ class BatchCurve {
         if (last_was_worth_it) best = k;
         break;
       }
-      const bool in_part = rows_of(k) > most;  // the rest would be padding: fine, where it costs no more than a batch for the last few
+      // The rest would be padding, which is acceptable if it costs no more than a second batch for the last rows.
+      const bool in_part = rows_of(k) > most;
       if (points_[k].ns / static_cast<double>(std::min(rows_of(k), most)) <= per_row(best) * (in_part ? 1.0 : 0.9)) best = k;
     }
     return std::min(rows_of(best), most);

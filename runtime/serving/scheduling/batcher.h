@@ -1,17 +1,17 @@
-// batcher.h: the one queue of a model version. Work-conserving: a free instance takes what is queued at once; while all are busy the batch grows.
+// batcher.h: the queue of a model version. A free instance takes queued requests at once; while all are busy, the batch grows.
 //
 //   auto batcher = std::make_shared<Batcher>(options, pool, [](size_t instance, std::span<const JobPtr> batch) { ... run, answer ... });
 //   Status status = batcher->submit(job);      // kOverloaded: the queue is full, or the answer would come too late
 //
-// With a goal for the latency (slo) a batch is the largest that lets all who ride in it meet theirs, and who cannot be answered in time, going by what the
-// curve has learned, is refused at once. max_queue_delay is for those who want an instance to wait for more rows although it is free.
+// With a latency goal (slo), a batch is the largest in which every request meets its goal. A request that cannot be answered in time, by
+// the times that the curve has learned, is refused at once. With max_queue_delay, an instance waits for more rows although it is free.
 //
-// An instance that can run no more (its device is lost) is retired before it takes another batch; what is queued is for the others. Once none is left, the
-// queue and all who come later are answered with the reason.
+// An instance that cannot run any longer (its device is lost) is retired before it takes another batch; queued requests go to the others.
+// When none is left, queued and later requests are answered with the reason.
 //
-// A batch that is short runs on the io thread that has read its requests, where the options allow it: batcher_on_io.cc.
+// If the options allow it, a short batch runs on the io thread that read its requests: batcher_on_io.cc.
 //
-// Thread-safe. Pool tasks keep the batcher alive, so it may be let go at any time: what is queued is still run.
+// Thread-safe. Pool tasks keep the batcher alive, so it may be released at any time: queued requests still run.
 #pragma once
 
 #include <condition_variable>
@@ -38,29 +38,30 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
     int64_t max_batch = 1;  ///< rows; 1: every job runs alone
     QueuePolicies queues = {};
     std::chrono::nanoseconds slo{0};              ///< from arrival to answer; 0: none
-    std::chrono::nanoseconds max_queue_delay{0};  ///< that the first of a batch is held back for others
-    bool on_io_threads =
-        false;              ///< short batches may run there: instances are never lost and wait for nobody, and there is no max_queue_delay
-    bool by_turns = false;  ///< all instances are used alike; else the one that ran last goes first, whose caches are warm
+    std::chrono::nanoseconds max_queue_delay{0};  ///< how long the first job of a batch is held back for others
+    /// Short batches may run there: instances are never lost and wait for no other, and there is no max_queue_delay.
+    bool on_io_threads = false;
+    bool by_turns = false;  ///< use all instances equally; otherwise the one that ran last goes first, because its caches are warm
   };
-  /// Runs and answers one batch on one instance; all its jobs are of one group. Never called twice at the same time for one instance. False: it is to be
-  /// run again on a compute thread, because something has to be made first or it failed; only on an io thread, which `on_io` says.
+  /// Runs and answers one batch on one instance; all its jobs are of one group. There is never a second call at the same time for one
+  /// instance. False is allowed only on an io thread (`on_io`): the batch must run again on a compute thread, because it failed or needs
+  /// preparation.
   using Run = std::function<bool(size_t instance, std::span<const JobPtr> batch, bool on_io)>;
-  /// Whether an instance can run a batch; asked before each.
+  /// Whether an instance can run a batch; called before each.
   using Usable = std::function<Status(size_t instance)>;
 
   Batcher(Options options, ComputePool& pool, Run run, Usable usable = [](size_t) { return Status(); });
 
-  /// kOverloaded where the queue is full or the job's time too short; what the last instance said where none is left.
+  /// kOverloaded if the queue is full or the job's time too short; the error of the last instance if none is left.
   Status submit(JobPtr job);
-  /// As Scheduler::withdraw.
+  /// Like Scheduler::withdraw.
   void withdraw(const Job& job);
   size_t queued() const;
-  /// Nothing queued and nothing running.
+  /// Nothing is queued, and nothing runs.
   bool idle() const;
-  /// What the run of a batch of so many rows took; teaches the curve of its sizes (Job::group).
+  /// Records the duration of a batch of that many rows in the curve of its sizes (Job::group).
   void learn(const std::vector<int64_t>& group, int64_t bucket_rows, std::chrono::nanoseconds took);
-  /// Seconds until a request refused now has a chance, for Retry-After: at least 1.
+  /// Seconds until a refused request has a chance, for Retry-After: at least 1.
   int64_t retry_after_seconds() const;
 
  private:
@@ -73,7 +74,7 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   void work_on_io(size_t instance);
   static void refuse_expired(std::span<const JobPtr> jobs);
   void retire(const Error& why);
-  // Those below require mutex_.
+  // These require mutex_.
   std::optional<size_t> take_free();
   std::optional<size_t> wake_for(const Job& job);
   bool may_run_on_io(const Job& job) const;
@@ -96,18 +97,18 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   const Usable usable_;
 
   mutable std::mutex mutex_;
-  JobQueue queue_;                                     // guarded by mutex_, as all below
-  std::vector<size_t> free_;                           // instances with nothing to do; who ended last is last
-  std::vector<std::vector<JobPtr>> batches_;           // of each instance, which it alone touches: not guarded
-  std::vector<Clock::time_point> busy_until_;          // of each instance, as predicted
-  std::vector<size_t> on_io_;                          // io threads that will look at the queue when they have read all
-  Clock::time_point barred_until_{};                   // no batch runs on io threads
-  std::chrono::nanoseconds bar_{0};                    // how long it was barred for the last time
+  JobQueue queue_;                                     // guarded by mutex_, like all below
+  std::vector<size_t> free_;                           // free instances; the last element ended last
+  std::vector<std::vector<JobPtr>> batches_;           // for each instance, which alone uses it: not guarded
+  std::vector<Clock::time_point> busy_until_;          // for each instance, as predicted
+  std::vector<size_t> on_io_;                          // io threads that check the queue after they have read all events
+  Clock::time_point barred_until_{};                   // until then, no batch runs on io threads
+  std::chrono::nanoseconds bar_{0};                    // length of the last such period
   size_t working_ = 0;                                 // instances that are not retired
-  Status ended_;                                       // why none is left
+  Status ended_;                                       // the reason why none is left
   std::map<std::vector<int64_t>, BatchCurve> curves_;  // by Job::group
   double ns_per_row_ = 0;
-  Forming* forming_ = nullptr;  // of the one instance that waits for more rows
+  Forming* forming_ = nullptr;  // state of the one instance that waits for more rows
   std::condition_variable more_;
 };
 

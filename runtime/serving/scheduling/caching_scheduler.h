@@ -1,7 +1,7 @@
-// caching_scheduler.h: answers that are known are given at once; identical requests that come while one of them is computed wait for its answer.
+// caching_scheduler.h: answers requests from the response cache, and lets identical requests wait for one computation.
 //
-// Where the one that computes fails or is given up by its client, the next of those that wait computes in its place. Shadow requests pass by: they are there to
-// see the model work.
+// If the computing request fails, or its client gives up, the next waiting request computes instead. Shadow requests bypass the cache,
+// because they must exercise the model.
 #pragma once
 
 #include <deque>

@@ -1,9 +1,8 @@
-// cgroup.h: where the limits stand that hold for this process: those of its control group and of all above it, which systemd, a container's runtime and
-// an operator set each at a place of their own.
+// cgroup.h: finds the control groups that limit this process: its own and all above it. Source: cgroups(7).
 //
-//   for (const std::string& folder : cgroup_folders("memory").v2) ... the least of folder + "/memory.max" holds ...
+// systemd, a container runtime and an operator may each set limits at a different level.
 //
-// Source: cgroups(7).
+//   for (const std::string& folder : cgroup_folders("memory").v2) ... the smallest folder + "/memory.max" applies ...
 #pragma once
 
 #include <string>
@@ -13,13 +12,13 @@
 namespace serin::serving {
 
 struct CgroupFolders {
-  std::vector<std::string> v2, v1;  ///< of each version; the process's own first, the topmost that is seen from here last
+  std::vector<std::string> v2, v1;  ///< for each version; the process's own group first, the topmost visible group last
 };
 
-/// `controller`: "memory", "cpu": version 1 has a tree for each. `root`: where /proc and /sys are.
+/// `controller`: "memory" or "cpu"; version 1 has a tree for each. `root`: parent folder of /proc and /sys.
 CgroupFolders cgroup_folders(std::string_view controller, const std::string& root = "");
 
-/// Of a file that has no size, as those of /proc have none. Empty where there is none.
+/// Reads a file without a size, such as those in /proc. Empty if it does not exist.
 std::string read_proc(const std::string& path);
 
 }  // namespace serin::serving

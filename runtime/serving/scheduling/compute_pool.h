@@ -1,7 +1,8 @@
-// compute_pool.h: the threads that compute: one for each instance that is loaded, asleep while it has nothing to do.
+// compute_pool.h: the threads that compute: one for each loaded instance; a thread without work sleeps.
 //
-// Not one for each core: a batch cannot be interrupted by us, so with a pool of cores one slow model would hold them all and starve the fast ones
-// beside it (measured: a 26 ms canary turned a 5 us stable model's answers into 429). The kernel's scheduler can interrupt it, and does.
+// The number of threads is not the number of cores, because Serin cannot interrupt a batch. In a pool of cores, one slow model would occupy
+// all of them and starve the fast ones. (Measured: a 26 ms canary turned a 5 us stable model's answers into 429.) The kernel's scheduler
+// can interrupt a thread, and does.
 #pragma once
 
 #include <string>
@@ -10,14 +11,15 @@
 
 namespace serin::serving {
 
-/// Cores this process may use: the smaller of its CPU set and the quota of its control group or one above it, at least 1. `root`: where /proc and /sys are.
+/// Returns the cores that this process may use, at least 1: its CPU set, or the smaller quota of its control group or one above it. `root`:
+/// parent folder of /proc and /sys.
 int granted_cores(const std::string& root = "");
 
 class ComputePool : public ThreadPool {
  public:
   explicit ComputePool(int cores) : ThreadPool(1), cores_(cores) {}
 
-  /// What the defaults of models are made from: instances times threads of each.
+  /// Base for the defaults of models: instances times threads of each.
   int cores() const { return cores_; }
 
  private:

@@ -1,4 +1,4 @@
-// engine_scheduler.h: a model in the engine: instances on the CPU or on devices, and the batcher that hands them batches.
+// engine_scheduler.h: runs a model in the engine: instances on the CPU or on devices, and the batcher that gives them batches.
 //
 //   SERIN_TRY(Served served, EngineScheduler::load("model 'digits' version 3", path, settings, host, metrics));
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace serin::serving {
 
-/// A dimension along which requests may be computed with more than they have.
+/// A dimension along which requests may be padded.
 struct Padding {
   std::string dimension;
   std::vector<int64_t> sizes;  ///< rising
@@ -24,7 +24,7 @@ struct Padding {
 
 class EngineScheduler final : public Scheduler, public std::enable_shared_from_this<EngineScheduler> {
  public:
-  /// Reads, plans and warms. `name` is for messages.
+  /// Reads, plans and warms the model. `name` is for messages.
   static Result<Served> load(const std::string& name, const std::string& path, const ModelSettings& settings, Host& host,
                              std::shared_ptr<ModelMetrics> metrics);
 
@@ -32,7 +32,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   void withdraw(const JobPtr& job) override { batcher_->withdraw(*job); }
   int64_t retry_after_seconds() const override { return batcher_->retry_after_seconds(); }
   bool idle() const override { return batcher_->idle(); }
-  /// kUnavailable where every instance has lost its device.
+  /// kUnavailable if every instance has lost its device.
   Status usable() const override;
 
  private:
@@ -42,8 +42,8 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
 
   struct Loaded {
     std::shared_ptr<engine::Model> model;
-    Precision precision = Precision::kFp32;  ///< that it computes in, whatever was asked for
-    std::string why, warning;                ///< of int8
+    Precision precision = Precision::kFp32;  ///< the precision that it really computes in
+    std::string why, warning;                ///< for int8
   };
   Result<Loaded> load_engine(const std::string& path, const ModelSettings& settings, const kernels::Backend* device) const;
   Result<std::string> settle_precision(const std::string& path, const kernels::Backend* device, ModelSettings& settings) const;
@@ -68,16 +68,17 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   const std::string name_;
   Host& host_;
   const std::shared_ptr<ModelMetrics> metrics_;
-  std::shared_ptr<engine::Model> engine_;  // of the first instance; those on other devices have others
+  std::shared_ptr<engine::Model> engine_;  // for the first instance; those on other devices have their own
   protocol::Parameters parameters_;
   protocol::Signature signature_;
   int64_t max_batch_ = 1;
-  std::vector<graph::Bindings> sizes_;  // to be ready for; none where a dimension is open that nobody gave sizes
+  std::vector<graph::Bindings> sizes_;  // sizes to prepare; none if an open dimension has no configured sizes
   std::vector<Padding> paddings_;
   std::atomic<bool> said_unpadded_{false};
-  bool sizes_vary_ = false;                           // beyond the rows of a batch; of what is interpreted they are looked at when it runs
-  size_t device_bytes_ = 0;                           // of all devices together, as loaded
-  std::vector<std::unique_ptr<Instance>> instances_;  // instance i is used by whoever the batcher gave it to
+  // Sizes other than the rows of a batch vary; interpreted models determine them when they run.
+  bool sizes_vary_ = false;
+  size_t device_bytes_ = 0;                           // bytes on all devices together, as loaded
+  std::vector<std::unique_ptr<Instance>> instances_;  // instance i belongs to the thread that the batcher gave it to
   std::shared_ptr<void> threads_;                     // one for each instance, in the host's pool
   std::shared_ptr<Batcher> batcher_;
 };

@@ -1,5 +1,7 @@
-// ensemble_scheduler.h: a request goes through the steps of an ensemble: each as soon as what it reads is there, each through its model's own batcher, where it
-// rides with other requests of the ensemble and with those of that model's own clients. Tensors are handed on as they lie.
+// ensemble_scheduler.h: runs a request through the steps of an ensemble, each as soon as its inputs are computed.
+//
+// Each step uses the batcher of its own model, together with other requests of the ensemble and of that model's own clients. Tensors are
+// passed on without a copy.
 #pragma once
 
 #include <memory>
@@ -16,7 +18,7 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
     return std::shared_ptr<EnsembleScheduler>(new EnsembleScheduler(std::move(plan), host, std::move(metrics)));
   }
 
-  /// Errors that come later name the step.
+  /// Later errors name the step.
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override;

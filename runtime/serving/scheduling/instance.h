@@ -1,7 +1,7 @@
-// instance.h: one running copy of a model: executors for the batch sizes it has met, and the staging memory in front of them.
+// instance.h: one running copy of a model: executors for the batch sizes that occurred, and the staging memory before them.
 //
-// Used by one thread at a time; the batcher sees to that. Weights and plans belong to the engine's Model and are shared. On a device its executors,
-// which take turns, share one arena, and each of them is one recorded graph.
+// One thread uses it at a time, which the batcher ensures. Weights and plans belong to the engine's Model and are shared. On a device, its
+// executors take turns and share one arena, and each of them is one recorded graph.
 #pragma once
 
 #include <memory>
@@ -18,29 +18,29 @@ class Instance {
  public:
   struct Options {
     int64_t max_batch = 1;
-    size_t most_sizes = 16;  ///< that executors are kept for; the least recently used goes
+    size_t most_sizes = 16;  ///< number of sizes with an executor; the least recently used is evicted
     bool on_device = false;
-    std::shared_ptr<engine::DeviceArena> arena = nullptr;  ///< there, for sizes that were named; null: each size takes its own
+    std::shared_ptr<engine::DeviceArena> arena = nullptr;  ///< arena there for the configured sizes; null: each size allocates its own
   };
   Instance(std::shared_ptr<engine::Model> model, Options options) : model_(std::move(model)), options_(std::move(options)) {}
 
   struct RunResult {
-    bool ready = true;        ///< false: it was not run, and nothing was done
-    Status status;            ///< of the whole batch
-    Outputs batch;            ///< those of all jobs, one job's behind the other's, where status is good
-    size_t outputs_each = 0;  ///< of one job
-    int64_t bucket_rows = 0;  ///< rows the engine really ran, padding included
+    bool ready = true;        ///< false: it did not run, and nothing changed
+    Status status;            ///< for the whole batch
+    Outputs batch;            ///< outputs of all jobs, one job after the other, if status is good
+    size_t outputs_each = 0;  ///< outputs of one job
+    int64_t bucket_rows = 0;  ///< rows that the engine really ran, including padding
     std::chrono::nanoseconds input{0}, infer{0}, output{0};
 
     Outputs outputs(size_t job) const { return {batch.block, batch.tensors.subspan(job * outputs_each, outputs_each)}; }
   };
-  /// Jobs are of one group (Job::group); together at most max_batch rows. Batches run in the next power of two of rows, each job's results have its own sizes.
-  /// `only_if_ready`: not where an executor would have to be made first.
+  /// Jobs must be of one group (Job::group), with at most max_batch rows together. Batches run with the next power of two of rows; each
+  /// job's results have its own sizes. `only_if_ready`: does not run if an executor would have to be made first.
   RunResult run(std::span<const std::shared_ptr<Job>> jobs, bool only_if_ready = false);
 
-  size_t arena_bytes() const;  ///< of all executors held, on the host
+  size_t arena_bytes() const;  ///< for all its executors, on the host
   bool on_device() const { return options_.on_device; }
-  /// kUnavailable where its device is lost: nothing can run here until the process has ended.
+  /// kUnavailable if its device is lost: nothing can run here until the process has ended.
   Status usable() const { return model_->usable(); }
 
  private:
@@ -54,20 +54,20 @@ class Instance {
                                                  int64_t bucket_rows);
   Result<std::shared_ptr<const Block>> crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole);
 
-  /// What a batch's results lie in, until the slowest of those who read them is done.
+  /// Memory of a batch's results, which lives until the slowest reader has finished.
   struct Block {
     AlignedBuffer memory;
     std::vector<TensorView> tensors;
 
-    /// Memory for the tensors, whose types and shapes are set. kTooLarge: as of an arena.
+    /// Allocates memory for the tensors, whose types and shapes are set. kTooLarge: the limit of an arena.
     Status allocate();
     void clear();
   };
   struct Slot {
     graph::Bindings bindings;
     std::unique_ptr<engine::Executor> executor;
-    std::vector<AlignedBuffer> memory;  // for inputs that the executor has none for
-    std::vector<TensorView> staging;    // one per input, sized for the bucket: where rows are put behind each other
+    std::vector<AlignedBuffer> memory;  // for inputs that the executor has no memory for
+    std::vector<TensorView> staging;    // one for each input, sized for the bucket: rows are copied here one after the other
     uint64_t last_used = 0;
   };
 
@@ -75,7 +75,7 @@ class Instance {
   const Options options_;
   std::vector<std::unique_ptr<Slot>> slots_;
   uint64_t uses_ = 0;
-  std::vector<TensorView> inputs_, outputs_;  // of the batch that runs
+  std::vector<TensorView> inputs_, outputs_;  // of the running batch
   Recycler<Block> blocks_;
 };
 

@@ -25,12 +25,12 @@ namespace serin::serving {
 
 using Clock = std::chrono::steady_clock;
 
-/// This request's rows of a batch's outputs. What holds them is shared by the batch and lives until its slowest reader is done.
+/// This request's rows of a batch's outputs. The batch shares their memory, which lives until the slowest reader has finished.
 struct Outputs {
   std::shared_ptr<const void> block;
-  std::span<const TensorView> tensors;  ///< in the model's order; the block holds them, too
+  std::span<const TensorView> tensors;  ///< in the model's order; the block owns them too
 
-  /// Of tensors that lie in that memory.
+  /// Makes Outputs of tensors in that memory.
   static Outputs of(std::vector<TensorView> tensors, std::shared_ptr<const void> memory) {
     struct Block {
       std::shared_ptr<const void> memory;
@@ -42,7 +42,7 @@ struct Outputs {
   }
 };
 
-/// Of a request, or a batch of them.
+/// Limit for the results of a request or a batch.
 inline constexpr size_t kMostResultBytes = size_t{8} << 30;  // as engine::LoadOptions::max_arena_bytes
 
 struct Timing {
@@ -56,7 +56,7 @@ struct Answer {
   bool cached = false;  ///< computed for another request
 };
 
-/// Of a job that waits in a queue: who is lower goes first. No job waits as number 0.
+/// Position of a waiting job in a queue: lower positions go first. No waiting job has number 0.
 struct QueuePlace {
   size_t rank = 0;
   uint64_t number = 0;
@@ -64,7 +64,7 @@ struct QueuePlace {
   friend auto operator<=>(const QueuePlace&, const QueuePlace&) = default;
 };
 
-/// Counts its request among those that await execution (nv_inference_pending_request_count), from its being taken until it runs, is answered or is dropped.
+/// Counts its request in nv_inference_pending_request_count, from its acceptance until it runs, is answered or is dropped.
 class Pending {
  public:
   Pending() = default;
@@ -76,51 +76,51 @@ class Pending {
     gauge->add(1);
     gauge_ = std::move(gauge);
   }
-  /// In the place of another, which counts no more.
+  /// Replaces another, which stops counting.
   void take_over(Pending& other) { gauge_ = std::exchange(other.gauge_, nullptr); }
   void end() {
     if (const auto gauge = std::exchange(gauge_, nullptr)) gauge->add(-1);
   }
 
  private:
-  std::shared_ptr<metrics::Gauge> gauge_;  // null: it is not counted, or not any more
+  std::shared_ptr<metrics::Gauge> gauge_;  // null: it does not count
 };
 
 struct Job {
   std::vector<TensorView> inputs;               ///< in the model's order, already checked against its signature
-  AlignedBuffer memory;                         ///< what the views point into
-  std::vector<std::vector<std::string>> texts;  ///< or these, where they are strings: one list for each input
-  MemoryBudget::Share share;                    ///< of what both take
-  std::shared_ptr<const void> holds;            ///< memory of inputs that is not its own
-  int64_t rows = 1;                             ///< along axis 0, where the model is batchable
-  graph::Bindings sizes;                        ///< its own, where some are `padded`
-  graph::Bindings padded;                       ///< sizes that it runs with in place of its own: the next of those to be ready for
-  std::vector<int64_t> group;                   ///< sizes that all jobs of a batch have in common: those of its inputs beyond the rows
+  AlignedBuffer memory;                         ///< the memory of the views
+  std::vector<std::vector<std::string>> texts;  ///< the same for strings: one list for each input
+  MemoryBudget::Share share;                    ///< share of the budget for both
+  std::shared_ptr<const void> holds;            ///< memory of inputs that the job does not own
+  int64_t rows = 1;                             ///< along axis 0, if the model is batchable
+  graph::Bindings sizes;                        ///< its own sizes, if some are `padded`
+  graph::Bindings padded;                       ///< sizes that it runs with instead: the next larger prepared sizes
+  std::vector<int64_t> group;                   ///< sizes that all jobs of a batch share: those of its inputs, without the rows
   Clock::time_point arrived{};
   Clock::time_point deadline = Clock::time_point::max();
-  std::chrono::nanoseconds patience{
-      0};                              ///< it waits in the queue for no longer, where the queue's policy lets it say so; 0: it says nothing
-  uint64_t priority = 0;               ///< 1 goes first; 0: the model's own default
-  bool admitted = false;               ///< a part of a request that was let in already: neither the queue's limit nor its goal keep it out
-  int64_t behind = 0;                  ///< rows of such a request that come after this part
-  protocol::SequencePlace sequence;    ///< that it belongs to; looked at by models of sequences only
-  std::shared_ptr<const Job> parent;   ///< of a step of an ensemble: the ensemble's request
-  uint64_t trace = 0;                  ///< 0: it is not traced (tracer.h)
-  bool shadow = false;                 ///< low priority, outside the metrics
-  Pending pending;                     ///< belongs to who holds the job: the queue, then the run
-  QueuePlace place;                    ///< in the batcher's queue, whose lock guards it
-  uint64_t inputs_hash = 0;            ///< for who waits for the answer to the same inputs (caching_scheduler.h)
-  std::atomic<bool> abandoned{false};  ///< nobody waits any more (hung up, deadline answered); who says so has it withdrawn (scheduler.h)
-  UniqueFunction<void(Answer)> done;   ///< called once, from the thread that computed, unless the job was abandoned before it was taken
+  std::chrono::nanoseconds patience{0};  ///< limit for its time in the queue, if the queue's policy honours it; 0: none
+  uint64_t priority = 0;                 ///< 1 goes first; 0: the model's own default
+  bool admitted = false;                 ///< part of a request that was already accepted: neither the queue's limit nor its goal applies
+  int64_t behind = 0;                    ///< rows of such a request that follow this part
+  protocol::SequencePlace sequence;      ///< its sequence; only models of sequences use it
+  std::shared_ptr<const Job> parent;     ///< for a step of an ensemble: the ensemble's request
+  uint64_t trace = 0;                    ///< 0: it is not traced (tracer.h)
+  bool shadow = false;                   ///< low priority, outside the metrics
+  Pending pending;                       ///< belongs to the current owner of the job: the queue, then the run
+  QueuePlace place;                      ///< in the batcher's queue, whose lock guards it
+  uint64_t inputs_hash = 0;              ///< for jobs that wait for the answer to the same inputs (caching_scheduler.h)
+  /// No client waits any longer (disconnected, or deadline answered); the code that sets it also withdraws the job (scheduler.h).
+  std::atomic<bool> abandoned{false};
+  UniqueFunction<void(Answer)> done;  ///< called once, from the computing thread, unless the job was abandoned before it was taken
 
-  /// Lets go of what waits for the answer, which may hold what holds this job.
+  /// Calls `done` and destroys it, because it may own an object that owns this job.
   void answer(Answer answer) {
     pending.end();
     std::exchange(done, nullptr)(std::move(answer));
   }
-  /// Whether anybody still waits; to be looked at again and again.
+  /// Whether the client has given up; the value may change at any time.
   const std::atomic<bool>& given_up() const { return parent ? parent->given_up() : abandoned; }
-  /// As new, but for the memory.
+  /// Resets everything except the memory.
   void clear();
 };
 

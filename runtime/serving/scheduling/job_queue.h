@@ -1,7 +1,10 @@
-// job_queue.h: the jobs that wait for an instance, in the order in which they go: the more urgent priority first, within one who came first; who waited longer
-// than the queue lets them (QueuePolicy::delay), behind the others of their priority; shadow traffic behind all.
+// job_queue.h: the jobs that wait for an instance, in the order in which they run.
 //
-// Each priority, and shadow traffic, has a limit of its own: a flood of one keeps nobody out of the others. Not thread-safe: the batcher's lock is around it.
+// The more urgent priority goes first, and within a priority the earlier job. A job that waited longer than its queue allows
+// (QueuePolicy::delay) goes behind the others of its priority; shadow traffic goes behind all.
+//
+// Each priority, and shadow traffic, has its own limit, so that a flood of one does not block the others. Not thread-safe: the batcher's
+// lock guards it.
 #pragma once
 
 #include <chrono>
@@ -27,24 +30,24 @@ class JobQueue {
 
   explicit JobQueue(QueuePolicies policies) : policies_(std::move(policies)), waiting_(policies_.levels.size() + 1) {}
 
-  /// kOverloaded: its priority's limit.
+  /// kOverloaded: the limit of its priority.
   Status push(JobPtr job);
-  /// Puts back those that waited too long; hands out those that are to be refused for it, and those that nobody waits for any more.
+  /// Moves jobs that waited too long behind others. Returns jobs that must be refused for it, and abandoned jobs.
   std::vector<JobPtr> sweep(Clock::time_point now);
-  /// Null where it does not wait here.
+  /// Null if it does not wait here.
   JobPtr remove(const Job& job);
 
-  /// Of one priority at least.
+  /// For at least one priority.
   bool half_full() const;
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
-  /// In the order in which they go.
+  /// In the order in which they run.
   const Entries& entries() const { return entries_; }
-  /// Requires that there is one.
+  /// Requires that it is not empty.
   const JobPtr& front() const { return entries_.begin()->second.job; }
   size_t rank_of(const Job& job) const;
 
-  /// Hands out, in order, those that `wanted(job)` says yes to.
+  /// Takes out, in order, the jobs for which `wanted(job)` is true.
   template <class Wanted>
   void take(Wanted wanted, std::vector<JobPtr>& taken) {
     for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -63,10 +66,10 @@ class JobQueue {
   Entries::iterator erase(Entries::iterator entry);
 
   const QueuePolicies policies_;
-  std::pmr::unsynchronized_pool_resource memory_;  // a queue that moves on takes none anew
-  Entries entries_{&memory_};                      // by rank: 2 * level, one more for those that are late
-  uint64_t last_ = 0;                              // number that was given
-  std::vector<size_t> waiting_;                    // at each level; the last is shadow traffic
+  std::pmr::unsynchronized_pool_resource memory_;  // lets a moving queue reuse its memory
+  Entries entries_{&memory_};                      // by rank: 2 * level, plus one for late jobs
+  uint64_t last_ = 0;                              // the last number given out
+  std::vector<size_t> waiting_;                    // for each level; the last is shadow traffic
 };
 
 }  // namespace serin::serving

@@ -1,7 +1,7 @@
-// response_cache.h: answers that were computed, by what they were computed from: LRU, bounded in bytes, one for all models of the server.
+// response_cache.h: caches computed answers by their inputs: LRU, bounded in bytes, one for all models of the server.
 //
-// A key is the loaded version (its owner) and the inputs with their types, shapes and bytes; all of it is compared, a hash only says where to look. An answer has
-// all outputs of the model, so what a client wants of them is no part of the key. Thread-safe.
+// A key is the loaded version (its owner) and the inputs with their types, shapes and bytes. All of it is compared; a hash only selects the
+// candidates. An answer has all outputs of the model, so the requested outputs are not part of the key. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,10 @@ class ResponseCache {
 
   /// `hash`: hash_inputs(job).
   std::optional<Outputs> find(const void* owner, uint64_t hash, const Job& job);
-  /// `outputs` hold this request's rows only; its inputs are copied, because a request may hold far more than those. Larger than the whole cache: it is not kept.
+  /// `outputs` must contain this request's rows only. Its inputs are copied, because a request may own much more memory. An answer larger
+  /// than the whole cache is not stored.
   void insert(const void* owner, uint64_t hash, const Job& request, Outputs outputs);
-  /// All that belongs to a version that goes.
+  /// Removes all entries of a version that ends.
   void forget(const void* owner);
   size_t bytes() const;
 
@@ -42,12 +43,12 @@ class ResponseCache {
 
   const size_t most_bytes_;
   mutable std::mutex mutex_;
-  Entries entries_;  // guarded by mutex_, as all below; who was used last is first
+  Entries entries_;  // guarded by mutex_, like all below; the most recently used is first
   std::unordered_multimap<uint64_t, Entries::iterator> by_hash_;
   size_t bytes_ = 0;
 };
 
-/// In memory of their own, which is no larger than they are.
+/// Copies the outputs to their own memory, which is exactly as large as they are.
 Outputs copy_of(const Outputs& outputs);
 
 }  // namespace serin::serving

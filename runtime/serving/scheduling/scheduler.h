@@ -1,6 +1,6 @@
-// scheduler.h: what runs the requests of a version: the engine's instances behind a batcher, the steps of an ensemble, the slots of sequences.
+// scheduler.h: the interface that runs the requests of a version: the engine's batcher, the steps of an ensemble, the slots of sequences.
 //
-// A Version (version.h) stands in front of one and is all that the doors know. Schedulers stand in front of each other in turn: an ensemble's steps go
+// The APIs know only a Version (version.h), which uses a scheduler. Schedulers in turn use other schedulers: an ensemble's steps run
 // through the versions of its members.
 #pragma once
 
@@ -12,17 +12,17 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  /// Takes a job whose inputs were checked against the signature, and whose rows were counted. From then on its `done` is called, unless it is abandoned.
-  /// An error: it was not taken, and `done` never is. kOverloaded: the queue is full.
+  /// Takes a job whose inputs were checked against the signature and whose rows were counted. From then on its `done` is called, unless it
+  /// is abandoned. On an error the job was not taken, and `done` is never called. kOverloaded: the queue is full.
   virtual Status submit(JobPtr job) = 0;
-  /// Nobody waits for this job any more, which it says already: where it waits it is let go of at once, and with it its inputs. What runs already runs on. From
-  /// any thread, with no lock held; a job that is not here, or not yet, is no mistake: one that is given up is taken by no queue.
+  /// The client of this job, which is marked as abandoned, no longer waits. A queued job is released at once, with its inputs; a running
+  /// job continues. Call it from any thread, without a lock. An unknown job is no error: no queue takes an abandoned job.
   virtual void withdraw(const JobPtr& job) = 0;
-  /// Seconds until a request refused now has a chance, for Retry-After: at least 1.
+  /// Seconds until a refused request has a chance, for Retry-After: at least 1.
   virtual int64_t retry_after_seconds() const = 0;
-  /// Nothing queued and nothing running.
+  /// Nothing is queued, and nothing runs.
   virtual bool idle() const = 0;
-  /// kUnavailable, and why, where nothing can be answered any more.
+  /// kUnavailable, with the reason, if it cannot answer any longer.
   virtual Status usable() const = 0;
 };
 

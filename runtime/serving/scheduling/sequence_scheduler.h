@@ -1,8 +1,8 @@
-// sequence_scheduler.h: requests that belong together and come one after another, in front of the scheduler that runs them.
+// sequence_scheduler.h: orders the requests of sequences before they reach the scheduler that runs them.
 //
-// A sequence begins with a request that says `sequence_start` and is over with one that says `sequence_end`, or when it was idle for too long. Its requests run
-// in the order in which they came, one at a time, each with the state that the one before left; requests of different sequences ride in one batch. Only so many
-// sequences are under way at once; others wait until one is over.
+// A sequence begins with a request with `sequence_start`. It ends with a request with `sequence_end`, or after too long an idle time. Its
+// requests run in the order of arrival, one at a time, each with the state that the previous one left. Requests of different sequences
+// share a batch. The number of active sequences is limited; others wait until one ends.
 #pragma once
 
 #include <condition_variable>
@@ -22,11 +22,11 @@ namespace serin::serving {
 
 class SequenceScheduler final : public Scheduler, public std::enable_shared_from_this<SequenceScheduler> {
  public:
-  /// What the model is with sequences in front of it.
+  /// Wraps the model with sequences.
   static Result<Served> over(Served model, const ModelSettings& settings, Host& host);
   ~SequenceScheduler() override;
 
-  /// kInvalidArgument: of no sequence, or of one that did not begin.
+  /// kInvalidArgument: the request has no sequence, or one that did not begin.
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
@@ -39,7 +39,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
     std::deque<JobPtr> waiting;
     SequenceTensors::States states;
     bool under_way = false;  ///< has one of the places
-    bool running = false;    ///< a request of it is below
+    bool running = false;    ///< a request of it runs below
     bool ends = false;       ///< its last request has come
     Clock::time_point last_seen;
   };
@@ -49,7 +49,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, Host& host);
   void release_idle();
   void end_turn(const Key& key, std::optional<SequenceTensors::States> states);
-  // Those below require mutex_.
+  // These require mutex_.
   Result<Sequences::iterator> find_or_begin(const Job& job, Clock::time_point now);
   bool rests_too_long(const Sequence& sequence, Clock::time_point now) const;
   void give_places(Clock::time_point now);
@@ -66,13 +66,13 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   const size_t places_, queue_limit_;
 
   mutable std::mutex mutex_;
-  Sequences sequences_;      // guarded by mutex_, as all below
-  std::deque<Key> backlog_;  // those without a place
+  Sequences sequences_;      // guarded by mutex_, like all below
+  std::deque<Key> backlog_;  // sequences without a place
   size_t under_way_ = 0;
-  size_t waiting_ = 0;  // requests, of all sequences
+  size_t waiting_ = 0;  // requests of all sequences
   bool stopping_ = false;
   std::condition_variable changed_;
-  std::thread watch_;  // for sequences that rest too long
+  std::thread watch_;  // ends sequences that are idle too long
 };
 
 }  // namespace serin::serving

@@ -1,5 +1,6 @@
-// sequence_tensors.h: what a model of sequences reads and writes beyond what clients see: controls, which tell it where in its sequence a row is, and states,
-// which go from one request into the next.
+// sequence_tensors.h: the tensors of a model of sequences that clients do not see: controls and states.
+//
+// Controls tell the model where in its sequence a row is. States go from one request into the next.
 #pragma once
 
 #include <memory>
@@ -12,34 +13,34 @@ namespace serin::serving {
 
 class SequenceTensors {
  public:
-  /// The tensors that the model is to be given next, in the order of the settings. What holds them is never written to again.
+  /// The tensors for the model's next request, in the order of the settings. Their memory is never written again.
   struct States {
     std::vector<TensorView> views;
     std::shared_ptr<const void> memory;
   };
 
-  /// Of a model that takes `whole`. The error names the tensor.
+  /// For a model with the signature `whole`. The error names the tensor.
   static Result<SequenceTensors> make(const SequenceSettings& settings, const protocol::Signature& whole, bool batchable);
 
-  /// As clients see it.
+  /// The signature that clients see.
   const protocol::Signature& signature() const { return visible_; }
-  /// Of the first request.
+  /// States for the first request.
   const States& initial() const { return initial_; }
-  /// Whether the model can be told of that sequence.
+  /// Whether the controls can represent that sequence.
   Status check(const protocol::SequencePlace& place) const;
   size_t state_bytes() const { return state_bytes_; }
-  /// Makes the inputs those of the model.
+  /// Adds the model's further inputs.
   void complete(Job& job, const States& states) const;
-  /// Makes the outputs those that clients see.
+  /// Removes the states from the outputs and returns them.
   States take_states(Outputs& outputs) const;
 
  private:
   struct Control {
     SequenceControl::Kind kind;
-    TensorView tensor;  // of one element, without data
+    TensorView tensor;  // one element, without data
     std::array<double, 2> values;
   };
-  /// Where an input of the model comes from.
+  /// Origin of an input of the model.
   struct Source {
     enum class Kind : uint8_t { kClient, kControl, kState } kind;
     size_t index;
@@ -53,10 +54,10 @@ class SequenceTensors {
   protocol::Signature visible_;
   std::vector<Source> sources_;  // by input of the model
   std::vector<Control> controls_;
-  std::vector<size_t> state_outputs_;  // into the model's outputs
-  std::vector<size_t> own_outputs_;    // the others
+  std::vector<size_t> state_outputs_;  // indices of the model's outputs
+  std::vector<size_t> own_outputs_;    // indices of the others
   States initial_;
-  size_t state_bytes_ = 0;  // of the first ones
+  size_t state_bytes_ = 0;  // bytes of the initial states
 };
 
 }  // namespace serin::serving

@@ -1,8 +1,9 @@
-// tensor_reshape.h: config.pbtxt's `reshape`: clients have a tensor in one shape, the model has it in another, with the same elements in the same order.
+// tensor_reshape.h: the `reshape` of config.pbtxt: clients use another shape of a tensor than the model, with the same elements in the same
+// order.
 //
 //   input { name: "x" dims: [ 1 ] reshape { shape: [ ] } }      clients send [n,1], the model takes [n]
 //
-// And its `output`: clients have those that it lists, in its order, whatever else the model makes.
+// It also applies the `output` of config.pbtxt: clients see the listed outputs, in that order, whatever else the model computes.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +17,27 @@
 
 namespace serin::serving {
 
-/// Dims behind the batch; -1: any size, and the i-th of those outside is the i-th of those inside.
+/// Dimensions after the batch; -1: any size. The i-th open dimension outside is the i-th one inside.
 struct TensorReshape {
   std::vector<int64_t> outside, inside;
 
-  /// kInvalidArgument where they have not the same elements whatever the open sizes are.
+  /// kInvalidArgument unless both have the same number of elements for all open sizes.
   static Result<TensorReshape> of(const std::string& name, std::vector<int64_t> outside, std::vector<int64_t> inside);
-  /// `batched`: axis 0 stays as it is. A shape that is no such is left alone.
+  /// `batched`: axis 0 stays unchanged. Other shapes stay unchanged.
   Shape inward(const Shape& shape, bool batched) const;
   Shape outward(const Shape& shape, bool batched) const;
 };
 
-/// Of a model's inputs and outputs, in their order.
+/// For a model's inputs and outputs, in their order.
 struct TensorReshapes {
   std::vector<std::optional<TensorReshape>> inputs, outputs;
-  std::vector<size_t> chosen;  ///< of the outputs; empty: all, as the model has them
+  std::vector<size_t> chosen;  ///< indices of outputs; empty: all, in the model's order
   bool batched = false;
-  bool counts_rows = false;  ///< clients' shapes have no rows, those of the model do: counted once they are the model's
+  bool counts_rows = false;  ///< clients' shapes have no rows, but the model's have: rows are counted after the conversion
   bool any() const;
 };
 
-/// Takes requests as clients have them, and gives answers so.
+/// Accepts requests, and returns answers, in the clients' shapes.
 std::shared_ptr<Scheduler> reshaping_over(std::shared_ptr<Scheduler> below, TensorReshapes reshapes);
 
 }  // namespace serin::serving

@@ -1,4 +1,4 @@
-// dialect.h: whose clients and operators the server pleases where servers differ: status codes, defaults, who may ask what.
+// dialect.h: selects the server that Serin imitates where servers differ: status codes, defaults, permissions.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace serin::serving {
 
 enum class Dialect : uint8_t { kSerin, kTriton, kTfServing, kOvms, kPaddle, kKserve };
-/// As `--as` and argv[0] name them.
+/// Names for `--as` and argv[0].
 inline constexpr std::array<std::string_view, 6> kDialectNames = {"serin", "tritonserver", "tensorflow_model_server",
                                                                   "ovms",  "paddle",       "kserve"};
 
 inline constexpr std::string_view kReloadPath = "/v1/config/reload";
 
-/// The order that such a server takes from everybody who reaches its ports; empty: none.
+/// Path of the admin request that such a server accepts from every client at its ports; empty: none.
 constexpr std::string_view order_of_clients(Dialect dialect) {
   if (dialect == Dialect::kTfServing) return "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
   return dialect == Dialect::kOvms ? kReloadPath : "";
@@ -31,7 +31,8 @@ constexpr std::optional<Dialect> parse_dialect(std::string_view name) {
   return std::nullopt;
 }
 
-/// Where an error has another code in Triton's place that depends on what was asked; use_triton_status() knows those that do not. `result`: a Status or a Result.
+/// Changes the code of an error for Triton's dialect if Triton's code depends on the request; use_triton_status() handles the others.
+/// `result`: a Status or a Result.
 template <class T>
 T in_dialect(Dialect dialect, T result, std::initializer_list<Code> own, Code tritons) {
   if (result || dialect != Dialect::kTriton || std::ranges::find(own, result.error().code) == own.end()) return result;

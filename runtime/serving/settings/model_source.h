@@ -1,4 +1,4 @@
-// model_source.h: where models lie, and who decides which of them, and of their versions, are loaded.
+// model_source.h: configures the places of models, and which models and versions are loaded from them.
 //
 //   {.roots = {{"models"}}}                                   a folder of models: models/<name>/<version>/model.onnx
 //   {.roots = {{"a"}, {"b"}}}                                 two of them
@@ -23,19 +23,19 @@
 namespace serin::serving {
 
 enum class Control : uint8_t {
-  kPoll,      ///< all that lies there, looked at again and again
-  kNone,      ///< all that lies there when the server starts
-  kExplicit,  ///< what is named at the start, and what clients ask for (load, unload)
+  kPoll,      ///< all models in these places, checked for changes regularly
+  kNone,      ///< all models in these places at the start of the server
+  kExplicit,  ///< models named at the start, and models that clients load and unload
 };
 
 /// Versions by name.
 using Labels = std::map<std::string, uint64_t, std::less<>>;
 
-/// Which of the versions that lie there are served.
+/// The versions that are served, of those present.
 struct VersionPolicy {
-  size_t latest = 0;                    ///< the highest so many; 0: all
-  std::vector<uint64_t> specific = {};  ///< these; empty: by `latest`
-  /// Of numbers that rise.
+  size_t latest = 0;                    ///< number of highest versions; 0: all
+  std::vector<uint64_t> specific = {};  ///< these versions; empty: by `latest`
+  /// Chooses from rising numbers.
   std::vector<uint64_t> choose(std::span<const uint64_t> there) const;
 
   friend bool operator==(const VersionPolicy&, const VersionPolicy&) = default;
@@ -43,39 +43,38 @@ struct VersionPolicy {
 
 struct ModelRoot {
   std::string path;
-  std::string name = {};  ///< of the one model that lies there; empty: a folder of models, or a file that is named by its stem
-  std::optional<VersionPolicy> versions = {};  ///< with a name: of that model, where its own settings do not say
-  Labels labels = {};                          ///< the same
+  std::string name = {};                       ///< name of the one model there; empty: a folder of models, or a file named by its stem
+  std::optional<VersionPolicy> versions = {};  ///< for a named model whose own settings do not set it
+  Labels labels = {};                          ///< likewise
 
   friend bool operator==(const ModelRoot&, const ModelRoot&) = default;
 };
 
-/// What a file of another server's lists.
+/// The contents of another server's list of models.
 struct ListedModels {
-  std::vector<ModelRoot> roots;           ///< each with a name, no two alike
-  std::vector<std::string> remarks = {};  ///< what of the file changes nothing, for the log
+  std::vector<ModelRoot> roots;           ///< each with a name, all different
+  std::vector<std::string> remarks = {};  ///< parts of the file without effect, for the log
 };
 
-/// Such a file, which is read again while it serves.
+/// Such a file, which is read again while the server runs.
 struct ModelList {
   std::string path = {};  ///< empty: there is none
   std::function<Result<ListedModels>(const std::string& path)> read = {};
-  std::optional<std::chrono::milliseconds> poll =
-      {};                                 ///< how often; 0: when somebody asks for it; absent: as often as places are looked at
-  std::vector<std::string> remarks = {};  ///< of the first time
+  std::optional<std::chrono::milliseconds> poll = {};  ///< interval; 0: on request; absent: the interval for places
+  std::vector<std::string> remarks = {};               ///< remarks of the first read
 };
 
 struct ModelSource {
   std::vector<ModelRoot> roots;
   Control control = Control::kPoll;
   std::chrono::milliseconds poll{500};
-  std::vector<std::string> load_at_start = {};  ///< of kExplicit; "*": all
-  ModelList list = {};                          ///< that `roots` come from
-  bool labels_need_versions = false;            ///< a place's label of a version that is not there to be served is a mistake
-  bool places_may_come = false;                 ///< a named model's place that is not there at the start is waited for
+  std::vector<std::string> load_at_start = {};  ///< for kExplicit; "*": all
+  ModelList list = {};                          ///< origin of `roots`
+  bool labels_need_versions = false;            ///< a label in `roots` for a version that is not served is an error
+  bool places_may_come = false;                 ///< wait for a named model's place that does not exist at the start
 };
 
-/// Of a place as other servers' users may write it: file:///models is /models.
+/// Converts a place as other servers' users write it: file:///models is /models.
 inline std::string local_path(std::string path) {
   constexpr std::string_view kScheme = "file://";
   if (path.starts_with(kScheme)) path.erase(0, kScheme.size());

@@ -1,4 +1,4 @@
-// paddle_names.h: serving_server_conf.prototxt, which lies beside a model that Paddle Serving's tools have exported: names that clients know tensors by.
+// paddle_names.h: reads clients' names for tensors from serving_server_conf.prototxt, which Paddle Serving's tools export with a model.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace serin::serving {
 
-/// Sets the aliases that the file beside the model gives, where there is one. What it names that the model does not have is said in the log.
+/// Sets the aliases from the file next to the model, if it exists. The log reports names that the model does not have.
 Status read_paddle_names(const std::string& model_path, protocol::Signature& signature);
 
 }  // namespace serin::serving

@@ -1,6 +1,7 @@
-// server_settings.h: what the server logs, that clients may look at and change: Triton's extension "logging".
+// server_settings.h: the log settings that clients may read and change: Triton's extension "logging".
 //
-// Where lines go is not theirs to say: a server that writes to a file which a client names writes to any file (CVE-2024-0087, CVE-2024-0100).
+// Clients may not change the log file: a server that writes to a file named by a client could write to any file (CVE-2024-0087,
+// CVE-2024-0100).
 #pragma once
 
 #include "runtime/protocol/json/flat_json.h"
@@ -8,7 +9,7 @@
 namespace serin::serving {
 
 protocol::FlatValues log_settings();
-/// All of them or none. kCorrupt (another type than the setting has), kInvalidArgument, kPermissionDenied (log_file).
+/// Applies all changes or none. kCorrupt (a value of the wrong type), kInvalidArgument, kPermissionDenied (log_file).
 Status change_log_settings(const protocol::FlatValues& changes);
 
 }  // namespace serin::serving

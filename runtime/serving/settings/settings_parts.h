@@ -1,14 +1,15 @@
-// settings_parts.h: what a model's settings say of requests to warm it with, of the steps of an ensemble and of sequences; as serin.yaml spells it, and for
-// whoever fills it in from elsewhere.
+// settings_parts.h: settings for warm-up requests, the steps of ensembles and sequences, as serin.yaml or another source defines them.
 //
 //   warmup:
-//     - {name: typical, batch_size: 4, count: 2, inputs: {pixels: {dtype: FP32, dims: [64], random: true}}}      # or zero: true, or file: pixels.bin
+//     - {name: typical, batch_size: 4, count: 2, inputs: {pixels: {dtype: FP32, dims: [64], random: true}}}
+//       # or, instead of random: zero: true, or file: pixels.bin
 //   ensemble:
 //     steps:
 //       - {model: tokenize, inputs: {TEXT: text}, outputs: {IDS: ids}}
 //       - {model: classify, version: 3, inputs: {ids: ids}, outputs: {scores: scores}}
 //   sequences:
-//     {strategy: oldest, max_candidates: 16, idle: 5s, controls: {START: {kind: start, dtype: INT32, values: [0, 1]}, ID: {kind: id, dtype: UINT64}},
+//     {strategy: oldest, max_candidates: 16, idle: 5s,
+//      controls: {START: {kind: start, dtype: INT32, values: [0, 1]}, ID: {kind: id, dtype: UINT64}},
 //      state: [{input: past, output: present, dims: [4], file: first.bin}]}
 #pragma once
 
@@ -27,19 +28,19 @@
 
 namespace serin::serving {
 
-/// What a tensor is filled with that no client sent.
+/// The content of a tensor that no client sent.
 struct Filling {
   enum class Kind : uint8_t { kZero, kRandom, kFile };
   Kind kind = Kind::kZero;
-  std::string file;  ///< of kFile: bytes as they travel (protocol/raw_tensor.h)
+  std::string file;  ///< for kFile: bytes in the format of messages (protocol/raw_tensor.h)
 
   friend bool operator==(const Filling&, const Filling&) = default;
 };
 
-/// An input of a warm-up request, one row of it where the model is batchable.
+/// An input of a warm-up request; one row of it if the model is batchable.
 struct WarmupInput {
-  DType dtype = DType::kUndefined;  ///< undefined: the model's
-  std::vector<int64_t> dims = {};   ///< without the batch; none: the model's
+  DType dtype = DType::kUndefined;  ///< undefined: the model's type
+  std::vector<int64_t> dims = {};   ///< without the batch; none: the model's dimensions
   Filling data = {};
 
   friend bool operator==(const WarmupInput&, const WarmupInput&) = default;
@@ -47,14 +48,14 @@ struct WarmupInput {
 
 struct WarmupRequest {
   std::string name;
-  int64_t batch_size = 1;  ///< rows, all alike; 1 where the model is not batchable
-  int count = 1;           ///< times that each instance runs it
+  int64_t batch_size = 1;  ///< identical rows; 1 if the model is not batchable
+  int count = 1;           ///< number of runs on each instance
   std::map<std::string, WarmupInput> inputs = {};
 
   friend bool operator==(const WarmupRequest&, const WarmupRequest&) = default;
 };
 
-/// A model that an ensemble runs. Tensors of the ensemble have names of their own, which the model's are mapped to.
+/// A model that an ensemble runs. The ensemble's tensors have their own names, to which the model's are mapped.
 struct EnsembleStep {
   std::string model;
   std::string version = {};  ///< empty: the latest
@@ -65,7 +66,8 @@ struct EnsembleStep {
 
 struct EnsembleSettings {
   std::vector<EnsembleStep> steps;
-  /// Of the ensemble, in this order; types and shapes are checked where they are given. None: what no step produces, and what no step reads.
+  /// Inputs and outputs of the ensemble, in this order. Types and shapes are checked if given. None: the tensors that no step produces, and
+  /// those that no step reads.
   std::vector<protocol::TensorSpec> inputs = {}, outputs = {};
 
   friend bool operator==(const EnsembleSettings&, const EnsembleSettings&) = default;
@@ -76,8 +78,8 @@ struct SequenceControl {
   enum class Kind : uint8_t { kStart, kEnd, kReady, kId };
   std::string input;
   Kind kind = Kind::kStart;
-  DType dtype = DType::kUndefined;        ///< undefined: the model's
-  std::array<double, 2> values = {0, 1};  ///< for no and yes; not of kId
+  DType dtype = DType::kUndefined;        ///< undefined: the model's type
+  std::array<double, 2> values = {0, 1};  ///< for no and yes; not for kId
 
   friend bool operator==(const SequenceControl&, const SequenceControl&) = default;
 };
@@ -85,26 +87,26 @@ struct SequenceControl {
 /// A tensor that goes from one request of a sequence into the next.
 struct SequenceState {
   std::string input, output;
-  std::vector<int64_t> dims = {};  ///< of the first, without the batch; none: the model's
+  std::vector<int64_t> dims = {};  ///< dimensions of the first one, without the batch; none: the model's
   Filling initial = {};            ///< zeros or a file
 
   friend bool operator==(const SequenceState&, const SequenceState&) = default;
 };
 
 struct SequenceSettings {
-  int64_t max_candidates = 0;  ///< sequences that each instance has under way; 0: as many as it has rows (Triton's `direct`)
-  std::chrono::nanoseconds idle{std::chrono::seconds(1)};  ///< without a request for so long, a sequence is over
+  int64_t max_candidates = 0;  ///< active sequences of each instance; 0: one for each of its rows (Triton's `direct`)
+  std::chrono::nanoseconds idle{std::chrono::seconds(1)};  ///< after that time without a request, a sequence ends
   std::vector<SequenceControl> controls = {};
   std::vector<SequenceState> states = {};
 
   friend bool operator==(const SequenceSettings&, const SequenceSettings&) = default;
 };
 
-/// Path of a file that settings name. Errors: kInvalidArgument where it would lie elsewhere, or the model has no folder.
+/// Returns the path of a file named in settings. kInvalidArgument if it is outside the folder, or the model has no folder.
 Result<std::string> file_of_model(const std::string& folder, std::string_view subfolder, const std::string& name);
-/// `folder`: the model's, where files are looked for under warmup/ and initial_state/.
+/// `folder`: the model's folder, whose subfolders warmup/ and initial_state/ contain the files.
 Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const std::string& folder);
-inline constexpr int64_t kMostBatch = int64_t{1} << 20;  ///< rows in one run that settings may ask for
+inline constexpr int64_t kMostBatch = int64_t{1} << 20;  ///< largest number of rows in one run that settings may request
 
 Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node);
 Result<EnsembleSettings> read_ensemble(const config::Node& node);

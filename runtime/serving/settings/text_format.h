@@ -1,4 +1,4 @@
-// text_format.h: protobuf's text format, in which Triton and TensorFlow Serving keep their configuration.
+// text_format.h: reads protobuf's text format, which Triton and TensorFlow Serving use for their configuration.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -14,10 +14,10 @@ namespace serin::serving {
 struct UnknownField {
   std::string name;
   int line = 0;
-  std::string meant;  ///< the nearest of those that there are; empty: none is near
+  std::string meant;  ///< the nearest known field; empty: none is near
 };
 
-/// Fills the message; kInvalidArgument begins with line and column. What fields it does not have comes back: they are left out.
+/// Fills the message; kInvalidArgument begins with line and column. Returns the unknown fields, which are skipped.
 Result<std::vector<UnknownField>> parse_text_format(std::string_view text, google::protobuf::Message& message);
 
 }  // namespace serin::serving

@@ -1,7 +1,7 @@
-// ovms_api.h: what OpenVINO Model Server answers beside the APIs that it shares with others, where the server is called so:
+// ovms_api.h: the API that only OpenVINO Model Server has, in its dialect.
 //
 //   GET  /v1/config           every model with the states of its versions
-//   POST /v1/config/reload    reads the configuration file again and looks at the models: 201 where anything has changed, 200 where nothing has, with the same body
+//   POST /v1/config/reload    reads the configuration file again and checks the models: 201 if anything has changed, else 200, same body
 #pragma once
 
 #include "runtime/net/server.h"
@@ -13,7 +13,7 @@ class OvmsApi {
  public:
   explicit OvmsApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Whether the path is one of this door's.
+  /// Whether this API serves the path.
   bool serves(std::string_view path) const;
   /// Called on io threads.
   void handle(const net::Request& request, net::Responder responder);

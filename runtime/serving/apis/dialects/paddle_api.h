@@ -1,10 +1,10 @@
-// paddle_api.h: Paddle Serving over HTTP.
+// paddle_api.h: Paddle Serving's API over HTTP.
 //
-//   POST /GeneralModelService/inference, /debug      JSON, or application/proto: the model that the server has, where it has one
+//   POST /GeneralModelService/inference, /debug      JSON, or application/proto: the model of the server, if it has only one
 //   POST /M/prediction                               the pipeline's form: model M
 //
-// Errors have err_no and err_msg in their body, which is where Paddle's clients look; their status says what went wrong as everywhere, but where the server speaks
-// as Paddle's: then it is 200.
+// Errors have err_no and err_msg in their body, which Paddle's clients read. Their status describes the error as in other APIs; in Paddle's
+// dialect it is 200.
 #pragma once
 
 #include "runtime/net/server.h"
@@ -16,7 +16,7 @@ class PaddleApi {
  public:
   explicit PaddleApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Whether the path is one of this door's.
+  /// Whether this API serves the path.
   static bool serves(std::string_view path);
   /// Called on io threads.
   void handle(net::Request request, net::Responder responder);

@@ -3,8 +3,11 @@
 //   POST /v1/models/M[/versions/V|/labels/L]:predict|:classify|:regress
 //   GET  /v1/models/M[/versions/V|/labels/L][/metadata]
 //
-// Fixed words in any case. Anything else below /v1/models is 400, as there. Where the server speaks as KServe's, GET / says that it is alive, GET /v1/models lists
-// names, GET /v1/models/M is the model's readiness, and what is predicted is "predictions" whatever way it was asked. Bodies are runtime/protocol's.
+// Fixed words may have any case. Any other path below /v1/models is 400, as in TensorFlow Serving. runtime/protocol has the codecs of the
+// bodies.
+//
+// In KServe's dialect, GET / reports that the server is alive, GET /v1/models lists names, and GET /v1/models/M is the model's readiness.
+// Predictions are in "predictions" for every form of request.
 #pragma once
 
 #include "runtime/net/server.h"
@@ -16,7 +19,7 @@ class TfServingApi {
  public:
   explicit TfServingApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Whether the path is one of this door's.
+  /// Whether this API serves the path.
   bool serves(std::string_view path) const;
   /// Called on io threads.
   void handle(net::Request request, net::Responder responder);

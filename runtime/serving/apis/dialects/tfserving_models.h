@@ -1,4 +1,4 @@
-// tfserving_models.h: what clients of TensorFlow Serving ask about models, the same over REST and gRPC: functions of the catalogue.
+// tfserving_models.h: answers queries of TensorFlow Serving's clients about models from the catalogue, for REST and gRPC.
 #pragma once
 
 #include "runtime/serving/repository/repository.h"
@@ -6,7 +6,7 @@
 
 namespace serin::serving {
 
-/// A version of a model as these clients name it: by number, by label, or not at all, which is the latest.
+/// A version of a model as these clients name it: by number, by label, or not at all, which means the latest.
 struct Servable {
   std::string model, version, label;
 };
@@ -14,12 +14,12 @@ Servable servable_of(const tensorflow::serving::ModelSpec& spec);
 
 /// kNotFound, kUnavailable; kInvalidArgument: no such label.
 Result<std::shared_ptr<Version>> find_servable(const Catalogue& now, const Servable& servable);
-/// Every version with its state, or the one that is named.
+/// Returns every version with its state, or the named one.
 Result<tensorflow::serving::GetModelStatusResponse> servable_status(const Catalogue& now, const Servable& servable);
-/// Its inputs and outputs as the signature "serving_default".
+/// Returns its inputs and outputs as the signature "serving_default".
 Result<tensorflow::serving::GetModelMetadataResponse> servable_metadata(const Catalogue& now, const Servable& servable);
 
-/// As proto3's JSON, with what has its default value as well: clients look for it.
+/// Prints proto3's JSON, including fields with default values, because clients read them.
 std::string print_json(const google::protobuf::Message& message);
 
 }  // namespace serin::serving

@@ -1,7 +1,8 @@
-// grpc_api.h: the doors that speak gRPC: inference.GRPCInferenceService, TensorFlow Serving's services, grpc.health.v1.Health and reflection. Codecs are runtime/protocol's, calls
-// runtime/net's; here a method finds the model and starts what it asks for.
+// grpc_api.h: the gRPC API: inference.GRPCInferenceService, TensorFlow Serving's services, grpc.health.v1.Health and reflection.
 //
-// Answers of a model carry x-serin-version and x-serin-batch in their head, as over REST; errors carry x-serin-code.
+// runtime/protocol has the codecs and runtime/net the calls; a method here finds the model and starts the request.
+//
+// Answers of a model have x-serin-version and x-serin-batch in their head, as over REST; errors have x-serin-code.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
@@ -17,7 +18,7 @@
 
 namespace serin::serving {
 
-/// Looked up for every call: a tree would compare the same first half of every path again and again.
+/// Hash for the lookup in every call: a tree would compare the common first half of all paths again and again.
 struct PathHash {
   using is_transparent = void;
   size_t operator()(std::string_view path) const { return std::hash<std::string_view>()(path); }
@@ -35,7 +36,7 @@ class GrpcApi {
   GrpcMethodMap methods_;
 };
 
-// For the .cc files of this door.
+// For the .cc files of this API.
 void add_inference_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_model_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_tfserving_methods(Frontend& frontend, GrpcMethodMap& methods);
@@ -43,11 +44,12 @@ void add_control_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_health_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_reflection_methods(GrpcMethodMap& methods);
 
-/// False where it is no such message; of protobuf none has more than 2 GiB.
+/// False if it is not such a message; protobuf's messages are limited to 2 GiB.
 bool parse(google::protobuf::MessageLite& message, std::string_view bytes);
-/// Ends a call that came to nothing.
+/// Ends a failed call.
 void finish_with(net::GrpcCall& call, const Error& error);
-/// The same of a call that asks for no inference. What is not built or there already is called so: of an inference it is the client's mistake.
+/// The same for a call that is not an inference. "Not supported" and "already exists" have their own codes there; for an inference they are
+/// the client's error.
 void finish_order_with(net::GrpcCall& call, const Error& error);
 
 }  // namespace serin::serving

@@ -1,5 +1,6 @@
-// grpc_inference.h: one inference that came over gRPC, the same for every service: what is asked of which version, and the one answer of a unary call. Large messages
-// are decoded and encoded beside the io threads.
+// grpc_inference.h: one inference over gRPC, the same for every service: reading the request, and the answer of a unary call.
+//
+// Large messages are decoded and encoded on helper threads.
 #pragma once
 
 #include <memory>
@@ -13,20 +14,20 @@
 
 namespace serin::serving {
 
-/// A request that gets no further is counted against its model.
+/// If decoding failed, the request counts as a failed one of its model.
 Result<Inference::Call> with_request(Inference::Call asked, Result<protocol::InferRequest> decoded);
-/// Why a call has ended whose request was not read yet.
+/// The error of a call that ended before its request was read.
 Error grpc_call_ended(const net::GrpcCall& call);
 
-/// From on_message(): read() -> Result<Message> finds what is where in it; then(Result<Message>) is called once, at once or where a large one was looked through;
-/// never where the call has ended until then.
+/// Call it from on_message(). read() -> Result<Message> locates the parts of the message. then(Result<Message>) is called once, at once, or
+/// for a large message after a helper thread has read it. It is not called if the call has ended by then.
 template <class Read, class Then>
 void index_grpc(const std::shared_ptr<net::GrpcCall>& call, std::string_view message, Read read, Then then) {
   if (message.size() <= net::kMostOnIo) return then(read(message));
   struct Indexing {
     Read read;
     Then then;
-    decltype(read(message)) index = Error{Code::kInternal, "the message was not read"};  // where that throws
+    decltype(read(message)) index = Error{Code::kInternal, "the message was not read"};  // if reading throws
   };
   const auto indexing = std::make_shared<Indexing>(std::move(read), std::move(then));
   call->read_aside([indexing, message] { indexing->index = indexing->read(message); },
@@ -35,7 +36,7 @@ void index_grpc(const std::shared_ptr<net::GrpcCall>& call, std::string_view mes
                    });
 }
 
-/// How messages are decoded. Those that are large have no use for `memory`, and those of TensorFlow none at all.
+/// Decodes a message. Large messages do not need `memory`, and those of TensorFlow never do.
 template <class Message>
 Result<protocol::InferRequest> decode_grpc(const Message& message, const Inference::Call& asked, const protocol::RequestLimits& limits,
                                            protocol::InferRequest memory) {
@@ -46,8 +47,8 @@ Result<protocol::InferRequest> decode_grpc(const Message& message, const Inferen
     return message.decode(signature, limits);
 }
 
-/// From on_message(), whose message that is: then(Result<Inference::Call>) is called once, at once or where it is decoded; never where the call has ended until
-/// then. `work`: what decoding takes, in bytes of JSON.
+/// Call it from on_message(), with its message. then(Result<Inference::Call>) is called once, at once or after decoding. It is not called
+/// if the call has ended by then. `work`: cost of decoding, in bytes of JSON.
 template <class Message, class Then>
 void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall>& call, Message&& message, size_t work,
                          Result<std::shared_ptr<Version>> version, TfApi api, Then then) {
@@ -67,7 +68,7 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
     Message message;
     Inference::Call asked;
     Then then;
-    Result<protocol::InferRequest> decoded = Error{Code::kInternal, "the message was not read"};  // where that throws
+    Result<protocol::InferRequest> decoded = Error{Code::kInternal, "the message was not read"};  // if reading throws
   };
   const auto reading = std::make_shared<Reading>(std::forward<Message>(message), std::move(asked), std::move(then));
   call->read_aside([reading, &frontend] { reading->decoded = decode_grpc(reading->message, reading->asked, frontend.limits, {}); },
@@ -78,8 +79,9 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
                    });
 }
 
-/// append(out, finished) -> Status writes a message once the outputs are there; then(Result<std::string>) is called with it, begun with `framed`, once: at once where
-/// that is little, or an answer of a sequence, behind which others are ready that clients of a stream read in order. Where the call ends before it is written it is not.
+/// append(out, finished) -> Status writes a message once the outputs exist; then(Result<std::string>) receives the message, which begins
+/// with `framed`. It is called once. A large answer is written on a helper thread, unless the call ends first. A small answer is written at
+/// once, and so is an answer of a sequence, because later answers of its stream must follow in order.
 template <class Append, class Then>
 void write_grpc_answer(const std::shared_ptr<net::GrpcCall>& call, const Finished& finished, std::string framed, Append append, Then then) {
   const auto write = [](const Append& how, std::string out, const Finished& what) -> Result<std::string> {
@@ -94,14 +96,14 @@ void write_grpc_answer(const std::shared_ptr<net::GrpcCall>& call, const Finishe
     std::string framed;
     Append append;
     Then then;
-    Result<std::string> written = Error{Code::kInternal, "the answer was not written"};  // where that throws
+    Result<std::string> written = Error{Code::kInternal, "the answer was not written"};  // if writing throws
   };
   const auto writing = std::make_shared<Writing>(KeptFinished(finished), std::move(framed), std::move(append), std::move(then));
   call->write_aside([writing, write] { writing->written = write(writing->append, std::move(writing->framed), writing->finished.take()); },
                     [writing] { writing->then(std::move(writing->written)); });
 }
 
-/// `append` as above: of a unary call.
+/// For a unary call; `append` as above.
 template <class Append>
 void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall>& call, Result<Inference::Call> asked, Append append) {
   if (!asked) {

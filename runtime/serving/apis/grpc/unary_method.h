@@ -1,4 +1,4 @@
-// unary_method.h: methods of gRPC that are a function from one message of protobuf to another, or an order.
+// unary_method.h: gRPC methods that map one protobuf message to another, or that execute an admin request.
 #pragma once
 
 #include <functional>

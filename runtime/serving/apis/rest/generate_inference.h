@@ -1,4 +1,5 @@
-// generate_inference.h: one call of Triton's generate extension: an inference like any other, but for how its body is read and its answer written (protocol/generate.h).
+// generate_inference.h: one call of Triton's generate extension, which differs from other inferences only in its codec
+// (protocol/generate.h).
 #pragma once
 
 #include "runtime/serving/apis/http_inference.h"
@@ -7,8 +8,8 @@ namespace serin::serving {
 
 class GenerateInference final : public HttpInference {
  public:
-  /// `as_stream`: what comes of the inference, its failure included unless it was not even taken, is an event of a stream; the only one, for no model here has
-  /// several answers.
+  /// `as_stream`: the result is the only event of a stream, because no model here has several answers. A failure is an event too, unless
+  /// the inference was refused at its start.
   GenerateInference(net::Responder responder, const Frontend& frontend, bool as_stream)
       : HttpInference(std::move(responder)), frontend_(frontend), as_stream_(as_stream) {}
 

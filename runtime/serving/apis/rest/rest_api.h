@@ -1,12 +1,13 @@
-// rest_api.h: the Open Inference Protocol v2 over REST: routes, headers and the life of a request between the socket and the batcher.
+// rest_api.h: the Open Inference Protocol v2 over REST: routes, headers, and a request's way between the socket and the batcher.
 //
 //   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/stats, /v2/models/M[/versions/V][/ready|/config|/stats]
 //   POST /v2/models/M[/versions/V]/infer, /generate, /generate_stream
 //
-// A server is live until one of its versions has lost its devices (Catalogue::live): only another process can use them again, and x-serin-reason says so.
+// A server is live until one of its versions has lost its devices (Catalogue::live). Only another process can use them again;
+// x-serin-reason says so.
 //
-// Every answer carries x-serin-batch; answers of a model carry x-serin-version; an error's body is {"error": text} with x-serin-code and,
-// where one field is to blame, x-serin-field beside it.
+// Every answer has x-serin-batch, and answers of a model have x-serin-version. The body of an error is {"error": text} with x-serin-code
+// and, if one field is invalid, x-serin-field.
 #pragma once
 
 #include "runtime/net/server.h"
@@ -35,7 +36,7 @@ class RestApi {
  public:
   explicit RestApi(Frontend& frontend);
 
-  /// Paths without a slash at their end. Called on io threads.
+  /// Paths without a trailing slash. Called on io threads.
   void handle(net::Request&& request, net::Responder responder);
 
  private:
@@ -50,7 +51,7 @@ class RestApi {
   net::Response server_metadata();
 
   Frontend& frontend_;
-  std::vector<Recycler<OipInference>> inferences_;  // of each io thread
+  std::vector<Recycler<OipInference>> inferences_;  // one for each io thread
 };
 
 }  // namespace serin::serving
