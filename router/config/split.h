@@ -1,7 +1,7 @@
-// split.h: all that the data path must know to place a request, in one 64-bit word: one atomic load for each request, one atomic store to roll back.
+// split.h: The data that places a request, in one 64-bit word: one atomic load for each request, one atomic store to roll back.
 //
-// The words lie in a memory page shared with a file, so that a weight that fell stays fallen when the router is killed before it could write its
-// database: on restart the smaller of page and database counts (router/controller).
+// The words are in a memory page shared with a file. A weight that fell therefore stays fallen if the router is killed before it writes its
+// database: on restart the smaller value of page and database applies (restore.h).
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 namespace serin::router {
 
 struct Split {
-  uint32_t weight_ppm = 0;  ///< canary's share of requests; 0 where there is no rollout
+  uint32_t weight_ppm = 0;  ///< canary's share of requests; 0 if there is no rollout
   uint32_t shadow_ppm = 0;  ///< share of stable's requests mirrored to the canary
   uint32_t stable = 0;      ///< index of a version within its service
   uint32_t canary = kNoCanary;
-  uint32_t epoch = 0;  ///< low 12 bits of the rollout's epoch: an answer drawn under another one is no evidence
+  uint32_t epoch = 0;  ///< low 12 bits of the rollout's epoch: an answer drawn under another epoch is no evidence
 
   static constexpr uint32_t kNoCanary = 63;
   static constexpr uint32_t kEpochMask = 0xfff;

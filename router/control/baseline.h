@@ -1,7 +1,7 @@
-// baseline.h: stable's recent latencies, from which a rollout takes its quantiles when it starts.
+// baseline.h: The recent latencies of the stable version; a rollout takes its quantiles from them when it starts.
 //
-// Two histograms take turns: the older one is dropped when the younger one is full, so that between kTurn and 2 kTurn answers are known and
-// last week's are not. Not thread-safe.
+// Two histograms alternate: the older one is dropped when the newer one is full. So between kTurn and 2 kTurn answers are known, and last
+// week's are not. Not thread-safe.
 #pragma once
 
 #include <chrono>

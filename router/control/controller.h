@@ -1,11 +1,11 @@
-// controller.h: the one owner of every rollout: feeds the judge, applies weights, persists, answers commands.
+// controller.h: The only owner of every rollout: it feeds the judge, applies weights, saves state and answers commands.
 //
-//   io threads --observe()--> judge --weight falls: split word at once--> data path          (a verdict acts before the next request is routed)
+//   io threads --observe()--> judge --weight falls: split word at once--> data path          (before the next request)
 //                                   --weight rises: persisted first, then the split word-->
 //   admin API  --start/pause/...-->
 //
-// Thread-safe: one mutex for each service, held for microseconds; nothing waits for the disk under it on the data path (a fall is persisted by
-// the controller's own thread, after it was applied).
+// Thread-safe: each service has one mutex, locked for microseconds. The data path never waits for the disk under it: the controller's own
+// thread saves a fall after it was applied.
 #pragma once
 
 #include <chrono>
@@ -33,100 +33,104 @@ namespace serin::router {
 
 using HistoryEntry = store::HistoryEntry;
 
-/// This router among those that share its rollouts.
+/// This router's position among the routers that share its rollouts.
 struct ReplicasStatus {
-  std::string self, leader;            ///< names; leader empty: nobody leads, as far as is known
-  std::string leader_admin;            ///< url of its admin API
-  bool leads = false;                  ///< this one
-  bool reachable = false;              ///< the shared store, when it was asked last
-  double behind_seconds = 0;           ///< since what a majority agrees on was seen
-  size_t untold = 0;                   ///< verdicts of this router that are not in the shared store yet
-  std::vector<store::Member> members;  ///< alive, this one included
+  std::string self, leader;            ///< names; leader empty: no leader is known
+  std::string leader_admin;            ///< URL of its admin API
+  bool leads = false;                  ///< this router is the leader
+  bool reachable = false;              ///< the shared store, at the last query
+  double behind_seconds = 0;           ///< since the last state that a majority agreed on
+  size_t untold = 0;                   ///< verdicts of this router that are not yet in the shared store
+  std::vector<store::Member> members;  ///< alive, including this router
 };
 
 struct ServiceStatus {
   std::string service, stable;
   uint64_t epoch = 0;                          ///< for If-Match
   AnswerSummary recent_stable, recent_canary;  ///< renewed every second
-  std::optional<rollout::Report> rollout;      ///< the current or the last one
+  std::optional<rollout::Report> rollout;      ///< the current or the last rollout
   size_t rollout_steps = 0;                    ///< of its specification
   double rollout_seconds = 0;                  ///< from its start to now, or to its verdict
-  std::optional<NextVerdict> next_verdict;     ///< of the running one, at the pace of the last seconds
+  std::optional<NextVerdict> next_verdict;     ///< of the running rollout, at the rate of the last seconds
   struct Warm {
     std::string version;
     double seconds = 0;
   };
-  std::optional<Warm> warm;  ///< after a promotion: the version that undo would bring back, and how long it is still kept warm
-  std::optional<ReplicasStatus> replicas;  ///< nothing where this router is alone
+  /// After a promotion: the version that undo would restore, and the time it is still kept warm.
+  std::optional<Warm> warm;
+  std::optional<ReplicasStatus> replicas;  ///< nothing if this router runs alone
 };
 
-/// How fast stable is: what hedging and the exposure cap go by. 0: not known yet.
+/// The speed of the stable version, for hedging and the exposure cap. 0: not known yet.
 struct Pace {
-  std::chrono::nanoseconds hedge_after{0};  ///< max(the specification's quantile of stable, 1.5 times its median); 0 where hedging is off
+  std::chrono::nanoseconds hedge_after{0};  ///< max(the specification's quantile of stable, 1.5 times its median); 0: hedging is off
   std::chrono::nanoseconds p99{0};
 };
 
 class Controller {
  public:
-  /// Opens the store (kAlreadyExists: locked by another router, named by pid where known; a damaged one is set aside and said so) and continues
-  /// what was under way with the same history, never with a higher canary weight.
-  /// `audit`, which must outlive the controller, is told every change once it is written. `learned`: what the controller before it in this process
-  /// has learned; taken where it still holds, left as it is where this fails.
+  /// Opens the store and continues the rollouts with the same history, never with a higher canary weight. kAlreadyExists: another router
+  /// has locked it, named by pid if known. A damaged store is set aside and reported. `audit` must outlive the controller; it receives
+  /// every change once it is written. `learned` is the knowledge of the previous controller in this process: it is used where it still
+  /// applies, and left unchanged if this fails.
   static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr,
                                                   LearnedServices* learned = nullptr);
   ~Controller();
 
-  // Before another controller, here or in another process, opens the same store. No command may be under way, and none may follow.
-  /// Answers are no evidence any more.
+  // Call these before another controller, here or in another process, opens the same store. No command may be in progress, and none may
+  // follow.
+  /// From now on answers are no evidence.
   void stop_learning();
-  /// Saves what is not saved, once nobody learns any more, and lets go of the store. Requests may still be placed as they were.
+  /// Saves unsaved state, once all threads have stopped learning, and releases the store. Requests may still be placed as before.
   void retire();
-  /// Once it has retired: what a controller in this process may go on with.
+  /// After retire(): the knowledge that another controller in this process may continue with.
   LearnedServices take_learned();
 
   // Data path. `service` is the index in the configuration.
   Split split(size_t service) const;  ///< one atomic load
-  /// Every drawn attempt, also while no rollout runs (stable's latencies are the baseline). `epoch` may be the split's 12 bits or the whole.
+  /// Takes every drawn attempt, also while no rollout runs: stable's latencies are the baseline. `epoch` may be the split's 12 bits or all
+  /// bits.
   void observe(size_t service, rollout::Observation observation);
   void observe(size_t service, rollout::ShadowPair pair);
-  /// Guard and shield of the running rollout, for the data path (compare mode, output name, deadline, shield budget); the service's defaults
-  /// where none runs. Never null. Changes with the epoch.
+  /// The running rollout's guard and shield for the data path: compare mode, output name, deadline, shield budget. The service's defaults
+  /// if none runs. Never null. Changes with the epoch.
   std::shared_ptr<const rollout::Spec> spec(size_t service) const;
   Pace pace(size_t service) const;  ///< two atomic loads; renewed every second
 
-  // Commands. They wait until what they did is on disk (a rise is applied after that): not for the threads of the data path. kUnavailable where
-  // the store cannot be written: weights then only fall. `if_match`: the epoch the caller saw; kConflict where it moved on. kNotFound names the service. `actor` goes to the audit log.
+  // Commands. They wait until their effect is on disk, so data path threads must not call them; a rise is applied only after that.
+  // kUnavailable: the store cannot be written; weights then only fall. `if_match` is the epoch the caller saw; kConflict if it has changed.
+  // kNotFound names the service. `actor` goes to the audit log.
   struct Request {
     std::string actor = "cli";
     std::optional<uint64_t> if_match;
     std::string reason;
   };
-  /// kFailedPrecondition (409) where one runs; kInvalidArgument: canary = stable, unknown version, no endpoint of the canary is healthy.
+  /// kFailedPrecondition (409): one is running. kInvalidArgument: the canary is stable or unknown, or none of its endpoints is healthy.
   Result<ServiceStatus> start(rollout::Spec spec, const Request& request);
   Result<ServiceStatus> set_weight(const std::string& service, uint32_t weight_ppm, const Request& request);
   Result<ServiceStatus> pause(const std::string& service, const Request& request);
   Result<ServiceStatus> resume(const std::string& service, const Request& request);
   Result<ServiceStatus> promote(const std::string& service, const Request& request);
   Result<ServiceStatus> abort(const std::string& service, const Request& request);
-  /// After a promotion: all traffic back to the version that was stable before.
+  /// After a promotion: moves all traffic back to the version that was stable before.
   Result<ServiceStatus> undo(const std::string& service, const Request& request);
-  /// The last rollout once more, as it was asked for.
+  /// Starts the last rollout again, with the same specification.
   Result<ServiceStatus> retry(const std::string& service, const Request& request);
   Result<ServiceStatus> status(const std::string& service) const;
   std::vector<ServiceStatus> status() const;
   Result<std::vector<HistoryEntry>> history(const std::string& service, size_t limit) const;
-  /// How the current or last rollout went; ends a minute after its verdict, and begins anew with a restart of the router.
+  /// The course of the current or last rollout. It ends a minute after the verdict, and starts empty when the router restarts.
   Result<Timeline> timeline(const std::string& service) const;
-  /// Why a rollout was decided as it was, as JSON; `name` is its id or a service, whose current or last one is meant.
+  /// The reason for a rollout's decision, as JSON. `name` is its id, or a service for its current or last rollout.
   Result<std::string> explain(const std::string& name) const;
-  /// The data path tells how many endpoints each version has, so that start() can refuse a canary that is down.
+  /// The data path reports the number of endpoints of each version, so that start() can refuse a canary that is down.
   void set_endpoint_count(size_t service, size_t version, EndpointCount count);
   std::optional<EndpointCount> endpoint_count(size_t service, size_t version) const;  ///< nothing: not reported yet
   uint32_t share_of(size_t service, size_t version) const;                            ///< of the service's requests, in parts per million
-  /// Where several routers share the rollouts: the url of this one's admin API, known once it listens. From then on it counts among them.
+  /// If several routers share the rollouts: the URL of this one's admin API, known once it listens. From then on it is a member.
   void advertise(std::string admin);
-  std::optional<ReplicasStatus> replicas() const;  ///< nothing where this router is alone
-  /// What was wrong with the store found at start, and where it is now; empty: nothing.
+  std::optional<ReplicasStatus> replicas() const;  ///< nothing if this router runs alone
+  /// The damage found in the store at start, and the path it was moved to; empty: none.
   const std::string& damage() const;
 
  private:

@@ -1,5 +1,7 @@
-// evidence_pace.h: which guard would roll the canary back first, and when, if evidence went on growing as it did in the last ten seconds. For people:
-// no verdict rests on it.
+// evidence_pace.h: Predicts the first guard that would roll the canary back, and when, if evidence keeps its growth of the last ten
+// seconds.
+//
+// For display only: no verdict uses it.
 //
 //   pace.add(report.evidence, now);        // about once a second
 //   pace.next();                           // {"err", 12.5}
@@ -23,7 +25,7 @@ struct NextVerdict {
 class EvidencePace {
  public:
   void add(std::vector<rollout::Evidence> evidence, rollout::Time now);
-  /// Nothing where no guard's evidence grows.
+  /// Nothing if no guard's evidence grows.
   std::optional<NextVerdict> next() const;
   void clear() { looks_.clear(); }
 

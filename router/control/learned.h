@@ -1,8 +1,10 @@
-// learned.h: what a service has learned from its traffic and no file holds: the evidence of the rollout under way, stable's latencies, curves for
-// people. One reading of router.yaml leaves it to the next, in the same process.
+// learned.h: Knowledge of a service that comes from its traffic and is in no file.
+//
+// It is the evidence of the current rollout, stable's latencies and the dashboard's curves. One reading of router.yaml passes it to the
+// next, in the same process.
 //
 //   LearnedServices learned = old_controller.take_learned();      // once it has retired
-//   Controller::open(next_config, metrics, audit, &learned);      // takes what still holds
+//   Controller::open(next_config, metrics, audit, &learned);      // takes the parts that still apply
 #pragma once
 
 #include <array>
@@ -19,10 +21,10 @@
 namespace serin::router {
 
 struct Learned {
-  ServiceConfig config;  ///< under which it was learned
-  int routers = 0;       ///< by how many alpha was divided
+  ServiceConfig config;  ///< the configuration it was learned under
+  int routers = 0;       ///< the number alpha was divided by
   std::string stable;
-  RecentLatencies latencies;            ///< of stable
+  RecentLatencies latencies;            ///< of the stable version
   std::array<RecentAnswers, 2> recent;  ///< by arm
   std::optional<rollout::Rollout> rollout;
   Timeline timeline;
@@ -30,11 +32,11 @@ struct Learned {
 
 using LearnedServices = std::map<std::string, Learned>;  // by service
 
-/// Both are at the same place: same versions, step, weights and words about them.
+/// Both are at the same point: same versions, step, weights and reasons.
 bool same(const rollout::State& a, const rollout::State& b);
-/// The version of that name is what it was: endpoints may have come or gone, but not all of them, and they are found the same way.
+/// The version with that name is unchanged: endpoints may have come or gone, but not all of them, and their source is the same.
 bool same_version(const ServiceConfig& before, const ServiceConfig& now, const std::string& version);
-/// The evidence still is about a rollout that goes on from `state`.
+/// The evidence still applies to a rollout that continues from `state`.
 bool goes_on(const Learned& learned, const ServiceConfig& now, const rollout::State& state, int routers);
 
 }  // namespace serin::router

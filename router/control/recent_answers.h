@@ -1,7 +1,7 @@
-// recent_answers.h: how one version has answered in the last 10 to 20 seconds. For people: no verdict rests on it.
+// recent_answers.h: Statistics of one version's answers in the last 10 to 20 seconds. For display only: no verdict uses them.
 //
-// Two windows take turns, as in baseline.h: quantiles over a second of a canary's few answers would jump, and those over a whole rollout hide
-// what has just begun. Not thread-safe.
+// Two windows alternate, as in baseline.h. Quantiles over one second of a canary's few answers would jump. Those over a whole rollout would
+// hide recent changes. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 
 namespace serin::router {
 
-/// Quantiles are those of good answers; 0 where there is none.
+/// Quantiles of good answers only; 0 if there is none.
 struct AnswerSummary {
-  double seconds = 0;                  ///< that they came in
-  uint64_t answers = 0, failures = 0;  ///< of them: errors, refusals, deadlines passed
+  double seconds = 0;                  ///< the time span of these answers
+  uint64_t answers = 0, failures = 0;  ///< failures among them: errors, refusals, missed deadlines
   std::chrono::nanoseconds p50{0}, p90{0}, p99{0};
 };
 
@@ -29,7 +29,7 @@ class RecentAnswers {
     young_.failures += rollout::is_failure(observation.outcome);
     ++young_.answers;
   }
-  /// Forgets what is too old.
+  /// Discards old answers.
   void turn(rollout::Time now) {
     if (now < next_turn_) return;
     next_turn_ = now + kTurn;

@@ -1,7 +1,7 @@
-// restore.h: what a service begins with after a restart. Pure, so that every way to be killed is a row of a test.
+// restore.h: Computes the state in which a service starts after a restart. Pure, so that every way to be killed is a row of a test.
 //
-// Two witnesses: the database, whose last change may never have been applied, and the weights page, whose last fall may never have been
-// written to the database. The smaller weight of the two counts, and a verdict that only the page knows is a verdict.
+// There are two records. The database may have a last change that was never applied. The weights page may have a last fall that was never
+// written to the database. The smaller weight applies, and a verdict that only the page has is valid.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace serin::router {
 
-inline constexpr std::string_view kRestarted = "restarted";  ///< the event of a rollout that goes on
+inline constexpr std::string_view kRestarted = "restarted";  ///< the event of a rollout that continues
 
 struct Restored {
   std::string stable;
@@ -24,14 +24,14 @@ struct Restored {
   struct Event {
     std::string event, detail;
   };
-  std::vector<Event> events;  ///< what this restart changed, for the audit log and the log; empty: nothing
+  std::vector<Event> events;  ///< the changes of this restart, for the audit log and the log; empty: none
 };
 
-/// Neither record nor page: the very first start.
+/// Neither record nor page: the first start ever.
 Restored restore(const ServiceConfig& config, const std::optional<store::ServiceRecord>& record,
                  const std::optional<store::WeightsPage::Found>& page);
 
-/// What print_spec wrote, read again; an error where another version of Serin wrote it otherwise.
+/// Parses the output of print_spec; an error if another version of Serin wrote it in a different form.
 Result<rollout::Spec> stored_spec(const store::RolloutRecord& record);
 
 }  // namespace serin::router

@@ -1,12 +1,13 @@
-// service_control.h: one service of the controller: its rollout, its word in the weights page, and what is not on disk yet.
+// service_control.h: One service of the controller: its rollout, its word in the weights page, and its unsaved changes.
 //
-// Whatever changes the rollout (an answer, the clock, a person) ends in changed(): an entry for the audit log, a fall of the weight applied at
-// once, and a number that waits to be saved. The controller's thread takes what is unsaved, writes it, and reports saved(): only then does a
-// weight rise.
+// Every change of the rollout (by an answer, the clock or a person) ends in changed(). It adds an entry to the audit log, applies a fall of
+// the weight at once, and numbers the change for saving. The controller's thread takes the unsaved changes, writes them, and reports
+// saved(). Only then does a weight rise.
 //
-// Where several routers share the service (replicas.h), one of them leads. The leader has two judges: `rollout_` weighs what all routers see, with
-// half of alpha, and moves the steps; `own_` weighs what this one sees, with 1/(2R) of it. A follower has only the latter, as `rollout_`, and goes
-// where the shared store says: adopt(). Whoever comes to a verdict acts on it at once and leaves it in trips() for the others.
+// If several routers share the service (replicas.h), one of them leads. The leader has two judges. `rollout_` weighs the observations of
+// all routers, with half of alpha, and moves the steps. `own_` weighs this router's observations, with 1/(2R) of alpha. A follower has only
+// the latter, as `rollout_`, and follows the shared store: adopt(). A router that reaches a verdict applies it at once and queues it for
+// the others: take_trips().
 #pragma once
 
 #include <array>
@@ -34,9 +35,9 @@
 
 namespace serin::router {
 
-/// The word that a restored service begins with.
+/// The first word of a restored service.
 Split split_of(const ServiceConfig& config, const Restored& restored);
-/// What of `target` may be applied before it is on disk: nothing that brings more traffic to a canary or moves stable.
+/// The part of `target` that may be applied before it is on disk: nothing that moves more traffic to a canary or changes stable.
 Split without_rises(const Split& applied, const Split& target);
 int64_t wall_milliseconds();
 
@@ -46,8 +47,8 @@ class ServiceControl {
   using Request = Controller::Request;
   using Time = rollout::Time;
 
-  /// `slot` of `page` holds split_of(config, restored) already. All referred to must outlive this. `routers`: how many there may be that share the
-  /// service; 0: this one is alone.
+  /// `slot` of `page` holds split_of(config, restored) already. All references must outlive this. `routers`: the maximum number of routers
+  /// that share the service; 0: this one is alone.
   ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot, metrics::Registry& metrics,
                  Time now, int routers = 0);
 
@@ -55,11 +56,12 @@ class ServiceControl {
   Split split() const { return Split::unpack(word_.load(std::memory_order_acquire)); }
   std::shared_ptr<const rollout::Spec> spec() const { return spec_.get(); }
   uint32_t share_of(size_t version) const;  ///< of requests, in parts per million
-  /// Of the rollout under way, with its id; nothing where there is none.
+  /// The running rollout's specification, with its id; nothing if none runs.
   std::pair<std::string, std::shared_ptr<const rollout::Spec>> running_spec() const;
   Pace pace() const { return {hedge_after_.load(std::memory_order_relaxed), p99_.load(std::memory_order_relaxed)}; }
 
-  /// What a command has done: the number to wait for, and whether traffic follows it already (then the disk is not the caller's concern).
+  /// The result of a command: the change number to wait for, and whether traffic follows it already. If so, the caller need not wait for
+  /// the disk.
   struct Done {
     uint64_t change = 0;
     bool applied = false;
@@ -68,32 +70,33 @@ class ServiceControl {
   // True: something changed and waits to be saved.
   bool observe(rollout::Observation observation, Time now);
   bool observe(rollout::ShadowPair pair, Time now);
-  /// An answer to the specification's query `guard`; nothing: none that is fresh. Of another rollout than `id` it says nothing.
+  /// An answer to the specification's query `guard`; nothing: no fresh answer. Ignored if the running rollout is not `id`.
   bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);
 
-  // Several routers; thread-safe as the rest.
-  /// Whether this one leads. Who begins to takes everything up from the evidence of now on, as after a restart.
+  // For several routers; thread-safe as the rest.
+  /// Whether this one leads. A router that starts to lead collects new evidence from now on, as after a restart.
   void lead(bool leading, Time now);
   bool leads() const;
-  /// The number of the last change that is saved; taken before the shared store is looked at, it says of which change let_rise() speaks.
+  /// The number of the last saved change. Read it before the shared store: it identifies the change that let_rise() refers to.
   uint64_t saved_change() const;
-  /// Whether the others follow that change; until they do, and after each later one, weights do not rise. `waits_for`: who does not, for people.
+  /// Whether the others follow that change. Until they do, and after each later change, weights do not rise. `waits_for`: the missing
+  /// routers, for display.
   void let_rise(bool allowed, uint64_t change, const std::string& waits_for);
-  /// What the shared store says. False: not followed, because this router's configuration does not know one of the versions.
-  /// `agreed`: by a majority. Otherwise it may be old, and no weight rises by it.
+  /// Applies the state of the shared store. False: not followed, because this router's configuration lacks one of the versions. `agreed`:
+  /// by a majority. Otherwise the state may be old, and no weight rises by it.
   bool adopt(const store::ServiceRecord& record, bool agreed, Time now);
-  /// Somebody else's verdict. False: that rollout does not run here.
+  /// Another router's verdict. False: that rollout does not run here.
   bool trip(const store::Trip& trip, Time now);
-  /// Verdicts of this router that the others must learn of; each once.
+  /// Verdicts of this router for the others; each is returned once.
   std::vector<store::Trip> take_trips();
-  /// What this router has seen since the last call, where another one leads; and what the leader does with it.
+  /// This router's observations since the last call, if another one leads; and the leader's counterpart.
   Sightings take_sightings();
   bool observe_of_others(const Sightings& sightings, Time now);
 
-  /// The state of a rollout that is paused at a gate, or runs; nothing: none does, or another router leads it.
+  /// The state of a rollout that runs or is paused at a gate. Nothing: there is none, or another router leads it.
   std::optional<rollout::State> running_state() const;
-  /// A yes to the gate that rollout `id` waits at; `who` said it.
+  /// `who` confirmed the gate that rollout `id` waits at.
   Result<Done> confirm(const std::string& id, std::string_view gate, const std::string& who, Time now);
 
   Result<Done> start(rollout::Spec spec, const Request& request, Time now);
@@ -103,25 +106,25 @@ class ServiceControl {
   Result<Done> promote(const Request& request, Time now);
   Result<Done> abort(const Request& request, Time now);
   Result<Done> undo(const Request& request, Time now);
-  /// What the last rollout was asked for, to start it again; refuses while one runs.
+  /// The specification of the last rollout, to start it again; an error while one runs.
   Result<rollout::Spec> last_spec() const;
-  /// Until the others follow the last change; kUnavailable naming who does not.
+  /// Waits until the others follow the last change; kUnavailable names those that do not.
   Status wait_until_agreed(std::chrono::milliseconds longest);
-  /// Until the change is on disk, or could not be written.
+  /// Waits until the change is on disk, or could not be written.
   Status wait_until_saved(uint64_t change);
 
-  /// Writes all that is unsaved, what comes meanwhile included; what was written takes effect. False: there was nothing to write.
+  /// Writes all unsaved changes, including those that arrive meanwhile, and applies them. False: there was nothing to write.
   Result<bool> save(store::Store& store, Time now);
 
-  /// Once nobody observes any more; and before anybody does, takes of it what still holds.
+  /// take_learned(): after the last observation. remember(): before the first; it uses the parts that still apply.
   Learned take_learned();
   void remember(Learned learned);
 
   ServiceStatus status(Time now) const;
-  /// Why the rollout of that id was decided as it was, or how near it is to a verdict; nothing where it is not the current one, nor the last one and
-  /// decided by this run of the router.
+  /// The reason for the decision of the rollout with that id, or its distance to a verdict. Nothing unless it is the current rollout, or
+  /// the last one and decided by this run of the router.
   std::optional<std::string> explain(const std::string& id, Time now) const;
-  /// The same of the last one, without the why.
+  /// The outcome of the last rollout, without the reason.
   std::optional<std::string> outcome(const std::string& id) const;
   Timeline timeline() const;
   void set_endpoint_count(size_t version, EndpointCount count);
@@ -180,14 +183,15 @@ class ServiceControl {
   ServiceMetrics service_metrics_;
   std::condition_variable saved_;
   std::string stable_;
-  uint64_t epoch_ = 0, page_epoch_ = 0;       // page_epoch_: as the page has it
-  std::optional<rollout::Rollout> rollout_;   // while one runs
-  std::optional<rollout::Rollout> own_;       // of the leader among several: what this router alone sees
-  std::optional<store::RolloutRecord> last_;  // of the running one what does not change; of a finished one everything
-  size_t steps_ = 0;                          // of its specification
-  Time started_;                              // of the running one, moved back by what it ran before a restart
+  uint64_t epoch_ = 0, page_epoch_ = 0;      // page_epoch_: the epoch in the page
+  std::optional<rollout::Rollout> rollout_;  // while one runs
+  std::optional<rollout::Rollout> own_;      // the leader's judge of this router's observations alone
+  // Of the running rollout: the parts that do not change. Of a finished one: everything.
+  std::optional<store::RolloutRecord> last_;
+  size_t steps_ = 0;  // of its specification
+  Time started_;      // of the running rollout, moved back by its run time before a restart
   struct Warm {
-    std::string version;  // stable before the last promotion: gets copies of requests, so that undo finds it ready
+    std::string version;  // stable before the last promotion: gets copies of requests, so that it is warm for an undo
     Time until;
   };
   std::optional<Warm> warm_;  // only while no rollout runs
@@ -197,15 +201,15 @@ class ServiceControl {
   std::optional<Error> store_error_;  // of the last attempt
   std::vector<store::HistoryEntry> unsaved_history_;
   std::vector<store::VerdictEntry> unsaved_verdicts_;
-  const int routers_;               // that share the service at most; 0: this one is alone
-  bool leading_ = true;             // always, where it is alone
+  const int routers_;               // the maximum that share the service; 0: this one is alone
+  bool leading_ = true;             // always true if it is alone
   bool agreed_ = true;              // every other router follows the last change
-  std::string waits_for_;           // who does not
+  std::string waits_for_;           // the routers that do not
   std::vector<store::Trip> trips_;  // for the others
-  bool told_ = false;               // the verdict at hand came from another router
-  std::string told_verdict_;        // why, as that one sent it
-  Sightings sightings_;             // for the leader
-  std::string verdict_;             // of last_, as JSON; empty: an earlier run's
+  bool told_ = false;               // the current verdict came from another router
+  std::string told_verdict_;        // the reason that router sent
+  Sightings sightings_;             // to send to the leader
+  std::string verdict_;             // of last_, as JSON; empty: from an earlier run
   Time next_second_{};
 
   std::array<RecentAnswers, 2> recent_;          // by arm

@@ -1,5 +1,6 @@
-// services.h: every service of the configuration, going on where the last run left it. What Controller owns, without its thread and its clock, so
-// that a simulation can start, crash and restart the same code.
+// services.h: Every service of the configuration, continued from the state of the last run.
+//
+// It is the Controller without its thread and its clock, so that a simulation can start, crash and restart the same code.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ struct Services {
   std::optional<store::WeightsPage> page;  // the services refer to it
   std::vector<std::unique_ptr<ServiceControl>> all;
 
-  /// Null where there is none of that name.
+  /// Null if no service has that name.
   ServiceControl* find(std::string_view name) const {
     for (const auto& service : all)
       if (service->config().name == name) return service.get();
@@ -29,9 +30,9 @@ struct Services {
   }
 };
 
-/// Of a router among several this is its own copy; what is agreed on follows (replicas.h).
-/// Reads database and page of weights, decides what goes on (restore.h), writes that to the database, and only then begins a new page: killed in
-/// between, the next start finds the old page and decides the same again. `learned` is for the audit log: who takes it up is Controller::open().
+/// Of one router among several this is its own copy; the agreed state follows (replicas.h). Reads database and weights page, decides the
+/// state (restore.h), writes it to the database, and only then starts a new page. If it is killed in between, the next start finds the old
+/// page and decides the same again. `learned` is for the audit log; Controller::open() applies it.
 Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,
                                                 metrics::Registry& metrics, rollout::Time now, const LearnedServices& learned = {});
 

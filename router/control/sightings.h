@@ -1,5 +1,7 @@
-// sightings.h: what one router tells the leader of several: every answer that it has judged, so that the leader judges as one router would that
-// had all the traffic. A few dozen bytes for each answer, every ten milliseconds: small beside the answers themselves.
+// sightings.h: The messages in which a router sends every answer that it judged to the leader.
+//
+// The leader so judges as a single router with all the traffic would. A message has a few dozen bytes for each answer, every ten
+// milliseconds: small compared with the answers themselves.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +19,20 @@ struct Sightings {
   uint64_t epoch = 0;
   std::vector<rollout::Observation> observations;
   std::vector<rollout::ShadowPair> pairs;
-  uint64_t dropped = 0;  ///< seen since the last message, but not in it: the queue was full
+  uint64_t dropped = 0;  ///< seen since the last message, but not included: the queue was full
 
   bool empty() const { return observations.empty() && pairs.empty(); }
 };
 
-/// One message between routers. (sender, sequence) names it: the same one twice counts once.
+/// One message between routers. (sender, sequence) identifies it: a repeated message counts once.
 struct SightingsMessage {
-  std::string sender;  ///< id of a member and, after it, what tells two runs of it apart
+  std::string sender;  ///< id of a member, followed by an id of its run
   uint64_t sequence = 0;
   Sightings sightings;
 };
 
 std::string encode(const SightingsMessage& message);
-/// kCorrupt at the first byte that makes no sense; nothing is believed of its lengths.
+/// kCorrupt at the first invalid byte; no length in the input is trusted.
 Result<SightingsMessage> decode(std::string_view bytes);
 
 }  // namespace serin::router

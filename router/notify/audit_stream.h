@@ -1,10 +1,10 @@
-// audit_stream.h: the audit log as JSON lines on a file descriptor (standard output), for log collectors: who, what, why.
+// audit_stream.h: The audit log as JSON lines on a file descriptor (standard output), for log collectors.
 //
-//   {"audit":"change","id":7,"time":"2026-02-03T04:05:06.789Z","service":"digits","rollout":"digits-3","event":"rolled_back","actor":"router", ...}
-//   {"audit":"refused","time":"...","actor":"grafana","peer":"192.0.2.7:4711","method":"POST","path":"/v1/rollouts/digits:abort","status":403, ...}
+//   {"audit":"change","id":7,"time":"2026-02-03T04:05:06.789Z","service":"digits","rollout":"digits-3","event":"rolled_back", ...}
+//   {"audit":"refused","time":"...","actor":"grafana","peer":"192.0.2.7:4711","method":"POST","path":"/v1/...","status":403, ...}
 //
-// A change is written after it is in the store, at least once across restarts: how far it got is kept there. A reader that stands still holds
-// nobody up: what it did not take waits in the store.
+// A change is written after it is in the store, at least once across restarts: the store keeps the position. A reader that stops reading
+// delays nothing, because unread entries stay in the store.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace serin::router {
 
-/// What was asked for and not done.
+/// A request that was refused.
 struct Refusal {
   std::string actor, peer, method, path;
   int status = 0;
@@ -26,16 +26,16 @@ class AuditStream {
  public:
   explicit AuditStream(int descriptor) : descriptor_(descriptor) {}
 
-  /// Writes what the store has and was not written yet. True: all of it; false: the reader takes no more just now.
+  /// Writes the stored entries that are not yet written. True: all of them; false: the reader accepts no more at the moment.
   Result<bool> follow(store::Store& store);
-  /// Lost where the reader stands still: a request that was refused changed nothing.
+  /// The line is lost if the reader has stopped reading: a refused request changed nothing.
   void refused(const Refusal& refusal) const;
 
  private:
   bool write(std::string line) const;
 
   const int descriptor_;
-  int64_t seen_ = -1;  // id of the last entry written; -1: the store knows
+  int64_t seen_ = -1;  // id of the last entry written; -1: read it from the store
 };
 
 }  // namespace serin::router

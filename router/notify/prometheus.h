@@ -1,6 +1,8 @@
-// prometheus.h: asks the queries of running rollouts, each at its interval, on a thread of its own: a server that hangs must hold no verdict up.
+// prometheus.h: Sends the Prometheus queries of running rollouts, each at its own interval.
 //
-//   PrometheusWatch watch([&] { return open_questions(); }, [&](const Question& q, std::optional<double> value) { tell(q, value); });
+// It has its own thread: a server that does not answer must not delay a verdict.
+//
+//   PrometheusWatch watch([&] { return open_questions(); }, [&](const Question& q, std::optional<double> value) { report(q, value); });
 #pragma once
 
 #include <functional>
@@ -19,7 +21,8 @@
 
 namespace serin::router {
 
-/// The one number in an answer of /api/v1/query. Errors say what it was instead: no series, several, NaN, a refusal of the server's.
+/// The one number in an answer of /api/v1/query. Errors state the reason if there is none: no series, several, NaN, or the server's
+/// refusal.
 Result<double> read_query_answer(std::string_view body);
 
 class PrometheusWatch {
@@ -30,20 +33,20 @@ class PrometheusWatch {
     size_t guard = 0;     ///< index in the specification
     rollout::PrometheusGuard asked;
   };
-  /// Both are called on the watch's thread. The answer is nothing where there is no fresh number.
+  /// Both are called on the watch's thread. The answer is nothing if there is no fresh number.
   using Questions = std::function<std::vector<Question>()>;
   using Answer = std::function<void(const Question&, std::optional<double>)>;
 
-  /// `tls`: for addresses that are https; null: whom the system believes.
+  /// `tls`: for https addresses; null: the system's trusted authorities.
   PrometheusWatch(Questions questions, Answer answer, std::shared_ptr<const net::TlsContext> tls = nullptr);
   ~PrometheusWatch();
-  /// There may be new questions. From any thread.
+  /// There may be new questions. Any thread may call this.
   void look_again();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   void run();
-  /// Until when nothing else is.
+  /// Returns the time at which the next question is due.
   Time ask_what_is_due();
   void ask(const Question& question);
   Result<double> query(const rollout::PrometheusGuard& asked);
@@ -52,7 +55,7 @@ class PrometheusWatch {
   const Answer answer_;
   std::shared_ptr<const net::TlsContext> tls_;                        // null: not needed yet
   std::map<std::pair<std::string, size_t>, Time> due_;                // by rollout and guard
-  std::map<std::pair<std::string, size_t>, std::string> complaints_;  // said once, until another or none
+  std::map<std::pair<std::string, size_t>, std::string> complaints_;  // logged once, until it changes or ends
 
   Sleeper sleeper_;
   std::thread thread_;

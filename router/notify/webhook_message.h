@@ -1,7 +1,7 @@
-// webhook_message.h: what is sent to webhooks, and its signature. Pure but for the file of keys.
+// webhook_message.h: Builds and signs the messages to webhooks. Pure except for the key file.
 //
-// Events are CloudEvents 1.0 (structured JSON). Signatures are those of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over
-// "<webhook-id>.<webhook-timestamp>.<body>", `webhook-signature: v1,<base64>`; several keys sign side by side while one replaces the other.
+// Events are CloudEvents 1.0 (structured JSON). Signatures are those of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256
+// over "<webhook-id>.<webhook-timestamp>.<body>", `webhook-signature: v1,<base64>`. During a key change several keys sign the same message.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace serin::router {
 
-/// Lines "whsec_<base64>" of a file that nobody but its owner may read; no message holds a key.
+/// Lines "whsec_<base64>" of a file that only its owner may read. No error message contains a key.
 Result<std::vector<std::string>> read_signing_keys(const std::string& path);
 /// The value of webhook-signature.
 std::string signature(const std::vector<std::string>& keys, std::string_view id, int64_t unix_seconds, std::string_view body);
 
-/// The event that an entry of the audit log is.
+/// The event for an entry of the audit log.
 std::string event_json(const store::HistoryEntry& entry);
-/// What is asked at a gate, with the fields that Flagger's receivers look at.
+/// The question at a gate, with the fields that Flagger's receivers expect.
 std::string question_json(std::string_view type, const rollout::State& state);
-/// A POST, signed where `secret` names a file.
+/// A POST, signed if `secret` names a file.
 Result<net::Outgoing> webhook_request(std::string_view target, std::string_view content_type, std::string_view id,
                                       const std::string& secret, std::string body);
 

@@ -1,11 +1,13 @@
-// webhooks.h: tells others what has happened to rollouts, and asks them before something does. Threads of its own: who does not answer holds up
-// nothing but what waits for him.
+// webhooks.h: Notifies external receivers of rollout events, and asks them before certain actions.
+//
+// It has its own threads: a receiver that does not answer delays only the actions that wait for it.
 //
 //   Webhooks webhooks(config.webhooks, store, gatekeeper, registry);
 //   webhooks.wake();                                  // something was written to the store
 //
-// An event is an entry of the audit log. Each receiver gets those that it wants in their order and at least once: one is done when it was answered
-// with 2xx, which the store remembers; until then it is sent again after 1 s, 2 s, 4 s ... 5 min, for a day. The queue is the audit log itself.
+// An event is an entry of the audit log. Each receiver gets the events it subscribes to, in order and at least once. An event is delivered
+// when the receiver answers 2xx; the store remembers that. Until then it is sent again after 1 s, 2 s, 4 s ... 5 min, for a day. The queue
+// is the audit log itself.
 #pragma once
 
 #include <functional>
@@ -22,18 +24,18 @@
 
 namespace serin::router {
 
-/// The rollouts that may wait for somebody. Called on the webhooks' thread.
+/// The rollouts that may wait for a confirmation. Called on the webhooks' thread.
 struct Gatekeeper {
   std::function<std::vector<rollout::State>()> running;
-  std::function<void(const rollout::State&, const std::string& who)> confirm;    ///< everybody said yes to the gate that it waits at
-  std::function<void(const rollout::State&, const std::string& who)> roll_back;  ///< somebody asked for it
+  std::function<void(const rollout::State&, const std::string& who)> confirm;    ///< every receiver confirmed the gate it waits at
+  std::function<void(const rollout::State&, const std::string& who)> roll_back;  ///< a receiver requested it
 };
 
 class Webhooks {
  public:
-  /// All referred to must outlive this.
+  /// All references must outlive this.
   Webhooks(const std::vector<WebhookConfig>& webhooks, store::Store& store, Gatekeeper gatekeeper, metrics::Registry& metrics);
-  ~Webhooks();  ///< what is under way is awaited, at most one timeout long
+  ~Webhooks();  ///< waits for requests in progress, at most one timeout
   void wake();
 
  private:

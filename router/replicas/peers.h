@@ -1,10 +1,13 @@
-// peers.h: how routers that share rollouts speak with each other, past the store: a verdict must reach all within milliseconds, whatever has become
-// of the store, and what they see is far too much for it.
+// peers.h: Direct messages between routers that share rollouts, without the store.
+//
+// A verdict must reach all routers within milliseconds, whatever the state of the store. The volume of their observations is far too large
+// for the store.
 //
 //   POST /v1/trip         store::Trip as JSON: acted on at once
 //   POST /v1/sightings    sightings.h, to the leader every 10 ms
 //
-// Each asks for the secret that its receiver keeps in the shared store (Authorization: Bearer). Plain HTTP: keep the port on a private network.
+// Each request carries the secret that its receiver keeps in the shared store (Authorization: Bearer). The protocol is plain HTTP: keep the
+// port on a private network.
 #pragma once
 
 #include <functional>
@@ -24,7 +27,7 @@ namespace serin::router {
 struct PeerEvents {
   std::function<void(const store::Trip&)> trip;
   std::function<void(const Sightings&)> sightings;
-  /// What is to be sent, one for each service that is asked for.
+  /// The sightings to send, one for each requested service.
   std::function<std::vector<Sightings>(const std::function<bool(const std::string& service)>& wanted)> take_sightings;
 };
 
@@ -34,12 +37,12 @@ class Peers {
   static Result<std::unique_ptr<Peers>> start(const Listen& listen, PeerEvents events, metrics::Registry& metrics);
   ~Peers();
 
-  /// "10.0.0.5:8082" and what must be said there.
+  /// "10.0.0.5:8082", and the secret required there.
   const std::string& address() const;
   const std::string& secret() const;
-  /// Who there is. `leader` empty: sightings wait for one.
+  /// Sets the members. Empty `leader`: sightings wait until there is one.
   void set_members(std::string self, std::vector<store::Member> members, std::string leader);
-  /// Every other member, at once, a few times where it does not answer; the store has it, too.
+  /// Sends to every other member at once, with a few retries; the store has the trips, too.
   void tell(std::vector<store::Trip> trips);
 
  private:

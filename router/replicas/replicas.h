@@ -1,11 +1,12 @@
-// replicas.h: this router among several that share their rollouts: a thread that looks at the shared store, and the way to the others.
+// replicas.h: Connects this router with the others that share its rollouts: a thread that watches the shared store, and messages to the
+// peers.
 //
 //   a verdict here  --at once--> own weight 0 --directly--> the others' weight 0
 //                                            `--> a trip in the shared store, as soon as it can be reached
-//   the leader's step --save()--> shared store --watch--> every router follows, and says so --> the leader may take the next step
+//   the leader's step --save()--> shared store --watch--> every router follows and reports it --> the leader may take the next step
 //
-// Where the store cannot be reached traffic goes on, nothing rises, every router judges by itself, and the last leader still judges for all that reach
-// it. The thread looks again when something changed, and twice a second.
+// If the store cannot be reached, traffic continues, no weight rises and every router judges by itself. The last leader still judges for
+// all routers that reach it. The thread checks the store after each change and twice a second.
 #pragma once
 
 #include <functional>
@@ -24,15 +25,15 @@ namespace serin::router {
 /// Thread-safe.
 class Replicas {
  public:
-  /// Looks at the store once before it returns, without insisting on a majority: weights fall by what is found there, none rises.
-  /// kFailedPrecondition: there are as many routers as there may be. `changed`: something waits to be saved.
+  /// Reads the store once before it returns, without requiring a majority: weights fall by that state, none rises. kFailedPrecondition: the
+  /// maximum number of routers exists already. `changed`: called when something waits to be saved.
   static Result<std::unique_ptr<Replicas>> start(const ReplicasConfig& config, store::SharedStore& store, const Services& services,
                                                  metrics::Registry& metrics, std::function<void()> changed);
   ~Replicas();
 
-  /// The url of this router's admin API; from now on it is a member, and may lead.
+  /// The URL of this router's admin API. From now on it is a member, and may lead.
   void advertise(std::string admin);
-  /// A service may have come to a verdict: the others are told before this returns to its thread's work.
+  /// A service may have reached a verdict: the other routers are notified before the calling thread continues.
   void tell_verdicts();
   ReplicasStatus status() const;
 

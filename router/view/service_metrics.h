@@ -1,4 +1,5 @@
-// service_metrics.h: what /metrics says of a service's rollouts. The weights are read when scraped (service_control.cc), all else is told here.
+// service_metrics.h: The metrics of a service's rollouts. Weights are read at scrape time (service_control.cc); all others are reported
+// here.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ class ServiceMetrics {
   void count(const rollout::ShadowPair& pair);
   void count_verdict(const std::string& outcome, const std::string& cause);
   void show(const rollout::Report& report, size_t steps);
-  /// Another rollout begins: guards and certificates may be others.
+  /// Another rollout starts: its guards and certificates may differ.
   void forget();
 
  private:

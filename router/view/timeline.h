@@ -1,9 +1,9 @@
-// timeline.h: how a rollout went, second by second, for whoever looks at it later than it happened: the dashboard's curves.
+// timeline.h: The course of a rollout, second by second, for the dashboard's curves.
 //
 //   timeline.clear(now);                                      // a rollout starts
-//   timeline.add(weights, stable, canary, evidence, now);     // as often as one likes
+//   timeline.add(weights, stable, canary, evidence, now);     // at any rate
 //
-// Bounded whatever the rollout's length: once full, every other point goes and only half as many are taken from then on.
+// Its size is bounded: when it is full, every other point is removed, and the interval between points doubles.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace serin::router {
 
-/// Not thread-safe; a copy is what a reader gets.
+/// Not thread-safe; readers get a copy.
 class Timeline {
  public:
   static constexpr size_t kMostPoints = 600;
@@ -35,7 +35,7 @@ class Timeline {
   };
 
   void clear(rollout::Time now);
-  /// Does nothing where the point before is too young, unless weights have changed.
+  /// Does nothing if the previous point is too recent, unless weights have changed.
   void add(Point point, const std::vector<rollout::Evidence>& evidence, rollout::Time now);
 
   const std::vector<Point>& points() const { return points_; }

@@ -1,4 +1,4 @@
-// verdict_json.h: a verdict as it is kept and shown: what was asked, what was decided, and the record that replays to it.
+// verdict_json.h: A verdict as it is stored and shown: the specification, the decision, and the record that replays to it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace serin::router {
 
-/// One line. `record` without a guard: nobody judged.
+/// One line. `record` without a guard: no judge decided.
 std::string verdict_json(const store::RolloutRecord& rollout, const rollout::VerdictRecord& record, int64_t wall_ms);
 
 }  // namespace serin::router

@@ -1,7 +1,7 @@
-// sleeper.h: how a thread that looks after something waits: for a time, until it is woken, or for its end.
+// sleeper.h: Lets a background thread wait for a time, until it is woken, or until its end.
 //
 //   while (sleeper.wait(100ms)) look();       // the thread
-//   sleeper.wake();                           // anybody: there is something to look at
+//   sleeper.wake();                           // any thread: there is work
 //   sleeper.end(); thread.join();
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace serin::router {
 
-/// Thread-safe; one waits.
+/// Thread-safe; one thread waits.
 class Sleeper {
  public:
   void wake() {
@@ -25,14 +25,14 @@ class Sleeper {
     ending_ = true;
     changed_.notify_one();
   }
-  /// False: the end. A wake() since the last wait ends this one at once.
+  /// False: the end. A wake() since the last wait makes this one return at once.
   bool wait(std::chrono::nanoseconds longest) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, longest, [this] { return ending_ || woken_; });
     woken_ = false;
     return !ending_;
   }
-  /// The same for the whole time, whoever wakes it.
+  /// Waits for the whole time, whether woken or not.
   bool pause(std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, time, [this] { return ending_; });
