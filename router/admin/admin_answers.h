@@ -1,4 +1,4 @@
-// admin_answers.h: what the controller says, as HTTP says it.
+// admin_answers.h: Turns the controller's results into HTTP responses.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace serin::router {
 
-/// The status that means the code, the sentence, and `x-serin-code`.
+/// The status for the code, the message, and `x-serin-code`.
 net::Response error_response(const Error& error);
 net::Response json_response(int status, std::string body);
-/// The same for everybody: needs no token.
+/// The same for every client: needs no token.
 net::Response document_response(std::string_view type, std::string_view text);
 /// The state of a service, with its epoch as ETag.
 net::Response status_response(int code, const Result<ServiceStatus>& status);

@@ -1,10 +1,10 @@
-// admin_api.h: the router's REST API, on a port of its own (router/README.md has the table).
+// admin_api.h: The router's REST API, on its own port.
 //
 //   SERIN_TRY(const auto access, Access::open(config.admin, registry));
 //   AdminApi api(config, controller, *access, audit, registry);
 //   net::Server::start(admin_loops, {...}, [&](net::Request r, net::Responder to) { to.send(api.answer(r)); });
 //
-// A change is on disk when its answer comes: give the API an io thread of its own, never one of the data path.
+// A change is on disk when its answer is sent: give the API its own io thread, never one of the data path.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,16 @@
 
 namespace serin::router {
 
-/// Thread-safe but for events, which belong to one io thread: requests for them are answered there.
+/// Thread-safe except for events, which belong to one io thread: requests for them are answered there.
 class AdminApi {
  public:
   AdminApi(const RouterConfig& config, Controller& controller, Access& access, const AuditStream& audit, metrics::Registry& metrics);
 
-  /// A change that is refused goes to `audit`; one that is made gets there through the controller.
+  /// A refused change goes to `audit`; an accepted one gets there through the controller.
   net::Response answer(const net::Request& request);
   /// /health/ready answers 503 from now on.
   void stop_being_ready() { ready_.store(false); }
-  /// Ends what would never end by itself: answers that tell events. On their io thread.
+  /// Ends the endless answers, the event streams. Call on their io thread.
   void close() { events_.close(); }
 
  private:

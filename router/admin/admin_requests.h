@@ -1,4 +1,4 @@
-// admin_requests.h: what of a request to the admin API is read, and refused where it makes no sense.
+// admin_requests.h: Reads the parts of a request to the admin API, and refuses invalid ones.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace serin::router {
 
-/// Who a token belongs to is known; whom a tool says that it acts for is only told.
+/// The token's owner is verified; the person that a tool claims to act for is not.
 std::string actor_of(const net::Request& request, const Caller& caller);
 /// Actor and If-Match: "7" (the ETag), 7, or *.
 Result<Controller::Request> read_request(const net::Request& request, const Caller& caller);
-/// The body of a command; none is an empty one.
+/// The body of a command; no body is an empty one.
 Result<config::Node> read_body(const net::Request& request);
-/// Of a body; at most 1000 characters.
+/// The reason in a body; at most 1000 characters.
 Result<std::string> read_reason(const config::Node& body);
 /// limit=N
 Result<size_t> read_limit(std::string_view query);

@@ -1,10 +1,10 @@
-// event_feed.h: what the admin API says, said again whenever it has changed: server-sent events (WHATWG HTML, section 9.2).
+// event_feed.h: Streams the admin API's answers whenever they change: server-sent events (WHATWG HTML, section 9.2).
 //
-//   event: rollout      data: what GET /v1/rollouts/{service} answers
-//   event: service      data: an element of what GET /v1/services answers
+//   event: rollout      data: the answer of GET /v1/rollouts/{service}
+//   event: service      data: an element of the answer of GET /v1/services
 //
-// Each event is a whole state, not a difference. So nothing is ever queued for a reader: what it is sent next is the state of that moment, whoever
-// reads slowly sees fewer of them, and whoever comes back with Last-Event-ID gets what has changed since, once.
+// Each event is a whole state, not a difference. So nothing is queued for a reader: its next event is the state of that moment. A slow
+// reader gets fewer events. A reader that reconnects with Last-Event-ID gets the changes since then, once.
 #pragma once
 
 #include <chrono>
@@ -29,27 +29,27 @@ class EventFeed {
  public:
   static constexpr size_t kMostReaders = 256;
   struct Times {
-    std::chrono::milliseconds look{500};          ///< between two looks for changes, while somebody reads
-    std::chrono::milliseconds heartbeat{15'000};  ///< until a comment, where nothing else was to be said
-    std::chrono::milliseconds longest{300'000};   ///< of one answer: who comes back shows his token again
+    std::chrono::milliseconds look{500};          ///< between two checks for changes, while there is a reader
+    std::chrono::milliseconds heartbeat{15'000};  ///< until a comment, if nothing else was sent
+    std::chrono::milliseconds longest{300'000};   ///< for one answer: a reader that reconnects sends its token again
   };
 
   EventFeed(const RouterConfig& config, const Controller& controller, metrics::Registry& metrics)
       : EventFeed(config, controller, metrics, Times()) {}
   EventFeed(const RouterConfig& config, const Controller& controller, metrics::Registry& metrics, Times times);
-  ~EventFeed();  ///< after close(), or from the thread that it belongs to
+  ~EventFeed();  ///< after close(), or on its own thread
 
-  /// Events of one service (its index in the configuration), or of all. 503 where there are too many readers.
+  /// Events of one service (its index in the configuration), or of all. 503 if there are too many readers.
   net::Response open(std::optional<size_t> service, std::string_view last_event_id);
-  /// Ends every answer, for good: the router is ending.
+  /// Ends every answer permanently: the router is stopping.
   void close();
 
  private:
   class Reader;
   struct Topic {
     std::string text;      // "event: ...\ndata: ..."
-    std::string key;       // of its data what is no clock
-    uint64_t version = 0;  // of the feed when the key changed
+    std::string key;       // the part of its data without clocks
+    uint64_t version = 0;  // version of the feed at the last change of the key
   };
 
   void look();

@@ -1,4 +1,4 @@
-// gates.h: a rollout in one word, for who reads no more than that: Argo's `web` metric, and the gates of Flagger.
+// gates.h: Reduces a rollout to one word, for Argo's `web` metric and Flagger's gates.
 //
 //   metrics: [{name: serin, successCondition: "result == 'healthy' || result == 'promoted'", failureCondition: "result == 'rolled_back'",
 //              provider: {web: {url: "http://router:8081/v1/rollouts/digits/verdict", jsonPath: "{$.verdict}"}}}]
@@ -14,7 +14,7 @@ namespace serin::router {
 
 /// "healthy", "insufficient_data", "rolled_back" or "promoted".
 std::string_view verdict_word(const ServiceStatus& status);
-/// Whether Flagger's webhook of that type is answered with yes; nothing: no such type.
+/// Whether Flagger's webhook of that type is answered with yes; nothing: unknown type.
 std::optional<bool> gate_opens(std::string_view type, std::string_view verdict);
 
 }  // namespace serin::router

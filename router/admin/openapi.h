@@ -1,4 +1,4 @@
-// openapi.h: the admin API as an OpenAPI 3.1 document (openapi.json): for clients that are generated, and for tools that try to break it.
+// openapi.h: The admin API as an OpenAPI 3.1 document (openapi.json), for client generators and fuzzers.
 #pragma once
 
 #include <string_view>

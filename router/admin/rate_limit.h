@@ -1,4 +1,4 @@
-// rate_limit.h: so many requests a second of one caller, and twice as many at once: a token bucket for each.
+// rate_limit.h: Limits each caller's requests a second, with bursts of twice as many: one token bucket for each caller.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class RateLimit {
 
   explicit RateLimit(double per_second) : rate_(per_second), burst_(2 * per_second) {}
 
-  /// False: the caller has had its share.
+  /// False: the caller has used its share.
   bool take(const std::string& caller, Time now);
 
  private:
