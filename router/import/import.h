@@ -1,11 +1,11 @@
-// import.h: rollouts as other systems describe them -> Serin's YAML, and a plain list of what has no counterpart here.
+// import.h: Converts other systems' rollouts to Serin's YAML, with a list of the parts that have no counterpart.
 //
 //   SERIN_TRY(const auto documents, config::Node::parse_all(text, "rollout.yaml"));
 //   SERIN_TRY(const Import import, import_rollout(documents, {}));
 //   std::fputs(import.yaml.c_str(), stdout);
 //
-// Read are Argo Rollouts (Rollout with its AnalysisTemplates), Flagger (Canary with its MetricTemplates), KServe (InferenceService) and Seldon
-// (SeldonDeployment; Experiment). Pure.
+// It reads Argo Rollouts (Rollout with its AnalysisTemplates), Flagger (Canary with its MetricTemplates), KServe (InferenceService) and
+// Seldon (SeldonDeployment; Experiment). Pure.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@
 
 namespace serin::imports {
 
-/// What a document may not say, or may say otherwise than router.yaml does.
+/// Names that a document may lack, or give differently from router.yaml.
 struct Names {
   std::string service, canary;  ///< empty: from the document
 };
 
 struct Import {
-  std::string yaml;               ///< parse_spec() takes it
+  std::string yaml;               ///< input for parse_spec()
   std::vector<std::string> lost;  ///< "steps[3].setCanaryScale: Serin does not scale"
 };
 
-/// kUnsupported where no document is of a kind that is read; the message names those that are.
+/// kUnsupported if no document is of a supported kind; the message names the supported kinds.
 Result<Import> import_rollout(const std::vector<config::Node>& documents, const Names& names);
 
 }  // namespace serin::imports
