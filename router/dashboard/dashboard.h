@@ -1,5 +1,6 @@
-// dashboard.h: the page that shows rollouts and steers them, out of the program itself. It is only the page: what it shows it asks of the admin
-// API, like anybody else.
+// dashboard.h: Serves the web page that shows and steers rollouts, from files embedded in the program.
+//
+// It serves only the page. The page gets its data from the admin API, like every other client.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,8 @@
 
 namespace serin::router {
 
-/// The answer where the path is one of the page's files: GET and HEAD, compressed where the client takes that, 304 where it has it already.
+/// The answer if the path is one of the page's files: GET and HEAD, compressed if the client accepts that, 304 if the client has it
+/// already.
 std::optional<net::Response> dashboard_answer(const net::Request& request);
 
 }  // namespace serin::router

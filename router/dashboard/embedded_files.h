@@ -1,4 +1,4 @@
-// embedded_files.h: what embed.cmake has put into the program.
+// embedded_files.h: The files that embed.cmake puts into the program.
 #pragma once
 
 #include <span>
