@@ -1,5 +1,7 @@
-// attempt.h: one request on its way to one endpoint, and what came back. Made for an Exchange, which it may outlive: an attempt on the canary whose
-// client has been served by stable goes on until it can be judged.
+// attempt.h: One request on its way to one endpoint, and its answer.
+//
+// It is made for an Exchange, which it may outlive. If stable has already served the client, an attempt on the canary continues until it
+// can be judged.
 #pragma once
 
 #include <chrono>
@@ -18,17 +20,17 @@ namespace serin::router {
 
 enum class Purpose : uint8_t { kDrawn, kFallback, kForced, kShield, kFailover, kHedge };
 
-/// How a request was placed; the same for all of its attempts.
+/// The placement of a request; the same for all of its attempts.
 struct Placement {
   Split split;
-  std::shared_ptr<const rollout::Spec> spec;  ///< of the rollout under way; null: none
+  std::shared_ptr<const rollout::Spec> spec;  ///< of the running rollout; null: none
   rollout::Draw draw;
   bool judged = false;  ///< both arms were eligible at the draw: the first attempt is evidence
 };
 
 class Attempt final : public net::AnswerHandler {
  public:
-  /// Who the attempt is made for. Calls come from the io loop, never out of a call into the attempt.
+  /// The object the attempt is made for. Calls come from the io loop, never from inside a call to the attempt.
   class Owner {
    public:
     /// More of an answer, its end, a failure, or the guard's deadline has passed (overdue()).
@@ -44,33 +46,33 @@ class Attempt final : public net::AnswerHandler {
 
   explicit Attempt(Lane& lane);
 
-  /// False: the version has no endpoint to give.
+  /// False: the version has no available endpoint.
   bool start(Owner& owner, Service& service, const Target& target, size_t version, Purpose purpose, const Placement& placement,
              Time deadline, const EndpointState* avoid);
   void send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length);
-  /// Null once it has ended.
+  /// Null after it has ended.
   net::ClientStream* stream() { return stream_; }
-  /// Of the request's body, as net::ClientStream::write().
+  /// Sends a part of the request's body, as net::ClientStream::write().
   size_t write(std::string_view bytes, bool last);
 
-  /// All there is of the request has been sent and its client owes the rest: that time is the client's and no version's.
+  /// The available part of the request has been sent and its client owes the rest: that time counts for the client and for no version.
   void wait_for_client(bool waits);
 
-  /// The owner does not want it any more. Void after this.
+  /// The owner no longer needs it. It is invalid after this.
   void release();
-  /// The same, but where it is still evidence it goes on by itself. `rest`: of the request's body, not sent yet.
+  /// The same, but if it is still evidence it continues by itself. `rest`: the part of the request's body that is not sent yet.
   void release_to_judge(std::string_view rest);
 
-  // What came back so far.
+  // The answer so far.
   bool ended() const { return ended_; }
   bool overdue() const { return !ended_ && outcome_ == rollout::Outcome::kDeadline; }
-  bool answered() const { return answered_; }  ///< there is a head
+  bool answered() const { return answered_; }  ///< the head has arrived
   const net::Failure* failure() const { return failed_ ? &failure_ : nullptr; }
   int status() const { return status_; }
   net::Head& answer() { return answer_; }
   net::Buffer& body() { return body_; }
   const net::Headers& trailers() const { return trailers_; }
-  net::GrpcStatus grpc_status() const { return grpc_status_; }  ///< of a call of gRPC that has ended
+  net::GrpcStatus grpc_status() const { return grpc_status_; }  ///< of a gRPC call that has ended
   rollout::Outcome outcome() const { return outcome_; }
 
   size_t version() const { return version_; }
@@ -78,8 +80,9 @@ class Attempt final : public net::AnswerHandler {
   const std::shared_ptr<EndpointState>& endpoint() const { return endpoint_; }
   bool on_canary() const { return placement_.split.canary == version_ && version_ != placement_.split.stable; }
 
-  uint64_t sent = 0;       ///< of the request's body: the owner's to count
-  bool keep_body = false;  ///< of the answer: all of it stays (up to kKeptBytes); otherwise the owner consumes it as it goes
+  uint64_t sent = 0;  ///< of the request's body: counted by the owner
+  /// Keeps the whole body of the answer (up to kKeptBytes). Otherwise the owner consumes it as it arrives.
+  bool keep_body = false;
   static constexpr size_t kKeptBytes = size_t{1} << 20;
   static constexpr size_t kWindowBytes = size_t{256} << 10;
 
@@ -102,29 +105,29 @@ class Attempt final : public net::AnswerHandler {
   void recycle();
 
   Lane& lane_;
-  net::Deadline alarm_;  // the guard's: still in flight then is a bad event
+  net::Deadline alarm_;  // the guard's: if it is still in flight then, that is a bad event
   Owner* owner_ = nullptr;
   Service* service_ = nullptr;
   size_t version_ = 0;
   Purpose purpose_ = Purpose::kDrawn;
   Placement placement_;
   std::shared_ptr<EndpointState> endpoint_;
-  net::ClientStream* stream_ = nullptr;  // null: none under way
+  net::ClientStream* stream_ = nullptr;  // null: none in progress
   Time started_, deadline_;
-  Time waits_since_;                                       // for the client; Time(): it does not
-  std::chrono::nanoseconds client_time_{0};                // until then
-  std::optional<std::chrono::nanoseconds> first_latency_;  // to the first message, where they stream
+  Time waits_since_;                                       // for the client; Time(): it does not wait
+  std::chrono::nanoseconds client_time_{0};                // total until then
+  std::optional<std::chrono::nanoseconds> first_latency_;  // to the first message, if they stream
   std::string target_, failure_text_;
-  net::Head answer_;  // taken from the stream, which will soon have another one
+  net::Head answer_;  // taken from the stream, which will be reused for another one
   net::Headers trailers_;
   net::GrpcStatus grpc_status_ = net::GrpcStatus::kOk;
   MessageNamer namer_;
-  net::Buffer named_;  // of the request: named anew and not sent yet
+  net::Buffer named_;  // the request with its new name, not sent yet
   net::Buffer body_;
-  net::Buffer rest_;  // of the request, once there is no owner to send it
+  net::Buffer rest_;  // of the request, if there is no longer an owner to send it
   net::Failure failure_;
   rollout::Outcome outcome_ = rollout::Outcome::kOk;
-  std::optional<rollout::Output> output_;  // where the body was looked at
+  std::optional<rollout::Output> output_;  // if the body was inspected
   int status_ = 0;
   bool grpc_ = false, streams_ = false;
   bool answered_ = false, ended_ = false, failed_ = false, observed_ = false, retried_stale_ = false;

@@ -1,4 +1,4 @@
-// endpoint_watch.h: keeps the endpoints of one version as a file or a name server has them. Lives on one io thread.
+// endpoint_watch.h: Updates the endpoints of one version from a file or DNS. Belongs to one io thread.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace serin::router {
 
 class EndpointWatch {
  public:
-  /// `asked(whether the list was replaced)` is called after every question that was answered.
+  /// `asked(whether the list was replaced)` is called after every lookup that was answered.
   EndpointWatch(std::string service, Endpoints& endpoints, std::function<void(bool)> asked);
 
  private:
@@ -27,10 +27,10 @@ class EndpointWatch {
   const std::string service_;
   Endpoints& endpoints_;
   std::function<void(bool)> asked_;
-  std::string seen_;     // what the file held the last time
-  std::string trouble_;  // the last complaint: the same one is not logged again
+  std::string seen_;     // the last content of the file
+  std::string trouble_;  // the last problem: the same one is not logged again
   net::Timer timer_;
-  std::shared_ptr<void> alive_ = std::make_shared<int>();  // an answer may come too late
+  std::shared_ptr<void> alive_ = std::make_shared<int>();  // an answer may arrive after destruction
 };
 
 }  // namespace serin::router

@@ -1,6 +1,6 @@
-// endpoints.h: where one version of a service lives, which of its endpoints may be sent requests, and who is least busy.
+// endpoints.h: The endpoints of one version of a service, and the choice of the least busy one.
 //
-// Three things keep an endpoint from being chosen: its health check (health_checker.h), ejection after failures in a row, and its limit of
+// Three things exclude an endpoint from the choice: its health check (health_checker.h), ejection after failures in a row, and its limit of
 // requests in flight. The counters are atomics because every io thread chooses from the same endpoints.
 #pragma once
 
@@ -25,17 +25,17 @@ struct EndpointState : std::enable_shared_from_this<EndpointState> {
   const std::shared_ptr<const net::TlsContext> tls;  ///< of its version
   net::ClientOptions client_options(bool grpc) const { return {.http2 = grpc, .tls = tls, .server_name = config.server_name}; }
   bool speaks(bool grpc) const { return grpc ? config.grpc.has_value() : config.http; }
-  const uint32_t index;             ///< within the service: the unit of evidence where an answer names no batch
-  std::atomic<bool> healthy{true};  ///< as the last check said; before it, whether there was nobody else
+  const uint32_t index;             ///< within the service: the unit of evidence if an answer names no batch
+  std::atomic<bool> healthy{true};  ///< by the last check; before the first, whether there was no other endpoint
   std::atomic<int64_t> in_flight{0};
   std::atomic<int> failures_in_row{0};
-  std::atomic<int> ejections{0};  ///< in a row: each lasts longer
+  std::atomic<int> ejections{0};  ///< in a row: each is longer than the one before
   std::atomic<Time> ejected_until{Time()};
-  std::atomic<Time> since;  ///< when it became healthy: it begins slowly
+  std::atomic<Time> since;  ///< when it became healthy: slow start counts from here
   std::shared_ptr<metrics::Gauge> up;
 };
 
-/// One version's endpoints. The list is replaced when DNS or a file says so; who is in both lists stays who it is.
+/// One version's endpoints. DNS or a file may replace the list; an endpoint in both lists keeps its state.
 class Endpoints {
  public:
   using List = std::vector<std::shared_ptr<EndpointState>>;
@@ -47,23 +47,23 @@ class Endpoints {
   const std::string& version() const { return config_.name; }
   std::shared_ptr<const List> list() const { return list_.get(); }
   const Published<List>& published() const { return list_; }
-  /// On one thread only. A new one gets requests once it has passed a check, or at once where there is nobody else.
+  /// On one thread only. A new endpoint gets requests after it has passed a check, or at once if there is no other one.
   void replace(const std::vector<Endpoint>& endpoints);
 
-  /// How many pass their health check.
+  /// The number that pass their health check.
   size_t healthy() const { return healthy_.load(std::memory_order_relaxed); }
   /// After `healthy` of an endpoint has changed.
   void count_healthy();
   int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
 
-  /// The one with the fewest requests in flight among those that may be chosen, ties broken by `random`; one that is new counts as busier for
-  /// a while (slow start). Where none is healthy any one, because a wrong health check must not turn into an outage. `avoid` is left out where there
-  /// is another. `grpc`: only those that speak it; otherwise, only those that speak HTTP/1.1. Null: every one is at its limit, or there is none.
+  /// The endpoint with the fewest requests in flight among those allowed; `random` breaks ties. A new one counts as busier for a while
+  /// (slow start). If none is healthy it chooses from all, because a wrong health check must not cause an outage. `avoid` is skipped if
+  /// there is another. `grpc`: only gRPC endpoints; otherwise only HTTP/1.1 endpoints. Null: every one is at its limit, or there is none.
   EndpointState* choose(const List& list, uint64_t random, Time now, const EndpointState* avoid = nullptr, bool grpc = false) const;
 
   void begin(EndpointState& endpoint);
   void end(EndpointState& endpoint);
-  /// What came of a request: `failed` where the endpoint is to blame (5xx, no answer, no HTTP).
+  /// The result of a request. `failed`: the endpoint is to blame (5xx, no answer, no HTTP).
   void learn(EndpointState& endpoint, bool failed, Time now);
 
  private:

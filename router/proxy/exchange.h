@@ -1,17 +1,17 @@
-// exchange.h: the requests of one client connection in the router, one after the other, on one io thread.
+// exchange.h: The requests of one client connection in the router, one after the other, on one io thread.
 //
 //   drawn -> attempt on an arm -> answer good ----------------------------> client
 //                              -> failed or refused on the canary -> shield: attempt on stable -> client
-//                              -> endpoint gone without an answer -> failover: another endpoint of the version, once -> client
-//                              -> slow on the canary -> hedge: attempt on stable beside it, the first good answer -> client
-//            (stable's answer, sampled) -> mirrored to the canary, compared; the client has long been answered
+//                              -> endpoint fails without an answer -> failover: another endpoint of the version, once -> client
+//                              -> slow on the canary -> hedge: second attempt on stable, the first good answer -> client
+//            (stable's answer, sampled) -> mirrored to the canary, compared; the client has its answer already
 //
-// Calls of gRPC go the same ways. Whose a call is may stand in its first message only: then it is placed once that much has come. Where messages
-// stream, an answer is held until its first message only, for nobody knows when the next one comes.
+// gRPC calls take the same paths. Only the first message of a call may name its model. The call is then placed after that message has
+// arrived. In streams of messages an answer is held until its first message only, because the time of the next one is unknown.
 //
-// Bodies stream both ways. What may have to be sent a second time (up to 1 MiB of a request) or judged before the client sees it (an answer of the
-// canary, up to 1 MiB) is held; everything else passes through a window of 256 KiB. Once a byte of an answer has gone to the client
-// nothing is tried again.
+// Bodies stream both ways. Up to 1 MiB of a request is held, so that it can be sent a second time. Up to 1 MiB of a canary's answer is
+// held, so that it can be judged before the client sees it. Everything else passes through a window of 256 KiB. After the first byte of an
+// answer has gone to the client there are no retries.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void send_request(Attempt& attempt) override;
 
  private:
-  // whose it is
+  // routing
   void route(Service* service);
   void begin_call(net::Head& head);
   bool name_model(bool complete);
@@ -76,7 +76,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void mirror(Attempt& attempt);
   void finish(Attempt& attempt);
 
-  // answers of our own
+  // the router's own answers
   void fail(size_t version, Code code, std::string_view what);
   void end_call(size_t version, const net::Failure& failure);
   void send_local();
@@ -88,22 +88,22 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   net::Deadline hedge_alarm_;
   std::string scratch_;
 
-  // Of the request in progress.
+  // State of the request in progress.
   net::Head* request_ = nullptr;
   Service* service_ = nullptr;  // null: answered locally
   Target target_;
-  std::string model_;  // where the first message named it
+  std::string model_;  // if the first message named it
   Placed placed_;
   Time deadline_;
   net::Buffer body_;        // of the request, from `discarded_` on
-  uint64_t discarded_ = 0;  // bytes of it that are gone, because it is too large to be kept
+  uint64_t discarded_ = 0;  // bytes of it already discarded, because it is too large to keep
   std::optional<uint64_t> length_;
   Attempt *first_ = nullptr, *second_ = nullptr;  // second: shield, failover or hedge
-  Attempt* delivering_ = nullptr;                 // whose answer the client gets
-  size_t passed_ = 0;                             // of its body, where that is kept
+  Attempt* delivering_ = nullptr;                 // the client gets its answer
+  size_t passed_ = 0;                             // bytes of its body sent, if the body is kept
   std::optional<net::Response> local_;
   size_t local_sent_ = 0;
-  bool naming_ = false;  // the first message is to say whose it is
+  bool naming_ = false;  // the first message will name the model
   bool body_done_ = false, started_ = false, tried_twice_ = false;
 };
 

@@ -1,10 +1,10 @@
-// grpc_call.h: what a call of gRPC asks for, by its method and its first message, and how it is named anew for an endpoint. Pure.
+// grpc_call.h: Finds the model of a gRPC call by its method and first message, and renames it for an endpoint. Pure.
 //
 //   /inference.GRPCInferenceService/ModelInfer    the model that the message names (Open Inference Protocol)
 //   any other method                              the service that the header x-serin-service names
 //
-// The name stands in the message, and of a field that stands there twice readers take the last. So the name under which the router knows the
-// model, or that which the endpoint's url gives it, is appended to every message that goes on: the backend cannot understand another one.
+// The name is a field of the message. If a field appears twice, protobuf readers take the last one. So the name that the router or the
+// endpoint's URL gives the model is appended to every forwarded message: the backend cannot read a different one.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@
 
 namespace serin::router {
 
-/// Of the Open Inference Protocol and Triton's extensions to it: what names a model.
+/// Methods of the Open Inference Protocol and Triton's extensions that name a model.
 struct ModelMethod {
   std::string_view path;
   bool infer = false;    ///< drawn and judged
   bool streams = false;  ///< any number of messages each way
 };
-/// Null: none of them.
+/// Null: another method.
 const ModelMethod* find_model_method(std::string_view path);
 
-/// By the first message of a call, from its body so far. Nothing: not enough has come yet. kInvalidArgument: it names none.
+/// The model that the first message of a call names, from its body so far. Nothing: too few bytes yet. kInvalidArgument: it names none.
 Result<std::optional<std::string>> model_named_in(std::string_view body, bool complete);
 
-/// The fields that name a model for an endpoint: `path` as in its url, "/v2/models/digits/versions/2" or empty.
+/// The fields that name a model for an endpoint. `path` as in its URL: "/v2/models/digits/versions/2" or empty.
 std::string naming_fields(std::string_view model, std::string_view path);
 
-/// Appends the same fields to every message of a call while it goes by.
+/// Appends the same fields to every message of a call as it passes.
 class MessageNamer {
  public:
   void begin(std::string fields);
@@ -43,9 +43,9 @@ class MessageNamer {
  private:
   void begin_message(net::Buffer& out);
 
-  std::string fields_, prefix_;  // prefix: what has come of one
-  uint64_t left_ = 0;            // of the message
-  bool named_ = false;           // it will be; a compressed one goes as it is
+  std::string fields_, prefix_;  // prefix: the bytes received of the next message prefix
+  uint64_t left_ = 0;            // of the current message
+  bool named_ = false;           // the current one is renamed; a compressed one passes unchanged
 };
 
 }  // namespace serin::router

@@ -1,4 +1,4 @@
-// health_checker.h: asks every endpoint of a service in turn, for ever. Lives on one io thread.
+// health_checker.h: Checks the health of every endpoint of a service in turn, without end. Belongs to one io thread.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class HealthChecker {
  public:
   /// `changed(version index)` is called on the io thread after the first check of a version and whenever its healthy count changed.
   HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t)> changed);
-  /// On the io thread, also after a version's list was replaced; the checker must be destroyed there, too.
+  /// On the io thread, also after a version's list was replaced. The checker must be destroyed there, too.
   void follow_lists();
 
  private:

@@ -1,4 +1,4 @@
-// own_answers.h: what the router answers by itself on the data port: who it is, whether it lives, whether it is ready.
+// own_answers.h: The router's own answers on the data port: its identity, liveness and readiness.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,10 @@
 
 namespace serin::router {
 
-/// For a path that names no service of this router's; 404 where it is not the router's own either. `target`: of the path, where it could be one.
+/// For a path that names no service of this router; 404 if it is not one of the router's own paths. `target`: of the path, if it can be
+/// one.
 net::Response answer_of_ours(const Router& router, const net::Head& request, const std::optional<Target>& target);
-/// The same for calls of gRPC; UNIMPLEMENTED where it is nobody's.
+/// The same for gRPC calls; UNIMPLEMENTED if the router does not know the method.
 net::Response call_of_ours(const Router& router, const net::Head& request);
 
 }  // namespace serin::router

@@ -1,7 +1,7 @@
-// placing.h: where a request goes first: to stable, where its header forces it to, or where the draw of the rollout under way sends it.
+// placing.h: Chooses the first version for a request: stable, the version its header forces, or the draw of the running rollout.
 //
-// The draw is an experiment only while every arm could take the request: a canary that is down or busy, or a baseline arm that is down, sends its
-// share to stable, and then none of the draws is evidence, whichever way it went.
+// The draw is an experiment only while every arm can take the request. If the canary is down or busy, or a baseline arm is down, its share
+// goes to stable. Then none of the draws is evidence, whichever arm it chose.
 #pragma once
 
 #include "router/proxy/attempt.h"
@@ -13,13 +13,13 @@ namespace serin::router {
 struct Placed : Placement {
   size_t version = 0;
   Purpose purpose = Purpose::kFallback;
-  bool mirror = false;  ///< stable's answer is to be compared with the canary's
+  bool mirror = false;  ///< compare stable's answer with the canary's
 };
 
-/// kInvalidArgument: the header names a version that there is not.
+/// kInvalidArgument: the header names an unknown version.
 Result<Placed> place_request(Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now);
 
-/// How long the client says that it waits: x-serin-timeout-ms and, of a call, grpc-timeout; the shorter one. kInvalidArgument: no such time.
+/// The time that the client waits: the shorter one of x-serin-timeout-ms and, for a gRPC call, grpc-timeout. kInvalidArgument: not a time.
 Result<std::optional<std::chrono::nanoseconds>> time_given(const net::Headers& headers, bool grpc);
 
 }  // namespace serin::router

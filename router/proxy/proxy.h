@@ -1,10 +1,10 @@
-// proxy.h: the data path of the router: pick a version by an independent draw, forward, observe, shield, hedge, mirror.
+// proxy.h: The data path of the router: choose a version by an independent draw, forward, observe, shield, hedge and mirror.
 //
 //   Proxy proxy(config, controller, loops, metrics);
 //   net::Server::start_streaming(loops, {...}, proxy.handlers());
 //
-// Every attempt that took part in the draw becomes an observation; retries, fallbacks and forced versions never do. A canary attempt that fails
-// or is refused is run again on stable before the client sees it, within the shield's budget, and still counts against the canary.
+// Every attempt that took part in the draw becomes an observation; retries, fallbacks and forced versions never do. A canary attempt that
+// fails or is refused is repeated on stable before the client sees it, within the shield's budget. It still counts against the canary.
 #pragma once
 
 #include <memory>
@@ -21,11 +21,11 @@ class Proxy {
  public:
   Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics);
   ~Proxy();
-  /// For the server whose clients are to be routed. The proxy must outlive it.
+  /// For the server that accepts the clients to be routed. The proxy must outlive it.
   net::HandlerFactory handlers();
-  /// Whether every version has been asked for its health once: who takes over traffic should know whom to trust.
+  /// Whether the health of every version has been checked once: a router that takes over traffic should know its healthy endpoints.
   bool is_settled() const;
-  /// From now on /v2/health/ready answers 503; everything else goes on.
+  /// From now on /v2/health/ready answers 503; everything else continues.
   void stop_being_ready();
 
  private:

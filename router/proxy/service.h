@@ -1,4 +1,4 @@
-// service.h: what the requests of one service share: its versions and its counts; and what each io thread has for itself.
+// service.h: State that the requests of one service share (versions and counters), and the state of each io thread.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 
 namespace serin::router {
 
-/// Requests of one service that are tried a second time (shield, failover, hedge) and how many there may be. Shared by the io threads.
+/// Requests of one service in a second attempt (shield, failover, hedge), and their limit. Shared by the io threads.
 class RetryBudget {
  public:
-  /// `share` of the requests under way, plus 3: what is left standing of a service must not be trampled by second tries.
+  /// `share` of the requests in progress, plus 3: second attempts must not overload the healthy part of a service.
   bool take(double share) {
     const auto most = static_cast<int64_t>(share * static_cast<double>(active_.load(std::memory_order_relaxed))) + 3;
     if (retries_.fetch_add(1, std::memory_order_relaxed) < most) return true;
@@ -39,7 +39,7 @@ class RetryBudget {
   std::atomic<int64_t> active_{0}, retries_{0};
 };
 
-/// How many requests a second are drawn; measured about every 100 ms by whoever comes first.
+/// The number of requests drawn each second; measured about every 100 ms by the first caller.
 class ArrivalRate {
  public:
   void count(Time now) {
@@ -50,7 +50,7 @@ class ArrivalRate {
     const double latest = static_cast<double>(arrivals_.exchange(0)) / std::chrono::duration<double>(age).count();
     per_second_ = 0.7 * per_second_.load() + 0.3 * latest;
   }
-  /// Also of a burst that has only begun.
+  /// Also during a burst that has only begun.
   double per_second() const {
     return std::max(per_second_.load(std::memory_order_relaxed), 10. * static_cast<double>(arrivals_.load(std::memory_order_relaxed)));
   }
@@ -78,31 +78,31 @@ struct Service {
 class Attempt;
 class Shadow;
 
-/// All that is routed.
+/// Everything that is routed.
 struct Router {
   std::map<std::string, std::unique_ptr<Service>, std::less<>> services;
   std::atomic<bool> ending{false};
   std::chrono::milliseconds silence{0};  ///< net::Limits::silence_timeout
 
-  /// Whose request it is; null: nobody's. Paddle's C++ server has one path for whatever it serves, so it is the only service's, too.
+  /// The service of a request; null: none. Paddle's C++ server has one path for any model, so that path means the only service.
   Service* find(const Target& target) const;
-  /// Whether every service has somebody to answer.
+  /// Whether every service has an endpoint that can answer.
   bool ready() const;
 };
 
-/// What each io thread has for itself.
+/// State of one io thread.
 class Lane {
  public:
   explicit Lane(uint64_t seed);
   ~Lane();
 
-  /// splitmix64: independent draws are what the statistics rest on, and it passes BigCrush.
+  /// splitmix64: the statistics require independent draws, and it passes BigCrush.
   uint64_t random() { return rollout::mix(std::exchange(random_state_, random_state_ + rollout::kGolden)); }
   net::Upstream& upstream(EndpointState& endpoint, bool grpc = false);
-  /// Ends the connections to endpoints that are in no list any more, once no request is under way. Not out of a call from one of them.
+  /// Ends the connections to endpoints that are no longer in a list, when no request uses them. Not from inside a call by one of them.
   void forget_gone();
   const Endpoints::List& endpoints(const Endpoints& version);
-  /// Of the rollout whose epoch the split names; asked of the controller when that changes.
+  /// Of the rollout whose epoch the split names; read from the controller when that changes.
   const std::shared_ptr<const rollout::Spec>& spec(const Service& service, const Split& split);
   void count_answer(const Service& service, size_t version, int status);
   void count_answer(const Service& service, size_t version, net::GrpcStatus status);
@@ -119,10 +119,10 @@ class Lane {
     std::shared_ptr<const rollout::Spec> spec;
   };
 
-  /// The weak pointer also keeps the address, which is the key, from being used again.
+  /// The weak pointer also keeps the address, which is the key, from being reused.
   struct Connections {
     std::weak_ptr<const EndpointState> endpoint;
-    std::unique_ptr<net::Upstream> http, grpc;  // made when first needed
+    std::unique_ptr<net::Upstream> http, grpc;  // made on first use
   };
 
   template <class T>
@@ -136,8 +136,8 @@ class Lane {
   std::unordered_map<const EndpointState*, Connections> upstreams_;
   std::unordered_map<const Endpoints*, Published<Endpoints::List>::Reader> lists_;
   std::unordered_map<const Service*, Seen> specs_;
-  std::map<Answered, std::shared_ptr<metrics::Counter>> answers_;  // made when first met
-  std::pair<Answered, metrics::Counter*> last_answer_;             // of answers_: the next one is often the same
+  std::map<Answered, std::shared_ptr<metrics::Counter>> answers_;  // made on first use
+  std::pair<Answered, metrics::Counter*> last_answer_;             // an entry of answers_: the next answer often has the same one
   std::vector<std::unique_ptr<Attempt>> all_attempts_;
   std::vector<Attempt*> free_attempts_;
   std::vector<std::unique_ptr<Shadow>> all_shadows_;

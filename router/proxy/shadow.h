@@ -1,4 +1,4 @@
-// shadow.h: a request that stable has answered, sent to the canary as well, and the two answers compared. No client waits for it.
+// shadow.h: Sends a request that stable has answered to the canary as well, and compares the two answers. No client waits for it.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace serin::router {
 
-/// Belongs to its lane and gives itself back there.
+/// Belongs to its lane and returns itself there.
 class Shadow final : public net::AnswerHandler {
  public:
   explicit Shadow(Lane& lane) : lane_(lane) {}
-  /// `stable`: whole, and about to be forgotten: its body is taken. So is the request's.
+  /// `stable` is complete and about to be released: its body is moved out. So is the request's.
   void start(Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint, const net::Head& request,
              const Target& target, net::Buffer&& body);
 
@@ -40,7 +40,7 @@ class Shadow final : public net::AnswerHandler {
   std::string target_;
   net::Buffer request_;
   net::ClientStream* stream_ = nullptr;
-  bool too_large_ = false;  // the canary's answer: what is kept of it is not all
+  bool too_large_ = false;  // the canary's answer: only a part of it is kept
 };
 
 }  // namespace serin::router

@@ -1,4 +1,4 @@
-// verdict.h: what an answer says about the version that gave it, and whether two answers to one request agree.
+// verdict.h: Classifies an answer for the judge, and compares two answers to one request.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,37 @@
 
 namespace serin::router {
 
-/// What an answer's status says in the judge's terms.
+/// An answer's status in the judge's terms.
 rollout::Outcome outcome_of(int status);
 rollout::Outcome outcome_of(net::GrpcStatus status);
-/// The same of a request that got no answer.
+/// The same for a request without an answer.
 rollout::Outcome outcome_of(Code failure);
-/// The endpoint said nothing at all: refused, reset, closed.
+/// The endpoint did not answer at all: refused, reset, closed.
 bool is_silence(Code failure);
-/// The batch that an answer says it rode in.
+/// The batch that an answer names as its own.
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer);
-/// The body with what its headers say about it. Makes room behind it for whoever reads it. `call`: of gRPC. Nothing where it is compressed: it is
-/// passed on like any other, and judged by its status.
+/// The body with the facts from its headers. Makes room after it for the reader. `call`: a gRPC call. Nothing if it is compressed: it is
+/// forwarded like any other, and judged by its status.
 std::optional<AnswerBody> answer_body(const net::Headers& headers, net::Buffer& body, bool call);
 
-/// An answer that waits for the other one to the same request; of its headers what matters is kept.
+/// An answer that waits for the other one to the same request; only the relevant headers are kept.
 struct Half {
   rollout::Outcome outcome = rollout::Outcome::kOk;
   std::optional<rollout::BatchId> batch;
   std::optional<size_t> json_bytes;
   net::Buffer body;
   bool answered = true;  ///< false: reset or refused connect
-  bool call = false;     ///< of gRPC
+  bool call = false;     ///< a gRPC call
   bool encoded = false;  ///< compressed: not read
 
   void take_head(int status, const net::Headers& headers);
   void take_trailers(const net::Headers& trailers);
   void fail(Code code);
-  void clear();  ///< but for the body
+  void clear();  ///< everything but the body
 };
 
-/// Stable's answer beside the canary's. `random` picks the row whose label is compared, so that a request of many rows is one trial, not many
-/// correlated ones.
+/// Compares stable's answer with the canary's. `random` picks the row whose label is compared, so that a request of many rows is one trial,
+/// not many correlated ones.
 rollout::ShadowPair compare(Half& stable, Half& canary, const rollout::Guard& guard, uint64_t random);
 
 }  // namespace serin::router
