@@ -1,7 +1,7 @@
-// alpha_budget.h: how the chance of rolling back a healthy canary (guard.falseRollback) is divided among the guards.
+// alpha_budget.h: Divides the probability of rolling back a healthy canary (guard.falseRollback) among the guards.
 //
-// Guard m rolls back when its e-value reaches 1/(alpha * share_m). By Ville's inequality a healthy canary takes it there with probability
-// at most alpha * share_m, ever; the shares add up to 1, so by the union bound all guards together keep alpha for the whole rollout.
+// Guard m rolls back when its e-value reaches 1/(alpha * share_m). By Ville's inequality a healthy canary ever reaches that with
+// probability at most alpha * share_m. The shares add up to 1, so by the union bound all guards together keep alpha for the whole rollout.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
-// bernoulli_mixture.h: is a rate above p0? The absolute question: the user's thresholds and the disagreement of shadow answers.
+// bernoulli_mixture.h: Tests whether a rate is above p0, for the user's thresholds and for disagreeing shadow answers.
 //
 //   BernoulliMixture threshold(0.01);     // at most 1 % bad
 //   threshold.observe(true);
 //   if (threshold.e() >= trip_value(0.001, 0.075)) ...
 //
-// Against p_j = min(0.95, p0 2^j), j = 1..8, one answer has the likelihood ratio p_j/p0 where bad and (1-p_j)/(1-p0) where good: expectation 1
-// at p0, less below. The change-point prior of change_point.h, one start in every 32 answers, keeps it sharp after a million good ones.
+// Against p_j = min(0.95, p0 2^j), j = 1..8, one answer has the likelihood ratio p_j/p0 if bad and (1-p_j)/(1-p0) if good: expectation 1 at
+// p0, less below. The change-point prior of change_point.h, one start in every 32 answers, keeps it sensitive after a million good ones.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ namespace serin::rollout {
 class BernoulliMixture {
  public:
   enum class Side : uint8_t { kAbove, kBelow };
-  /// The e-value never exceeds the cap: a long outage should not take as long to be forgotten. Still a supermartingale.
-  /// kBelow asks whether the rate is below p0, against p0 / 2^j.
+  /// The e-value never exceeds the cap, so that the test recovers soon after a long outage. It is still a supermartingale. kBelow tests
+  /// whether the rate is below p0, against p0 / 2^j.
   explicit BernoulliMixture(double p0, double cap = 1e200, Side side = Side::kAbove);
 
   void observe(bool bad);

@@ -1,17 +1,17 @@
-// certificate.h: evidence that the canary is *not worse* than stable by a margin: what lets a step advance, instead of a fixed pause.
+// certificate.h: Evidence that the canary is *not worse* than stable by a margin, which lets a step advance instead of a fixed pause.
 //
 //   RateCertificate errors(/*margin=*/0.01, /*confidence=*/0.95);
 //   errors.observe(bad, stable_rate);               // every canary unit of this step
 //   if (errors.certified()) advance();
 //
-// No traffic: no certificate: hold.
+// Without traffic there is no certificate, and the step holds.
 #pragma once
 
 #include <cstdint>
 
 namespace serin::rollout {
 
-/// Stable's rate of bad units so far, with a lower bound that holds at every moment at once.
+/// Stable's rate of bad units so far, with a lower bound that is valid at every moment at once.
 class StableRate {
  public:
   void observe(bool bad) {
@@ -25,7 +25,8 @@ class StableRate {
 
  private:
   uint64_t units_ = 0, bad_ = 0;
-  mutable uint64_t bound_units_ = 0;  // the bound is recomputed when an eighth more units are known: an older one is still a bound
+  // The bound is recomputed when an eighth more units are known: an older one is still a bound.
+  mutable uint64_t bound_units_ = 0;
   mutable double bound_ = 0;
 };
 
@@ -47,7 +48,7 @@ class RateCertificate {
  public:
   RateCertificate(double margin, double confidence) : margin_(margin), test_(confidence) {}
   void observe(bool bad, const StableRate& stable) { observe(bad, stable.lower_bound(), stable.estimate()); }
-  /// For a stable rate that is known, as that of a quantile.
+  /// For a stable rate that is known, such as that of a quantile.
   void observe(bool bad, double stable_bound, double stable_estimate);
   bool certified() const { return test_.certified(); }
   double progress() const { return test_.progress(); }

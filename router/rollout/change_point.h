@@ -1,7 +1,7 @@
-// change_point.h: the prior over when a fault begins, shared by every test that must stay sharp late.
+// change_point.h: The prior over the start of a fault, shared by every test that must stay sensitive late.
 //
-// Half of the mass bets that the canary was bad from the start; the rest is spread over all later moments as 1/(k ln^2 k), the heaviest tail
-// that can still be summed. A plain e-process pays for every good hour before a fault; with this prior it pays about 2 ln(k) once.
+// Half of the mass bets that the canary was bad from the start. The rest is spread over all later moments as 1/(k ln^2 k), the heaviest
+// tail that still has a finite sum. A plain e-process pays for every good hour before a fault; with this prior it pays about 2 ln(k) once.
 #pragma once
 
 #include <cmath>

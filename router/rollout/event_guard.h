@@ -1,4 +1,4 @@
-// event_guard.h: one comparison with stable: an event process with its name, its part of alpha and the record that explains it.
+// event_guard.h: One comparison with stable: an event process with its name, its part of alpha and the record that explains it.
 #pragma once
 
 #include <array>
@@ -16,23 +16,24 @@
 
 namespace serin::rollout {
 
-/// What a guard concluded.
+/// A guard's conclusion.
 struct Verdict {
-  std::string cause;   ///< "err"
-  std::string reason;  ///< "err: 6 of the last 9 bad answers were the canary's at 5 % of traffic; e-value 2^12.3 over 2^11.7"
+  std::string cause;  ///< "err"
+  /// "err: 6 of the last 9 bad answers were the canary's at 5 % of traffic; e-value 2^12.3 over 2^11.7"
+  std::string reason;
 };
 
-/// One event into a process: the same for a guard at work and for its record.
+/// Adds one event to a process: the same for an active guard and for its record.
 void observe(EventProcess& process, const DecidingEvent& event, bool mirrored);
 
 class EventGuard {
  public:
-  /// mirrored: asks of stable what the others ask of the canary: whether something comes from the canary too rarely.
+  /// mirrored: exchanges the arms, to test whether something comes from the canary too rarely.
   EventGuard(std::string name, double tolerated_ratio, double trip_value, bool mirrored = false);
 
   /// One bad event. Returns whether the evidence has reached the trip value.
   bool observe(Arm arm, const Unit& unit, std::chrono::milliseconds at);
-  /// A shadow pair, the same request on both arms: the unit of each half that was bad; nothing where it was not.
+  /// A shadow pair, the same request on both arms: the unit of each bad half; nothing for a good half.
   bool observe_pair(const std::optional<Unit>& stable_bad, const std::optional<Unit>& canary_bad, std::chrono::milliseconds at);
 
   const std::string& name() const { return name_; }

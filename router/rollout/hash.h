@@ -1,4 +1,4 @@
-// hash.h: two hashes that must be the same in every router and after every restart. Not for tables that an attacker fills.
+// hash.h: Two hashes that must be the same in every router and after every restart. Not for tables that an attacker can fill.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace serin::rollout {
 
 inline constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input moves every bit of the output. Of x, x + kGolden, x + 2 kGolden ... it
-/// is that generator.
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input affects every bit of the output. Applied to x, x +
+/// kGolden, x + 2 kGolden ... it is that generator.
 inline uint64_t mix(uint64_t x) {
   x += kGolden;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

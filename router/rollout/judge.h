@@ -1,5 +1,6 @@
-// judge.h: all evidence of one rollout: the guards that may roll it back and the certificates that let its steps advance.
-// Knows no phases and no weights to set: that is rollout.cc.
+// judge.h: All evidence of one rollout: the guards that may roll it back and the certificates that let its steps advance.
+//
+// It knows no phases and sets no weights: rollout.cc does.
 #pragma once
 
 #include <chrono>
@@ -24,21 +25,21 @@ class Judge {
  public:
   Judge(const Spec& spec, const Baseline& baseline);
 
-  /// New certificates. weight_ppm is the canary's while the step lasts; a step that mirrors asks for agreement instead.
+  /// Starts new certificates. weight_ppm is the canary's during the step; a mirroring step requires agreement instead.
   void begin_step(uint32_t weight_ppm, bool shadow_step);
 
   /// One answer, `at` after the start of the rollout. A verdict means: roll back.
   std::optional<Verdict> observe(const Observation& observation, std::chrono::milliseconds at);
   std::optional<Verdict> observe(const ShadowPair& pair, std::chrono::milliseconds at);
-  /// What a query of the user's answered; `guard` is its place in the specification.
+  /// The answer of a user's query; `guard` is its index in the specification.
   std::optional<Verdict> observe_sample(size_t guard, std::optional<double> value, std::chrono::milliseconds at);
 
   bool certified() const;
-  /// Why the steps hold though nothing is wrong with the canary alone; empty: they do not.
+  /// The reason that the steps hold although nothing is wrong with the canary alone; empty: they do not hold.
   std::string held(std::chrono::milliseconds at) const;
-  /// Whether the canary has answered anything in this step.
+  /// Whether the canary has answered at all in this step.
   bool has_step_answers() const { return (shadow_step_ ? step_shadow_answers_ : step_canary_answers_) > 0; }
-  /// Everything of the report but the state.
+  /// Fills everything in the report except the state.
   void fill(Report& report, std::chrono::milliseconds at) const;
   /// The guard that decided; before that, the one nearest to it.
   VerdictRecord record() const;

@@ -1,6 +1,7 @@
-// key_filter.h: which keys have had their bad event. A Bloom filter (Bloom 1970) of fixed size, because nobody knows how many users an outage hits.
+// key_filter.h: A set of the keys that have had their bad event: a Bloom filter (Bloom 1970) of fixed size.
 //
-// What it holds wrongly it holds for both arms alike: evidence is lost then, never made up. At 200,000 keys one in 1,000, at 500,000 one in 40.
+// The size is fixed because the number of users that an outage affects is unknown. False positives are the same for both arms: evidence is
+// lost then, never invented. At 200,000 keys they are one in 1,000, at 500,000 one in 40.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ class KeyFilter {
     return true;
   }
   void add(uint64_t key) {
-    if (bits_.empty()) bits_.resize(kBits / 64);  // a rollout without sticky keys never pays for it
+    if (bits_.empty()) bits_.resize(kBits / 64);  // a rollout without sticky keys never allocates it
     for (int i = 0; i < kProbes; ++i) bits_[place(key, i) / 64] |= uint64_t{1} << place(key, i) % 64;
   }
 
  private:
   static constexpr uint64_t kBits = uint64_t{1} << 22;  // 512 KiB
   static constexpr int kProbes = 4;
-  /// Two halves of one hash make as many as one wants (Kirsch, Mitzenmacher 2006).
+  /// Two halves of one hash make any number of hashes (Kirsch, Mitzenmacher 2006).
   static uint64_t place(uint64_t key, int i) { return ((key >> 32) + static_cast<uint64_t>(i) * (key << 1 | 1)) % kBits; }
 
   std::vector<uint64_t> bits_;

@@ -1,7 +1,9 @@
-// key_gate.h: evidence where requests stick to an arm by a key. A user's requests fail together, so a key counts until its first bad event for a
-// question, and its later answers are evidence for nothing, good or bad.
+// key_gate.h: Selects the evidence if requests stick to an arm by a key.
 //
-// The arm whose keys fail faster runs out of them sooner; what happens after that happens to the other arm, which may be the better one. So the
+// A user's requests fail together. So for each question a key counts until its first bad event, and its later answers, good or bad, are no
+// evidence.
+//
+// The arm whose keys fail faster runs out of them sooner. Later failures then fall on the other arm, which may be the better one. So the
 // share is counted in the unit, as everywhere: among the answers of the last minutes whose keys are still at risk.
 //
 //   KeyGate gate;                                            // one for each question
@@ -21,8 +23,8 @@ namespace serin::rollout {
 
 class KeyGate {
  public:
-  /// What the answer weighs for this question; nothing where its key has had its bad event. Call once for every unit, good and bad. Without keys
-  /// it is the unit as it came.
+  /// The weight of the answer for this question; nothing if its key has had its bad event. Call once for every unit, good and bad. Without
+  /// keys it returns the unit unchanged.
   std::optional<Unit> pass(const Observation& observation, const Unit& unit, bool bad) {
     if (!observation.key && !used_) return unit;
     used_ = true;
@@ -40,7 +42,7 @@ class KeyGate {
   };
   static constexpr double kWindow = 4096;  // answers, after which the past counts half
 
-  /// The canary's part at risk over stable's. With one pseudo-answer at risk: while little is known the share errs upward.
+  /// The canary's part at risk over stable's. It starts with one pseudo-answer at risk: while few are known the share errs upward.
   double ratio() const {
     const auto& [stable, canary] = sums_;
     if (stable.answers == 0) return 1;

@@ -1,4 +1,4 @@
-// latency_guards.h: slower than stable? Four comparisons at stable's own p50, p90, p99 and twice its p99.
+// latency_guards.h: Tests whether the canary is slower than stable: four comparisons, at stable's own p50, p90, p99 and twice its p99.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class LatencyGuards {
   void fill_baseline(std::chrono::nanoseconds latency);
   /// One unit's good answer. Returns the guard that tripped.
   const EventGuard* observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
-  /// Whether this canary answer took longer than stable's p99, slack and floor granted; nothing while latency is not judged.
+  /// Whether this canary answer took longer than stable's p99 plus slack and floor; nothing while latency is not judged.
   std::optional<bool> exceeds_p99(std::chrono::nanoseconds latency) const;
 
   bool ready() const { return !taus_.empty(); }
@@ -38,7 +38,7 @@ class LatencyGuards {
   double slack_;
   std::chrono::nanoseconds floor_;
   uint64_t wanted_;
-  uint64_t skip_;  // canary answers still to be skipped: a cold replica is slow once
+  uint64_t skip_;  // canary answers still to be skipped: a cold replica is slow at first
   Baseline baseline_;
   std::vector<Tau> taus_;  // one for each guard; empty until the baseline suffices
   std::array<EventGuard, 4> guards_;

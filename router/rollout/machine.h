@@ -1,14 +1,14 @@
-// machine.h: the state machine behind the facade of rollout.h.
+// machine.h: The state machine behind the facade of rollout.h.
 //
 //   Progressing --last step done--> Promoting --> Baking --bake over--> Succeeded
 //     |  ^  |                          ^  (no bake: straight to Succeeded)
 //     |  |  +--max step duration--> Inconclusive --resume--> Progressing
-//     |  +--resume-- Paused <--pause(), a manual gate, set_weight(), a gate that somebody outside opens (confirm())
+//     |  +--resume-- Paused <--pause(), a manual gate, set_weight(), a gate that an external system opens (confirm())
 //     +--any guard's verdict, or abort(), from every phase that is not over--> RolledBack
 //
-// A step advances on its certificate, or on its duration, or on a person; without an answer of the canary it never does. The weight rises
-// where a step or the promotion begins, where a hold for silence ends and where a person says so; nothing that lowers it waits for anything.
-// Time comes in as an argument and is monotonic; going backwards it changes nothing.
+// A step advances on its certificate, on its duration, or by a person; without an answer of the canary it never does. The weight rises when
+// a step or the promotion begins, when a hold for silence ends and when a person raises it. Lowering it never waits. Time is an argument
+// and monotonic; a time that goes backwards changes nothing.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace serin::rollout {
 
-inline constexpr std::string_view kHang = "hang", kAborted = "abort";  ///< causes that no guard of the judge has
+inline constexpr std::string_view kHang = "hang", kAborted = "abort";  ///< causes from outside the judge's guards
 inline constexpr std::string_view kConfirmRollout = "confirm-rollout", kConfirmIncrease = "confirm-traffic-increase",
                                   kConfirmPromotion = "confirm-promotion";  ///< causes while Paused: a gate
 inline constexpr std::string_view kByHand = "by hand";                      ///< cause while Promoting: a person's promotion does not bake
@@ -62,12 +62,12 @@ struct Rollout::Machine {
   Judge judge;
   Time started, step_since;
   Time paused_since;
-  std::chrono::milliseconds last_age{0};  // at the latest tick: what a report calls now
+  std::chrono::milliseconds last_age{0};  // at the latest tick: the present in a report
   bool may_rise = true;                   // Rollout::let_rise()
-  bool manual_weight = false;             // set_weight() was used and resume() has not followed yet
+  bool manual_weight = false;             // set_weight() was used, and resume() not yet
 
   struct Hold {
-    uint32_t weight_ppm;  // what it was, and will be again
+    uint32_t weight_ppm;  // the weight before the hold, to be restored
     Time until;
   };
   SilenceWatch silence;

@@ -1,4 +1,4 @@
-// mixture_state.h: what a process of bets knows: enough to stop and go on elsewhere, bit for bit.
+// mixture_state.h: The complete state of a betting process: enough to stop it and continue it elsewhere, bit for bit.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// observation.h: what the data path tells the judge about one resolved attempt. Plain data.
+// observation.h: The data path's report to the judge about one finished attempt. Plain data.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace serin::rollout {
 
 enum class Arm : uint8_t { kStable, kCanary };
 
-/// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch an answer rode in. boot_seq identifies the batch, i of n is this answer's place in it.
+/// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch of an answer. boot_seq identifies the batch; i of n is this answer's place in it.
 struct BatchId {
   uint64_t boot_seq = 0;  ///< hash of the boot id combined with the sequence number
   uint32_t i = 0, n = 1;
@@ -20,63 +20,64 @@ enum class Outcome : uint8_t {
   kError,     ///< 5xx, reset, malformed, NaN/Inf in the outputs: a bad event of `err`
   kRejected,  ///< 4xx except 401, 403, 429, 499: a bad event of `rej`
   kDeadline,  ///< still in flight when its deadline passed: a bad event of `dl`
-  kNeutral,   ///< 401, 403, 429, 499, 3xx: says nothing about the version
+  kNeutral,   ///< 401, 403, 429, 499, 3xx: no information about the version
 };
 
 inline bool is_failure(Outcome outcome) {
   return outcome == Outcome::kError || outcome == Outcome::kRejected || outcome == Outcome::kDeadline;
 }
 
-/// What the body of a good answer says, where it was looked at: every answer of the canary, a random part of stable's (draw.h).
+/// The content of a good answer's body, if it was inspected: every answer of the canary, a random part of stable's (draw.h).
 struct Output {
-  uint32_t weight_ppm = 0;        ///< the canary's share of the answers that are looked at
+  uint32_t weight_ppm = 0;        ///< the canary's share of the inspected answers
   bool finite = true;             ///< false: NaN or an infinity; the outcome is then kError
   uint64_t form = 0;              ///< digest of names, datatypes, ranks and last dimensions; 0: not read
-  std::optional<uint32_t> label;  ///< of a random row: the place of its highest score
-  double score = 0;               ///< that score; meaningful where there is a label
+  std::optional<uint32_t> label;  ///< of a random row: the index of its highest score
+  double score = 0;               ///< that score; meaningful if there is a label
 };
 
-/// One attempt on a version. Retries, the stable half of a hedge, forced versions and fallbacks (a dead canary, the exposure cap) never become
-/// observations; nor does anything while one of the arms could not have been drawn. A hedged canary attempt is not cut short: it is observed
-/// when it answers or when its deadline passes, whoever answered the client.
+/// One attempt on a version. Retries, the stable half of a hedge, forced versions and fallbacks (a dead canary, the exposure cap) never
+/// become observations. Neither does any attempt while one of the arms could not have been drawn. A hedged canary attempt is not stopped:
+/// it is observed when it answers or when its deadline passes, whichever attempt answered the client.
 struct Observation {
   Arm arm = Arm::kStable;
-  uint64_t epoch = 0;       ///< of the rollout when it was drawn; others are ignored
-  uint32_t weight_ppm = 0;  ///< the canary's share when it was drawn (Draw::weight_ppm)
+  uint64_t epoch = 0;       ///< of the rollout at the draw; others are ignored
+  uint32_t weight_ppm = 0;  ///< the canary's share at the draw (Draw::weight_ppm)
   Outcome outcome = Outcome::kOk;
   std::chrono::nanoseconds latency{0};  ///< time to the whole answer; meaningful for kOk only
   std::optional<BatchId> batch;         ///< absent: unknown backend, reset, refused connect, deadline
-  uint32_t endpoint = 0;                ///< index within the service: the unit where there is no batch
+  uint32_t endpoint = 0;                ///< index within the service: the unit if there is no batch
   bool answered = true;                 ///< false: reset or refused connect. Such failures are counted by episode, not by request
   bool drawn = true;             ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
-  std::optional<uint64_t> key;   ///< Draw::key where requests stick: then the key is the unit
-  std::optional<Output> output;  ///< where the body was looked at
+  std::optional<uint64_t> key;   ///< Draw::key if requests stick: then the key is the unit
+  std::optional<Output> output;  ///< if the body was inspected
 };
 
-/// A failure without an answer: nothing came back that could name its batch.
+/// A failure without an answer: no reply that could name its batch.
 inline bool is_silent_failure(const Observation& observation) {
   return !observation.batch && (!observation.answered || observation.outcome == Outcome::kDeadline);
 }
 
-/// How far two answers to one request lie apart, for people; ShadowPair::mismatch is what is judged.
+/// The difference of two answers to one request, for display; the judge uses ShadowPair::mismatch.
 struct Difference {
-  bool label = false;                           ///< another label in the row that was compared
+  bool label = false;                           ///< a different label in the compared row
   double absolute = 0;                          ///< largest |canary - stable|
-  double relative = 0;                          ///< largest |canary - stable| / |stable|, where stable's is not 0
+  double relative = 0;                          ///< largest |canary - stable| / |stable|, if stable's is not 0
   double score = 0;                             ///< canary's highest score minus stable's, in that row
-  uint32_t stable_label = 0, canary_label = 0;  ///< in that row: the place of the highest score
+  uint32_t stable_label = 0, canary_label = 0;  ///< in that row: the index of the highest score
   double stable_score = 0;                      ///< that score
 };
 
-/// A stable request that was mirrored to the canary, both answers in hand.
+/// A stable request that was mirrored to the canary, with both answers.
 struct ShadowPair {
   uint64_t epoch = 0;
   Outcome stable = Outcome::kOk, canary = Outcome::kOk;
   bool comparable = false;  ///< both are kOk and stable's could be read
-  bool mismatch = false;    ///< by what is compared: another label, values out of tolerance, other bytes where the protocol is not known
-  std::optional<Difference> difference;  ///< where both had the named output in the same shape
+  /// By the chosen comparison: another label, values out of tolerance, or other bytes if the protocol is unknown.
+  bool mismatch = false;
+  std::optional<Difference> difference;  ///< if both had the named output in the same shape
 
-  // The units of the two answers, as in Observation: a batch that fails is one piece of news here, too.
+  // The units of the two answers, as in Observation: a failing batch is one unit of evidence here, too.
   std::optional<BatchId> stable_batch, canary_batch;
   uint32_t stable_endpoint = 0, canary_endpoint = 1;
   bool canary_answered = true;  ///< false: reset or refused connect

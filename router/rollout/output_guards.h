@@ -1,12 +1,12 @@
-// output_guards.h: does the canary answer what stable answers, request for request unpaired? Other outputs, other labels, other scores.
+// output_guards.h: Tests whether the canary's answers differ from stable's in form, labels or scores, without pairing requests.
 //
 //   form              answers whose names, datatypes, ranks or last dimensions stable never had
-//   label c, often    the canary says c more than `drift` times as often as stable;   rarely: less than a `drift`th as often
-//   score high, low   its scores lie beyond stable's p95 or p5 more than `drift` times as often as stable's
+//   label c, often    the canary gives c more than `drift` times as often as stable;   rarely: less than a `drift`th as often
+//   score high, low   its scores are beyond stable's p95 or p5 more than `drift` times as often as stable's
 //
-// The yardstick is what stable said first, frozen, so that both arms are measured by the same. Each guard asks two questions (threshold_guard.h): is the
-// canary's own rate beyond the yardstick, and is it beyond stable's now? The second alone would take an arm that has stopped to answer for one that
-// never says c any more, the first a night in which nobody asks for c.
+// The reference is stable's first answers, frozen, so that both arms are measured by the same. Each guard asks two questions
+// (threshold_guard.h): is the canary's own rate beyond the reference, and is it beyond stable's now? The second alone would confuse an arm
+// that stopped answering with one that never gives c again. The first alone would react to a night without requests for c.
 #pragma once
 
 #include <chrono>
@@ -25,12 +25,12 @@ class OutputGuards {
  public:
   explicit OutputGuards(const Guard& guard);
 
-  /// One answer whose body was looked at, good or bad. Returns the verdict of the guard that tripped.
+  /// One answer whose body was inspected, good or bad. Returns the verdict of the guard that tripped.
   std::optional<Verdict> observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
 
-  /// Answers of stable that must be looked at before anything is judged.
+  /// The number of stable's answers to inspect before judging starts.
   uint64_t missing() const { return judged() ? 0 : kLearnt - learnt_.size(); }
-  /// form, score_high, score_low and the label that is nearest to its trip: what a person can read.
+  /// form, score_high, score_low and the label nearest to its trip: a list short enough to read.
   std::vector<Evidence> evidence() const;
   /// All of them, for explain.
   std::vector<const ThresholdGuard*> guards() const;
@@ -39,7 +39,7 @@ class OutputGuards {
   static constexpr size_t kLearnt = 500;
   struct LabelGuards {
     uint32_t label;
-    std::optional<ThresholdGuard> often;  // none where it comes so often already that it cannot be more
+    std::optional<ThresholdGuard> often;  // none if the label is already too frequent to become more frequent
     ThresholdGuard rarely;
   };
   bool judged() const { return !wanted_ || learnt_.size() >= kLearnt; }
@@ -52,7 +52,7 @@ class OutputGuards {
 
   const bool wanted_;
   const double drift_, alpha_;
-  std::vector<Output> learnt_;   // of stable; what is needed of it is kept in the guards once it is frozen
+  std::vector<Output> learnt_;   // of stable; the guards keep the needed part after freezing
   std::vector<uint64_t> forms_;  // sorted
   double low_ = 0, high_ = 0;    // stable's p5 and p95
   ThresholdGuard form_;

@@ -1,11 +1,11 @@
-// rehearsal.h: a rollout lived through on recorded traffic, by the judge and the machine that would decide the real one, on a clock of its own.
+// rehearsal.h: Runs a rollout on recorded traffic, with the judge and the machine of a real one, on its own clock.
 //
 //   const Recording recording{...};
 //   const Rehearsal healthy = rehearse(spec, recording, {}, /*seed=*/1);
 //   const Rehearsal broken = rehearse(spec, recording, {.errors = 0.05}, 1);
 //
-// Every request of the recording comes again at its time, over and over; whichever version it is drawn to, it goes as it went, and on the canary
-// what ails it comes on top. So a canary that nothing ails is just as stable, whatever the traffic looks like. Pure.
+// Every request of the recording repeats at its time, again and again. Whichever version it is drawn to, its result is the recorded one; on
+// the canary the simulated fault is added. So a canary without a fault behaves exactly like stable, whatever the traffic. Pure.
 #pragma once
 
 #include <chrono>
@@ -18,27 +18,28 @@
 namespace serin::rollout {
 
 struct Recorded {
-  std::chrono::nanoseconds at{0};  ///< since the recording began; rises
+  std::chrono::nanoseconds at{0};  ///< since the start of the recording; rises
   Outcome outcome = Outcome::kOk;
   std::chrono::nanoseconds latency{0};
 };
 
 struct Recording {
   std::vector<Recorded> requests;      ///< at least one
-  std::chrono::nanoseconds length{0};  ///< then it begins again
+  std::chrono::nanoseconds length{0};  ///< then it starts again
 };
 
 struct Ailment {
   double errors = 0;  ///< this share of the canary's answers fails
-  double slower = 1;  ///< its answers take so many times as long
+  double slower = 1;  ///< factor on the time of its answers
 };
 
 struct Rehearsal {
-  Phase phase = Phase::kProgressing;  ///< Succeeded, RolledBack, Inconclusive, or where it stood after `most` requests
+  /// Succeeded, RolledBack, Inconclusive, or the phase reached after `most` requests.
+  Phase phase = Phase::kProgressing;
   std::string cause;
   double seconds = 0;
   uint64_t requests = 0, canary_requests = 0;
-  uint64_t canary_failures = 0;  ///< of these; with the shield clients see stable's answer instead
+  uint64_t canary_failures = 0;  ///< of these; with the shield clients get stable's answer instead
 };
 
 /// A manual gate is passed at once.

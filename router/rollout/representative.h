@@ -1,9 +1,9 @@
-// representative.h: which answers are evidence, and against which share they are weighed.
+// representative.h: Selects the answers that are evidence, and the share they are weighed against.
 //
-// Failures come in batches: eight answers of one bad batch are one piece of news, not eight. So the unit of evidence is the batch, and one
-// answer stands for it: the one at place hash(batch) mod n. Stateless, the same in every router, exact for failures that hit a whole batch
-// and for failures that hit single requests alike. Only of a batch in which stable has gathered more than it usually does, every answer counts
-// for a part: representative.cc says why. Where requests stick to an arm by a key, key_gate.h comes on top.
+// Failures come in batches: eight answers of one bad batch are one piece of evidence, not eight. So the unit of evidence is the batch, and
+// one answer represents it: the one at place hash(batch) mod n. This is stateless, the same in every router, and exact both for failures of
+// a whole batch and for failures of single requests. Only if stable has gathered more in a batch than it usually does, every answer of that
+// batch counts for a part: representative.cc gives the reason. If requests stick to an arm by a key, key_gate.h is applied on top.
 //
 //   Units units(Guard::Unit::kBatch);
 //   if (const auto unit = units.weigh(observation)) process.observe(observation.arm, unit->share, unit->count);
@@ -19,26 +19,26 @@
 
 namespace serin::rollout {
 
-/// Whether this answer stands for its batch.
+/// Whether this answer represents its batch.
 bool is_representative(const BatchId& batch);
 
-/// What one answer weighs if it is bad. A share alone is one whole unit.
+/// The weight of one answer if it is bad. A share alone is one whole unit.
 struct Unit {
   Unit(double canary_share = 0, double units = 1, bool stands_for_batch = true)
       : weight(canary_share), share(canary_share), count(units), representative(stands_for_batch) {}
   bool operator==(const Unit&) const = default;
-  /// The same among answers where the canary has another weight: those whose bodies are looked at.
+  /// The same among answers where the canary has another weight: those whose bodies are inspected.
   Unit weighed(uint32_t weight_ppm) const;
-  /// The same where `factor` times as many of the canary's answers as of stable's can still be units.
+  /// The same if `factor` times as many of the canary's answers as of stable's can still be units.
   Unit scaled(double factor) const;
   /// Without the floor that keeps `share` on the safe side.
   double unbiased_share() const { return weight * ratio / (weight * ratio + (1 - weight)); }
 
   double weight;        ///< the canary's share of the requests, at the draw
   double share;         ///< the canary's share of such units, as known before this answer
-  double count;         ///< how many units it is, a fraction or one
-  bool representative;  ///< of its batch: the one answer that is counted where answers are counted, good or bad
-  double ratio = 1;     ///< units in an answer of the canary's over units in one of stable's
+  double count;         ///< the number of units: a fraction or one
+  bool representative;  ///< of its batch: the one answer included in counts of answers, good or bad
+  double ratio = 1;     ///< units in an answer of the canary over units in one of stable
 
  private:
   void update_share();
@@ -48,14 +48,14 @@ class Units {
  public:
   explicit Units(Guard::Unit unit);
 
-  /// Nothing where the answer is no evidence of its own. Call once per answer.
+  /// Nothing if the answer is no evidence of its own. Call once for each answer.
   std::optional<Unit> weigh(const Observation& observation);
 
  private:
   struct Endpoint {
     bool seen = false;
     Arm arm = Arm::kStable;
-    bool failing = false;  // an episode is open: a failure without an answer was counted, and nothing has answered since
+    bool failing = false;  // an episode is open: a failure without an answer was counted, and no answer has come since
   };
 
   Endpoint& endpoint_of(const Observation& observation);
@@ -66,7 +66,7 @@ class Units {
   void forget_oldest();
   double endpoint_share() const;
 
-  // The trailing window: the answers that 1,000 representatives came with.
+  // The trailing window: the answers of the last 1,000 representatives.
   struct Answer {
     uint32_t n;
     Arm arm;
@@ -74,13 +74,13 @@ class Units {
   };
   struct ArmSums {
     uint64_t answers = 0;
-    uint64_t batches = 0;  // sum of 1/n in units of 2^-32: exact, however long it runs
+    uint64_t batches = 0;  // sum of 1/n in units of 2^-32: exact after any number of additions
   };
   static constexpr size_t kWindow = 8192;
   static constexpr uint32_t kRepresentatives = 1000;
 
   Guard::Unit unit_;
-  std::vector<Answer> window_;  // ring
+  std::vector<Answer> window_;  // ring buffer
   size_t next_ = 0, held_ = 0;
   uint32_t representatives_ = 0;
   std::array<ArmSums, 2> sums_;

@@ -1,7 +1,7 @@
-// rollout.h: one rollout, from start to its verdict: the specification, the state that must survive a restart, and the judge.
+// rollout.h: One rollout, from start to verdict: the specification, the state that must survive a restart, and the judge.
 //
-// Pure: knows no sockets, no clock, no store. The caller (router/controller) feeds it observations, ticks and commands with the time,
-// and when `changed` comes back true applies the new weights (a fall at once, a rise after it was persisted) and persists the state.
+// Pure: it knows no sockets, no clock, no store. The caller (the controller) passes observations, ticks and commands with the time. If
+// `changed` is true the caller applies the new weights (a fall at once, a rise after it was saved) and saves the state.
 //
 //   Rollout r = Rollout::start(spec, "digits-7", epoch, baseline, now);
 //   if (r.observe(observation, now)) apply(r.state());
@@ -24,25 +24,27 @@
 
 namespace serin::rollout {
 
-using Time = std::chrono::steady_clock::time_point;  ///< monotonic: a stepped wall clock judges nobody
+using Time = std::chrono::steady_clock::time_point;  ///< monotonic: a stepped wall clock affects no verdict
 
 enum class Phase : uint8_t { kProgressing, kPaused, kInconclusive, kPromoting, kBaking, kSucceeded, kRolledBack };
 std::string_view phase_name(Phase phase);  ///< "Progressing", ...: Argo's and Flagger's words
 std::optional<Phase> find_phase(std::string_view name);
 inline bool is_over(Phase phase) { return phase == Phase::kSucceeded || phase == Phase::kRolledBack; }
 
-/// What must survive a restart. Evidence does not: it starts again from 1, which is safe (it only forgets bad news of the canary).
+/// The state that must survive a restart. Evidence need not: it starts again from 1, which is safe (it only forgets evidence against the
+/// canary).
 struct State {
   std::string id;  ///< "digits-7"
   std::string service, stable, canary;
-  uint64_t epoch = 0;  ///< rises with every rollout of the service and every change of weights by hand
+  uint64_t epoch = 0;  ///< rises with every rollout of the service and every manual change of weights
   Phase phase = Phase::kProgressing;
   int step = 0;             ///< index into the specification's steps
   uint32_t weight_ppm = 0;  ///< of the canary
   uint32_t shadow_ppm = 0;  ///< of stable's requests mirrored to the canary
-  /// While it waits at a gate, that gate ("confirm-promotion"). Of the verdict: "err", "rej", "dl", "lat", "shadow", "threshold:errors", "abort", "promoted", ...
+  /// While it waits at a gate, that gate ("confirm-promotion"). After a verdict: "err", "rej", "dl", "lat", "shadow", "threshold:errors",
+  /// "abort", "promoted", ...
   std::string cause;
-  std::string reason;  ///< the sentence for people
+  std::string reason;  ///< one sentence for display
 };
 
 /// One line of evidence for status, watch and /metrics.
@@ -51,7 +53,7 @@ struct Evidence {
   double bits = 0;          ///< log2 of the e-value
   double bits_to_trip = 0;  ///< log2 of the threshold
   uint64_t stable_events = 0, canary_events = 0;
-  bool dry_run = false;  ///< it only says what it would have done
+  bool dry_run = false;  ///< it only reports the verdict it would have given
 };
 
 struct Certificate {
@@ -59,16 +61,17 @@ struct Certificate {
   double progress = 0;  ///< 0..1; 1: certified
 };
 
-/// One event that moved a guard: what a verdict is made of (verdict_record.h).
+/// One event that moved a guard: verdicts consist of these (verdict_record.h).
 struct DecidingEvent {
   std::chrono::milliseconds at{0};  ///< since the rollout started
   Arm arm = Arm::kStable;
-  double share = 0;          ///< the canary's share of such answers when it was drawn: what chance alone explains. Of a sample: its value
+  /// The canary's share of such answers at the draw, which chance alone explains. Of a sample: its value.
+  double share = 0;
   double bits = 0;           ///< log2 of the guard's e-value after it
-  double units = 1;          ///< how many pieces of evidence it counted for: the exponent of its likelihood ratio
-  bool bad = true;           ///< false: an answer within a limit of the user's
-  uint64_t good_before = 0;  ///< canary answers within that limit since the event before
-  bool alone = false;        ///< stable got no traffic: the limit decides by itself
+  double units = 1;          ///< pieces of evidence it counted for: the exponent of its likelihood ratio
+  bool bad = true;           ///< false: an answer within a limit set by the user
+  uint64_t good_before = 0;  ///< canary answers within that limit since the previous event
+  bool alone = false;        ///< stable got no traffic: the limit decides alone
 };
 
 /// A guard under `dryRun` that would have rolled back.
@@ -80,12 +83,12 @@ struct DryRunVerdict {
 /// A mirrored request whose two answers differ.
 struct Disagreement {
   std::chrono::milliseconds at{0};       ///< since the rollout started
-  std::optional<Difference> difference;  ///< nothing: the answers have no output of one shape to be compared
+  std::optional<Difference> difference;  ///< nothing: the answers have no output of the same shape to compare
 };
 
-/// What the answers to mirrored requests said, beside those of stable.
+/// The answers to mirrored requests, compared with stable's.
 struct ShadowSummary {
-  uint64_t compared = 0, mismatches = 0, labels = 0;  ///< labels: pairs whose label differs, whatever is compared
+  uint64_t compared = 0, mismatches = 0, labels = 0;  ///< labels: pairs with different labels, in every compare mode
   double largest_absolute = 0, largest_relative = 0;  ///< over all elements
   double mean_score = 0;                              ///< canary's highest score minus stable's
   std::vector<Disagreement> examples;                 ///< the latest, oldest first, at most 10
@@ -97,17 +100,18 @@ struct Report {
   uint64_t step_canary_answers = 0;
   std::vector<Evidence> evidence;
   std::vector<Certificate> certificates;  ///< of the current step
-  std::string leading_guard;              ///< the one that decided; before a verdict, the one nearest to it
+  std::string leading_guard;              ///< the one that decided; before a verdict, the nearest one
   std::vector<DecidingEvent> events;      ///< its latest events, oldest first, at most 128
   std::vector<DryRunVerdict> dry_run;     ///< the first of each guard
   ShadowSummary shadow;
-  double step_seconds = 0;                 ///< since the step began
-  std::optional<double> step_eta_seconds;  ///< until it is over, at its pace so far; nothing: it waits for a person, or nobody knows yet
-  std::string note;                        ///< what holds the steps beside the certificates, for people; may be empty
+  double step_seconds = 0;  ///< since the step began
+  /// Until it ends, at its rate so far; nothing: it waits for a person, or the time is not known yet.
+  std::optional<double> step_eta_seconds;
+  std::string note;  ///< other reasons that the steps hold, for display; may be empty
 };
 
-/// Stable's latencies before the canary got any traffic; taus are taken from it. Fewer than the specification's `latency.baseline` samples:
-/// latency is not judged until enough of stable's answers have been seen during the rollout.
+/// Stable's latencies before the canary got any traffic; taus are taken from it. With fewer samples than the specification's
+/// `latency.baseline`, latency is not judged until enough of stable's answers have been seen during the rollout.
 using Baseline = LatencyHistogram;
 
 struct VerdictRecord;  // verdict_record.h
@@ -124,38 +128,39 @@ class Rollout {
   const State& state() const;
   const Spec& spec() const;
   Report report() const;
-  /// The guard that decided, or the one nearest to it, with all that it takes to decide again.
+  /// The guard that decided, or the one nearest to it, with everything needed to decide again.
   VerdictRecord explain() const;
 
-  // Each returns true where the state changed.
+  // Each returns true if the state changed.
   bool observe(const Observation& observation, Time now);
   bool observe(const ShadowPair& pair, Time now);
-  /// What a Prometheus query answered; nothing: it could not be asked, had no fresh answer or NaN. `guard` is an index into the specification's.
+  /// The answer of a Prometheus query; nothing: the query failed, had no fresh answer or NaN. `guard` is an index into the specification's.
   bool observe_sample(size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);  ///< timers: step duration, bake; call a few times a second
 
-  /// The gate it is paused at, until confirm() or a person's resume(): "confirm-rollout", "confirm-traffic-increase", "confirm-promotion" or nothing.
+  /// The gate it is paused at, until confirm() or a person's resume(): "confirm-rollout", "confirm-traffic-increase", "confirm-promotion"
+  /// or nothing.
   std::string_view awaits() const;
-  /// The yes from outside; kFailedPrecondition where it does not wait at that gate.
+  /// The confirmation from outside; kFailedPrecondition if it does not wait at that gate.
   Status confirm(std::string_view gate, Time now);
 
-  /// Those that are asked from now on; one that it waits at already stays.
+  /// The gates from now on; a gate it already waits at stays.
   void set_gates(const Gates& gates);
 
-  // Where several routers share a rollout (router/replicas/replicas.h).
-  /// False: nothing here makes the weight rise or ends the rollout well: no step advances, no silence is over, no bake. Verdicts still act.
+  // For several routers that share a rollout (replicas.h).
+  /// False: nothing here raises the weight or ends the rollout well: no step advances, no silence ends, no bake. Verdicts still apply.
   void let_rise(bool allowed);
-  /// Goes where somebody else has brought the rollout; the evidence against the canary stays, certificates begin again where the step is another.
+  /// Adopts the state that another router reached. Evidence against the canary stays; certificates start again if the step differs.
   void follow(State state);
-  /// A verdict that was come to elsewhere.
+  /// A verdict that another router reached.
   bool trip(std::string cause, std::string reason);
 
-  // Commands. kFailedPrecondition naming the phase where the phase does not allow it.
+  // Commands. kFailedPrecondition names the phase if it does not allow the command.
   Status pause(Time now);
   Status resume(Time now);                           ///< from Paused or Inconclusive; also passes a manual gate
-  Status promote(Time now);                          ///< at once to 100 %, no further evidence asked
+  Status promote(Time now);                          ///< at once to 100 %, without further evidence
   Status abort(std::string reason, Time now);        ///< to 0; idempotent once rolled back
-  Status set_weight(uint32_t weight_ppm, Time now);  ///< by hand; pauses the automatic steps until resume()
+  Status set_weight(uint32_t weight_ppm, Time now);  ///< manual; pauses the automatic steps until resume()
 
  private:
   struct Machine;

@@ -1,5 +1,7 @@
-// sample_guard.h: a limit on what a query of the user's answers ("prometheus: {query, max}"). No evidence is weighed: a sample is a number that
-// somebody else has made, so several above the limit in a row roll back, and anything that is no fresh number holds the steps.
+// sample_guard.h: A limit on the answer of a user's query ("prometheus: {query, max}").
+//
+// It weighs no evidence, because the number comes from outside. Several samples above the limit in a row roll back, and everything that is
+// not a fresh number holds the steps.
 #pragma once
 
 #include <chrono>
@@ -16,13 +18,13 @@ class SampleGuard {
  public:
   explicit SampleGuard(const PrometheusGuard& asked) : asked_(asked), name_("prometheus:" + asked.name) {}
 
-  /// Nothing: the server could not be asked, or had no fresh number. Returns whether to roll back.
+  /// Nothing: the server could not be reached, or had no fresh number. Returns whether to roll back.
   bool observe(std::optional<double> value, std::chrono::milliseconds at);
-  /// Why the steps hold: no fresh answer for three intervals, or one above the limit. Empty: they do not.
+  /// The reason that the steps hold: no fresh answer for three intervals, or one above the limit. Empty: they do not hold.
   std::string held(std::chrono::milliseconds at) const;
 
   const std::string& name() const { return name_; }
-  /// bits are breaches in a row here.
+  /// Here bits are breaches in a row.
   Evidence evidence() const;
   Verdict verdict() const;
   VerdictRecord record() const;

@@ -1,5 +1,7 @@
-// silence_watch.h: a canary that does not answer at all. A dead endpoint is one episode of evidence however many requests it swallows
-// (representative.h), so silence has its own rule: the canary fails without an answer for twice the deadline while stable answers.
+// silence_watch.h: Detects a canary that does not answer at all.
+//
+// A dead endpoint is one episode of evidence however many requests it loses (representative.h). So silence has its own rule: the canary
+// fails without an answer for twice the deadline while stable answers.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// spec.h: what the release engineer asks for. Read from YAML or JSON (a document of kind Rollout) by parse_spec().
+// spec.h: The rollout specification. parse_spec() reads it from YAML or JSON (a document of kind Rollout).
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ struct Step {
   uint32_t weight_ppm = 0;  ///< {setWeight: 5}; 0 with shadow_ppm: a shadow step
   uint32_t shadow_ppm = 0;  ///< {shadow: {percent: 10}}: share of stable's requests mirrored
   enum class Until : uint8_t { kCertified, kDuration, kManual } until = Until::kCertified;
-  std::chrono::nanoseconds duration{0};  ///< where until is kDuration
+  std::chrono::nanoseconds duration{0};  ///< if until is kDuration
 
   bool is_shadow() const { return shadow_ppm > 0; }
-  bool is_pause() const { return shadow_ppm == 0 && weight_ppm == 0; }  ///< {pause: {}}: the weight stays as it is
+  bool is_pause() const { return shadow_ppm == 0 && weight_ppm == 0; }  ///< {pause: {}}: the weight does not change
 };
 
 struct LatencyThreshold {
@@ -30,7 +30,7 @@ struct LatencyThreshold {
   std::chrono::nanoseconds limit{0};
 };
 
-/// A question of the user's own, asked of a Prometheus server. Outside of falseRollback: what it answers is taken at its word.
+/// A user's own Prometheus query. It is outside falseRollback: its answer is trusted.
 struct PrometheusGuard {
   std::string name;
   std::string address;  ///< http://host:9090
@@ -42,22 +42,24 @@ struct PrometheusGuard {
 
 struct Guard {
   double false_rollback = 0.001;              ///< alpha: the chance of ever rolling back a healthy canary
-  std::optional<double> errors_max;           ///< errors: {max: 1%}: a threshold of the user's
+  std::optional<double> errors_max;           ///< errors: {max: 1%}: a threshold set by the user
   double tolerate_ratio = 1.0;                ///< rho0
   std::vector<LatencyThreshold> latency_max;  ///< latency: {p50|p90|p95|p99|p99.9: 50ms}
   double latency_slack = 0.10;
   std::chrono::nanoseconds latency_floor{5'000'000};
-  std::optional<std::chrono::nanoseconds> deadline;  ///< D: a request still in flight then is a bad event
+  std::optional<std::chrono::nanoseconds> deadline;  ///< D: a request still in flight after this time is a bad event
   uint64_t latency_baseline = 10'000;                ///< stable's answers needed before latency is judged
   uint64_t latency_skip = 50;                        ///< first canary answers not judged on latency (a cold replica)
   enum class Compare : uint8_t { kLabel, kValues, kOff } compare = Compare::kLabel;
   std::string output;  ///< name of the output compared; empty: the first
   double max_disagreement = 0.10;
-  double rtol = 1e-3, atol = 1e-5;  ///< where compare is kValues
+  double rtol = 1e-3, atol = 1e-5;  ///< if compare is kValues
   uint32_t shadow_ppm = 0;          ///< output: {shadow: 10%}: also mirrored during weight steps
-  double drift = 4;  ///< how many times as often, or as rarely, as stable's a label or an extreme score may come; 0: not judged
+  /// Factor by which a label or an extreme score may be more or less frequent than stable's; 0: not judged.
+  double drift = 4;
   enum class Breach : uint8_t { kHold, kRollback } when_stable_breaches_too = Breach::kHold;
-  enum class Unit : uint8_t { kBatch, kRequest, kKey } unit = Unit::kBatch;  ///< always the key where the rollout is sticky
+  /// Always the key if the rollout is sticky.
+  enum class Unit : uint8_t { kBatch, kRequest, kKey } unit = Unit::kBatch;
   std::vector<PrometheusGuard> prometheus;
 };
 
@@ -65,31 +67,32 @@ struct Certify {
   bool taper = true;  ///< margins taper with the weight (README); false: `margin` everywhere
   double margin_errors = 0.005, margin_latency = 0.01;
   double confidence = 0.95;
-  std::chrono::nanoseconds max_step_duration{std::chrono::hours(1)};  ///< then Inconclusive: held, said, not failed
+  std::chrono::nanoseconds max_step_duration{std::chrono::hours(1)};  ///< then Inconclusive: it holds and reports that, but does not fail
 };
 
 struct Shield {
   bool retry_stable = true;
   double budget = 0.20;  ///< of the requests in flight, plus 3
-  /// hedge: p95: stable is asked as well once the canary took longer than this quantile of stable's (and 1.5 times its median); nothing: off.
+  /// hedge: p95: after this quantile of stable's latency (and 1.5 times its median) the request also goes to stable; nothing: off.
   std::optional<double> hedge = 0.95;
 };
 
-/// sticky: {header: x-user} or {cookie: session}: the same key stays on the same arm for as long as the weight allows.
+/// sticky: {header: x-user} or {cookie: session}: the same key stays on the same arm as long as the weight allows.
 struct Sticky {
   std::string header, cookie;
-  std::string salt;  ///< drawn at the start where the user gives none: nobody can make up a key that lands on the canary
+  /// Generated at the start if the user gives none, so that no user can construct a key that goes to the canary.
+  std::string salt;
   bool on() const { return !header.empty() || !cookie.empty(); }
 };
 
-/// cohort: {header: x-cohort, values: [beta]}: these requests go to the canary whenever it has a weight. Not random: compared with nobody,
-/// counted against the user's thresholds alone.
+/// cohort: {header: x-cohort, values: [beta]}: these requests go to the canary whenever it has a weight. They are not random: they are
+/// compared with no arm and count only against the user's thresholds.
 struct Cohort {
   std::string header;
   std::vector<std::string> values;
 };
 
-/// Moves that wait for a yes from outside. Not of the document: the router knows whom to ask.
+/// Moves that wait for an external confirmation. Not in the document: the router's configuration names the receiver.
 struct Gates {
   bool rollout = false;    ///< before the first step
   bool increase = false;   ///< before each further weight
@@ -97,29 +100,33 @@ struct Gates {
 };
 
 struct Spec {
-  std::string service, stable, canary;  ///< stable empty: whatever is stable now
-  std::string baseline;  ///< a version that runs stable's model on replicas like the canary's; empty: compared with stable itself
+  std::string service, stable, canary;  ///< stable empty: the current stable version
+  /// A version that runs stable's model on replicas like the canary's; empty: compared with stable itself.
+  std::string baseline;
   Sticky sticky;
   Cohort cohort;
-  std::vector<std::string> dry_run;       ///< guards that only say what they would have done: "output", "latency" ...
-  std::vector<Step> steps;                ///< weights rise; shadow steps come before them; never empty after parse_spec
-  std::chrono::nanoseconds bake{0};       ///< after 100 %: how long the old version stays judged against
-  uint32_t bake_control_ppm = 0;          ///< of traffic kept on the old version while baking
-  std::chrono::nanoseconds keep_warm{0};  ///< after the promotion: how long the old version still gets copies of requests, ready for undo
+  std::vector<std::string> dry_run;  ///< guards that only report the verdict they would have given: "output", "latency" ...
+  std::vector<Step> steps;           ///< weights rise; shadow steps come before them; never empty after parse_spec
+  std::chrono::nanoseconds bake{0};  ///< after 100 %: time that the old version is still used for comparison
+  uint32_t bake_control_ppm = 0;     ///< share of traffic kept on the old version during the bake
+  /// After the promotion: time that the old version still gets copies of requests, ready for undo.
+  std::chrono::nanoseconds keep_warm{0};
   Guard guard;
   Certify certify;
   Shield shield;
   Gates gates;
 };
 
-/// Unknown keys, bad values and nonsense (tests: R1, R2, R5) are refused with line and allowed values: the first of them, and how many more.
+/// Refuses unknown keys, bad values and contradictions (tests: R1, R2, R5) with line and allowed values: the first problem, and the number
+/// of others.
 Result<Spec> parse_spec(const config::Node& document);
-/// Every one of them; the specification is good for nothing where there is any.
+/// Reports all problems; if there is any, the specification must not be used.
 Spec parse_spec(const config::Node& document, config::Problems& problems);
-/// The JSON schema of such a document, for editors and tools: refuses nothing that parse_spec() takes of what it describes, but spellings nobody
-/// uses (1e1 %), and takes nothing that parse_spec() refuses but what only a whole document shows (weights rise, versions differ).
+/// The JSON schema of such a document, for editors and tools. It accepts everything that parse_spec() accepts of the parts it describes,
+/// except unusual spellings (1e1 %). It rejects everything that parse_spec() rejects, except errors across the whole document (weights
+/// rise, versions differ).
 std::string_view spec_schema();
-/// What is asked of a rollout that names no steps: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
+/// The steps of a rollout that names none: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
 std::vector<Step> default_steps();
 /// `steps: blue-green`: shadow 10 % until certified, a manual gate, then 100 %.
 std::vector<Step> blue_green_steps();

@@ -1,4 +1,4 @@
-// spec_parts.h: what the readers (spec.cc, spec_steps.cc) and the printer (spec_print.cc) of a specification share. Internal.
+// spec_parts.h: Helpers that the readers (spec.cc, spec_steps.cc) and the printer (spec_print.cc) of a specification share. Internal.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,13 @@ std::string print_weight(uint32_t ppm);
 
 /// service, stable, canary with its baseline, sticky and cohort.
 void read_traffic(const config::Node& document, Spec& spec, config::Problems& problems);
-/// A header or cookie of that name could stand in a request.
+/// Whether a request can carry a header or cookie of that name.
 bool is_token(std::string_view name);
-/// `steps:` into spec.steps, and a promotion into spec.bake.
+/// Reads `steps:` into spec.steps, and a promotion into spec.bake.
 void read_steps(const config::Node& list, Spec& spec, config::Problems& problems);
 Result<uint32_t> weight_of(const config::Node& node);
 Result<std::chrono::nanoseconds> positive_duration(const config::Node& node);
-/// Keys outside the list; those of ours whose time has not come are refused by name.
+/// Refuses keys outside the list; planned keys are refused by name.
 void check_keys(const config::Node& node, std::initializer_list<std::string_view> keys, std::initializer_list<std::string_view> unsupported,
                 config::Problems& problems);
 

@@ -1,6 +1,6 @@
-// tape.h: the last events that a guard decided on, and its processes as they were before the first of them: enough to decide again.
+// tape.h: The last events of a guard, and its processes before the first of them: enough to decide again.
 //
-// Two halves take turns, as in a rotated log: what is kept is never less than kHalf events, once there were so many, and never more than twice that.
+// Two halves alternate, as in a rotated log: after the first kHalf events, it keeps at least kHalf events and at most twice that.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class Tape {
   /// The bits of the latest event, known once it was observed.
   void set_bits(double bits) { events_.back().bits = bits; }
 
-  /// The processes before the oldest event that is kept; `now` where there is none.
+  /// The processes before the oldest kept event; `now` if there is none.
   const Processes& begin(const Processes& now) const { return earlier_begin_ ? *earlier_begin_ : begin_ ? *begin_ : now; }
   std::vector<DecidingEvent> events() const {  ///< oldest first
     std::vector<DecidingEvent> all = earlier_;

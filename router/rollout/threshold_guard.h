@@ -1,5 +1,6 @@
-// threshold_guard.h: a limit that the user set ("errors: {max: 1%}", "latency: {p99: 50ms}"), judged by evidence instead of by one bad scrape.
-// Above the limit is not enough where stable may be above it as well: an outage of both must not be called the canary's fault.
+// threshold_guard.h: A limit set by the user ("errors: {max: 1%}", "latency: {p99: 50ms}"), judged by evidence and not by one bad scrape.
+//
+// Exceeding the limit is not enough if stable may exceed it as well: an outage of both must not count against the canary.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 
 namespace serin::rollout {
 
-/// Is the rate above p0, or, where it may not become seldom, below it? For a guard at work and for its record.
+/// Tests whether the rate is above p0, or, if it may not become rare, below it. For an active guard and for its record.
 BernoulliMixture limit_process(double p0, double cap, bool seldom);
 
 class ThresholdGuard {
@@ -25,13 +26,13 @@ class ThresholdGuard {
     double trip_value = 1;
     bool ask_stable = true;  ///< whenStableBreachesToo: hold
     double tolerated_ratio = 1;
-    bool seldom = false;  ///< asks the reverse of both questions: below p0, and less often than stable
+    bool seldom = false;  ///< reverses both questions: below p0, and less often than stable
   };
   explicit ThresholdGuard(Limit limit);
 
-  /// One answer; alone says that stable gets no traffic. Returns whether to roll back.
+  /// One answer; alone means that stable gets no traffic. Returns whether to roll back.
   bool observe(Arm arm, bool bad, const Unit& unit, bool alone, std::chrono::milliseconds at = {});
-  /// An answer to a request that was not drawn: above the limit or not, but compared with nobody. Never rolls back; may hold the steps.
+  /// An answer to a request that was not drawn: above the limit or not, but without a comparison. Never rolls back; may hold the steps.
   void observe_cohort(bool bad, std::chrono::milliseconds at);
 
   const std::string& name() const { return limit_.name; }
@@ -55,7 +56,7 @@ class ThresholdGuard {
   Limit limit_;
   Processes now_;
   Tape<Processes> tape_;
-  Processes before_good_;  // before the good answers that came since the last event
+  Processes before_good_;  // before the good answers since the last event
   uint64_t good_since_ = 0;
   uint64_t stable_bad_ = 0, stable_units_ = 0, canary_bad_ = 0, canary_units_ = 0;
 };

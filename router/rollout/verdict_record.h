@@ -1,5 +1,7 @@
-// verdict_record.h: why a guard decided as it did, in numbers that anybody can check: the question, the threshold, its processes before the
-// deciding events, and the events. No seed and no clock: the same record always replays to the same decision.
+// verdict_record.h: The reason for a guard's decision, in numbers that can be checked.
+//
+// It contains the question, the threshold, the processes before the deciding events, and the events. It has no seed and no clock: the same
+// record always replays to the same decision.
 //
 //   const Replay again = replay(record);          again.rolled_back, again.bits
 #pragma once
@@ -15,17 +17,17 @@
 namespace serin::rollout {
 
 struct VerdictRecord {
-  std::string guard;  ///< "err"; empty: nobody judged (a person decided)
+  std::string guard;  ///< "err"; empty: no guard (a person decided)
   enum class Question : uint8_t {
     kWorse,  ///< more often on the canary than its share explains?
     kAbove,  ///< above the limit p0?
     kAboveAndWorse,
-    kSilence,  ///< events are silences; rolled back at so many as `trip_value`
-    kSamples,  ///< events are samples of a query; rolled back at so many above p0 in a row as `trip_value`
+    kSilence,  ///< events are silences; `trip_value` of them roll back
+    kSamples,  ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
   } question = Question::kWorse;
   double trip_value = 0;
   double tolerated_ratio = 1;
-  bool mirrored = false;  ///< asks the reverse: what the canary does too rarely
+  bool mirrored = false;  ///< asks the reverse: events too rare on the canary
   double p0 = 0, cap = 0;
   MixtureState worse, above;  ///< before the first of the events
   std::vector<DecidingEvent> events;
