@@ -1,4 +1,5 @@
-// digest.h: FNV-1a, 64 bits: names a string in a fixed-size slot, and notices a flipped bit in a stored row. Not against malice.
+// digest.h: FNV-1a, 64 bits: identifies a string in a fixed-size slot, and detects a flipped bit in a stored row. Not secure against
+// attackers.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,13 @@
-// etcd_client.h: etcd's v3 API over its JSON gateway (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway), with several endpoints.
+// etcd_client.h: A client for etcd's v3 API over its JSON gateway, with several endpoints.
+//
+// (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway)
 //
 //   EtcdClient etcd({.endpoints = {{"10.0.0.1", 2379}, {"10.0.0.2", 2379}}});
 //   SERIN_TRY(const json::object answer, etcd.call("/v3/kv/range", {{"key", base64("/serin/leader")}}));
 //   etcd.watch("/serin/live/", [] { look_again(); });
 //
-// What its JSON does: bytes are base64, 64-bit integers are strings, what is zero or false is left out (a lost compare is a 200 without `succeeded`).
-// Thread-safe, with an io thread of its own; call() waits.
+// Properties of its JSON: bytes are base64, 64-bit integers are strings, and fields that are zero or false are omitted (a lost compare is a
+// 200 without `succeeded`). Thread-safe, with its own io thread; call() waits.
 #pragma once
 
 #include <boost/json.hpp>
@@ -25,16 +27,16 @@ namespace serin::store {
 struct EtcdOptions {
   std::vector<net::Origin> endpoints;
   std::string user, password;                  ///< empty: without authentication
-  std::chrono::milliseconds timeout{300};      ///< of one attempt: a member that lost its leader holds an answer back for seconds
+  std::chrono::milliseconds timeout{300};      ///< for one attempt: a member that lost its leader delays an answer for seconds
   std::shared_ptr<const net::TlsContext> tls;  ///< for endpoints that are secure
 };
 
 std::string base64(std::string_view bytes);
-/// Empty where it is none.
+/// Empty if invalid.
 std::string from_base64(std::string_view text);
-/// What ends the keys that begin with `prefix`, which ends with '/'.
+/// The end of the key range that begins with `prefix`, which ends with '/'.
 std::string after_prefix(std::string prefix);
-/// A member that is a 64-bit integer, as a string or not at all.
+/// A member that is a 64-bit integer, as a string or absent.
 int64_t int64_of(const boost::json::object& object, std::string_view key);
 
 class EtcdClient {
@@ -42,11 +44,12 @@ class EtcdClient {
   explicit EtcdClient(EtcdOptions options);
   ~EtcdClient();
 
-  /// Each endpoint in turn until one answers; the next call begins with that one. kUnavailable: none did, and whether one of them has done it is
-  /// not known. kNotFound: a lease that is over. kPermissionDenied: wrong user or password, or not this user's key.
+  /// Tries each endpoint in turn until one answers; the next call starts with that one. kUnavailable: none answered, and it is unknown
+  /// whether one of them executed the call. kNotFound: the lease has ended. kPermissionDenied: wrong user or password, or not this user's
+  /// key.
   Result<boost::json::object> call(std::string_view path, const boost::json::object& body);
-  /// From now on `look_again` is called, on a thread of the client's, whenever a key with that prefix may have changed: after an event, and each time
-  /// the watch had to be begun again. What changed is not said: who watches looks at everything, and so misses nothing that happened in between.
+  /// Calls `look_again` whenever a key with that prefix may have changed: after an event, and each time the watch had to restart. The calls
+  /// come on one of the client's threads and do not say which key changed. The watcher reads all keys, and so misses no change in between.
   void watch(const std::string& prefix, std::function<void()> look_again);
 
   struct State;

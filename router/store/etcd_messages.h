@@ -1,5 +1,6 @@
-// etcd_messages.h: what etcd's JSON gateway is asked and answers (api/etcdserverpb/rpc.proto): bytes as base64, 64-bit integers as strings, what is zero or
-// false not at all.
+// etcd_messages.h: Requests and answers of etcd's JSON gateway (api/etcdserverpb/rpc.proto).
+//
+// Bytes are base64, 64-bit integers are strings, and fields that are zero or false are omitted.
 #pragma once
 
 #include <boost/json.hpp>
@@ -10,24 +11,24 @@
 
 namespace serin::store {
 
-/// A key of a range's answer.
+/// One key in the answer of a range request.
 struct KeyValue {
   std::string key, value;
   int64_t created = 0, modified = 0, lease = 0;
 };
 std::vector<KeyValue> read_range(const boost::json::object& answer);
-/// What the get at `index` of a transaction's failure branch has read; nothing where that key is not there.
+/// The result of the get at `index` of a transaction's failure branch; nothing if that key does not exist.
 std::optional<KeyValue> read_response(const boost::json::object& answer, size_t index);
 int64_t revision_of(const boost::json::object& answer);
-/// Whether the conditions of a transaction held.
+/// Whether the conditions of a transaction were true.
 bool succeeded(const boost::json::object& answer);
 
-// Parts of a transaction: what is done ...
+// Parts of a transaction: the actions ...
 boost::json::object put(const std::string& key, const std::string& value, int64_t lease = 0);
 boost::json::object get(const std::string& key);
 boost::json::object remove(const std::string& key);
 boost::json::object remove_range(const std::string& from, const std::string& to);
-// ... and under which conditions; 0: the key is not there.
+// ... and their conditions; 0: the key does not exist.
 boost::json::object created_is(const std::string& key, int64_t revision);
 boost::json::object modified_is(const std::string& key, int64_t revision);
 boost::json::object lease_is(const std::string& key, int64_t lease);

@@ -1,5 +1,6 @@
-// etcd_state.h: what the state key of a service holds beside the record itself: how far the audit log and the verdicts have come, so that they can be
-// gone on with by whoever leads next.
+// etcd_state.h: The content of a service's state key in addition to the record: the progress of the audit log and the verdicts.
+//
+// The next leader continues from there.
 #pragma once
 
 #include <boost/json.hpp>
@@ -28,22 +29,23 @@ struct EtcdProgress {
   size_t entries = 0, verdicts = 0;
 };
 
-/// Stands in the state: which run of a router wrote it, and how far it had come. By it a router recognises what it wrote without being told so.
+/// Part of the state: the run of a router that wrote it, and its progress. With it a router recognises its own write without a
+/// confirmation.
 struct EtcdMark {
   std::string writer;
   EtcdProgress progress;
 };
 
 struct EtcdState {
-  int64_t revision = 0;  ///< of the key; 0: it is not there
-  int64_t entries = 0;   ///< of the audit log, ever
+  int64_t revision = 0;  ///< of the key; 0: it does not exist
+  int64_t entries = 0;   ///< of the audit log, in total
   std::string digest;    ///< of the last one
   std::string rollout;   ///< id
   std::vector<std::string> verdicts;
   EtcdMark mark;
 
   static EtcdState read(const KeyValue& kv);
-  /// What a transaction of `writer` writes of `change`, as much as fits; this and `progress` move on as if it were done.
+  /// The part of `change` that a transaction of `writer` writes, as much as fits; this and `progress` advance as if it were done.
   boost::json::array write(const Change& change, const EtcdKeys& keys, const std::string& writer, EtcdProgress& progress);
 
  private:

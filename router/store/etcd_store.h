@@ -1,7 +1,7 @@
-// etcd_store.h: the shared store of routers that agree through etcd.
+// etcd_store.h: The shared store of routers that agree through etcd.
 //
-//   <prefix>/live/state/<service>            ServiceRecord; written by the leader over what it has seen (compare-and-swap)
-//   <prefix>/live/trip/<service>/<rollout>   Trip; created once, by anybody; gone when the next rollout is written
+//   <prefix>/live/state/<service>            ServiceRecord; written by the leader over the revision it has seen (compare-and-swap)
+//   <prefix>/live/trip/<service>/<rollout>   Trip; created once, by any router; removed when the next rollout is written
 //   <prefix>/live/leader                     id of the leader; with its lease
 //   <prefix>/live/member/<id>                Member; with its lease
 //   <prefix>/audit/<service>/<number>        HistoryEntry, a chain (history_chain.h); the latest 10,000

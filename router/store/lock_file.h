@@ -1,5 +1,6 @@
-// lock_file.h: one router for each store. The lock is the kernel's (flock), so that it ends with its process however that ends; the pid inside
-// the file is for people.
+// lock_file.h: Allows only one router for each store.
+//
+// The lock is the kernel's (flock), so that it ends with its process however that ends. The pid in the file is for operators.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace serin::store {
 
 class LockFile {
  public:
-  /// kAlreadyExists where another process holds it: "... is locked by another router (pid 4711)".
+  /// kAlreadyExists if another process has it: "... is locked by another router (pid 4711)".
   static Result<LockFile> acquire(const std::string& path);
   LockFile(LockFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   LockFile& operator=(LockFile&& other) noexcept {

@@ -1,5 +1,6 @@
-// record_json.h: records as the JSON that lies in a shared store. Field names are a contract between routers of different versions: they are added to,
-// never changed.
+// record_json.h: Converts records to and from the JSON in a shared store.
+//
+// Field names are a contract between routers of different versions: fields are added, never changed.
 #pragma once
 
 #include <boost/json.hpp>
@@ -14,7 +15,7 @@ boost::json::object to_json(const HistoryEntry& entry);
 boost::json::object to_json(const Trip& trip);
 boost::json::object to_json(const Member& member);
 
-// kCorrupt where something is missing or of another kind.
+// kCorrupt if a field is missing or has the wrong type.
 Result<ServiceRecord> service_from_json(const boost::json::value& value);
 Result<HistoryEntry> entry_from_json(const boost::json::value& value);
 Result<Trip> trip_from_json(const boost::json::value& value);

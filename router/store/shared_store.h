@@ -1,14 +1,14 @@
-// shared_store.h: what several routers agree through: etcd today, the Kubernetes API one day.
+// shared_store.h: The interface through which several routers agree: etcd today, the Kubernetes API later.
 //
 //   shared.watch([] { wake(); });
 //   SERIN_CHECK(shared.join(self));                      // and stay() every second
-//   SERIN_TRY(const Snapshot now, shared.look());        // what all of them know
+//   SERIN_TRY(const Snapshot now, shared.look());        // the state that all of them know
 //   SERIN_TRY(const bool leads, shared.lead());          // one of them
-//   SERIN_TRY(const int64_t revision, shared.save(change));   // only who leads, only over what it has seen
-//   SERIN_CHECK(shared.trip({"digits", "digits-7", ...}));    // anybody, once for each rollout
+//   SERIN_TRY(const int64_t revision, shared.save(change));   // only the leader, only over the revision it has seen
+//   SERIN_CHECK(shared.trip({"digits", "digits-7", ...}));    // any router, once for each rollout
 //
-// The rules (README of router, "Several routers"): a trip is a latch that only ever closes and names its rollout, so that a late one cannot touch the next;
-// everything else is written by the leader, by compare-and-swap, and fails where it does not lead any more.
+// The rules (the router's guide, "Several routers"): a trip is a latch that only closes. It names its rollout, so that a late one cannot
+// affect the next. Everything else is written by the leader, by compare-and-swap, and fails if it no longer leads.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ namespace serin::store {
 struct Trip {
   std::string service, rollout;  ///< the rollout's id: it names the one epoch that this ends
   std::string cause, reason;
-  std::string member;   ///< who came to it
-  std::string verdict;  ///< why, as JSON that replays; may be empty
+  std::string member;   ///< the router that reached it
+  std::string verdict;  ///< the reason, as JSON that replays; may be empty
 };
 
 /// A router that is alive.
 struct Member {
   std::string id;
-  std::string peer;                        ///< "10.0.0.5:8082": where the others reach it
-  std::string secret;                      ///< what they must say there: who may read the store may speak to its members
-  std::string admin;                       ///< url of its admin API
+  std::string peer;                        ///< "10.0.0.5:8082": the address for the others
+  std::string secret;                      ///< required from them: a router that may read the store may speak to its members
+  std::string admin;                       ///< URL of its admin API
   std::map<std::string, int64_t> applied;  ///< by service: the revision of the state that its traffic follows
   bool operator==(const Member&) const = default;
 };
@@ -51,29 +51,29 @@ struct Snapshot {
   std::vector<SharedService> services;
   std::vector<Trip> trips;
   std::vector<Member> members;
-  std::string leader;  ///< id of a member; empty: nobody leads
-  bool leads = false;  ///< it is the one that asks
+  std::string leader;  ///< id of a member; empty: no leader
+  bool leads = false;  ///< this member is the leader
 };
 
-/// Thread-safe. Every call may take as long as the store's timeouts; kUnavailable: it could not be reached, or has no majority.
+/// Thread-safe. Every call may take as long as the store's timeouts. kUnavailable: it could not be reached, or has no majority.
 class SharedStore {
  public:
   virtual ~SharedStore() = default;
 
-  /// `agreed`: what a majority knows. Otherwise what one of the store's servers knows, which may be old, but needs no majority.
+  /// `agreed`: the state that a majority knows. Otherwise the state of one of the store's servers, which may be old, but needs no majority.
   virtual Result<Snapshot> look(bool agreed) = 0;
-  /// Calls back, on a thread of the store's, when something may have changed; nothing: no longer.
+  /// Calls back, on one of the store's threads, when something may have changed; nothing: no longer.
   virtual void watch(std::function<void()> look_again) = 0;
 
-  /// Makes this router a member until it does not stay() any more; again with what has changed about it. kAlreadyExists: another one has its id.
+  /// Makes this router a member as long as it calls stay(); call again when its data changed. kAlreadyExists: another one has its id.
   virtual Status join(const Member& self) = 0;
-  /// kNotFound: it came too late, and is neither member nor leader any more.
+  /// kNotFound: it came too late, and is no longer a member or leader.
   virtual Status stay() = 0;
   virtual void leave() = 0;
-  /// True where this member leads.
+  /// True if this member leads.
   virtual Result<bool> lead() = 0;
 
-  /// The first trip of a rollout stands; later ones succeed and change nothing.
+  /// The first trip of a rollout is final; later ones succeed and change nothing.
   virtual Status trip(const Trip& trip) = 0;
   /// The revision that was written. kConflict: this member does not lead, or has not seen the latest.
   virtual Result<int64_t> save(const Change& change) = 0;

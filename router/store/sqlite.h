@@ -1,11 +1,11 @@
-// sqlite.h: the few calls of SQLite that the store makes, with errors as Result.
+// sqlite.h: The few SQLite calls that the store makes, with errors as Result.
 //
 //   SERIN_TRY(Database database, Database::open("router.db"));
 //   SERIN_TRY(Statement select, database.prepare("SELECT epoch FROM services WHERE name = ?"));
 //   select.bind(1, name);
 //   SERIN_TRY(const bool row, select.step());
 //
-// kCorrupt means that the file is damaged, and nothing else does. Not thread-safe.
+// kCorrupt always means that the file is damaged. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Statement {
   void bind(int index, std::string_view text);
   void bind(int index, int64_t value);
   void bind(int index, double value);
-  /// True: a row is there to be read. False: done.
+  /// True: a row can be read. False: done.
   Result<bool> step();
   /// To the end, ignoring rows.
   Status run();
@@ -44,10 +44,10 @@ class Statement {
 
 class Database {
  public:
-  /// Creates the file where there is none.
+  /// Creates the file if there is none.
   static Result<Database> open(const std::string& path);
   Result<Statement> prepare(std::string_view sql);
-  /// A COMMIT has failed because the disk did not confirm what was written.
+  /// A COMMIT has failed because the disk did not confirm the write.
   bool sync_failed() const { return sync_failed_; }
   /// Statements without parameters; rows are ignored.
   Status execute(const std::string& sql);
@@ -63,7 +63,7 @@ class Database {
   bool sync_failed_ = false;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT; rolls back where commit() was not reached.
+/// BEGIN IMMEDIATE ... COMMIT; rolls back unless commit() was called.
 class Transaction {
  public:
   static Result<Transaction> begin(Database& database);

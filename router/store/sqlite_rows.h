@@ -1,4 +1,4 @@
-// sqlite_rows.h: the store in a database that is open, undamaged and of today's schema (sqlite_store.h sees to that).
+// sqlite_rows.h: The store in an open, undamaged database with the current schema (sqlite_store.h ensures that).
 #pragma once
 
 #include <memory>

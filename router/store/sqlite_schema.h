@@ -1,4 +1,4 @@
-// sqlite_schema.h: whose file it is, of which age, and how it becomes one of today's.
+// sqlite_schema.h: Identifies the owner and schema version of a database file, and migrates it to the current version.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace serin::store {
 
-/// 0 for an empty file. Nothing is written. kInvalidArgument: another program's; kUnsupported: a newer Serin's; kCorrupt.
+/// 0 for an empty file. Writes nothing. kInvalidArgument: another program's file; kUnsupported: from a newer Serin; kCorrupt.
 Result<int64_t> schema_version(Database& database);
-/// From that version to the current one.
+/// Migrates from that version to the current one.
 Status migrate(Database& database, int64_t version);
 
 }  // namespace serin::store

@@ -1,4 +1,4 @@
-// sqlite_store.h: the store of a router that stands alone: one SQLite file.
+// sqlite_store.h: The store of a single router: one SQLite file.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,13 @@ namespace serin::store {
 
 struct Opened {
   std::unique_ptr<Store> store;
-  std::string damage;     ///< what was wrong with the file that was there; empty: nothing
-  std::string set_aside;  ///< where that file is now
+  std::string damage;     ///< the damage in the file found; empty: none
+  std::string set_aside;  ///< the path of that file now
 };
 
-/// A damaged file is moved out of the way ("<path>.corrupt-<time>") and a new one begun. What is not damage is an error and the file stays:
-/// a directory or another program's database in its place (kInvalidArgument), one of a newer Serin (kUnsupported), no permission, no disk.
+/// A damaged file is renamed ("<path>.corrupt-<time>") and a new one is created. Everything else is an error and the file
+/// stays: a directory or another program's database in its place (kInvalidArgument), a newer Serin's (kUnsupported), no permission, no
+/// disk.
 /// Requires the lock (lock_file.h).
 Result<Opened> open_sqlite_store(const std::string& path);
 
