@@ -1,21 +1,23 @@
-// blocked.h: the loops over activations in channel blocks, as a table beside Simd (simd.h says what this border is for).
+// blocked.h: The loops over activations in channel blocks, as a table next to Simd (simd.h explains this interface).
 //
-// A blocked tensor is [n, c / b, h, w, b], b = the floats of one vector: a vector holds b channels of one pixel, whatever the size of the image, so there
-// are no borders inside a vector and a row of pixels is one run of memory. Channels past the last are zero in weights and are computed along.
+// A blocked tensor is [n, c / b, h, w, b], b = the floats of one vector. A vector contains b channels of one pixel, whatever the size of
+// the image. So there are no borders inside a vector, and a row of pixels is contiguous memory. Channels after the last have zero weights
+// and are computed along with the others.
 #pragma once
 
 #include <cstdint>
 
 namespace serin::kernels::cpu {
 
-/// What happens to a sum: bias and residual start it, clamp ends it.
+/// Processing of a sum: bias and residual start it, clamp ends it.
 struct BlockedFinish {
   const float* bias;      // [blocks * b] or null
   const float* residual;  // like y, or null
   float low, high;
 };
 
-/// A piece of a convolution: y[blocks, pixels, b] = sum over the words `k` of x and weight. Long sums come in several pieces, which wait in y in between.
+/// A piece of a convolution: y[blocks, pixels, b] = sum over the words `k` of x and weight. Long sums are split into pieces; y keeps the
+/// partial sums.
 struct BlockedPiece {
   const float* weight;  // [k, blocks * b]
   float* y;             // blocks are y_step apart
@@ -24,7 +26,7 @@ struct BlockedPiece {
   int blocks;  // at most max_blocks
   bool first, last;
   BlockedFinish finish;
-  bool fetch_next = false;  // the weights behind these are those of the next piece, and unlikely to be in cache
+  bool fetch_next = false;  // the next weights in memory are those of the next piece, and probably not in cache
 };
 
 /// x [blocks, pixels, words of a block], blocks x_step apart: a matrix product. `k` words need not be whole blocks.
@@ -34,9 +36,9 @@ struct PointPiece {
   int64_t x_step, k;
 };
 
-/// Output pixel p sees through cell t the `run` words at x + pixel_at[p] + cell_at[t] of each of `blocks` blocks (`last_run` of the last one). Where
-/// windows overlap the border `offsets` says it for each tile of pixels and cell instead, and kOutside stands for zeros. k = blocks, cells, run, in
-/// this order.
+/// Output pixel p reads through cell t the `run` words at x + pixel_at[p] + cell_at[t] of each of `blocks` blocks (`last_run` of the last
+/// one). If windows overlap the border, `offsets` has the address for each tile of pixels and cell instead, and kOutside means zeros. k =
+/// blocks, cells, run, in this order.
 struct WindowPiece {
   BlockedPiece to;
   const float* x;
@@ -49,7 +51,7 @@ struct WindowPiece {
 };
 inline constexpr int64_t kOutside = INT64_MIN;
 
-/// One block of channels of an image: where a window lies over it.
+/// One block of channels of an image, with the geometry of the window.
 struct BlockedPlane {
   const float* x;  // [h, w, b]
   float* y;        // [oh, ow, b]
@@ -57,22 +59,23 @@ struct BlockedPlane {
   int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;
 };
 
-/// The last rows of x that a depthwise convolution has read, with zeros for the padding on both sides: small enough for the first cache, and the loops
-/// need not know of borders. Row i is at i % rows; `ready` rows of x have been through it.
+/// The last rows of x that a depthwise convolution has read, with zeros for the padding on both sides. It fits the L1 cache, and the loops
+/// need no borders. Row i is at i % rows; `ready` rows of x have been copied into it.
 struct RowRing {
-  float* data;  // [rows, width, b]; null: do without
+  float* data;  // [rows, width, b]; null: not used
   int64_t rows, width;
-  int64_t ready;  // 0 at the beginning of a plane
+  int64_t ready;  // 0 at the start of a plane
 };
 
-/// The tiles [first, first + count) of one block of channels, counted along the rows of tiles; positions are tile_step apart in the transformed form.
+/// The tiles [first, first + count) of one block of channels, counted along the rows of tiles. In the transformed form, positions are
+/// tile_step apart.
 struct WinogradPlane {
   int64_t h, w, oh, ow, pad_h, pad_w;
   int64_t first, count;
   int64_t step;  // floats between two of the (m + 2)^2 positions
 };
 
-/// The products of convolutions. They read x and weights in words: one channel, or in bf16 two channels side by side in the space of one float.
+/// The products of convolutions. They read x and weights in words: one channel, or in bf16 two adjacent channels in the space of one float.
 struct BlockedProducts {
   const char* dtype;
   int64_t channels;  ///< of a word
@@ -82,7 +85,7 @@ struct BlockedProducts {
   void (*window)(const WindowPiece& piece);
   /// Plain x [c, n], its rows x_step apart, as words [n, words of c].
   void (*interleave)(const float* x, int64_t x_step, int64_t c, int64_t n, float* words);
-  /// Every `stride`th pixel of a block as words; null: floats are what the products read.
+  /// Every `stride`th pixel of a block as words; null: the products read floats.
   void (*round)(const float* x, int64_t stride, int64_t pixels, float* words);
 
   /// Winograd F(m x m, 3 x 3), m = 4 and 2: y = A' [(G g G') . (B' d B)] A.
@@ -98,11 +101,11 @@ struct BlockedProducts {
 struct BlockedLoops {
   int64_t width;  ///< b
   BlockedProducts products;
-  /// Rows [row, row + rows) of y, in rising order from one call to the next; weight [cells, b], bias [b] or null.
+  /// Rows [row, row + rows) of y, in ascending order from one call to the next; weight [cells, b], bias [b] or null.
   void (*depthwise)(const BlockedPlane& plane, const float* weight, const float* bias, float low, float high, int64_t row, int64_t rows,
                     RowRing& ring);
   void (*pool_max)(const BlockedPlane& plane);
-  /// Sums over the cells inside, divided by their number; with `count_pad` by that of the cells inside image and padding.
+  /// Sums over the cells inside, divided by their number; with `count_pad` divided by the number of cells inside image and padding.
   void (*pool_mean)(const BlockedPlane& plane, bool count_pad, int64_t pad_end_h, int64_t pad_end_w);
   /// y[b] = mean of x[pixels, b].
   void (*mean)(const float* x, float* y, int64_t pixels);
@@ -120,7 +123,7 @@ extern const BlockedLoops kBlockedAvx2;  // x86-64 only, as the next
 extern const BlockedLoops kBlockedAvx512;
 extern const BlockedProducts kBlockedBf16Avx512;
 
-/// Null where this machine has no instruction for it.
+/// Null if this machine has no instruction for it.
 const BlockedProducts* bf16_products();
 
 }  // namespace serin::kernels::cpu

@@ -1,9 +1,11 @@
-// blocked_conv.h: a tile of kPixels x kBlocks vectors of y stays in registers over the whole of k. Each step loads one vector of weights for each block
-// and broadcasts one word of x for each pixel: both are read in the order in which they lie.
+// blocked_conv.h: The convolution on channel blocks, as tiles of kPixels x kBlocks vectors of y.
+//
+// A tile stays in registers over the whole of k. Each step loads one vector of weights for each block and broadcasts one word of x for each
+// pixel. Both are read in memory order.
 //
 //   registers  32: 6 pixels x 4 blocks, 9 x 3, 14 x 2, 16 x 1        16: 6 x 2, 12 x 1
 //
-// Where windows overlap the border, a pixel's address is that of zeros: the inner loop has no conditions.
+// If windows overlap the border, a pixel's address is that of zeros: the inner loop has no conditions.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
@@ -25,12 +27,12 @@ constexpr int point_tile_pixels(int blocks) {
   return blocks == 2 ? 6 : 12;
 }
 
-/// Brings the weights of the next piece into the second cache while those of this one are used: some lines at each of the steps that all tiles take
-/// together. Where weights come from memory (7 x 7 images of many channels) this hides what else would be waited for.
+/// Prefetches the weights of the next piece into the L2 cache while those of this one are used. Each step that all tiles take together
+/// fetches some lines. If weights come from memory (7 x 7 images of many channels) this hides the wait for them.
 template <class V>
 struct FetchAhead {
   const float* at;
-  int64_t lines;  // of 64 bytes, at each step
+  int64_t lines;  // of 64 bytes, for each step
 
   FetchAhead(const BlockedPiece& to, int64_t k, int64_t tiles, int64_t steps_of_tile) {
     constexpr int64_t kLine = 16;
@@ -76,12 +78,12 @@ struct ConvTile {
 #pragma GCC unroll 32
     for (int i = 0; i < kPixels * kBlocks; ++i) {
       F s = sum[i / kBlocks][i % kBlocks];
-      if (to.last) s = V::min(high, V::max(low, s));  // NaN stays: both answer their second operand for it
+      if (to.last) s = V::min(high, V::max(low, s));  // NaN stays: both return their second operand for it
       V::store(y + i % kBlocks * to.y_step + i / kBlocks * kWidth, s);
     }
   }
 
-  /// One element of k; x(p) is the address of pixel p's.
+  /// One element of k; x(p) is the address for pixel p.
   template <class Address>
   void step(const float* weight, Address&& x) {
     F w[kBlocks];
@@ -117,7 +119,7 @@ void point_tile(const PointPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
   tile.finish(g.to, y);
 }
 
-/// One pixel, in f32: each element of a group of four of k has sums of its own, because a single chain of additions would wait for itself.
+/// One pixel, in f32: each element of a group of four of k has its own sums, because a single chain of additions would wait for itself.
 template <class V, int kBlocks>
 void point_pixel(const PointPiece& g, int64_t pixel) {
   using F = typename V::F;

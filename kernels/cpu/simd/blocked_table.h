@@ -1,4 +1,4 @@
-// blocked_table.h: all loops over channel blocks for one vector type; included by the blocked_*.cc files only.
+// blocked_table.h: All loops over channel blocks for one vector type; included by the blocked_*.cc files only.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"

@@ -1,17 +1,20 @@
-// blocked_window.h: what works on each channel by itself: depthwise convolution, pooling, means, scaling, and the way from and to plain tensors.
+// blocked_window.h: Loops that treat each channel separately: depthwise convolution, pooling, means, scaling, and conversion from and to
+// plain.
 //
-// A depthwise convolution sums strips of neighbouring outputs: the weight of a cell is read once for the strip and, with three or five cells to a row known
-// at compile time, so is each pixel. In wide images the few pixels whose window overlaps a side go one by one, over the cells inside. In narrow ones they
-// would be most, so each row of x is copied with its padding into a ring of rows in the first cache, which has no sides.
+// A depthwise convolution sums strips of adjacent outputs. The weight of a cell is read once for the strip. With three or five cells in a
+// row, known at compile time, so is each pixel. In wide images the few pixels whose window overlaps a side are computed one by one, over
+// the cells inside. In narrow ones they would be the majority. So each row of x is copied with its padding into a ring of rows in the L1
+// cache, which has no sides.
 //
-// Everything here is a template over V, even what needs no vector: of a plain inline function the linker keeps one copy for all instruction sets.
+// Everything here is a template over V, even functions without vectors: the linker keeps one copy of a plain inline function for all
+// instruction sets.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"
 
 namespace serin::kernels::cpu {
 
-/// Cells [first, last) of an axis that lie inside [0, size) for the output whose window begins at `begin`.
+/// Cells [first, last) of an axis that are inside [0, size) for the output whose window begins at `begin`.
 template <class V>
 struct CellsInside {
   int64_t first, last;
@@ -23,13 +26,13 @@ struct CellsInside {
   }
 };
 
-/// Outputs [first, last) of a row whose windows lie inside it.
+/// Outputs [first, last) of a row whose windows are inside it.
 template <class V>
 struct RowInside {
   int64_t first, last;
   explicit RowInside(const BlockedPlane& g) {
     first = (g.pad_w + g.stride_w - 1) / g.stride_w;
-    const int64_t room = g.w + g.pad_w - (g.kernel_w - 1) * g.dilation_w - 1;  // where the last window may begin
+    const int64_t room = g.w + g.pad_w - (g.kernel_w - 1) * g.dilation_w - 1;  // the last possible start of a window
     last = room < 0 ? 0 : room / g.stride_w + 1;
     if (last > g.ow) last = g.ow;
     if (first > last) first = last;
@@ -69,7 +72,7 @@ const float* line_of(const BlockedPlane& g, const RowRing& ring, int64_t row) {
   return ring.data ? ring.data + row % ring.rows * ring.width * V::kWidth : g.x + (row * g.w - g.pad_w) * V::kWidth;
 }
 
-/// kPixels outputs from (oh, ow) on; kStride and kCells are of the row, 0: known at run time only.
+/// kPixels outputs from (oh, ow) on; kStride and kCells are of the row; 0: known at run time only.
 template <class V, int kPixels, int kStride, int kCells>
 void depthwise_strip(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh, int64_t ow) {
   using F = typename V::F;
@@ -101,7 +104,7 @@ void depthwise_strip(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh,
   for (int p = 0; p < kPixels; ++p) V::store(y + p * kWidth, V::min(a.high, V::max(a.low, sum[p])));
 }
 
-/// One output, over the cells that lie in x.
+/// One output, over the cells inside x.
 template <class V>
 void depthwise_pixel(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
   constexpr int64_t kWidth = V::kWidth;
@@ -118,7 +121,7 @@ void depthwise_pixel(const DepthwiseArgs<V>& a, int64_t oh, int64_t ow) {
   V::store(g.y + (oh * g.ow + ow) * kWidth, V::min(a.high, V::max(a.low, sum)));
 }
 
-/// Outputs [first, last) of row oh, all of whose windows lie inside. The last strip begins early enough to be whole; what it computes again is the same.
+/// Outputs [first, last) of row oh, whose windows are all inside. The last strip starts early enough to be whole; what it repeats is equal.
 template <class V, int kPixels, int kStride, int kCells>
 void depthwise_inside(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh, int64_t first, int64_t last) {
   if constexpr (kPixels > 1) {
@@ -254,7 +257,7 @@ void blocked_to_plain(const float* x, int64_t c, int64_t pixels, float* y, int64
   }
 }
 
-/// Three channels are what images have; written out, the compiler makes permutations of it.
+/// Images have three channels; written out, the compiler turns this into permutations.
 template <class V>
 void blocked_interleave(const float* __restrict x, int64_t x_step, int64_t c, int64_t n, float* __restrict y) {
   if (c == 3) {

@@ -1,13 +1,16 @@
-// blocked_winograd.h: the two transforms around the products of Winograd's convolution (Lavin & Gray, arXiv:1509.09308), 3 x 3 cells, stride 1.
+// blocked_winograd.h: The two transforms around the products of Winograd's convolution (Lavin & Gray, arXiv:1509.09308), 3 x 3 cells,
+// stride 1.
 //
 //   y = A' [ (G g G') . (B' d B) ] A      d: a tile of (m + 2)^2 inputs, y: m^2 outputs, tiles of d overlap by 2
 //
-// m = 4 needs 36 multiplications where the direct sum needs 144, m = 2 needs 16 for 36. A vector holds the same pixel of b channels, so the transforms
-// are additions of whole vectors. The weights' transform G g G' is computed at preparation, in double (kernels/cpu/conv_blocked_winograd.cc).
+// The direct sum needs 144 multiplications for m = 4, this 36. For m = 2 it needs 36, this 16. A vector contains the same pixel of b
+// channels, so the transforms are additions of whole vectors. The weights' transform G g G' is computed at preparation, in double
+// (kernels/cpu/conv_blocked_winograd.cc).
 //
-// The matrices come from points at which polynomials are evaluated (Toom-Cook): 0, +-1, infinity for m = 2. For m = 4 the usual 0, +-1, +-2, infinity
-// mix 1/24 with 8 and lose digits: with 0, +-2/3, +-3/2, infinity the largest error over 128 channels falls from 5.3e-6 to 1.5e-6 of the largest result
-// and the mean one to twice that of the direct sum. Their product being 1 also makes the matrices as sparse as the usual ones.
+// The matrices come from points at which polynomials are evaluated (Toom-Cook): 0, +-1, infinity for m = 2. For m = 4 the usual points 0,
+// +-1, +-2, infinity mix 1/24 with 8 and lose digits. With 0, +-2/3, +-3/2, infinity the largest error over 128 channels falls from 5.3e-6
+// to 1.5e-6 of the largest result. The mean error falls to twice that of the direct sum. Because the product of the points is 1, the
+// matrices are as sparse as the usual ones.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"

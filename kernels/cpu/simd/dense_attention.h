@@ -1,8 +1,9 @@
-// dense_attention.h: attention of a few queries at a time: scores, softmax and the sum of the values while they are in cache.
+// dense_attention.h: Attention of a few queries at a time: scores, softmax and the sum of the values while they are in cache.
 //
-// For kQueryBlock queries and kKeyBlock keys: scores = q k' by the tiles of dense_gemm.h; one pass scales, caps, masks and finds each row's maximum, one
-// takes e^(score - maximum) and sums; the same tiles multiply by the values. With more keys than a block holds, the sums so far are rescaled when a
-// maximum rises (Milakov and Gimelshein, arXiv 1805.02867; FlashAttention's tiling, 2205.14135). Nothing but the result is written to memory.
+// For kQueryBlock queries and kKeyBlock keys the tiles of dense_gemm.h compute scores = q k'. One pass scales, caps, masks and finds each
+// row's maximum. Another takes e^(score - maximum) and sums. The same tiles then multiply by the values. With more keys than a block, the
+// sums so far are rescaled when a maximum rises (Milakov and Gimelshein, arXiv 1805.02867; FlashAttention's tiling, 2205.14135). Only the
+// result is written to memory.
 #pragma once
 
 #include "kernels/cpu/simd/dense_gemm.h"
@@ -19,7 +20,7 @@ void pack_keys(const float* k, int64_t k_row, int64_t keys, int64_t head, float*
   constexpr int64_t kPanel = kKeyPanel<V>;
   for (int64_t j = 0; j < keys; j += kPanel, packed += kPanel * head) {
     const int64_t columns = keys - j < kPanel ? keys - j : kPanel;
-    constexpr int64_t kBlock = 16;  // elements of a key that are moved at a time: a line of each key is read once
+    constexpr int64_t kBlock = 16;  // elements of a key moved at a time: a line of each key is read once
     for (int64_t d = 0; d < head; d += kBlock) {
       const int64_t depth = head - d < kBlock ? head - d : kBlock;
       for (int64_t c = 0; c < columns; ++c) {
@@ -33,7 +34,7 @@ void pack_keys(const float* k, int64_t k_row, int64_t keys, int64_t head, float*
   }
 }
 
-/// y[m, n] (+)= a b where n may be any number: panel by panel. `b_panel`: from one panel of b to the next.
+/// y[m, n] (+)= a b for any n: panel by panel. `b_panel`: distance from one panel of b to the next.
 template <class V>
 void attention_product(GemmBlock g, int64_t n, int64_t b_panel, int64_t panel) {
   for (int64_t j = 0; j < n; j += panel, g.b += b_panel, g.y += panel) {
@@ -42,14 +43,14 @@ void attention_product(GemmBlock g, int64_t n, int64_t b_panel, int64_t panel) {
   }
 }
 
-/// Columns of a panel of values: whole vectors, as even as can be.
+/// Columns of a panel of values: whole vectors, distributed as evenly as possible.
 template <class V>
 int64_t value_panel(int64_t v_head) {
   const int64_t panels = (v_head + kKeyPanel<V> - 1) / kKeyPanel<V>;
   return ((v_head + panels - 1) / panels + V::kWidth - 1) / V::kWidth * V::kWidth;
 }
 
-/// The two products for `rows` queries from `row` on and n keys from `first` on, in f32. A vector type whose words are something else specialises this.
+/// The two products for `rows` queries from `row` on and n keys from `first` on, in f32. A vector type with other words specialises this.
 template <class V>
 struct AttentionProducts {
   static void scores(const AttentionRows& a, int64_t row, int64_t rows, int64_t first, int64_t n, float* scores) {
@@ -65,7 +66,7 @@ struct AttentionProducts {
   }
 };
 
-/// Scales, caps and masks the scores of one query, [0, n) being keys from `first` on; their maximum.
+/// Scales, caps and masks the scores of one query, for the keys [first, first + n), and returns their maximum.
 template <class V>
 float prepare_scores(const AttentionRows& a, int64_t row, int64_t first, float* scores, int64_t n) {
   using F = typename V::F;
@@ -91,7 +92,7 @@ float prepare_scores(const AttentionRows& a, int64_t row, int64_t first, float* 
   return join_elements<V, Reduction<V, ReduceFn::kMax>>(max)[0];
 }
 
-/// e^(score - max) in place; their sum.
+/// e^(score - max) in place; returns their sum.
 template <class V>
 float exponentials(float* scores, int64_t n, float max) {
   using F = typename V::F;
@@ -115,7 +116,7 @@ void scale_row(float* y, int64_t n, float factor) {
   }
 }
 
-/// Keys that row i may look at. (A template, as all here: a plain inline function would be shared between instruction sets.)
+/// Keys that row i may see. (A template, like everything here: instruction sets would share a plain inline function.)
 template <class V>
 int64_t visible_keys(const AttentionRows& a, int64_t row) {
   const int64_t causal = a.first_hidden + row, end = a.mask || a.allowed ? a.mask_columns : a.keys;
@@ -140,7 +141,7 @@ void attend_block(const AttentionRows& a, int64_t first_row, int64_t rows) {
       const int64_t seen = visible < 0 ? 0 : visible < n ? visible : n;
       const float block_max = prepare_scores<V>(a, first_row + r, first, row, seen);
       const float max = block_max > maxima[r] || block_max != block_max ? block_max : maxima[r];
-      const float base = max == -__builtin_inff() ? 0.f : max;  // nothing seen yet: e^(-inf - 0) is 0, e^(-inf + inf) would be NaN
+      const float base = max == -__builtin_inff() ? 0.f : max;  // no key visible yet: e^(-inf - 0) is 0, e^(-inf + inf) would be NaN
       const float sum = exponentials<V>(row, seen, base);
       for (int64_t j = seen; j < n; ++j) row[j] = 0.f;
       const float kept = first == 0 || maxima[r] == -__builtin_inff() ? 0.f : math::exp<V>(V::set(maxima[r] - base))[0];

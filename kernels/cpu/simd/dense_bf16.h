@@ -1,7 +1,7 @@
-// dense_bf16.h: products of bf16 numbers, summed in f32: the border to code that uses AVX512-BF16 instructions.
+// dense_bf16.h: Products of bf16 numbers, summed in f32: the interface to code with AVX512-BF16 instructions.
 //
-// Both operands are rounded to bf16 (8 bits of significand) beforehand and read in pairs along k: one instruction multiplies 32 pairs of elements and
-// adds them to 16 sums. What comes in and goes out is f32.
+// Both operands are rounded to bf16 (8 bits of significand) beforehand and read in pairs along k. One instruction multiplies 32 pairs of
+// elements and adds them to 16 sums. Inputs and outputs are f32.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace serin::kernels::cpu {
 
-/// y[m, n] (+)= a[m, pairs] * b[pairs, n], n at most Bf16Loops::panel_width; finished where `finish` is not null.
+/// y[m, n] (+)= a[m, pairs] * b[pairs, n], n at most Bf16Loops::panel_width; finished unless `finish` is null.
 struct Bf16Block {
   int64_t m, n, pairs;
   const uint16_t* a;  // [m, pairs, 2] with rows a_row elements apart
@@ -20,14 +20,14 @@ struct Bf16Block {
   float* y;
   int64_t y_row;
   bool accumulate;
-  const uint16_t* next;  ///< the b of the block that comes after; null: none
+  const uint16_t* next;  ///< the b of the next block; null: none
   const GemmFinish* finish;
 };
 
 struct Bf16Loops {
   int64_t panel_width;
   void (*gemm)(const Bf16Block& block);
-  /// Nearest even.
+  /// Rounds to nearest even.
   void (*round)(const float* x, uint16_t* y, int64_t n);
   const AttentionLoops* attention;
 };
@@ -35,7 +35,7 @@ struct Bf16Loops {
 extern const Bf16Loops kBf16Avx512;  // x86-64 only, as the next
 extern const AttentionLoops kAttentionBf16Avx512;
 
-/// Null where this machine has no instruction for it.
+/// Null if this machine has no instruction for it.
 const Bf16Loops* bf16_loops();
 
 }  // namespace serin::kernels::cpu

@@ -1,11 +1,11 @@
 // dense_gemm.h: y[m, n] (+)= a[m, k] * b[k, n] for up to three vectors of columns.
 //
-// A tile of kRows rows x kVectors vectors of y stays in registers over the whole of k; each step loads the vectors of b (which lie in cache in
-// the order in which they are read) and broadcasts one element of each row of a. Rows are dealt out evenly, so that no tile is left with one row.
-// b streams from far away once: while the rows pass by one panel, the next one is brought into the L2 cache, a few lines with every fourth step.
-// The lines of y and of a residual are asked for before a tile's sums begin, and what is added to the sums is added in registers: to read them
-// back, add and store again cost 8 % of a whole product. Measured on an AVX-512 core, 1576 x 768 x 2304 with a bias: 239 GFLOP/s then, 263 so;
-// the same tile on operands in the L1 cache: 269.
+// A tile of kRows rows x kVectors vectors of y stays in registers over the whole of k. Each step loads the vectors of b, which are in cache
+// in reading order, and broadcasts one element of each row of a. Rows are distributed evenly, so that no tile has only one row. b is read
+// from distant memory once. While the rows pass one panel, the next one is prefetched into the L2 cache, a few lines with every fourth
+// step. The lines of y and of a residual are prefetched before a tile's sums begin. Values added to the sums are added in registers:
+// reading them back, adding and storing again cost 8 % of a whole product. Measured on an AVX-512 core, 1576 x 768 x 2304 with a bias: 239
+// GFLOP/s that way, 263 this way. The same tile on operands in the L1 cache: 269.
 #pragma once
 
 #include "kernels/cpu/simd/dense.h"
@@ -19,7 +19,8 @@ inline constexpr int kTileRows = V::kWidth == 16 ? 8 : 4;
 template <class V>
 inline constexpr int kTileVectors = V::kWidth == 4 ? 2 : 3;
 
-/// alpha * x + bias + residual for a tile of sums, while they are in registers; the last vector has `last` columns. `row` is the tile's first.
+/// alpha * x + bias + residual for a tile of sums, while they are in registers; the last vector has `last` columns. `row`: the tile's
+/// first.
 template <class V, int kRows, int kVectors>
 [[gnu::always_inline]] inline void add_operands(typename V::F (&sum)[kRows][kVectors], const GemmFinish& f, int64_t row, int last) {
   const auto each = [&](auto&& change) __attribute__((always_inline)) {
@@ -42,7 +43,7 @@ template <class V, int kRows, int kVectors>
   if (f.residual) add(f.residual, f.residual_row, f.residual_column);
 }
 
-/// Sums to y, finished but for the function; `row`: the tile's first within the block, `last`: columns of the last vector.
+/// Stores sums to y, finished except for the function; `row`: the tile's first within the block, `last`: columns of the last vector.
 template <class V, int kRows, int kVectors>
 [[gnu::always_inline]] inline void store_tile(typename V::F (&sum)[kRows][kVectors], float* y, int64_t y_row, int last, bool accumulate,
                                               const GemmFinish* finish, int64_t row) {
@@ -63,7 +64,7 @@ template <class V, int kRows, int kVectors>
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       float* const at = y + r * y_row + v * V::kWidth;
-      // Whole where it can be: a processor does not forward what is stored in part to the load that may follow.
+      // Whole if possible: a processor does not forward a partial store to a following load.
       v + 1 < kVectors || whole ? V::store(at, sum[r][v]) : V::store_n(at, sum[r][v], last);
     }
   }
@@ -107,12 +108,12 @@ bool finishes(UnaryFn fn) {
   return finish_of<V>(fn) != nullptr;
 }
 
-/// Lines of b to come that a tile asks for with every fourth step of k.
+/// Future lines of b that a tile prefetches with every fourth step of k.
 struct Prefetch {
   const char* at;
 };
 
-/// Asks for the lines of y, and of a residual, that a tile will need when its sums are done.
+/// Prefetches the lines of y, and of a residual, that a tile will need when its sums are done.
 template <class V, int kRows, int kVectors>
 [[gnu::always_inline]] inline void fetch_results(const float* y, int64_t y_row, const GemmFinish* finish, int64_t row) {
   constexpr int kLine = 16;  // floats
@@ -127,7 +128,7 @@ template <class V, int kRows, int kVectors>
   }
 }
 
-/// Products of fewer terms are too short for lines of y to come from memory meanwhile.
+/// Products of fewer terms are too short for lines of y to arrive from memory meanwhile.
 inline constexpr int64_t kDeep = 128;
 
 template <class V, int kRows, int kVectors, int kLines>
@@ -198,11 +199,11 @@ void gemm_tiles(const GemmBlock& g) {
   }
 }
 
-/// With every fourth step a tile reads 12 lines of b; the next panel has come in after as many tiles as 12 / kLines.
+/// With every fourth step a tile reads 12 lines of b; the next panel has arrived after 12 / kLines tiles.
 template <class V, int kVectors>
 void gemm_vectors(const GemmBlock& g) {
   const int64_t tiles = (g.m + kTileRows<V> - 1) / kTileRows<V>;
-  if (!g.next || tiles < 3) return gemm_tiles<V, kVectors, 0>(g);  // too few tiles to bring a panel in beside
+  if (!g.next || tiles < 3) return gemm_tiles<V, kVectors, 0>(g);  // too few tiles to prefetch a panel as well
   if (tiles < 6) return gemm_tiles<V, kVectors, 4>(g);
   tiles < 12 ? gemm_tiles<V, kVectors, 2>(g) : gemm_tiles<V, kVectors, 1>(g);
 }

@@ -1,4 +1,4 @@
-// dense_table.h: the loops of products and attention for one vector type; included by the dense_*.cc files only.
+// dense_table.h: The loops of products and attention for one vector type; included by the dense_*.cc files only.
 #pragma once
 
 #include "kernels/cpu/simd/dense_attention.h"

@@ -1,4 +1,4 @@
-// elementwise.h: loops over arrays of floats: one function of one or two operands at a time, and conversions.
+// elementwise.h: Loops over arrays of floats: one function of one or two operands at a time, and conversions.
 #pragma once
 
 #include "kernels/cpu/simd/math.h"
@@ -8,7 +8,7 @@
 
 namespace serin::kernels::cpu {
 
-/// min(max(x, low), high); NaN stays, because max and min answer their second operand for it.
+/// min(max(x, low), high); NaN stays, because max and min return their second operand for it.
 template <class V>
 typename V::F clip(typename V::F x, typename V::F low, typename V::F high) {
   return V::min(high, V::max(low, x));
@@ -29,13 +29,14 @@ typename V::F redo(typename V::M slow, typename V::F y, typename V::F a, typenam
   return V::load(ys);
 }
 
-/// y = f(x), where a huge x takes the C library's reduction.
+/// y = f(x); a huge x uses the C library's reduction.
 template <class V, class Scalar>
 typename V::F of_angle(typename V::F x, typename V::F y, Scalar scalar) {
   return redo<V>(V::less(V::set(math::kLargestAngle), V::abs(x)), y, x, x, [scalar](float angle, float) { return scalar(angle); });
 }
 
-/// A zero and a negative number to a power; infinities, NaN, subnormals and powers beyond all bounds take the C library's rules, without fused products all do.
+/// A zero or a negative number to a power. Infinities, NaN, subnormals and out-of-range powers follow the C library's rules; without fused
+/// products all do.
 template <class V>
 typename V::F power(typename V::F a, typename V::F b) {
   const auto zero = V::set(0.f), one = V::set(1.f), infinity = V::set(__builtin_inff()), size = V::abs(a);
@@ -50,7 +51,7 @@ typename V::F power(typename V::F a, typename V::F b) {
   const auto magnitude = V::blend(is_zero, of_zero, math::pow<V>(V::blend(is_zero, one, size), b));
   const auto half = b * V::set(0.5f), whole = V::floor(b);
   const auto signed_ = V::blend(V::equal(V::floor(half), half), magnitude, V::copysign(magnitude, a));  // an odd power keeps the sign
-  const auto negative = V::blend(V::less(a, zero), V::set(__builtin_nanf("")), magnitude);              // another has no real value
+  const auto negative = V::blend(V::less(a, zero), V::set(__builtin_nanf("")), magnitude);              // other powers have no real value
   const auto value = V::blend(V::equal(whole, b), signed_, negative);
   return redo<V>(V::less(zero, bad), value, a, b, scalar_power);
 }
@@ -198,14 +199,14 @@ UnaryLoop unary_loop_of(UnaryFn fn) {
     case UnaryFn::kFloor: return &unary_loop<V, UnaryFn::kFloor>;
     case UnaryFn::kCeil: return &unary_loop<V, UnaryFn::kCeil>;
     case UnaryFn::kRound: return &unary_loop<V, UnaryFn::kRound>;
-    case UnaryFn::kNot:  // these answer bool
+    case UnaryFn::kNot:  // these return bool
     case UnaryFn::kIsNaN:
     case UnaryFn::kIsInf: break;
   }
   return nullptr;
 }
 
-/// max(a, b) where a NaN on either side wins; V::max alone would drop one in `a`.
+/// max(a, b), NaN if either is NaN; V::max alone would drop one in `a`.
 template <class V>
 typename V::F max_nan(typename V::F a, typename V::F b) {
   return V::blend(V::is_nan(a), a, V::max(a, b));
@@ -272,7 +273,7 @@ BinaryLoop binary_loop_of(BinaryFn fn) {
     case BinaryFn::kGreater: return &binary_loop<V, BinaryFn::kGreater>;
     case BinaryFn::kGreaterOrEqual: return &binary_loop<V, BinaryFn::kGreaterOrEqual>;
     case BinaryFn::kPow: return &binary_loop<V, BinaryFn::kPow>;
-    case BinaryFn::kMod:  // the reference kernel's
+    case BinaryFn::kMod:  // that of the reference kernel
 
     case BinaryFn::kFMod:
     case BinaryFn::kAnd:
@@ -291,7 +292,7 @@ void normalize(const float* x, float* y, int64_t n, float mean, float factor, fl
   if (rest > 0) V::store_n(y + i, V::fma(V::load_n(x + i, rest, 0.f) - m, f, b), rest);
 }
 
-/// Conversions go whole vectors at a time; the last, partial one through buffers on the stack. kLoad and kStore convert kWidth elements.
+/// Conversions process whole vectors; the last, partial one uses buffers on the stack. kLoad and kStore convert kWidth elements.
 template <class V, class S, class D, auto kLoad, auto kStore>
 void cast_loop(const void* x, void* y, int64_t n) {
   const S* source = static_cast<const S*>(x);
@@ -316,7 +317,7 @@ void store_f32(void* p, typename V::F x) {
   V::store(static_cast<float*>(p), x);
 }
 
-/// Truncated to an integer of 8 or 16 bits: what does not fit becomes the end of its range, NaN 0.
+/// Truncated to an integer of 8 or 16 bits: larger values become the end of its range, NaN 0.
 template <class V, class T>
 void store_saturated(void* p, typename V::F x) {
   constexpr float kSpan = static_cast<float>((1 << 8 * sizeof(T)) - 1), kLow = static_cast<T>(-1) < T{0} ? -(kSpan + 1) / 2 : 0.f;

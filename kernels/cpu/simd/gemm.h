@@ -1,8 +1,8 @@
 // gemm.h: y[m, n] (+)= a[m, k] * panel[k, n] for one packed panel of B, two vectors wide.
 //
-// The tile of kRows x 2 vectors of y stays in registers over the whole of k; each step loads two vectors of the panel (which lies in cache in the
-// order it is read) and broadcasts one element of each row of A. Where n fits in one vector the tile is half as wide. Blocking over k and packing:
-// kernels/cpu/gemm.cc.
+// The tile of kRows x 2 vectors of y stays in registers over the whole of k. Each step loads two vectors of the panel, which is in cache in
+// reading order, and broadcasts one element of each row of A. If n fits in one vector the tile is half as wide. Blocking over k and
+// packing: kernels/cpu/gemm.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// image_loops.h: the loops of image.h for one vector type. What has no vector form that all types offer (gathers, strided sums) is left to the compiler,
-// which unrolls it for the instruction set of the file. Included by the image_*.cc files only.
+// image_loops.h: The loops of image.h for one vector type; included by the image_*.cc files only.
+//
+// The compiler unrolls operations without a vector form in all types (gathers, strided sums) for the instruction set of the file.
 #pragma once
 
 #include "kernels/cpu/simd/image.h"
@@ -29,7 +30,7 @@ void gather(const float* x, const int32_t* index, const float* weight, int64_t r
     auto sum = zero;
     for (int64_t at = i; at < count * row; at += row) {
       const auto factor = V::load(weight + at);
-      const auto seen = V::blend(V::equal(factor, zero), zero, V::gather(x, index + at));  // what is not seen may be NaN
+      const auto seen = V::blend(V::equal(factor, zero), zero, V::gather(x, index + at));  // skipped elements may be NaN
       sum = V::fma(factor, seen, sum);
     }
     n - i < V::kWidth ? V::store_n(y + i, sum, static_cast<int>(n - i)) : V::store(y + i, sum);
@@ -107,14 +108,14 @@ void select_bits(const bool* condition, int64_t c_step, const T* a, int64_t a_st
   select_steps<V, T, false, false>(condition, a, b, y, n);
 }
 
-/// Bits are moved, not numbers: a NaN keeps its payload.
+/// Moves bits, not numbers: a NaN keeps its payload.
 template <class V>
 void select(const bool* condition, int64_t c_step, const float* a, int64_t a_step, const float* b, int64_t b_step, float* y, int64_t n) {
   select_bits<V>(condition, c_step, reinterpret_cast<const int32_t*>(a), a_step, reinterpret_cast<const int32_t*>(b), b_step,
                  reinterpret_cast<int32_t*>(y), n);
 }
 
-/// Rows of x that lie one behind the other and have kParts elements: images whose channels come last become planes.
+/// Consecutive rows of x with kParts elements: images with channels last become planes.
 template <class V, class T, int kParts>
 void split_parts(const T* x, T* y, int64_t y_row, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
@@ -122,7 +123,7 @@ void split_parts(const T* x, T* y, int64_t y_row, int64_t n) {
     for (int part = 0; part < kParts; ++part) y[part * y_row + j] = x[j * kParts + part];
   }
 }
-/// The way back.
+/// The inverse.
 template <class V, class T, int kParts>
 void join_parts(const T* x, int64_t x_row, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -131,7 +132,7 @@ void join_parts(const T* x, int64_t x_row, T* y, int64_t n) {
   }
 }
 
-/// A block of kBlock x kBlock is read by rows of x, kept in registers and written by rows of y.
+/// Reads a block of kBlock x kBlock by rows of x, keeps it in registers and writes it by rows of y.
 template <class V, class T>
 void transpose(const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int64_t columns) {
   if (rows == 3 && x_row == 3) return split_parts<V, T, 3>(x, y, y_row, columns);
@@ -146,7 +147,7 @@ void transpose(const T* x, int64_t x_row, T* y, int64_t y_row, int64_t rows, int
     for (; j + kBlock <= columns; j += kBlock) {
       Row a[kBlock], b[kBlock];
       for (int64_t k = 0; k < kBlock; ++k) __builtin_memcpy(&a[k], x + i + (j + k) * x_row, sizeof(Row));
-      // Three rounds of interleaving neighbours 4, 2 and 1 apart transpose eight rows of eight.
+      // Three rounds of interleaving elements 4, 2 and 1 apart transpose eight rows of eight.
       for (int k = 0; k < 4; ++k) {
         b[2 * k] = __builtin_shufflevector(a[k], a[k + 4], 0, 8, 1, 9, 2, 10, 3, 11);
         b[2 * k + 1] = __builtin_shufflevector(a[k], a[k + 4], 4, 12, 5, 13, 6, 14, 7, 15);

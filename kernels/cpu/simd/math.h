@@ -1,8 +1,8 @@
-// math.h: elementary functions of a vector of floats, within 2 ulp (gelu and softplus: 8) of the true value, special values as functors.h.
+// math.h: Elementary functions of a vector of floats, within 2 ulp (gelu and softplus: 8) of the true value; special values as functors.h.
 //
-// exp, log and tanh are the classic Cephes reductions and polynomials (netlib.org/cephes); the polynomials of erf, gelu and 2^x are fits of our own for the
-// least relative error.
-// Compare-and-blend instead of branches: both sides are always computed, and must not be NaN where they are not used only if blend keeps it out.
+// exp, log and tanh are the classic Cephes reductions and polynomials (netlib.org/cephes). The polynomials of erf, gelu and 2^x are our own
+// fits for the least relative error. Compare-and-blend replaces branches: both sides are always computed. An unused side may be NaN only if
+// blend discards it.
 #pragma once
 
 namespace serin::kernels::cpu::math {
@@ -79,8 +79,8 @@ typename V::F tanh(typename V::F x) {
   return V::blend(V::less(size, V::set(0.625f)), near, V::copysign(far, x));
 }
 
-/// e^-|x| for functions that add 1 to it: with instructions for it as 2^t = 2^floor(t) 2^fraction(t), t = -|x| / ln 2. Rounding t costs a relative error of
-/// 6e-8 |x|, which the sum hides but for large negative x.
+/// e^-|x| for functions that add 1 to it. If there are instructions for it: 2^t = 2^floor(t) 2^fraction(t). Here t = -|x| / ln 2; rounding
+/// t costs a relative error of 6e-8 |x|, which the sum hides except for large negative x.
 template <class V>
 typename V::F exp_minus_abs(typename V::F x) {
   if constexpr (requires { V::fraction(x); }) {
@@ -106,7 +106,8 @@ typename V::F silu(typename V::F x) {
   return V::blend(V::less(x, V::set(0.f)), x * z, x) / (V::set(1.f) + z);
 }
 
-/// Near 0 as x + x p(x^2), beyond as 1 - e^-q(|x|): p and q are fitted to relative errors of 2e-8 and 2e-9 of erf; from 3.95 on it is 1.
+/// Near 0 as x + x p(x^2), farther out as 1 - e^-q(|x|). p and q are fitted to relative errors of 2e-8 and 2e-9 of erf. From 3.95 on it is
+/// 1.
 template <class V>
 typename V::F erf(typename V::F x) {
   using F = typename V::F;
@@ -119,8 +120,8 @@ typename V::F erf(typename V::F x) {
   return V::blend(V::less(size, V::set(0.921875f)), near, V::copysign(far, x));
 }
 
-/// x Phi(x): for x < 0 as x erfc(-x / sqrt 2) / 2, whose relative error stays small where 1 + erf would cancel. erfc(z) / 2 = e^(-z^2) t p(t) with
-/// t = 1 / (1 + 0.3 sqrt 2 z): p is fitted to a relative error of 1.5e-7 up to z = 10, where the product is 0.
+/// x Phi(x): for x < 0 as x erfc(-x / sqrt 2) / 2, whose relative error stays small, while 1 + erf would cancel. erfc(z) / 2 = e^(-z^2) t
+/// p(t) with t = 1 / (1 + 0.3 sqrt 2 z). p is fitted to a relative error of 1.5e-7 up to z = 10, where the product is 0.
 template <class V>
 typename V::F gelu(typename V::F x) {
   using F = typename V::F;
@@ -132,7 +133,7 @@ typename V::F gelu(typename V::F x) {
   return x * V::blend(V::less(x, V::set(0.f)), tail, V::set(1.f) - tail);
 }
 
-/// x / (1 + e^-u): the cubic u magnifies errors, so its exponential is the exact one.
+/// x / (1 + e^-u): the cubic u magnifies errors, so it uses the exact exponential.
 template <class V>
 typename V::F gelu_tanh(typename V::F x) {
   using F = typename V::F;
@@ -142,7 +143,7 @@ typename V::F gelu_tanh(typename V::F x) {
   return x * V::blend(V::less(u, V::set(0.f)), z, V::set(1.f)) / (V::set(1.f) + z);
 }
 
-/// max(x, 0) + log(1 + e^-|x|), where log(1 + z) is corrected for what 1 + z lost.
+/// max(x, 0) + log(1 + e^-|x|), where log(1 + z) is corrected for the digits lost in 1 + z.
 template <class V>
 typename V::F softplus(typename V::F x) {
   using F = typename V::F;

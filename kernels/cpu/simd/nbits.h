@@ -1,8 +1,8 @@
-// nbits.h: products with weights of 4 or 8 bits, a scale and a zero point for each block of a column (kernels/cpu/matmul_nbits.cc).
+// nbits.h: Products with weights of 4 or 8 bits, with a scale and a zero point for each block of a column (kernels/cpu/matmul_nbits.cc).
 //
-// What is taken from a column at a time is a chunk of two vectors of elements: of 4 bits one vector of bytes, whose low halves are the even elements and whose
-// high halves are the odd ones; of 8 bits the elements as they lie. Activations are brought into that order once for a product, so that weights go from their
-// bytes through a register into the sums.
+// A column is read in chunks of two vectors of elements. Of 4 bits, a chunk is one vector of bytes: their low halves are the even elements,
+// their high halves the odd ones. Of 8 bits, it is the elements in order. Activations are reordered the same way once for each product, so
+// that weights go from their bytes through a register into the sums.
 #pragma once
 
 #include "kernels/cpu/simd/rows.h"
@@ -10,7 +10,7 @@
 
 namespace serin::kernels::cpu {
 
-/// One chunk as whole numbers.
+/// One chunk as integers.
 template <class V, int kBits>
 struct Chunk {
   typename V::F first, second;
@@ -24,7 +24,7 @@ struct Chunk {
   }
 };
 
-inline constexpr uint32_t kEvens = 0x55555555u;  // of the elements that V::load_even looks at
+inline constexpr uint32_t kEvens = 0x55555555u;  // of the elements that V::load_even reads
 
 /// to = x, in chunks of evens and odds for weights of 4 bits; zeros up to `padded`. sums[b] = the sum of block b.
 template <class V>
@@ -85,7 +85,7 @@ void nbits_tile(const NBitsShape& shape, const uint8_t* weight, const float* sca
   }
 }
 
-/// What the zero points of one column take away: the sum over the blocks of scale * zero * sums.
+/// The share of the zero points of one column: the sum over the blocks of scale * zero * sums.
 template <class V, int kBits>
 float nbits_shift(const NBitsShape& shape, const float* scales, const uint8_t* zeros, const float* sums) {
   constexpr int64_t kChunk = 2 * V::kWidth;

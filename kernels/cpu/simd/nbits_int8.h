@@ -1,8 +1,10 @@
-// nbits_int8.h: products of weights of 4 bits with activations rounded to 8 bits, a scale for each block of them (MatMulNBits, accuracy_level 4): the border to
-// code that uses AVX512-VNNI instructions.
+// nbits_int8.h: Products of weights of 4 bits with activations rounded to 8 bits, with a scale for each block (MatMulNBits, accuracy_level
+// 4).
 //
-// One instruction adds four products of a weight (0 to 15) and an activation (-127 to 127) to each of 16 sums. What is taken at a time is a chunk: 64 bytes of
-// a column, whose low halves are its even elements. Activations are brought into that order once for a product.
+// This is the interface to code with AVX512-VNNI instructions.
+//
+// One instruction adds four products of a weight (0 to 15) and an activation (-127 to 127) to each of 16 sums. A column is read in chunks
+// of 64 bytes, whose low halves are its even elements. Activations are reordered the same way once for each product.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +16,9 @@ namespace serin::kernels::cpu {
 /// Rounded activations of `rows` rows.
 struct NBitsActivations {
   static constexpr int64_t kChunk = 128;  ///< elements
-  int8_t* bytes;  ///< [rows, chunks, 128]: of each chunk the even elements, then the odd ones; zeros behind the last
-  float* scales;  ///< [rows, chunks, 16]: of the blocks that the sums of a chunk belong to
-  float* sums;    ///< [rows, blocks]: of a block's rounded elements, scaled
+  int8_t* bytes;                          ///< [rows, chunks, 128]: of each chunk the even elements, then the odd ones; zeros after the last
+  float* scales;                          ///< [rows, chunks, 16]: for each of a chunk's sums, the scale of its block
+  float* sums;                            ///< [rows, blocks]: of a block's rounded elements, scaled
 
   static int64_t chunks(const NBitsShape& shape) { return (shape.blocks * shape.block + kChunk - 1) / kChunk; }
 };

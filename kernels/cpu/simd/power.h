@@ -1,8 +1,9 @@
 // power.h: a^b of vectors of floats within 1 ulp, as exp(b log a).
 //
-// A float of b log a would be too coarse: up to 128 in the exponent, its last bits are those of the result. So the logarithm is a pair of floats whose sum is
-// known to 2^-32 of itself, and so is its product with b. That log and exponential are those of SLEEF's powf (github.com/shibatch/sleef); the exact errors of
-// products need a fused multiply-add. What is not an ordinary positive number to a moderate power is left to the C library (elementwise.h).
+// One float for b log a is too coarse: up to 128 in the exponent, its last bits are those of the result. So the logarithm is a pair of
+// floats whose sum has a relative error of 2^-32, and so is its product with b. That log and exponential are those of SLEEF's powf
+// (github.com/shibatch/sleef); the exact errors of products need a fused multiply-add. Everything except ordinary positive numbers to
+// moderate powers uses the C library (elementwise.h).
 #pragma once
 
 #include "kernels/cpu/simd/math.h"
@@ -64,7 +65,7 @@ typename V::F exp_pair(Pair<V> x) {
   using F = typename V::F;
   static constexpr float kFit[] = {0.00136324646882712841033936f, 0.00836596917361021041870117f, 0.0416710823774337768554688f,
                                    0.166665524244308471679688f, 0.499999850988388061523438f};
-  const F bound = V::set(150.f);  // infinity and 0 are far within
+  const F bound = V::set(150.f);  // beyond infinity and 0
   const auto inside = V::less(V::abs(x.hi), bound);
   x.lo = V::blend(inside, x.lo, V::set(0.f));
   x.hi = V::max(-bound, V::min(bound, x.hi));

@@ -1,4 +1,6 @@
-// quant_avx2.h: eight sums in a register. Products of bytes are made as pairs of 16 bits (vpmaddwd), because the instruction for bytes saturates.
+// quant_avx2.h: Quantised arithmetic with eight sums in a register.
+//
+// Products of bytes are computed as pairs of 16 bits (vpmaddwd), because the instruction for bytes saturates.
 #pragma once
 
 #if defined(__AVX2__)

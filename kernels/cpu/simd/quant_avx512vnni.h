@@ -1,4 +1,4 @@
-// quant_avx512vnni.h: sixteen sums in a register, four products added to each by one instruction.
+// quant_avx512vnni.h: Quantised arithmetic with sixteen sums in a register; one instruction adds four products to each.
 #pragma once
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)
@@ -41,7 +41,7 @@ struct QuantVecAvx512Vnni {
   static F maxf(F a, F b) { return _mm512_max_ps(a, b); }
   static F minf(F a, F b) { return _mm512_min_ps(a, b); }
   static F to_float(I x) { return _mm512_cvtepi32_ps(x); }
-  /// To the nearest whole number, ties to even.
+  /// To the nearest integer, ties to even.
   static I round(F x) { return _mm512_cvtps_epi32(x); }
   static F whole(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static F nan_as_zero(F x) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x); }
@@ -61,7 +61,7 @@ struct QuantVecAvx512Vnni {
     else
       _mm_mask_storeu_epi8(p, first(n), _mm512_cvtepi32_epi8(x));
   }
-  /// Four vectors as 64 bytes: through 16 bits, which saturate as the bytes do; only a bound above the type's own is left to keep.
+  /// Four vectors as 64 bytes: through 16 bits, which saturate as the bytes do; so only a bound above the type's own remains to apply.
   struct Packing {
     const __m512i zero, low;
     const bool is_signed;
@@ -77,7 +77,7 @@ struct QuantVecAvx512Vnni {
       const __m512i second_half = _mm512_adds_epi16(_mm512_packs_epi32(at(2), at(3)), zero);
       const __m512i bytes = is_signed ? _mm512_max_epi8(_mm512_packs_epi16(first_half, second_half), low)
                                       : _mm512_max_epu8(_mm512_packus_epi16(first_half, second_half), low);
-      // Packing works on quarters: quarter i holds the quarters i of all four.
+      // Packing works on quarters: quarter i contains the quarters i of all four.
       const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
       const __mmask64 lanes = n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
       _mm512_mask_storeu_epi8(y, lanes, _mm512_permutexvar_epi32(order, bytes));

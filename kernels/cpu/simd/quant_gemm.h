@@ -1,6 +1,7 @@
-// quant_gemm.h: the tile of a quantised product: kRows x kVectors vectors of sums stay in registers over all taps and steps, then are finished and stored.
+// quant_gemm.h: The tile of a quantised product: kRows x kVectors vectors of sums stay in registers over all taps and steps.
 //
-// A step loads one vector of weights for each kVectors (the panel lies in the order it is read) and broadcasts one group of bytes of each row.
+// Then they are finished and stored. A step loads one vector of weights for each kVectors (the panel is in reading order) and broadcasts
+// one group of bytes of each row.
 #pragma once
 
 #include <cstring>
@@ -19,7 +20,7 @@ template <class V, int kRows, int kVectors, bool kFlip>
 inline __attribute__((always_inline)) void quant_sums(const QuantGemm& g, int64_t row, typename V::I (&sum)[kRows][kVectors]) {
   using I = typename V::I;
   const char* panel = static_cast<const char*>(g.panel);
-  // Zeros, and the bias at the end: sums that begin with a value that several of them share, GCC 12 keeps twice, and spills.
+  // Starts with zeros and adds the bias at the end: if several sums start with a shared value, GCC 12 stores it twice, and spills.
 #pragma GCC unroll 32
   for (int i = 0; i < kRows * kVectors; ++i) sum[i / kVectors][i % kVectors] = V::zero();
   for (int64_t t = 0; t < g.taps; ++t) {
@@ -41,8 +42,8 @@ inline __attribute__((always_inline)) void quant_sums(const QuantGemm& g, int64_
   }
 }
 
-/// A quantised type as vectors. Bounds are whole numbers, so it is the same whether they hold before or after rounding; before, no number is too large
-/// to be rounded.
+/// A quantised type as vectors. Bounds are integers, so applying them before or after rounding gives the same; before, no number is too
+/// large to round.
 template <class V>
 struct Target {
   typename V::F low, high;
@@ -55,8 +56,9 @@ struct Target {
   typename V::F real(typename V::F x) const { return V::whole(bounded(x)); }
 };
 
-// What is stored: bytes, bytes after a sum, or floats. Each gets a row of sums at a time, biased; all scales are small enough that a sum times its scale
-// fits 32 bits (kernels/cpu/quant_*.cc refuse others), so that bytes need no bounds but those of their type, which packing keeps, and `low`.
+// The stored form: bytes, bytes after a sum, or floats. Each gets one row of sums at a time, with bias. All scales are small enough that a
+// sum times its scale fits 32 bits (kernels/cpu/quant_*.cc refuse others). So bytes need no bounds except their type's, which packing
+// applies, and `low`.
 template <class V>
 struct FinishBytes {
   using I = typename V::I;
@@ -128,7 +130,7 @@ struct FinishFloat {
   }
 };
 
-/// How results are packed where nothing better is known: one vector after the other.
+/// The default packing of results: one vector after the other.
 template <class V>
 struct PackSingly {
   const typename V::I zero, low, high;
@@ -171,7 +173,7 @@ void quant_last_rows(const QuantGemm& g, int64_t row, const Finish& finish) {
   }
 }
 
-/// Weights come from memory once and are used at once: without this each panel would be waited for. Piece `i` of `pieces`.
+/// Weights come from memory once and are used at once: without this, each panel would cause a wait. Piece `i` of `pieces`.
 static inline void fetch_next(const QuantGemm& g, int64_t i, int64_t pieces) {
   constexpr int64_t kLine = 64;
   const int64_t bytes = (g.next_bytes / pieces + kLine) / kLine * kLine;

@@ -1,4 +1,4 @@
-// quant_loops.h: quantised tensors outside of products: to and from f32, sums, pools, and convolutions with one filter to a channel.
+// quant_loops.h: Quantised tensors outside products: to and from f32, sums, pools, and convolutions with one filter for each channel.
 #pragma once
 
 #include "kernels/cpu/simd/quant.h"
@@ -37,7 +37,7 @@ void range(const float* x, int64_t n, float* low, float* high) {
   auto least = V::setf(0.f), most = V::setf(0.f);
   each_vector<V>(n, [&](int64_t i, int lanes) {
     const auto v = V::load_floats(x + i, lanes);
-    least = V::minf(v, least);  // of a NaN and a number these give the second
+    least = V::minf(v, least);  // of a NaN and a number these return the second
     most = V::maxf(v, most);
   });
   *low = V::least(least);
@@ -112,7 +112,7 @@ void rescale(float* y, int64_t n, const float* sums, float shift, float scale, c
   });
 }
 
-/// Without gathering instructions for bytes: eight of them at a time through a word.
+/// Without gathering instructions for bytes: eight at a time through a word.
 inline void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t n) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {

@@ -1,4 +1,5 @@
-// quant_portable.h: the same in plain C++, four sums at a time, for machines that are not x86 and as the meaning of the vector files.
+// quant_portable.h: Quantised arithmetic in plain C++ with four sums at a time, for other machines than x86 and as the definition of the
+// vector files.
 #pragma once
 
 #include <cmath>
@@ -54,7 +55,7 @@ struct QuantVecPortable {
   static F minf(F a, F b) { return a < b ? a : b; }
   static F divide(F a, F b) { return a / b; }
   static F to_float(I x) { return __builtin_convertvector(x, F); }
-  /// To the nearest whole number, ties to even.
+  /// To the nearest integer, ties to even.
   static I round(F x) {
     I result;
     for (int i = 0; i < kLanes; ++i) result[i] = static_cast<int32_t>(__builtin_nearbyintf(x[i]));

@@ -1,6 +1,6 @@
-// rows.h: reductions, softmax and layer normalisation of rows of floats.
+// rows.h: Reductions, softmax and layer normalisation of rows of floats.
 //
-// Sums are held in four vectors of partial sums, which keeps the additions apart (speed) and the sums short (accuracy).
+// Sums are kept in four vectors of partial sums, which makes the additions independent (speed) and the sums short (accuracy).
 #pragma once
 
 #include "kernels/cpu/simd/elementwise.h"
@@ -8,7 +8,7 @@
 
 namespace serin::kernels::cpu {
 
-/// How one reduction maps an element, and joins two partial results.
+/// How one reduction maps an element and joins two partial results.
 template <class V, ReduceFn kFn>
 struct Reduction {
   using F = typename V::F;
@@ -62,7 +62,7 @@ typename V::F reduce_row(const float* x, int64_t n, Map&& map) {
   }
   for (; i + V::kWidth <= n; i += V::kWidth) partial[0] = R::join(partial[0], map(V::load(x + i)));
   if (i < n) {
-    // The elements past the end are replaced after map(), which need not keep the neutral value neutral.
+    // Elements after the end are replaced after map(), which need not keep the neutral value neutral.
     const int rest = static_cast<int>(n - i);
     partial[1] = R::join(partial[1], V::keep_n(map(V::load_n(x + i, rest, R::kNeutral)), rest, V::set(R::kNeutral)));
   }
@@ -145,7 +145,7 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
       sum = sum + e;
     }
     const int rest = static_cast<int>(n - i);
-    auto last = V::set(0.f);  // kept: a processor cannot forward what is stored in part to the load that follows
+    auto last = V::set(0.f);  // kept: a processor cannot forward a partial store to the next load
     if (rest > 0) {
       last = V::keep_n(math::exp<V>(V::load_n(x + i, rest, 0.f) - max), rest, last);
       sum = sum + last;
@@ -156,8 +156,8 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
   }
 }
 
-/// The same over columns, x_row apart in x and y, two vectors of them at a time. Few rows are held in a buffer, because those of an image whose size is a power
-/// of two all want the same place in the cache.
+/// The same over columns, x_row apart in x and y, two vectors of them at a time. A few rows are kept in a buffer: rows of an image whose
+/// size is a power of two would all use the same lines of the cache.
 template <class V>
 void softmax_columns(const float* x, float* y, int64_t row, int64_t n, int64_t columns, bool log) {
   constexpr int64_t kBlock = 2 * V::kWidth, kHeld = 128;
@@ -196,8 +196,8 @@ void softmax_columns(const float* x, float* y, int64_t row, int64_t n, int64_t c
   }
 }
 
-/// y[column] = the place of the largest (of the smallest, where sign is -1) of n < 2^24 elements that lie `row` apart, the first or the last of equals. False
-/// where there is a NaN: its rules are not these.
+/// y[column] = the index of the largest (of the smallest, if sign is -1) of n < 2^24 elements that are `row` apart, the first or the last
+/// of equals. False if there is a NaN: its rules differ.
 template <class V>
 bool arg_columns(const float* x, int64_t row, int64_t n, int64_t columns, float sign, bool last, int64_t* y) {
   using F = typename V::F;

@@ -1,4 +1,4 @@
-// table.h: all loops of this folder for one vector type; included by the isa_*.cc files only.
+// table.h: All loops of this folder for one vector type; included by the isa_*.cc files only.
 #pragma once
 
 #include "kernels/cpu/simd/blocked.h"

@@ -1,9 +1,11 @@
-// trigonometry.h: circular and hyperbolic functions of a vector of floats and their inverses, within 4 ulp of the true value (sin, cos, asin, acos and atan:
-// 2.5; without fused multiply-add 1e-11 more around the zeros of sin and cos); special values as functors.h.
+// trigonometry.h: Circular and hyperbolic functions of a vector of floats and their inverses, within 4 ulp of the true value.
 //
-// sin and cos reduce x by the nearest multiple of pi / 2, which is taken away in parts (Cody and Waite): fused, a part may have all bits of a float; unfused
-// it has 9, so that its product with n is exact. That holds up to kLargestAngle; beyond it the loops call the C library (elementwise.h). The polynomials are
-// those of Cephes (netlib.org/cephes).
+// sin, cos, asin, acos and atan are within 2.5 ulp. Without fused multiply-add the error around the zeros of sin and cos is 1e-11 larger.
+// Special values are those of functors.h.
+//
+// sin and cos reduce x by the nearest multiple of pi / 2, which is subtracted in parts (Cody and Waite). Fused, a part may have all bits of
+// a float; unfused it has 9, so that its product with n is exact. That works up to kLargestAngle; beyond it the loops call the C library
+// (elementwise.h). The polynomials are those of Cephes (netlib.org/cephes).
 #pragma once
 
 #include "kernels/cpu/simd/math.h"
@@ -26,7 +28,7 @@ typename V::F minus_half_pis(typename V::F x, typename V::F n) {
   return x;
 }
 
-/// The sines and cosines of an angle, from which all three functions are made: |r| <= pi / 4, `quadrant` in {0, 1, 2, 3}.
+/// The sines and cosines of an angle, which give all three functions: |r| <= pi / 4, `quadrant` in {0, 1, 2, 3}.
 template <class V>
 struct Angle {
   typename V::F sin, cos, quadrant;
@@ -42,7 +44,7 @@ struct Angle {
     quadrant = n - V::set(4.f) * V::floor(n * V::set(0.25f));
   }
 
-  /// The sine of the angle `quarters` further on.
+  /// The sine of the angle plus `quarters` quarter turns.
   typename V::F sine_after(float quarters) const {
     auto q = quadrant + V::set(quarters);
     q = V::blend(V::less(q, V::set(4.f)), q, q - V::set(4.f));
@@ -55,7 +57,7 @@ struct Angle {
 
 template <class V>
 typename V::F sin(typename V::F x) {
-  // A sine that underflows is its angle; -0 stays.
+  // A sine that underflows equals its angle; -0 stays.
   return V::blend(V::less(V::abs(x), V::set(1e-18f)), x, Angle<V>(x).sine_after(0));
 }
 template <class V>
@@ -75,7 +77,7 @@ typename V::F asin_near(typename V::F x) {
   const auto z = x * x;
   return V::fma(polynomial<V>(z, kFit) * z, x, x);
 }
-/// asin sqrt((1 - size) / 2), with which the ends of the range are reached: NaN beyond them.
+/// asin sqrt((1 - size) / 2), used near the ends of the range: NaN beyond them.
 template <class V>
 typename V::F asin_from_end(typename V::F size) {
   return asin_near<V>(V::sqrt(V::set(0.5f) * (V::set(1.f) - size)));
@@ -108,7 +110,7 @@ typename V::F atan(typename V::F x) {
   return V::copysign(start + V::fma(polynomial<V>(z, kFit) * z, t, t), x);
 }
 
-/// With e = exp(|x| / 2), e e / 2 overflows where the result does.
+/// With e = exp(|x| / 2), e e / 2 overflows exactly when the result does.
 template <class V>
 typename V::F sinh(typename V::F x) {
   static constexpr float kNear[] = {2.03721912945e-4f, 8.33028376239e-3f, 1.66667160211e-1f};

@@ -1,4 +1,4 @@
-// vec_avx2.h: eight floats in a 256-bit register, with FMA and F16C. What each function means: vec_portable.h.
+// vec_avx2.h: The vector type of eight floats in a 256-bit register, with FMA and F16C. vec_portable.h defines each function.
 #pragma once
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -105,13 +105,13 @@ struct VecAvx2 {
     high = _mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4));
   }
   static F load_i32(const void* p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p))); }
-  static void store_i32(void* p, F x) {  // the instruction answers INT_MIN for all that does not fit; its complement is INT_MAX
+  static void store_i32(void* p, F x) {  // the instruction returns INT_MIN for all values out of range; its complement is INT_MAX
     const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(x, set(0x1p31f), _CMP_GE_OQ));
     const __m256i saturated = _mm256_xor_si256(_mm256_cvttps_epi32(x), above);
     _mm256_storeu_si256(static_cast<__m256i*>(p), _mm256_andnot_si256(_mm256_castps_si256(is_nan(x)), saturated));
   }
   template <class T>
-  static void store_narrow(void* p, F x) {  // the low bytes of each half side by side, then of both
+  static void store_narrow(void* p, F x) {  // the low bytes of each half together, then of both
     const __m256i whole = _mm256_cvttps_epi32(x);
     const __m128i low = _mm256_castsi256_si128(whole), high = _mm256_extracti128_si256(whole, 1);
     if constexpr (sizeof(T) == 1) {

@@ -1,4 +1,4 @@
-// vec_avx512.h: sixteen floats in a 512-bit register. What each function means: vec_portable.h.
+// vec_avx512.h: The vector type of sixteen floats in a 512-bit register. vec_portable.h defines each function.
 #pragma once
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -87,11 +87,11 @@ struct VecAvx512 {
   static void load_halves(const void* p, F& low, F& high) {
     const F numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
-    low = _mm512_permutexvar_ps(bytes, numbers);  // looks at four bits
+    low = _mm512_permutexvar_ps(bytes, numbers);  // uses only four bits
     high = _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), numbers);
   }
   static F load_i32(const void* p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
-  static void store_i32(void* p, F x) {  // the instruction answers INT_MIN for all that does not fit
+  static void store_i32(void* p, F x) {  // the instruction returns INT_MIN for all values out of range
     const __m512i truncated = _mm512_maskz_cvttps_epi32(static_cast<M>(~is_nan(x)), x);
     const M above = _mm512_cmp_ps_mask(x, set(0x1p31f), _CMP_GE_OQ);
     _mm512_storeu_si512(p, _mm512_mask_mov_epi32(truncated, above, _mm512_set1_epi32(INT32_MAX)));

@@ -1,6 +1,7 @@
-// vec_portable.h: four floats as a compiler vector: for machines without AVX2, and the plainest statement of what a vector type must offer.
+// vec_portable.h: The vector type of four floats as a compiler vector, for machines without AVX2, and the definition of a vector type's
+// functions.
 //
-// +, -, *, / come with the type F. Functions that are not commutative in NaN say how; they follow the x86 instructions.
+// +, -, *, / come with the type F. Functions that are not commutative for NaN say so; they follow the x86 instructions.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct VecPortable {
   static F load(const float* p) {
     return each([p](int i) { return p[i]; });
   }
-  /// The first n elements; `fill` in the others. Reads nothing behind them.
+  /// The first n elements; `fill` in the others. Reads nothing after them.
   static F load_n(const float* p, int n, float fill) {
     return each([=](int i) { return i < n ? p[i] : fill; });
   }
@@ -28,8 +29,8 @@ struct VecPortable {
   static F keep_n(F x, int n, F others) {
     return each([=](int i) { return i < n ? x[i] : others[i]; });
   }
-  /// p[i], p[2 * i] or p[stride * i] for each bit i of `lanes`, `fill` for the others: nothing is read for those. `elements`: the bits of `lanes` moved
-  /// to 2 * i, with those between them set, too; all of them may be read.
+  /// p[i], p[2 * i] or p[stride * i] for each bit i of `lanes`, `fill` for the others: those are not read. `elements`: the bits of `lanes`
+  /// moved to 2 * i, with those between them also set; all of them may be read.
   static F load_lanes(const float* p, uint32_t lanes, float fill) { return load_strided(p, 1, lanes, fill); }
   static F load_even(const float* p, uint32_t lanes, uint32_t, float fill) { return load_strided(p, 2, lanes, fill); }
   static F load_strided(const float* p, int64_t stride, uint32_t lanes, float fill) {
@@ -46,8 +47,8 @@ struct VecPortable {
   }
 
   static F fma(F a, F b, F c) { return a * b + c; }
-  static F max(F a, F b) { return a > b ? a : b; }  ///< b where either is NaN
-  static F min(F a, F b) { return a < b ? a : b; }  ///< b where either is NaN
+  static F max(F a, F b) { return a > b ? a : b; }  ///< b if either is NaN
+  static F min(F a, F b) { return a < b ? a : b; }  ///< b if either is NaN
   static F sqrt(F x) {
     return each([x](int i) { return __builtin_sqrtf(x[i]); });
   }
@@ -74,7 +75,7 @@ struct VecPortable {
     for (int i = 0; i < n; ++i) static_cast<uint8_t*>(p)[i] = mask[i] ? 1 : 0;
   }
 
-  /// x * 2^n for an integral n in [-252, 254]; gradual underflow, overflow to infinity.
+  /// x * 2^n for an integer n in [-252, 254]; gradual underflow, overflow to infinity.
   static F scale2(F x, F n) {
     const M power = __builtin_convertvector(n, M);
     const M half = power >> 1;
@@ -124,7 +125,7 @@ struct VecPortable {
       put(p, i, v != v ? 0 : v >= 0x1p31f ? INT32_MAX : v <= -0x1p31f ? INT32_MIN : static_cast<int32_t>(v));
     }
   }
-  /// Truncated to integers of 8 or 16 bits that hold them.
+  /// Truncated to integers of 8 or 16 bits that can represent them.
   template <class T>
   static void store_narrow(void* p, F x) {
     for (int i = 0; i < kWidth; ++i) put(p, i, static_cast<T>(x[i]));

@@ -1,7 +1,9 @@
-// window.h: what a window sees, a vector of output pixels at a time: pooling, depthwise convolution, and the columns of a convolution.
+// window.h: Reads the inputs of a window for a vector of output pixels at a time: pooling, depthwise convolution, and a convolution's
+// columns.
 //
-// All planes of an operator have the same geometry, so what is to be read for a vector of neighbouring outputs is found once (a Tap for each cell of the
-// window, kernels/cpu/window.h) and used for every plane. Padding is lanes that are not read: there are neither borders nor bounds in these loops.
+// All planes of an operator have the same geometry. So the addresses for a vector of adjacent outputs are computed once (a Tap for each
+// cell of the window, kernels/cpu/window.h) and used for every plane. Padding is lanes that are not read: these loops have neither borders
+// nor bounds.
 #pragma once
 
 #include "kernels/cpu/simd/rows.h"
@@ -9,7 +11,7 @@
 
 namespace serin::kernels::cpu {
 
-/// How the elements of one tap lie: side by side, every other one, or anyhow.
+/// The layout of a tap's elements: adjacent, every other one, or any stride.
 enum class Step { kOne, kTwo, kAny };
 
 template <class V, Step kStep>
@@ -19,7 +21,7 @@ typename V::F load_tap(const float* plane, const Tap& tap, int64_t stride, float
   if constexpr (kStep == Step::kAny) return V::load_strided(plane + tap.offset, stride, tap.lanes, fill);
 }
 
-// Arguments by value, and no lambdas: what is reached through a reference is loaded again after every store of a vector, which may alias anything.
+// Arguments by value, and no lambdas: data reached through a reference is reloaded after every vector store, which may alias anything.
 
 // Four planes at a time: a tap is read once for them, and their sums do not wait for each other.
 
@@ -52,7 +54,7 @@ void pool(const Taps& taps, const float* counts, Planes<const float> x, Planes<f
   pool_all<V, kFn, Step::kAny>(taps, counts, x, y, planes, n);
 }
 
-/// Each plane has a filter of its own: taps.count weights.
+/// Each plane has its own filter: taps.count weights.
 template <class V, Step kStep, int kPlanes>
 void depthwise_planes(Taps taps, const float* weight, RowFinish finish, Planes<const float> x, Planes<float> y, int n) {
   typename V::F sum[kPlanes];
@@ -88,7 +90,7 @@ void depthwise(const Taps& taps, const float* weight, const RowFinish& finish, P
   depthwise_all<V, Step::kAny>(taps, weight, finish, x, y, planes, n);
 }
 
-/// Rows are written whole vectors at a time, in rising order: what one vector writes too far the next overwrites.
+/// Rows are written in whole vectors, in ascending order: the next vector overwrites what one writes too far.
 template <class V, Step kStep>
 void gather_planes(Taps taps, const int64_t* columns, int64_t chunks, Planes<const float> x, int64_t planes, float* panel) {
   const Tap* const end = taps.data + taps.count;
