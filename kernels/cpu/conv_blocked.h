@@ -1,4 +1,4 @@
-// conv_blocked.h: what the convolutions on channel blocks share: the geometry of one, and its constants as the loops read them.
+// conv_blocked.h: The parts that convolutions on channel blocks share: their geometry, and their constants in the layout of the loops.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace serin::kernels::cpu {
 
-/// A convolution over two spatial axes whose y (and, but for `plain_x`, x) is [n, blocks, h, w, b].
+/// A convolution over two spatial axes whose y is [n, blocks, h, w, b]. So is x, unless `plain_x`.
 struct BlockedConv {
   int64_t b;                      // channels of a block
   int64_t n, c, h, w, m, oh, ow;  // true channels
@@ -29,16 +29,16 @@ struct BlockedConv {
   /// One cell and no padding, over plain pixels: every stride-th of them.
   bool is_strided_point() const { return cells() == 1 && pad_h == 0 && pad_w == 0 && pad_end_h == 0 && pad_end_w == 0 && !plain_x; }
   bool is_point() const { return is_strided_point() && has_stride_one(); }
-  /// One block of channels, as the loops over single channels see it.
+  /// One block of channels, for the loops over single channels.
   BlockedPlane plane(const float* x, float* y) const {
     return {x, y, h, w, oh, ow, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w};
   }
 
-  /// Nothing, with the reason in `why`, where `desc` is not such a convolution with constant weight and bias.
+  /// Nothing, with the reason in `why`, if `desc` is not such a convolution with constant weight and bias.
   static std::optional<BlockedConv> of(const OpDesc& desc, int64_t b, std::string& why);
 };
 
-/// The activation that follows: a clamp in the registers of the sum, or a loop over what was just stored.
+/// The activation that follows: a clamp in the registers of the sum, or a loop over the result just stored.
 class BlockedActivation {
  public:
   BlockedActivation(const Simd& simd, const Epilogue& epilogue);
@@ -56,10 +56,10 @@ class BlockedActivation {
   UnaryLoop loop_ = nullptr;
 };
 
-/// The bias with zeros up to whole blocks; null where there is none.
+/// The bias with zeros up to whole blocks; null if there is none.
 PackedBuffer packed_bias(PrepareContext& context, const OpDesc& desc, const BlockedConv& conv);
 
-/// Each for the convolutions that it is good at; null with the reason in `why` for others.
+/// Each accepts the convolutions it is fast at; null, with the reason in `why`, for others.
 Prepared conv_blocked_depthwise(const Simd& simd, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context);
 Prepared conv_blocked_winograd(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv,
                                PrepareContext& context, std::string& why);

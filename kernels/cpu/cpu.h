@@ -1,4 +1,6 @@
-// cpu.h: the vector kernels, in front of the reference kernels in the table (table.cc). All compute in f32 and refuse what they do not do well.
+// cpu.h: The vector kernels, which precede the reference kernels in the table (table.cc).
+//
+// All compute in f32 and refuse the cases in which they are slow.
 #pragma once
 
 #include <memory>
@@ -17,9 +19,10 @@ Prepared binary(const Simd& simd, const OpDesc& desc, PrepareContext& context, s
 Prepared pointwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// One channel and one filter to a group.
+/// One channel and one filter in each group.
 Prepared conv_depthwise(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// On channel blocks (kernels::ChannelBlocks): convolution, pooling, the mean of images, a factor for each channel, the way in and out.
+/// On channel blocks (kernels::ChannelBlocks): convolution, pooling, the mean of images, a factor for each channel, conversion from and to
+/// plain.
 Prepared conv_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv_blocked_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared pool_blocked(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
@@ -30,10 +33,10 @@ Prepared channel_blocks(const Simd& simd, const OpDesc& desc, PrepareContext& co
 Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// By a constant b, operands rounded to bf16.
 Prepared matmul_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// The same two, for those shapes only for which they are faster than oneDNN.
+/// The same two, but only for the shapes for which they are faster than oneDNN.
 Prepared conv_small(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared matmul_fast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// Generic, where it is Attention; where it is RNN, GRU or LSTM.
+/// Generic: Attention; RNN, GRU or LSTM.
 Prepared attention(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared attention_bf16(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared recurrent(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
@@ -48,7 +51,7 @@ Prepared strided_copy(const Simd& simd, const OpDesc& desc, PrepareContext& cont
 /// Every input is f32 and, unless `any_output`, so is the output.
 bool is_f32(const OpDesc& desc, std::string& why, bool any_output = false);
 bool is_bounded(const OpDesc& desc);
-/// The bounds, where the whole epilogue is a clamp (or nothing); without a bias.
+/// The bounds, if the whole epilogue is a clamp (or nothing); without a bias.
 std::optional<RowFinish> clamp_of(const Epilogue& epilogue);
 
 using PackedBuffer = std::shared_ptr<const PackedWeights::Buffer>;

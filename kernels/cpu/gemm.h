@@ -1,6 +1,7 @@
-// gemm.h: matrix multiplication in f32 over a packed B; the inner loop is kernels/cpu/simd/dense_gemm.h.
+// gemm.h: Matrix multiplication in f32 over a packed B; the inner loop is kernels/cpu/simd/dense_gemm.h.
 //
-// B is packed into panels of loops.panel_width columns: [panel][k][panel_width], zeros past the last column. A is read as it lies, by strides.
+// B is packed into panels of loops.panel_width columns: [panel][k][panel_width], zeros after the last column. A is read in place, by
+// strides.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,11 @@ struct MatrixView {
   int64_t row, column;
 };
 
-/// Floats of the packed form of b [k, n].
+/// The number of floats of b [k, n] when packed.
 int64_t packed_size(const DenseLoops& loops, int64_t k, int64_t n);
 void pack_b(const DenseLoops& loops, MatrixView b, int64_t k, int64_t n, float* packed);
 
-/// y [m, n] with rows y_row apart = a [m, k] * packed b [k, n], finished where `finish` is not null. On all workers of the stream.
+/// y [m, n] with rows y_row apart = a [m, k] * packed b [k, n], finished unless `finish` is null. Uses all workers of the stream.
 void gemm(const Stream& stream, const DenseLoops& loops, int64_t m, int64_t n, int64_t k, MatrixView a, const float* packed, float* y,
           int64_t y_row, const GemmFinish* finish);
 

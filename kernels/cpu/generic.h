@@ -1,4 +1,4 @@
-// generic.h: vector kernels of operators that are known by name (kernels::Generic): they are put together from the loops of simd.h.
+// generic.h: Vector kernels of operators known by name (kernels::Generic), built from the loops of simd.h.
 #pragma once
 
 #include "kernels/cpu/cpu.h"
@@ -12,7 +12,7 @@ Prepared prelu(const Simd& simd, const OpDesc& desc, PrepareContext& context, st
 Prepared top_k(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared gather_elements(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared hardmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// MaxPool that says where each maximum was.
+/// MaxPool with the index of each maximum.
 Prepared max_pool_indices(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared log_sum_exp(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
@@ -23,7 +23,8 @@ Prepared cum_sum(const Simd& simd, const OpDesc& desc, PrepareContext& context, 
 Prepared unary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
-/// Binary on integers of 32 and 64 bits, on f64 and bool, Mod of f32, and Unary that answers bool: plain loops, the same for every instruction set.
+/// Binary on integers of 32 and 64 bits, on f64 and bool, Mod of f32, and Unary with bool results: plain loops, the same for all
+/// instruction sets.
 Prepared unary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared binary_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 

@@ -1,4 +1,5 @@
-// image.h: vector kernels of image operators (rows of Generic in table.cc, each for the operator of its name) and of some that move elements.
+// image.h: Vector kernels of image operators (rows of Generic in table.cc, each for the operator of its name) and of some that move
+// elements.
 #pragma once
 
 #include "kernels/cpu/cpu.h"

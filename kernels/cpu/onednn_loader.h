@@ -1,4 +1,4 @@
-// onednn_loader.h: finds and opens libserin_onednn.so.
+// onednn_loader.h: Finds and opens libserin_onednn.so.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 namespace serin::kernels::onednn {
 
 struct Loaded {
-  Plugin plugin;     ///< without rows where nothing was loaded
+  Plugin plugin;     ///< without rows if nothing was loaded
   std::string note;  ///< "oneDNN 3.2.0", or "no oneDNN: " and the reason
 };
 
-/// options.onednn_path, else beside the program, else ../lib from there; "none": nothing. Never fails: the note says what happened.
+/// Tries options.onednn_path, otherwise the folder of the program, then ../lib from there; "none": nothing. Never fails: the note reports
+/// the result.
 Loaded load(const CpuOptions& options, const cpu::Simd& simd);
 
 }  // namespace serin::kernels::onednn

@@ -1,12 +1,13 @@
-// parallel.h: the cores of one executor, for every kernel that splits its work.
+// parallel.h: The cores of one executor, for every kernel that splits its work.
 //
 //   parallel_for(stream, tasks, [&](int64_t task, int worker) { ... });
 //
-// Tasks are handed out one by one to whoever is free. A task must compute the same whoever runs it: then the bits of a result depend on how the work was
-// cut, and not on timing. `worker` is in [0, Workers::count()): the index of a piece of scratch. Without workers all tasks run here, in order.
+// Tasks are handed out one by one to free workers. A task must compute the same on every worker. Then the bits of a result depend on how
+// the work was split, and not on timing. `worker` is in [0, Workers::count()): the index of a piece of scratch. Without workers all tasks
+// run here, in order.
 //
-// A parked thread costs nothing and takes some microseconds to wake; kernels follow each other faster than that. So a worker that runs out of work looks
-// for more for up to 50 us, then sleeps until it is woken. An idle server burns no core.
+// A parked thread costs nothing, but takes some microseconds to wake; kernels follow each other faster than that. So a worker without work
+// looks for more for up to 50 us, then sleeps until it is woken. An idle server uses no core.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@
 
 namespace serin::kernels {
 
-/// The calling thread and count() - 1 others. run() is for one thread at a time.
+/// The calling thread and count() - 1 others. Only one thread may call run() at a time.
 class Workers {
  public:
   explicit Workers(int count);
@@ -30,7 +31,7 @@ class Workers {
   int count() const { return static_cast<int>(threads_.size()) + 1; }
 
   using Task = void (*)(void* context, int64_t task, int worker);
-  /// Calls task(context, i, worker) for each i in [0, tasks); all have returned when it returns. Nothing in it throws.
+  /// Calls task(context, i, worker) for each i in [0, tasks); all have finished when it returns. A task must not throw.
   void run(int64_t tasks, Task task, void* context);
 
  private:
@@ -40,14 +41,14 @@ class Workers {
 
   std::vector<std::thread> threads_;
 
-  // The job. Written by run() while no worker is inside.
+  // The job. run() writes it while no worker reads it.
   Task task_ = nullptr;
   void* context_ = nullptr;
   int64_t tasks_ = 0;
 
   alignas(64) std::atomic<int64_t> next_{0};  // the next task to hand out
   alignas(64) std::atomic<uint32_t> job_{0};  // odd: a job is open
-  alignas(64) std::atomic<int> inside_{0};    // workers that look at the job
+  alignas(64) std::atomic<int> inside_{0};    // workers that read the job
   alignas(64) std::atomic<int> sleeping_{0};  // workers that must be woken
   std::atomic<bool> stop_{false};
 };

@@ -1,5 +1,7 @@
-// quant.h: the vector kernels of quantised tensors, by the name of the operator (kernels::Generic). Scales and zero points must be known at load, but for those
-// of what goes from f32 to bytes and back; what they do not do (other types, computed weights) is left to the reference kernels.
+// quant.h: The vector kernels of quantised tensors, by the name of the operator (kernels::Generic).
+//
+// Scales and zero points must be known at load, except in conversions from f32 to bytes and back. The reference kernels handle everything
+// else (other types, computed weights).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +21,7 @@ namespace serin::kernels::cpu {
 /// Weights of 4 and 8 bits in blocks, times f32.
 std::unique_ptr<Kernel> matmul_nbits(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
-/// Any of them: the rows below, found by name.
+/// Any of them: finds the rows below by name.
 std::unique_ptr<Kernel> quantised(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 using QuantPrepare = std::unique_ptr<Kernel> (*)(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
@@ -33,26 +35,27 @@ std::unique_ptr<Kernel> quantize_linear(const Quant& quant, const OpDesc& desc, 
 std::unique_ptr<Kernel> dequantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 std::unique_ptr<Kernel> dynamic_quantize_linear(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why);
 
-// ---- what they share ----
+// ---- shared parts ----
 
 inline const Attributes& attributes_of(const OpDesc& desc) { return std::get<Generic>(desc.op).attributes; }
 
-/// Known at load, and one number.
+/// Known at load, and a single number.
 std::optional<float> known_scale(const OpDesc& desc, size_t i);
-std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 where the operand is absent
-/// y's type and zero point; nothing below it after a Relu.
+std::optional<int32_t> known_zero(const OpDesc& desc, size_t i);  ///< 0 if the operand is absent
+/// y's type and zero point; after a Relu nothing below it.
 std::optional<QuantTo> known_target(const OpDesc& desc, size_t zero_operand, DType dtype, bool relu);
-/// Whether no sum of `products` products of bytes less their zero points, times one of the scales, comes near the end of 32 bits.
+/// Whether sums of `products` products of bytes less their zero points, times one of the scales, stay far below the limit of 32 bits.
 bool scales_fit(std::span<const float> scales, int64_t products);
 inline bool has_relu(const OpDesc& desc, std::string_view key) { return attributes_of(desc).text(key, "") == "Relu"; }
 
-/// The zero point of each of a weight's n columns, from an operand with one for all or for each; nothing where it is not known at load.
+/// The zero points of a weight's n columns, from an operand with one for all or one for each; nothing if it is not known at load.
 std::optional<std::vector<int32_t>> known_zeros(const OpDesc& desc, size_t weight, size_t zero, int64_t n);
 
-/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, then the sums of the columns, for what the zero point of the rows makes of them.
+/// A weight packed for Quant::gemm_*: panels of Quant::panel_width columns, then the sums of the columns, which correct for the rows' zero
+/// point.
 ///
-/// Its elements are those of the operand less their zero points. Where these do not fit a signed byte (u8 around another number than 128) they are the sum of
-/// `parts` that do: each tap is there so many times, to be multiplied with the same piece of a row.
+/// Its elements are those of the operand less their zero points. If these do not fit a signed byte (u8 around another number than 128) they
+/// are the sum of `parts` that do. Each tap is repeated for each part, and multiplied with the same piece of a row.
 struct PackedWeight {
   std::shared_ptr<const PackedWeights::Buffer> buffer;
   int64_t n = 0, taps = 0, steps = 0;  ///< taps: of all parts
@@ -66,7 +69,7 @@ struct PackedWeight {
     return std::min(panel_bytes, panels - column / panel_width * panel_bytes);
   }
 };
-/// Where element (tap, k, column) of a weight lies.
+/// The address of element (tap, k, column) of a weight.
 struct WeightLayout {
   int64_t taps, k, n;
   int64_t tap_step, k_step, n_step;

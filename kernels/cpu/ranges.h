@@ -1,4 +1,4 @@
-// ranges.h: work that can be cut anywhere, cut for the workers of a stream.
+// ranges.h: Splits work that can be cut anywhere among the workers of a stream.
 //
 //   parallel_ranges(stream, n, kElements, [&](int64_t begin, int64_t end) { loop(x + begin, y + begin, end - begin); });
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace serin::kernels::cpu {
 
-/// Elements that are worth a task when little is done to each: waking a worker takes as long as moving some ten thousand.
+/// The elements that justify a task if each costs little: waking a worker takes as long as moving some ten thousand.
 inline constexpr int64_t kElements = 1 << 14;
 
 /// f(begin, end) over parts of [0, n) of at least `grain`, a few for each worker; they begin at multiples of 64.
@@ -26,7 +26,7 @@ void parallel_ranges(const Stream& stream, int64_t n, int64_t grain, F&& f) {
   parallel_for(stream, (n + each - 1) / each, [&](int64_t task, int) { f(task * each, std::min(n, (task + 1) * each)); });
 }
 
-/// The same for rows that take `row` elements' work each; they begin anywhere.
+/// The same for rows that cost as much as `row` elements each; parts begin at any row.
 template <class F>
 void parallel_rows(const Stream& stream, int64_t rows, int64_t row, F&& f) {
   const int64_t workers = stream.workers ? stream.workers->count() : 1;

@@ -1,4 +1,5 @@
-// window.h: Conv and Pool over one or two spatial axes, seen as two (a 1-D input has height 1), and which outputs of a row stay inside the input.
+// window.h: Conv and Pool over one or two spatial axes, treated as two (a 1-D input has height 1); finds the outputs whose cells are inside
+// the input.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +24,9 @@ struct Window {
   struct Axis {
     int64_t kernel = 1, stride = 1, dilation = 1, pad = 0, pad_end = 0;
 
-    /// Input index that output `o` sees through cell `k`; may be outside.
+    /// The input index that output `o` reads through cell `k`; may be outside.
     int64_t at(int64_t o, int64_t k) const { return o * stride + k * dilation - pad; }
-    /// Outputs [first, last) of `outputs` whose cell `k` lies inside an input of `size`.
+    /// Outputs [first, last) of `outputs` whose cell `k` is inside an input of `size`.
     struct Range {
       int64_t first, last;
     };
@@ -35,7 +36,7 @@ struct Window {
       const int64_t last = size + shift > 0 ? (size + shift - 1) / stride + 1 : 0;
       return {std::min(first, outputs), std::clamp(last, std::min(first, outputs), outputs)};
     }
-    /// Cells of output o that lie in [0, size), or with the padding in [-pad, size + pad_end).
+    /// Cells of output o in [0, size), or with the padding in [-pad, size + pad_end).
     int64_t count(int64_t o, int64_t size, bool include_pad) const {
       int64_t cells = 0;
       for (int64_t k = 0; k < kernel; ++k) {
@@ -57,19 +58,20 @@ struct Window {
   }
 
   int64_t cells() const { return h.kernel * w.kernel; }
-  /// One cell that steps over every pixel: rows do not matter.
+  /// One cell that visits every pixel: rows are irrelevant.
   bool is_point() const {
     const auto point = [](const Axis& axis) { return axis.kernel == 1 && axis.stride == 1 && axis.pad == 0 && axis.pad_end == 0; };
     return point(h) && point(w);
   }
 
-  /// Outputs that one vector takes from `pixel` (counted along the plane) on. Where neighbours in y are neighbours in x even from the end of one row to
-  /// the beginning of the next, it takes several rows, and only the lanes that would see over an edge are left out: else those of one row.
+  /// The number of outputs that one vector takes from `pixel` (counted along the plane) on. If outputs adjacent in y are adjacent in x even
+  /// across the end of a row, it takes several rows. It then skips only the lanes that cross an edge. Otherwise it takes outputs of one
+  /// row.
   int64_t lanes(const Image& x, const Image& y, int64_t pixel, int64_t width) const {
     const bool crosses_rows = h.stride == 1 && w.stride == 1 && x.w == y.w;
     return std::min(width, (crosses_rows ? y.plane() : (pixel / y.w + 1) * y.w) - pixel);
   }
-  /// What cell (kh, kw) sees for `lanes` outputs from (oh, ow) on; `inside`: w.inside(kw, x.w, y.w).
+  /// The input of cell (kh, kw) for `lanes` outputs from (oh, ow) on; `inside`: w.inside(kw, x.w, y.w).
   Tap tap(const Image& x, const Image& y, const Axis::Range& inside, int64_t oh, int64_t ow, int64_t lanes, int64_t kh, int64_t kw) const {
     const auto bits = [](int64_t from, int64_t to) { return static_cast<uint32_t>((uint64_t{1} << to) - (uint64_t{1} << from)); };
     Tap tap{h.at(oh, kh) * x.w + w.at(ow, kw), 0, 0};
