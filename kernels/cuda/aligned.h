@@ -1,5 +1,7 @@
-// aligned.h: operands of a run whose addresses a library takes for granted. A tensor in the arena or among the weights begins at a multiple of 256 bytes; a view
-// of one, a slice or a part of a Concat, may begin at any element, and only the run knows.
+// aligned.h: Checks the addresses of operands for kernels of libraries that assume an alignment.
+//
+// A tensor in the arena or among the weights begins at a multiple of 256 bytes. A view of one (a slice, or a part of a Concat) may begin at
+// any element, which is known only in the run.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +13,12 @@
 
 namespace serin::kernels::cuda {
 
-/// Absent operands (null) are.
+/// Absent operands (null) count as aligned.
 inline bool is_aligned_to(size_t bytes, std::span<const TensorView> operands) {
   return std::ranges::all_of(operands, [bytes](const TensorView& each) { return reinterpret_cast<uintptr_t>(each.data) % bytes == 0; });
 }
 
-/// `kernel` where all operands of a run begin at multiples of 16 bytes, `other` where one does not. Null without the second.
+/// `kernel` if all operands of a run begin at multiples of 16 bytes, otherwise `other`. Null if `other` is null.
 inline std::unique_ptr<Kernel> aligned_or(std::unique_ptr<Kernel> kernel, std::unique_ptr<Kernel> other) {
   class Either final : public Kernel {
    public:

@@ -1,4 +1,4 @@
-// attention_call.h: what the kernels of attention are given, and what is added to a score: of padding and of the mask.
+// attention_call.h: The parameters of the attention kernels, and the terms of padding and mask that are added to a score.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct AttentionCall {
   float scale, softcap;
 };
 
-/// What the mask adds at its element `at`.
+/// The value that the mask adds at its element `at`.
 template <class T>
 __device__ compute_t<T> mask_value(const AttentionCall<T>& c, int64_t at) {
   using C = compute_t<T>;
@@ -37,7 +37,7 @@ __device__ compute_t<T> mask_value(const AttentionCall<T>& c, int64_t at) {
   return load(static_cast<const T*>(c.mask)[at]);
 }
 
-/// How many keys of a sample are looked at by anybody.
+/// The number of a sample's keys that any query sees.
 template <class T>
 __device__ int64_t keys_in_use(const AttentionCall<T>& c, int64_t b) {
   int64_t keys = c.total;
@@ -46,14 +46,14 @@ __device__ int64_t keys_in_use(const AttentionCall<T>& c, int64_t b) {
   return keys;
 }
 
-/// What is added to a key's scores, whichever query asks: the mask where it is the same for all of them, minus infinity behind the keys in use.
+/// Added to a key's scores for every query: the mask if it is the same for all of them, minus infinity after the keys in use.
 template <class T>
 __device__ compute_t<T> key_bias(const AttentionCall<T>& c, int64_t b, int64_t h, int64_t key, int64_t in_use) {
   if (key >= in_use) return -std::numeric_limits<compute_t<T>>::infinity();
   return c.mask && c.mask_at.q == 0 ? mask_value(c, b * c.mask_at.b + h * c.mask_at.h + key) : compute_t<T>(0);
 }
 
-/// Where the mask's row for a query begins.
+/// The start of the mask's row for a query.
 template <class T>
 __device__ int64_t mask_row(const AttentionCall<T>& c, int64_t b, int64_t h, int64_t query) {
   return b * c.mask_at.b + h * c.mask_at.h + query * c.mask_at.q;
@@ -82,7 +82,7 @@ AttentionCall<T> attention_call(const AttentionOp& op, Inputs in, Outputs out) {
   return c;
 }
 
-/// All addresses and steps are multiples of so many elements.
+/// Whether all addresses and steps are multiples of kElements elements.
 template <int kElements, class T>
 bool are_multiples(std::initializer_list<const T*> addresses, std::initializer_list<HeadStrides> strides) {
   return std::ranges::all_of(addresses, [](const T* each) { return reinterpret_cast<uintptr_t>(each) % (kElements * sizeof(T)) == 0; }) &&
@@ -91,7 +91,7 @@ bool are_multiples(std::initializer_list<const T*> addresses, std::initializer_l
          });
 }
 
-/// Whether rows of operands, or of the result, may be read or written in packs of so many elements.
+/// Whether rows of operands, or of the result, may be read or written in packs of kElements elements.
 template <int kElements, class T>
 bool loads_packs(const AttentionCall<T>& c) {
   return c.head % kElements == 0 && c.v_head % kElements == 0 &&
@@ -103,7 +103,7 @@ bool stores_packs(const AttentionCall<T>& c) {
   return c.v_head % kElements == 0 && are_multiples<kElements, T>({c.y}, {c.y_at});
 }
 
-/// What every row of the table asks first; nothing, with the reason in `why`, for what none of them does.
+/// The first check of every row of the table; nothing, with the reason in `why`, for operators that none of them supports.
 inline std::optional<AttentionOp> plain_attention_of(const OpDesc& desc, std::string& why) {
   const auto op = attention_of(std::get<Generic>(desc.op).attributes, desc.inputs, desc.outputs, why);
   if (!op) return std::nullopt;

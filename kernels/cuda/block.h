@@ -1,4 +1,4 @@
-// block.h: a value from every thread of a block, combined into one that all of them get.
+// block.h: Combines a value from every thread of a block into one that all of them get.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace serin::kernels::cuda {
 
-/// What the lane whose number differs in the bits `lanes` holds. Structs of whole words, too.
+/// The value of the lane whose number differs in the bits `lanes`. Structs of whole words, too.
 template <class T>
 __device__ T from_lane_xor(T value, int lanes) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -22,14 +22,15 @@ __device__ T from_lane_xor(T value, int lanes) {
   }
 }
 
-/// Of a warp: f must not care about the order.
+/// Of a warp; the order of operands must not matter to f.
 template <class T, class F>
 __device__ T combine_warp(T value, F f) {
   for (int lanes = 16; lanes > 0; lanes /= 2) value = f(value, from_lane_xor(value, lanes));
   return value;
 }
 
-/// Of a block of kWarps whole warps; `shared` holds kWarps values and is free again afterwards. With one warp nothing is shared and nobody waits.
+/// Of a block of kWarps whole warps; `shared` has room for kWarps values and is free again afterwards. With one warp there is no sharing
+/// and no wait.
 template <int kWarps, class T, class F>
 __device__ T combine_block(T value, F f, T* shared) {
   value = combine_warp(value, f);

@@ -1,11 +1,12 @@
-// build_id.h: which build of the kernels this is: what was measured with one says nothing of another.
+// build_id.h: Identifies the build of the kernels, because measurements of one build do not apply to another.
 #pragma once
 
 #include <string>
 
 namespace serin::kernels::cuda {
 
-/// Of the library or program that holds these kernels, as the linker wrote it (--build-id): 40 hexadecimal digits. "unknown" where it did not.
+/// The build id of the library or program with these kernels, written by the linker (--build-id): 40 hexadecimal digits, or "unknown"
+/// without one.
 std::string build_id();
 
 }  // namespace serin::kernels::cuda

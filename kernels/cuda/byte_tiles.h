@@ -1,10 +1,14 @@
-// byte_tiles.h: products of bytes with exact sums in 32 bits, on tensor cores: y[row, column] = finish(sum over k of (a[row, k] - za) * (b[column, k] - zb)).
+// byte_tiles.h: Products of bytes with exact sums in 32 bits, on tensor cores.
 //
-// Tensor cores multiply signed bytes: unsigned ones have their highest bit turned, which takes 128 off each, and off their zero point. The zero points are
-// taken out of the sum afterwards: by the sums of a's rows and b's columns, which are found while both pass by.
+//   y[row, column] = finish(sum over k of (a[row, k] - za) * (b[column, k] - zb))
 //
-// A block makes a tile of 64 x 64 results with four warps; 64 of k at a time lie in shared memory, the next 64 are on their way in registers. a comes from a
-// loader: rows of a matrix (quant_matmul.cu) or windows of an image (quant_conv.cu). b is always [columns, k rounded up to 16] with zeros behind k.
+// Tensor cores multiply signed bytes. Unsigned ones have their highest bit flipped, which subtracts 128 from each and from their zero
+// point. The zero points are removed from the sum afterwards, by the sums of a's rows and b's columns, which are computed during the
+// product.
+//
+// A block computes a tile of 64 x 64 results with four warps. 64 of k at a time are in shared memory, the next 64 are being loaded into
+// registers. a comes from a loader: rows of a matrix (quant_matmul.cu) or windows of an image (quant_conv.cu). b is always [columns, k
+// rounded up to 16] with zeros after k.
 #pragma once
 
 #include "kernels/cuda/quant.h"
@@ -13,7 +17,7 @@
 
 namespace serin::kernels::cuda {
 
-constexpr int64_t kByteGroup = 16;  ///< k of b is rounded up to this
+constexpr int64_t kByteGroup = 16;  ///< k of b is rounded up to a multiple of this
 
 /// Sixteen bytes of a row.
 struct alignas(16) ByteChunk {
@@ -25,13 +29,13 @@ constexpr uint32_t kFlipBytes = 0x80808080u;
 struct ByteProduct {
   int64_t rows = 0, columns = 0, k = 0, k_padded = 0;
   int64_t products = 1;        ///< matrices or groups, along blockIdx.y
-  int64_t first_columns = 0;   ///< of product p, p times this among the scales, zero points and biases of all
+  int64_t first_columns = 0;   ///< product p begins at p times this among the scales, zero points and biases of all
   int64_t b_step = 0;          ///< from one product's b to the next; 0: the same for all
   const uint8_t* b = nullptr;  ///< signed bytes
-  ZeroPoints a_zero, b_zero;   ///< b_zero: of the bytes before they were turned
+  ZeroPoints a_zero, b_zero;   ///< b_zero: of the bytes before flipping
   bool a_signed = false, b_signed = false;
-  bool wants_row_sums = true;  ///< some zero point of b may not be that of its type's middle
-  // Where result (row, column) of product p lies: rows come in images of `plane`.
+  bool wants_row_sums = true;  ///< a zero point of b may differ from the middle of its type
+  // The address of result (row, column) of product p: rows are grouped in images of `plane`.
   Division plane;
   int64_t product_step = 0, image_step = 0, row_step = 0, column_step = 1;
 };
@@ -48,7 +52,7 @@ __device__ inline int sum_of(const ByteChunk& chunk, int sum) {
   return sum;
 }
 
-/// Sums of this warp's [32, 32] results += a's rows times b's columns, both in shared memory.
+/// Adds a's rows times b's columns, both in shared memory, to the sums of this warp's [32, 32] results.
 __device__ inline void multiply(const uint8_t* a, const uint8_t* b, int (&sums)[2][4][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
   const auto word = [](const uint8_t* tile, int row, int byte) { return *reinterpret_cast<const uint32_t*>(tile + row * kPitch + byte); };
@@ -73,14 +77,15 @@ __device__ inline void multiply(const uint8_t* a, const uint8_t* b, int (&sums)[
   }
 }
 
-/// A loader has `place(product, row)`, what it knows of a row for all of k, and `chunk(place, k)`: bytes k to k + 15 of that row, turned, 0 from the row's end on.
+/// A loader has `place(product, row)`, its data about a row for all of k, and `chunk(place, k)`: bytes k to k + 15 of that row, flipped, 0
+/// after the row's end.
 template <class A>
 __global__ void __launch_bounds__(kThreads) run(ByteProduct p, A a, ByteFinish finish, void* y) {
   uint8_t* const tiles = shared_memory<uint8_t>();  // a and b, twice each: [kTile, kPitch]
   int* const row_sums = reinterpret_cast<int*>(tiles + 4 * kTile * kPitch);
   int* const column_sums = row_sums + kTile;
   const int thread = static_cast<int>(threadIdx.x), line = thread / 4,
-            at = thread % 4 * 16;  // of the chunks it brings: lines `line` and `line` + 32
+            at = thread % 4 * 16;  // of the chunks it loads: lines `line` and `line` + 32
   const int warp = thread / 32, warp_row = warp / 2 * kWarpTile, warp_column = warp % 2 * kWarpTile;
   const int64_t tiles_of_row = ceil_div(p.columns, kTile);
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) / tiles_of_row * kTile,
@@ -120,7 +125,7 @@ __global__ void __launch_bounds__(kThreads) run(ByteProduct p, A a, ByteFinish f
       __syncthreads();
       if (depth + kDepth < p.k) fetch(depth + kDepth + at);
       multiply(tile_a + warp_row * kPitch, tile_b + warp_column * kPitch, sums);
-      // The other two are written next: everybody has left them since the barrier above.
+      // The other two are written next: no thread has used them since the barrier above.
       uint8_t *const used_a = tile_a, *const used_b = tile_b;
       tile_a = other_a, tile_b = other_b, other_a = used_a, other_b = used_b;
     }
@@ -170,7 +175,7 @@ Fault multiply_byte_tiles(const Stream& stream, const ByteProduct& p, const A& a
 
 // ---- weights ----
 
-/// Where byte (column, cell, channel) of a weight lies, k being cell * channels + channel.
+/// The address of byte (column, cell, channel) of a weight; k is cell * channels + channel.
 struct ByteLayout {
   int64_t columns, cells, channels;
   int64_t column_step, cell_step, channel_step;
@@ -186,7 +191,7 @@ struct ByteLayout {
   }
 };
 
-/// Packed at load where the weight is known.
+/// Packed at load if the weight is known.
 inline std::shared_ptr<const PackedWeights::Buffer> pack_bytes(const TensorDesc& weight, const ByteLayout& layout,
                                                                PrepareContext& context) {
   const bool is_signed = weight.dtype == DType::kInt8;

@@ -1,9 +1,11 @@
-// chain.h: the program of a Pointwise as a kernel runs it. chain.cu interprets it: it is a parameter of the kernel, so every thread takes the same branches, and a
-// step is decoded once for a group of elements. In a kernel that is compiled for one program (chain_text.h) it is a constant: nothing is decoded, and what
-// steps keep for later ones stays in registers.
+// chain.h: The program of a Pointwise in the form that a kernel runs.
 //
-// A thread takes eight neighbouring elements at a time through each step, f32 between steps whatever the types in memory. An input is loaded by the step that
-// reads it.
+// chain.cu interprets it. It is a parameter of the kernel, so every thread takes the same branches, and a step is decoded once for a group
+// of elements. In a kernel that is compiled for one program (chain_text.h) it is a constant: nothing is decoded, and values kept for later
+// steps stay in registers.
+//
+// A thread takes eight adjacent elements at a time through each step, in f32 between steps whatever the types in memory. The step that
+// reads an input loads it.
 #pragma once
 
 #include "kernels/cuda/pack.h"
@@ -16,16 +18,16 @@ inline constexpr int kChainGroup = 8, kChainInputs = 8, kChainSteps = 32;
 
 using ChainSpace = Space<kChainInputs>;
 
-/// In memory.
+/// The type in memory.
 enum class Element : uint8_t { kFloat, kHalf, kBFloat16, kBool };
 
-/// Where the elements of an input lie that a group needs.
+/// The layout of the input elements that a group needs.
 enum class Place : uint8_t {
   kDense,    ///< as those of the result
-  kSingle,   ///< there is but one
-  kRun,      ///< side by side, where the space says
-  kSame,     ///< all at one place, where the space says
-  kStrided,  ///< as the space says
+  kSingle,   ///< a single element
+  kRun,      ///< adjacent, at the address that the space gives
+  kSame,     ///< all the same element, at the address that the space gives
+  kStrided,  ///< at the addresses that the space gives
 };
 
 struct ChainInput {
@@ -33,7 +35,7 @@ struct ChainInput {
   Place place = Place::kStrided;
 };
 
-/// Where a step finds an operand: an input, a result kept aside, or the result of the step before.
+/// The source of a step's operand: an input, a saved result, or the result of the step before.
 struct ChainSource {
   static constexpr int8_t kBefore = -1;
   int8_t input = kBefore, kept = kBefore;
@@ -45,14 +47,14 @@ struct ChainStep {
   UnaryFn unary = UnaryFn::kIdentity;
   BinaryFn binary = BinaryFn::kAdd;
   ChainSource operands[3];
-  int8_t keep = ChainSource::kBefore;  ///< where its result is kept aside
+  int8_t keep = ChainSource::kBefore;  ///< the slot that saves its result
   float alpha = 0.f, beta = 0.f;
 };
 
 struct Chain {
   int steps = 0;
   int rank = 0;       ///< of the space
-  bool wide = false;  ///< as the space's
+  bool wide = false;  ///< as in the space
   Element y = Element::kFloat;
   ChainInput inputs[kChainInputs];
   ChainStep program[kChainSteps];
@@ -68,7 +70,7 @@ struct ChainValues {
   float v[kCount];
 };
 
-/// y = f(element) for each of a group.
+/// y = f(element) for each element of a group.
 template <int kCount, class F>
 __device__ __forceinline__ ChainValues<kCount> each(F f) {
   ChainValues<kCount> y;
@@ -88,7 +90,7 @@ __device__ __forceinline__ ChainValues<kCount> load_values(const T* x, Place pla
   return each<kCount>([&](int j) { return static_cast<float>(load(pack.values[j])); });
 }
 
-/// bools are 0 and 1 among the floats.
+/// bools become 0 and 1 in float.
 template <int kCount>
 __device__ __forceinline__ ChainValues<kCount> load_input(const ChainInput& input, const void* x, int64_t at, int64_t step) {
   switch (input.element) {
@@ -107,7 +109,7 @@ __device__ __forceinline__ void store_values(T* y, const ChainValues<kCount>& va
   store_pack(y, pack);
 }
 
-/// Which function it is is asked once for a group where it is one that networks are made of.
+/// Selects the function once for a group, for functions common in networks.
 template <int kCount>
 __device__ __forceinline__ ChainValues<kCount> compute_unary(const ChainStep& step, const ChainValues<kCount>& x) {
   const auto as = [&](auto fn) { return each<kCount>([&](int j) { return unary(decltype(fn)::value, x.v[j], step.alpha, step.beta); }); };
@@ -152,7 +154,7 @@ __device__ __forceinline__ ChainValues<kCount> compute(const ChainStep& step, co
   return a;
 }
 
-/// What a thread knows of the group that it is at.
+/// A thread's state for its current group.
 template <int kCount>
 struct ChainState {
   int64_t i;  ///< the first element
@@ -177,8 +179,8 @@ __device__ __forceinline__ void run_step(const Chain& chain, const ChainStep& st
   if (step.keep >= 0) state.kept[step.keep] = state.result;
 }
 
-/// All elements, by all threads of a grid of one dimension, kCount at a time: a row of the space is a multiple of it long. `run_steps` takes a state through
-/// all steps.
+/// All elements, by all threads of a one-dimensional grid, kCount at a time: the rows of the space must be multiples of it. `run_steps`
+/// takes a state through all steps.
 template <int kCount, class F>
 __device__ __forceinline__ void run_chain(const Chain& chain, const ChainOperands& operands, const ChainSpace& space, F run_steps) {
   for (int64_t i = first_element() * kCount; i < space.elements; i += element_step() * kCount) {
@@ -194,8 +196,8 @@ __device__ __forceinline__ void run_chain(const Chain& chain, const ChainOperand
   }
 }
 
-/// The steps of Program::kChain from kStep on, each with constants in place of all that it would ask: an unrolled loop would do the same, if a compiler unrolled
-/// one as long as this.
+/// The steps of Program::kChain from kStep on, each with constants instead of decoding. An unrolled loop would do the same, but compilers
+/// do not unroll one of this length.
 template <class Program, int kStep, int kCount>
 __device__ __forceinline__ void run_steps_of(const ChainOperands& operands, const ChainSpace& space, ChainState<kCount>& state) {
   if constexpr (kStep < Program::kChain.steps) {
@@ -204,7 +206,7 @@ __device__ __forceinline__ void run_steps_of(const ChainOperands& operands, cons
   }
 }
 
-/// run_chain for a program that is a constant.
+/// run_chain for a constant program.
 template <class Program, int kCount>
 __device__ __forceinline__ void run_compiled(const ChainOperands& operands, const ChainSpace& space) {
   run_chain<kCount>(Program::kChain, operands, space, [&](ChainState<kCount>& state) { run_steps_of<Program, 0>(operands, space, state); });

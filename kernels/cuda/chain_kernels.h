@@ -1,4 +1,5 @@
-// chain_kernels.h: from a Pointwise to the program that kernels run, to its launch, and to the text of kernels for it alone (chain_compiled.h).
+// chain_kernels.h: Turns a Pointwise into the program that kernels run, launches it, and writes the text of kernels for it
+// (chain_compiled.h).
 #pragma once
 
 #include <functional>
@@ -12,22 +13,23 @@
 
 namespace serin::kernels::cuda {
 
-/// A Pointwise as kernels of the device see it.
+/// A Pointwise in the form for the device's kernels.
 struct ChainPlan {
   Chain chain;
   ChainSpace space;
   bool in_groups =
-      false;  ///< whether its rows are made of whole groups; where operands are aligned to 16 bytes, too, a thread takes a group
+      /// Whether its rows consist of whole groups. If operands are also aligned to 16 bytes, a thread takes a group.
+      false;
 };
 
-/// Nothing, with the reason in `why`, where that is no chain.
+/// Nothing, with the reason in `why`, if it is not a chain.
 std::optional<ChainPlan> plan_chain(const OpDesc& desc, std::string& why);
 
-/// Starts a kernel for all elements; `groups`: of a group a thread.
+/// Starts a kernel for all elements; `groups`: one group for each thread.
 using ChainLaunch = std::function<Fault(Stream&, const Grid&, bool groups, const ChainOperands&, const ChainSpace&)>;
 std::unique_ptr<Kernel> make_chain(const ChainPlan& plan, ChainLaunch launch);
 
-/// What to compile for a chain.
+/// The text to compile for a chain.
 std::string chain_text(const Chain& chain);
 
 }  // namespace serin::kernels::cuda

@@ -1,5 +1,6 @@
-// dynamic_scale.h: f32 as u8 with the scale that fits them (DynamicScale in kernels/quantise.h): one launch finds the range of many parts, another joins the
-// parts and quantises.
+// dynamic_scale.h: Converts f32 to u8 with the scale that fits the values (DynamicScale in kernels/quantise.h).
+//
+// One launch finds the range of many parts; another joins the parts and quantises.
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -12,7 +13,7 @@ namespace dynamic {
 constexpr int kWarps = 8, kThreads = 32 * kWarps, kMostParts = 256;
 
 struct Range {
-  float low = 0, high = 0;  ///< 0 included
+  float low = 0, high = 0;  ///< includes 0
 };
 
 struct Widen {
@@ -37,7 +38,7 @@ static __global__ void quantise(const float* x, int64_t n, const Range* parts, i
 
 }  // namespace dynamic
 
-/// Where the parts' ranges lie in scratch, and of a product's left operand the bytes, their scale and zero point.
+/// The scratch layout: the parts' ranges, and the bytes of a product's left operand with their scale and zero point.
 class DynamicMemory {
  public:
   struct At {
@@ -60,7 +61,7 @@ class DynamicMemory {
 
 inline Fault quantise_dynamically(const Stream& stream, const float* x, int64_t n, const DynamicMemory::At& at) {
   using namespace dynamic;
-  constexpr int64_t kPart = 4 * kThreads;  // elements that are worth a block
+  constexpr int64_t kPart = 4 * kThreads;  // elements that justify a block
   const auto parts = static_cast<unsigned>(std::clamp<int64_t>(ceil_div(n, kPart), 1, kMostParts));
   const size_t shared = kWarps * sizeof(Range);
   if (Fault fault = launch(stream, {parts, kThreads, shared}, find_range, x, n, at.parts)) return fault;

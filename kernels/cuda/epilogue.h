@@ -1,4 +1,4 @@
-// epilogue.h: what follows a sum in our own Conv and MatMul: y = act(sum + bias + residual), in the type of the sum.
+// epilogue.h: The operations after a sum in our own Conv and MatMul: y = act(sum + bias + residual), in the type of the sum.
 #pragma once
 
 #include "kernels/cuda/space.h"
@@ -7,7 +7,7 @@
 
 namespace serin::kernels::cuda {
 
-/// Floats are summed in float (double in double), integers in 64 bits: they wrap.
+/// Floats are summed in float (double in double), integers in 64 bits, where they wrap.
 template <class T>
 using sum_t = std::conditional_t<kIsFloatKind<T>, compute_t<T>, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
@@ -19,7 +19,7 @@ SERIN_HD S multiply_add(S a, S b, S sum) {
     return binary(BinaryFn::kAdd, binary(BinaryFn::kMul, a, b), sum);
 }
 
-/// `operands` says where bias and residual lie for each element of y; a null pointer: there is none.
+/// `operands` locates bias and residual for each element of y; a null pointer: absent.
 template <class T>
 struct Finish {
   UnaryFn activation = UnaryFn::kIdentity;
@@ -38,7 +38,7 @@ struct Finish {
   }
 };
 
-/// Input 2 is the bias where there is one, seen with `bias_shape`; the residual is the last input.
+/// Input 2 is the bias if there is one, read with `bias_shape`; the residual is the last input.
 struct FinishPlan {
   Epilogue epilogue;
   bool bias = false;

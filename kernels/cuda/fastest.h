@@ -1,4 +1,4 @@
-// fastest.h: several rows of the table as one: what takes an operator is timed, and the fastest runs it.
+// fastest.h: Combines several rows of the table into one: it times those that accept an operator, and runs the fastest.
 //
 //   rows.insert(rows.begin(), fastest_of({cudnn_row, depthwise_row}, tactics));
 #pragma once
@@ -11,8 +11,9 @@
 
 namespace serin::kernels::cuda {
 
-/// Kernels are timed when they are prepared, on memory of their own, unless `tactics` remembers; where only one row accepts, none is. Where none can be
-/// timed, the first that accepts runs it. Rows whose kernels pack weights stay out: those are not in the device's memory yet.
+/// Kernels are timed when they are prepared, on their own memory, unless `tactics` has a result. If only one row accepts, nothing is timed.
+/// If no kernel can be timed, the first that accepts runs. Rows whose kernels pack weights are excluded: those weights are not in the
+/// device's memory yet.
 KernelRow fastest_of(const std::vector<KernelRow>& rows, std::shared_ptr<Tactics> tactics);
 
 }  // namespace serin::kernels::cuda

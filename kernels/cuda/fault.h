@@ -1,4 +1,4 @@
-// fault.h: from the errors of the CUDA runtime to ours.
+// fault.h: Converts errors of the CUDA runtime to Fault.
 #pragma once
 
 #include <cuda_runtime.h>

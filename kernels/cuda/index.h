@@ -1,8 +1,10 @@
-// index.h: indices that come as operands. One that is out of range cannot end a run at once, because the host has gone on: the kernel writes it to the stream's
-// fault and goes on with another; the engine looks at the fault when the run is over (kernels/backend.h, Stream::fault).
+// index.h: Indices that come as operands, and reports of indices out of range.
 //
-//   const int64_t row = places.resolve(indices[i], size, axis);      // in a kernel; -1 where there is no such element
-//   return make_indexed(x.shape, make_kernel(...));                  // says "index 12 is out of range for axis 0 of size 10"
+// Such an index cannot end a run at once, because the host has continued. The kernel writes it to the stream's fault and continues with
+// another index. The engine reads the fault when the run is over (kernels/backend.h, Stream::fault).
+//
+//   const int64_t row = places.resolve(indices[i], size, axis);      // in a kernel; -1 if there is no such element
+//   return make_indexed(x.shape, make_kernel(...));                  // reports "index 12 is out of range for axis 0 of size 10"
 #pragma once
 
 #include <memory>
@@ -17,7 +19,7 @@
 
 namespace serin::kernels::cuda {
 
-/// Where a kernel reports an index. A fault's detail is the index, cut to 59 bits, and its axis.
+/// The place to which a kernel reports an index. A fault's detail is the index, cut to 59 bits, and its axis.
 struct IndexFaults {
   DeviceFault* fault = nullptr;
   int32_t step = 0;
@@ -28,7 +30,7 @@ struct IndexFaults {
     constexpr int64_t kMost = int64_t{1} << 58;
     if (fault) *fault = {(index < -kMost ? -kMost : index > kMost ? kMost : index) * 16 + axis, step};
   }
-  /// An index counted from the end where negative; -1 and a report where it is out of range.
+  /// An index counted from the end if negative; -1 and a report if it is out of range.
   __device__ int64_t resolve(int64_t index, int64_t size, int axis) const {
     const int64_t place = index < 0 ? index + size : index;
     if (place >= 0 && place < size) return place;
@@ -39,7 +41,7 @@ struct IndexFaults {
 
 /// Tuples of indices that name slices of the data [before..., d0, d1, ..., slice...].
 struct IndexTuples {
-  int axes = 0, first_axis = 0;  ///< of a tuple; its first axis in the data
+  int axes = 0, first_axis = 0;  ///< the length of a tuple; its first axis in the data
   int64_t dims[Shape::kMaxRank] = {}, strides[Shape::kMaxRank] = {};
 
   IndexTuples() = default;
@@ -47,7 +49,7 @@ struct IndexTuples {
     const Strides all = row_major_strides(data);
     for (size_t k = 0; k < count; ++k) dims[k] = data[first + k], strides[k] = all[first + k];
   }
-  /// Where the slice of a tuple begins; -1 and a report where there is none.
+  /// The start of a tuple's slice; -1 and a report if it is out of range.
   template <class I>
   __device__ int64_t offset(const I* tuple, const IndexFaults& faults) const {
     int64_t offset = 0;
@@ -82,7 +84,7 @@ inline std::unique_ptr<Kernel> make_indexed(const Shape& x, std::unique_ptr<Kern
   return std::make_unique<IndexedKernel>(x, std::move(kernel));
 }
 
-/// Indices of either type: make(Element<int32_t>{}) or make(Element<int64_t>{}).
+/// Indices of both types: make(Element<int32_t>{}) or make(Element<int64_t>{}).
 template <class F>
 std::unique_ptr<Kernel> for_indices(DType dtype, std::string& why, F&& make) {
   if (dtype == DType::kInt32) return make(ref::Element<int32_t>{});

@@ -1,4 +1,4 @@
-// kept_files.h: bytes that took long to make, kept on disk under the text that they were made from.
+// kept_files.h: Keeps results that are slow to compute on disk, under the text they were made from.
 #pragma once
 
 #include <optional>
@@ -6,14 +6,15 @@
 
 namespace serin::kernels::cuda {
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo), in hexadecimal digits: a name for what is too long for one. Two texts may have the same.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo), in hexadecimal digits: a short name for a long text. Two texts may have the same.
 std::string digest(const std::string& text);
 
-/// A file for each key, written aside and moved into place, so that one who reads while another writes finds it whole or not at all. It says scope and key: what
-/// was made for others, or is torn, is not found. Files that cannot be read or written cost the making, not the start. Thread-safe, and so are processes.
+/// One file for each key, written to a temporary file and then renamed, so that a concurrent reader finds it whole or not at all. The file
+/// contains scope and key: a file of another scope, or a torn one, is ignored. Files that cannot be read or written only cost the
+/// computation again. Safe for several threads and several processes.
 class KeptFiles {
  public:
-  /// `scope`: what the bytes hold for (device, libraries, build). An empty folder: nothing is kept.
+  /// `scope`: the conditions of the bytes (device, libraries, build). An empty folder: nothing is kept.
   KeptFiles(std::string folder, std::string scope);
 
   std::optional<std::string> find(const std::string& key) const;

@@ -1,9 +1,10 @@
-// launch.h: how a kernel of ours is started.
+// launch.h: Starts our own kernels.
 //
 //   return launch(stream, {blocks_for(n, kThreads * kItems), kThreads}, scale<float>, x, y, n);
 //
-// The source of every kernel is compiled twice: by nvcc for devices, and by g++ with tests/gpu/emulator in front of the include path, where the threads of
-// a block are fibers. So a kernel keeps to what <cuda_runtime.h> there knows, and takes its shared memory from shared_memory().
+// The source of every kernel is compiled twice: by nvcc for devices, and by g++ with tests/gpu/emulator first in the include path. There
+// the threads of a block are fibers. So a kernel uses only the features of that <cuda_runtime.h>, and takes its shared memory from
+// shared_memory().
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct Grid {
 
 template <class... P, class... A>
 Fault launch(const Stream& stream, const Grid& grid, void (*kernel)(P...), A... arguments) {
-  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return kOk;  // no elements, nothing to do
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return kOk;  // no elements: nothing to do
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;
@@ -31,8 +32,9 @@ Fault launch(const Stream& stream, const Grid& grid, void (*kernel)(P...), A... 
   return fault_of(cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...));
 }
 
-/// Whether launches of `kernel` on the current device may take `bytes` of shared memory; asked when a kernel is prepared. The limit is not one launch's but the
-/// kernel's, and other threads launch it meanwhile: it is set to `most`, which is the same for whoever asks, or to as much as the device has.
+/// Whether launches of `kernel` on the current device may use `bytes` of shared memory; called when a kernel is prepared. The limit belongs
+/// to the kernel and not to a launch, and other threads launch it meanwhile. So it is set to `most`, which is the same for all callers, or
+/// to the device's maximum.
 template <class... P>
 bool allow_shared(void (*kernel)(P...), size_t bytes, size_t most, std::string& why) {
   int device = 0, there = 0;
@@ -53,7 +55,7 @@ bool allow_shared(void (*kernel)(P...), size_t bytes, size_t most, std::string& 
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Blocks for n elements at `per_block` each; kernels loop where there are more than a grid holds.
+/// Blocks for n elements at `per_block` each; kernels loop if a grid cannot have enough.
 inline unsigned blocks_for(int64_t n, int64_t per_block) {
   return static_cast<unsigned>(std::min<int64_t>(ceil_div(n, per_block), int64_t{1} << 30));
 }

@@ -1,4 +1,4 @@
-// loader.h: finds and opens libserin_cuda.so.
+// loader.h: Finds and opens libserin_cuda.so.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,19 @@ namespace serin::kernels {
 
 struct CudaOptions {
   cuda::Options device;
-  std::string plugin_path;  ///< libserin_cuda.so; empty: beside the program, then ../lib, where the machine has a driver
+  /// libserin_cuda.so; empty: next to the program, then ../lib, if the machine has a driver.
+  std::string plugin_path;
 };
 
-/// For Options::tactics_folder: `asked`, nowhere where that is "none", and where it is empty "serin" in XDG_CACHE_HOME or in .cache of HOME, if there is one.
+/// For Options::tactics_folder: `asked`; nothing if that is "none". If it is empty: "serin" in XDG_CACHE_HOME or in .cache of HOME, if
+/// there is one.
 std::string tactics_folder(const std::string& asked);
 
-/// Null where there is no driver, no plugin or no such device: `note` says which, else what was opened.
+/// Null if there is no driver, no plugin or no such device: `note` gives the reason, otherwise the opened device.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note);
 
-/// Every device that the driver shows, in its order, null where it does not open; `options.device.device` says nothing here. `note` says what was opened, and why
-/// not.
+/// Every device that the driver shows, in its order, null for those that do not open; `options.device.device` is ignored. `note` lists the
+/// opened devices, and the reasons for others.
 std::vector<std::unique_ptr<Backend>> make_cuda_backends(CudaOptions options, std::string* note);
 
 }  // namespace serin::kernels

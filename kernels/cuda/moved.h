@@ -1,4 +1,4 @@
-// moved.h: elements that are moved and never looked at: only their size counts, and runs of them move in the widest pieces that their place in memory allows.
+// moved.h: Moves elements without reading their values, in the widest pieces that their addresses allow.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace serin::kernels::cuda {
 
-/// make(Element<T>{}) with an unsigned T of the dtype's size. Only strings have none, and none come here.
+/// make(Element<T>{}) with an unsigned T of the dtype's size. Only strings have none, and they never occur here.
 template <class F>
 std::unique_ptr<Kernel> for_sizes(DType dtype, std::string& why, F&& make) {
   return ref::visit_size(dtype, [&]<class T>(ref::Element<T> element) -> std::unique_ptr<Kernel> {
@@ -23,7 +23,8 @@ struct alignas(16) Piece {
   uint64_t low, high;
 };
 
-/// run(Element<Piece>{}, elements of a piece) where all these lengths, in elements, are whole pieces and these addresses are aligned; else run(Element<T>{}, 1).
+/// run(Element<Piece>{}, elements of a piece) if all these lengths, in elements, are whole pieces and these addresses are aligned;
+/// otherwise run(Element<T>{}, 1).
 template <class T, class F>
 Fault in_pieces(std::initializer_list<int64_t> lengths, std::initializer_list<const void*> addresses, F&& run) {
   constexpr auto kElements = static_cast<int64_t>(sizeof(Piece) / sizeof(T));

@@ -1,4 +1,4 @@
-// pack.h: as many elements as a thread loads at once.
+// pack.h: The group of elements that a thread loads at once.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ SERIN_HD bool is_aligned(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % alignof(Pack<T, kCount>) == 0;
 }
 
-/// A device ends every kernel of the process where an address is not aligned; the emulated one is as strict.
+/// A device aborts every kernel of the process on an unaligned address; the emulated one is equally strict.
 template <int kCount, class T>
 __device__ void check_pack([[maybe_unused]] const T* p) {
 #if !defined(__CUDACC__)
@@ -38,7 +38,7 @@ __device__ void store_pack(T* p, const Pack<T, kCount>& pack) {
   *reinterpret_cast<Pack<T, kCount>*>(p) = pack;
 }
 
-/// y[i] = f(x[i]), kCount at a time, by all threads of a grid of one dimension.
+/// y[i] = f(x[i]), kCount at a time, by all threads of a one-dimensional grid.
 template <int kCount, class X, class Y, class F>
 __device__ void map_packs(const X* x, Y* y, int64_t n, F&& f) {
   for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {

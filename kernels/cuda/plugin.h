@@ -1,6 +1,8 @@
-// plugin.h: the border to libserin_cuda.so, which alone links NVIDIA's libraries (why it is a plugin: kernels/cuda/loader.cc).
+// plugin.h: The interface to libserin_cuda.so, the only part that links NVIDIA's libraries (kernels/cuda/loader.cc explains why it is a
+// plugin).
 //
-// Both sides are built from the same tree; the version says so. It changes with anything that crosses the border: this file, backend.h, device.h, op.h.
+// Both sides are built from the same tree, and the version proves it. The version changes with everything that crosses the interface: this
+// file, backend.h, device.h, op.h.
 #pragma once
 
 #include <memory>
@@ -14,15 +16,15 @@ inline constexpr uint32_t kPluginVersion = 6;
 inline constexpr const char* kPluginEntry = "serin_cuda_plugin";
 
 struct Options {
-  int device = 0;              ///< as the driver counts those that it shows
-  std::string tactics_folder;  ///< where measured choices are kept (tactics.h); empty: nowhere
+  int device = 0;              ///< the number among the devices that the driver shows
+  std::string tactics_folder;  ///< the folder of measured choices (tactics.h); empty: not kept
 };
 
 struct Opened {
   std::shared_ptr<Device> device;  ///< null: nothing was opened
   KernelTable table;
-  int visible = 0;   ///< devices that the driver shows, this one included
-  std::string note;  ///< "NVIDIA H200 sm_90, cuBLASLt 13.1.0, cuDNN 9.19.0", or why not
+  int visible = 0;   ///< devices that the driver shows, including this one
+  std::string note;  ///< "NVIDIA H200 sm_90, cuBLASLt 13.1.0, cuDNN 9.19.0", or the reason if none
 };
 
 /// Opens a device and fills `opened`; false if `version` is not its own.

@@ -1,4 +1,4 @@
-// products.h: a matrix product inside of another kernel: by whichever row of MatMul takes it, a library's or our own.
+// products.h: A matrix product inside another kernel, by the first row of MatMul that accepts it: a library's or our own.
 //
 //   auto product = products.prepare(MatMul{...}, dtype, a_shape, b_shape, y_shape, context, why);
 //   product->run(stream, a, b, y, scratch)
@@ -32,7 +32,7 @@ class Product {
 class Products {
  public:
   explicit Products(std::vector<KernelRow> rows) : rows_(std::move(rows)) {}
-  /// Nothing, with the last row's reason in `why`, where no row takes it.
+  /// Nothing, with the last row's reason in `why`, if no row accepts it.
   std::optional<Product> prepare(const MatMul& op, DType dtype, const Shape& a, const Shape& b, const Shape& y, PrepareContext& context,
                                  std::string& why) const {
     const auto tensor = [dtype](const Shape& shape) {

@@ -1,5 +1,7 @@
-// quant.h: what the kernels of quantised tensors share on a device: scales and zero points as they lie in its memory, and what follows a sum of products of
-// bytes. A result has the reference's bytes: each product and each sum of floats is rounded by itself (no fused multiply-add), in the reference's order.
+// quant.h: Parts that the kernels of quantised tensors share on a device: scales and zero points in its memory, and the steps after a sum.
+//
+// A result has the same bytes as the reference's: each product and each sum of floats is rounded separately (no fused multiply-add), in the
+// reference's order.
 #pragma once
 
 #include <optional>
@@ -11,7 +13,7 @@
 
 namespace serin::kernels::cuda {
 
-/// Rounded before anything is added to it.
+/// Rounded before an addition.
 __device__ inline float rounded_product(float a, float b) {
 #if defined(__CUDA_ARCH__)
   return __fmul_rn(a, b);
@@ -20,7 +22,7 @@ __device__ inline float rounded_product(float a, float b) {
 #endif
 }
 
-/// What a byte of a quantised tensor says, signed or not.
+/// The value of a byte of a quantised tensor, signed or not.
 __device__ inline int as_number(uint8_t byte, bool is_signed) { return is_signed ? static_cast<int8_t>(byte) : byte; }
 
 /// Bytes, one for all or one for each row or column; null: 0.
@@ -39,7 +41,7 @@ struct Target {
   bool is_signed = false, relu = false;
 };
 
-/// The same once it has been read.
+/// The same after reading it from memory.
 struct Quantiser {
   float scale, zero, low, high;
 
@@ -51,16 +53,16 @@ struct Quantiser {
   __device__ float operator()(float x) const { return quantized(x, zero, low, high); }
 };
 
-/// What becomes of a sum of products of a's row and b's column. `scales`: of a and b, their product belongs to the sum.
+/// Processing of a sum of products of a's row and b's column. `scales`: of a and b; their product applies to the sum.
 struct ByteFinish {
   enum class Kind : uint8_t { kSums, kReal, kBytes } kind = Kind::kSums;
   const float *a_scale = nullptr, *b_scale = nullptr;
   int a_scale_step = 0, b_scale_step = 0;
   const int32_t* bias = nullptr;     ///< of the sum
-  const float* real_bias = nullptr;  ///< of a real result
-  bool relu = false;                 ///< of a real result
+  const float* real_bias = nullptr;  ///< for a real result
+  bool relu = false;                 ///< for a real result
   Target to;
-  // A convolution may go on: add a residual and quantise the sum, and quantise once more.
+  // A convolution may continue: add a residual and quantise the sum, and quantise again.
   bool sums = false, again = false;
   const uint8_t* residual = nullptr;
   const float* residual_scale = nullptr;

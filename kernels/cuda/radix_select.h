@@ -1,14 +1,15 @@
-// radix_select.h: a block finds the best k of many elements by their unsigned keys, the largest first; among equals the one with the lower number comes first.
+// radix_select.h: A block finds the best k of many elements by their unsigned keys, the largest first; of equal keys the one with
+// the lower index first.
 //
 //   uint32_t equals = k;
-//   const K last = select<K>(keys, size, counts, equals);                          // the key of the k-th best; `equals`: how many of exactly that key are wanted
-//   collect(keys, size, k, padded, last, equals, counts, entries);                 // the k in the order of their numbers
-//   sort(entries, padded);                                                         // best first
+//   const K last = select<K>(keys, size, counts, equals);            // the k-th best key; `equals`: how many of it are needed
+//   collect(keys, size, k, padded, last, equals, counts, entries);   // the k elements in the order of their indices
+//   sort(entries, padded);                                           // best first
 //
-// `keys(i, key)` says whether element i takes part, and its key. That of the k-th best is found digit by digit, eight bits at a time: a histogram of the next
-// digit among the keys that begin like the ones found, and the digit where the count from above reaches k (radix select: Alabi, Blanchard, Gordon and Steinbach,
-// "Fast k-selection algorithms for graphics processing units", 2012). One more pass collects what is better, and of those that equal it the first; only these
-// are sorted, by a bitonic network.
+// `keys(i, key)` returns whether element i takes part, and gives its key. The k-th best key is found digit by digit, eight bits at a time.
+// A histogram counts the next digit among the keys that begin with the digits found. The next digit is the one where the count from above
+// reaches k. This is radix select: Alabi, Blanchard, Gordon and Steinbach, "Fast k-selection algorithms for graphics processing units",
+// 2012. One more pass collects the better elements, and the first ones of those equal to it. Only these are sorted, by a bitonic network.
 #pragma once
 
 #include "kernels/cuda/rank.h"
@@ -24,14 +25,15 @@ struct Entry {
 
 inline constexpr int kRadix = 256;
 
-/// What a block shares beside the entries.
+/// Shared memory of a block in addition to the entries.
 struct DigitCounts {
   uint32_t of_digit[kRadix];
   uint32_t digit, wanted;  ///< found by the first warp
   uint32_t of_warp[32];
 };
 
-/// The digit at which the count of keys from above reaches `wanted`, and how many of the keys with that digit are wanted. By the first warp.
+/// The digit at which the count of keys from above reaches `wanted`, and how many of the keys with that digit are needed. By the first
+/// warp.
 __device__ inline void find_digit(DigitCounts& counts, uint32_t wanted) {
   constexpr int kOwn = kRadix / 32;
   const int lane = static_cast<int>(threadIdx.x), top = kRadix - 1 - lane * kOwn;  // lane 0 has the highest digits
@@ -54,10 +56,10 @@ __device__ inline void find_digit(DigitCounts& counts, uint32_t wanted) {
   }
 }
 
-/// Requires that `wanted` or more take part.
+/// Requires that at least `wanted` elements take part.
 template <class K, class Keys>
 __device__ K select(const Keys& keys, int64_t size, DigitCounts& counts, uint32_t& wanted) {
-  K found = 0, decided = 0;  // the digits of the key so far, and ones in their place
+  K found = 0, decided = 0;  // the digits of the key so far, and ones in their positions
   for (int shift = 8 * static_cast<int>(sizeof(K)) - 8; shift >= 0; shift -= 8) {
     for (int i = static_cast<int>(threadIdx.x); i < kRadix; i += static_cast<int>(blockDim.x)) counts.of_digit[i] = 0;
     __syncthreads();
@@ -76,7 +78,8 @@ __device__ K select(const Keys& keys, int64_t size, DigitCounts& counts, uint32_
   return found;
 }
 
-/// Those with a key above `last`, and the first `equals` of those that have it: k in all. Entries from k to `padded` come after every other.
+/// Elements with a key above `last`, and the first `equals` of those equal to it: k in all. Entries from k to `padded` sort after all
+/// others.
 template <class K, class Keys>
 __device__ void collect(const Keys& keys, int64_t size, int64_t k, int64_t padded, K last, uint32_t equals, DigitCounts& counts,
                         Entry<K>* entries) {

@@ -1,11 +1,12 @@
-// rank.h: where each thread of a block writes what it keeps, in the order of the threads.
+// rank.h: Computes the position at which each thread of a block writes its result, in the order of the threads.
 #pragma once
 
 #include "kernels/cuda/launch.h"
 
 namespace serin::kernels::cuda {
 
-/// How many threads of the block before this one bring `true`; `total`: how many in all. `of_warp` holds a number for each warp and is free again afterwards.
+/// The number of threads of the block before this one with `true`; `total`: of all threads. `of_warp` has one number for each warp and is
+/// free again afterwards.
 __device__ inline uint32_t rank_in_block(bool mine, uint32_t* of_warp, uint32_t& total) {
   const unsigned votes = __ballot_sync(0xFFFFFFFFu, mine);
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -1,5 +1,6 @@
-// rows.h: every kernel family of the device, as the table in table.cc asks for them. Each answers a kernel, or null with the reason in `why`. Shapes are
-// fixed and no operand is a string: the table sees to it (table.cc).
+// rows.h: Every kernel family of the device, in the form that table.cc requests.
+//
+// Each function returns a kernel, or null with the reason in `why`. Shapes are fixed and no operand is a string: table.cc ensures that.
 #pragma once
 
 #include <memory>
@@ -49,7 +50,7 @@ Prepared prepare_tensor_scatter(const OpDesc&, PrepareContext&, std::string& why
 Prepared prepare_top_k(const OpDesc&, PrepareContext&, std::string& why);
 // transpose.cu
 Prepared prepare_transpose(const OpDesc&, PrepareContext&, std::string& why);
-// conv_finish.cu: no row of its own. A Conv's inputs and, in place of its result, the sums of its products
+// conv_finish.cu: no row of its own. Takes a Conv's inputs and, in place of its result, the sums of its products
 Prepared prepare_conv_finish(const OpDesc&, PrepareContext&, std::string& why);
 // matmul.cu, conv_depthwise.cu, conv.cu
 Prepared prepare_matmul(const OpDesc&, PrepareContext&, std::string& why);

@@ -1,5 +1,6 @@
-// sized_rows.h: kernel families whose results have sizes that the data decides. They answer as those of rows.h do, but the sizes of their operands may be bounds,
-// and a run brings one output more, for the size (sizes.h).
+// sized_rows.h: Kernel families whose result sizes depend on the data.
+//
+// They return kernels as in rows.h, but the sizes of their operands may be bounds, and a run has one more output, for the size (sizes.h).
 #pragma once
 
 #include "kernels/cuda/rows.h"

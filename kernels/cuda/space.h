@@ -1,8 +1,8 @@
-// space.h: from the number of an element to where it lies in each operand.
+// space.h: Maps the number of an element to its address in each operand.
 //
-// A space is the collapsed shape of a result (kernels/indexing.h) with the strides of its operands, small enough to be a kernel's parameter. Division by a
-// dimension is a multiplication with its reciprocal (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994): a thread
-// would spend more on dividing than on its element.
+// A space is the collapsed shape of a result (kernels/indexing.h) with the strides of its operands, small enough to be a kernel's
+// parameter. Division by a dimension is a multiplication with its reciprocal (Granlund and Montgomery, "Division by invariant integers
+// using multiplication", 1994). A thread would spend more time on a division than on its element.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/float16.h"
-#if !defined(__CUDACC_RTC__)  // what is compiled at run time is given a space
+#if !defined(__CUDACC_RTC__)  // code compiled at run time receives a space
 #include "kernels/indexing.h"
 #endif
 
@@ -32,7 +32,7 @@ struct Divisor {
   }
 };
 
-/// i / d and i % d for i >= 0: by multiplication where i is known to stay below 2^31.
+/// i / d and i % d for i >= 0: by multiplication if i is known to stay below 2^31.
 struct Division {
   int64_t d = 1;
   bool wide = false;
@@ -71,7 +71,7 @@ struct Space {
     }
   }
 #endif
-  /// Every operand lies as the result does, or is one element.
+  /// Every operand has the layout of the result, or is one element.
   bool is_dense() const {
     if (rank > 1) return false;
     for (int k = 0; k < kOperands; ++k) {
@@ -81,7 +81,7 @@ struct Space {
   }
 
   SERIN_HD void locate(int64_t i, int64_t (&at)[kOperands]) const { locate_in(rank, wide, i, at); }
-  /// For whom rank and wide are constants.
+  /// For callers with constant rank and width.
   SERIN_HD void locate_in(int axes, bool in_64_bits, int64_t i, int64_t (&at)[kOperands]) const {
     if (axes == 1) {
       for (int k = 0; k < kOperands; ++k) at[k] = i * strides[k][0];

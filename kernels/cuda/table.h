@@ -1,4 +1,4 @@
-// table.h: the kernels of a device, by kind of operator.
+// table.h: The kernels of a device, by kind of operator.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace serin::kernels::cuda {
 
-/// `products`: rows of MatMul that go before our own; kernels that multiply inside (LSTM...) ask them, too.
+/// `products`: rows of MatMul that precede our own; kernels with inner products (LSTM...) use them, too.
 KernelTable make_table(std::vector<KernelRow> products = {});
 
 inline bool is_string(const TensorDesc& tensor) { return tensor.dtype == DType::kString; }
@@ -35,7 +35,7 @@ KernelRow row(std::string name, F prepare) {
           }};
 }
 
-/// Its kernels read sizes from the views of a run, those of results that they size themselves left out (sizes.h).
+/// Its kernels read sizes from the views of a run, except those of results that they size themselves (sizes.h).
 template <class F>
 KernelRow row_of_views(std::string name, F prepare) {
   return {std::move(name),
@@ -45,10 +45,11 @@ KernelRow row_of_views(std::string name, F prepare) {
           }};
 }
 
-/// Preparing one of its kernels costs next to nothing: no weights, no scratch. Where the data decides sizes, that is done again in each run (remade.cc).
+/// Preparing one of its kernels costs almost nothing: no weights, no scratch. If the data decides sizes, it is prepared again in each run
+/// (remade.cc).
 KernelRow row_of_remade(std::string name, std::unique_ptr<Kernel> (*prepare)(const OpDesc&, PrepareContext&, std::string& why));
 
-/// A row for the operator of that name alone. To others it gives no reason: it is nothing that a reader of `--explain` could want to know.
+/// A row for the operator of that name alone. For others it gives no reason, because `--explain` should not list it.
 inline KernelRow named(std::string_view op, const KernelRow& row) {
   return {row.name, [op, prepare = row.prepare](const OpDesc& desc, PrepareContext& context, std::string& why) -> std::unique_ptr<Kernel> {
             return std::get<Generic>(desc.op).name == op ? prepare(desc, context, why) : nullptr;

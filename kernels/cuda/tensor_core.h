@@ -1,13 +1,14 @@
-// tensor_core.h: the instructions of tensor cores, as PTX on a device (sm_80 or newer) and spelled out element by element on the emulated one
-// (tests/gpu/emulator/tensor_core.h). All lanes of a warp take part in each.
+// tensor_core.h: The instructions of tensor cores, as PTX on a device (sm_80 or newer), and element by element on the emulated one.
 //
-// Where the elements of a tile lie among the lanes ("Parallel Thread Execution ISA", mma.m16n8k16), lane = 4 g + t:
+// The emulated form is in tests/gpu/emulator/tensor_core.h. All lanes of a warp take part in each.
+//
+// The positions of a tile's elements among the lanes ("Parallel Thread Execution ISA", mma.m16n8k16), lane = 4 g + t:
 //
 //   a [16, 16]   a[0] (g, 2t) (g, 2t+1)   a[1] (g+8, 2t) ..   a[2] (g, 2t+8) ..   a[3] (g+8, 2t+8) ..
 //   b [16, 8]    b[0] (2t, g) (2t+1, g)   b[1] (2t+8, g) (2t+9, g)
 //   d [16, 8]    d[0] (g, 2t)  d[1] (g, 2t+1)  d[2] (g+8, 2t)  d[3] (g+8, 2t+1)
 //
-// Two d side by side are, rounded to 16 bits, one a: what a product made is an operand of the next one without leaving its lane.
+// Two adjacent d, rounded to 16 bits, are one a: the result of one product is an operand of the next without leaving its lane.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -63,8 +64,8 @@ __device__ void multiply_tile(float (&d)[4], const uint32_t (&a)[4], const uint3
 #endif
 }
 
-/// Four matrices [8, 8] of 16-bit elements from shared memory: lane 8 m + i says where row i of matrix m begins (16 bytes, aligned). Of matrix m lane
-/// 4 g + t gets elements 2t and 2t+1 of row g; with kTurned of column g.
+/// Loads four matrices [8, 8] of 16-bit elements from shared memory: lane 8 m + i gives the start of row i of matrix m (16 bytes, aligned).
+/// Of matrix m lane 4 g + t gets elements 2t and 2t+1 of row g; with kTurned of column g.
 template <bool kTurned>
 __device__ void load_matrices(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
@@ -80,7 +81,8 @@ __device__ void load_matrices(uint32_t (&r)[4], const void* row) {
                  : "memory");
 }
 
-/// 16 bytes to shared memory, on their way until wait_copies(); zeros where there is nothing to copy: then `from` is any place in the device's memory.
+/// Copies 16 bytes to shared memory, complete after wait_copies(). Writes zeros if there is nothing to copy: then `from` is any address in
+/// the device's memory.
 __device__ inline void begin_copy(void* to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -88,13 +90,13 @@ __device__ inline void begin_copy(void* to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
 #endif
 }
-/// The copies begun so far by this thread are one group.
+/// The copies that this thread has started so far form one group.
 __device__ inline void close_group() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/// Until of this thread's groups only the last kLeft may be on their way. Others see what arrived after a barrier.
+/// Waits until at most the last kLeft of this thread's groups are incomplete. Other threads see the data after a barrier.
 template <int kLeft>
 __device__ void wait_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -1,7 +1,9 @@
-// tensor_core_bytes.h: products of bytes by tensor cores, summed in 32 bits: as PTX on a device, element by element on the emulated one. All lanes of a warp
-// take part.
+// tensor_core_bytes.h: Products of bytes by tensor cores, summed in 32 bits: as PTX on a device, element by element on the emulated one.
 //
-// Where the elements of a tile lie among the lanes ("Parallel Thread Execution ISA", mma.m16n8k32), lane = 4 g + t, four elements in a register:
+// All lanes of a warp take part.
+//
+// The positions of a tile's elements among the lanes ("Parallel Thread Execution ISA", mma.m16n8k32), lane = 4 g + t, four elements in a
+// register:
 //
 //   a [16, 32]   a[0] (g, 4t)..   a[1] (g+8, 4t)..   a[2] (g, 4t+16)..   a[3] (g+8, 4t+16)..
 //   b [32, 8]    b[0] (4t, g)..   b[1] (4t+16, g)..

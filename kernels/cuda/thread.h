@@ -1,4 +1,4 @@
-// thread.h: what a thread of a kernel asks about itself.
+// thread.h: A kernel thread's shared memory and position in the grid.
 #pragma once
 
 #if !defined(__CUDACC_RTC__)
@@ -20,7 +20,7 @@ __device__ inline T* shared_memory() {
 #endif
 }
 
-/// The first element of this thread and the distance to its next, in a grid of one dimension.
+/// The first element of this thread and the distance to its next, in a one-dimensional grid.
 __device__ inline int64_t first_element() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t element_step() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 

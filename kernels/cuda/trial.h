@@ -1,8 +1,8 @@
-// trial.h: work timed by the device, on a stream and on memory of its own.
+// trial.h: Times work on the device, on its own stream and memory.
 //
 //   Trial trial;
 //   void* const x = trial.take(bytes);
-//   const std::optional<double> milliseconds = trial.time(kernel.scratch_bytes(), [&](void* scratch) { return enqueue(trial.stream(), x, scratch); });
+//   const auto milliseconds = trial.time(kernel.scratch_bytes(), [&](void* scratch) { return enqueue(trial.stream(), x, scratch); });
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,16 +20,16 @@ class Trial {
     if (stream_) cudaStreamDestroy(stream_);
     for (void* const each : memory_) cudaFree(each);
     if (scratch_) cudaFree(scratch_);
-    cudaGetLastError();  // no memory for a measurement is no fault of the device
+    cudaGetLastError();  // missing memory for a measurement is not a fault of the device
   }
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
   cudaStream_t stream() const { return stream_; }
-  /// Whether all that was taken is there.
+  /// Whether all requested memory is available.
   bool works() const { return works_; }
 
-  /// Memory for an operand. Null where there is none; then nothing is timed any more.
+  /// Memory for an operand. Null if there is none; then nothing is timed any more.
   void* take(size_t bytes) {
     void* const taken = works_ ? allocate(bytes) : nullptr;
     works_ = taken != nullptr;
@@ -37,8 +37,8 @@ class Trial {
     return taken;
   }
 
-  /// Milliseconds of one call of `run` on the device; nothing where memory is missing or a call fails. `run` enqueues on stream() and answers whether it could;
-  /// its scratch is there while it is timed.
+  /// Milliseconds of one call of `run` on the device; nothing if memory is missing or a call fails. `run` enqueues on stream() and returns
+  /// whether that succeeded; its scratch exists while it is timed.
   template <class F>
   std::optional<double> time(size_t scratch_bytes, F&& run) {
     if (!works_ || !has_scratch(scratch_bytes)) return std::nullopt;
@@ -58,7 +58,7 @@ class Trial {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    /// Milliseconds on the device from before what `enqueue` enqueues until it is done.
+    /// Milliseconds on the device from before the work of `enqueue` until it is done.
     template <class F>
     std::optional<double> time(F&& enqueue) const {
       float milliseconds = 0;
@@ -83,7 +83,7 @@ class Trial {
       const bool whole = cudaStreamEndCapture(stream, &made) == cudaSuccess && enqueued;
       if (!whole || cudaGraphInstantiate(&graph, made, 0) != cudaSuccess) graph = nullptr;
       if (made) cudaGraphDestroy(made);
-      if (!graph) cudaGetLastError();  // what cannot be recorded is no fault of the device
+      if (!graph) cudaGetLastError();  // a failed recording is not a fault of the device
     }
     ~Recorded() {
       if (graph) cudaGraphExecDestroy(graph);
@@ -94,7 +94,7 @@ class Trial {
     cudaGraphExec_t graph = nullptr;
   };
 
-  /// One for all runs, as large as any needs: giving memory back waits for whatever else is at work on the device.
+  /// One for all runs, as large as any needs: releasing memory waits for all other work on the device.
   bool has_scratch(size_t bytes) {
     if (scratch_ && scratch_bytes_ >= bytes) return true;
     if (scratch_) cudaFree(scratch_);
@@ -103,7 +103,7 @@ class Trial {
     return scratch_ != nullptr;
   }
 
-  /// Filled with bytes that are small numbers in every type of float: zeros would run faster than what comes.
+  /// Filled with bytes that are small numbers in every type of float: zeros would run faster than real data.
   void* allocate(size_t bytes) {
     constexpr int kSmallNumbers = 0x3C;
     void* memory = nullptr;
@@ -113,7 +113,8 @@ class Trial {
     return nullptr;
   }
 
-  /// As a model runs it: from a recording, so that the device waits for nobody who enqueues. Where `run` cannot be recorded, five calls are.
+  /// As a model runs it: from a recording, so that the device does not wait for the host. If `run` cannot be recorded, five calls are
+  /// timed.
   template <class F>
   std::optional<double> time_runs(F&& run) {
     constexpr double kLongEnoughMs = 0.2;
@@ -138,7 +139,7 @@ class Trial {
     for (int i = 0; i <= kTimes; ++i) {
       const auto milliseconds = timer.time(replay);
       if (!milliseconds) return std::nullopt;
-      if (i > 0) least = std::min(*milliseconds, least.value_or(*milliseconds));  // the first one carries the recording over
+      if (i > 0) least = std::min(*milliseconds, least.value_or(*milliseconds));  // the first one uploads the recording
     }
     return *least / calls;
   }

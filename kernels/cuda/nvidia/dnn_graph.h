@@ -1,4 +1,6 @@
-// dnn_graph.h: one graph of cuDNN's as a kernel: compiled or refused as a whole, its plans timed, the fastest kept and remembered (kernels/cuda/tactics.h).
+// dnn_graph.h: One cuDNN graph as a kernel, compiled or refused as a whole.
+//
+// Its plans are timed; the fastest is kept and remembered (kernels/cuda/tactics.h).
 //
 //   auto graph = std::make_unique<DnnGraph>();
 //   auto x = graph->operand(0, dims, strides);                     // the kernel's input 0
@@ -25,13 +27,13 @@ class DnnGraph {
  public:
   using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-  /// What lies at the kernel's input `i`.
+  /// The tensor at the kernel's input `i`.
   TensorPtr operand(int64_t i, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides);
   /// The graph's result.
   static void answer(const TensorPtr& y, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, fe::DataType_t type);
   fe::graph::Graph& graph() { return graph_; }
   const std::vector<int64_t>& inputs() const { return inputs_; }
-  /// Complete: the library is asked for its plans, and those that are not wanted are left out. No handle: for the device that graph() was told.
+  /// Completes the graph: requests the library's plans, and excludes those not allowed. No handle: for the device set in graph().
   fe::error_t ask_for_plans(cudnnHandle_t handle);
 
   std::string key;                             ///< of the choice among its plans
@@ -45,7 +47,7 @@ class DnnGraph {
 /// f32, f16 and bf16.
 std::optional<fe::DataType_t> dnn_type(DType dtype);
 
-/// Null, with the reason in `why`, where the library has no plan for the graph.
+/// Null, with the reason in `why`, if the library has no plan for the graph.
 std::unique_ptr<Kernel> prepare_dnn(const std::shared_ptr<Dnn>& dnn, std::unique_ptr<DnnGraph> graph, Tactics& tactics, const OpDesc& desc,
                                     std::string& why);
 

@@ -1,4 +1,4 @@
-// library.h: what the kernels that call NVIDIA's libraries share: handles, which stay open as long as the backend, and the choice among algorithms.
+// library.h: State that the kernels of NVIDIA's libraries share: handles, open as long as the backend, and the choice among algorithms.
 #pragma once
 
 #include <cublasLt.h>

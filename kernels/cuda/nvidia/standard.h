@@ -1,5 +1,6 @@
-// standard.h: as much of the C++ standard library as kernels use that are compiled at run time, where there is none (run_time.h): <bit>, <cmath>, <cstdint>,
-// <limits>, <type_traits>. Functions of floats are those that nvcc's own library calls.
+// standard.h: The part of the C++ standard library that kernels compiled at run time use, where there is none (run_time.h).
+//
+// It covers <bit>, <cmath>, <cstdint>, <limits> and <type_traits>. Functions of floats are those that nvcc's own library calls.
 #pragma once
 
 using int8_t = signed char;
