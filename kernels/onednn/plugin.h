@@ -1,6 +1,7 @@
-// plugin.h: the border to libserin_onednn.so, which alone links against oneDNN and OpenMP (why it is a plugin: kernels/cpu/onednn_loader.cc).
+// plugin.h: The interface to libserin_onednn.so, the only part that links oneDNN and OpenMP (kernels/cpu/onednn_loader.cc explains why).
 //
-// Both sides are built from the same tree; the version says so. It changes with anything that crosses the border: this file, backend.h, op.h, simd.h.
+// Both sides are built from the same tree, and the version proves it. The version changes with everything that crosses the interface: this
+// file, backend.h, op.h, simd.h.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ struct Plugin {
   std::vector<KernelRow> conv, matmul;
 };
 
-/// Limits oneDNN to `isa`, lends it our own loops for what it does not do well, fills `plugin`, and answers true if `version` is its own kPluginVersion.
+/// Limits oneDNN to `isa`, gives it our own loops for the cases it does not do well, and fills `plugin`. Returns true if `version` is its
+/// own kPluginVersion.
 using PluginEntry = bool (*)(uint32_t version, Isa isa, const cpu::Simd& simd, Plugin* plugin);
 
 }  // namespace serin::kernels::onednn

@@ -1,5 +1,7 @@
-// program.h: a kernel that is a short list of oneDNN primitives: perhaps reorders of the operands into the layouts that the main primitive wants,
-// that primitive, perhaps a reorder of its result. Everything that can be made before a run is made at preparation.
+// program.h: A kernel that is a short list of oneDNN primitives.
+//
+// The list may begin with reorders of the operands into the main primitive's layouts, and may end with a reorder of its result. Everything
+// that can be done before a run is done at preparation.
 #pragma once
 
 #include <memory>
@@ -13,7 +15,7 @@
 
 namespace serin::kernels::onednn {
 
-/// Where the memory of an argument is in a run.
+/// The place of an argument's memory in a run.
 struct Place {
   enum class Kind { kInput, kOutput, kScratch, kPacked };
   Kind kind;
@@ -34,11 +36,12 @@ class Program {
  public:
   Program(const dnnl::engine& engine, const OpDesc& desc, PrepareContext& context);
 
-  /// Input `input`, which is `plain`, in the layout `wanted`: itself where that is the same; a constant packed once for the model; else reordered into scratch each run.
+  /// Input `input`, which is `plain`, in the layout `wanted`. It is the input itself if that is the same. A constant is packed once for the
+  /// model; other inputs are reordered into scratch in each run.
   Place in_layout(size_t input, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   /// The main primitive; its name is the kernel's. Adds the user scratchpad.
   void main_step(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
-  /// A place for the main primitive's result; store() reorders it into output 0 where `wanted` is not `plain`.
+  /// A place for the main primitive's result; store() reorders it into output 0 if `wanted` is not `plain`.
   Place result(const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   void store(const Place& result, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   /// Runs an activation on output 0 after all steps, by our own loop.
@@ -72,19 +75,19 @@ class Program {
 /// Strides of a dense row-major tensor: the layout of all tensors between kernels.
 dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims);
 
-/// What every row of the plugin works with.
+/// State that every row of the plugin uses.
 struct Library {
   dnnl::engine engine;
-  const cpu::Simd& simd;  ///< of the program that loaded the plugin
+  const cpu::Simd& simd;  ///< from the program that loaded the plugin
 };
 
-/// Appends the epilogue's activation; false where oneDNN has none that keeps NaN: Program::finish() runs it then.
+/// Appends the epilogue's activation. False if oneDNN has none that keeps NaN: Program::finish() then runs it.
 bool append_activation(dnnl::post_ops& post_ops, const Epilogue& epilogue);
 
 /// Strict f32, scratch from the plan.
 dnnl::primitive_attr make_attributes(const dnnl::post_ops& post_ops);
 
-/// Refuses what no row of the plugin takes, before oneDNN sees it: other dtypes, empty tensors, shapes that change.
+/// Refuses descriptions that no row of the plugin accepts, before oneDNN gets them: other dtypes, empty tensors, shapes that change.
 bool is_fixed_f32(const OpDesc& desc, std::string& why);
 
 std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc, PrepareContext& context, std::string& why);

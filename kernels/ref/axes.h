@@ -1,4 +1,4 @@
-// axes.h: what kernels that work along an axis share: the axis and what lies around it, and indices that come as operands.
+// axes.h: Parts that kernels along an axis share: the axis with the sizes around it, and indices that come as operands.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace serin::kernels::ref {
 
-/// An axis of a tensor, with what lies before and after it: element (o, i, j) is at (o * size + i) * inner + j.
+/// An axis of a tensor, with the sizes before and after it: element (o, i, j) is at (o * size + i) * inner + j.
 struct AxisView {
   int64_t outer, size, inner;
   AxisView(const Shape& shape, size_t axis)
@@ -18,7 +18,7 @@ struct AxisView {
   SERIN_HD int64_t at(int64_t o, int64_t i, int64_t j) const { return (o * size + i) * inner + j; }
 };
 
-/// An axis attribute as an index; -1 where it is out of range.
+/// An axis attribute as an index; -1 if it is out of range.
 inline int64_t resolve_axis(int64_t axis, size_t rank) {
   const auto limit = static_cast<int64_t>(rank);
   if (axis < 0) axis += limit;
@@ -32,7 +32,7 @@ inline int64_t index_at(const TensorView& indices, int64_t i) {
   return indices.dtype == DType::kInt32 ? indices.as<const int32_t>()[i] : indices.as<const int64_t>()[i];
 }
 
-/// An index counted from the end where negative; -1 where it is out of range.
+/// An index counted from the end if negative; -1 if it is out of range.
 inline int64_t resolve_index(int64_t index, int64_t size) {
   if (index < 0) index += size;
   return index < size ? std::max<int64_t>(index, -1) : -1;

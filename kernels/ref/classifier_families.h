@@ -1,4 +1,4 @@
-// classifier_families.h: the reference kernels of ai.onnx.ml, by file; classifier_table.cc gives them their names.
+// classifier_families.h: The reference kernels of ai.onnx.ml, by file; classifier_table.cc names them.
 #pragma once
 
 #include "kernels/ref/generic.h"

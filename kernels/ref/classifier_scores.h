@@ -1,6 +1,6 @@
-// classifier_scores.h: what the classifiers of ai.onnx.ml share: rows of features, what is done to scores at the end, and class labels.
-// Where the standard is vague (one score for two classes, Probit), this does what ONNX Runtime does, because that is what exporters test
-// against.
+// classifier_scores.h: Parts that the classifiers of ai.onnx.ml share: rows of features, the final processing of scores, and class labels.
+//
+// Where the standard is vague (one score for two classes, Probit), this does the same as ONNX Runtime, because exporters test against it.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +30,19 @@ void transform_scores(PostTransform transform, std::span<double> scores);
 double logistic(double x);
 double probit(double x);
 
-/// One score of two classes becomes both.
+/// One score of two classes becomes two scores.
 enum class SecondScore : uint8_t { kComplement, kOpposite };
 std::pair<double, double> both_scores(PostTransform transform, SecondScore second, double score);
 
 /// Class labels, integers or strings.
 class Labels {
  public:
-  /// From the attributes of these names. Nothing where neither is there.
+  /// From the attributes of these names. Nothing if both are absent.
   static std::optional<Labels> from(const Attributes& attributes, std::string_view ints, std::string_view strings);
   size_t size() const { return strings_.empty() ? ints_.size() : strings_.size(); }
   DType dtype() const { return strings_.empty() ? DType::kInt64 : DType::kString; }
   void store(const TensorView& y, int64_t i, size_t label) const;
-  /// "1" or "0" where there are not two labels to name the classes of one score.
+  /// "1" or "0" unless there are two labels that name the classes of one score.
   void store_binary(const TensorView& y, int64_t i, bool positive) const;
 
  private:

@@ -1,4 +1,4 @@
-// epilogue.h: what follows a sum in Conv and MatMul: y = act(sum + bias + residual), in double for floats, rounded once at the end.
+// epilogue.h: The operations after a sum in Conv and MatMul: y = act(sum + bias + residual), in double for floats, rounded once at the end.
 #pragma once
 
 #include "kernels/indexing.h"
@@ -19,7 +19,7 @@ S multiply(S a, S b) {
 template <class T>
 class Epilogued {
  public:
-  /// `in[2]` is the bias where there is one; the residual is the last input. Both broadcast to `shape`.
+  /// `in[2]` is the bias if there is one; the residual is the last input. Both broadcast to `shape`.
   Epilogued(const Epilogue& epilogue, bool bias, Inputs in, const Shape& shape)
       : epilogue_(epilogue), bias_(bias ? &in[2] : nullptr), residual_(epilogue.residual ? &in.back() : nullptr), shape_(shape) {}
 
@@ -30,7 +30,7 @@ class Epilogued {
   }
 
  private:
-  /// The element of `operand` that broadcasting puts at element i of the output.
+  /// The element of `operand` for element i of the output, after broadcasting.
   sum_t<T> value(const TensorView& operand, int64_t i) const {
     const Strides strides = broadcast_strides(operand.shape, shape_);
     int64_t offset = 0;

@@ -1,8 +1,8 @@
-// forest.h: decision trees flattened into one array, and the walk through them.
+// forest.h: Decision trees flattened into one array, and their evaluation.
 //
-// A node is what a step of the walk reads: feature, threshold, both children. Leaves have a range of weights. Thresholds are floats where
-// the features are and every threshold is one, else doubles. Trees are checked when they are built: every index is in range and no walk can
-// go round in circles.
+// A node contains the data of one step: feature, threshold, both children. Leaves have a range of weights. Thresholds are floats if the
+// features are and every threshold is one, otherwise doubles. Trees are checked when they are built: every index is in range and there is
+// no cycle.
 #pragma once
 
 #include <cmath>
@@ -38,12 +38,12 @@ struct ForestParts {
   std::vector<std::vector<double>> members;  ///< sorted
 };
 
-/// From the attributes of TreeEnsembleClassifier ("class"), TreeEnsembleRegressor ("target"). Nothing, and why, where they contradict each
-/// other.
+/// From the attributes of TreeEnsembleClassifier ("class"), TreeEnsembleRegressor ("target"). Nothing, with the reason, if they contradict
+/// each other.
 std::optional<ForestParts> forest_from_nodes(const Attributes& attributes, const std::string& prefix, std::string& why);
 /// From those of TreeEnsemble (ai.onnx.ml 5).
 std::optional<ForestParts> forest_from_leaves(const Attributes& attributes, std::string& why);
-/// Indices in range, no circles. A reason where not.
+/// Checks that indices are in range and that there is no cycle; returns the reason if not.
 std::string defect(const ForestParts& parts, int64_t features, int64_t targets);
 
 template <class T>
@@ -56,7 +56,7 @@ class Forest {
     const Node& node = nodes_[static_cast<size_t>(leaf)];
     return std::span(weights_).subspan(static_cast<size_t>(node.yes), static_cast<size_t>(node.no - node.yes));
   }
-  /// The leaf at which `x` arrives.
+  /// The leaf that `x` reaches.
   int32_t leaf(size_t tree, const T* x) const {
     int32_t at = roots_[tree];
     if (plain_) {

@@ -1,4 +1,6 @@
-// image.h: the kernels of the family: resizing, sampling, regions, and the convolutions and pools beside Conv and Pool. image_table.cc names them.
+// image.h: The reference kernels of the image family; image_table.cc names them.
+//
+// Resizing, sampling, regions, and the convolutions and pools other than Conv and Pool.
 #pragma once
 
 #include "kernels/ref/generic.h"

@@ -1,4 +1,4 @@
-// math_families.h: the reference kernels of the math family, by file; math_table.cc gives them their names.
+// math_families.h: The reference kernels of the math family, by file; math_table.cc names them.
 #pragma once
 
 #include "kernels/ref/generic.h"

@@ -1,5 +1,6 @@
-// mersenne.h: random numbers as NumPy's RandomState draws them (MT19937), because that is what ONNX's own reference implementation uses:
-// the same seed gives the same numbers here and there.
+// mersenne.h: Random numbers as NumPy's RandomState draws them (MT19937), as in ONNX's own reference implementation.
+//
+// The same seed gives the same numbers in both.
 #pragma once
 
 #include <cmath>
@@ -19,7 +20,7 @@ class RandomState {
     return (high * 67108864.0 + low) / 9007199254740992.0;
   }
 
-  /// Of mean 0 and variance 1, by Marsaglia's polar method: two at a time, the second one is kept.
+  /// With mean 0 and variance 1, by Marsaglia's polar method: it makes two at a time and keeps the second one.
   double normal() {
     if (kept_) {
       const double value = *kept_;

@@ -1,4 +1,4 @@
-// norm_families.h: the reference kernels of the norm family, by file; norm_table.cc gives them their names.
+// norm_families.h: The reference kernels of the norm family, by file; norm_table.cc names them.
 #pragma once
 
 #include "kernels/ref/generic.h"

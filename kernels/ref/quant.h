@@ -1,5 +1,6 @@
-// quant.h: what the kernels of quantised tensors share: elements of any type as numbers, which scale belongs to an element, rounding to a quantised
-// type. A quantised tensor stands for real numbers: (q - zero point) * scale.
+// quant.h: Parts that the reference kernels of quantised tensors share: elements of any type as numbers, scales, and rounding.
+//
+// A quantised tensor represents real numbers: (q - zero point) * scale.
 #pragma once
 
 #include <cmath>
@@ -34,7 +35,7 @@ Prepared dynamic_quantize_matmul(const GenericDesc& desc, std::string& why);
 Prepared cast_by_name(const GenericDesc& desc, std::string& why);
 Prepared bit_cast(const GenericDesc& desc, std::string& why);
 
-/// Elements of a tensor as numbers, whatever their type. Exact but for 64-bit integers beyond 2^53.
+/// Elements of a tensor as numbers, whatever their type. Exact except for 64-bit integers beyond 2^53.
 class Elements {
  public:
   static bool accepts(DType dtype) { return is_narrow(dtype) || (dtype != DType::kUndefined && dtype_size(dtype) > 0); }
@@ -63,7 +64,7 @@ class Elements {
   const TensorView& tensor_;
 };
 
-/// An operand that may be absent: 0 everywhere then.
+/// An operand that may be absent: then 0 everywhere.
 class OptionalElements {
  public:
   explicit OptionalElements(const TensorView* tensor) : tensor_(tensor) {}
@@ -73,11 +74,11 @@ class OptionalElements {
   const TensorView* tensor_;
 };
 
-/// Which element of the scales belongs to element i of a tensor: one for all, one for each index of an axis, or one for each block of
-/// `block_size` neighbours along that axis.
+/// The scale for element i of a tensor. There is one for all, one for each index of an axis, or one for each block of `block_size` elements
+/// along it.
 class Granularity {
  public:
-  /// Nothing where `scale` has a shape that does not fit.
+  /// Nothing if `scale` has a shape that does not fit.
   static std::optional<Granularity> find(const Shape& x, const Shape& scale, int64_t axis, int64_t block_size) {
     Granularity result;
     if (scale.elements() == 1) return result;
@@ -104,7 +105,7 @@ class Granularity {
   }
 
  private:
-  int64_t inner_ = 0;  ///< elements between neighbours along the axis; 0: one scale for all
+  int64_t inner_ = 0;  ///< elements between adjacent indices of the axis; 0: one scale for all
   int64_t size_ = 1;
   int64_t block_ = 0;
 };
@@ -113,7 +114,7 @@ inline double quantized(double x, double zero_point, IntegerRange range) {
   return kernels::quantized(x, zero_point, range.low, range.high);
 }
 
-/// A quantised type with its scale and zero point: what real numbers become.
+/// A quantised type with its scale and zero point, the target for real numbers.
 struct Quantiser {
   float scale = 1;
   double zero = 0;
@@ -129,14 +130,14 @@ inline void apply_activation(const Attributes& attributes, std::string_view key,
   if (attributes.text(key, "") == "Relu") quantiser.relu();
 }
 
-/// quant_linear.cc: x as u8, with the scale and zero point that let it reach from the least to the largest element, 0 included.
+/// quant_linear.cc: x as u8, with the scale and zero point that cover the range from the least to the largest element, including 0.
 DynamicScale dynamically_quantised(std::span<const float> x, uint8_t* y);
 
 inline int32_t byte_of(const TensorView& tensor, int64_t i) {
   return tensor.dtype == DType::kInt8 ? tensor.as<const int8_t>()[i] : tensor.as<const uint8_t>()[i];
 }
 
-/// A whole number within the range of `dtype` (one that quantized_range knows).
+/// An integer within the range of `dtype` (one that quantized_range supports).
 inline void store_integer(const TensorView& y, int64_t i, double value) {
   const auto whole = static_cast<int32_t>(value);
   if (dtype_size(y.dtype) == 2)

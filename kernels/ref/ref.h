@@ -1,7 +1,8 @@
-// ref.h: the reference kernels: one for every operator kind, plain and slow, in double where the result is a float.
+// ref.h: The reference kernels: one for every operator kind, plain and slow, in double if the result is a float.
 //
-// They are the last row of every table and the oracle that all other kernels are tested against, so each is written to be obviously right:
-// the definition as a loop, no blocking, no special cases for speed. One file holds a family; functors.h holds what happens to one element.
+// They are the last row of every table and the oracle for tests of all other kernels. So each is written to be obviously right: the
+// definition as a loop, no blocking, no special cases for speed. One file contains a family; functors.h defines the functions of one
+// element.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,7 @@ Prepared channel_blocks(const OpDesc& desc, PrepareContext& context, std::string
 Prepared transfer(const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cum_sum(const OpDesc& desc, PrepareContext& context, std::string& why);
 
-/// Any kernels::Generic: looks its name up in the families of generic.cc.
+/// Any kernels::Generic: finds its name in the families of generic.cc.
 Prepared generic(const OpDesc& desc, PrepareContext& context, std::string& why);
 bool knows_generic(std::string_view name);
 

@@ -1,4 +1,6 @@
-// selection.h: the kernels of the family: gathering, scattering, sorting, boxes. One file for each group; selection_table.cc names them.
+// selection.h: The reference kernels of the selection family: gathering, scattering, sorting, boxes.
+//
+// One file for each group; selection_table.cc names them.
 #pragma once
 
 #include "kernels/ref/generic.h"

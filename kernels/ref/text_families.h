@@ -1,4 +1,4 @@
-// text_families.h: the reference kernels of the text family, by file; text_table.cc gives them their names.
+// text_families.h: The reference kernels of the text family, by file; text_table.cc names them.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// typed.h: what kernels by name share beside their element types: axes, and operands that are one number or a few.
+// typed.h: Parts that kernels by name share in addition to their element types: axes, and operands with one number or a few.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ inline bool same_dtype(const GenericDesc& desc, size_t first, size_t last) {
 
 inline Prepared refuse_mixed(std::string& why) { return refuse(why, "operands differ in dtype"); }
 
-/// An axis that may be negative, as an index; nothing where it is out of range.
+/// An axis that may be negative, as an index; nothing if it is out of range.
 inline std::optional<size_t> resolve_axis(int64_t axis, const Shape& shape) {
   const auto rank = static_cast<int64_t>(shape.rank());
   if (axis < 0) axis += rank;
   return axis >= 0 && axis < rank ? std::optional(static_cast<size_t>(axis)) : std::nullopt;
 }
 
-/// An axis and what lies before and after it: element (o, i, j) is at (o * size + i) * inner + j.
+/// An axis and the sizes before and after it: element (o, i, j) is at (o * size + i) * inner + j.
 struct AxisSpan {
   int64_t outer, size, inner;
   AxisSpan(const Shape& shape, size_t axis)
@@ -42,7 +42,7 @@ struct AxisSpan {
   }
 };
 
-/// The one integer or number of an operand, whatever its dtype; nothing where it is absent, empty or not a number.
+/// The one integer or number of an operand, whatever its dtype; nothing if it is absent, empty or not a number.
 inline std::optional<double> scalar_of(const TensorView* x) {
   if (!x || x->elements() < 1) return std::nullopt;
   return visit_dtype(x->dtype, [&]<class T>(Element<T>) -> std::optional<double> {
@@ -63,7 +63,7 @@ inline std::optional<int64_t> integer_of(const TensorView* x) {
   });
 }
 
-/// All elements as numbers: for operands that are short (parameters of channels, rates). Empty where the dtype is not a number.
+/// All elements as numbers: for short operands (parameters of channels, rates). Empty if the dtype is not a number.
 inline std::vector<double> numbers_of(const TensorView& x) {
   std::vector<double> numbers;
   visit_dtype(x.dtype, [&]<class T>(Element<T>) {

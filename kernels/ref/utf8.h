@@ -1,4 +1,4 @@
-// utf8.h: text as characters.
+// utf8.h: Decodes UTF-8 text into characters.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace serin::kernels::ref {
 
-/// Bytes of the character at `i`, 0 where there is no valid one.
+/// Bytes of the character at `i`; 0 if it is invalid.
 inline size_t decode_utf8(std::string_view text, size_t i, char32_t& code) {
   const auto lead = static_cast<unsigned char>(text[i]);
   const size_t length = lead < 0x80 ? 1 : lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;

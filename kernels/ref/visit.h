@@ -1,4 +1,4 @@
-// visit.h: from a DType to the C++ type of its elements, and what a sum of them is held in.
+// visit.h: Maps a DType to the C++ type of its elements, and to the type of their sums.
 //
 //   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared { return make_kernel(...); });
 #pragma once
@@ -15,7 +15,7 @@ namespace serin::kernels::ref {
 template <class T>
 struct Element {};
 
-/// Calls f(Element<T>{}) with the type of `dtype`, or f(Element<void>{}) where it has none (undefined, string).
+/// Calls f(Element<T>{}) with the type of `dtype`, or f(Element<void>{}) if it has none (undefined, string).
 template <class F>
 auto visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -37,7 +37,7 @@ auto visit_dtype(DType dtype, F&& f) {
   return f(Element<void>{});
 }
 
-/// For kernels that move elements and never look into them: an unsigned type of the same size, or std::string.
+/// For kernels that move elements without reading them: an unsigned type of the same size, or std::string.
 template <class F>
 auto visit_size(DType dtype, F&& f) {
   if (dtype == DType::kString) return f(Element<std::string>{});
@@ -53,7 +53,7 @@ auto visit_size(DType dtype, F&& f) {
 template <class T>
 inline constexpr bool kIsNumber = !std::is_void_v<T> && !std::is_same_v<T, bool>;
 
-/// Sums of floats are held in double, sums of integers in 64 bits of the same signedness (they wrap).
+/// Sums of floats are in double, sums of integers in 64 bits of the same signedness (they wrap).
 template <class T>
 using sum_t = std::conditional_t<kIsFloatKind<T>, double, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
@@ -70,7 +70,7 @@ T narrow(sum_t<T> x) {
 
 inline Prepared refuse_dtype(std::string& why, DType dtype) { return refuse(why, "no kernel for " + std::string(dtype_name(dtype))); }
 
-// From the dtype of an operand to make(Element<T>{}), which gives the kernel, where only some types make sense; the others are refused.
+// Calls make(Element<T>{}), which returns the kernel, for the dtype of an operand; dtypes outside the list are refused.
 
 template <class Accepts, class F>
 Prepared for_types(DType dtype, std::string& why, Accepts accepts, F&& make) {
@@ -118,7 +118,7 @@ inline bool one_dtype(const OpDesc& desc, size_t first = 0) {
   return true;
 }
 
-/// The common opening of a kernel: as many operands as the operator has, or a reason.
+/// The first check of a kernel: the operator's number of operands, or a reason.
 inline bool has_operands(const OpDesc& desc, size_t inputs, std::string& why) {
   if (desc.inputs.size() == inputs && desc.outputs.size() == 1) return true;
   why = "expects " + std::to_string(inputs) + " inputs and 1 output, got " + std::to_string(desc.inputs.size()) + " and " +

@@ -1,4 +1,4 @@
-// windows.h: the windows that Conv and Pool slide over the spatial axes of an [n, c, spatial...] tensor, for any number of them.
+// windows.h: The windows of Conv and Pool over the spatial axes of an [n, c, spatial...] tensor, for any number of axes.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace serin::kernels::ref {
 
-/// [n, spatial..., c] as [n, c, spatial...] where channels come `last`; requires two axes or more.
+/// [n, spatial..., c] as [n, c, spatial...] if channels are `last`; requires two axes or more.
 inline Shape channels_first(const Shape& shape, bool last) {
   if (!last) return shape;
   Shape first{shape[0], shape.back()};
@@ -28,8 +28,9 @@ struct Windows {
   }
 
   struct Cell {
-    bool inside;         ///< a cell of the input; else padding
-    bool in_padding;     ///< of the padding that was asked for (a window may reach further where the output was rounded up)
+    bool inside;  ///< a cell of the input; else padding
+    /// In the requested padding (a window may extend further if the output was rounded up).
+    bool in_padding;
     int64_t offset = 0;  ///< of the cell within its channel
   };
 
@@ -50,7 +51,7 @@ struct Windows {
     return cell;
   }
 
-  /// As many strides, dilations and pads as kernel axes, the first two positive, and an input with two axes more.
+  /// One stride, dilation and pad pair for each kernel axis, the first two positive, and an input with two axes more.
   bool fits(const Shape& x) const {
     const auto positive = [](int64_t value) { return value > 0; };
     return x.rank() == axes() + 2 && strides.size() == axes() && dilations.size() == axes() && pads.size() == 2 * axes() &&
