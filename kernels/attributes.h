@@ -1,4 +1,4 @@
-// attributes.h: what an operator is told beside its operands, by name. The engine hands a graph node's attributes on as they are.
+// attributes.h: An operator's attributes by name. The engine passes a graph node's attributes on unchanged.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Attributes {
   void set(std::string key, Attribute value) { values_.insert_or_assign(std::move(key), std::move(value)); }
   bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
 
-  // By name; the fallback where absent or of another kind.
+  // By name; the fallback if absent or of another type.
   int64_t integer(std::string_view key, int64_t fallback) const { return get(key, fallback); }
   double number(std::string_view key, double fallback) const { return get(key, fallback); }
   std::string text(std::string_view key, std::string_view fallback) const { return get(key, std::string(fallback)); }

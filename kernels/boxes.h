@@ -1,5 +1,7 @@
-// boxes.h: what NonMaxSuppression computes of single boxes and scores: one source for all backends. All in f32 as ONNX Runtime does it, each product rounded
-// before it is added to: an overlap that lies on the threshold must fall to the same side everywhere.
+// boxes.h: NonMaxSuppression's arithmetic on single boxes and scores, one source for all backends.
+//
+// All is in f32 as in ONNX Runtime, and each product is rounded before an addition: an overlap exactly on the threshold must give the same
+// result everywhere.
 #pragma once
 
 #include <bit>
@@ -22,7 +24,7 @@ SERIN_HD inline float product(float a, float b) {
   return a * b;
 #endif
 }
-// Of a NaN and a number the first: what stands where decides, so no backend may turn a and b round.
+// Of a NaN and a number the first argument: the order decides, so no backend may swap a and b.
 SERIN_HD inline float smaller(float a, float b) { return b < a ? b : a; }
 SERIN_HD inline float larger(float a, float b) { return a < b ? b : a; }
 
@@ -42,7 +44,7 @@ SERIN_HD inline Box from_center(const float* box) {
   return of_sides(box[0] - half_width, box[1] - half_height, box[0] + half_width, box[1] + half_height);
 }
 
-/// Whether a shares more than `threshold` of what the two cover together.
+/// Whether a's intersection with b is more than `threshold` of their union.
 SERIN_HD inline bool overlap(const Box& a, const Box& b, float threshold) {
   const float width = smaller(a.right, b.right) - larger(a.left, b.left);
   const float height = smaller(a.bottom, b.bottom) - larger(a.top, b.top);
@@ -52,7 +54,8 @@ SERIN_HD inline bool overlap(const Box& a, const Box& b, float threshold) {
   return shared / both > threshold;
 }
 
-/// Ranks compare as scores do, zeros of both signs equal; NaN, of which ONNX says nothing, is above everything, as in TopK: what is broken shows.
+/// Ranks compare as scores do, with zeros of both signs equal. NaN, which ONNX does not define here, is above everything, as in TopK, so
+/// that errors are visible.
 SERIN_HD inline uint32_t rank_of(float score) {
   constexpr uint32_t kSign = uint32_t{1} << 31;
   if (score != score) return UINT32_MAX;

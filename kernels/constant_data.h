@@ -1,11 +1,11 @@
-// constant_data.h: the elements of an operand that is known when a kernel is prepared: a weight.
+// constant_data.h: The elements of an operand that is known when a kernel is prepared: a weight.
 //
 //   if (!b.constant) return refuse(why, "b is computed");                             // asks only whether it is known
-//   weights->get(b.constant_id, "layout", bytes, [&](std::byte* to) { pack(b.constant.as<float>(), to); });   // reads it, if nobody packed it
+//   weights->get(b.constant_id, "layout", bytes, [&](std::byte* to) { pack(b.constant.as<float>(), to); });   // reads it unless packed
 //
-// Weights are not kept in memory plain once every kernel has packed them. as() fetches them from wherever they are, which may be a file, and they
-// stay for as long as this object or a copy of it lives: during prepare(). It throws what fetching throws (no memory, a file that is gone);
-// the engine deals with that, kernels let it through.
+// Plain weights are not kept in memory after every kernel has packed them. as() fetches them from their source, which may be a file. They
+// stay as long as this object or a copy of it: during prepare(). It throws the errors of fetching (no memory, a missing file); the engine
+// handles those, kernels let them pass.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class ConstantData {
  public:
   using Held = std::shared_ptr<const std::byte>;
 
-  /// Not known.
+  /// Unknown.
   ConstantData() = default;
-  /// Memory that somebody else keeps; null: not known.
+  /// Memory that the caller keeps; null: unknown.
   ConstantData(const void* data) : held_(std::shared_ptr<const void>(), static_cast<const std::byte*>(data)) {}
   explicit ConstantData(std::function<Held()> fetch) : fetch_(std::move(fetch)) {}
 

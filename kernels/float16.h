@@ -1,8 +1,9 @@
-// float16.h: the two 16-bit floating point types, as storage only: arithmetic happens in float.
+// float16.h: The two 16-bit floating point types, for storage only: arithmetic happens in float.
 //
-// Conversions are done on the bits, so that they give the same result on every machine and need no instruction set (a device has one, with the same
-// results but for the bits of a NaN): to 16 bits they round to nearest, ties to even, keep NaN a NaN, and overflow to infinity. From double (and so from integers) they go through a float that was
-// rounded to odd: two roundings to nearest would be wrong in the rare case that the first lands on a tie of the second.
+// Conversions work on the bits, so that they give the same result on every machine and need no instruction set. (A device has an
+// instruction, with the same results except for the bits of a NaN.) To 16 bits they round to nearest, ties to even, keep NaN a NaN, and
+// overflow to infinity. From double, and so from integers, they go through a float rounded to odd. Two roundings to nearest would be wrong
+// in the rare case that the first gives a tie of the second.
 #pragma once
 
 #include <bit>
@@ -66,7 +67,7 @@ SERIN_HD inline Half to_half(float x) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu))};
   if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // 65520 and above round to infinity
-  if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 leaves the value times 2^24, rounded by the adder, in the low bits
+  if (magnitude < 0x38800000u) {  // below 2^-14: after adding 0.5 the low bits are the value times 2^24, rounded by the adder
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u))};
   }
@@ -75,8 +76,7 @@ SERIN_HD inline Half to_half(float x) {
 #endif
 }
 
-/// The float next to `x` toward zero with its last bit set, unless `x` is a float: rounding it once more gives what rounding `x` once
-/// would.
+/// The float next to `x` toward zero with its last bit set, unless `x` is a float: rounding it again equals rounding `x` once.
 SERIN_HD inline float round_to_odd(double x) {
   const float nearest = static_cast<float>(x);
   const double back = nearest;

@@ -1,14 +1,15 @@
-// functions.h: the functions of single elements by name; what each computes: functors.h. Of no library, for kernels are compiled with it at run time, too
-// (kernels/cuda/nvidia/run_time.h).
+// functions.h: The names of the functions of single elements; functors.h defines them.
+//
+// It includes no library, because kernels are compiled with it at run time, too (kernels/cuda/nvidia/run_time.h).
 #pragma once
 
 #include <cstdint>
 
 namespace serin::kernels {
 
-/// y = f(x). `alpha` and `beta` mean what the function says: LeakyRelu slope, Clip bounds (alpha..beta), HardSigmoid's a and b, Elu's
-/// alpha, Selu's alpha and gamma, IsInf's sign (alpha > 0: +Inf only, < 0: -Inf only, 0: both). Not, IsNaN and IsInf answer bool. Exact
-/// edge cases: kernels/functors.h.
+/// y = f(x). `alpha` and `beta` depend on the function: LeakyRelu slope, Clip bounds (alpha..beta), HardSigmoid's a and b, Elu's alpha,
+/// Selu's alpha and gamma, IsInf's sign. That sign means: alpha > 0: +Inf only, < 0: -Inf only, 0: both. Not, IsNaN and IsInf return bool.
+/// Exact edge cases: kernels/functors.h.
 enum class UnaryFn : uint8_t {
   kIdentity,
   kAbs,
@@ -55,7 +56,7 @@ enum class UnaryFn : uint8_t {
   kIsInf,
 };
 
-/// y = f(a, b), broadcast the NumPy way. The compare functions answer bool.
+/// y = f(a, b), with NumPy's broadcasting. The compare functions return bool.
 enum class BinaryFn : uint8_t {
   kAdd,
   kSub,

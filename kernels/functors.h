@@ -1,13 +1,14 @@
-// functors.h: what each per-element function computes, once, for every backend: the reference kernels call these on the host, a device
-// kernel may call them too. They are templates over the type that is computed in (float, double or an integer; 16-bit floats compute in
-// float).
+// functors.h: The definition of each function of single elements, once, for every backend.
 //
-// Nothing here traps or is undefined, whatever a model or a client sends:
+// The reference kernels call these on the host; a device kernel may call them too. They are templates over the type of the computation
+// (float, double or an integer; 16-bit floats compute in float).
+//
+// No input of a model or a client traps or is undefined:
 //   - integers wrap on overflow, as NumPy's do; INT_MIN / -1 is INT_MIN;
 //   - integer division and remainder by zero give 0;
 //   - a negative power of an integer is the truncated quotient: 1 for 1, +-1 for -1, else 0;
 //   - float to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
-// NaN: every function of a NaN is a NaN, Min and Max and Clip and Relu included; compares with NaN are false.
+// NaN: every function of a NaN is a NaN, including Min, Max, Clip and Relu; compares with NaN are false.
 // -0: Relu keeps it; Min and Max of -0 and +0 give the second operand.
 #pragma once
 
@@ -71,7 +72,7 @@ SERIN_HD inline D cast(S x) {
     return static_cast<D>(x);
 }
 
-/// cast, but what is finite stays finite: at the ends of a floating point D.
+/// cast, except that finite values stay finite: at the ends of a floating point D.
 template <class D, class S>
 SERIN_HD inline D saturate(S x) {
   if constexpr (kIsHalfKind<S>) {
@@ -195,7 +196,7 @@ constexpr bool unary_accepts(UnaryFn fn) {
   }
 }
 
-/// The functions that answer bool; all others answer their input's type.
+/// The functions that return bool; all others return their input's type.
 constexpr bool is_predicate(UnaryFn fn) { return fn == UnaryFn::kNot || fn == UnaryFn::kIsNaN || fn == UnaryFn::kIsInf; }
 
 template <class C>
@@ -300,7 +301,7 @@ constexpr bool binary_accepts(BinaryFn fn) {
     return !is_logical(fn);
 }
 
-/// The functions that answer bool.
+/// The functions that return bool.
 template <class C>
 SERIN_HD inline bool binary_predicate(BinaryFn fn, C a, C b) {
   switch (fn) {

@@ -1,9 +1,10 @@
-// grid_sample.h: where a point of a GridSample looks along an axis of the input, and with which weights. Axes are independent: what a point sees of a plane
-// is the product of what it sees along each axis.
+// grid_sample.h: The elements that a point of a GridSample reads along an axis of the input, and their weights.
+//
+// Axes are independent: the weights in a plane are the products of those along each axis.
 //
 //   x = (normalised + 1) / 2 * size - 1/2        align_corners: (normalised + 1) / 2 * (size - 1)
 //     nearest   the element next to x            linear: two around it            cubic: four, Keys' kernel
-// What lies outside is zero (and left out), or the element at the edge, or the input mirrored there. A coordinate that is NaN lies outside. Coordinates are
+// Elements outside are zero (and skipped), or the element at the edge, or the mirrored input. A NaN coordinate is outside. Coordinates are
 // computed in double.
 #pragma once
 
@@ -25,10 +26,10 @@ struct GridRule {
   GridPadding padding = GridPadding::kZeros;
   bool align_corners = false;
 
-  /// The most elements that a coordinate sees along an axis.
+  /// The maximum number of elements that a coordinate reads along an axis.
   int64_t most_taps() const { return mode == GridMode::kNearest ? 1 : mode == GridMode::kLinear ? 2 : 4; }
 };
-/// Nothing, with the attribute in `why`, where one has a value that is unknown.
+/// Nothing, with the attribute in `why`, if one has an unknown value.
 std::optional<GridRule> grid_rule(const Attributes& attributes, std::string& why);
 
 struct GridTap {
@@ -37,7 +38,7 @@ struct GridTap {
 };
 struct GridTaps {
   int64_t count = 0;
-  std::array<GridTap, 4> taps;  // those from count on say nothing
+  std::array<GridTap, 4> taps;  // those from count on are unused
 
   const GridTap* begin() const { return taps.data(); }
   const GridTap* end() const { return taps.data() + count; }
@@ -46,7 +47,7 @@ struct GridTaps {
 class GridAxis {
  public:
   GridAxis(const GridRule& rule, int64_t size) : rule_(rule), size_(size) {}
-  /// Of `size` elements those that a coordinate (-1 to 1 over the axis) sees.
+  /// The elements, of `size`, that a coordinate (-1 to 1 over the axis) reads.
   GridTaps at(double normalised) const;
 
  private:

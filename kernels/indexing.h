@@ -1,4 +1,4 @@
-// indexing.h: strides, broadcasting, and walking several operands of one shape at once.
+// indexing.h: Strides, broadcasting, and iterating over several operands of one shape at once.
 //
 //   for_each<2>(y.shape, {broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)},
 //               [&](int64_t i, const auto& at) { y[i] = a[at[0]] + b[at[1]]; });
@@ -23,7 +23,7 @@ inline Strides row_major_strides(const Shape& shape) {
   return strides;
 }
 
-/// Strides of an operand of shape `from` seen with shape `to` (NumPy's rule: aligned to the right, dimensions of 1 are repeated).
+/// Strides of an operand of shape `from` broadcast to shape `to` (NumPy's rule: aligned to the right, dimensions of 1 are repeated).
 inline Strides broadcast_strides(const Shape& from, const Shape& to) {
   Strides strides{};
   int64_t step = 1;
@@ -74,8 +74,8 @@ void for_each(const Shape& shape, const std::array<Strides, kOperands>& strides,
   for_each_in(shape, strides, 0, shape.elements(), f);
 }
 
-/// An iteration space with as few axes as the operands' strides allow: axes of 1 are dropped, neighbours that every operand steps over
-/// evenly are one axis. [2,3,4] of dense operands becomes [24]; with a [3,1] operand broadcast over it becomes [2,3,4].
+/// An iteration space with as few axes as the operands' strides allow. Axes of 1 are dropped; adjacent axes with even steps in every
+/// operand become one. [2,3,4] of dense operands becomes [24]; with a [3,1] operand broadcast over it becomes [2,3,4].
 template <size_t kOperands>
 struct Collapsed {
   Shape shape;

@@ -1,4 +1,4 @@
-// make_kernel.h: a Kernel from a lambda, for kernels that are one function and nothing else.
+// make_kernel.h: Makes a Kernel from a lambda, for kernels that consist of one function.
 //
 //   return make_kernel([axis](Stream&, Inputs x, Outputs y) -> Fault { ...; return kOk; });
 #pragma once
@@ -15,10 +15,10 @@ using Inputs = std::span<const TensorView>;
 using Outputs = std::span<TensorView>;
 inline constexpr std::nullopt_t kOk = std::nullopt;
 
-// An operand may be absent: behind the last one given, or of type kUndefined between others.
+// An operand may be absent: after the last one given, or of type kUndefined between others.
 
 inline bool has_operand(const OpDesc& desc, size_t i) { return i < desc.inputs.size() && desc.inputs[i].dtype != DType::kUndefined; }
-/// Of a run; null where it is absent.
+/// Of a run; null if it is absent.
 inline const TensorView* operand(Inputs in, size_t i) { return i < in.size() && in[i].dtype != DType::kUndefined ? &in[i] : nullptr; }
 template <class T>
 const T* operand_as(Inputs in, size_t i) {
@@ -47,7 +47,7 @@ std::unique_ptr<Kernel> make_kernel(F run, KernelTraits traits = {}) {
   return std::make_unique<FunctionKernel>(std::move(run), traits);
 }
 
-/// What a row answers when it cannot take a description.
+/// The answer of a row that cannot accept a description.
 inline std::unique_ptr<Kernel> refuse(std::string& why, std::string reason) {
   why = std::move(reason);
   return nullptr;

@@ -1,8 +1,8 @@
-// narrow.h: the element types of eight bits and fewer that C++ has no name for: five floats of 8 bits, one of 4, integers of 4 and 2.
+// narrow.h: The element types of at most eight bits that C++ lacks: five floats of 8 bits, one of 4, integers of 4 and 2.
 //
-// In memory each element has a byte of its own. Integers are whole there (an i4 of -3 is the byte 0xfd, so that it reads as an i8); floats are their
-// bits, with zeros above. What comes from outside is read by its low bits only. All their values are exact in float and double: kernels compute with
-// those and convert at the border.
+// In memory each element has its own byte. Integers are stored as values (an i4 of -3 is the byte 0xfd, so that it reads as an i8). Floats
+// are stored as their bits, with zeros above. Only the low bits of input from outside are read. All values are exact in float and double:
+// kernels compute with those and convert when loading and storing.
 //
 //   float      exponent  fraction  bias  largest   Inf   NaN               zero
 //   f8e4m3fn      4         3        7     448     no    0x7f, 0xff        +0 -0
@@ -12,8 +12,8 @@
 //   f8e8m0        8         0      127    2^127    no    0xff              none: every value is a positive power of two
 //   f4e2m1        2         1        1       6     no    none              +0 -0
 //
-// Conversion follows ONNX's Cast: to nearest, ties to even, with subnormals. Beyond the largest value, infinities included, a float either saturates
-// or becomes the type's infinity, or its NaN where it has none; f4e2m1 always saturates and makes -0 of NaN.
+// Conversion follows ONNX's Cast: to nearest, ties to even, with subnormals. Beyond the largest value, including infinities, a float either
+// saturates or becomes the type's infinity, or its NaN if it has none. f4e2m1 always saturates and turns NaN into -0.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ constexpr bool is_narrow_integer(DType dtype) {
 constexpr bool is_narrow_float(DType dtype) { return dtype >= DType::kFloat8E4M3FN && dtype <= DType::kFloat4E2M1; }
 constexpr bool is_narrow(DType dtype) { return is_narrow_integer(dtype) || is_narrow_float(dtype); }
 
-/// Bits of one element as files pack them; 0 for strings.
+/// Bits of one element in the packed form of files; 0 for strings.
 constexpr int dtype_bits(DType dtype) {
   switch (dtype) {
     case DType::kFloat4E2M1:
@@ -46,13 +46,13 @@ constexpr int dtype_bits(DType dtype) {
   }
 }
 
-/// Bytes of `elements` that are packed without gaps, the first in the low bits.
+/// Bytes of `elements` stored without gaps, the first in the low bits.
 constexpr size_t packed_bytes(DType dtype, size_t elements) {
   const auto per_byte = static_cast<size_t>(8 / dtype_bits(dtype));  // requires a narrow dtype
   return elements / per_byte + (elements % per_byte != 0);
 }
 
-/// The byte that an element of these low bits has in memory: signed integers get their sign, everything else zeros above.
+/// The byte in memory of an element with these low bits: signed integers get their sign, everything else zeros above.
 constexpr uint8_t narrow_byte(DType dtype, uint8_t bits) {
   switch (dtype) {
     case DType::kInt4: return static_cast<uint8_t>(((bits & 0xf) ^ 0x8) - 0x8);
@@ -67,13 +67,13 @@ constexpr uint8_t narrow_byte(DType dtype, uint8_t bits) {
 /// An integer wraps into the type's bits.
 constexpr uint8_t narrow_from_integer(DType dtype, int64_t x) { return narrow_byte(dtype, static_cast<uint8_t>(x)); }
 
-/// How a float lies in eight bits or fewer.
+/// The layout of a float in at most eight bits.
 struct NarrowFormat {
   int fraction;      ///< bits
   int least;         ///< exponent of the smallest normal number
   uint8_t largest;   ///< the code of the largest finite value
-  uint8_t beyond;    ///< the code for what is larger and does not saturate: Inf or NaN
-  uint8_t nan;       ///< of a positive NaN
+  uint8_t beyond;    ///< the code for larger values that do not saturate: Inf or NaN
+  uint8_t nan;       ///< a positive NaN
   uint8_t sign;      ///< the sign bit
   bool signed_zero;  ///< else the code of -0 is the NaN
 };
@@ -88,7 +88,7 @@ constexpr NarrowFormat narrow_format(DType dtype) {
   }
 }
 
-/// How a power of two is found for what lies between two: away from zero, toward zero, or the nearer one (half way: away from zero).
+/// Rounding of a value between two powers of two: away from zero, toward zero, or to the nearer one (half way: away from zero).
 enum class RoundMode : uint8_t { kUp, kDown, kNearest };
 constexpr std::optional<RoundMode> find_round_mode(std::string_view name) {
   if (name == "up") return RoundMode::kUp;
@@ -97,7 +97,7 @@ constexpr std::optional<RoundMode> find_round_mode(std::string_view name) {
   return std::nullopt;
 }
 
-/// The exponent type, of |x|: it has no sign. Zero and what is too small become the smallest power with `saturate`, else NaN.
+/// The exponent type, of |x|: it has no sign. Zero and values that are too small become the smallest power with `saturate`, otherwise NaN.
 inline uint8_t e8m0_from_double(double x, bool saturate, RoundMode mode) {
   constexpr uint8_t kNan = 0xff, kLargest = 0xfe;
   if (std::isnan(x)) return kNan;
@@ -112,7 +112,7 @@ inline uint8_t e8m0_from_double(double x, bool saturate, RoundMode mode) {
   return static_cast<uint8_t>(code);
 }
 
-/// A float type of 8 or 4 bits other than e8m0. Integers convert to double before.
+/// A float type of 8 or 4 bits other than e8m0. Integers are converted to double first.
 inline uint8_t narrow_from_double(DType dtype, double x, bool saturate) {
   const NarrowFormat format = narrow_format(dtype);
   const bool negative = std::signbit(x);
@@ -123,8 +123,8 @@ inline uint8_t narrow_from_double(DType dtype, double x, bool saturate) {
   if (magnitude < 0x1p17) {  // above every type's range
     int exponent = format.least;
     if (magnitude >= std::ldexp(1.0, format.least)) exponent = std::ilogb(magnitude);
-    const double steps = std::nearbyint(std::ldexp(magnitude, format.fraction - exponent));  // exact but for this rounding
-    code = ((exponent - format.least) << format.fraction) + static_cast<int>(steps);         // a carry runs into the exponent, as it should
+    const double steps = std::nearbyint(std::ldexp(magnitude, format.fraction - exponent));  // exact except for this rounding
+    code = ((exponent - format.least) << format.fraction) + static_cast<int>(steps);         // a carry correctly goes into the exponent
   }
   if (code > format.largest) {
     if (saturate || dtype == DType::kFloat4E2M1) return format.largest | sign;

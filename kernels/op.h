@@ -1,7 +1,9 @@
-// op.h: what a kernel can be asked to compute. Plain data, no graph: the engine lowers graph nodes to these (runtime/engine/lower*.cc).
+// op.h: The operations that a kernel can be asked to compute.
 //
-// There are fewer kinds than ONNX operators on purpose: Gemm and MatMul are one kind, Slice and Transpose and Expand are one strided copy,
-// thirty activations are one Unary with a function. A kernel is written once for each kind, not once for each operator.
+// Plain data, no graph: the engine lowers graph nodes to these (runtime/engine/lower).
+//
+// There are intentionally fewer kinds than ONNX operators. Gemm and MatMul are one kind. Slice, Transpose and Expand are one strided copy.
+// Thirty activations are one Unary with a function. A kernel is written once for each kind, not once for each operator.
 #pragma once
 
 #include <array>
@@ -20,14 +22,14 @@ namespace serin::kernels {
 
 enum class ReduceFn : uint8_t { kSum, kMean, kMax, kMin, kProd, kL1, kL2, kSumSquare };
 
-/// What runs on a result before it is stored: bias is an input of its own, then the activation.
+/// Operations on a result before it is stored: bias is a separate input, then the activation.
 struct Epilogue {
   UnaryFn activation = UnaryFn::kIdentity;
   float alpha = 0.f, beta = 0.f;
   bool residual = false;  ///< the last input is added before the activation: y = act(op(x) + bias + residual)
 };
 
-// One struct for each kind. Inputs and outputs are in the order the comments give.
+// One struct for each kind. Inputs and outputs are in the order of the comments.
 struct Unary {
   UnaryFn fn = UnaryFn::kIdentity;
   float alpha = 0.f, beta = 0.f;
@@ -37,9 +39,9 @@ struct Binary {
 };  // a, b -> y
 struct Select {};  // condition (bool), a, b -> y (Where)
 struct Cast {
-  bool saturate = false;  ///< to a float type: what is finite stays finite, at the type's largest number
+  bool saturate = false;  ///< to a float type: finite values stay finite, at the type's largest number
 };  // x -> y; the dtypes are in the descriptions
-/// x [n, c, spatial...], weight [o, c/group, kernel...], bias [o]? , residual? -> y. Pads are explicit: begin then end, one each per
+/// x [n, c, spatial...], weight [o, c/group, kernel...], bias [o]? , residual? -> y. Pads are explicit: begin then end, one each for every
 /// spatial axis. Channels last: x and y [n, spatial..., c], weight [o, kernel..., c/group].
 struct Conv {
   std::vector<int64_t> strides, dilations, pads;
@@ -66,7 +68,7 @@ struct Pool {
 struct Reduce {
   ReduceFn fn = ReduceFn::kSum;
   std::vector<int64_t> axes;
-};  // x -> y; the output shape says whether axes are kept; axes >= 0
+};  // x -> y; the output shape shows whether axes are kept; axes >= 0
 struct Softmax {
   int64_t axis = -1;
   bool log = false;
@@ -98,14 +100,14 @@ struct ArgMax {
   int64_t axis = 0;
   bool min = false;
   bool last = false;
-};  // x -> i64; `last`: the last of equals wins
+};  // x -> i64; `last`: of equal elements the last one counts
 struct NonZero {};  // x -> i64 [rank, bounded by elements(x)]; sets the true count in the output's shape
 struct CumSum {
   int64_t axis = 0;
   bool exclusive = false, reverse = false;
 };  // x -> y
 
-/// Everything that no struct above describes: the operator of that name in runtime/graph/op.h, with its attributes. Operands by position; an
+/// Every other operator: the one with that name in the operator list (op.h in runtime/graph), with its attributes. Operands by position; an
 /// absent one has dtype kUndefined and no data. Strings are std::string objects, constructed before the kernel runs.
 struct Generic {
   std::string name;
@@ -117,15 +119,15 @@ struct Transfer {
   bool to_device = true;
 };
 
-/// Channels in blocks: [n, c, h, w] as [n, c / b rounded up, h, w, b], so that the vectors of a convolution hold channels. x -> y, one of them plain (rank
-/// 4), the other in blocks (rank 5); the backend says b (Backend::channel_block). Channels past c hold anything finite. Conv and Pool over two spatial
-/// axes take and give such tensors, too (Conv also a plain x with a blocked y): their weight says how many channels are true. To every other kind they are
-/// tensors of rank 5.
+/// Channels in blocks: [n, c, h, w] as [n, c / b rounded up, h, w, b], so that the vectors of a convolution contain channels. x -> y, one
+/// of them plain (rank 4), the other in blocks (rank 5); the backend gives b (Backend::channel_block). Channels after c contain any finite
+/// values. Conv and Pool over two spatial axes also accept and return such tensors (Conv also a plain x with a blocked y). Their weight
+/// gives the true number of channels. To every other kind they are tensors of rank 5.
 struct ChannelBlocks {};
 
-/// A small program of functions of single elements, in one loop: inputs that broadcast to y -> y. Operand i of a step is input i, or from inputs on
-/// the result of step i - inputs; the last result is y. Values are f32, and bool where a compare made them or a Select reads them; inputs and y may be
-/// 16-bit floats, each for itself.
+/// A small program of functions of single elements, in one loop: inputs that broadcast to y -> y. Operand i of a step is input i; from the
+/// number of inputs on, it is the result of step i - inputs. The last result is y. Values are f32, or bool if a compare made them or a
+/// Select reads them. Inputs and y may be 16-bit floats, each independently.
 struct Pointwise {
   static constexpr size_t kMaxInputs = 8, kMaxSteps = 32;
   struct Step {

@@ -1,4 +1,4 @@
-// padding.h: one axis of a Pad, for every backend: negative pads crop first, then what is left is padded.
+// padding.h: One axis of a Pad, for every backend: negative pads crop first, then the rest is padded.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct PaddedAxis {
         crop(std::max<int64_t>(-begin_pad, 0)),
         size(input - crop - std::max<int64_t>(-end_pad, 0)) {}
 
-  /// The index of the input that index `i` of the output shows, or -1 for the pad value.
+  /// The input index for index `i` of the output, or -1 for the pad value.
   SERIN_HD int64_t source(int64_t i, Pad::Mode mode) const {
     i -= begin;
     if (i >= 0 && i < size) return i + crop;

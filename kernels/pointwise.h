@@ -1,4 +1,4 @@
-// pointwise.h: what all kernels of kernels::Pointwise check before they believe a description.
+// pointwise.h: The checks that all kernels of kernels::Pointwise make before they trust a description.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@
 
 namespace serin::kernels {
 
-/// What each value is computed as, inputs first, then the results of the steps: f32 (16-bit floats, too), or bool for conditions. Nothing, with the reason
-/// in `why`, where a step reads what is not there yet or of another type, an input does not broadcast to y, or the last result is no float.
+/// The type of each value, inputs first, then the results of the steps: f32 (16-bit floats, too), or bool for conditions. Nothing, with the
+/// reason in `why`, if a step reads an unavailable value or the wrong type. The same if an input does not broadcast to y, or the last
+/// result is not a float.
 std::optional<std::vector<DType>> pointwise_types(const OpDesc& desc, std::string& why);
 
-/// How many operands a step reads.
+/// The number of operands that a step reads.
 size_t operand_count(const Pointwise::Step& step);
 
 }  // namespace serin::kernels

@@ -1,4 +1,6 @@
-// quantise.h: from numbers to quantised ones and back, one element at a time: one source for all backends. A quantised q stands for (q - zero point) * scale.
+// quantise.h: Quantises numbers and converts them back, one element at a time: one source for all backends.
+//
+// A quantised q represents (q - zero point) * scale.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +17,7 @@ namespace serin::kernels {
 struct IntegerRange {
   double low, high;
 };
-/// Of the types that QuantizeLinear makes; nothing for others.
+/// For the result types of QuantizeLinear; nothing for others.
 constexpr std::optional<IntegerRange> quantized_range(DType dtype) {
   switch (dtype) {
     case DType::kInt8: return IntegerRange{-128, 127};
@@ -32,7 +34,7 @@ constexpr std::optional<IntegerRange> quantized_range(DType dtype) {
 
 inline bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
-/// Whether a weight's zero points, where they are known at load, are all the middle of its type.
+/// Whether a weight's zero points are known at load and all the middle of its type.
 inline bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
   const uint8_t middle = desc.inputs[weight].dtype == DType::kInt8 ? 0 : 128;
   if (!has_operand(desc, zero)) return middle == 0;
@@ -42,14 +44,15 @@ inline bool is_symmetric(const OpDesc& desc, size_t weight, size_t zero) {
   return std::all_of(bytes, bytes + points.shape.elements(), [middle](uint8_t byte) { return byte == middle; });
 }
 
-/// round(x) + zero point, kept within [low, high]; halves go to even, NaN counts as 0.
+/// round(x) + zero point, limited to [low, high]; halves round to even, NaN counts as 0.
 template <class C>
 SERIN_HD inline C quantized(C x, C zero_point, C low, C high) {
   const C q = (x != x ? C(0) : std::nearbyint(x)) + zero_point;
   return q < low ? low : q > high ? high : q;
 }
 
-/// The scale of DynamicQuantizeLinear, and its zero point, for elements from `low` (0 or less) to `high` (0 or more): all of them fit u8, and 0 is exact.
+/// The scale and zero point of DynamicQuantizeLinear, for elements from `low` (0 or less) to `high` (0 or more): all of them fit u8, and 0
+/// is exact.
 struct DynamicScale {
   float scale;
   uint8_t zero;

@@ -1,7 +1,8 @@
-// recurrent.h: what RNN, GRU and LSTM share on every backend: their operands, sizes, directions and the activations they are given by name.
+// recurrent.h: The parts that RNN, GRU and LSTM share on every backend: operands, sizes, directions and the activations given by name.
 //
 //   x  [steps, batch, input]         w [directions, gates * hidden, input]     sequence_lens [batch] (i32)
-//   y  [steps, directions, batch, hidden]   r [directions, gates * hidden, hidden]    initial_h, y_h, initial_c, y_c [directions, batch, hidden]
+//   y  [steps, directions, batch, hidden]   r [directions, gates * hidden, hidden]    initial_h, y_h, initial_c, y_c
+//                                                                                      [directions, batch, hidden]
 //   b  [directions, 2 * gates * hidden]: that of w, then that of r                    p [directions, 3 * hidden] (LSTM's peepholes)
 //
 // layout = 1 puts the batch first: x [batch, steps, input], y [batch, steps, directions, hidden], states [batch, directions, hidden].
@@ -18,7 +19,7 @@
 
 namespace serin::kernels {
 
-/// f(x), as op.h has it, or one of those that only recurrent operators know.
+/// f(x), as in op.h, or one of those that only recurrent operators have.
 struct RecurrentActivation {
   enum class Fn : uint8_t { kUnary, kAffine, kThresholdedRelu, kScaledTanh, kSoftsign } kind = Fn::kUnary;
   UnaryFn unary = UnaryFn::kTanh;
@@ -38,13 +39,14 @@ struct RecurrentActivation {
   }
 };
 
-/// What precedes an activation is clipped, where `limit` is above 0.
+/// The input of an activation is clipped if `limit` is above 0.
 template <class C>
 SERIN_HD inline C clipped(C x, C limit) {
   return limit > 0 && x > limit ? limit : limit > 0 && x < -limit ? -limit : x;
 }
 
-/// A unit of an LSTM: gates are i, o, f, c; peepholes those of i, o, f (null: none); f its three activations. From c to the next c and h.
+/// A unit of an LSTM: gates are i, o, f, c; peepholes those of i, o, f (null: none); f its three activations. Computes the next c and h
+/// from c.
 template <class C>
 SERIN_HD inline void lstm_unit(const C (&gates)[4], const C* peepholes, const RecurrentActivation* f, C clip, bool input_forget, C& c,
                                C& h) {
@@ -56,13 +58,13 @@ SERIN_HD inline void lstm_unit(const C (&gates)[4], const C* peepholes, const Re
   h = f[0](gate(1, 1, c)) * f[2](clipped(c, clip));
 }
 
-/// A unit of a GRU: from h to the next h.
+/// A unit of a GRU: computes the next h from h.
 template <class C>
 SERIN_HD inline C gru_unit(C z, C candidate, C h) {
   return (C(1) - z) * candidate + z * h;
 }
 
-/// One RNN, GRU or LSTM as it was described; everything that can be wrong about it has been refused.
+/// One RNN, GRU or LSTM with its description; all invalid descriptions have been refused.
 struct Recurrent {
   int64_t gates = 0;       ///< 1, 3, 4
   int64_t directions = 1;  ///< 2: the second one runs backwards
@@ -81,11 +83,11 @@ struct RecurrentOperands {
   enum : size_t { kX, kW, kR, kB, kSequenceLens, kInitialH, kInitialC, kP };
 };
 
-/// Nothing, with the reason in `why`, where attributes or shapes contradict each other.
+/// Nothing, with the reason in `why`, if attributes or shapes contradict each other.
 std::optional<Recurrent> recurrent_of(std::string_view op, const Attributes& attributes, std::span<const TensorDesc> inputs,
                                       std::string& why);
 
-/// The sizes that may change from run to run, and where the rows of a sequence lie, in elements.
+/// The sizes that may change from run to run, and the addresses of a sequence's rows, in elements.
 struct RecurrentRun {
   int64_t steps, batch;
   int64_t x_step, x_batch;  ///< distance of two steps, of two sequences in x
@@ -104,10 +106,10 @@ struct RecurrentRun {
   }
 };
 
-/// What is wrong with sequence_lens (null: not given): each length must lie in [0, steps].
+/// The error in sequence_lens (null: not given): each length must be in [0, steps].
 Fault check_sequence_lens(const RecurrentRun& run, const TensorView* lens);
 
-/// The length of sequence b: all of x, or what sequence_lens says.
+/// The length of sequence b: all of x, or the value in sequence_lens.
 inline int64_t sequence_length(const RecurrentRun& run, const TensorView* lens, int64_t b) {
   return lens ? lens->as<const int32_t>()[b] : run.steps;
 }

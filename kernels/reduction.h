@@ -1,8 +1,9 @@
-// reduction.h: what a reduction begins with, what it makes of each element, how two partial results become one and what it ends in: one source for all
-// backends, in whatever order they go through the elements.
+// reduction.h: The arithmetic of reductions, one source for all backends, in any order of the elements.
 //
-// S is what sums are held in: wider than the elements or as wide. A reduction over nothing gives its neutral element: 0, 1, -Inf (of integers the lowest) for
-// Max, +Inf for Min; a Mean of nothing is NaN (0 for integers). NaN in Max and Min stays.
+// It defines the start value of a reduction, the term of each element, the joining of two partial results and the final value.
+//
+// S is the type of the sums: at least as wide as the elements. A reduction over nothing gives its neutral element: 0, 1, -Inf (for integers
+// the lowest) for Max, +Inf for Min. A Mean of nothing is NaN (0 for integers). NaN in Max and Min stays.
 #pragma once
 
 #include <cmath>
@@ -44,7 +45,7 @@ SERIN_HD inline S combined(ReduceFn fn, S a, S b) {
   }
 }
 
-/// The element of type T that `count` terms reduce to. Of no terms it is T's own extreme, not that of the wider S.
+/// The element of type T that `count` terms reduce to. With no terms it is T's own extreme, not that of the wider S.
 template <class T, class S>
 SERIN_HD inline T reduced(ReduceFn fn, S sum, int64_t count) {
   if constexpr (std::is_integral_v<T>) {
@@ -56,8 +57,8 @@ SERIN_HD inline T reduced(ReduceFn fn, S sum, int64_t count) {
   return cast<T>(sum);
 }
 
-/// Whether x at place i is a better candidate for ArgMax (ArgMin where `min`) than `best` at place `at`: NaN is the best of all, of equals the first wins, or
-/// the last.
+/// Whether x at index i is a better candidate for ArgMax (ArgMin if `min`) than `best` at index `at`. NaN is better than everything; of
+/// equal elements the first wins, or the last.
 template <class C>
 SERIN_HD inline bool is_better(C x, int64_t i, C best, int64_t at, bool min, bool last) {
   const bool x_nan = x != x, best_nan = best != best;
@@ -66,7 +67,7 @@ SERIN_HD inline bool is_better(C x, int64_t i, C best, int64_t at, bool min, boo
   return min ? x < best : x > best;
 }
 
-/// The best of some candidates and its place; -1: of none.
+/// The best of some candidates and its index; -1: no candidate.
 template <class C>
 struct Best {
   int64_t at = -1;

@@ -1,10 +1,13 @@
-// resample.h: where each element of a Resize along one axis looks, and with which weights. Resizing is separable: one list of taps for each axis.
+// resample.h: The elements that each output of a Resize reads along one axis, and their weights.
+//
+// Resizing is separable: one list of taps for each axis.
 //
 //   x_original = f(x_resized)         the coordinate transformation; then by mode
-//     nearest   one tap, rounded as nearest_mode says
-//     linear    two taps around it            antialias: as many as the output is smaller, weighed by a triangle that wide
+//     nearest   one tap, rounded by nearest_mode
+//     linear    two taps around it            antialias: as many as the output is smaller, weighted by a triangle of that width
 //     cubic     four, Keys' kernel            antialias: the same kernel stretched
-// Taps past an edge see the element at the edge; with exclude_outside they weigh nothing and the others are scaled up. Coordinates are computed in double.
+// Taps beyond an edge read the element at the edge; with exclude_outside they have no weight and the others are scaled up. Coordinates are
+// computed in double.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,7 @@ enum class ResampleCoordinates : uint8_t {
   kTfHalfPixelForNearest,
   kTfCropAndResize
 };
-/// kSimple is Resize before opset 11: floor where it enlarges, ceil where it shrinks.
+/// kSimple is Resize before opset 11: floor if it enlarges, ceil if it shrinks.
 enum class ResampleNearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil, kSimple };
 
 /// The attributes of a Resize.
@@ -39,12 +42,12 @@ struct ResampleRule {
   bool exclude_outside = false, antialias = false;
 };
 
-/// Nothing, with the attribute in `why`, where one has a value that is unknown.
+/// Nothing, with the attribute in `why`, if one has an unknown value.
 std::optional<ResampleRule> resample_rule(const Attributes& attributes, std::string& why);
 
 struct ResampleAxis {
   int64_t input = 1, output = 1;
-  double scale = 1;  ///< output / input as it was asked for: the sizes are rounded
+  double scale = 1;  ///< output / input as requested: the sizes are rounded
   double roi_begin = 0, roi_end = 1;
 
   bool is_identity(const ResampleRule& rule) const {
@@ -62,7 +65,8 @@ struct ResampleTaps {
 };
 ResampleTaps resample_taps(const ResampleRule& rule, const ResampleAxis& axis);
 
-/// What a Resize does along each axis of `x`, from its operands (roi, scales, sizes; those absent or empty say nothing). `why` where they make no sense.
+/// The resampling along each axis of `x`, from a Resize's operands (roi, scales, sizes; absent or empty ones are ignored). `why` if they
+/// are invalid.
 std::optional<std::vector<ResampleAxis>> resample_axes(const Attributes& attributes, const Shape& x, const Shape& y, const TensorView* roi,
                                                        const TensorView* scales, const TensorView* sizes, std::string& why);
 

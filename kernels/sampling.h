@@ -1,5 +1,6 @@
-// sampling.h: reading between the elements of an image: which elements a point of GridSample sees, where the samples of a RoiAlign lie. One source for all
-// backends; C is the type that coordinates are computed in.
+// sampling.h: Reads between the elements of an image: the elements of a GridSample's point, and the samples of a RoiAlign.
+//
+// One source for all backends; C is the type of the coordinates.
 #pragma once
 
 #include <cmath>
@@ -25,18 +26,19 @@ SERIN_HD inline C keys(C x, C a) {
 
 // ---- GridSample ----
 
-/// One axis of `size` elements, 1 or more, as a point of GridSample sees it.
+/// One axis of at least one element, for the points of a GridSample.
 template <class C>
 struct SampledAxis {
   GridRule rule;
   int64_t size;
 
-  /// The elements that a coordinate sees (`normalised`: -1 to 1 over the axis; NaN lies outside) and their weights; index -1: zero, left out. kTaps is that of
-  /// the mode (GridRule::most_taps).
+  /// The elements that a coordinate reads (`normalised`: -1 to 1 over the axis; NaN is outside) and their weights; index -1: zero, skipped.
+  /// kTaps is that of the mode (GridRule::most_taps).
   template <int kTaps>
   SERIN_HD void find(C normalised, int64_t (&index)[kTaps], C (&weight)[kTaps]) const {
     const C x = coordinate(normalised);
-    auto whole = static_cast<int64_t>(x);  // x is within a few elements of the axis; std::floor is a call where there is no instruction
+    // x is within a few elements of the axis; std::floor is a call if there is no instruction.
+    auto whole = static_cast<int64_t>(x);
     if (static_cast<C>(whole) > x) --whole;
     const C part = x - static_cast<C>(whole);
     for (int k = 0; k < kTaps; ++k) {
@@ -50,7 +52,7 @@ struct SampledAxis {
   SERIN_HD C low() const { return rule.align_corners ? C(0) : C(-0.5); }
   SERIN_HD C high() const { return static_cast<C>(size) - (rule.align_corners ? C(1) : C(0.5)); }
 
-  /// x mirrored at both ends of the axis until it lies between them.
+  /// x mirrored at both ends of the axis until it is between them.
   SERIN_HD C reflected(C x) const {
     const C span = high() - low();
     if (span <= 0) return low();
@@ -70,7 +72,7 @@ struct SampledAxis {
       if (rule.padding == GridPadding::kBorder) x = clamped(x, C(0), length - 1);
       if (rule.padding == GridPadding::kReflection) x = reflected(x);
     }
-    return clamped(x, C(-4), length + 4);  // further out there is nothing to see
+    return clamped(x, C(-4), length + 4);  // further out there are no elements
   }
 
   SERIN_HD int64_t seen(int64_t index) const {
@@ -83,7 +85,7 @@ struct SampledAxis {
 
 // ---- RoiAlign ----
 
-/// A sample between elements `low` and `high` of an axis, `part` of the way from one to the other.
+/// A sample between elements `low` and `high` of an axis, at the fraction `part` between them.
 template <class C>
 struct AlignedSample {
   int64_t low, high;
@@ -93,7 +95,7 @@ struct AlignedSample {
 /// One axis of a box: `per_bin` samples in each of its bins.
 template <class C>
 struct AlignedAxis {
-  static constexpr int64_t kMostSamples = 1 << 20;  ///< a box of a million elements to a bin is a broken one
+  static constexpr int64_t kMostSamples = 1 << 20;  ///< a box with a million elements in a bin is invalid
 
   C begin, bin;
   int64_t per_bin;  ///< -1: more than kMostSamples
@@ -104,7 +106,7 @@ struct AlignedAxis {
     const C samples = sampling_ratio > 0 ? static_cast<C>(sampling_ratio) : std::ceil(bin);
     per_bin = !(samples <= static_cast<C>(kMostSamples)) ? -1 : samples > 0 ? static_cast<int64_t>(samples) : 0;
   }
-  /// Sample i of a bin; false where it lies outside of the `size` elements of the image and weighs nothing.
+  /// Sample i of a bin; false if it is outside the `size` elements of the image and has no weight.
   SERIN_HD bool sample(int64_t of_bin, int64_t i, int64_t size, AlignedSample<C>& found) const {
     const C at = begin + static_cast<C>(of_bin) * bin + (static_cast<C>(i) + C(0.5)) * bin / static_cast<C>(per_bin);
     if (!(at >= -1 && at <= static_cast<C>(size))) return false;

@@ -1,4 +1,4 @@
-// scatter.h: how an update of ScatterElements and ScatterND joins what is there: one source for all backends.
+// scatter.h: Combines an update of ScatterElements and ScatterND with the old value: one source for all backends.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace serin::kernels {
 
-/// Nothing: an update takes the place of what is there.
+/// Nothing: an update replaces the old value.
 using Join = std::optional<BinaryFn>;
 
-/// The attribute `reduction`; false where it has a value that is unknown.
+/// The attribute `reduction`; false if it has an unknown value.
 inline bool find_join(std::string_view name, Join& join) {
   join = name == "add"   ? Join(BinaryFn::kAdd)
          : name == "mul" ? Join(BinaryFn::kMul)

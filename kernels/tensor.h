@@ -1,4 +1,4 @@
-// tensor.h: what everybody in Serin means by a tensor. Header only; the one file of kernels/ that every folder may include.
+// tensor.h: The definition of a tensor for all of Serin. Header only; the one file of kernels/ that every folder may include.
 //
 // A TensorView borrows memory: dtype, shape (row-major, dense), data pointer. It owns nothing and is cheap to copy.
 #pragma once
@@ -32,7 +32,7 @@ enum class DType : uint8_t {
   kFloat32,
   kFloat64,
   kString,
-  // Narrow types: one byte an element in memory, the low bits of it where the type has fewer than eight (see kernels/narrow.h).
+  // Narrow types: one byte for each element in memory, with only the low bits used if the type has fewer than eight (see kernels/narrow.h).
   kFloat8E4M3FN,
   kFloat8E4M3FNUZ,
   kFloat8E5M2,
@@ -46,12 +46,12 @@ enum class DType : uint8_t {
 };
 inline constexpr DType kLastDType = DType::kUInt2;
 
-/// Of 16, 32 or 64 bits: those that are computed with. Narrower ones are stored only.
+/// Floats of 16, 32 or 64 bits, which kernels compute with. Narrower ones are only stored.
 constexpr bool is_float(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
-/// Bytes of one element; 0 for kUndefined and kString: a view of strings points to that many std::string.
+/// Bytes of one element; 0 for kUndefined and kString: a view of strings points to std::string objects.
 constexpr size_t dtype_size(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -120,14 +120,14 @@ constexpr DType dtype_of() {
     return DType::kUndefined;
 }
 
-/// Dimensions, outermost first. At most kMaxRank of them, held inline: copying a Shape never allocates.
+/// Dimensions, outermost first. At most kMaxRank of them, stored inline: copying a Shape never allocates.
 class Shape {
  public:
   static constexpr size_t kMaxRank = 12;
 
   constexpr Shape() = default;
   constexpr Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
-  /// Requires dims.size() <= kMaxRank (callers check what comes from outside: see fits()).
+  /// Requires dims.size() <= kMaxRank (callers check outside input: see fits()).
   constexpr explicit Shape(std::span<const int64_t> dims) : rank_(std::min(dims.size(), kMaxRank)) {
     std::copy_n(dims.begin(), rank_, dims_.begin());
   }
@@ -143,14 +143,14 @@ class Shape {
   constexpr auto end() const { return dims_.begin() + static_cast<std::ptrdiff_t>(rank_); }
   constexpr void push_back(int64_t dim) { dims_[rank_++] = dim; }  // requires rank() < kMaxRank
 
-  /// Product of the dimensions; 1 for a scalar. Requires that it fits (see checked_elements for shapes from outside).
+  /// Product of the dimensions; 1 for a scalar. Requires that it fits (see checked_elements for outside shapes).
   constexpr int64_t elements() const {
     int64_t product = 1;
     for (const int64_t dim : dims()) product *= dim;
     return product;
   }
 
-  /// Product of the dimensions, nothing when one is negative or the product exceeds int64.
+  /// Product of the dimensions; nothing if one is negative or the product exceeds int64.
   constexpr std::optional<int64_t> checked_elements() const {
     int64_t product = 1;
     bool overflow = false;
@@ -179,7 +179,7 @@ class Shape {
 struct TensorView {
   DType dtype = DType::kUndefined;
   Shape shape;
-  void* data = nullptr;  ///< dense, row-major; aligned to 64 bytes where the engine allocated it
+  void* data = nullptr;  ///< dense, row-major; aligned to 64 bytes if the engine allocated it
 
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtype_size(dtype); }
