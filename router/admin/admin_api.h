@@ -1,4 +1,4 @@
-// admin_api.h: The router's REST API, on its own port.
+// admin_api.h: The router's REST API, on its own port (router/admin/REFERENCE.md has the table).
 //
 //   SERIN_TRY(const auto access, Access::open(config.admin, registry));
 //   AdminApi api(config, controller, *access, audit, registry);

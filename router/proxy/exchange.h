@@ -6,7 +6,7 @@
 //                              -> slow on the canary -> hedge: second attempt on stable, the first good answer -> client
 //            (stable's answer, sampled) -> mirrored to the canary, compared; the client has its answer already
 //
-// gRPC calls take the same paths. Only the first message of a call may name its model. The call is then placed after that message has
+// gRPC calls take the same paths. A call's model may be named only in its first message. The call is then placed after that message has
 // arrived. In streams of messages an answer is held until its first message only, because the time of the next one is unknown.
 //
 // Bodies stream both ways. Up to 1 MiB of a request is held, so that it can be sent a second time. Up to 1 MiB of a canary's answer is

@@ -58,7 +58,7 @@ class OutputGuards {
   ThresholdGuard form_;
   std::optional<ThresholdGuard> score_high_, score_low_;
   std::vector<LabelGuards> labels_;
-  KeyGate gate_;  // a key's first answer is its only one: users keep their taste
+  KeyGate gate_;  // a key's first answer is its only one: a user's preferences stay the same
 };
 
 }  // namespace serin::rollout

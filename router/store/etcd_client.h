@@ -1,6 +1,6 @@
 // etcd_client.h: A client for etcd's v3 API over its JSON gateway, with several endpoints.
 //
-// (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway)
+// API: https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway
 //
 //   EtcdClient etcd({.endpoints = {{"10.0.0.1", 2379}, {"10.0.0.2", 2379}}});
 //   SERIN_TRY(const json::object answer, etcd.call("/v3/kv/range", {{"key", base64("/serin/leader")}}));

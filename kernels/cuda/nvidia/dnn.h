@@ -1,4 +1,4 @@
-// dnn.h: cuDNN's handle, and the kernels that use it, without cudnn-frontend's headers, which take most of a minute to compile.
+// dnn.h: Declares cuDNN's handle and the kernels that use it, without cudnn-frontend's headers, which take most of a minute to compile.
 #pragma once
 
 #include "kernels/cuda/nvidia/library.h"
