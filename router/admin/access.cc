@@ -21,7 +21,7 @@ net::Response unauthorized(bool with_token, const net::PeerCertificate* certific
   const std::string what =
       with_token ? "this token is not known here"
       : certificate != nullptr
-          ? fmt::format("nobody with this certificate ({}) is known here; a token would do: Authorization: Bearer TOKEN",
+          ? fmt::format("the client certificate ({}) is not registered here; send a token instead: Authorization: Bearer TOKEN",
                         fmt::join(certificate->names, ", "))
           : "a token is needed: Authorization: Bearer TOKEN";
   net::Response response = net::json_error(401, what);

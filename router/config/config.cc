@@ -66,10 +66,10 @@ Result<AdminConfig> read_admin(const Node& node) {
     SERIN_TRY(admin.listen, read_listen(node));
   }
   if (admin.tokens.empty() && !certified && !admin.listen.is_loopback())
-    return node.error(
-        fmt::format("{} is not loopback: say who may steer the router, {{listen: ..., tokens: FILE}} or tls with a client_ca, or that "
-                    "everybody who reaches the port may: tokens: none",
-                    admin.listen.address));
+    return node.error(fmt::format(
+        "{} is not loopback: restrict access to the router with {{listen: ..., tokens: FILE}} or tls with a client_ca, or allow "
+        "every client that reaches the port: tokens: none",
+        admin.listen.address));
   if (admin.tokens == "none") admin.tokens.clear();
   return admin;
 }
@@ -309,7 +309,7 @@ Status read_store(const Node& root, RouterConfig& config) {
   if (!replicas) return etcd->error("say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
   SERIN_CHECK(replicas->allow_only({"max", "listen", "name"}));
   ReplicasConfig shared;
-  if (!replicas->find("max")) return replicas->error("needs max: how many routers there may be, which alpha is divided by");
+  if (!replicas->find("max")) return replicas->error("needs max, the maximum number of routers, by which alpha is divided");
   SERIN_TRY(shared.max, replicas->integer("max", 1, 64, 1));
   SERIN_TRY(const Node listen, replicas->at("listen"));
   SERIN_TRY(shared.listen, read_listen(listen));

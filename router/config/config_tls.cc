@@ -43,7 +43,7 @@ ContextResult read_listener_tls(const Node& node, bool* requires_certificates) {
   SERIN_TRY(options.client_ca, read_path(node, "client_ca"));
   SERIN_TRY(options.least, read_version(node, options.least));
   if (const auto wanted = node.find("client_certificates")) {
-    if (options.client_ca.empty()) return wanted->error("needs client_ca: who may sign for clients");
+    if (options.client_ca.empty()) return wanted->error("needs client_ca: the authorities that may sign clients' certificates");
     SERIN_TRY(const std::string word, wanted->one_of({"required", "optional"}));
     options.clients_may_omit = word == "optional";
   }
@@ -68,7 +68,7 @@ ContextResult read_client_tls(const Node& owner, bool secure) {
   SERIN_TRY(options.least, read_version(*node, options.least));
   if (options.certificate.empty() != options.key.empty()) return node->error("cert and key belong together");
   if (options.insecure_skip_verify && !(options.ca.empty() && options.server_name.empty()))
-    return node->error("insecure_skip_verify believes every certificate: ca and server_name would mean nothing beside it");
+    return node->error("insecure_skip_verify believes every certificate: ca and server_name have no effect with it");
   return at(*node, net::TlsContext::for_client(std::move(options)));
 }
 

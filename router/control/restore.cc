@@ -52,7 +52,7 @@ void pause_at_zero(Restored& restored, std::string_view why) {
   state.phase = Phase::kPaused;
   state.weight_ppm = 0;
   state.shadow_ppm = 0;
-  state.reason = fmt::format("paused by the restart: {}; resume to go on", why);
+  state.reason = fmt::format("paused by the restart: {}; resume to continue", why);
   restored.events.push_back({"paused", state.reason});
 }
 
@@ -69,7 +69,7 @@ void take_back_rise(Restored& restored, const rollout::Spec& spec, const Split& 
   state.weight_ppm = std::min(state.weight_ppm, applied.weight_ppm);
   state.shadow_ppm = std::min(state.shadow_ppm, applied.shadow_ppm);
   if (state.phase == Phase::kPaused) {  // set by hand: the smaller weight stands until somebody resumes
-    restored.events.push_back({"weight", "the smaller weight stands: the router ended before the new one was applied"});
+    restored.events.push_back({"weight", "the smaller weight applies: the router stopped before the new one was applied"});
     return;
   }
   int step = 0;
@@ -82,31 +82,31 @@ void take_back_rise(Restored& restored, const rollout::Spec& spec, const Split& 
   state.step = step;
   state.cause.clear();
   state.shadow_ppm = applied.weight_ppm == 0 ? applied.shadow_ppm : state.shadow_ppm;
-  state.reason = fmt::format("step {} of {} again: the router ended before the next weight was applied", step + 1, spec.steps.size());
+  state.reason = fmt::format("step {} of {} again: the router stopped before the next weight was applied", step + 1, spec.steps.size());
   restored.events.push_back({"weight", state.reason});
 }
 
 void continue_rollout(Restored& restored, const ServiceConfig& config, const std::optional<store::WeightsPage::Found>& page) {
   const rollout::State& state = restored.rollout->report.state;
   if (!knows(config, state.canary))
-    return roll_back(restored, "configuration", fmt::format("canary version '{}' is not in the configuration any more", state.canary));
+    return roll_back(restored, "configuration", fmt::format("canary version '{}' is no longer in the configuration", state.canary));
   if (state.stable != restored.stable)
-    return roll_back(restored, "configuration", fmt::format("stable version '{}' is not in the configuration any more", state.stable));
+    return roll_back(restored, "configuration", fmt::format("stable version '{}' is no longer in the configuration", state.stable));
   const auto spec = stored_spec(*restored.rollout);
   if (!spec) return roll_back(restored, "configuration", spec.error().message);
   if (!spec->baseline.empty() && !knows(config, spec->baseline))
     return roll_back(restored, "configuration",
-                     fmt::format("version '{}' of the baseline arm is not in the configuration any more", spec->baseline));
+                     fmt::format("version '{}' of the baseline arm is no longer in the configuration", spec->baseline));
   if (!page) return pause_at_zero(restored, "the weights page was lost");
 
   const Split applied = Split::unpack(page->word);
   if (applied.canary == Split::kNoCanary && is_after(applied.epoch, state.epoch)) {
     const bool said = !page->cause.empty();
-    return roll_back(restored, said ? page->cause : "restart", said ? page->reason : "rolled back just before the router ended");
+    return roll_back(restored, said ? page->cause : "restart", said ? page->reason : "rolled back just before the router stopped");
   }
   if (!means(*page, applied.canary, state.canary) || !means(*page, applied.stable, state.stable))
     return pause_at_zero(restored, "its first weight had not been applied");
-  restored.events.push_back({std::string(kRestarted), "the rollout goes on; evidence starts again"});
+  restored.events.push_back({std::string(kRestarted), "the rollout continues; evidence starts again"});
   if (applied.weight_ppm < state.weight_ppm || applied.shadow_ppm < state.shadow_ppm) take_back_rise(restored, *spec, applied);
 }
 
@@ -125,7 +125,7 @@ Restored restore(const ServiceConfig& config, const std::optional<store::Service
     restored.epoch = page ? page->epoch + 1 : 0;  // answers and If-Match of before must not fit
     if (page)
       restored.events.push_back(
-          {"state_lost", fmt::format("version {} gets all traffic; what was under way is forgotten", restored.stable)});
+          {"state_lost", fmt::format("version {} gets all traffic; a rollout that was in progress is lost", restored.stable)});
     return restored;
   }
   restored.stable = record->stable;
@@ -136,8 +136,8 @@ Restored restore(const ServiceConfig& config, const std::optional<store::Service
     restored.stable = config.initial_stable;
     restored.epoch += 1;
     restored.events.push_back(
-        {"stable_missing", fmt::format("stable version '{}' is not in the configuration any more: version {} gets all traffic",
-                                       record->stable, restored.stable)});
+        {"stable_missing", fmt::format("stable version '{}' is no longer in the configuration: version {} gets all traffic", record->stable,
+                                       restored.stable)});
   }
   if (restored.rollout && !rollout::is_over(restored.rollout->report.state.phase)) continue_rollout(restored, config, page);
   return restored;

@@ -28,7 +28,7 @@ Status ServiceControl::check_leads() const {
 /// Nothing that may bring traffic to a canary is begun while it could not be written down.
 Status ServiceControl::check_store() const {
   SERIN_CHECK(check_leads());
-  if (!agreed_) return Error{Code::kUnavailable, fmt::format("the last change is not followed by all routers yet: {}", waits_for_)};
+  if (!agreed_) return Error{Code::kUnavailable, fmt::format("not all routers follow the last change yet: {}", waits_for_)};
   if (!store_error_) return {};
   return Error{Code::kUnavailable, fmt::format("the store cannot be written ({}); until it can, weights only fall", store_error_->message)};
 }
@@ -167,14 +167,14 @@ Result<ServiceControl::Done> ServiceControl::undo(const Request& request, Time) 
   rollout::State& state = last_->report.state;
   const size_t before = version_index(config_, state.stable);
   if (before == Split::kNoCanary)
-    return Error{Code::kFailedPrecondition, fmt::format("version '{}', stable before, is not in the configuration any more", state.stable)};
+    return Error{Code::kFailedPrecondition, fmt::format("version '{}', stable before, is no longer in the configuration", state.stable)};
   if (endpoints_[before] && endpoints_[before]->healthy == 0)
     return Error{Code::kFailedPrecondition, fmt::format("no endpoint of version '{}', stable before, is healthy", state.stable)};
   SERIN_CHECK(check_store());
   state.phase = Phase::kRolledBack;
   state.weight_ppm = 0;
   state.cause = "undo";
-  state.reason = request.reason.empty() ? fmt::format("undone by hand: version {} gets all traffic again", state.stable) : request.reason;
+  state.reason = request.reason.empty() ? fmt::format("undone manually: version {} gets all traffic again", state.stable) : request.reason;
   stable_ = state.stable;
   warm_.reset();
   latencies_.clear();

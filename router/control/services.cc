@@ -34,7 +34,7 @@ void note_evidence_stays(const RouterConfig& config, const ServiceConfig& servic
   if (found == learned.end() || !restored.rollout) return;
   if (!goes_on(found->second, service, restored.rollout->report.state, routers_of(config))) return;
   for (Restored::Event& event : restored.events)
-    if (event.event == kRestarted) event = {"reloaded", "router.yaml was read again; the rollout goes on with its evidence"};
+    if (event.event == kRestarted) event = {"reloaded", "router.yaml was read again; the rollout continues with its evidence"};
 }
 
 void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRecord>& records) {

@@ -176,7 +176,7 @@ std::string encode(const SightingsMessage& message) {
 
 Result<SightingsMessage> decode(std::string_view bytes) {
   Reader from(bytes);
-  if (from.take<uint8_t>() != kVersion) return Error{Code::kCorrupt, "a message of another version of serin"};
+  if (from.take<uint8_t>() != kVersion) return Error{Code::kCorrupt, "a message from another version of Serin"};
   SightingsMessage message{.sender = from.take_text(), .sequence = from.take<uint64_t>()};
   Sightings& seen = message.sightings;
   seen.service = from.take_text();

@@ -34,7 +34,7 @@ void read_metric(const Node& metric, const std::vector<Node>& args, Draft& draft
   if (!prometheus) {
     const auto provider = metric.find("provider");
     return draft.lose(where, fmt::format("asks {}; only Prometheus is asked here",
-                                         provider && !provider->keys().empty() ? provider->keys()[0] : "nobody"));
+                                         provider && !provider->keys().empty() ? provider->keys()[0] : "no provider"));
   }
   const std::string query = with_args(text_at(*prometheus, "query"), args);
   const std::string success = with_args(text_at(metric, "successCondition"), args),
@@ -55,7 +55,7 @@ void read_metric(const Node& metric, const std::vector<Node>& args, Draft& draft
     draft.lose(where + ".failureLimit",
                fmt::format("{} breaches in a row roll back here, in Argo any {} of them", asked.breaches, asked.breaches));
   if (!failure.empty() && !success.empty())
-    draft.lose(where + ".successCondition", "what is neither success nor failure holds nothing here");
+    draft.lose(where + ".successCondition", "a result that is neither success nor failure does not hold the steps here");
   draft.lose_others(metric, where, {"name", "interval", "successCondition", "failureCondition", "failureLimit", "provider", "count"});
   if (metric.has("count")) draft.lose(where + ".count", "it is asked for as long as the rollout lasts");
   if (std::ranges::find(draft.queries, asked.name, &Query::name) == draft.queries.end()) draft.queries.push_back(std::move(asked));
@@ -106,7 +106,7 @@ struct Weights {
 void read_pause(const Node& pause, const std::string& where, Weights& weights, Draft& draft) {
   const auto given = pause.find("duration");
   const auto duration = given ? read_duration(*given) : std::nullopt;
-  if (given && !duration) return draft.lose(where, "its duration is none");
+  if (given && !duration) return draft.lose(where, "its duration is not a time above 0");
   if (duration && weights.open) {
     draft.steps.back() = fmt::format("{{setWeight: {}, until: {{duration: {}}}}}", weights.last, *duration);
     weights.open = false;
@@ -170,7 +170,7 @@ void read_canary(const Node& canary, const std::vector<Node>& all, Draft& draft)
   if (const auto analysis = canary.find("analysis")) read_analysis(*analysis, "analysis", all, draft);
   if (weights.last == 0) {
     draft.steps.clear();
-    draft.lose("steps", "none sets a weight: Serin's own are taken (shadow, 1, 5, 20, 50 and 100 %, each until certified)");
+    draft.lose("steps", "no step sets a weight: Serin's own steps are used (shadow, 1, 5, 20, 50 and 100 %, each until certified)");
   }
   if (canary.has("trafficRouting")) draft.lose("trafficRouting", "Serin is in the data path itself");
   draft.lose_others(canary, "canary",

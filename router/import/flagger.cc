@@ -52,7 +52,7 @@ void read_steps(const Node& analysis, const std::string& interval, Draft& draft)
     draft.lose("analysis.iterations", "a copy of 10 % of stable's requests stands for the tests before the switch");
   } else {
     draft.steps.clear();
-    draft.lose("analysis", "it sets no weight: Serin's own steps are taken (shadow, 1, 5, 20, 50 and 100 %, each until certified)");
+    draft.lose("analysis", "it sets no weight: Serin's own steps are used (shadow, 1, 5, 20, 50 and 100 %, each until certified)");
   }
 }
 
@@ -158,7 +158,7 @@ Result<Draft> read_flagger(const Node& document, const std::vector<Node>& all) {
                     {"interval", "threshold", "maxWeight", "stepWeight", "stepWeights", "iterations", "match", "mirror", "mirrorWeight",
                      "metrics", "webhooks", "sessionAffinity"});
   if (text_at(document, "spec.skipAnalysis") == "true")
-    draft.lose("skipAnalysis", "every rollout is judged here; promote by hand what must not be");
+    draft.lose("skipAnalysis", "every rollout is judged here; promote it manually to skip that");
   if (document.has("spec") && document.find("spec")->has("progressDeadlineSeconds"))
     draft.lose("progressDeadlineSeconds", "see certify: {maxStepDuration}");
   return draft;

@@ -43,13 +43,13 @@ Result<Import> import_rollout(const std::vector<Node>& documents, const Names& n
   SERIN_TRY(Draft draft, *std::move(found));
   if (!names.service.empty()) draft.service = names.service;
   if (!names.canary.empty()) draft.canary = names.canary;
-  if (draft.service.empty()) return Error{Code::kInvalidArgument, "the document has no name: say --service NAME"};
+  if (draft.service.empty()) return Error{Code::kInvalidArgument, "the document has no name: give --service NAME"};
   if (draft.canary.empty())
-    return Error{Code::kInvalidArgument, "the document does not name the version to roll out: say --canary VERSION"};
+    return Error{Code::kInvalidArgument, "the document does not name the version to roll out: give --canary VERSION"};
   Import import{.yaml = print_draft(draft), .lost = std::move(draft.lost)};
   SERIN_TRY(const Node again, Node::parse(import.yaml, "result"));
   if (const auto spec = rollout::parse_spec(again); !spec)
-    return Error{Code::kUnsupported, fmt::format("what it says makes no rollout here: {}", spec.error().message)};
+    return Error{Code::kUnsupported, fmt::format("the document gives no valid rollout: {}", spec.error().message)};
   return import;
 }
 

@@ -42,7 +42,7 @@ Result<double> read_query_answer(std::string_view body) {
   if (type == "scalar") return read_sample(result);
   const auto series = result.items();
   if (type != "vector" || series.size() != 1)
-    return Error{Code::kNotFound, fmt::format("the answer is a {} of {} series where one number is needed", type, series.size())};
+    return Error{Code::kNotFound, fmt::format("the answer is a {} of {} series, but one number is needed", type, series.size())};
   SERIN_TRY(const config::Node value, series[0].at("value"));
   return read_sample(value);
 }

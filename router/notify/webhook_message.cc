@@ -44,7 +44,7 @@ Result<std::vector<std::string>> read_signing_keys(const std::string& path) {
   struct stat file{};
   if (::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return Error{Code::kPermissionDenied,
-                 fmt::format("{}: others than its owner may read this secret (mode {:o}): chmod 600 it", path, file.st_mode & 0777U)};
+                 fmt::format("{}: users other than the owner may read this secret (mode {:o}): chmod 600 it", path, file.st_mode & 0777U)};
   std::vector<std::string> keys;
   for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -57,7 +57,7 @@ Result<std::vector<std::string>> read_signing_keys(const std::string& path) {
                                                        path, line, kShortestKey, kLongestKey, kMostKeys)};
     keys.push_back(std::move(key));
   }
-  if (keys.empty()) return Error{Code::kInvalidArgument, fmt::format("{}: holds no key", path)};
+  if (keys.empty()) return Error{Code::kInvalidArgument, fmt::format("{}: contains no key", path)};
   return keys;
 }
 

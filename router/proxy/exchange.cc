@@ -179,10 +179,10 @@ void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avo
     return attempt(stable, Purpose::kFallback);
   }
   const auto list = service_->versions[version]->list();
-  if (list->empty()) return fail(version, Code::kUnavailable, "it has no endpoint just now");
+  if (list->empty()) return fail(version, Code::kUnavailable, "it has no endpoint at present");
   if (std::ranges::none_of(*list, [this](const auto& endpoint) { return endpoint->speaks(target_.grpc); }))
     return fail(version, Code::kUnsupported, target_.grpc ? "none of its endpoints speaks gRPC" : "its endpoints speak gRPC only");
-  fail(version, Code::kOverloaded, "every endpoint has as many requests under way as it may have");
+  fail(version, Code::kOverloaded, "every endpoint has reached its limit of requests in progress");
 }
 
 /// False: the version has no endpoint to give.

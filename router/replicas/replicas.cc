@@ -120,7 +120,7 @@ void Replicas::State::unreachable(const Error& error) {
     const std::lock_guard lock(mutex);
     was = std::exchange(reachable, false);
   }
-  if (was) log::error("shared store: {}; traffic goes on, weights only fall until it answers", error.message);
+  if (was) log::error("shared store: {}; traffic continues, weights only fall until it answers", error.message);
   for (const auto& service : services) service->let_rise(false, service->saved_change(), "the shared store cannot be reached");
 }
 
@@ -262,7 +262,7 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
       if (ServiceControl* service = raw->named.find(shared.record.service)) service->adopt(shared.record, /*agreed=*/false, now());
     for (const store::Trip& trip : known->trips) raw->act_on(trip);
   } else {
-    log::error("shared store: {}; begins with what this router knew last, and no weight rises", known.error().message);
+    log::error("shared store: {}; starts with this router's last known state, and no weight rises", known.error().message);
   }
   const auto gauge = [&](const char* name, const char* help, std::function<double(const ReplicasStatus&)> read) {
     state->gauges.push_back(metrics.gauge_callback(name, help, {}, [raw, read = std::move(read)] {

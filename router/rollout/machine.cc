@@ -151,8 +151,8 @@ bool Rollout::Machine::give_up_waiting(Time now) {
   state.phase = Phase::kInconclusive;
   std::string why = judge.held(age(now));
   if (why.empty()) why = judge.has_step_answers() ? "not certified" : "insufficient data: no answer of the canary";
-  state.reason = fmt::format("step {} of {}: {} within {}; the weight is held, resume to go on waiting", state.step + 1, spec.steps.size(),
-                             why, config::print_duration(spec.certify.max_step_duration));
+  state.reason = fmt::format("step {} of {}: {} within {}; the weight is held, resume to continue waiting", state.step + 1,
+                             spec.steps.size(), why, config::print_duration(spec.certify.max_step_duration));
   return true;
 }
 

@@ -149,7 +149,7 @@ Status Rollout::resume(Time now) {
     machine.enter_step(machine.state.step, now);  // a fresh certificate: what it had learned had led nowhere
   } else {
     machine.state.phase = Phase::kProgressing;
-    machine.state.reason = fmt::format("step {} of {}: resumed by hand", machine.state.step + 1, machine.spec.steps.size());
+    machine.state.reason = fmt::format("step {} of {}: resumed manually", machine.state.step + 1, machine.spec.steps.size());
     machine.step_since += std::max(now, machine.paused_since) - machine.paused_since;  // the step's clock stood still
   }
   return {};
@@ -181,7 +181,7 @@ Status Rollout::set_weight(uint32_t weight_ppm, Time) {
   state.shadow_ppm = 0;
   state.phase = Phase::kPaused;
   state.cause.clear();
-  state.reason = fmt::format("weight set to {} % by hand; resume to go on with the steps", print_weight(weight_ppm));
+  state.reason = fmt::format("weight set to {} % manually; resume to continue with the steps", print_weight(weight_ppm));
   ++state.epoch;
   machine.manual_weight = true;
   machine.judge.begin_step(weight_ppm, /*shadow_step=*/false);

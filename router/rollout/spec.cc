@@ -24,7 +24,7 @@ constexpr double kSmallestAlpha = 1e-9;
 Result<double> open_fraction(const Node& node, std::string_view key, double fallback) {
   SERIN_TRY(const double value, node.fraction(key, fallback));
   if (const auto given = node.find(key); given && (value <= 0 || value >= 1))
-    return given->error("must lie between 0 and 100 %, both excluded");
+    return given->error("must be between 0 and 100 %, both excluded");
   return value;
 }
 

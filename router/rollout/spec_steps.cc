@@ -111,7 +111,7 @@ void check_keys(const Node& node, std::initializer_list<std::string_view> keys, 
                 Problems& problems) {
   for (std::string_view key : unsupported) {
     if (std::ranges::count(node.keys(), key) == 0) continue;
-    const std::string why = key == "webhooks" ? "stand in router.yaml, for every rollout" : "is not supported yet";
+    const std::string why = key == "webhooks" ? "belong in router.yaml, for every rollout" : "is not supported yet";
     problems.add(node.find(key).value_or(node).error(fmt::format("{} {}", key, why)));
   }
   for (Error& error : node.refused_keys(keys, unsupported)) problems.add(std::move(error));

@@ -201,7 +201,7 @@ Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view pa
     if (response.status == 200) {
       boost::system::error_code failure;
       json::value answer = json::parse(response.body, failure);
-      if (failure || !answer.is_object()) return Error{Code::kCorrupt, "etcd: the answer is no JSON object"};
+      if (failure || !answer.is_object()) return Error{Code::kCorrupt, "etcd: the answer is not a JSON object"};
       return std::move(answer.as_object());
     }
     bool unauthenticated = false;

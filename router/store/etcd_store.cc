@@ -254,7 +254,7 @@ Result<bool> EtcdStore::save_part(const Change& change, EtcdProgress& progress) 
   const auto leader = read_response(answer, 0), there = read_response(answer, 1);
   if (!leader || leader->created != leads) {
     leader_revision_ = 0;
-    return Error{Code::kConflict, "this router does not lead any more"};
+    return Error{Code::kConflict, "this router is no longer the leader"};
   }
   EtcdState seen = there ? EtcdState::read(*there) : EtcdState();
   const bool is_own = seen.mark.writer == self_.secret && seen.revision > held.revision;
@@ -262,7 +262,7 @@ Result<bool> EtcdStore::save_part(const Change& change, EtcdProgress& progress) 
     progress = {std::min(seen.mark.progress.entries, change.history.size()), std::min(seen.mark.progress.verdicts, change.verdicts.size())};
   held = std::move(seen);
   if (is_own) return false;  // written by an attempt whose answer never came; go on from there
-  return Error{Code::kConflict, fmt::format("the state of service '{}' is not what this router saw last", service)};
+  return Error{Code::kConflict, fmt::format("the state of service '{}' has changed since this router last read it", service)};
 }
 
 }  // namespace

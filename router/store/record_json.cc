@@ -30,8 +30,8 @@ class Reader {
 
   template <class T>
   Result<T> done(T read, std::string_view what) const {
-    if (object_ == nullptr) return Error{Code::kCorrupt, fmt::format("{} in the shared store is no object", what)};
-    if (!bad_.empty()) return Error{Code::kCorrupt, fmt::format("{} in the shared store: '{}' is missing or makes no sense", what, bad_)};
+    if (object_ == nullptr) return Error{Code::kCorrupt, fmt::format("{} in the shared store is not an object", what)};
+    if (!bad_.empty()) return Error{Code::kCorrupt, fmt::format("{} in the shared store: '{}' is missing or invalid", what, bad_)};
     return read;
   }
 

@@ -126,7 +126,8 @@ Status SqliteStore::save(const Change& change) {
   if (beyond_) return *beyond_;
   Status written = write(change);
   if (written || !database_.sync_failed()) return written;
-  beyond_ = Error{Code::kIo, written.error().message + "; it is unknown what reached the disk: restart the router once the disk is well"};
+  beyond_ =
+      Error{Code::kIo, written.error().message + "; it is unknown which data reached the disk: restart the router once the disk works"};
   return *beyond_;
 }
 

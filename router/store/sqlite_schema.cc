@@ -40,7 +40,7 @@ Result<int64_t> schema_version(Database& database) {
   SERIN_TRY(const int64_t version, database.integer("PRAGMA user_version"));
   SERIN_TRY(const int64_t tables, database.integer("SELECT count(*) FROM sqlite_schema"));
   if (application == 0 && tables == 0) return 0;  // a new file, or one that the last start did not get to fill
-  if (application != kApplicationId) return Error{Code::kInvalidArgument, "is a database of another program"};
+  if (application != kApplicationId) return Error{Code::kInvalidArgument, "is another program's database"};
   if (version > kSchemaVersion)
     return Error{Code::kUnsupported,
                  fmt::format("was written by a newer serin (schema {}, this one reads up to {})", version, kSchemaVersion)};
