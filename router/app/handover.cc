@@ -125,14 +125,14 @@ Result<ListeningSockets> HandoverPeer::await_sockets(std::chrono::seconds time) 
   const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   const cmsghdr* header = size > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof descriptors) || message.msg_flags & MSG_CTRUNC)
-    return Error{Code::kCorrupt, "the running router hands nothing over"};
+    return Error{Code::kCorrupt, "the running router handed over nothing"};
   std::memcpy(descriptors, CMSG_DATA(header), sizeof descriptors);
   return ListeningSockets{Descriptor(descriptors[0]), Descriptor(descriptors[1])};
 }
 
 Result<HandoverPoint> HandoverPoint::open(const std::string& path) {
   const auto refuse = [&path](std::string_view why) {
-    return Error{Code::kIo, fmt::format("nobody can take over from this router: {}: {}", path, why)};
+    return Error{Code::kIo, fmt::format("no successor can take over from this router: {}: {}", path, why)};
   };
   sockaddr_un address;
   if (!make_address(path, address)) return refuse("the path is too long for a socket");

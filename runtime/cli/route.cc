@@ -43,16 +43,16 @@ Status check_rollouts(const std::vector<router::ServiceStatus>& running, const r
     const bool under_way = now.rollout && !rollout::is_over(now.rollout->state.phase);
     if (found == next.services.end()) {
       if (!under_way) continue;
-      return Error{Code::kFailedPrecondition, fmt::format("service '{}' is gone, and its rollout '{}' is under way: end it first",
+      return Error{Code::kFailedPrecondition, fmt::format("service '{}' was removed, but its rollout '{}' is in progress: end it first",
                                                           now.service, now.rollout->state.id)};
     }
     const auto missing = [&](const std::string& version) { return router::version_index(*found, version) == router::Split::kNoCanary; };
     if (missing(now.stable))
       return Error{Code::kFailedPrecondition,
-                   fmt::format("service '{}' has no version '{}' any more, which is stable", now.service, now.stable)};
+                   fmt::format("service '{}' no longer has version '{}', which is stable", now.service, now.stable)};
     if (under_way && missing(now.rollout->state.canary))
       return Error{Code::kFailedPrecondition,
-                   fmt::format("service '{}' has no version '{}' any more, the canary of rollout '{}': end it first", now.service,
+                   fmt::format("service '{}' no longer has version '{}', the canary of rollout '{}': end it first", now.service,
                                now.rollout->state.canary, now.rollout->state.id)};
   }
   return {};
@@ -175,10 +175,10 @@ bool Route::hand_over(HandoverPeer& successor) {
   learned_ = running_->hand_over_store();
   if (successor.send("store") && successor.await("ready", kPeerTime)) {
     const bool drained = running_->drain(kLongestDrain);
-    log::info("ended: a successor has taken over{}", drained ? "" : "; some requests were still under way after 30 s");
+    log::info("ended: a successor has taken over{}", drained ? "" : "; some requests were still in progress after 30 s");
     return true;
   }
-  log::error("the successor failed: this router goes on");
+  log::error("the successor failed: this router continues");
   recover();
   return false;
 }
@@ -211,10 +211,10 @@ void Route::count_reloads() {
 void Route::end() {
   remove_own_ready_file(options_.ready_file);
   running_->stop_being_ready();
-  log::info("ending: not ready any more; requests are routed for another {} s", options_.drain_seconds);
+  log::info("ending: no longer ready; requests are routed for another {} s", options_.drain_seconds);
   wait_for_end_signal(options_.drain_seconds);
   const bool drained = running_->drain(kLongestDrain);
-  log::info("ended{}", drained ? "" : ": some requests were still under way after 30 s");
+  log::info("ended{}", drained ? "" : ": some requests were still in progress after 30 s");
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ int run_route(const RouteOptions& options) {
   metrics::Registry unused;
   if (const auto access = router::Access::open(config->admin, unused); !access) return usage(access.error().in("admin"));
   if (options.check) {
-    std::printf("%s: %zu services, nothing to complain about\n", options.config.c_str(), config->services.size());
+    std::printf("%s: %zu services, no problems found\n", options.config.c_str(), config->services.size());
     return kYes;
   }
   block_end_signals();

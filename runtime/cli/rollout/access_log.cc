@@ -149,7 +149,7 @@ Result<AccessLog> read_access_log(const std::string& path) {
     }
   }
   if (log.recording.requests.empty() || log.skipped * 2 > log.lines)
-    return Error{Code::kInvalidArgument, fmt::format("{}: {} of {} lines say no time, status and latency, such as: {}", path, log.skipped,
+    return Error{Code::kInvalidArgument, fmt::format("{}: {} of {} lines have no time, status and latency, such as: {}", path, log.skipped,
                                                      log.lines, first_skipped.empty() ? "(an empty file)" : first_skipped)};
   lay_out(log.recording);
   return log;

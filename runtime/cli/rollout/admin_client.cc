@@ -35,7 +35,7 @@ std::string read_token(const std::string& file) {
   }
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
   if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; }))
-    refuse(fmt::format("{}: holds no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
+    refuse(fmt::format("{}: contains no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
   return token;
 }
 
@@ -65,7 +65,8 @@ std::string AdminClient::call(const std::string& method, const std::string& targ
   if (response && response->status == 307)  // several routers share the rollouts, and another one leads
     if (const auto leader = net::parse_url(response->headers.get("location"))) {
       if (leader->origin.secure != origin_.secure)  // a token that was told by TLS is not told in the clear
-        throw Failure{fmt::format("the router at {} says that {} leads: ask there", address_, response->headers.get("location")),
+        throw Failure{fmt::format("the router at {} reports that {} is the leader: send the command there", address_,
+                                  response->headers.get("location")),
                       kUnreachable};
       response = send(leader->origin, method, target, body);
     }

@@ -36,7 +36,7 @@ Fault fault_of(std::string_view word) {
   if (word == "errors") return Fault::kErrors;
   if (word == "slow") return Fault::kSlow;
   if (word == "nan") return Fault::kNan;
-  refuse(fmt::format("--faults: '{}' is none; there are errors, slow, nan", word));
+  refuse(fmt::format("--faults: '{}' is unknown; allowed: errors, slow, nan", word));
 }
 
 /// The first number of the first tensor in a JSON answer becomes NaN. False: there is none.

@@ -51,8 +51,9 @@ std::string explain_record(const VerdictRecord& record, bool rolled_back, bool& 
   for (size_t i = 0; i < record.events.size(); ++i) agrees = agrees && again.bits[i] == record.events[i].bits;
   const std::string decision =
       again.rolled_back ? fmt::format("rolled back by event {} of {}", again.decided_by + 1, record.events.size()) : "no verdict";
-  return lines + fmt::format("decided again from this record alone: {}{}\n", decision,
-                             agrees ? "" : " - which is NOT what the router says: the record is damaged, or of another version of Serin");
+  return lines +
+         fmt::format("decided again from this record alone: {}{}\n", decision,
+                     agrees ? "" : " - this does NOT match the router's decision: the record is damaged, or of another version of Serin");
 }
 
 }  // namespace
@@ -64,10 +65,10 @@ std::string explain_verdict(const std::string& body, bool& agrees) {
   if (!verdict) return verdict.error().message + "\n";
   const auto text = [&](const config::Node& node, const char* key) { return node.text(key, "").value(); };
   const config::Node answers = verdict->at("answers").value();
-  std::string lines =
-      fmt::format("{}: canary {} beside stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n", text(*verdict, "id"),
-                  text(*verdict, "canary"), text(*verdict, "stable"), text(*verdict, "phase"), text(*verdict, "seconds"),
-                  text(*verdict, "reason"), text(answers, "stable"), text(answers, "canary"), text(answers, "shadow"));
+  std::string lines = fmt::format("{}: canary {} compared with stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n",
+                                  text(*verdict, "id"), text(*verdict, "canary"), text(*verdict, "stable"), text(*verdict, "phase"),
+                                  text(*verdict, "seconds"), text(*verdict, "reason"), text(answers, "stable"), text(answers, "canary"),
+                                  text(answers, "shadow"));
   for (const config::Node& rehearsed : verdict->at("dry_run").value().items())
     lines += fmt::format("would have rolled back after {} ms: {}\n", text(rehearsed, "at_ms"), text(rehearsed, "reason"));
   const auto given = verdict->find("record");

@@ -129,9 +129,8 @@ int run_simulate(const SimulateOptions& options) {
                 std::chrono::duration<double>(log->recording.length).count(), spec->guard.false_rollback, list.c_str());
   else
     std::printf(
-        "A healthy canary is rolled back with probability at most %g %% whatever the traffic. Outputs are taken to agree; where the shield "
-        "has\n"
-        "its budget, clients see stable's answer instead of a failure of the canary.\n",
+        "A healthy canary is rolled back with probability at most %g %% whatever the traffic. Outputs are assumed to agree; where the "
+        "shield has\nits budget, clients see stable's answer instead of a failure of the canary.\n",
         100 * spec->guard.false_rollback);
   return kYes;
 }

@@ -39,7 +39,7 @@ std::string verify_history(const std::string& body, const std::string& noted, bo
   intact = false;
   if (const auto broken = store::find_break(entries)) return broken->why + "\n";
   if (!noted.empty() && std::ranges::find(entries, noted, &store::HistoryEntry::digest) == entries.end())
-    return fmt::format("no entry has the digest {}: what was noted is gone, or more than the log keeps has happened since\n", noted);
+    return fmt::format("no entry has the digest {}: the noted entry is gone, or newer entries have displaced it from the log\n", noted);
   intact = true;
   const auto undigested = std::ranges::count(entries, std::string(), &store::HistoryEntry::digest);
   std::string said = fmt::format("{} entries, none changed, none missing between them", entries.size());

@@ -106,7 +106,7 @@ void serve_list(ServeOptions& options, const std::string& path, serving::ListedM
     source.list.path = path;
     source.list.read = read;
   } else {
-    options.remarks.push_back(path + " is no file that can be read again: what it lists stays");
+    options.remarks.push_back(path + " is not a file that can be read again: its list stays in effect");
   }
 }
 

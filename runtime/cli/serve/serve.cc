@@ -103,7 +103,7 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (options.name.empty()) return source;
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,
-                 fmt::format("--name {}: is for one model, {} places are named", options.name, source.roots.size())};
+                 fmt::format("--name {}: is for one model, but {} paths are given", options.name, source.roots.size())};
   source.roots.front().name = options.name;
   return source;
 }
@@ -198,11 +198,11 @@ void print_try_it(const serving::Catalogue& catalogue, const ServeOptions& optio
 bool end(serving::Frontend& frontend, ServePorts& ports, const ServeOptions& options, bool hang) {
   frontend.set_ready(false);
   remove_own_ready_file(options.ready_file);
-  log::info("ending: not ready any more; requests are served for another {} s", options.drain_seconds);
+  log::info("ending: no longer ready; requests are served for another {} s", options.drain_seconds);
   wait_for_end_signal(options.drain_seconds);
   const double seconds = hang ? 0 : options.end_seconds;
   const bool drained = ports.drain(milliseconds(seconds));
-  log::info("ended{}", drained ? "" : fmt::format(": some requests were still under way after {} s", seconds));
+  log::info("ended{}", drained ? "" : fmt::format(": some requests were still in progress after {} s", seconds));
   return drained;
 }
 
@@ -295,7 +295,7 @@ Result<int> serve(const ServeOptions& options) {
     return repository->load();
   }();
   if (options.exit_on_error && !print_what_loaded(*repository->catalogue().get(), missing)) {
-    log::error("not all models were loaded, so that is the end (--exit-on-error)");
+    log::error("not all models were loaded: exiting (--exit-on-error)");
     return kNo;
   }
   if (const std::string why = why_no_file_was_loaded(source, *repository->catalogue().get()); !why.empty()) {

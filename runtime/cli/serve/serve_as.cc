@@ -40,7 +40,8 @@ constexpr std::array<std::string_view, 4> kKeepOut = {
 bool says_nothing(std::string_view word) {
   if (!word.starts_with("--") || word.find('=') != word.size() - 1) return false;
   if (std::ranges::find(kKeepOut, word) == kKeepOut.end()) return true;
-  throw CLI::ValidationError(std::string(word.substr(0, word.size() - 1)), "is empty, which would let in whom it is to keep out");
+  throw CLI::ValidationError(std::string(word.substr(0, word.size() - 1)),
+                             "is empty, which would admit the clients that it should keep out");
 }
 
 /// The words behind the program's name, without `serve` and `--as NAME`; the last first, as CLI11 wants them.

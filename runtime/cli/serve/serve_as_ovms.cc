@@ -13,7 +13,8 @@ namespace {
 void export_metrics(ServeOptions& options, std::vector<std::string> names) {
   for (std::string& name : names) {
     name = CLI::detail::trim_copy(name);
-    if (!serving::is_openvino_metric(name)) throw CLI::ValidationError("--metrics_list", name + " is no metric of OpenVINO Model Server's");
+    if (!serving::is_openvino_metric(name))
+      throw CLI::ValidationError("--metrics_list", name + " is not a metric of OpenVINO Model Server");
   }
   options.metrics_paths = {"/metrics"};
   options.openvino_metrics = names.empty() ? serving::usual_openvino_metrics() : std::move(names);
@@ -50,7 +51,8 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
     });
   }
   flags.yes_or_no("--stateful", [](bool yes) {
-    if (yes) throw CLI::ValidationError("--stateful", "is not taken: state is kept where a model's serin.yaml says so (`sequences`)");
+    if (yes)
+      throw CLI::ValidationError("--stateful", "is not accepted: state is kept for models whose serin.yaml enables it (`sequences`)");
   });
   flags.text("--rest_bind_address", options.address);
   flags.text("--grpc_bind_address", options.grpc_address);
@@ -75,17 +77,16 @@ void add_ovms(Flags& flags, ServeOptions& options, OneModel& model) {
   flags.ignored({"--grpc_max_threads", "--grpc_memory_quota", "--allow_credentials", "--allowed_headers", "--allowed_methods",
                  "--allowed_origins", "--trace_path", "--verbose_response", "--allowed_local_media_path", "--allowed_media_domains"},
                 kNoSuchSetting);
-  flags.ignored({"--api_key_file"},
-                "it is for generation under /v3, which is not served; who may call what is asked for with --tokens FILE");
+  flags.ignored({"--api_key_file"}, "it is for generation under /v3, which is not served; use --tokens FILE for access control");
   flags.refused(
       {"--pull", "--source_model", "--model_repository_path", "--list_models", "--configure", "--add_to_config", "--remove_from_config",
        "--task", "--gguf_filename", "--source_loras", "--overwrite_models", "--extra_quantization_params"},
-      "models are served from where --model_path or --config_path say, not fetched or configured");
+      "models are served from --model_path or --config_path, not downloaded or configured");
 }
 
 void check_ovms(const ServeOptions& options) {
   if (!options.metrics_paths.empty() && !options.port)
-    throw CLI::ValidationError("--metrics_enable", "needs --rest_port: that is where metrics are read");
+    throw CLI::ValidationError("--metrics_enable", "needs --rest_port: metrics are read there");
 }
 
 }  // namespace serin::cli

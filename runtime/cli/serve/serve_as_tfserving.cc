@@ -101,8 +101,7 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
     options.tls_cert_is_ssl_config = options.tls_for_grpc_only = !path.empty();
   });
   flags.yes_or_no("--use_alts_credentials", [](bool yes) {
-    if (yes)
-      throw CLI::ValidationError("--use_alts_credentials", "is not taken: ALTS is Google's own; TLS is asked for with --ssl_config_file");
+    if (yes) throw CLI::ValidationError("--use_alts_credentials", "is not accepted: ALTS is Google's own; --ssl_config_file enables TLS");
   });
   flags.value<std::string>("--grpc_socket_path", [](const std::string& path) {
     if (!path.empty()) throw CLI::ValidationError("--grpc_socket_path", "is not taken: a UNIX socket is not served");

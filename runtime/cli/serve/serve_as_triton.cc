@@ -75,7 +75,7 @@ void add_triton_log(Flags& flags, ServeOptions& options) {
   flags.yes_or_no("--log-info", at_least("warning"));
   flags.yes_or_no("--log-warning", at_least("error"));
   flags.yes_or_no("--log-error", at_least("off"));
-  flags.ignored({"--log-format"}, "lines begin with the time in ISO 8601; Serin's own form for machines is JSON");
+  flags.ignored({"--log-format"}, "lines begin with the time in ISO 8601; Serin's own machine-readable form is JSON");
   flags.text("--log-file", options.log_file);
 }
 
@@ -88,14 +88,14 @@ std::vector<metrics::Summary::Quantile> parse_quantiles(const std::string& flag,
     const bool read = colon != std::string::npos && CLI::detail::lexical_cast(item.substr(0, colon), one.quantile) &&
                       CLI::detail::lexical_cast(item.substr(colon + 1), one.error);
     if (!read || one.quantile < 0 || one.quantile > 1 || one.error <= 0 || one.error > 1)
-      throw CLI::ValidationError(flag, fmt::format("{} is no quantile:error, both from 0 to 1", item));
+      throw CLI::ValidationError(flag, fmt::format("{} is not quantile:error, both from 0 to 1", item));
     quantiles.push_back(one);
   }
   return quantiles;
 }
 
 void add_triton_metrics(Flags& flags, ServeOptions& options) {
-  flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms"}, "metrics are read when they are asked for");
+  flags.ignored({"--allow-gpu-metrics", "--allow-cpu-metrics", "--metrics-interval-ms"}, "metrics are read at each request");
   flags.all("--metrics-config", [&options](const std::vector<std::string>& all) {
     constexpr const char* kFlag = "--metrics-config";
     bool wanted = false;
@@ -228,7 +228,7 @@ void add_triton(Flags& flags, ServeOptions& options) {
     if (text.starts_with(kSize)) return cache_bytes("--cache-config", text.substr(kSize.size()));
     options.remarks.push_back("--cache-config " + text + " is ignored: answers are kept in memory (local,size=BYTES)");
   });
-  flags.ignored({"--strict-model-config", "--disable-auto-complete-config"}, "what a model's file says is known from it");
+  flags.ignored({"--strict-model-config", "--disable-auto-complete-config"}, "a model's own file gives this information");
   flags.yes_or_no("--strict-readiness", [&options](bool yes) { options.strict_readiness = yes; });
   add_triton_metrics(flags, options);
   flags.text("--id", options.id);

@@ -91,7 +91,7 @@ Result<TensorSpec> parse_input(const boost::json::value& value) {
   if (!Shape::fits(shape->get_array().size()))
     return Error{Code::kUnsupported, fmt::format("input '{}' has too many dimensions", input.name)};
   for (const auto& dim : shape->get_array()) {
-    if (!dim.is_int64()) return Error{Code::kCorrupt, fmt::format("input '{}': a dimension is no number", input.name)};
+    if (!dim.is_int64()) return Error{Code::kCorrupt, fmt::format("input '{}': a dimension is not a number", input.name)};
     input.shape.push_back(dim.get_int64());
   }
   return input;

@@ -39,7 +39,7 @@ std::string rows(std::string_view title, const std::map<std::string, uint64_t>& 
 
 /// "p50 0.166 ms   p90 ...": nothing was fast where nothing was answered.
 std::string latencies(const LoadCounts& counts) {
-  if (counts.ok == 0) return "none: nothing was answered with 200";
+  if (counts.ok == 0) return "none: no request was answered with 200";
   return fmt::format("p50 {:.3f} ms   p90 {:.3f} ms   p99 {:.3f} ms   p99.9 {:.3f} ms   max {:.3f} ms", quantile_ms(counts, 0.5),
                      quantile_ms(counts, 0.9), quantile_ms(counts, 0.99), quantile_ms(counts, 0.999), ms(counts.slowest));
 }

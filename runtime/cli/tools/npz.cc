@@ -73,12 +73,12 @@ Result<std::map<std::string, graph::ConstantPtr>> read_npz(std::string_view byte
       return Error{Code::kUnsupported, fmt::format(".npz: member '{}' is compressed; write it with numpy.savez", member.name)};
     }
     const auto stored = stored_bytes(bytes, member);
-    if (!stored) return corrupt(fmt::format("member '{}' lies outside the file", member.name));
+    if (!stored) return corrupt(fmt::format("member '{}' is outside the file", member.name));
     auto array = samples::read_npy(*stored);
     if (!array) return array.error().in(fmt::format("member '{}'", member.name));
     arrays[member.name.substr(0, member.name.size() - 4)] = std::move(*array);
   }
-  if (arrays.empty()) return corrupt("it holds no .npy members");
+  if (arrays.empty()) return corrupt("it contains no .npy members");
   return arrays;
 }
 
