@@ -169,8 +169,8 @@ int run_bench(const BenchOptions& given) {
     run = run_of(*executor);
   } else {
     if (options.profile)
-      return fail({Code::kUnsupported, "--profile times the steps of a plan, but there is no plan: " + model->why_interpreted()},
-                  kCannotRun);
+      return fail_bench({Code::kUnsupported, "--profile times the steps of a plan, but there is no plan: " + model->why_interpreted()},
+                        kCannotRun);
     const auto made = run_of(*model, *bindings);
     if (!made) return fail_bench(made.error(), kCannotRun);
     run = *made;
