@@ -70,7 +70,7 @@ def sample(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("name", ["dashboard", "format", "headers", "layering", "lint", "python", "shell", "text"])
+@pytest.mark.parametrize("name", ["dashboard", "format", "headers", "layering", "lint", "prose", "python", "shell", "text"])
 def test_accepts_a_good_repository(sample, name):
     result = sample.check(name)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -97,6 +97,22 @@ REFUSED = [
     ("layering", "runtime/new/a.cc", '#include "runtime/base/result.h"\n', "not in the table"),
     ("lint", "kernels/op.cc", "int BadName() { return 1; }\n", "readability-identifier-naming"),
     ("lint", "kernels/op.cc", "bool f(double x) {\n  if (x > 1);\n  return true;\n}\n", "bugprone-suspicious-semicolon"),
+    ("prose", "runtime/README.md", "# A\n\n" + "word " * 14 + "\n" + "word " * 15 + "\n", "runtime/README.md:3: a sentence of 29 words"),
+    ("prose", "runtime/README.md", "Short. " + "word " * 28 + "`a b` [a link](x.md) .\n", "a sentence of 30 words"),
+    ("prose", "runtime/README.md", "- one\n- " + "word " * 29 + "\n", "runtime/README.md:2: a sentence of 29 words"),
+    ("prose", "runtime/README.md", "| a |\n|---|\n| " + "x" * 161 + " |\n", "runtime/README.md:3: a table cell of 161 characters"),
+    ("prose", "README.zh-CN.md", "| " + "\u5b57" * 161 + " |\n", "README.zh-CN.md:1: a table cell of 161 characters"),
+    ("prose", "runtime/README.md", "One.\nWhat is **not** said is lost.\n", "runtime/README.md:2: begins with a relative clause"),
+    ("prose", "runtime/README.md", "**Who gets no more** waits.\n", "begins with a relative clause"),
+    ("prose", "runtime/README.md", "It ends. Whoever waits is answered.\n", "begins with a relative clause"),
+    ("prose", "runtime/README.md", "Every [door](x.md) is open.\n", 'house word "door"'),
+    ("prose", "runtime/README.md", "## The doors\n", "runtime/README.md:1: house word"),
+    ("prose", "runtime/README.md", "Bodies that are unpacked.\n", "decompressed"),
+    ("prose", "runtime/README.md", "A repository of Triton's.\n", "a noun after the possessive"),
+    ("prose", "runtime/README.md", "One \u2014 two \u2014 three.\n", "a chain of dashes"),
+    ("prose", "kernels/tensor.h", "#pragma once\n// tensor.h: " + "word " * 14 + "\n// " + "word " * 14 + "\n", "kernels/tensor.h:2: a sentence of 29 words"),
+    ("prose", "kernels/tensor.h", "#pragma once\nint a();  ///< told to\n", "kernels/tensor.h:2: house word"),
+    ("prose", "kernels/tensor.h", "#pragma once\n/* One.\n   Who calls waits. */\n", "kernels/tensor.h:3: begins"),
     ("python", "tests/check.py", "print(undefined_name)\n", "undefined name"),
     ("python", "tests/check.py", "def broken(:\n", "tests/check.py:1"),
     ("python", "deploy/tool", "#!/usr/bin/env python3\nimport os\n", "imported but unused"),
@@ -138,6 +154,30 @@ def test_text_accepts_an_open_end_with_an_issue(sample):
 def test_text_refuses_a_command_that_is_not_executable(sample):
     (sample.folder / "tests/run").chmod(0o644)
     assert "./tests/run: is not there or not executable" in sample.check("text").stdout
+
+
+def test_prose_accepts_code_tables_and_questions(sample):
+    long = "word " * 40
+    sample.write({
+        "runtime/README.md": f"What is it? A thing, e.g. this one.\n\n    doors {long}\n\n```\nWhoever {long}\n```\n\n`{long}` "
+        + "word " * 27 + "\nand ends. " + "word " * 28 + "\n\n| [" + "x" * 160 + "](" + "y" * 90 + ") |\n",
+        "README.zh-CN.md": long + "\n",
+        "CHANGELOG.md": long + "\n",
+        "kernels/tensor.h": f'#pragma once\n//   auto x = {long}\n// One.\n\nconst char* kX = "// {long}";\n',
+        "kernels/op.cc": f"// {long}\n",
+    })
+    result = sample.check("prose")
+    assert result.returncode == 1
+    assert result.stdout.splitlines() == ['runtime/README.md:9: a sentence of 30 words, 28 are the limit: "`code` word word word word word ..."']
+
+
+def test_prose_looks_at_the_given_paths_only(sample):
+    sample.write({"runtime/net/README.md": "A door.\n", "router/README.md": "A door.\n"})
+    assert sample.check("prose").stdout.count("house word") == 2
+    assert sample.check("prose", "runtime").stdout.startswith("runtime/net/README.md:1: house word")
+    assert sample.check("prose", "runtime", "router/README.md").stdout.count("house word") == 2
+    assert sample.check("prose", "runtime/base").returncode == 0
+    assert "no such file" in sample.check("prose", "elsewhere").stderr
 
 
 def test_checks_see_committed_files_and_not_ignored_ones(sample):
