@@ -107,8 +107,8 @@ def judge(out, options, folder):
         proxies.Serin(folder, traffic.ports, judged=False) as not_judging,
     ):
         figures = Figures(traffic, {"Serin": judging, "no rollout": not_judging}, options, SMALL)
-        figures.row(out, "judge on beside off", "requests/s", "rate", less_is_better=False, note=figures.busy_note())
-        figures.row(out, "judge on beside off", "CPU us per request", "cpu_us")
+        figures.row(out, "judge on compared with off", "requests/s", "rate", less_is_better=False, note=figures.busy_note())
+        figures.row(out, "judge on compared with off", "CPU us per request", "cpu_us")
 
 
 def idle(out, options, folder):
@@ -127,9 +127,9 @@ def idle(out, options, folder):
             p99[title], times[title] = map(statistics.median, zip(*pairs))
         work = f"{proxies.IDLE:,} idle connections"
         out.add(table.Row(work, "MB", memory.pop("Serin"), memory))
-        work += f", {rate:.0f}/s beside them"
+        work += f", {rate:.0f}/s at the same time"
         out.add(table.Row(work, "p99 us", p99.pop("Serin"), p99))
-        out.add(table.Row(work, "p99 over that without them", times.pop("Serin"), times))
+        out.add(table.Row(work, "p99 divided by the p99 without them", times.pop("Serin"), times))
 
 
 def allocations(out, options, folder):
@@ -156,8 +156,8 @@ def threads(out, options, folder):
     ):
         figures = Figures(traffic, {"Serin": two, "one thread": one}, options, SMALL, rate=0.0 if scales else 20_000.0)
         if scales:
-            figures.row(out, "two threads beside one", "requests/s", "rate", less_is_better=False)
-        figures.row(out, "two threads beside one", "CPU us per request", "cpu_us")
+            figures.row(out, "two threads compared with one", "requests/s", "rate", less_is_better=False)
+        figures.row(out, "two threads compared with one", "CPU us per request", "cpu_us")
 
 
 PARTS = {"small": small, "large": large, "grpc": grpc, "judge": judge, "idle": idle, "allocations": allocations, "threads": threads}
