@@ -180,11 +180,11 @@ CASES = {
     "no_outputs": ("M6", no_outputs, "the graph has no `outputs`"),
     "cycle": ("M6", cycle, "a cycle, or a value used before it is made: `b`"),
     "duplicate_value": ("M6", duplicate_value, "the value made twice: `a`"),
-    "dangling_input": ("M6", dangling_input, "the value nobody makes: `nowhere`"),
+    "dangling_input": ("M6", dangling_input, "a value without a producer: `nowhere`"),
     "recursive_function": ("M6", recursive_function, "the function that calls itself: `Again`"),
     "dims_overflow": ("M7", lambda: set_dims(1 << 33, 1 << 33), "initializer `w`: the element count overflows"),
     "negative_dim": ("M7", lambda: set_dims(-8, -4), "initializer `w`: dimension `-8`"),
-    "raw_size_mismatch": ("M7", lambda: set_dims(8, 5), "initializer `w`: has `128` bytes, its shape wants `160`"),
+    "raw_size_mismatch": ("M7", lambda: set_dims(8, 5), "initializer `w`: has `128` bytes, its shape requires `160`"),
     "raw_and_typed": ("M7", raw_and_typed, "initializer `w`: both raw and typed data"),
     "unknown_dtype": ("M7", unknown_dtype, "initializer `w`: data type `77`"),
     "external_absolute": ("M8", lambda: external("/etc/passwd", length=128), "initializer `w`: an absolute path"),
@@ -196,7 +196,7 @@ CASES = {
                           "initializer `w`: bytes 64 to 192 of `weights.bin`, which has `128`"),
     "external_negative": ("M8", lambda: external("weights.bin", offset=-64, length=128), "initializer `w`: offset `-64`"),
     "external_length_mismatch": ("M8", lambda: external("weights.bin", offset=0, length=64),
-                                 "initializer `w`: `64` bytes are named, its shape wants `128`"),
+                                 "initializer `w`: `64` bytes are named, its shape requires `128`"),
     "conv_group_mismatch": ("M9", lambda: conv(f"{KERNEL}, group: int = 3", (9, 1, 3, 3)), "node `the_conv`: 4 channels, 3 groups"),
     "conv_channel_mismatch": ("M9", lambda: conv(KERNEL, (8, 5, 3, 3)), "node `the_conv`: the weight has 5 channels, the input 4"),
     "stride_zero": ("M9", lambda: conv(f"{KERNEL}, strides: ints = [0, 1]"), "node `the_conv`: a stride of 0"),
@@ -217,7 +217,7 @@ CASES = {
     "concat_mismatch": ("M9", lambda: one_node("float[2, 3] a; float[2, 4] b", "Concat", "float[4, c] y", attributes="<axis: int = 0>"),
                         "node `the_concat`: 3 and 4"),
     "gather_out_of_range": ("M9", gather, "loads; with test_data_set_0: node `the_gather`: index `8`, the axis has 8"),
-    "reshape_wrong_count": ("M9", reshape_at_run_time, "loads; with test_data_set_0: node `the_reshape`: 16 elements, the shape wants 15"),
+    "reshape_wrong_count": ("M9", reshape_at_run_time, "loads; with test_data_set_0: node `the_reshape`: 16 elements, the shape requires 15"),
 }
 RUN_TIME = {  # inputs that a valid model must refuse
     "gather_out_of_range": {"table": np.zeros((8, 4), np.float32), "indices": np.array([0, 8])},
@@ -259,11 +259,11 @@ def readme():
     rows = "\n".join(f"| {name}.onnx | {row} | {says} |" for name, (row, _, says) in CASES.items())
     return f"""# Broken models
 
-Written by tests/data/make_fixtures.py (recipes/bad.py), this table too. Every file has one flaw. The loader answers with an error that
-says what the last column says, in words of its own; what stands in `backticks` is in the message literally. None of them may crash,
-hang, allocate what the file claims, or touch another model. Rows are those of tests/README.md.
+tests/data/make_fixtures.py (recipes/bad.py) writes the files and this table. Every file has one flaw. The loader's error has the meaning of the last
+column; words in `backticks` are in the message literally. No file may cause a crash, a hang, an allocation of the size that
+it claims, or an effect on another model. Rows are those of tests/README.md.
 
-| file | row | the answer says |
+| file | row | the error |
 |---|---|---|
 {rows}
 """
