@@ -4,7 +4,6 @@ import re
 import subprocess
 
 import yaml
-from dockerfile import ROOT
 from test_manifests import KUBERNETES, PROGRAM, misfits
 
 PAGE = (KUBERNETES / "README.md").read_text()
