@@ -12,7 +12,7 @@ import urllib.request
 import proxies
 import table
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "tests/e2e" / name) for name in ("", "support")]
+sys.path[:0] = [str(proxies.ROOT / "tests/e2e/support"), str(proxies.ROOT / "tests/e2e")]
 from backends import Backend, Faults  # noqa: E402
 from traffic import Traffic  # noqa: E402
 
