@@ -1,9 +1,13 @@
-"""Ways to look at C++ files that need the compiler's own flags: read from build/compile_commands.json, run and remembered by ninja.
+"""Ways to look at C++ files that need the compiler's own flags, run and remembered by ninja.
 
-Ninja does what such a check needs: a few at a time, and nothing again whose inputs have not changed.
+The flags are those of a build of their own, build/checks/commands, which is configured and, but for its generated headers, not built: each source by itself,
+while the program's build puts several into one unit and precompiles headers. Ninja does what such a check needs: a few at a time, and nothing again whose
+inputs have not changed.
 """
 
+import fcntl
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -12,16 +16,40 @@ from pathlib import Path
 from repo import root
 
 AT_ONCE = 2
+FOLDER = "build/checks/commands"
+
+
+def configure():
+    """Two checks may want to at once."""
+    top = root()
+    folder = top / FOLDER
+    if not (top / "CMakeLists.txt").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _quietly("cmake", "-S", top, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=ON", "-DSERIN_UNITY=OFF")
+        made = re.findall(r"^(\S+\.h): CUSTOM_COMMAND$", _quietly("ninja", "-C", folder, "-t", "targets", "all"), re.M)
+        if made:
+            _quietly("ninja", "-C", folder, *made)
+
+
+def _quietly(*command):
+    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{command[0]} failed:\n{result.stdout}")
+    return result.stdout
 
 
 class Commands:
     """How each source file is compiled."""
 
     def __init__(self):
+        configure()
         top = root()
-        listed = top / "build/compile_commands.json"
+        listed = top / FOLDER / "compile_commands.json"
         if not listed.exists():
-            sys.exit("build/compile_commands.json is missing; configure first: cmake --preset release")
+            sys.exit(f"{FOLDER}/compile_commands.json is missing: cmake did not write it")
         self._entries = {}
         for entry in json.loads(listed.read_text()):
             path = Path(entry["directory"], entry["file"]).resolve()
@@ -31,24 +59,23 @@ class Commands:
     def sources(self):
         return sorted(self._entries)
 
-    def object_of(self, source):
-        """Newer than every file the source includes, once it is built."""
-        entry = self._entries[source]
-        words = shlex.split(entry["command"])
-        return Path(entry["directory"], words[words.index("-o") + 1])
+    def proven(self):
+        """Headers that a source includes before anything else: to compile that source is to compile the header alone."""
+        first = (re.search(r'^\s*#\s*include\s*["<]([^">]+)', (root() / source).read_text(), re.M) for source in self._entries)
+        return {Path(match[1]) for match in first if match}
 
     def flags_for(self, header):
         """Include folders, definitions and language flags of the header's own .cc, else of a source beside it, else above it."""
         own = header.with_suffix(".cc")
         if own in self._entries:
-            return self._flags(own)
+            return self.flags_of(own)
         for folder in header.parents:
             near = [source for source in self.sources() if source.is_relative_to(folder)]
             if near:
-                return self._flags(min(near, key=lambda source: (len(source.parts), source)))
+                return self.flags_of(min(near, key=lambda source: (len(source.parts), source)))
         sys.exit(f"{header}: nothing near it is compiled, so its flags are unknown")
 
-    def _flags(self, source):
+    def flags_of(self, source):
         words = iter(shlex.split(self._entries[source]["command"]))
         kept = []
         for word in words:

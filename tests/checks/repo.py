@@ -27,6 +27,30 @@ def files(*suffixes, under=()):
     return [p for p in paths if (not suffixes or p.suffix in suffixes) and (not under or p.parts[0] in under) and (top / p).is_file()]
 
 
+def base():
+    """The commit that changes are counted from: where the branch left origin/main or main; on main itself the one before; None before the second one."""
+    head = _commit("rev-parse", "--verify", "--quiet", "HEAD")
+    for reference in ("origin/main", "main"):
+        fork = _commit("merge-base", "HEAD", reference)
+        if fork not in (None, head):
+            return fork
+    return _commit("rev-parse", "--verify", "--quiet", "HEAD~1")
+
+
+def _commit(*arguments):
+    found = subprocess.run(["git", *arguments], capture_output=True, text=True)
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def changed(*suffixes, under=()):
+    """Those of files() that differ from base(), committed or not."""
+    everything, commit = files(*suffixes, under=under), base()
+    if commit is None:
+        return set(everything)
+    names = git("-C", str(root()), "diff", "--name-only", commit) + git("-C", str(root()), "ls-files", "--others", "--exclude-standard")
+    return {path for path in everything if str(path) in names.splitlines()}
+
+
 def scripts(*interpreters):
     """Files whose first line names one of the interpreters."""
     return [p for p in files() if _interpreter(root() / p) in interpreters]

@@ -1,17 +1,18 @@
-"""tests/run once everything is installed: choose the parts, build what they need, run them, report."""
+"""tests/run once everything is installed: choose the parts, build what they need, run them side by side, report."""
 
 import argparse
 import os
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from parts import all_parts, select
+import affected
+from parts import WAIT_FOR_THE_BUILD, all_parts, select, without_twins
 from process import kill_all
 from results import FAILED, PASSED, SKIPPED, Case
+from schedule import Job, cores, run_jobs
 
-AT_ONCE = 2  # C++ test programs; everything else runs alone
+RUN_AGAIN_AT_MOST = 20  # failed tests; where more fail, it is not the machine
 
 
 def main():
@@ -19,6 +20,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--affected", nargs="?", const="", metavar="REF")
     arguments = parser.parse_args()
     parts = all_parts()
     if arguments.list:
@@ -27,6 +29,8 @@ def main():
         return 0
     try:
         chosen = select(parts, arguments.names)
+        if arguments.affected is not None:
+            chosen = affected.narrow(chosen, arguments.affected)
     except LookupError as error:
         print(f"tests/run: {error.args[0]}", file=sys.stderr)
         return 2
@@ -34,62 +38,147 @@ def main():
         chosen = [part for part in chosen if not part.sanitized]
     if arguments.long:
         os.environ["SERIN_LONG"] = "1"
+    else:
+        chosen = without_twins(chosen)
+    if arguments.affected is not None:
+        say("affected: " + (" ".join(dict.fromkeys(part.name for part in chosen)) or "nothing"))
+        if not chosen:
+            say(counts([]))
+            return 0
     for number in signal.SIGINT, signal.SIGTERM:
         signal.signal(number, stop)
-    return report(run_all(chosen))
+    return report(run_all(chosen, everything=not arguments.names and arguments.affected is None))
 
 
 def stop(number, _):
     kill_all()
-    os._exit(128 + number)  # at once: the pool's threads may still wait for what was just killed
+    os._exit(128 + number)  # at once: threads may still wait for what was just killed
 
 
-def run_all(parts):
-    from runners import build, build_cuda, build_sanitized, run_part, summary  # reads SERIN_LONG
+class Build:
+    """One of the builds, as a job."""
 
-    everything = []
-    targets = sorted({target for part in parts for target in part.targets})
-    if targets and timed_build("build", lambda: build(targets)):
-        return [Case("build", "build", FAILED)]
-    if any(part.needs_cuda for part in parts) and timed_build("cuda", build_cuda):
-        everything.append(Case("cuda", "build", FAILED))
-        parts = [part for part in parts if not part.needs_cuda]
+    def __init__(self, name, run):
+        self.name, self._run = name, run
+        self.problem, self.seconds, self.cpu_s = None, 0.0, 0.0
+
+    def __call__(self):
+        say(f"{self.name:8} building ...")
+        started = time.monotonic()
+        self.problem, self.cpu_s = self._run()
+        self.seconds = time.monotonic() - started
+        return self
+
+
+def plan(parts, everything=False):
+    """The jobs, in the order in which they should start: first the builds, each when those before it are there, then the parts, the longest first.
+    `everything`: all that there is to compile, tested or not."""
+    from runners import build, build_cuda, build_sanitized, run_part  # reads SERIN_LONG
+
+    compiled = {part.program for part in parts if part.kind == "cpp"}
+    needed = {"program": set(), "tests": {"all"} if everything else set(), "front": set()}  # of build/: the program first, so that tests of it can start
+
+    def build_of(target):
+        return "front" if target.endswith("_sanitized") else "tests" if target.endswith("_test") or target in compiled else "program"
+
+    for part in parts:
+        for target in part.targets:
+            if build_of(target) != "tests" or not everything:
+                needed[build_of(target)].add(target)
+
+    jobs, before = [], set()
+
+    def add(name, run):
+        jobs.append(Job(Build(name, run), weight=0, lane="build", needs=set(before), builds=name))
+
+    for name, targets in needed.items():
+        if targets:
+            add(name, lambda targets=sorted(targets): build(targets))
+            before.add(name)
+    before.discard("front")  # it may fail alone
+    if any(part.needs_cuda for part in parts):
+        add("cuda", build_cuda)
     for kind in sorted({part.kind for part in parts if part.sanitized}):
         programs = [part.program for part in parts if part.kind == kind]
-        if timed_build(kind, lambda: build_sanitized(kind, programs)):
-            everything.append(Case(kind, "build", FAILED))
-            parts = [part for part in parts if part.kind != kind]
+        add(kind, lambda kind=kind, programs=programs: build_sanitized(kind, programs))
 
-    def timed(part):
-        started = time.monotonic()
-        cases = run_part(part)
-        seconds = time.monotonic() - started
-        if part.kind == "checks":
-            cases[0].seconds = seconds
-        return part, cases, seconds, summary(part)
+    def needs(part):
+        names = {build_of(target) for target in part.targets}
+        if part.needs_cuda:
+            names.add("cuda")
+        if part.sanitized:
+            names.add(part.kind)
+        if part.name in WAIT_FOR_THE_BUILD:
+            names |= before
+        return names
 
-    together = [part for part in parts if part.kind == "cpp"]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for future in as_completed([pool.submit(timed, part) for part in together]):
-            everything += show(*future.result())
-    for part in parts:
-        if part not in together:
-            everything += show(*timed(part))
-    return everything
+    for part in sorted(parts, key=lambda part: part.rank):
+        lane = "servers" if part.of_servers else ""
+        job = Job(lambda part=part: (part, run_part(part)), weight=part.weight(cores()), lane=lane, needs=needs(part))
+        jobs.append(job)
+    return jobs
 
 
-def timed_build(name, run):
-    """None, or why it failed, which has been shown then."""
-    say(f"{name:8} building ...")
-    started = time.monotonic()
-    problem = run()
-    say(problem or f"{name:8} built in {time.monotonic() - started:.1f} s")
-    return problem
+def run_all(parts, everything=False):
+    cases, noise, started, cpu_s = [], [], time.monotonic(), 0.0
+    jobs = plan(parts, everything)
+    left = {id(job): job for job in jobs}
+
+    def ended(job, result):
+        nonlocal cpu_s
+        del left[id(job)]
+        if isinstance(result, Build):
+            cpu_s += result.cpu_s
+            say(result.problem or f"{result.name:8} built in {result.seconds:.1f} s, {result.cpu_s:.1f} s of CPU")
+            if result.problem:
+                cases.append(Case(result.name, "build", FAILED))
+            return result.problem is None
+        part, outcome = result
+        cpu_s += outcome.cpu_s
+        show(part, outcome)
+        cases.extend(outcome.cases)
+        if job.beside or part.of_servers:
+            noise.extend((part, outcome, case) for case in outcome.cases if may_be_noise(case, outcome.cases))
+        return True
+
+    run_jobs(jobs, cores(), ended)
+    if left:
+        missing = {name for job in left.values() for name in job.needs}
+        say(f"{len(left)} jobs did not run: they need a build that failed ({', '.join(sorted(missing))})")
+    run_again(noise, cases)
+    say(f"\n{time.monotonic() - started:.0f} s, {cpu_s:.0f} s of CPU, {cores()} cores")
+    return cases
 
 
-def show(part, cases, seconds, summary):
-    say(f"{part.kind:8} {part.title:16} {counts(cases):40} {seconds:7.1f} s")
-    for line in summary:
+def may_be_noise(case, cases):
+    """Whether the machine may be to blame: no load on it makes a program crash."""
+    twins = [other for other in cases if other.node == case.node]  # a test and what it leaves behind are two cases
+    return case.status == FAILED and case.node and not any(other.crashed for other in twins)
+
+
+def run_again(noise, cases):
+    """Tests that failed beside others, once more, alone. These machines are shared: what passes then has passed."""
+    from runners import run_alone
+
+    if not 0 < len(noise) <= RUN_AGAIN_AT_MOST or sum(case.status == FAILED for case in cases) > RUN_AGAIN_AT_MOST:
+        return
+    say("")
+    for part in {id(part): part for part, _, _ in noise}.values():
+        failed = [(outcome, case) for other, outcome, case in noise if other is part]
+        again = run_alone(part, [case for _, case in failed])
+        for outcome, case in failed:
+            new = [other for other in again if other.node == case.node]
+            if new and all(other.status == PASSED for other in new):
+                case.status, case.detail = PASSED, ""
+                say(f"{part.title}: {case.name} failed beside other tests and passed alone ({sum(other.seconds for other in new):.1f} s); first output: {outcome.log}")
+            else:
+                say(f"{part.title}: {case.name} failed alone, too")
+
+
+def show(part, outcome):
+    cases = outcome.cases
+    say(f"{part.kind:8} {part.title:18} {counts(cases):40} {outcome.seconds:7.1f} s {outcome.cpu_s:7.1f} s of CPU")
+    for line in outcome.notes:
         say(f"         {line}")
     for case in cases:
         if case.status == FAILED:
@@ -97,7 +186,6 @@ def show(part, cases, seconds, summary):
     for reason in sorted({case.detail for case in cases if case.status == SKIPPED}):
         number = sum(case.status == SKIPPED and case.detail == reason for case in cases)
         say(f"         skipped {number}: {reason}")
-    return cases
 
 
 def counts(cases):

@@ -1,24 +1,25 @@
 """What there is to run, read from the tree alone, so that a wrong name is refused before anything is built.
 
-A part is a folder of tests/ (its gtest executables and its pytest files), a check (an executable file of tests/checks/), or, once more with sanitizers, a
-gtest executable or the program itself under end-to-end tests. What reads from outside is so in every run, with the engine as it is (tests/sanitized); all of
-the program in long ones.
+A part is a test program (`serin_test` in a CMakeLists.txt below tests/), a folder of pytest files, a check (an executable file of tests/checks/), or, once
+more with sanitizers, a test program or the program itself under end-to-end tests. What reads from outside is so in every run, with the engine as it is
+(tests/sanitized); all of the program in long ones.
 """
 
 import fnmatch
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
-NEED_EVERYTHING = {"headers", "lint"}  # read how each file is compiled, and generated headers
+E2E = "e2e"  # one part with all folders below it
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
+WAIT_FOR_THE_BUILD = {"headers", "lint"}  # need nothing of it, but would take its cores while nothing else can start
 SANITIZED = {  # in long ones: what reads from outside, and what several threads share; not simulations, which would take hours
-    "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "admin_test", "serin"],
-    "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "admin_test", "serin"],
+    "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "admin_test", "router_test", "serin"],
+    "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "admin_test", "router_test", "serin"],
 }
 OUTSIDE = [  # of tests/e2e: what asks the program `serin`
     "test_bad_*.py", "test_serve*.py", "test_tfserving*.py", "test_paddle*.py", "test_shared_memory.py", "test_repository_control.py", "test_scheduling.py",
@@ -30,11 +31,14 @@ SHARED = [  # what several of its threads have to do with
 ]
 SANITIZED_FILES = {"front": OUTSIDE, "asan": OUTSIDE, "tsan": SHARED}
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
-ALSO_NEEDED = {  # by Python tests, beside the program
+PROGRAM = ["serin", "serin_onednn"]  # a Python test drives the program itself
+ALSO_NEEDED = {  # by Python tests, beside it
     "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
     "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin", "serin_fault_on_demand"],
     "models": ["serin_cuda_emulated_plugin"],
 }
+WAITING = {"deploy", "differential"}  # for a disk, or for a server that answers one request after the other
+STARTED_FIRST = ["serin", E2E, "deploy", "models", "gpu", "operators", "differential", "conformance", "simulation", "rollout", "kernels"]  # they take longest
 
 
 @dataclass
@@ -43,23 +47,36 @@ class Part:
     kind: str  # the group: cpp, pytest, checks, front, asan or tsan
     program: str = ""  # the executable; of the last three also `serin`
     only: list = field(default_factory=list)  # names of single tests; empty: all
+    folder: Path | None = None
+    paths: list = field(default_factory=list)  # of Python tests: files and folders; empty: all of the folder
+    left_out: list = field(default_factory=list)  # of these, files that another part runs
+
+    def __post_init__(self):
+        self.folder = self.folder or TESTS / (E2E if self.program == "serin" else self.name)
 
     @property
     def targets(self):
-        """What must be built first. A Python test drives the program itself."""
+        """What must be built in build/ first."""
         if self.kind == "cpp":
             return [self.program]
         if self.kind == "front":
-            return [f"{self.program}_sanitized", *(ALSO_NEEDED["e2e"] if self.program == "serin" else [])]
-        if self.kind == "checks":
-            return ["all"] if self.name in NEED_EVERYTHING else []
-        if self.sanitized:
-            return []  # of build/: they have folders of their own
-        return [] if self.name in NEED_NOTHING else ["serin", *ALSO_NEEDED.get(self.name, [])]
+            return [f"{self.program}_sanitized", *(ALSO_NEEDED[E2E] if self.program == "serin" else [])]
+        if self.kind != "pytest" or self.name in NEED_NOTHING:  # sanitized ones have folders of their own
+            return []
+        return [*PROGRAM, *ALSO_NEEDED.get(self.name, [])]
 
     @property
     def title(self):
         return self.program if self.sanitized or self.kind == "front" else self.name
+
+    @property
+    def log_name(self):
+        """Of its files in build/test-results."""
+        if self.kind == "cpp":
+            return self.program
+        if self.kind == "pytest":
+            return f"{str(self.folder.relative_to(TESTS)).replace('/', '-')}-pytest"
+        return f"check-{self.name}" if self.kind == "checks" else f"{self.kind}-{self.program}"
 
     @property
     def sanitized(self):
@@ -71,31 +88,48 @@ class Part:
         """Whether it looks at the plugin that nvcc builds."""
         return self.name == "cuda"
 
+    @property
+    def of_servers(self):
+        """Whether it starts servers and asks them: it waits for most of its time, and several of its tests run at a time."""
+        return self.name == E2E or self.program == "serin"
+
+    def weight(self, cores):
+        """How many cores it keeps busy."""
+        if self.of_servers:
+            return cores / 2
+        return 0.5 if self.name in WAITING else 1
+
+    @property
+    def rank(self):
+        """In the order in which parts start."""
+        names = [name for name in STARTED_FIRST if name in (self.title, self.name)]
+        return STARTED_FIRST.index(names[0]) if names else len(STARTED_FIRST)
+
     def test_names(self):
         """Names in the source, as `Suite.Name` or `test_name`."""
-        folder = TESTS / self.name
         if self.kind == "cpp":
-            found = (re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)", f.read_text()) for f in folder.rglob("*.cc"))
+            found = (re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)", f.read_text()) for f in self.folder.rglob("*.cc"))
             return [f"{suite}.{name}" for matches in found for suite, name in matches]
         if self.kind == "pytest":
-            found = (re.findall(r"^\s*def (test_\w+)", f.read_text(), re.M) for f in folder.rglob("test_*.py"))
+            found = (re.findall(r"^\s*def (test_\w+)", f.read_text(), re.M) for f in self.folder.rglob("test_*.py"))
             return [name for matches in found for name in matches]
         return []
 
 
 def all_parts():
     parts = []
-    for folder in sorted(p for p in TESTS.iterdir() if p.is_dir()):
-        cmake = folder / "CMakeLists.txt"
-        programs = re.findall(r"^\s*serin_test\(\s*(\w+)", cmake.read_text(), re.M) if cmake.exists() else []
-        parts += [Part(folder.name, "cpp", program) for program in programs]
-    for folder in sorted(p for p in TESTS.iterdir() if p.is_dir()):
-        if any(folder.rglob("test_*.py")):
-            parts.append(Part(folder.name, "pytest"))
+    for cmake in sorted(TESTS.rglob("CMakeLists.txt")):
+        programs = re.findall(r"^\s*serin_test\(\s*(\w+)", cmake.read_text(), re.M)
+        parts += [Part(cmake.parent.name, "cpp", program, folder=cmake.parent) for program in programs]
+    for folder in sorted({file.parent for file in TESTS.rglob("test_*.py")} - set((TESTS / E2E).rglob("*"))):
+        parts.append(Part(folder.name, "pytest", folder=folder))
+    if any((TESTS / E2E).rglob("test_*.py")) and not any(part.folder == TESTS / E2E for part in parts):
+        parts.append(Part(E2E, "pytest"))
     scripts = sorted(p for p in CHECKS.iterdir() if p.is_file() and os.access(p, os.X_OK))
-    parts += [Part(p.name, "checks") for p in scripts]
+    parts += [Part(p.name, "checks", folder=CHECKS) for p in scripts]
     front = re.findall(r"^serin_sanitized\((\w+)", (TESTS / "sanitized/CMakeLists.txt").read_text(), re.M)
-    return parts + [Part(kind, kind, program) for kind, programs in {"front": front, **SANITIZED}.items() for program in programs]
+    known = {part.program for part in parts if part.kind == "cpp"} | {"serin"}
+    return parts + [Part(kind, kind, program) for kind, programs in {"front": front, **SANITIZED}.items() for program in programs if program in known]
 
 
 def select(parts, names):
@@ -104,8 +138,22 @@ def select(parts, names):
         return parts
     chosen = []
     for name in names:
-        whole = [p for p in parts if name == p.kind or fnmatch.fnmatchcase(p.name, name)]
-        chosen += [p for p in whole or parts_with_test(parts, name) if p not in chosen]
+        whole = [p for p in parts if name == p.kind or fnmatch.fnmatchcase(p.name, name) or (p.kind == "cpp" and p.program == name)]
+        chosen += [p for p in whole or parts_at(parts, name) or parts_with_test(parts, name) if p not in chosen]
+    return chosen
+
+
+def parts_at(parts, name):
+    """Those of a folder or a file below tests/: `e2e/router`, `runtime/serving`, `tests/e2e/test_route.py`."""
+    path = TESTS / name.removeprefix("tests/")
+    if "/" not in name or not path.exists():
+        return []
+    chosen = []
+    for part in parts:
+        if part.kind in ("cpp", "pytest") and part.folder.is_relative_to(path):
+            chosen.append(part)
+        elif part.kind == "pytest" and path.is_relative_to(part.folder):
+            chosen.append(replace(part, paths=[path]))
     return chosen
 
 
@@ -115,8 +163,34 @@ def parts_with_test(parts, name):
     for part in parts:
         only = [test for test in part.test_names() if fnmatch.fnmatchcase(test.lower(), pattern)]
         if only:
-            chosen.append(Part(part.name, part.kind, part.program, only))
+            chosen.append(replace(part, only=only))
     if not chosen:
         known = ", ".join(dict.fromkeys(p.name for p in parts))
         raise LookupError(f"no part and no test is named '{name}'; groups: cpp, pytest, checks, front, asan, tsan; parts: {known}")
     return chosen
+
+
+def files_of_sanitized(kind):
+    """The end-to-end tests that ask the sanitized program."""
+    return sorted({path for pattern in SANITIZED_FILES[kind] for path in (TESTS / E2E).rglob(pattern)})
+
+
+def without_twins(parts):
+    """No end-to-end test twice: those that ask the sanitized program of the group `front` do not ask the ordinary one, too."""
+    front = next((part for part in parts if part.kind == "front" and part.program == "serin"), None)
+    if front is None:
+        return parts
+    twins = set(front.paths or files_of_sanitized("front"))
+    kept = []
+    for part in parts:
+        if part.kind == "pytest" and part.name == E2E and not part.only:
+            paths = [path for path in part.paths or [part.folder] if test_files(path) - twins]
+            if not paths:
+                continue
+            part = replace(part, paths=paths, left_out=sorted(path for path in twins if any(path.is_relative_to(folder) for folder in paths)))
+        kept.append(part)
+    return kept
+
+
+def test_files(path):
+    return {path} if path.is_file() else set(path.rglob("test_*.py"))

@@ -2,11 +2,12 @@
 
 import re
 import xml.etree.ElementTree as xml
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 DETAIL_LINES = 80
+CRASHED = re.compile(r"Sanitizer|runtime error: |died of SIG|(had died|ended) with -|worker '\w+' crashed")
 
 
 @dataclass
@@ -16,6 +17,19 @@ class Case:
     status: str
     seconds: float = 0.0
     detail: str = ""  # why it failed, or the reason for the skip
+    node: str = ""  # what its framework calls this one test, to run it alone; empty: unknown
+    crashed: bool = False  # a program died of a signal, or a sanitizer found something: no load on the machine does that
+
+
+@dataclass
+class Outcome:
+    """What came of a part."""
+
+    cases: list
+    cpu_s: float = 0.0
+    notes: list = field(default_factory=list)  # lines that a test program has to say beside passed and failed
+    log: Path | None = None
+    seconds: float = 0.0
 
 
 def from_junit(part, path: Path):
@@ -27,13 +41,14 @@ def from_junit(part, path: Path):
 def _from_element(part, element):
     suite = element.get("classname", "").split(".")[-1]  # pytest's has the folders before it
     name = f"{suite}.{element.get('name')}" if suite else element.get("name")
-    case = Case(part, name, PASSED, float(element.get("time") or 0))
+    case = Case(part, name, PASSED, float(element.get("time") or 0), node=_node(element, name))
     bad = [e for e in element if e.tag in ("failure", "error")]
     skipped = element.find("skipped")
     if bad:
         captured = [e for e in element if e.tag in ("system-out", "system-err")]
         case.status = FAILED
-        case.detail = clip("\n".join((e.text or e.get("message") or "").strip() for e in bad + captured))
+        text = "\n".join((e.text or e.get("message") or "").strip() for e in bad + captured)
+        case.detail, case.crashed = clip(text), bool(CRASHED.search(text))
     elif skipped is not None:
         case.status = SKIPPED
         case.detail = _skip_reason(skipped)
@@ -41,6 +56,17 @@ def _from_element(part, element):
         case.status = SKIPPED
         case.detail = "disabled in the source"
     return case
+
+
+def _node(element, name):
+    """gtest's name, or pytest's, which begins with the file."""
+    file = element.get("file")
+    if element.get("status"):  # only gtest writes one
+        return name
+    if not file:
+        return ""
+    classes = element.get("classname", "").removeprefix(file.removesuffix(".py").replace("/", ".")).split(".")
+    return "::".join([file, *filter(None, classes), element.get("name")])
 
 
 def _skip_reason(element):

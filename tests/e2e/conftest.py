@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -35,10 +36,26 @@ def wait_until(condition, seconds=10, what="condition"):
         time.sleep(0.02)
 
 
+_claims = []  # kept until this process ends
+_dice = random.SystemRandom()  # whatever a test seeds
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody else is given before a server binds it: none of those that the kernel gives to connections and to port 0, and claimed among all
+    processes of tests on this machine by a name that goes with its process."""
+    while True:
+        port = _dice.randrange(20_000, 32_000)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0serin-tests-port-{port}")
+            for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+                with socket.socket(socket.AF_INET, kind) as probe:
+                    probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        return port
 
 
 def resident_mb(process):

@@ -5,13 +5,12 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import time
 
 import pytest
 
 from backends import Faults
-from conftest import serin, wait_until
+from conftest import free_port, serin, wait_until
 from routers import Router, service, write_config
 from traffic import Traffic, ask
 
@@ -27,11 +26,6 @@ def launch(tmp_path):
         def begin(config):
             return stack.enter_context(Router(tmp_path, "route", "--drain-seconds", 0, "--config", config))
         yield begin
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def is_prefix(earlier, later):

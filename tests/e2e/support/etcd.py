@@ -21,17 +21,9 @@ import threading
 import urllib.error
 import urllib.request
 
-from conftest import ROOT, wait_until
+from conftest import ROOT, free_port, wait_until
 
 ETCD = pathlib.Path(ROOT / ".deps" / "etcd" / "usr" / "bin" / "etcd")
-
-
-@contextlib.contextmanager
-def held_ports(count):
-    """Nobody else is given them until the block ends."""
-    with contextlib.ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        yield [listener.getsockname()[1] for listener in listeners]
 
 
 def text64(text):
@@ -188,9 +180,8 @@ class Cluster:
         self.members, self.ways, self.between = [], [], []
 
     def __enter__(self):
-        with held_ports(6) as ports:
-            clients, peers = ports[:3], ports[3:]
-            self.between = [PeerProxy(port) for port in peers]
+        clients, peers = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
+        self.between = [PeerProxy(port) for port in peers]
         initial = ",".join(f"m{i}=http://127.0.0.1:{self.between[i].port}" for i in range(3))
         self.members = [Member(self.folder, f"m{i}", clients[i], peers[i], self.between[i].port, initial) for i in range(3)]
         wait_until(lambda: all(member.alive() for member in self.members), 30, "three etcd members")
@@ -246,8 +237,7 @@ class SecureEtcd:
     def __init__(self, folder, authority, server, client):
         self.folder, self.authority, self.server, self.client = folder / "secure-etcd", authority, server, client
         self.folder.mkdir()
-        with held_ports(2) as (port, peer):
-            pass
+        port, peer = free_port(), free_port()
         self.url = f"https://127.0.0.1:{port}"
         self.arguments = [ETCD, "--name", "m", "--data-dir", self.folder / "m", "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
                           "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",

@@ -4,23 +4,16 @@ import contextlib
 import json
 import pathlib
 import shutil
-import socket
 import subprocess
 import urllib.parse
 
-from conftest import ROOT, call, wait_until
+from conftest import ROOT, call, free_port, wait_until
 
 
 def program(name):
     """Where deploy/install-deps --tests has put it, or where Debian's package does; nothing: nowhere."""
     places = (ROOT / ".deps/prometheus/usr/bin" / name, pathlib.Path(shutil.which(name) or "/nowhere"))
     return next((place for place in places if place.exists()), None)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Prometheus:

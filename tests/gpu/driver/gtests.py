@@ -29,7 +29,7 @@ def run_tests(command, names, log, limit_s, root, environment):
         report.unlink(missing_ok=True)
         pattern = ":".join(name.replace("-", "?") for name in left)  # a minus would begin what is left out
         flags = [f"--gtest_filter={pattern}", f"--gtest_output=xml:{report}", "--gtest_color=no"]
-        status = run([*command, *flags], log, limit_s, root, environment)
+        status = run([*command, *flags], log, limit_s, root, environment).status
         text = log.read_text(errors="replace")
         if report.exists():
             return cases + _finished(status, from_junit("", report), text)
