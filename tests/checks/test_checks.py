@@ -57,8 +57,8 @@ class Sample:
         subprocess.run(["git", "add", "."], cwd=self.folder, check=True)
         subprocess.run(["git", *identity, "commit", "-qm", "x"], cwd=self.folder, check=True)
 
-    def check(self, name, *arguments):
-        environment = {**os.environ, "SERIN_LONG": ""}
+    def check(self, name, *arguments, long=""):
+        environment = {**os.environ, "SERIN_LONG": long}
         return subprocess.run([CHECKS / name, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True)
 
 
@@ -196,6 +196,23 @@ def test_headers_checks_again_when_an_included_file_changes(sample):
     assert sample.check("headers").returncode == 0
     sample.write({"kernels/tensor.h": "#pragma once\n#error no\n"})
     assert "#error no" in sample.check("headers").stdout
+
+
+def test_headers_that_a_source_includes_first_are_tried_once_they_change_and_in_long_runs(sample):
+    sample.write({"kernels/op.h": "#pragma once\nSize size();\n"})
+    sample.commit()
+    sample.write({"README.md": README + "More.\n"})
+    sample.commit()
+    assert sample.check("headers").returncode == 0
+    assert "kernels/op.h:2" in sample.check("headers", long="1").stdout
+    sample.write({"kernels/op.h": "#pragma once\n\nSize size();\n"})
+    assert "kernels/op.h:3" in sample.check("headers").stdout
+
+
+def test_lint_looks_again_when_an_included_file_changes(sample):
+    assert sample.check("lint").returncode == 0
+    sample.write({"kernels/tensor.h": "#pragma once\n\nint BadName();\n"})
+    assert "readability-identifier-naming" in sample.check("lint").stdout
 
 
 def test_dashboard_refuses_a_page_that_its_sources_do_not_build_to(sample):

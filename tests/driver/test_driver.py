@@ -1,7 +1,7 @@
 """tests/run must not call a failure a success: a crash, a hang, an empty part, a wrong name, each with a stand-in for a test program."""
 
 import contextlib
-import subprocess
+import os
 import sys
 import threading
 import time
@@ -9,14 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-import affected
 import main
 import parts
 import process
 import runners
 from parts import ROOT, TESTS, Part, all_parts, select, without_twins
 from results import FAILED, PASSED, SKIPPED, Case, Outcome, from_gtest_log, from_junit
-from schedule import Job, run_jobs
 
 REPORT = """<testsuites><testsuite name="Graph">
 <testcase name="Adds" status="run" result="completed" time="0.25" classname="Graph"/>
@@ -155,137 +153,8 @@ def test_the_time_of_the_cores_is_counted(tmp_path):
     ended = process.run([sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', 'for i in range(3_000_000): pass'])"],
                         tmp_path / "log", 60, tmp_path, nice=3)
     assert ended.status == 0 and ended.cpu_s > 0.02
-    assert process.run(["nice"], tmp_path / "log", 10, tmp_path, nice=3).status == 0 and (tmp_path / "log").read_text() == "3\n"
-
-
-class Stage:
-    """Jobs that run until they are let go, and what ran at the same time."""
-
-    def __init__(self, room):
-        self.room, self.jobs, self.running, self.ended, self.failing = room, [], set(), [], set()
-        self.changed = threading.Condition()
-        self.released = set()
-
-    def add(self, name, **job):
-        self.jobs.append(Job(lambda: self._work(name), **job))
-        return self.jobs[-1]
-
-    def _work(self, name):
-        with self.changed:
-            self.running.add(name)
-            self.changed.notify_all()
-            assert self.changed.wait_for(lambda: name in self.released, 10)
-            self.running.discard(name)
-        return name
-
-    def start(self):
-        self.thread = threading.Thread(target=lambda: run_jobs(self.jobs, self.room, self._note))
-        self.thread.start()
-
-    def _note(self, job, name):
-        with self.changed:
-            self.ended.append(name)
-            self.changed.notify_all()
-        return name not in self.failing
-
-    def run(self, *names):
-        """These and no others come to run."""
-        with self.changed:
-            assert self.changed.wait_for(lambda: self.running == set(names), 10), self.running
-        time.sleep(0.05)  # nothing else may start
-        assert self.running == set(names)
-
-    def release(self, *names):
-        with self.changed:
-            self.released |= set(names)
-            self.changed.notify_all()
-            assert self.changed.wait_for(lambda: set(names) <= set(self.ended), 10)
-
-    def end(self):
-        self.thread.join(10)
-        assert not self.thread.is_alive()
-
-
-def test_as_many_parts_run_as_the_cores_have_room_for():
-    stage = Stage(2)
-    for name, weight in ("long", 1), ("wide", 1.5), ("half", 0.5), ("other", 0.5), ("last", 0.5):
-        stage.add(name, weight=weight)
-    stage.start()
-    stage.run("long", "half", "other")  # smaller ones pass what does not fit yet
-    stage.release("half", "other")
-    stage.run("long", "last")
-    stage.release("long")
-    stage.run("wide", "last")
-    stage.release("wide", "last")
-    stage.end()
-
-
-def test_what_is_larger_than_the_machine_runs_alone():
-    stage = Stage(1)
-    stage.add("huge", weight=3)
-    stage.add("small", weight=0.5)
-    stage.start()
-    stage.run("huge")
-    stage.release("huge")
-    stage.run("small")
-    stage.release("small")
-    stage.end()
-
-
-def test_a_part_starts_as_soon_as_its_build_is_there():
-    stage = Stage(2)
-    stage.add("program", weight=0, lane="build", builds="program")
-    stage.add("tests", weight=0, lane="build", needs={"program"}, builds="tests")
-    stage.add("e2e", weight=1, needs={"program"})
-    stage.add("graph", weight=1, needs={"tests"})
-    stage.add("format", weight=1)
-    stage.start()
-    stage.run("program", "format")
-    stage.release("program")
-    stage.run("tests", "format", "e2e")  # builds take what the others leave
-    stage.release("tests")
-    stage.run("format", "e2e")
-    stage.release("format")
-    stage.run("e2e", "graph")
-    stage.release("e2e", "graph")
-    stage.end()
-    assert [job.beside for job in stage.jobs] == [True] * 5
-
-
-def test_what_needs_a_failed_build_does_not_run():
-    stage = Stage(2)
-    stage.failing = {"program"}
-    stage.add("program", weight=0, lane="build", builds="program")
-    stage.add("tests", weight=0, lane="build", needs={"program"}, builds="tests")
-    stage.add("e2e", needs={"program"})
-    stage.add("format")
-    stage.start()
-    stage.release("program", "format")
-    stage.end()
-    assert set(stage.ended) == {"program", "format"}
-
-
-def test_one_of_a_lane_at_a_time():
-    stage = Stage(4)
-    stage.add("e2e", lane="servers")
-    stage.add("serin", lane="servers")
-    alone = stage.add("graph")
-    stage.start()
-    stage.run("e2e", "graph")
-    stage.release("graph")
-    stage.release("e2e")
-    stage.run("serin")
-    stage.release("serin")
-    stage.end()
-    assert [job.beside for job in stage.jobs] == [True, False, True] and alone.beside
-
-
-def test_a_mistake_of_the_driver_ends_it():
-    def breaks():
-        raise KeyError("of the driver")
-
-    with pytest.raises(KeyError, match="of the driver"):
-        run_jobs([Job(breaks), Job(lambda: 1)], 1, lambda job, result: True)
+    assert process.run(["nice"], tmp_path / "log", 10, tmp_path, nice=3).status == 0
+    assert int((tmp_path / "log").read_text()) == min(os.nice(0) + 3, 19)
 
 
 @pytest.fixture
@@ -560,59 +429,3 @@ def test_a_path_chooses_the_parts_there_and_the_tests_below(tmp_path, monkeypatc
     with pytest.raises(LookupError):
         chosen("e2e/nowhere")
     assert parts.files_of_sanitized("front") == [tmp_path / "e2e/net/test_bad_http.py"]
-
-
-def touched(*changed):
-    """Titles of the parts that a change of these files touches; of Python tests also the files that are run alone."""
-    found = ((part.title, affected.touched(part, list(changed))) for part in all_parts() if not part.sanitized)
-    return {title: [path.name for path in part.paths] for title, part in found if part}
-
-
-def test_a_change_touches_what_depends_on_it():
-    assert {"net", "serving", "e2e", "serin", "net_test", "headers", "text"} <= touched("runtime/net/http.h").keys()
-    assert not {"graph", "kernels", "onnx", "protocol"} & touched("runtime/net/http.h").keys()
-    assert {"kernels", "gpu", "engine", "models"} <= touched("kernels/dispatch.h").keys() and "net" not in touched("kernels/dispatch.h")
-    assert not {"models", "operators", "engine"} & touched("router/admin/api.cc").keys() and "e2e" in touched("router/admin/api.cc")
-    assert touched("CMakeLists.txt").keys() >= {part.title for part in all_parts() if part.kind in ("cpp", "pytest", "front")}
-    assert "rollout" in touched(f"{affected.cmake_file('rollout_test').parent.relative_to(ROOT)}/simulation.cc")
-    assert not {"e2e", "graph", "format"} & touched("runtime/README.md").keys() and "text" in touched("runtime/README.md")
-
-
-def test_of_changed_python_tests_only_they_run():
-    plain = sorted(parts.test_files(TESTS / "e2e") - set(parts.files_of_sanitized("front")))[0]
-    both = parts.files_of_sanitized("front")[0]
-    helper = next((TESTS / "e2e").rglob("routers.py"))
-    name = {path: str(path.relative_to(ROOT)) for path in (plain, both, helper)}
-    assert touched(name[plain])["e2e"] == [plain.name] and "serin" not in touched(name[plain])
-    assert touched(name[both])["e2e"] == touched(name[both])["serin"] == [both.name]
-    assert touched(name[plain], name[helper])["e2e"] == [] and "serin" in touched(name[plain], name[helper])
-    assert touched("tests/e2e/test_gone.py") == {title: [] for title in touched("tests/e2e/test_gone.py")} and "e2e" not in touched("tests/e2e/test_gone.py")
-
-
-def test_changes_are_counted_from_a_reference(tmp_path, monkeypatch):
-    monkeypatch.setattr(affected, "ROOT", tmp_path)
-
-    def git(*arguments):
-        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init", "-q", "-b", "main")
-    for name in "one", "two", "three":
-        (tmp_path / name).write_text(name)
-        git("add", ".")
-        git("commit", "-qm", name)
-    assert affected.changed_since(affected.base()) == ["three"]
-    (tmp_path / "four").write_text("new")
-    (tmp_path / "one").write_text("other")
-    assert affected.changed_since(affected.base()) == ["four", "one", "three"]
-    git("update-ref", "refs/remotes/origin/main", "HEAD~2")
-    assert affected.changed_since(affected.base()) == ["four", "one", "three", "two"]
-    assert affected.changed_since("HEAD") == ["four", "one"]
-    with pytest.raises(LookupError, match="nowhere"):
-        affected.narrow([], "nowhere")
-
-
-def test_nothing_to_do_is_no_failure(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["tests/run", "--affected"])
-    monkeypatch.setattr(affected, "changed_since", lambda commit: [])
-    assert main.main() == 0
-    assert capsys.readouterr().out == "affected: nothing\n0 passed, 0 failed, 0 skipped\n"

@@ -1,0 +1,67 @@
+"""`tests/run --affected` leaves nothing out that a change can have touched, and runs no more of it than that."""
+
+import subprocess
+import sys
+
+import pytest
+
+import affected
+import main
+import parts
+from parts import ROOT, TESTS, all_parts
+
+
+def touched(*changed):
+    """Titles of the parts that a change of these files touches; of Python tests also the files that are run alone."""
+    found = ((part.title, affected.touched(part, list(changed))) for part in all_parts() if not part.sanitized)
+    return {title: [path.name for path in part.paths] for title, part in found if part}
+
+
+def test_a_change_touches_what_depends_on_it():
+    assert {"net", "serving", "e2e", "serin", "net_test", "headers", "text"} <= touched("runtime/net/http.h").keys()
+    assert not {"graph", "kernels", "onnx", "protocol"} & touched("runtime/net/http.h").keys()
+    assert {"kernels", "gpu", "engine", "models"} <= touched("kernels/dispatch.h").keys() and "net" not in touched("kernels/dispatch.h")
+    assert not {"models", "operators", "engine"} & touched("router/admin/api.cc").keys() and "e2e" in touched("router/admin/api.cc")
+    assert touched("CMakeLists.txt").keys() >= {part.title for part in all_parts() if part.kind in ("cpp", "pytest", "front")}
+    assert "rollout" in touched(f"{affected.cmake_file('rollout_test').parent.relative_to(ROOT)}/simulation.cc")
+    assert not {"e2e", "graph", "format"} & touched("runtime/README.md").keys() and "text" in touched("runtime/README.md")
+
+
+def test_of_changed_python_tests_only_they_run():
+    plain = sorted(parts.test_files(TESTS / "e2e") - set(parts.files_of_sanitized("front")))[0]
+    both = parts.files_of_sanitized("front")[0]
+    helper = next((TESTS / "e2e").rglob("routers.py"))
+    name = {path: str(path.relative_to(ROOT)) for path in (plain, both, helper)}
+    assert touched(name[plain])["e2e"] == [plain.name] and "serin" not in touched(name[plain])
+    assert touched(name[both])["e2e"] == touched(name[both])["serin"] == [both.name]
+    assert touched(name[plain], name[helper])["e2e"] == [] and "serin" in touched(name[plain], name[helper])
+    assert touched("tests/e2e/test_gone.py") == {title: [] for title in touched("tests/e2e/test_gone.py")} and "e2e" not in touched("tests/e2e/test_gone.py")
+
+
+def test_changes_are_counted_from_a_reference(tmp_path, monkeypatch):
+    monkeypatch.setattr(affected, "ROOT", tmp_path)
+
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    for name in "one", "two", "three":
+        (tmp_path / name).write_text(name)
+        git("add", ".")
+        git("commit", "-qm", name)
+    assert affected.changed_since(affected.base()) == ["three"]
+    (tmp_path / "four").write_text("new")
+    (tmp_path / "one").write_text("other")
+    assert affected.changed_since(affected.base()) == ["four", "one", "three"]
+    git("update-ref", "refs/remotes/origin/main", "HEAD~2")
+    assert affected.changed_since(affected.base()) == ["four", "one", "three", "two"]
+    assert affected.changed_since("HEAD") == ["four", "one"]
+    with pytest.raises(LookupError, match="nowhere"):
+        affected.narrow([], "nowhere")
+
+
+def test_nothing_to_do_is_no_failure(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tests/run", "--affected"])
+    monkeypatch.setattr(affected, "changed_since", lambda commit: [])
+    assert main.main() == 0
+    assert capsys.readouterr().out == "affected: nothing\n0 passed, 0 failed, 0 skipped\n"
