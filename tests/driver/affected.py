@@ -129,7 +129,7 @@ def libraries():
     """{library: the folder whose CMakeLists.txt defines it}."""
     found = {}
     for cmake in sorted(path for top in (*SOURCES, "tests") for path in (ROOT / top).rglob("CMakeLists.txt")):
-        found |= {name: cmake.parent for name in re.findall(r"^\s*(?:add_library|serin_house)\(\s*(\w+)", cmake.read_text(), re.M)}
+        found |= {name: cmake.parent for name in re.findall(r"^\s*(?:add_library|serin_house|serin_library)\(\s*(\w+)", cmake.read_text(), re.M)}
     return found
 
 

@@ -1,5 +1,6 @@
 """`tests/run --affected` leaves nothing out that a change can have touched, and runs no more of it than that."""
 
+import re
 import subprocess
 import sys
 
@@ -17,11 +18,17 @@ def touched(*changed):
     return {title: [path.name for path in part.paths] for title, part in found if part}
 
 
+def test_every_library_that_a_test_program_links_has_a_folder():
+    linked = {name for cmake in TESTS.rglob("CMakeLists.txt") for names in re.findall(r"\bLIBS ([^)]*)", cmake.read_text()) for name in names.split()}
+    ours = {name for name in linked if name.startswith("serin_")}
+    assert len(ours) > 10 and ours <= affected.libraries().keys()
+
+
 def test_a_change_touches_what_depends_on_it():
-    assert {"net", "serving", "e2e", "serin", "net_test", "headers", "text"} <= touched("runtime/net/http.h").keys()
+    assert {"net", "serving", "proxy", "router", "e2e", "serin", "net_test", "proxy_test", "headers", "text"} <= touched("runtime/net/http.h").keys()
     assert not {"graph", "kernels", "onnx", "protocol"} & touched("runtime/net/http.h").keys()
     assert {"kernels", "gpu", "engine", "models"} <= touched("kernels/dispatch.h").keys() and "net" not in touched("kernels/dispatch.h")
-    assert not {"models", "operators", "engine"} & touched("router/admin/api.cc").keys() and "e2e" in touched("router/admin/api.cc")
+    assert not {"models", "operators", "engine"} & touched("router/admin/api.cc").keys() and {"e2e", "router"} <= touched("router/admin/api.cc").keys()
     assert touched("CMakeLists.txt").keys() >= {part.title for part in all_parts() if part.kind in ("cpp", "pytest", "front")}
     assert "rollout" in touched(f"{affected.cmake_file('rollout_test').parent.relative_to(ROOT)}/simulation.cc")
     assert not {"e2e", "graph", "format"} & touched("runtime/README.md").keys() and "text" in touched("runtime/README.md")
