@@ -71,12 +71,13 @@ class Build:
 
 
 def plan(parts, everything=False):
-    """The jobs, in the order in which they should start: first the builds, each when those before it are there, then the parts, the longest first.
+    """The jobs, in the order in which they should start: first the builds, that of the program before the others, then the parts, the longest first.
     `everything`: all that there is to compile, tested or not."""
     from runners import build, build_cuda, build_sanitized, run_part  # reads SERIN_LONG
 
     compiled = {part.program for part in parts if part.kind == "cpp"}
-    needed = {"program": set(), "tests": {"all"} if everything else set(), "front": set()}  # of build/: the program first, so that tests of it can start
+    # Of build/: first the program, and its sanitized copy, so that tests of servers, which wait for most of their time, run beside all the rest.
+    needed = {"program": set(), "front": set(), "tests": {"all"} if everything else set()}
 
     def build_of(target):
         return "front" if target.endswith("_sanitized") else "tests" if target.endswith("_test") or target in compiled else "program"
@@ -85,22 +86,14 @@ def plan(parts, everything=False):
         for target in part.targets:
             if build_of(target) != "tests" or not everything:
                 needed[build_of(target)].add(target)
-
-    jobs, before = [], set()
-
-    def add(name, run):
-        jobs.append(Job(Build(name, run), weight=0, lane="build", needs=set(before), builds=name))
-
-    for name, targets in needed.items():
-        if targets:
-            add(name, lambda targets=sorted(targets): build(targets))
-            before.add(name)
-    before.discard("front")  # it may fail alone
+    builds = {name: lambda targets=sorted(targets): build(targets) for name, targets in needed.items() if targets}
     if any(part.needs_cuda for part in parts):
-        add("cuda", build_cuda)
+        builds["cuda"] = build_cuda
     for kind in sorted({part.kind for part in parts if part.sanitized}):
         programs = [part.program for part in parts if part.kind == kind]
-        add(kind, lambda kind=kind, programs=programs: build_sanitized(kind, programs))
+        builds[kind] = lambda kind=kind, programs=programs: build_sanitized(kind, programs)
+    first = {"program"} & builds.keys()
+    jobs = [Job(Build(name, run), weight=0, lane="build", needs=first - {name}, builds=name) for name, run in builds.items()]
 
     def needs(part):
         names = {build_of(target) for target in part.targets}
@@ -109,7 +102,7 @@ def plan(parts, everything=False):
         if part.sanitized:
             names.add(part.kind)
         if part.name in WAIT_FOR_THE_BUILD:
-            names |= before
+            names |= first
         return names
 
     for part in sorted(parts, key=lambda part: part.rank):

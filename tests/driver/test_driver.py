@@ -177,11 +177,11 @@ def test_the_plugin_is_built_where_a_part_looks_at_it(builds):
     assert builds[0][1:] == [["serin", "serin_onednn"], "cuda"]
 
 
-def test_the_program_is_built_before_test_programs_and_their_copies(builds):
+def test_the_program_is_built_first_and_what_is_sanitized_before_test_programs(builds):
     main.run_all([Part("net", "cpp", "net_test"), Part("front", "front", "net_test"), Part("gpu", "pytest"), Part("checks", "pytest"), Part("cuda", "pytest")])
     assert builds[0] == [
-        ["serin", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin", "serin_fault_on_demand", "serin_onednn"], ["conformance_test", "gpu_test", "net_test"],
-        ["net_test_sanitized"], "cuda"]
+        ["serin", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin", "serin_fault_on_demand", "serin_onednn"], ["net_test_sanitized"],
+        ["conformance_test", "gpu_test", "net_test"], "cuda"]
     builds[0].clear()
     main.run_all([Part("checks", "pytest"), Part("format", "checks")])
     assert builds[0] == []
@@ -198,7 +198,7 @@ def test_parts_need_what_is_built_for_them(builds):
             part = job.run()[0]
             needs[part.title] = job.needs
             assert job.lane == ("servers" if part.of_servers else "")
-    assert needs == {"net": {"tests"}, "e2e": {"program"}, "serin": {"tsan"}, "driver": set(), "headers": {"program", "tests"}, "gpu": {"program", "tests"},
+    assert needs == {"net": {"tests"}, "e2e": {"program"}, "serin": {"tsan"}, "driver": set(), "headers": {"program"}, "gpu": {"program", "tests"},
                      "cuda": {"program", "cuda"}}
     front = next(job for job in main.plan(chosen[:3]) if not job.builds and job.run()[0].kind == "front")
     assert front.needs == {"program", "front"}
@@ -234,7 +234,7 @@ def test_what_reads_from_outside_is_sanitized_in_every_run(builds, monkeypatch):
     main.main()
     front = [part.program for part in ran if part.kind == "front"]
     assert {"net_test", "protocol_test", "serving_test", "serin"} <= set(front)
-    assert {f"{program}_sanitized" for program in front} <= set(builds[0][2])  # which "all" does not build
+    assert {f"{program}_sanitized" for program in front} <= set(builds[0][1])  # which "all" does not build
 
 
 def test_no_end_to_end_test_runs_twice_and_none_is_lost():
