@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "kernels/cuda/loader.h"
@@ -156,6 +158,37 @@ Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlag
     if (!bindings.contains(symbol)) return usage(fmt::format("dimension '{}' has no size: give it with --dim {}=N", symbol, symbol));
   }
   return bindings;
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  command.add_option("--threads", flags.threads, "threads for computing")->capture_default_str()->check(CLI::Range(1, 1024));
+  command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
+  command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda where there is one")->capture_default_str();
+  command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
+  command.add_option("--cuda-cache", flags.cuda_cache, kCudaCacheHelp);
+  command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
+  command
+      .add_option("--precision", flags.precision,
+                  "auto, fp32, bf16 or int8; tf32 or fp16 on a device: how products, convolutions and attention are computed")
+      ->capture_default_str();
+  command.add_option(
+      "--samples", flags.samples,
+      "folder with inputs, as `check` takes it, that --precision auto decides on and int8 takes ranges from; default: made-up ones");
+}
+
+void add_sizes(CLI::App& command, EngineFlags& flags) {
+  const auto add = [&flags](const std::vector<std::string>& sizes) {
+    for (const std::string& size : sizes) {
+      const size_t equals = std::min(size.find('='), size.size());
+      const char* const end = size.data() + size.size();
+      int64_t value = 0;
+      const auto [rest, error] = std::from_chars(std::min(size.data() + equals + 1, end), end, value);
+      if (equals == 0 || error != std::errc() || rest != end) throw CLI::ValidationError("--dim", "'" + size + "' is not NAME=NUMBER");
+      flags.dims[size.substr(0, equals)] = value;
+    }
+  };
+  command.add_option_function<std::vector<std::string>>("--dim", add, "size of a symbolic dimension, e.g. seq=128; may come several times")
+      ->allow_extra_args(false);
 }
 
 }  // namespace serin::cli

@@ -1,16 +1,42 @@
 // engine_flags.h: turns the flags that `bench`, `check` and `inspect` share into a backend, options and bindings.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "runtime/base/result.h"
-#include "runtime/cli/commands.h"
 #include "runtime/engine/engine.h"
 #include "runtime/graph/int8/int8.h"
 
+namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 has it
+class App;
+}
+
 namespace serin::cli {
+
+inline constexpr const char* kCudaCacheHelp =
+    "folder where measurements of a device's kernels are kept; default: serin in $XDG_CACHE_HOME or in ~/.cache; none: nowhere";
+
+struct EngineFlags {
+  int threads = 1;
+  std::string isa;             ///< empty: the best available
+  std::string device = "cpu";  ///< or cuda, or auto
+  std::string cuda_plugin;     ///< libserin_cuda.so; empty: next to the program, if there is a driver
+  std::string cuda_cache;      ///< kCudaCacheHelp
+  std::string precision = "fp32";
+  std::string samples;  ///< folder of inputs for `--precision auto` and for the ranges of int8; empty: made-up inputs
+  std::vector<std::string> disabled_passes;
+  std::map<std::string, int64_t> dims;  ///< --dim seq=128
+};
+
+/// The flags that `bench`, `check` and `inspect` share.
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+/// --dim.
+void add_sizes(CLI::App& command, EngineFlags& flags);
 
 struct Engine {
   std::unique_ptr<kernels::Backend> backend;

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <thread>
@@ -20,9 +21,18 @@
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
+#include "runtime/cli/validators.h"
 
 namespace serin::cli {
 namespace {
+
+struct RouteOptions {
+  std::string config;
+  double drain_seconds = 5;
+  std::string ready_file, log_format = "text", log_level = "info";
+  bool check = false;      ///< read the configuration, report what is wrong, end
+  bool take_over = false;  ///< take over from the router that runs on the same store, if there is one
+};
 
 constexpr std::chrono::seconds kLongestDrain{30}, kPeerTime{60};
 constexpr int kRetryMs = 1000;
@@ -217,8 +227,6 @@ void Route::end() {
   log::info("ended{}", drained ? "" : ": some requests were still in progress after 30 s");
 }
 
-}  // namespace
-
 int run_route(const RouteOptions& options) {
   if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
   const auto config = router::load_config(options.config);
@@ -233,6 +241,24 @@ int run_route(const RouteOptions& options) {
   block_signal(SIGHUP);
   raise_descriptor_limit();
   return Route(options).run(*config);
+}
+
+}  // namespace
+
+void add_route(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("route", "Split traffic between model versions, judge every answer, roll back by itself");
+  auto options = std::make_shared<RouteOptions>();
+  command->add_option("--config", options->config, "router.yaml (router/README.md has every key)")->required();
+  command->add_flag("--take-over", options->take_over,
+                    "take sockets and store over from the router that runs on the same store, where there is one");
+  command->add_flag("--check", options->check, "read the configuration, say what is wrong with it, end");
+  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
+      ->capture_default_str()
+      ->check(between(0.0, 3600.0));
+  command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
+  command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
+  command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
+  command->callback([options, &exit_code] { exit_code = run_route(*options); });
 }
 
 }  // namespace serin::cli

@@ -7,7 +7,7 @@ import pytest
 from reference_pages import page, rows, section, serin, source, words
 
 PAGE = "runtime/cli/REFERENCE.md"
-COMMANDS = ["serve", "check", "bench", "inspect", "load", "route"]
+COMMANDS = ["serve", "check", "bench", "inspect", "load", "route", "version"]
 ACTIONS = ["start", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "explain", "history", "validate", "import",
            "simulate", "drill", "schema"]
 WITHOUT_ROUTER = ["validate", "import", "simulate", "schema"]

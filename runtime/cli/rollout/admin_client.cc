@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
@@ -85,6 +86,12 @@ Result<net::Response> AdminClient::send(const net::Origin& origin, const std::st
     request.body = std::make_shared<const std::string>(body);
   }
   return net::fetch(origin, std::move(request), kTimeout, tls_);
+}
+
+void add_admin_flags(CLI::App& command, AdminFlags& flags) {
+  command.add_option("--admin", flags.address, "HOST:PORT of the router's admin API, or https://HOST:PORT")->capture_default_str();
+  command.add_option("--token-file", flags.token_file, "file with the token for the admin API; default: $SERIN_TOKEN");
+  add_tls_flags(command, flags.tls);
 }
 
 }  // namespace serin::cli

@@ -5,9 +5,20 @@
 #include <string>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/tls_flags.h"
 #include "runtime/net/client.h"
 
 namespace serin::cli {
+
+/// Address of the router's admin API, and the caller's credentials.
+struct AdminFlags {
+  std::string address = "127.0.0.1:8081";  ///< or https://HOST:PORT
+  std::string token_file;                  ///< file with the bearer token; empty: SERIN_TOKEN of the environment, or none
+  TlsFlags tls;
+};
+
+/// --admin, --token-file, and add_tls_flags.
+void add_admin_flags(CLI::App& command, AdminFlags& flags);
 
 /// The message to print and the exit code.
 struct Failure {

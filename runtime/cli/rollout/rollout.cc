@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -19,11 +20,23 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/rollout/admin_client.h"
 #include "runtime/cli/rollout/live_text.h"
+#include "runtime/cli/rollout/rollout_commands.h"
 #include "runtime/cli/rollout/rollout_text.h"
 #include "runtime/net/target.h"
 
 namespace serin::cli {
 namespace {
+
+struct RolloutOptions {
+  std::string action;  ///< start, status, watch, set-weight, pause, resume, promote, abort, undo, retry, history, explain
+  AdminFlags admin;
+  std::string service;                                   ///< or, for explain, the ID of a rollout
+  std::string canary, steps, spec_file, weight, reason;  ///< weights as text: they are exact, and refused if they are not
+  size_t limit = 100;                                    ///< entries of history
+  bool wait = false, json = false;
+  bool verify = false;  ///< verify the digests of history
+  std::string noted;    ///< a digest that history must still contain
+};
 
 namespace json = boost::json;
 
@@ -224,8 +237,6 @@ int dispatch(const RolloutOptions& options) {
   return command(admin, options);
 }
 
-}  // namespace
-
 int run_rollout(const RolloutOptions& options) {
   if (options.wait) block_end_signals();  // follow() looks for them; a watch may just end
   try {
@@ -236,6 +247,53 @@ int run_rollout(const RolloutOptions& options) {
     std::fprintf(stderr, "serin rollout %s: %s\n", options.action.c_str(), failure.message.c_str());
     return failure.exit_code;
   }
+}
+
+}  // namespace
+
+void add_rollout(CLI::App& app, int& exit_code) {
+  auto* group = app.add_subcommand("rollout", "Steer the router: start a rollout, watch it, pause, promote, abort");
+  group->require_subcommand(1);
+  auto options = std::make_shared<RolloutOptions>();
+  const auto add = [&](const char* action, const char* what, bool service_required = true) {
+    auto* command = group->add_subcommand(action, what);
+    auto* service = command->add_option("service", options->service, "service in router.yaml");
+    if (service_required) service->required();
+    add_admin_flags(*command, options->admin);
+    command->add_flag("--json", options->json, "print the router's answer as JSON");
+    command->callback([options, &exit_code, action] {
+      options->action = action;
+      exit_code = run_rollout(*options);
+    });
+    return command;
+  };
+  const auto add_reason = [&](CLI::App* command) { command->add_option("--reason", options->reason, "a sentence for the audit log"); };
+
+  auto* start = add("start", "Begin a rollout; with --wait: 0 promoted, 3 rolled back, 4 inconclusive");
+  start->add_option("--canary", options->canary, "version to roll out");
+  start->add_option("--steps", options->steps, "weights in percent, each until certified, e.g. 5,25,50,100");
+  start->add_option("--spec", options->spec_file, "document of kind Rollout, YAML or JSON");
+  start->add_flag("--wait", options->wait, "until the verdict");
+  add("status", "Say how a rollout stands; without a service: all of them", /*service_required=*/false);
+  add("watch", "Print a line for every change until the verdict");
+  auto* set_weight = add("set-weight", "Give the canary this share of traffic and pause the steps");
+  set_weight->add_option("percent", options->weight, "0 to 100, at most four decimals")->required();
+  add_reason(set_weight);
+  add_reason(add("pause", "Hold the weight where it is"));
+  add_reason(add("resume", "Go on with the steps, or pass a manual gate"));
+  add_reason(add("promote", "Give the canary all traffic now, without further evidence"));
+  add_reason(add("abort", "Give stable all traffic now"));
+  add_reason(add("undo", "After a promotion: give all traffic back to the version that was stable before"));
+  add_reason(add("retry", "Begin the last rollout once more, as it was asked for"));
+  add("explain", "Say why a rollout (its ID, or a service's last one) was decided as it was, and decide it again from the record");
+  auto* history = add("history", "Print the audit log");
+  history->add_option("--limit", options->limit, "entries")->capture_default_str()->check(CLI::Range(1, 10'000));
+  history->add_flag("--verify", options->verify, "instead: was an entry changed or taken out? Exit code 1: the first bad one");
+  history->add_option("--noted", options->noted, "with --verify: a digest that was noted earlier and must still be there");
+  add_rollout_files(*group, exit_code);
+  add_simulate(*group, exit_code);
+  add_drill(*group, exit_code);
+  add_schema(*group, exit_code);
 }
 
 }  // namespace serin::cli

@@ -6,23 +6,39 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
 #include <list>
+#include <memory>
 #include <random>
 #include <sstream>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/rollout/admin_client.h"
+#include "runtime/cli/rollout/rollout_commands.h"
 #include "runtime/cli/tls_flags.h"
+#include "runtime/cli/validators.h"
 #include "runtime/net/server.h"
 #include "runtime/net/target.h"
 
 namespace serin::cli {
 namespace {
+
+struct DrillOptions {
+  AdminFlags admin;
+  std::string service, version;  ///< the version whose endpoint is `listen`
+  std::string listen, forward;   ///< ADDRESS:PORT; http:// or https://HOST:PORT of a server that runs the stable version
+  std::string faults = "errors,slow,nan";
+  double errors = 0.5;    ///< share of answers that fail
+  double delay = 0.25;    ///< delay in seconds, added to every answer
+  int weight = 10;        ///< percent; during a fault, twice that
+  int baseline = 1000;    ///< answers of the stable version before latency is judged
+  double patience = 600;  ///< time limit in seconds for each part
+};
 
 namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
@@ -263,8 +279,6 @@ class Drill {
   const DrillOptions& options_;
 };
 
-}  // namespace
-
 int run_drill(const DrillOptions& options) {
   try {
     const AdminClient admin(options.admin);
@@ -273,6 +287,30 @@ int run_drill(const DrillOptions& options) {
     std::fprintf(stderr, "serin rollout drill: %s\n", failure.message.c_str());
     return failure.exit_code;
   }
+}
+
+}  // namespace
+
+void add_drill(CLI::App& group, int& exit_code) {
+  auto* drill =
+      group.add_subcommand("drill", "Prove on live traffic that the guard lets stable itself pass and finds what is wrong; 0: all of it");
+  auto drilled = std::make_shared<DrillOptions>();
+  drill->add_option("service", drilled->service, "service in router.yaml")->required();
+  drill->add_option("--version", drilled->version, "version in router.yaml whose endpoint is the address of --listen")->required();
+  drill->add_option("--listen", drilled->listen, "ADDRESS:PORT that this command serves meanwhile")->required();
+  drill->add_option("--forward", drilled->forward, "http://HOST:PORT of a server that runs the stable version")->required();
+  drill->add_option("--faults", drilled->faults, "what is put into answers, one after the other: errors, slow, nan")->capture_default_str();
+  drill->add_option("--errors", drilled->errors, "share of answers turned into errors")->capture_default_str()->check(between(0.001, 1));
+  drill->add_option("--delay", drilled->delay, "seconds by which answers are late")->capture_default_str()->check(between(0.001, 60));
+  drill->add_option("--weight", drilled->weight, "percent of the traffic; twice that beside a fault")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 50));
+  drill->add_option("--baseline", drilled->baseline, "answers of stable before latency is judged")
+      ->capture_default_str()
+      ->check(CLI::Range(100, 1'000'000));
+  drill->add_option("--patience", drilled->patience, "seconds for each part")->capture_default_str()->check(between(1, 86'400));
+  add_admin_flags(*drill, drilled->admin);
+  drill->callback([drilled, &exit_code] { exit_code = run_drill(*drilled); });
 }
 
 }  // namespace serin::cli

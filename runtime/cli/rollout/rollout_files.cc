@@ -2,18 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <memory>
 
 #include "router/import/import.h"
 #include "router/rollout/spec.h"
 #include "runtime/base/config.h"
 #include "runtime/base/file.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/rollout/rollout_commands.h"
 #include "runtime/net/http.h"
 
 namespace serin::cli {
 namespace {
+
+struct ValidateOptions {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+struct ImportOptions {
+  std::string file, service, canary;  ///< names: empty if the file contains them
+};
 
 constexpr size_t kLargestFile = 1 << 20;
 
@@ -39,8 +51,6 @@ std::vector<Error> problems_of(const std::string& file, const std::string& text)
   (void)rollout::parse_spec(*document, problems);
   return problems.all();
 }
-
-}  // namespace
 
 int run_validate(const ValidateOptions& options) {
   std::string list;
@@ -79,6 +89,31 @@ int run_schema() {
   const std::string_view schema = rollout::spec_schema();
   std::fwrite(schema.data(), 1, schema.size(), stdout);
   return kYes;
+}
+
+}  // namespace
+
+void add_rollout_files(CLI::App& group, int& exit_code) {
+  auto* validate =
+      group.add_subcommand("validate", "Say everything that is wrong with specifications, with its line; 0: nothing, 1: something");
+  auto checked = std::make_shared<ValidateOptions>();
+  validate->add_option("files", checked->files, "documents of kind Rollout, YAML or JSON")->required();
+  validate->add_flag("--json", checked->json, "print one JSON object");
+  validate->callback([checked, &exit_code] { exit_code = run_validate(*checked); });
+
+  auto* import =
+      group.add_subcommand("import", "Print a rollout of Argo, Flagger, KServe or Seldon as Serin's, and on standard error what was lost");
+  auto imported = std::make_shared<ImportOptions>();
+  import->add_option("file", imported->file, "manifests, with the templates that they refer to")->required();
+  import->add_option("--service", imported->service, "service in router.yaml; default: the name in the file");
+  import->add_option("--canary", imported->canary, "version to roll out; default: what the file says");
+  import->callback([imported, &exit_code] { exit_code = run_import(*imported); });
+}
+
+void add_schema(CLI::App& group, int& exit_code) {
+  group.add_subcommand("schema", "Print the JSON schema of specifications, for editors")->callback([&exit_code] {
+    exit_code = run_schema();
+  });
 }
 
 }  // namespace serin::cli

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "router/rollout/rehearsal.h"
 #include "router/rollout/spec.h"
@@ -12,10 +14,18 @@
 #include "runtime/base/file.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/rollout/access_log.h"
+#include "runtime/cli/rollout/rollout_commands.h"
 #include "runtime/net/http.h"
 
 namespace serin::cli {
 namespace {
+
+struct SimulateOptions {
+  std::string spec, log;
+  size_t runs = 100;
+  uint64_t most_requests = 2'000'000;  ///< of one rollout
+  bool json = false;
+};
 
 using rollout::Phase;
 using rollout::Rehearsal;
@@ -97,8 +107,6 @@ void print_traffic(const AccessLog& log) {
   std::printf(log.skipped > 0 ? "; %zu lines skipped\n" : "\n", log.skipped);
 }
 
-}  // namespace
-
 int run_simulate(const SimulateOptions& options) {
   const auto refuse = [](const Error& error) {
     std::fprintf(stderr, "serin rollout simulate: %s\n", error.message.c_str());
@@ -133,6 +141,23 @@ int run_simulate(const SimulateOptions& options) {
         "shield has\nits budget, clients see stable's answer instead of a failure of the canary.\n",
         100 * spec->guard.false_rollback);
   return kYes;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& group, int& exit_code) {
+  auto* simulate =
+      group.add_subcommand("simulate", "Live through many rollouts on the traffic of an access log: healthy canaries and broken ones");
+  auto simulated = std::make_shared<SimulateOptions>();
+  simulate->add_option("spec", simulated->spec, "document of kind Rollout")->required();
+  simulate->add_option("--log", simulated->log, "access log: JSON lines, the combined format with $request_time behind it, or CSV")
+      ->required();
+  simulate->add_option("--runs", simulated->runs, "rollouts of each kind of canary")->capture_default_str()->check(CLI::Range(1, 100'000));
+  simulate->add_option("--most-requests", simulated->most_requests, "of one rollout; then it counts as inconclusive")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
+  simulate->add_flag("--json", simulated->json, "print one JSON object");
+  simulate->callback([simulated, &exit_code] { exit_code = run_simulate(*simulated); });
 }
 
 }  // namespace serin::cli

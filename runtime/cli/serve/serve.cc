@@ -20,6 +20,7 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/freed_memory.h"
 #include "runtime/cli/serve/lost_devices.h"
+#include "runtime/cli/serve/serve_options.h"
 #include "runtime/cli/serve/serve_ports.h"
 #include "runtime/cli/serve/try_it.h"
 #include "runtime/cli/validators.h"

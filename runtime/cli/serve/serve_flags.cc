@@ -1,5 +1,9 @@
 #include "runtime/cli/serve/serve_flags.h"
 
+#include <memory>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/engine_flags.h"
 #include "runtime/cli/validators.h"
 
 namespace serin::cli {
@@ -127,6 +131,19 @@ void add_serve_flags(CLI::App& command, ServeOptions& options) {
       },
       "when every --trace-rate'th request got where, as Triton's trace_summary.py reads it");
   command.add_option("--trace-rate", options.trace.rate)->capture_default_str()->check(CLI::Range(int64_t{1}, int64_t{1} << 53));
+}
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand(
+      "serve", "Serve models: Open Inference Protocol v2 over HTTP and gRPC, TensorFlow Serving's protocols, KServe's and Paddle's");
+  auto options = std::make_shared<ServeOptions>();
+  add_serve_flags(*command, *options);
+  command
+      ->add_option(
+          "--as",
+          "as another server is called (--as NAME and then its own flags): tritonserver, tensorflow_model_server, ovms, paddle or kserve")
+      ->check(CLI::IsMember(serving::kDialectNames));
+  command->callback([options, &exit_code] { exit_code = run_serve(*options); });
 }
 
 }  // namespace serin::cli

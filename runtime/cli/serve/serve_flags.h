@@ -1,7 +1,7 @@
 // serve_flags.h: declares the flags of `serin serve`.
 #pragma once
 
-#include "runtime/cli/commands.h"
+#include "runtime/cli/serve/serve_options.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 has it
 class App;

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/base/memory_budget.h"
-#include "runtime/cli/commands.h"
+#include "runtime/cli/serve/serve_options.h"
 #include "runtime/protocol/infer.h"
 
 namespace serin::cli {

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <memory>
 
-#include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/serve_limits.h"
+#include "runtime/cli/serve/serve_options.h"
 #include "runtime/serving/apis/grpc/grpc_api.h"
 #include "runtime/serving/apis/http_api.h"
 

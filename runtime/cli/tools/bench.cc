@@ -7,6 +7,7 @@
 
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -25,6 +26,16 @@
 namespace serin::cli {
 
 namespace {
+
+struct BenchOptions {
+  std::string model;
+  EngineFlags engine;
+  int64_t batch = 1;
+  double seconds = 3;
+  bool on_request = false;  ///< run again for each line on standard input
+  bool profile = false;     ///< then report the time of each step
+  bool json = false;
+};
 
 using Clock = std::chrono::steady_clock;
 
@@ -142,8 +153,6 @@ void print(const boost::json::object& result, bool json) {
   }
 }
 
-}  // namespace
-
 int run_bench(const BenchOptions& given) {
   BenchOptions options = given;
   if (options.profile && options.on_request) return fail_bench({Code::kInvalidArgument, "--profile does not go with --on-request"}, kUsage);
@@ -207,6 +216,22 @@ int run_bench(const BenchOptions& given) {
     again = true;
   } while (options.on_request && std::getline(std::cin, line));
   return kYes;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("bench", "Measure how long one run of a model takes, without a server");
+  auto options = std::make_shared<BenchOptions>();
+  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("--batch", options->batch, "rows in one run")->capture_default_str();
+  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
+  command->add_flag("--profile", options->profile, "then say where the time goes: by kernel, and the slowest steps");
+  command->add_flag("--on-request", options->on_request, "measure again for each line on standard input");
+  command->add_flag("--json", options->json, "print one JSON object");
+  add_sizes(*command, options->engine);
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_bench(*options); });
 }
 
 }  // namespace serin::cli

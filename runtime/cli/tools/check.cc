@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
@@ -13,6 +14,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/tools/check.h"
 #include "runtime/cli/tools/compare.h"
 #include "runtime/engine/value.h"
 #include "runtime/samples/data_sets.h"
@@ -173,6 +175,21 @@ int run_check(const CheckOptions& options) {
   else
     fmt::print("{} of {} data sets agree ({})\n", agree, sets->size(), engine->note);
   return match ? kYes : kNo;
+}
+
+void add_check(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("check", "Run a model on stored inputs and compare with stored outputs");
+  auto options = std::make_shared<CheckOptions>();
+  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("folder", options->folder, "folder with test_data_set_*/{input,output}_*.{pb,npy}, or one such data set")->required();
+  command->add_option("--rtol", options->rtol, "allowed error as a share of the expected element")->capture_default_str();
+  command->add_option("--atol", options->atol, "allowed error as a share of the largest expected element")->capture_default_str();
+  command->add_option("--output-atol", options->output_atol, "the same for one output: its name and the error; may come several times")
+      ->allow_extra_args(false);
+  command->add_flag("--absolute-atol", options->absolute_atol, "--atol is an error as it stands, as in NumPy");
+  command->add_flag("--json", options->json, "print one JSON document");
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_check(*options); });
 }
 
 }  // namespace serin::cli

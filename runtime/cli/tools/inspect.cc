@@ -2,6 +2,7 @@
 //
 // A model that cannot be run is still printed as far as it could be read, followed by the reason (exit code 3).
 
+#include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <iostream>
@@ -16,6 +17,13 @@
 namespace serin::cli {
 
 namespace {
+
+struct InspectOptions {
+  std::string model;
+  EngineFlags engine;
+  bool explain = false;
+  bool json = false;
+};
 
 namespace json = boost::json;
 
@@ -172,8 +180,6 @@ Result<std::unique_ptr<engine::Executor>> plan(engine::Model& model, const Engin
   return model.executor(bindings);
 }
 
-}  // namespace
-
 int run_inspect(const InspectOptions& options) {
   const auto flags = with_decided_precision(options.engine, options.model, 1);
   if (!flags) return fail_inspect(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
@@ -231,6 +237,19 @@ int run_inspect(const InspectOptions& options) {
   if (!loaded) return fail_inspect(loaded.error(), kCannotRun);
   if (!planned) return fail_inspect(planned.error(), planned.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   return kYes;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("inspect", "Print a model's inputs, outputs and graph, before and after the passes");
+  auto options = std::make_shared<InspectOptions>();
+  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_flag("--explain", options->explain, "print the plan: the kernel of each step, what refused it, where results lie");
+  command->add_flag("--json", options->json, "print one JSON object");
+  add_sizes(*command, options->engine);
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_inspect(*options); });
 }
 
 }  // namespace serin::cli

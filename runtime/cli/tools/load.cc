@@ -10,14 +10,17 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/tls_flags.h"
+#include "runtime/cli/tools/load.h"
 #include "runtime/cli/tools/load_inputs.h"
 #include "runtime/cli/tools/load_report.h"
+#include "runtime/cli/validators.h"
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/target.h"
@@ -198,6 +201,30 @@ int run_load(const LoadOptions& options) {
 
   std::fputs((options.json ? print_json(counts) : print_text(counts)).c_str(), stdout);
   return counts.failed() == 0 && counts.ok > 0 ? kYes : kNo;
+}
+
+void add_load(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("load", "Send steady traffic to a model and report latencies from the intended start");
+  auto options = std::make_shared<LoadOptions>();
+  command->add_option("url", options->url, "server, e.g. http://127.0.0.1:8000")->required();
+  command->add_option("--model", options->model, "name of the model")->required();
+  command->add_option("--version", options->version, "version of the model; default: the server chooses");
+  command->add_option("--data", options->data, ".npz file with rows for each input, by name; default: random numbers")
+      ->check(CLI::ExistingFile);
+  auto* rate =
+      command->add_option("--rate", options->rate, "requests a second, sent on time whatever the answers do")->check(between(0.001, 1e6));
+  command->add_option("--concurrency", options->concurrency, "clients that each wait for their answer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000))
+      ->excludes(rate);
+  command->add_option("--seconds", options->seconds, "how long")->capture_default_str()->check(between(0.001, 1e7));
+  command->add_option("--batch", options->batch, "rows in each request")->capture_default_str()->check(CLI::Range(1, 65'536));
+  command->add_option("--timeout", options->timeout_seconds, "seconds until a request counts as failed")
+      ->capture_default_str()
+      ->check(between(0.001, 3600.0));
+  add_tls_flags(*command, options->tls);
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback([options, &exit_code] { exit_code = run_load(*options); });
 }
 
 }  // namespace serin::cli

@@ -1,6 +1,7 @@
 """bench, check, inspect and load as engineers and pipelines use them."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -28,6 +29,15 @@ def output_of(*arguments, exit_code=0):
 def test_check_accepts_every_fixture(name):
     done = serin("check", DATA / name / "model.onnx", DATA / name)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_version_says_what_a_bug_report_needs():
+    found = output_of("version")
+    assert found["version"] == serin("--version").stdout.split()[1]
+    assert re.fullmatch("[0-9a-f]{12}|unknown", found["commit"]) and found["compiler"].startswith("GCC ")
+    assert found["instruction_sets"][0] == "scalar" and {"onednn", "cuda"} <= set(found)
+    lines = serin("version").stdout.splitlines()
+    assert lines[:2] == [f"serin {found['version']}", f"commit: {found['commit']}"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])

@@ -56,7 +56,7 @@ TEST_P(ErrorRows, AreThoseOfTheDesign) {
   const Row& row = GetParam();
   constexpr std::array<double, 4> kWeights{1, 5, 20, 50};
   for (size_t i = 0; i < kWeights.size(); ++i) {
-    const int runs = row.slow && !long_run() ? 600 : 2000;
+    const int runs = row.slow && !long_run() ? 300 : 2000;
     const Quantiles delay = detect(kWeights[i], {.stable = row.stable, .canary = row.canary}, runs);
     std::printf("  errors %-14s at %2g %%: median %5g (table %5g), p99 %5g canary requests\n", row.fault, kWeights[i], delay.median,
                 row.medians[i], delay.p99);

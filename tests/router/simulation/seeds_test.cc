@@ -1,7 +1,7 @@
 // The whole life of rollouts under everything that can happen to them, drawn from a seed: traffic good and bad, answers that come late, people who
 // give commands, a store that fails, crashes at every moment, time that jumps. What must hold is checked after each step (world.cc).
 //
-//   build/tests/simulation_test                      20,000 seeds; 100,000 with SERIN_LONG=1
+//   build/tests/simulation_test                      5,000 seeds; 100,000 with SERIN_LONG=1
 //   build/tests/simulation_test --seeds 1000000      as many as one likes
 //   build/tests/simulation_test --seed 4711          one again, with what happened in it
 
@@ -138,7 +138,7 @@ std::string live(uint64_t seed, const std::string& page, Tally& tally) {
 
 TEST(Seeds, NothingBreaksARule) {
   log::configure({.level = log::Level::kOff});
-  const uint64_t count = g_count > 0 ? g_count : std::getenv("SERIN_LONG") != nullptr ? 100'000 : 20'000;
+  const uint64_t count = g_count > 0 ? g_count : std::getenv("SERIN_LONG") != nullptr ? 100'000 : 5'000;
   const Folder folder;
   Tally tally;
   for (uint64_t seed = g_first; seed < g_first + count; ++seed) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/tools/check.h"
 
 namespace serin::cli {
 namespace {

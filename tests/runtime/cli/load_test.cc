@@ -8,6 +8,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/tools/load.h"
 #include "runtime/cli/tools/load_inputs.h"
 #include "runtime/cli/tools/load_report.h"
 #include "runtime/cli/tools/npz.h"
