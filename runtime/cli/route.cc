@@ -248,7 +248,7 @@ int run_route(const RouteOptions& options) {
 void add_route(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("route", "Split traffic between model versions, judge every answer, roll back by itself");
   auto options = std::make_shared<RouteOptions>();
-  command->add_option("--config", options->config, "router.yaml (router/README.md has every key)")->required();
+  command->add_option("--config", options->config, "router.yaml (router/config/REFERENCE.md lists its keys)")->required();
   command->add_flag("--take-over", options->take_over,
                     "take sockets and store over from the router that runs on the same store, where there is one");
   command->add_flag("--check", options->check, "read the configuration, say what is wrong with it, end");
