@@ -126,6 +126,32 @@ def test_every_key_of_a_specification_has_its_heading():
     assert_same(SPECIFICATION, set(sections(SPECIFICATION)), known)
 
 
+def facts_of(schema, definitions, path=""):
+    """(key, its default, the words that it may be) where the schema has one or the other."""
+    if "$ref" in schema and not {"default", "enum"} & set(schema):
+        yield from facts_of(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions, path)
+    words = schema.get("enum", schema["items"].get("enum", []) if "items" in schema else [])
+    if path and ("default" in schema or words):
+        yield path, schema.get("default"), words
+    for name, below in schema.get("properties", {}).items():
+        yield from facts_of(below, definitions, f"{path}.{name}" if path else name)
+    for below in [*schema.get("anyOf", []), *([schema["items"]] if "items" in schema else [])]:
+        yield from facts_of(below, definitions, path)
+
+
+def test_defaults_and_words_of_a_specification_are_those_of_the_schema():
+    schema = json.loads(read("router/**/rollout.schema.json"))
+    page = sections(SPECIFICATION)
+    facts = [fact for fact in facts_of(schema, schema["$defs"]) if fact[0] in page]
+    assert len(facts) > 20
+    for key, default, words in facts:
+        kind, usual = re.match(r"\n- Type: (.+)\n- Default: (.+)\n", page[key]).groups()
+        if default is not None:
+            written = f"{default:.5f}" if default == 1e-05 else str(default).lower() if isinstance(default, bool) else str(default)
+            assert usual.startswith(f"`{written}`"), key
+        assert all(f"`{word}`" in kind for word in words), key
+
+
 def tables(page):
     """The first cell of every row of every table, as the list of words in backticks."""
     return [re.findall(r"`([^`]+)`", line.split("|")[1]) for line in page.read_text().splitlines() if line.startswith("| `")]
