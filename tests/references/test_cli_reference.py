@@ -78,5 +78,5 @@ def test_exit_codes():
 
 
 def test_environment():
-    used = set(re.findall(r'envname\("(\w+)"\)', source("main.cc"))) | {"SERIN_TOKEN", "XDG_CACHE_HOME"}
+    used = set(re.findall(r'envname\("(\w+)"\)', source("tls_flags.cc"))) | {"SERIN_TOKEN", "XDG_CACHE_HOME"}
     assert {word for row in rows(section(page(PAGE), "Environment")) for word in words(row[0])} == used
