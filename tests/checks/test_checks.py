@@ -22,6 +22,7 @@ GOOD = {
     "runtime/base/result.h": "#pragma once\n",
     "runtime/net/server.h": '#pragma once\n\n#include "runtime/base/result.h"\n',
     "tests/check.py": "import sys\n\nprint(sys.argv)\n",
+    "tests/covers.txt": "# kernels\nkernels/{op,tensor}  tests/check.py\nruntime/*/*  tests/check.py\n",
 }
 
 
@@ -69,13 +70,20 @@ def sample(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("name", ["dashboard", "format", "headers", "layering", "lint", "prose", "python", "shell", "text"])
+@pytest.mark.parametrize("name", ["covered", "dashboard", "format", "headers", "layering", "lint", "prose", "python", "shell", "text"])
 def test_accepts_a_good_repository(sample, name):
     result = sample.check(name)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 REFUSED = [
+    ("covered", "kernels/alone.cc", "int alone();\n", "kernels/alone: no test has"),
+    ("covered", "tests/covers.txt", "kernels/* tests/check.py\n", "runtime/net/server: no test"),
+    ("covered", "tests/covers.txt", "kernels/* tests/check.py\nruntime/* tests/check.py\n", "tests/covers.txt:2: runtime/* matches no source"),
+    ("covered", "tests/covers.txt", "kernels/* tests/check.py\nkernels/op.cc tests/check.py\n", "tests/covers.txt:2: kernels/op.cc matches only sources whose"),
+    ("covered", "tests/covers.txt", "kernels/* tests/check.py tests/gone.py\n", "tests/covers.txt:1: tests/gone.py is no file of tests/"),
+    ("covered", "tests/covers.txt", "kernels/* kernels/op.cc\n", "tests/covers.txt:1: kernels/op.cc is no file of tests/"),
+    ("covered", "tests/covers.txt", "kernels/*  # tests/check.py\n", "tests/covers.txt:1: kernels/* names no test"),
     ("format", "kernels/op.cc", "int  run( ) {return 1;}\n", "kernels/op.cc:1"),
     ("headers", "kernels/op.h", "#pragma once\nstd::string name();\n", "kernels/op.h:2"),
     ("headers", "kernels/alone.h", "#pragma once\nSize size();\n", "kernels/alone.h:2"),
@@ -143,6 +151,30 @@ def test_layering_accepts_what_the_table_allows(sample):
         "runtime/cli/a.cc": '#include "kernels/op.h"\n#include "router/admin/api.h"\n#include "runtime/serving/server.h"\n',
     })
     assert sample.check("layering").returncode == 0
+
+
+def test_covered_prints_the_tests_of_sources(sample):
+    sample.write({
+        "runtime/net/io/loop.cc": "",
+        "runtime/net/io/socket.h": "",
+        "runtime/base/number.h": "",
+        "kernels/cuda/op.cu": "",
+        "tests/covers.txt": "kernels/*/op tests/check.py\nkernels/tensor tests/check.py\nruntime/net/io/* tests/check.py\n",
+        "tests/kernels/op_test.cc": "",
+        "tests/runtime/net/loop_test.cc": '#include "runtime/base/result.h"\n#include "tests/runtime/net/peer.h"\n',
+        "tests/runtime/net/peer.h": '#include "runtime/base/number.h"\n#include "runtime/net/server.h"\n',
+        "tests/runtime/net/server_limits_test.cc": '#include "runtime/net/io/socket.h"\n#include "runtime/net/server.h"\n',
+    })
+    assert sample.check("covered", "kernels/op.cc", "kernels/cuda", "kernels/tensor").stdout.splitlines() == [
+        "kernels/op: tests/kernels/op_test.cc", "kernels/cuda/op: tests/check.py", "kernels/tensor: tests/check.py"]
+    assert sample.check("covered", "runtime").stdout.splitlines() == [
+        "runtime/base/number: tests/runtime/net/loop_test.cc",
+        "runtime/base/result: tests/runtime/net/loop_test.cc",
+        "runtime/net/io/loop: tests/runtime/net/loop_test.cc",
+        "runtime/net/io/socket: tests/runtime/net/server_limits_test.cc tests/check.py",
+        "runtime/net/server: tests/runtime/net/server_limits_test.cc"]
+    assert "tests/covers.txt:3: runtime/net/io/* matches only" in sample.check("covered").stdout
+    assert "tests/run: no source of kernels" in sample.check("covered", "tests/run").stderr
 
 
 def test_text_accepts_an_open_end_with_an_issue(sample):
