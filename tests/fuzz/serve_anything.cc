@@ -16,6 +16,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/grpc_server.h"
 #include "runtime/serving/apis/access.h"
+#include "runtime/serving/apis/dialects/all_apis.h"
 #include "runtime/serving/apis/grpc/grpc_api.h"
 #include "runtime/serving/apis/http_api.h"
 #include "tests/fuzz/local_socket.h"
@@ -63,8 +64,8 @@ struct Doors {
       : http_socket(std::string(name) + "-http"),
         grpc_socket(std::string(name) + "-grpc"),
         frontend(loops, repository, host, {.dialect = dialect, .shared_memory = true, .cors = true}),
-        http_api(frontend, access),
-        grpc_api(frontend) {
+        http_api(frontend, access, serving::all_http_apis(frontend)),
+        grpc_api(serving::all_grpc_methods(frontend)) {
     net::ServerOptions http{.listening = http_socket.listening()}, grpc{.listening = grpc_socket.listening()};
     http.limits.body_bytes = grpc.limits.body_bytes = size_t{1} << 20;
     http_server = *net::Server::start(loops, http, http_api.at(Access::Port::kData));

@@ -10,6 +10,7 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/serve_limits.h"
 #include "runtime/cli/serve/serve_options.h"
+#include "runtime/serving/apis/dialects/all_apis.h"
 #include "runtime/serving/apis/grpc/grpc_api.h"
 #include "runtime/serving/apis/http_api.h"
 
@@ -27,7 +28,7 @@ class ServePorts {
   bool drain(std::chrono::milliseconds limit);
 
  private:
-  ServePorts(serving::Frontend& frontend, serving::Access& access) : http_api_(frontend, access), grpc_api_(frontend) {}
+  ServePorts(serving::Frontend& frontend, serving::Access& access) : http_api_(frontend, access, serving::all_http_apis(frontend)), grpc_api_(serving::all_grpc_methods(frontend)) {}
 
   serving::HttpApi http_api_;
   serving::GrpcApi grpc_api_;

@@ -50,13 +50,14 @@ net::Response settings(const Frontend& frontend, net::Request& request, const Te
 
 }  // namespace
 
-bool ControlApi::serves(std::string_view path) {
+bool ControlApi::serves(std::string_view path) const {
   for (const std::string_view prefix : {"/v2/repository/", "/v2/systemsharedmemory/", "/v2/cudasharedmemory/"})
     if (path.starts_with(prefix)) return true;
   return path == "/v2/logging" || path == "/v2/trace/setting" || between(path, kOfModel, kTraceOfModel);
 }
 
-void ControlApi::handle(net::Request request, net::Responder responder) {
+void ControlApi::handle(net::Request&& given, net::Responder responder) {
+  net::Request request = std::move(given);  // its memory is released here, not when the answer has left
   const std::string path = request.path;
   const auto repository = between(path, kRepository, "/index");  // which may be called "models"
   if (path.starts_with(kModels) && !repository && !names_repository(path))

@@ -6,18 +6,17 @@
 //   POST      /v2/systemsharedmemory/region/R/register, /v2/systemsharedmemory[/region/R]/unregister; the same for cudasharedmemory
 #pragma once
 
-#include "runtime/net/server.h"
 #include "runtime/serving/apis/frontend.h"
+#include "runtime/serving/apis/path_api.h"
 
 namespace serin::serving {
 
-class ControlApi {
+class ControlApi final : public PathApi {
  public:
   explicit ControlApi(Frontend& frontend) : frontend_(frontend) {}
 
-  static bool serves(std::string_view path);
-  /// Paths without a trailing slash. Called on io threads.
-  void handle(net::Request request, net::Responder responder);
+  bool serves(std::string_view path) const override;
+  void handle(net::Request&& request, net::Responder responder) override;
 
  private:
   void control_model(std::string_view path, net::Request& request, net::Responder responder);

@@ -1,5 +1,7 @@
 #include "runtime/serving/apis/http_api.h"
 
+#include <algorithm>
+
 #include "runtime/serving/apis/nearest_path.h"
 
 namespace serin::serving {
@@ -14,15 +16,16 @@ void HttpApi::handle(net::Request&& request, net::Responder responder, Access::P
     responder.send(std::move(response));
   };
   // An empty segment names nothing, and must not be read in two ways by who authorises and who answers. TensorFlow Serving has a word of its own for it.
-  if (request.path.find("//") != std::string::npos && !tf_serving_.serves(request.path))
+  const bool empty_segment = request.path.find("//") != std::string::npos;
+  if (empty_segment && !api_of(request.path).takes_empty_segments())
     return refuse(net::json_error(404, "Not Found: the path has an empty segment" + path_meant(frontend_, request)));
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();  // OVMS clients write it
   if (const auto why_not = access_.refuse_http(request, port)) return refuse(refusal_response(*why_not));
-  if (PaddleApi::serves(request.path)) return paddle_.handle(std::move(request), std::move(responder));
-  if (tf_serving_.serves(request.path)) return tf_serving_.handle(std::move(request), std::move(responder));
-  if (ovms_.serves(request.path)) return ovms_.handle(request, std::move(responder));
-  if (ControlApi::serves(request.path)) return control_.handle(std::move(request), std::move(responder));
-  open_inference_.handle(std::move(request), std::move(responder));
+  api_of(request.path).handle(std::move(request), std::move(responder));
+}
+
+PathApi& HttpApi::api_of(std::string_view path) const {
+  return **std::ranges::find_if(apis_, [path](const auto& api) { return api->serves(path); });
 }
 
 }  // namespace serin::serving

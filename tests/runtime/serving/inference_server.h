@@ -10,6 +10,7 @@
 
 #include "runtime/base/wire_writer.h"
 #include "runtime/serving/apis/access.h"
+#include "runtime/serving/apis/dialects/all_apis.h"
 #include "runtime/serving/apis/grpc/grpc_api.h"
 #include "runtime/serving/apis/http_api.h"
 #include "tests/runtime/net/h2_peer.h"
@@ -24,8 +25,8 @@ class InferenceServer {
     repository_->load();
     frontend_ = std::make_unique<Frontend>(loops_, *repository_, host_);
     access_ = std::move(*Access::open({}, registry_));
-    http_api_ = std::make_unique<HttpApi>(*frontend_, *access_);
-    grpc_api_ = std::make_unique<GrpcApi>(*frontend_);
+    http_api_ = std::make_unique<HttpApi>(*frontend_, *access_, all_http_apis(*frontend_));
+    grpc_api_ = std::make_unique<GrpcApi>(all_grpc_methods(*frontend_));
     http_ = std::move(*net::Server::start(loops_, {.metrics = &registry_}, http_api_->at(Access::Port::kData)));
     grpc_ = std::move(*net::start_grpc_server(loops_, {.name = "grpc", .large_bodies = std::move(large), .metrics = &registry_},
                                               [this](std::string_view path) { return grpc_api_->method(path); }));

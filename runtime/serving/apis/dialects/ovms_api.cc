@@ -40,7 +40,7 @@ bool OvmsApi::serves(std::string_view path) const {
   return frontend_.dialect == Dialect::kOvms && (path == kStatusPath || path == kReloadPath);
 }
 
-void OvmsApi::handle(const net::Request& request, net::Responder responder) {
+void OvmsApi::handle(net::Request&& request, net::Responder responder) {
   const auto say = [this, to = std::make_shared<net::Responder>(std::move(responder))](net::Response response) {
     response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));
     to->send(std::move(response));

@@ -4,19 +4,17 @@
 //   POST /v1/config/reload    reads the configuration file again and checks the models: 201 if anything has changed, else 200, same body
 #pragma once
 
-#include "runtime/net/server.h"
 #include "runtime/serving/apis/frontend.h"
+#include "runtime/serving/apis/path_api.h"
 
 namespace serin::serving {
 
-class OvmsApi {
+class OvmsApi final : public PathApi {
  public:
   explicit OvmsApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Whether this API serves the path.
-  bool serves(std::string_view path) const;
-  /// Called on io threads.
-  void handle(const net::Request& request, net::Responder responder);
+  bool serves(std::string_view path) const override;
+  void handle(net::Request&& request, net::Responder responder) override;
 
  private:
   Frontend& frontend_;

@@ -56,12 +56,13 @@ Result<std::shared_ptr<Version>> only_version(const Catalogue& now) {
 
 }  // namespace
 
-bool PaddleApi::serves(std::string_view path) {
+bool PaddleApi::serves(std::string_view path) const {
   if (path == "/GeneralModelService/inference" || path == "/GeneralModelService/debug") return true;
   return path.ends_with(kPrediction) && path.size() > kPrediction.size() + 1 && path.find('/', 1) == path.size() - kPrediction.size();
 }
 
-void PaddleApi::handle(net::Request request, net::Responder responder) {
+void PaddleApi::handle(net::Request&& given, net::Responder responder) {
+  net::Request request = std::move(given);  // its memory is released here, not when the answer has left
   if (request.method != "POST") {
     net::Response response = wrong_verb("POST");
     response.headers.set("x-serin-batch", protocol::print_batch_tag(frontend_.host.lone_tag()));

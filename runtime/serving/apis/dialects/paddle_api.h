@@ -7,19 +7,17 @@
 // dialect it is 200.
 #pragma once
 
-#include "runtime/net/server.h"
 #include "runtime/serving/apis/frontend.h"
+#include "runtime/serving/apis/path_api.h"
 
 namespace serin::serving {
 
-class PaddleApi {
+class PaddleApi final : public PathApi {
  public:
   explicit PaddleApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Whether this API serves the path.
-  static bool serves(std::string_view path);
-  /// Called on io threads.
-  void handle(net::Request request, net::Responder responder);
+  bool serves(std::string_view path) const override;
+  void handle(net::Request&& request, net::Responder responder) override;
 
  private:
   Frontend& frontend_;

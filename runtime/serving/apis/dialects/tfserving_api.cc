@@ -148,7 +148,8 @@ bool TfServingApi::serves(std::string_view path) const {
   return equal_ignoring_case(path.substr(0, kRoot.size()), kRoot) && (rest.empty() || rest.front() == '/' || rest.front() == ':');
 }
 
-void TfServingApi::handle(net::Request request, net::Responder responder) {
+void TfServingApi::handle(net::Request&& given, net::Responder responder) {
+  net::Request request = std::move(given);  // its memory is released here, not when the answer has left
   const auto route = request.path == "/" ? std::nullopt : Route::parse(request.path);
   const auto method = route ? route->method() : std::nullopt;
   if (request.method == "POST" && method) {

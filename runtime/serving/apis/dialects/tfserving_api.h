@@ -10,19 +10,18 @@
 // Predictions are in "predictions" for every form of request.
 #pragma once
 
-#include "runtime/net/server.h"
 #include "runtime/serving/apis/frontend.h"
+#include "runtime/serving/apis/path_api.h"
 
 namespace serin::serving {
 
-class TfServingApi {
+class TfServingApi final : public PathApi {
  public:
   explicit TfServingApi(Frontend& frontend) : frontend_(frontend) {}
 
-  /// Whether this API serves the path.
-  bool serves(std::string_view path) const;
-  /// Called on io threads.
-  void handle(net::Request request, net::Responder responder);
+  bool serves(std::string_view path) const override;
+  bool takes_empty_segments() const override { return true; }
+  void handle(net::Request&& request, net::Responder responder) override;
 
  private:
   struct Route;

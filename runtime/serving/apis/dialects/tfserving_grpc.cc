@@ -1,7 +1,9 @@
 // tfserving_grpc.cc: TensorFlow Serving's PredictionService and ModelService.
 
-#include "runtime/protocol/tensorflow/tfserving_grpc.h"
+#include "runtime/serving/apis/dialects/tfserving_grpc.h"
+
 #include "runtime/base/number.h"
+#include "runtime/protocol/tensorflow/tfserving_grpc.h"
 #include "runtime/serving/apis/dialects/tfserving_models.h"
 #include "runtime/serving/apis/grpc/grpc_inference.h"
 #include "runtime/serving/apis/grpc/unary_method.h"

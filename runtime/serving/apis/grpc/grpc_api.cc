@@ -15,14 +15,14 @@ void log_complaint(google::protobuf::LogLevel, const char*, int, const std::stri
 
 }  // namespace
 
-GrpcApi::GrpcApi(Frontend& frontend) {
-  google::protobuf::SetLogHandler(log_complaint);
-  add_inference_methods(frontend, methods_);
-  add_model_methods(frontend, methods_);
-  add_tfserving_methods(frontend, methods_);
-  add_control_methods(frontend, methods_);
-  add_health_methods(frontend, methods_);
-  add_reflection_methods(methods_);
+GrpcApi::GrpcApi(GrpcMethodMap methods) : methods_(std::move(methods)) { google::protobuf::SetLogHandler(log_complaint); }
+
+void add_grpc_methods(Frontend& frontend, GrpcMethodMap& methods) {
+  add_inference_methods(frontend, methods);
+  add_model_methods(frontend, methods);
+  add_control_methods(frontend, methods);
+  add_health_methods(frontend, methods);
+  add_reflection_methods(methods);
 }
 
 net::GrpcMethod* GrpcApi::method(std::string_view path) const {

@@ -1,4 +1,4 @@
-// grpc_api.h: the gRPC API: inference.GRPCInferenceService, TensorFlow Serving's services, grpc.health.v1.Health and reflection.
+// grpc_api.h: the gRPC API: inference.GRPCInferenceService, grpc.health.v1.Health, reflection, and the services that other folders add.
 //
 // runtime/protocol has the codecs and runtime/net the calls; a method here finds the model and starts the request.
 //
@@ -27,19 +27,22 @@ using GrpcMethodMap = std::unordered_map<std::string, std::unique_ptr<net::GrpcM
 
 class GrpcApi {
  public:
-  explicit GrpcApi(Frontend& frontend);
+  /// `methods`: as all_grpc_methods() makes them.
+  explicit GrpcApi(GrpcMethodMap methods);
 
   /// For net::start_grpc_server().
   net::GrpcMethod* method(std::string_view path) const;
 
  private:
-  GrpcMethodMap methods_;
+  const GrpcMethodMap methods_;
 };
 
-// For the .cc files of this API.
+/// Adds the methods of this folder.
+void add_grpc_methods(Frontend& frontend, GrpcMethodMap& methods);
+
+// For the .cc files of this folder.
 void add_inference_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_model_methods(Frontend& frontend, GrpcMethodMap& methods);
-void add_tfserving_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_control_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_health_methods(Frontend& frontend, GrpcMethodMap& methods);
 void add_reflection_methods(GrpcMethodMap& methods);

@@ -10,9 +10,9 @@
 // and, if one field is invalid, x-serin-field.
 #pragma once
 
-#include "runtime/net/server.h"
 #include "runtime/serving/apis/frontend.h"
 #include "runtime/serving/apis/http_inference.h"
+#include "runtime/serving/apis/path_api.h"
 
 namespace serin::serving {
 
@@ -32,12 +32,13 @@ class OipInference final : public HttpInference {
   const protocol::RequestLimits* limits_ = nullptr;
 };
 
-class RestApi {
+class RestApi final : public PathApi {
  public:
   explicit RestApi(Frontend& frontend);
 
-  /// Paths without a trailing slash. Called on io threads.
-  void handle(net::Request&& request, net::Responder responder);
+  /// Every path: an unknown one is answered 404.
+  bool serves(std::string_view) const override { return true; }
+  void handle(net::Request&& request, net::Responder responder) override;
 
  private:
   struct Route;
