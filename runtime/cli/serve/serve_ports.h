@@ -28,7 +28,8 @@ class ServePorts {
   bool drain(std::chrono::milliseconds limit);
 
  private:
-  ServePorts(serving::Frontend& frontend, serving::Access& access) : http_api_(frontend, access, serving::all_http_apis(frontend)), grpc_api_(serving::all_grpc_methods(frontend)) {}
+  ServePorts(serving::Frontend& frontend, serving::Access& access)
+      : http_api_(frontend, access, serving::all_http_apis(frontend)), grpc_api_(serving::all_grpc_methods(frontend)) {}
 
   serving::HttpApi http_api_;
   serving::GrpcApi grpc_api_;

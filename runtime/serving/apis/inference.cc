@@ -133,13 +133,13 @@ void Inference::finish(Answer answer) {
     const AskedBy by{.http = trace_.door == Trace::Door::kHttp, .api = api_};
     metrics.at_work(-1);
     if (queued_)
-      metrics.answered(rows_, answer, Clock::now() - arrived_, by);
+      metrics.answered(rows_, answer.ending(), Clock::now() - arrived_, by);
     else
       metrics.refused(answer.outputs.error(), Clock::now() - arrived_, by);
   }
   if (!rode) answer.batch = version->host().lone_tag();  // refused before it rode anywhere: a batch of one
   if (trace_.id != 0) {
-    trace_.end(answer);
+    trace_.end(answer.ending());
     if (version->platform() == kEnsemblePlatform) trace_.computed = false;  // its steps did, at once perhaps, and tell of themselves
   }
   std::exchange(done_, nullptr)({*version, request_.outputs, request_.id, std::move(answer), queued_});

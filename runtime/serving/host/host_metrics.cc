@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/serving/scheduling/cgroup.h"
+#include "runtime/serving/host/cgroup.h"
 
 namespace serin::serving {
 namespace {

@@ -112,12 +112,12 @@ void ModelMetrics::refused(const Error& why, std::chrono::nanoseconds whole, std
   }
 }
 
-void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole, std::optional<AskedBy> by) {
-  const Timing& timing = answer.timing;
-  if (!answer.outputs) {
-    if (tensorflow_ && by) tensorflow_->failed(answer.outputs.error().code);
+void ModelMetrics::answered(int64_t rows, const Ending& ending, std::chrono::nanoseconds whole, std::optional<AskedBy> by) {
+  const Timing& timing = ending.timing;
+  if (ending.failure) {
+    if (tensorflow_ && by) tensorflow_->failed(*ending.failure);
     if (openvino_ && by) openvino_->failed(*by);
-    return count_failure(answer.outputs.error().code, whole);
+    return count_failure(*ending.failure, whole);
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   last_inference_ms_.store(std::chrono::duration_cast<std::chrono::milliseconds>(now).count(), std::memory_order_relaxed);
@@ -127,7 +127,7 @@ void ModelMetrics::answered(int64_t rows, const Answer& answer, std::chrono::nan
   if (summaries_) summaries_->request->observe(microseconds(whole));
   if (tensorflow_ && by) tensorflow_->succeeded(*by, whole, timing.infer);
   if (openvino_ && by) openvino_->succeeded(*by, whole);
-  if (answer.cached) return;  // nothing was queued or computed for it
+  if (ending.cached) return;  // nothing was queued or computed for it
   inferences->add(static_cast<uint64_t>(rows));
   queue_time->add(nanoseconds(timing.queue));
   input_time->add(nanoseconds(timing.input));

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "runtime/base/metrics.h"
+#include "runtime/serving/host/ending.h"
 #include "runtime/serving/host/openvino_metrics.h"
 #include "runtime/serving/host/tensorflow_metrics.h"
-#include "runtime/serving/scheduling/job.h"
 
 namespace serin::serving {
 
@@ -30,8 +30,8 @@ struct ModelMetrics {
   ModelMetrics(metrics::Registry& registry, const std::string& model, const std::string& version,
                const std::map<std::string, std::string>& tags = {}, const MetricOptions& options = {});
 
-  /// Counts one answer, good or bad, to an accepted request of that many rows. Not for shadow traffic.
-  void answered(int64_t rows, const Answer& answer, std::chrono::nanoseconds whole, std::optional<AskedBy> by = std::nullopt);
+  /// Counts the end, good or bad, of an accepted request of that many rows. Not for shadow traffic.
+  void answered(int64_t rows, const Ending& ending, std::chrono::nanoseconds whole, std::optional<AskedBy> by = std::nullopt);
   /// Counts a refused request. If the request itself is wrong, it does not count as a failure of the model, because alerts use those. `by`
   /// is absent if the request did not come from a client.
   void refused(const Error& why, std::chrono::nanoseconds whole, std::optional<AskedBy> by);

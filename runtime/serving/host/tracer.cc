@@ -84,10 +84,10 @@ Status write_at(const std::string& file, int flags, std::string_view text, uint6
 
 }  // namespace
 
-void Trace::end(const Answer& answer) {
+void Trace::end(const Ending& ending) {
   ended = Clock::now();
-  timing = answer.timing;
-  computed = answer.outputs && !answer.cached;
+  timing = ending.timing;
+  computed = !ending.failure && !ending.cached;
 }
 
 Tracer::~Tracer() {

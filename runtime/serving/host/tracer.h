@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "runtime/protocol/json/flat_json.h"
-#include "runtime/serving/scheduling/job.h"
+#include "runtime/serving/host/ending.h"
 
 namespace serin::serving {
 
@@ -42,8 +42,8 @@ struct Trace {
   Clock::time_point sent = {};
   Timing timing = {};
 
-  /// Records the answer.
-  void end(const Answer& answer);
+  /// Records the end.
+  void end(const Ending& ending);
 };
 
 class Tracer {

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/serving/host/compute_pool.h"
 #include "runtime/serving/scheduling/batch_curve.h"
-#include "runtime/serving/scheduling/compute_pool.h"
 #include "runtime/serving/scheduling/job.h"
 #include "runtime/serving/scheduling/job_queue.h"
 

@@ -29,7 +29,7 @@ class Counted {
   Counted(std::shared_ptr<Version> model, bool counts, int64_t rows) : model_(std::move(model)), counts_(counts), rows_(rows) {}
 
   void answered(const Answer& answer) const {
-    if (counts_) model_->metrics().answered(rows_, answer, Clock::now() - began_);
+    if (counts_) model_->metrics().answered(rows_, answer.ending(), Clock::now() - began_);
   }
   void refused(const Error& why) const {
     if (counts_) model_->metrics().refused(why, Clock::now() - began_, /*by=*/std::nullopt);
@@ -131,7 +131,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
 
   void told(size_t index, Trace trace, const Answer& answer) {
     const Version& model = *plan_.steps[index].model;
-    trace.end(answer);
+    trace.end(answer.ending());
     scheduler_->host_.tracer.add(trace, model.model(), model.version(), "");
   }
 

@@ -20,10 +20,9 @@
 #include "runtime/graph/dim.h"
 #include "runtime/protocol/infer.h"
 #include "runtime/protocol/tensor/datatype.h"
+#include "runtime/serving/host/ending.h"
 
 namespace serin::serving {
-
-using Clock = std::chrono::steady_clock;
 
 /// This request's rows of a batch's outputs. The batch shares their memory, which lives until the slowest reader has finished.
 struct Outputs {
@@ -45,15 +44,13 @@ struct Outputs {
 /// Limit for the results of a request or a batch.
 inline constexpr size_t kMostResultBytes = size_t{8} << 30;  // as engine::LoadOptions::max_arena_bytes
 
-struct Timing {
-  std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
-};
-
 struct Answer {
   Result<Outputs> outputs = Error{Code::kInternal, "not answered"};
   protocol::BatchTag batch;
   Timing timing;
   bool cached = false;  ///< computed for another request
+
+  Ending ending() const { return {outputs ? std::nullopt : std::optional(outputs.error().code), cached, timing}; }
 };
 
 /// Position of a waiting job in a queue: lower positions go first. No waiting job has number 0.

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/serving/scheduling/compute_pool.h"
+#include "runtime/serving/host/compute_pool.h"
 
 namespace serin::serving {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/serving/scheduling/compute_pool.h"
+#include "runtime/serving/host/compute_pool.h"
 
 #include <sched.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/serving/scheduling/cgroup.h"
+#include "runtime/serving/host/cgroup.h"
 
 namespace serin::serving {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/serving/scheduling/cgroup.h"
+#include "runtime/serving/host/cgroup.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,0 +1,23 @@
+// ending.h: how a request ended, as metrics and traces count it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "runtime/base/result.h"
+
+namespace serin::serving {
+
+using Clock = std::chrono::steady_clock;
+
+struct Timing {
+  std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
+};
+
+struct Ending {
+  std::optional<Code> failure;  ///< nothing: it succeeded
+  bool cached = false;          ///< computed for another request
+  Timing timing;
+};
+
+}  // namespace serin::serving
