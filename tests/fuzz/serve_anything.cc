@@ -116,8 +116,9 @@ class Serving {
   metrics::Registry metrics_;
   net::Loops loops_{1};
   serving::Host host_{.backend = *backend_, .metrics = metrics_, .boot = 1, .pool = serving::ComputePool(1)};
+  const serving::SchedulerFactory schedulers_{host_};
   std::unique_ptr<serving::Repository> repository_ = *serving::Repository::open(
-      {.roots = {{folder_.path().string()}}, .control = serving::Control::kExplicit, .load_at_start = {"m"}}, host_);
+      {.roots = {{folder_.path().string()}}, .control = serving::Control::kExplicit, .load_at_start = {"m"}}, host_, schedulers_);
   std::unique_ptr<Access> access_ = *Access::open({.tokens = {}, .admin_on_data_port = true}, metrics_);
   Doors serin_{"ours", loops_, *repository_, host_, *access_, Dialect::kSerin};
   Doors triton_{"triton", loops_, *repository_, host_, *access_, Dialect::kTriton};

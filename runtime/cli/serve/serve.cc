@@ -250,19 +250,19 @@ Result<int> serve(const ServeOptions& options) {
   else if (!compute.on_cpu())
     log::info("device {}: {}", options.device, found->why);
   net::Loops loops(static_cast<size_t>(options.io_threads));
-  serving::Host host{
-      .backend = *backend,
-      .bf16_backend = bf16_backend.get(),
-      .devices = &devices,
-      .metrics = registry,
-      .metric_options = {.tensorflow = options.dialect == serving::Dialect::kTfServing,
-                         .openvino = options.openvino_metrics,
-                         .quantiles = options.metric_quantiles},
-      .defaults = defaults_of(options, compute),
-      .responses = options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr,
-      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
-      .pool = serving::ComputePool(cores)};
-  SERIN_TRY(const auto repository, serving::Repository::open(source, host));
+  serving::Host host{.backend = *backend,
+                     .bf16_backend = bf16_backend.get(),
+                     .devices = &devices,
+                     .metrics = registry,
+                     .metric_options = {.tensorflow = options.dialect == serving::Dialect::kTfServing,
+                                        .openvino = options.openvino_metrics,
+                                        .quantiles = options.metric_quantiles},
+                     .defaults = defaults_of(options, compute),
+                     .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
+                     .pool = serving::ComputePool(cores)};
+  const serving::SchedulerFactory schedulers(
+      host, options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr);
+  SERIN_TRY(const auto repository, serving::Repository::open(source, host, schedulers));
   if (options.check) return check(*repository);
   SERIN_CHECK(host.tracer.start(options.trace));
   SERIN_TRY(const auto access, serving::Access::open({.tokens = options.tokens,

@@ -7,8 +7,7 @@
 #include <algorithm>
 
 #include "runtime/protocol/tensor/datatype.h"
-#include "runtime/serving/repository/version.h"
-#include "runtime/serving/scheduling/tensor_reshape.h"
+#include "runtime/serving/settings/tensor_reshape.h"
 
 namespace serin::serving {
 namespace {

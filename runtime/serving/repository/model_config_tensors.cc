@@ -14,7 +14,7 @@
 #include "runtime/protocol/tensor/tensor_names.h"
 #include "runtime/serving/repository/model_config.h"
 #include "runtime/serving/repository/model_queries.h"
-#include "runtime/serving/scheduling/tensor_reshape.h"
+#include "runtime/serving/settings/tensor_reshape.h"
 
 namespace serin::serving {
 namespace {

@@ -13,7 +13,7 @@
 #include "runtime/formats/model_file.h"
 #include "runtime/serving/repository/fingerprint.h"
 #include "runtime/serving/repository/model_layout.h"
-#include "runtime/serving/repository/version.h"
+#include "runtime/serving/settings/settings.h"
 
 namespace serin::serving {
 namespace {

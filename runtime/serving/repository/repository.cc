@@ -54,15 +54,16 @@ Labels labels_now(const ModelEntry& model, Labels labels) {
 
 }  // namespace
 
-Repository::Repository(ModelSource source, Host& host)
+Repository::Repository(ModelSource source, Host& host, const SchedulerFactory& schedulers)
     : source_(std::move(source)),
       host_(host),
+      schedulers_(schedulers),
       roots_(source_.roots),
       granted_(source_.roots),
       lister_(source_.control == Control::kPoll ? kMostPolledFiles : SIZE_MAX) {}
 
-Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& host) {
-  std::unique_ptr<Repository> repository(new Repository(std::move(source), host));
+Result<std::unique_ptr<Repository>> Repository::open(ModelSource source, Host& host, const SchedulerFactory& schedulers) {
+  std::unique_ptr<Repository> repository(new Repository(std::move(source), host, schedulers));
   SERIN_CHECK(repository->check_places());
   return repository;
 }
@@ -263,7 +264,7 @@ Status Repository::load_version(const std::string& name, uint64_t number, const 
     if (ensemble_of(known)) return make_ensemble(name, number, **known.settings);
     auto file = known.files.folder.empty() ? Result<std::string>(path) : formats::find_model_file(path, (*known.settings)->file);
     if (!file) return file.error().in(subject);
-    return Version::load(name, version, *file, **known.settings, host_);
+    return Version::load(name, version, *file, **known.settings, host_, schedulers_);
   };
   if (const Status ended = guarded([&] { return loaded = load(), Status(); }); !ended) loaded = ended.error().in(subject);
   Status status;

@@ -1,6 +1,6 @@
 // repository.h: loads models from the places that they are served from (model_layout.h), and replaces them while the server runs.
 //
-//   auto repository = Repository::open({.roots = {{"models"}}}, host);
+//   auto repository = Repository::open({.roots = {{"models"}}}, host, schedulers);
 //   (*repository)->load();                                          // ready versions are served meanwhile
 //   (*repository)->load_model("digits", {}, [](Status loaded) {});  // if the control is explicit
 //
@@ -36,7 +36,7 @@ namespace serin::serving {
 class Repository {
  public:
   /// kNotFound or kInvalidArgument if nothing can be served from one of the places. Nothing is loaded yet.
-  static Result<std::unique_ptr<Repository>> open(ModelSource source, Host& host);
+  static Result<std::unique_ptr<Repository>> open(ModelSource source, Host& host, const SchedulerFactory& schedulers);
   /// Loads the models of the start, then returns and watches. Call it once. Returns the models without any version, with the reason; failed
   /// versions are in the catalogue.
   std::map<std::string, std::string> load();
@@ -93,7 +93,7 @@ class Repository {
     std::shared_ptr<const OverrideFolder> overrides;
   };
 
-  Repository(ModelSource source, Host& host);
+  Repository(ModelSource source, Host& host, const SchedulerFactory& schedulers);
   void run();
   void give(std::function<Status()> work, Done done);
   static Status guarded(const std::function<Status()>& work);
@@ -142,6 +142,7 @@ class Repository {
 
   const ModelSource source_;
   Host& host_;
+  const SchedulerFactory& schedulers_;
   std::vector<ModelRoot> roots_;    // used by the repository's thread only, once it runs, like the next five
   std::vector<ModelRoot> granted_;  // places at opening, or in the list: an admin request can reach no others
   std::vector<ModelRoot> absent_;   // named places that do not exist yet

@@ -112,7 +112,7 @@ Result<std::shared_ptr<Version>> Repository::make_ensemble(const std::string& na
     if (!member) return Error{Code::kUnavailable, fmt::format("{}: {}: {}", subject, step, member.error().message)};
     members.push_back(std::move(*member));
   }
-  return Version::of_steps(name, std::to_string(number), settings, members, host_);
+  return Version::of_steps(name, std::to_string(number), settings, members, host_, schedulers_);
 }
 
 }  // namespace serin::serving

@@ -57,9 +57,9 @@ class CachingScheduler::Lead {
   std::shared_ptr<Flight> flight_;
 };
 
-CachingScheduler::CachingScheduler(std::shared_ptr<Scheduler> below, size_t most_followers, Host& host,
-                                   std::shared_ptr<ModelMetrics> metrics)
-    : below_(std::move(below)), cache_(host.responses), most_followers_(most_followers), host_(host), metrics_(std::move(metrics)) {}
+CachingScheduler::CachingScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<ResponseCache> cache, size_t most_followers,
+                                   Host& host, std::shared_ptr<ModelMetrics> metrics)
+    : below_(std::move(below)), cache_(std::move(cache)), most_followers_(most_followers), host_(host), metrics_(std::move(metrics)) {}
 
 CachingScheduler::~CachingScheduler() { cache_->forget(this); }
 

@@ -9,13 +9,16 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "runtime/serving/repository/version.h"
+#include "runtime/serving/host/host.h"
+#include "runtime/serving/scheduling/response_cache.h"
+#include "runtime/serving/scheduling/scheduler.h"
 
 namespace serin::serving {
 
 class CachingScheduler final : public Scheduler, public std::enable_shared_from_this<CachingScheduler> {
  public:
-  CachingScheduler(std::shared_ptr<Scheduler> below, size_t most_followers, Host& host, std::shared_ptr<ModelMetrics> metrics);
+  CachingScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<ResponseCache> cache, size_t most_followers, Host& host,
+                   std::shared_ptr<ModelMetrics> metrics);
   ~CachingScheduler() override;
 
   Status submit(JobPtr job) override;

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/serving/repository/version.h"
+#include "runtime/serving/host/host.h"
 #include "runtime/serving/scheduling/batcher.h"
 #include "runtime/serving/scheduling/instance.h"
+#include "runtime/serving/scheduling/served.h"
 
 namespace serin::serving {
 

@@ -40,7 +40,7 @@ std::optional<TensorSpec> both(const TensorSpec& a, const TensorSpec& b) {
 
 class Planner {
  public:
-  Planner(EnsemblePlan& plan, const EnsembleSettings& settings, const std::vector<std::shared_ptr<Version>>& models)
+  Planner(EnsemblePlan& plan, const EnsembleSettings& settings, const ServedModels& models)
       : plan_(plan), settings_(settings), models_(models) {}
 
   Status make() {
@@ -191,15 +191,14 @@ class Planner {
 
   EnsemblePlan& plan_;
   const EnsembleSettings& settings_;
-  const std::vector<std::shared_ptr<Version>>& models_;
+  const ServedModels& models_;
   std::map<std::string, Tensor> tensors_;
   std::vector<std::string> inputs_;
 };
 
 }  // namespace
 
-Result<EnsemblePlan> EnsemblePlan::make(std::string name, const EnsembleSettings& settings,
-                                        const std::vector<std::shared_ptr<Version>>& models) {
+Result<EnsemblePlan> EnsemblePlan::make(std::string name, const EnsembleSettings& settings, const ServedModels& models) {
   EnsemblePlan plan;
   plan.signature.model = std::move(name);
   SERIN_CHECK(Planner(plan, settings, models).make());

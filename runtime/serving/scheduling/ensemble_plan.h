@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/serving/repository/version.h"
+#include "runtime/serving/scheduling/served.h"
 #include "runtime/serving/settings/settings_parts.h"
 
 namespace serin::serving {
@@ -13,7 +13,7 @@ namespace serin::serving {
 struct EnsemblePlan {
   struct Step {
     std::string name;  ///< for messages: "step 2"
-    std::shared_ptr<Version> model;
+    std::shared_ptr<const ServedModel> model;
     std::vector<size_t> inputs;                      ///< indices of tensors, in the model's order
     std::vector<std::pair<size_t, size_t>> outputs;  ///< index of a model's output, index of its tensor
   };
@@ -23,10 +23,10 @@ struct EnsemblePlan {
   std::vector<size_t> outputs;               ///< indices of tensors, in the ensemble's order
   protocol::Signature signature;
   bool batchable = true;
-  int64_t max_batch = 1, max_rows = 1;  ///< as in Version
+  int64_t max_batch = 1, max_rows = 1;  ///< as in Served
 
   /// `models[i]` runs step i. The error names the step and the tensor.
-  static Result<EnsemblePlan> make(std::string name, const EnsembleSettings& settings, const std::vector<std::shared_ptr<Version>>& models);
+  static Result<EnsemblePlan> make(std::string name, const EnsembleSettings& settings, const ServedModels& models);
 };
 
 }  // namespace serin::serving

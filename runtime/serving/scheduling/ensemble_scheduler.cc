@@ -26,7 +26,7 @@ Status check_tensor(const protocol::TensorSpec& spec, const TensorView& tensor) 
 /// A step as the numbers of its model see it.
 class Counted {
  public:
-  Counted(std::shared_ptr<Version> model, bool counts, int64_t rows) : model_(std::move(model)), counts_(counts), rows_(rows) {}
+  Counted(std::shared_ptr<const ServedModel> model, bool counts, int64_t rows) : model_(std::move(model)), counts_(counts), rows_(rows) {}
 
   void answered(const Answer& answer) const {
     if (counts_) model_->metrics().answered(rows_, answer.ending(), Clock::now() - began_);
@@ -36,7 +36,7 @@ class Counted {
   }
 
  private:
-  const std::shared_ptr<Version> model_;
+  const std::shared_ptr<const ServedModel> model_;
   const bool counts_;
   const int64_t rows_;
   const Clock::time_point began_ = Clock::now();
@@ -109,7 +109,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     job->sequence = job_->sequence;
     job->shadow = job_->shadow;
     job->parent = job_;
-    if (job_->trace != 0) job->trace = scheduler_->host_.tracer.begin_part();
+    if (job_->trace != 0) job->trace = scheduler_->tracer_.begin_part();
     const int64_t rows = step.model->batchable() && !job->inputs.empty() ? job->inputs.front().shape[0] : 1;
     const auto counted = std::make_shared<Counted>(step.model, !job->shadow, rows);
     job->holds = held;
@@ -130,9 +130,9 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   }
 
   void told(size_t index, Trace trace, const Answer& answer) {
-    const Version& model = *plan_.steps[index].model;
+    const ServedModel& model = *plan_.steps[index].model;
     trace.end(answer.ending());
-    scheduler_->host_.tracer.add(trace, model.model(), model.version(), "");
+    scheduler_->tracer_.add(trace, model.model(), model.version(), "");
   }
 
   void finish_step(size_t index, Answer answer) {

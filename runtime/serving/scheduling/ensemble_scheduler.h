@@ -8,14 +8,15 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/serving/host/tracer.h"
 #include "runtime/serving/scheduling/ensemble_plan.h"
 
 namespace serin::serving {
 
 class EnsembleScheduler final : public Scheduler, public std::enable_shared_from_this<EnsembleScheduler> {
  public:
-  static std::shared_ptr<EnsembleScheduler> make(EnsemblePlan plan, Host& host, std::shared_ptr<ModelMetrics> metrics) {
-    return std::shared_ptr<EnsembleScheduler>(new EnsembleScheduler(std::move(plan), host, std::move(metrics)));
+  static std::shared_ptr<EnsembleScheduler> make(EnsemblePlan plan, Tracer& tracer, std::shared_ptr<ModelMetrics> metrics) {
+    return std::shared_ptr<EnsembleScheduler>(new EnsembleScheduler(std::move(plan), tracer, std::move(metrics)));
   }
 
   /// Later errors name the step.
@@ -27,11 +28,11 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
 
  private:
   class Run;
-  EnsembleScheduler(EnsemblePlan plan, Host& host, std::shared_ptr<ModelMetrics> metrics)
-      : plan_(std::move(plan)), host_(host), metrics_(std::move(metrics)) {}
+  EnsembleScheduler(EnsemblePlan plan, Tracer& tracer, std::shared_ptr<ModelMetrics> metrics)
+      : plan_(std::move(plan)), tracer_(tracer), metrics_(std::move(metrics)) {}
 
   const EnsemblePlan plan_;
-  Host& host_;
+  Tracer& tracer_;
   const std::shared_ptr<ModelMetrics> metrics_;
 
   mutable std::mutex mutex_;

@@ -18,7 +18,7 @@ class SequenceScheduler::Turn {
   Turn(std::shared_ptr<SequenceScheduler> scheduler, Key key) : scheduler_(std::move(scheduler)), key_(std::move(key)) {}
   ~Turn() {
     if (!scheduler_) return;
-    ComputePool& pool = scheduler_->host_.pool;
+    ComputePool& pool = scheduler_->pool_;
     pool.submit([scheduler = std::move(scheduler_), key = key_] { scheduler->end_turn(key, std::nullopt); });
   }
   Turn(const Turn&) = delete;
@@ -53,7 +53,7 @@ std::string print_id(const protocol::SequencePlace& place) { return place.name.e
 
 }  // namespace
 
-Result<Served> SequenceScheduler::over(Served model, const ModelSettings& settings, Host& host) {
+Result<Served> SequenceScheduler::over(Served model, const ModelSettings& settings, ComputePool& pool) {
   SERIN_TRY(SequenceTensors tensors, SequenceTensors::make(*settings.sequences, model.signature, model.batchable && settings.batching));
   const size_t places = places_of(model, settings);
   if (tensors.state_bytes() > kMostStateBytesOfAll / places)
@@ -62,15 +62,15 @@ Result<Served> SequenceScheduler::over(Served model, const ModelSettings& settin
   Served served = model;
   served.stateful = true;
   served.signature = tensors.signature();
-  served.scheduler = std::shared_ptr<SequenceScheduler>(new SequenceScheduler(std::move(model), std::move(tensors), settings, host));
+  served.scheduler = std::shared_ptr<SequenceScheduler>(new SequenceScheduler(std::move(model), std::move(tensors), settings, pool));
   return served;
 }
 
-SequenceScheduler::SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, Host& host)
+SequenceScheduler::SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, ComputePool& pool)
     : name_(model.signature.model),
       below_(std::move(model.scheduler)),
       tensors_(std::move(tensors)),
-      host_(host),
+      pool_(pool),
       idle_(std::min<std::chrono::nanoseconds>(settings.sequences->idle, kLongestIdle)),
       places_(places_of(model, settings)),
       queue_limit_(settings.queues.levels[settings.queues.standard - 1].limit),
@@ -198,7 +198,7 @@ void SequenceScheduler::run_next(Sequences::iterator found) {
     const Status taken = below_->submit(job);
     if (taken) return;
     job->done = nullptr;
-    host_.pool.submit([turn, done, why = taken.error()] {
+    pool_.submit([turn, done, why = taken.error()] {
       Answer answer;
       answer.outputs = why;
       turn->end(std::move(answer), *done);

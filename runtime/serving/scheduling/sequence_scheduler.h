@@ -15,15 +15,16 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/serving/repository/version.h"
+#include "runtime/serving/host/compute_pool.h"
 #include "runtime/serving/scheduling/sequence_tensors.h"
+#include "runtime/serving/scheduling/served.h"
 
 namespace serin::serving {
 
 class SequenceScheduler final : public Scheduler, public std::enable_shared_from_this<SequenceScheduler> {
  public:
   /// Wraps the model with sequences.
-  static Result<Served> over(Served model, const ModelSettings& settings, Host& host);
+  static Result<Served> over(Served model, const ModelSettings& settings, ComputePool& pool);
   ~SequenceScheduler() override;
 
   /// kInvalidArgument: the request has no sequence, or one that did not begin.
@@ -46,7 +47,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   class Turn;
   using Sequences = std::map<Key, Sequence>;
 
-  SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, Host& host);
+  SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, ComputePool& pool);
   void release_idle();
   void end_turn(const Key& key, std::optional<SequenceTensors::States> states);
   // These require mutex_.
@@ -61,7 +62,7 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   const std::string name_;
   const std::shared_ptr<Scheduler> below_;
   const SequenceTensors tensors_;
-  Host& host_;
+  ComputePool& pool_;
   const std::chrono::nanoseconds idle_;
   const size_t places_, queue_limit_;
 

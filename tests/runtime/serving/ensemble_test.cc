@@ -20,15 +20,15 @@ class EnsembleTest : public testing::Test {
   void SetUp() override {
     ModelSettings settings;
     settings.max_batch = 4;
-    sum_ = *Version::load("sum", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_);
-    digits_ = *Version::load("digits", "1", std::string(SERIN_MODELS) + "/digits/1/model.onnx", settings, host_);
+    sum_ = *Version::load("sum", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_, schedulers_);
+    digits_ = *Version::load("digits", "1", std::string(SERIN_MODELS) + "/digits/1/model.onnx", settings, host_, schedulers_);
   }
   Result<std::shared_ptr<Version>> make(EnsembleSettings ensemble) {
     ModelSettings settings;
     settings.ensemble = std::move(ensemble);
     std::vector<std::shared_ptr<Version>> models;
     for (const EnsembleStep& step : settings.ensemble->steps) models.push_back(step.model == "sum" ? sum_ : digits_);
-    return Version::of_steps("pipe", "1", settings, models, host_);
+    return Version::of_steps("pipe", "1", settings, models, host_, schedulers_);
   }
   std::string refusal(EnsembleSettings ensemble) {
     const auto made = make(std::move(ensemble));
@@ -61,6 +61,7 @@ class EnsembleTest : public testing::Test {
   std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none"});
   metrics::Registry metrics_;
   Host host_{.backend = *backend_, .metrics = metrics_, .boot = 1, .pool = ComputePool(2)};
+  const SchedulerFactory schedulers_{host_};
   std::shared_ptr<Version> sum_, digits_;
 };
 
@@ -96,7 +97,7 @@ TEST_F(EnsembleTest, AnEnsembleMayBeAStep) {
   ModelSettings settings;
   settings.ensemble =
       EnsembleSettings{.steps = {{.model = "inner", .inputs = {{"a", "x"}}, .outputs = {{"double", "y"}}}, sum("y", "x", "z")}};
-  const auto outer = Version::of_steps("outer", "1", settings, {*inner, sum_}, host_);
+  const auto outer = Version::of_steps("outer", "1", settings, {*inner, sum_}, host_, schedulers_);
   ASSERT_TRUE(outer) << outer.error().message;
   EXPECT_EQ(*run(**outer, {{7}}).outputs->tensors[0].as<int32_t>(), 21);
 }
@@ -124,12 +125,12 @@ TEST_F(EnsembleTest, WhatIsWithdrawnLeavesTheQueuesOfItsSteps) {
   settings.instances = 1;
   settings.sequences =
       SequenceSettings{.max_candidates = 1, .idle = std::chrono::hours(1), .states = {{.input = "PAST", .output = "PRESENT"}}};
-  const auto state = Version::load("state", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_);
+  const auto state = Version::load("state", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_, schedulers_);
   ASSERT_TRUE(state) << state.error().message;
   ModelSettings piped;
   piped.ensemble =
       EnsembleSettings{.steps = {{.model = "state", .inputs = {{"INPUT", "a"}}, .outputs = {{"OUTPUT", "b"}}}, sum("b", "a", "c")}};
-  const auto pipe = Version::of_steps("pipe", "1", piped, {*state, sum_}, host_);
+  const auto pipe = Version::of_steps("pipe", "1", piped, {*state, sum_}, host_, schedulers_);
   ASSERT_TRUE(pipe) << pipe.error().message;
   int32_t number = 1;
   std::atomic<int> answers = 0;
@@ -157,12 +158,12 @@ TEST_F(EnsembleTest, WhatIsWithdrawnLeavesTheQueuesOfItsSteps) {
 TEST_F(EnsembleTest, AnswersOfSequencesAreNotKept) {
   ModelSettings settings;
   settings.sequences = SequenceSettings{.states = {{.input = "PAST", .output = "PRESENT"}}};
-  const auto state = Version::load("state", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_);
+  const auto state = Version::load("state", "1", std::string(SERIN_TEST_DATA) + "/sequence_state/model.onnx", settings, host_, schedulers_);
   ASSERT_TRUE(state) << state.error().message;
   ModelSettings cached;
   cached.response_cache = true;
   cached.ensemble = EnsembleSettings{.steps = {{.model = "state", .inputs = {{"INPUT", "a"}}, .outputs = {{"OUTPUT", "b"}}}}};
-  const auto made = Version::of_steps("pipe", "1", cached, {*state}, host_);
+  const auto made = Version::of_steps("pipe", "1", cached, {*state}, host_, schedulers_);
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("response_cache: answers within a sequence"));
 }

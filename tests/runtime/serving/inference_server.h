@@ -21,7 +21,7 @@ class InferenceServer {
  public:
   /// `large`: what messages of gRPC share.
   explicit InferenceServer(std::shared_ptr<MemoryBudget> large = nullptr)
-      : repository_(std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = std::chrono::hours(1)}, host_))) {
+      : repository_(std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = std::chrono::hours(1)}, host_, schedulers_))) {
     repository_->load();
     frontend_ = std::make_unique<Frontend>(loops_, *repository_, host_);
     access_ = std::move(*Access::open({}, registry_));
@@ -40,6 +40,7 @@ class InferenceServer {
   metrics::Registry registry_;
   net::Loops loops_{1};
   Host host_{.backend = *backend_, .metrics = registry_, .boot = 1, .pool = ComputePool(1)};
+  const SchedulerFactory schedulers_{host_};
   std::unique_ptr<Repository> repository_;
   std::unique_ptr<Frontend> frontend_;
   std::unique_ptr<Access> access_;

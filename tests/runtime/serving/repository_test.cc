@@ -36,7 +36,7 @@ class RepositoryTest : public testing::Test {
     fs::rename(aside, folder_ / "digits" / version);
   }
   void open() {
-    auto opened = Repository::open({.roots = {{folder_}}, .poll = 20ms}, host_);
+    auto opened = Repository::open({.roots = {{folder_}}, .poll = 20ms}, host_, schedulers_);
     ASSERT_TRUE(opened) << opened.error().message;
     repository_ = std::move(*opened);
     repository_->load();
@@ -53,6 +53,7 @@ class RepositoryTest : public testing::Test {
   std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none"});
   metrics::Registry metrics_;
   Host host_{.backend = *backend_, .metrics = metrics_, .boot = 1, .pool = ComputePool(1)};
+  const SchedulerFactory schedulers_{host_};
   std::unique_ptr<Repository> repository_;
   std::shared_ptr<const Catalogue> catalogue_;
 };
@@ -116,8 +117,8 @@ TEST_F(RepositoryTest, AFolderThatIsGoneForAMomentUnloadsNothing) {
 }
 
 TEST_F(RepositoryTest, WhatIsNoFolderIsRefused) {
-  EXPECT_EQ(Repository::open({.roots = {{"/nowhere"}}}, host_).error().code, Code::kNotFound);
-  EXPECT_EQ(Repository::open({.roots = {{"/dev/null"}}}, host_).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(Repository::open({.roots = {{"/nowhere"}}}, host_, schedulers_).error().code, Code::kNotFound);
+  EXPECT_EQ(Repository::open({.roots = {{"/dev/null"}}}, host_, schedulers_).error().code, Code::kInvalidArgument);
 }
 
 }  // namespace

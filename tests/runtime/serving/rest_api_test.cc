@@ -28,7 +28,8 @@ TEST(RestApi, ARequestWhoseClientHungUpHoldsNoVersion) {
   metrics::Registry registry;
   net::Loops loops(1);
   Host host{.backend = *backend, .metrics = registry, .defaults = {.warmup = false}, .boot = 1, .pool = ComputePool(1)};
-  auto repository = std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = 1h}, host));
+  const SchedulerFactory schedulers(host);
+  auto repository = std::move(*Repository::open({.roots = {{SERIN_MODELS}}, .poll = 1h}, host, schedulers));
   repository->load();
   auto frontend = std::make_unique<Frontend>(loops, *repository, host);
   auto api = std::make_unique<RestApi>(*frontend);

@@ -24,7 +24,7 @@ class SequenceTest : public testing::Test {
     settings.instances = 1;
     settings.sequences = std::move(sequences);
     settings.queues.levels = {queue};
-    auto loaded = Version::load("m", "1", std::string(SERIN_TEST_DATA) + "/" + fixture + "/model.onnx", settings, host_);
+    auto loaded = Version::load("m", "1", std::string(SERIN_TEST_DATA) + "/" + fixture + "/model.onnx", settings, host_, schedulers_);
     ASSERT_TRUE(loaded) << loaded.error().message;
     version_ = *loaded;
   }
@@ -86,6 +86,7 @@ class SequenceTest : public testing::Test {
   std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none"});
   metrics::Registry metrics_;
   Host host_{.backend = *backend_, .metrics = metrics_, .boot = 1, .pool = ComputePool(1)};
+  const SchedulerFactory schedulers_{host_};
   std::shared_ptr<Version> version_;
 };
 
@@ -248,7 +249,7 @@ TEST_F(SequenceTest, SettingsThatDoNotFitTheModelAreRefusedByName) {
   const auto why = [&](SequenceSettings sequences, const char* fixture = "sequence_state") {
     ModelSettings settings;
     settings.sequences = std::move(sequences);
-    const auto loaded = Version::load("m", "1", std::string(SERIN_TEST_DATA) + "/" + fixture + "/model.onnx", settings, host_);
+    const auto loaded = Version::load("m", "1", std::string(SERIN_TEST_DATA) + "/" + fixture + "/model.onnx", settings, host_, schedulers_);
     return loaded ? "was loaded" : loaded.error().message;
   };
   EXPECT_THAT(why({.states = {{.input = "OLD", .output = "PRESENT"}}}), HasSubstr("the model has no input 'OLD'; it has '"));

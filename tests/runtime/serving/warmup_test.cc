@@ -81,11 +81,12 @@ TEST_F(Warmup, OneThatFailsFailsTheLoadByItsName) {
   const auto backend = kernels::make_cpu_backend({.onednn_path = "none"});
   metrics::Registry metrics;
   Host host{.backend = *backend, .metrics = metrics, .boot = 1, .pool = ComputePool(1)};
+  const SchedulerFactory schedulers(host);
   const auto load = [&](WarmupRequest request) {
     ModelSettings settings;
     settings.max_batch = 4;
     settings.warmup_requests = {std::move(request)};
-    const auto version = Version::load("digits", "1", std::string(SERIN_MODELS) + "/digits/1/model.onnx", settings, host);
+    const auto version = Version::load("digits", "1", std::string(SERIN_MODELS) + "/digits/1/model.onnx", settings, host, schedulers);
     return version ? std::string() : version.error().message;
   };
   EXPECT_EQ(load({.name = "good", .batch_size = 3, .count = 2, .inputs = {{"pixels", {.data = {Filling::Kind::kRandom, {}}}}}}), "");

@@ -7,13 +7,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/tensor.h"
 #include "runtime/base/result.h"
-#include "runtime/serving/scheduling/scheduler.h"
 
 namespace serin::serving {
 
@@ -36,8 +35,5 @@ struct TensorReshapes {
   bool counts_rows = false;  ///< clients' shapes have no rows, but the model's have: rows are counted after the conversion
   bool any() const;
 };
-
-/// Accepts requests, and returns answers, in the clients' shapes.
-std::shared_ptr<Scheduler> reshaping_over(std::shared_ptr<Scheduler> below, TensorReshapes reshapes);
 
 }  // namespace serin::serving

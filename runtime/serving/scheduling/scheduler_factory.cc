@@ -1,0 +1,68 @@
+#include "runtime/serving/scheduling/scheduler_factory.h"
+
+#include <algorithm>
+
+#include "runtime/serving/scheduling/caching_scheduler.h"
+#include "runtime/serving/scheduling/engine_scheduler.h"
+#include "runtime/serving/scheduling/ensemble_scheduler.h"
+#include "runtime/serving/scheduling/reshaping_scheduler.h"
+#include "runtime/serving/scheduling/sequence_scheduler.h"
+#include "runtime/serving/scheduling/splitting_scheduler.h"
+
+namespace serin::serving {
+namespace {
+
+/// A limit that a configuration of Triton's names is one of requests, too; so is that of sequences, each of which has a place in the batch. An ensemble has its
+/// limit from its steps.
+void take_any_rows(Served& served, const ModelSettings& settings) {
+  const auto is_text = [](const protocol::TensorSpec& spec) { return spec.dtype == DType::kString; };  // has no plan, and so no batch
+  const bool texts = std::ranges::any_of(served.signature.inputs, is_text) || std::ranges::any_of(served.signature.outputs, is_text);
+  if (settings.config || settings.sequences || texts) served.max_rows = served.max_batch;
+  if (!served.batchable || served.max_rows <= served.max_batch) return;
+  served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), served.max_batch, 2 * served.instances);
+}
+
+}  // namespace
+
+Result<Served> SchedulerFactory::load(const std::string& name, const std::string& path, const ModelSettings& settings,
+                                      const std::shared_ptr<ModelMetrics>& metrics) const {
+  return EngineScheduler::load(name, path, settings, host_, metrics);
+}
+
+Result<Served> SchedulerFactory::of_steps(const std::string& name, const ModelSettings& settings, const ServedModels& steps,
+                                          const std::shared_ptr<ModelMetrics>& metrics) const {
+  SERIN_TRY(EnsemblePlan plan, EnsemblePlan::make(name, *settings.ensemble, steps));
+  Served served{.signature = plan.signature,
+                .parameters = {},
+                .batchable = plan.batchable,
+                .max_batch = plan.batchable ? std::min(plan.max_batch, settings.max_batch) : 1,
+                .platform = kEnsemblePlatform,
+                .stateful = std::ranges::any_of(steps, [](const auto& step) { return step->stateful(); }),
+                .max_rows = settings.config ? std::min(plan.max_rows, settings.max_batch) : plan.max_rows};
+  served.scheduler = EnsembleScheduler::make(std::move(plan), host_.tracer, metrics);
+  return served;
+}
+
+/// Kept responses are those of the model, in its own shapes; sequences fill in inputs that clients do not see.
+Status SchedulerFactory::wrap(Served& served, const ModelSettings& settings, const std::shared_ptr<ModelMetrics>& metrics) const {
+  if (!settings.ensemble) take_any_rows(served, settings);
+  served.timeout_is_deadline = settings.queues.timeout_is_deadline;
+  if (settings.response_cache) SERIN_CHECK(keep_responses(served, settings, metrics));
+  if (served.reshapes.any()) served.scheduler = reshaping_over(std::move(served.scheduler), served.reshapes);
+  if (settings.sequences) {
+    SERIN_TRY(served, SequenceScheduler::over(std::move(served), settings, host_.pool));
+  }
+  return {};
+}
+
+Status SchedulerFactory::keep_responses(Served& served, const ModelSettings& settings, const std::shared_ptr<ModelMetrics>& metrics) const {
+  if (served.stateful || settings.sequences)
+    return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
+  if (!responses_) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
+  metrics->count_cache(host_.metrics, host_.metric_options);
+  const size_t most_followers = settings.queues.levels[settings.queues.standard - 1].limit;
+  served.scheduler = std::make_shared<CachingScheduler>(served.scheduler, responses_, most_followers, host_, metrics);
+  return {};
+}
+
+}  // namespace serin::serving
