@@ -8,7 +8,7 @@
 
 #include "runtime/base/version.h"
 #include "runtime/net/loop.h"
-#include "runtime/serving/apis/leftovers.h"
+#include "runtime/serving/apis/inference.h"
 #include "runtime/serving/host/shared_memory.h"
 #include "runtime/serving/repository/repository.h"
 #include "runtime/serving/settings/dialect.h"
@@ -40,8 +40,10 @@ class Frontend {
         limits(limits_of(options)),
         longest_http(options.longest_http),
         strict_readiness_(options.strict_readiness),
-        readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())),
-        leftovers_(loops.size()) {}
+        readers_(loops.size(), Published<Catalogue>::Reader(models.catalogue())) {
+    inferences_.reserve(loops.size());
+    for (size_t i = 0; i < loops.size(); ++i) inferences_.emplace_back(loops, dialect);
+  }
   Frontend(net::Loops& io_threads, Repository& models, Host& common) : Frontend(io_threads, models, common, Options()) {}
 
   /// Pending calls to the repository get no more answers, so that their callers may be destroyed.
@@ -54,7 +56,7 @@ class Frontend {
   /// The catalogue that this io thread saw last; valid until its next call.
   const Catalogue& catalogue() { return *readers_[net::this_loop()].get(); }
   /// The object pool of this io thread.
-  Leftovers& leftovers() { return leftovers_[net::this_loop()]; }
+  InferencePool& inferences() { return inferences_[net::this_loop()]; }
   /// Sets readiness: false until everything is loaded, and again when the server is about to end. Other requests are always answered.
   void set_ready(bool ready) {
     if (ready) was_ready_ = loaded(*repository.catalogue().get()).has_value();
@@ -96,7 +98,7 @@ class Frontend {
 
   const bool strict_readiness_;
   std::vector<Published<Catalogue>::Reader> readers_;  // one for each io thread, like the next
-  std::vector<Leftovers> leftovers_;
+  std::vector<InferencePool> inferences_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> was_ready_{false};
 };

@@ -38,7 +38,7 @@ struct HttpInference::Arrival {
   /// On to the batcher.
   void go_on(Result<protocol::InferRequest> decoded) const {
     if (!decoded) return refuse(decoded.error(), call->field_);
-    const auto inference = Inference::start(frontend,
+    const auto inference = Inference::start(frontend.inferences(),
                                             {.version = version,
                                              .request = std::move(*decoded),
                                              .arrived = arrived,
@@ -128,8 +128,8 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
   if (frontend.longest_http.count() > 0) arrival.deadline = std::min(arrival.deadline, arrival.arrived + frontend.longest_http);
   call->field_.clear();
   const size_t work = call->work_to_decode(request);
-  if (work <= net::kMostOnIo && work_in_regions(frontend, request.body) <= net::kMostOnIo)
-    return arrival.go_on(call->decode(request, *arrival.version, frontend.leftovers().take_request(), call->field_));
+  if (work <= net::kMostOnIo && work_in_regions(frontend.shared_memory, request.body) <= net::kMostOnIo)
+    return arrival.go_on(call->decode(request, *arrival.version, frontend.inferences().take_request(), call->field_));
   const auto reading = std::make_shared<Reading>(std::move(arrival), std::move(request));
   call->responder_.on_cancel([weak = std::weak_ptr(reading)] {
     if (const auto held = weak.lock()) held->give_up(hung_up());

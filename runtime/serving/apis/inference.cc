@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/net/loop.h"
 #include "runtime/protocol/tensor/classification.h"
-#include "runtime/serving/apis/frontend.h"
 
 namespace serin::serving {
 namespace {
@@ -24,8 +22,8 @@ KeptFinished::KeptFinished(const Finished& finished)
       answer_(finished.answer),
       taken_(finished.taken) {}
 
-size_t work_in_regions(const Frontend& frontend, std::string_view message) {
-  const size_t most = frontend.shared_memory.largest() / kBinaryIsFaster;
+size_t work_in_regions(const SharedMemory& regions, std::string_view message) {
+  const size_t most = regions.largest() / kBinaryIsFaster;
   return most > net::kMostOnIo && message.find("shared_memory_region") != std::string_view::npos ? most : 0;
 }
 
@@ -71,9 +69,9 @@ Status write_shared(std::span<const protocol::NamedTensor> outputs) {
   return {};
 }
 
-std::shared_ptr<Inference> Inference::start(Frontend& frontend, Call call, Done done) {
-  const std::shared_ptr<Inference> inference = frontend.leftovers().inferences.take();
-  inference->frontend_ = &frontend;
+std::shared_ptr<Inference> Inference::start(InferencePool& pool, Call call, Done done) {
+  const std::shared_ptr<Inference> inference = pool.inferences_.take();
+  inference->pool_ = &pool;
   inference->version_ = std::move(call.version);
   inference->request_ = std::move(call.request);
   inference->arrived_ = call.arrived;
@@ -90,7 +88,7 @@ std::shared_ptr<Inference> Inference::start(Frontend& frontend, Call call, Done 
 
 void Inference::submit(const std::shared_ptr<Inference>& self) {
   Inference& mine = *self;
-  const std::shared_ptr<Job> job = mine.frontend_->leftovers().jobs.take();
+  const std::shared_ptr<Job> job = mine.pool_->jobs_.take();
   job->inputs.swap(mine.request_.inputs);  // memory goes round
   std::swap(job->memory, mine.request_.memory);
   job->texts.swap(mine.request_.texts);
@@ -104,7 +102,7 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   job->shadow = mine.shadow_;
   if (!mine.shadow_) job->trace = mine.trace_.id = mine.version_->host().tracer.begin(mine.version_->model());
   if (mine.trace_.id != 0) mine.trace_.queued = Clock::now();
-  job->done = [self, &loops = mine.frontend_->loops, loop = net::this_loop()](Answer answer) {
+  job->done = [self, &loops = mine.pool_->loops_, loop = net::this_loop()](Answer answer) {
     if (net::this_loop() == loop && self->submitted_ && !self->in_order_) return net::run_here([&] { self->finish(std::move(answer)); });
     self->answer_ = std::move(answer);
     loops.post(loop, [self] { self->finish(std::move(self->answer_)); });
@@ -127,7 +125,7 @@ void Inference::finish(Answer answer) {
   if (!version) return;
   alarm_.leave();
   const bool rode = answer.batch.boot != 0;
-  if (rode && !answer.outputs) answer.outputs = in_dialect(frontend_->dialect, std::move(answer.outputs), kOfClients, Code::kInternal);
+  if (rode && !answer.outputs) answer.outputs = in_dialect(pool_->dialect_, std::move(answer.outputs), kOfClients, Code::kInternal);
   if (!shadow_) {
     ModelMetrics& metrics = version->metrics();
     const AskedBy by{.http = trace_.door == Trace::Door::kHttp, .api = api_};
@@ -147,7 +145,7 @@ void Inference::finish(Answer answer) {
     trace_.sent = Clock::now();
     version->host().tracer.add(trace_, version->model(), version->version(), request_.id);
   }
-  frontend_->leftovers().give(std::move(request_));
+  pool_->give(std::move(request_));
 }
 
 void Inference::fail(Error error) {
@@ -172,6 +170,18 @@ void Inference::clear() {
   rows_ = 1;
   trace_ = {};
   queued_ = submitted_ = in_order_ = false;
+}
+
+protocol::InferRequest InferencePool::take_request() {
+  if (requests_.empty()) return {};
+  protocol::InferRequest taken = std::move(requests_.back());
+  requests_.pop_back();
+  return taken;
+}
+
+void InferencePool::give(protocol::InferRequest over) {
+  over.clear();
+  if (requests_.size() < Recycler<Job>::kMost) requests_.push_back(std::move(over));
 }
 
 }  // namespace serin::serving

@@ -3,7 +3,7 @@
 // The request is queued. The first of three events ends it: the batch's answer (posted by a compute thread), the deadline, or the client's
 // disconnection.
 //
-//   auto inference = Inference::start(frontend, {.version = version, .request = std::move(decoded)},
+//   auto inference = Inference::start(frontend.inferences(), {.version = version, .request = std::move(decoded)},
 //                                     [](const Finished& finished) { ... send ... });
 //   responder.on_cancel([weak = std::weak_ptr(inference)] { if (auto held = weak.lock()) held->cancel(); });
 //
@@ -14,13 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/recycler.h"
 #include "runtime/base/unique_function.h"
 #include "runtime/net/deadline.h"
+#include "runtime/net/loop.h"
+#include "runtime/serving/host/shared_memory.h"
 #include "runtime/serving/repository/version.h"
+#include "runtime/serving/settings/dialect.h"
 
 namespace serin::serving {
-
-class Frontend;
 
 struct Finished {
   const Version& version;
@@ -51,7 +53,7 @@ class KeptFinished {
 inline constexpr size_t kBinaryIsFaster = 16;
 /// Upper bound for the cost of reading tensors in shared memory, in bytes of JSON: the size of the largest region, if the message names
 /// one.
-size_t work_in_regions(const Frontend& frontend, std::string_view message);
+size_t work_in_regions(const SharedMemory& regions, std::string_view message);
 /// Cost of writing the outputs, in bytes of JSON; `binary`: none of them is JSON.
 size_t work_to_encode(const Finished& finished, bool binary = false);
 
@@ -71,6 +73,8 @@ protocol::Few<protocol::NamedTensor> named_outputs(const Finished& finished, con
 /// Writes the outputs that belong in shared memory. Too little room there is the client's error.
 Status write_shared(std::span<const protocol::NamedTensor> outputs);
 
+class InferencePool;
+
 class Inference {
  public:
   struct Call {
@@ -85,7 +89,7 @@ class Inference {
   };
   using Done = UniqueFunction<void(const Finished&)>;
 
-  static std::shared_ptr<Inference> start(Frontend& frontend, Call call, Done done);
+  static std::shared_ptr<Inference> start(InferencePool& pool, Call call, Done done);
   /// The client hung up. `done` is still called, as for every end, so that the request is counted.
   void cancel() { fail({Code::kCancelled, "the client hung up"}); }
 
@@ -99,7 +103,7 @@ class Inference {
   void fail(Error error);
   void expire() { fail({Code::kDeadlineExceeded, "the deadline passed before the answer was ready"}); }
 
-  Frontend* frontend_ = nullptr;
+  InferencePool* pool_ = nullptr;
   std::shared_ptr<Version> version_;  // null once ended
   protocol::InferRequest request_;
   Clock::time_point arrived_, deadline_;
@@ -114,6 +118,25 @@ class Inference {
   bool queued_ = false;
   bool in_order_ = false;   // for a sequence: the previous answer may still be on its way to this thread
   bool submitted_ = false;  // submit() has returned: an earlier answer waits until then
+};
+
+/// The object pool of one io thread: requests reuse the memory of earlier ones, so that a steady stream allocates nothing.
+class InferencePool {
+ public:
+  InferencePool(net::Loops& io_threads, Dialect dialect) : loops_(io_threads), dialect_(dialect) {}
+
+  /// Returns a request to decode into.
+  protocol::InferRequest take_request();
+
+ private:
+  friend class Inference;
+  void give(protocol::InferRequest over);
+
+  net::Loops& loops_;
+  const Dialect dialect_;
+  Recycler<Inference> inferences_;
+  Recycler<Job> jobs_;
+  std::vector<protocol::InferRequest> requests_;
 };
 
 }  // namespace serin::serving

@@ -27,7 +27,7 @@ void read_request(Frontend& frontend, const CallPtr& call, std::string_view mess
                size_t raw = 0;  // copied as they are
                for (const std::string_view input : request->raw) raw += input.size();
                size_t work = message.size() - raw + raw / kBinaryIsFaster;
-               if (work <= net::kMostOnIo) work += work_in_regions(frontend, message);
+               if (work <= net::kMostOnIo) work += work_in_regions(frontend.shared_memory, message);
                auto version = frontend.catalogue().find(request->model, request->version);
                read_grpc_inference(frontend, call, std::move(*request), work, std::move(version), TfApi::kInfer, std::move(then));
              });
@@ -94,8 +94,8 @@ class StreamInferMethod final : public net::GrpcMethod {
   };
 
   void start(const CallPtr& call, uint64_t number, Inference::Call asked) {
-    auto inference =
-        Inference::start(frontend_, std::move(asked), [call, number](const Finished& finished) { answer(call, number, finished); });
+    auto inference = Inference::start(frontend_.inferences(), std::move(asked),
+                                      [call, number](const Finished& finished) { answer(call, number, finished); });
     if (call->ended()) return;
     Stream& stream = stream_of(call);
     if (const auto running = stream.running.find(number); running != stream.running.end()) running->second = std::move(inference);

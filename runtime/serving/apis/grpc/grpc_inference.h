@@ -61,7 +61,7 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
                         .api = api,
                         .received = net::loop_time()};
   if (work <= net::kMostOnIo) {
-    auto decoded = decode_grpc(message, asked, frontend.limits, frontend.leftovers().take_request());
+    auto decoded = decode_grpc(message, asked, frontend.limits, frontend.inferences().take_request());
     return then(with_request(std::move(asked), std::move(decoded)));
   }
   struct Reading {
@@ -110,16 +110,17 @@ void start_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCal
     call->set_header("x-serin-batch", protocol::print_batch_tag(frontend.host.lone_tag()));
     return finish_with(*call, asked.error());
   }
-  const auto inference = Inference::start(frontend, std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
-    call->set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
-    call->set_header("x-serin-version", finished.version.version());
-    write_grpc_answer(call, finished, call->begin_message(), append, [call](Result<std::string> framed) {
-      if (!framed) return finish_with(*call, framed.error());
-      net::seal_grpc_message(*framed);
-      call->send(std::move(*framed));
-      call->finish(net::GrpcStatus::kOk);
-    });
-  });
+  const auto inference =
+      Inference::start(frontend.inferences(), std::move(*asked), [call, append = std::move(append)](const Finished& finished) {
+        call->set_header("x-serin-batch", protocol::print_batch_tag(finished.answer.batch));
+        call->set_header("x-serin-version", finished.version.version());
+        write_grpc_answer(call, finished, call->begin_message(), append, [call](Result<std::string> framed) {
+          if (!framed) return finish_with(*call, framed.error());
+          net::seal_grpc_message(*framed);
+          call->send(std::move(*framed));
+          call->finish(net::GrpcStatus::kOk);
+        });
+      });
   if (!call->ended()) call->on_gone = [inference] { inference->cancel(); };
 }
 
