@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/serving/repository/model_config.h"
+#include "runtime/serving/settings/model_config.h"
 #include "runtime/serving/settings/ovms_config.h"
 #include "runtime/serving/settings/settings.h"
 #include "runtime/serving/settings/tfserving_config.h"

@@ -7,7 +7,6 @@
 #include <ranges>
 
 #include "runtime/base/nearest_name.h"
-#include "runtime/base/number.h"
 
 namespace serin::serving {
 namespace {
@@ -22,11 +21,6 @@ Error not_ready(std::string_view model, uint64_t number, const VersionEntry& hel
 }
 
 }  // namespace
-
-std::optional<uint64_t> parse_version(std::string_view name) {
-  if (name.size() > 1 && name.front() == '0') return std::nullopt;
-  return parse_number<uint64_t>(name);
-}
 
 std::shared_ptr<Version> ModelEntry::latest() const {
   for (auto entry = versions.rbegin(); entry != versions.rend(); ++entry)

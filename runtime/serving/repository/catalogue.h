@@ -11,6 +11,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/serving/repository/version.h"
+#include "runtime/serving/settings/model_folder.h"
 #include "runtime/serving/settings/settings.h"
 
 namespace serin::serving {
@@ -53,8 +54,5 @@ struct Catalogue {
   /// count. If there is nothing to load, it succeeds.
   Status loaded(bool all) const;
 };
-
-/// Parses a decimal number without leading zero, as versions are named in Triton and TensorFlow Serving.
-std::optional<uint64_t> parse_version(std::string_view name);
 
 }  // namespace serin::serving

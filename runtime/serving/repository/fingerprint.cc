@@ -8,29 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace serin::serving {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A link that leads nowhere, or to itself, is not there either.
-bool says_not_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
-
-Error cannot(std::string_view what, int error) {
-  const Code code = says_not_there(error) ? Code::kNotFound : error == EACCES || error == EPERM ? Code::kPermissionDenied : Code::kIo;
-  return {code, fmt::format("{}: {}", what, std::system_category().message(error))};
-}
-
-/// A link whose end cannot be looked at may be one to a folder: listing it says.
-bool may_be_folder(const fs::directory_entry& entry) {
-  std::error_code error, ignored;
-  const bool folder = entry.is_directory(error);
-  return error ? entry.is_symlink(ignored) && !says_not_there(error.value()) : folder;
-}
 
 /// The error's number; 0: it was looked at.
 int append_stat(const fs::path& path, std::vector<int64_t>& parts) {
@@ -49,17 +32,6 @@ bool is_model(const std::string& name) { return name.ends_with(".onnx"); }
 
 }  // namespace
 
-Result<Listing> list_folder(const std::string& folder) {
-  Listing listing;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    (may_be_folder(*entry) ? listing.folders : listing.files).push_back(entry->path().filename().string());
-  if (error) return cannot("cannot be listed", error.value());
-  std::ranges::sort(listing.folders);
-  std::ranges::sort(listing.files);
-  return listing;
-}
-
 Status FingerprintMaker::add_files(const std::string& folder, std::vector<std::string> names) {
   std::ranges::stable_partition(names, is_model);
   for (const std::string& name : names) {
@@ -69,7 +41,7 @@ Status FingerprintMaker::add_files(const std::string& folder, std::vector<std::s
     }
     --left_;
     const int error = append_stat(fs::path(folder) / name, made_.parts);
-    if (error != 0 && !says_not_there(error) && is_model(name)) return cannot(fmt::format("'{}' cannot be looked at", name), error);
+    if (error != 0 && !says_not_there(error) && is_model(name)) return file_error(fmt::format("'{}' cannot be looked at", name), error);
   }
   return {};
 }
@@ -79,7 +51,7 @@ Status FingerprintMaker::add(const std::string& path) {
   if (!inside && inside.error().code != Code::kNotFound) return Error{inside.error().code, "its folder " + inside.error().message};
   if (!inside) {
     const int error = append_stat(path, made_.parts);
-    return error == 0 || says_not_there(error) ? Status() : cannot("it cannot be looked at", error);
+    return error == 0 || says_not_there(error) ? Status() : file_error("it cannot be looked at", error);
   }
   SERIN_CHECK(add_files(path, std::move(inside->files)));
   for (const std::string& folder : inside->folders) add_inner((fs::path(path) / folder).string());

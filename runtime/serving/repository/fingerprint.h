@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/serving/settings/model_folder.h"
 
 namespace serin::serving {
 
@@ -18,14 +19,6 @@ struct Fingerprint {
   std::vector<int64_t> parts;
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
-
-/// The direct entries of a folder, sorted.
-struct Listing {
-  std::vector<std::string> folders, files;
-};
-
-/// kNotFound: there is no such folder; any other code: "cannot be listed: Permission denied".
-Result<Listing> list_folder(const std::string& folder);
 
 /// Examines at most `most_files` files, models (.onnx) first. For the files beyond these, it notices creation, removal and replacement, but
 /// not writes.

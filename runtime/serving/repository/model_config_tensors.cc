@@ -2,6 +2,8 @@
 //
 // With max_batch_size above 0 Triton's dims leave out the axis of the batch, which clients do send; with 0 they are all there is.
 
+#include "runtime/serving/repository/model_config_tensors.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,8 +14,7 @@
 
 #include "runtime/protocol/tensor/datatype.h"
 #include "runtime/protocol/tensor/tensor_names.h"
-#include "runtime/serving/repository/model_config.h"
-#include "runtime/serving/repository/model_queries.h"
+#include "runtime/serving/settings/model_folder.h"
 #include "runtime/serving/settings/tensor_reshape.h"
 
 namespace serin::serving {
@@ -111,7 +112,7 @@ void choose_outputs(const pb::ModelConfig& config, const SequenceSettings* seque
   served.reshapes.chosen = std::move(chosen);
 }
 
-void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config) {
+void fill_tensors(const ServedModel& model, bool batched, pb::ModelConfig& config) {
   const auto fill = [&](const TensorSpec& spec, auto& tensor) {
     tensor.set_data_type(type_of(spec.dtype));
     if (!tensor.dims().empty()) return;
@@ -125,31 +126,30 @@ void fill_tensors(const Version& version, bool batched, pb::ModelConfig& config)
     added->set_name(name);
     return added;
   };
-  for (const TensorSpec& spec : version.signature().inputs) {
+  for (const TensorSpec& spec : model.signature().inputs) {
     pb::ModelInput& input = *named(*config.mutable_input(), spec.name);
     fill(spec, input);
     if (spec.standard) input.set_optional(true);
   }
-  for (const TensorSpec& spec : version.signature().outputs) fill(spec, *named(*config.mutable_output(), spec.name));
+  for (const TensorSpec& spec : model.signature().outputs) fill(spec, *named(*config.mutable_output(), spec.name));
 }
 
-void fill_platform(const Version& version, pb::ModelConfig& config) {
-  if (config.platform().empty()) config.set_platform(std::string(version.platform()));
-  if (config.backend().empty() && version.platform() != kEnsemblePlatform)
-    config.set_backend(version.platform() == kTritonPlatform ? std::string(kTritonBackend) : std::string("serin"));
+void fill_platform(const ServedModel& model, pb::ModelConfig& config) {
+  if (config.platform().empty()) config.set_platform(std::string(model.platform()));
+  if (config.backend().empty() && model.platform() != kEnsemblePlatform)
+    config.set_backend(model.platform() == kTritonPlatform ? std::string(kTritonBackend) : std::string("serin"));
 }
 
-void fill_instances(const Version& version, const ModelSettings& settings, pb::ModelConfig& config) {
-  const auto device = std::ranges::find(version.parameters(), "device", &std::pair<std::string, std::string>::first);
-  const bool cuda = device != version.parameters().end() && device->second == "cuda";
+void fill_instances(const ServedModel& model, int cores, const ModelSettings& settings, pb::ModelConfig& config) {
+  const auto device = std::ranges::find(model.parameters(), "device", &std::pair<std::string, std::string>::first);
+  const bool cuda = device != model.parameters().end() && device->second == "cuda";
   if (config.instance_group().empty()) config.add_instance_group();
   for (int i = 0; i < config.instance_group_size(); ++i) {
     pb::ModelInstanceGroup& group = *config.mutable_instance_group(i);
     if (group.name().empty()) group.set_name(config.instance_group_size() == 1 ? config.name() : fmt::format("{}_{}", config.name(), i));
     if (group.kind() == pb::ModelInstanceGroup::KIND_AUTO)
       group.set_kind(cuda ? pb::ModelInstanceGroup::KIND_GPU : pb::ModelInstanceGroup::KIND_CPU);
-    if (group.count() < 1)
-      group.set_count(settings.instances.value_or(cuda ? 2 : std::max(1, version.host().pool.cores() / settings.threads)));
+    if (group.count() < 1) group.set_count(settings.instances.value_or(cuda ? 2 : std::max(1, cores / settings.threads)));
   }
 }
 
@@ -186,11 +186,11 @@ Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
   return {};
 }
 
-inference::ModelConfig full_model_config(const Version& version, const ModelSettings& settings) {
+inference::ModelConfig full_model_config(const ServedModel& model, int cores, const ModelSettings& settings) {
   pb::ModelConfig config = settings.config ? *settings.config : pb::ModelConfig();
-  config.set_name(version.model());
-  fill_platform(version, config);
-  if (!settings.config) config.set_max_batch_size(version.batchable() ? static_cast<int32_t>(version.max_batch()) : 0);
+  config.set_name(model.model());
+  fill_platform(model, config);
+  if (!settings.config) config.set_max_batch_size(model.batchable() ? static_cast<int32_t>(model.max_batch()) : 0);
   if (!settings.versions.specific.empty()) {
     config.mutable_version_policy()->mutable_specific()->clear_versions();
     for (const uint64_t number : settings.versions.specific)
@@ -200,12 +200,12 @@ inference::ModelConfig full_model_config(const Version& version, const ModelSett
   } else {
     config.mutable_version_policy()->mutable_all();
   }
-  fill_tensors(version, config.max_batch_size() > 0, config);
+  fill_tensors(model, config.max_batch_size() > 0, config);
   if (settings.ensemble) {
     fill_steps(*settings.ensemble, *config.mutable_ensemble_scheduling());
     return config;
   }
-  fill_instances(version, settings, config);
+  fill_instances(model, cores, settings, config);
   config.set_default_model_filename(settings.file);
   pb::ModelOptimizationPolicy& optimization = *config.mutable_optimization();
   if (!optimization.has_input_pinned_memory()) optimization.mutable_input_pinned_memory()->set_enable(true);

@@ -10,7 +10,6 @@
 #include <ranges>
 
 #include "runtime/base/log.h"
-#include "runtime/base/number.h"
 #include "runtime/base/utf8.h"
 #include "runtime/formats/model_file.h"
 
@@ -67,12 +66,6 @@ void Remarks::say(const std::string& what) {
 bool is_model_name(std::string_view name) {
   return !name.empty() && name.size() <= 256 && name.front() != '.' && name.find('/') == std::string_view::npos && is_utf8(name) &&
          !has_control_characters(name);
-}
-
-std::optional<uint64_t> version_of_folder(std::string_view name) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (!std::ranges::all_of(name, is_digit)) return std::nullopt;
-  return parse_number<uint64_t>(name);
 }
 
 Status check_root(const ModelRoot& root) {

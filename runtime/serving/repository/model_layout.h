@@ -54,9 +54,6 @@ class Remarks {
 bool is_model_name(std::string_view name);
 inline constexpr std::string_view kModelNameRule = "has at most 256 bytes of UTF-8, no '/', no control characters, and no '.' in front";
 
-/// Parses a decimal number, with or without leading zeros: TensorFlow Serving's examples have 00000123.
-std::optional<uint64_t> version_of_folder(std::string_view name);
-
 /// kNotFound or kInvalidArgument, naming the path, with the reason why nothing can be served from there.
 Status check_root(const ModelRoot& root);
 /// kInvalidArgument if two files are models with the same name: every named file must be served.

@@ -1,7 +1,7 @@
 #include "runtime/serving/repository/model_queries.h"
 
 #include "runtime/protocol/tensor/datatype.h"
-#include "runtime/serving/repository/model_config.h"
+#include "runtime/serving/repository/model_config_tensors.h"
 
 namespace serin::serving {
 namespace {
@@ -107,7 +107,7 @@ Result<inference::ModelConfigResponse> model_config(const Catalogue& now, const 
   SERIN_TRY(const std::shared_ptr<Version> version, now.find(request.name(), request.version()));
   const VersionEntry& entry = now.models.find(request.name())->second.versions.at(*parse_version(version->version()));
   inference::ModelConfigResponse answer;
-  *answer.mutable_config() = full_model_config(*version, *entry.settings);
+  *answer.mutable_config() = full_model_config(*version, version->host().pool.cores(), *entry.settings);
   return answer;
 }
 

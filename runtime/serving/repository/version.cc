@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/serving/repository/model_config.h"
+#include "runtime/serving/repository/model_config_tensors.h"
 #include "runtime/serving/settings/paddle_names.h"
 
 namespace serin::serving {

@@ -1,11 +1,12 @@
 // served.h: a loaded model that takes requests: its properties, its metrics, and the scheduler that runs them.
 //
-// A version (repository/version.h) is one under the eyes of clients; the steps of an ensemble are others.
+// Versions (repository/version.h) derive from it. Ensembles use it for their steps.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/protocol/oip/oip_rest.h"
 #include "runtime/serving/host/metrics.h"

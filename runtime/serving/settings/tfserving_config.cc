@@ -11,11 +11,11 @@
 namespace serin::serving {
 namespace {
 
-namespace pb = tensorflow::serving;
+namespace tfs = tensorflow::serving;
 
 constexpr size_t kLargest = size_t{1} << 20;
 
-Result<VersionPolicy> policy_of(const pb::FileSystemStoragePathSourceConfig::ServableVersionPolicy& from) {
+Result<VersionPolicy> policy_of(const tfs::FileSystemStoragePathSourceConfig::ServableVersionPolicy& from) {
   if (from.has_all()) return VersionPolicy();
   if (!from.has_specific()) return VersionPolicy{.latest = from.latest().num_versions() > 0 ? from.latest().num_versions() : 1U};
   VersionPolicy policy;
@@ -27,7 +27,7 @@ Result<VersionPolicy> policy_of(const pb::FileSystemStoragePathSourceConfig::Ser
   return policy;
 }
 
-Result<ModelRoot> root_of(const pb::ModelConfig& config) {
+Result<ModelRoot> root_of(const tfs::ModelConfig& config) {
   if (config.name().empty() || config.base_path().empty()) return Error{Code::kInvalidArgument, "needs a name and a base_path"};
   ModelRoot root{.path = local_path(config.base_path()), .name = config.name()};
   SERIN_TRY(root.versions, policy_of(config.model_version_policy()));
@@ -53,10 +53,10 @@ Result<Message> read_message(const std::string& path, Result<std::string> (*read
 
 }  // namespace
 
-Result<std::vector<ModelRoot>> roots_of(const pb::ModelServerConfig& config) {
+Result<std::vector<ModelRoot>> roots_of(const tfs::ModelServerConfig& config) {
   std::vector<ModelRoot> roots;
   std::set<std::string> names;
-  for (const pb::ModelConfig& model : config.model_config_list().config()) {
+  for (const tfs::ModelConfig& model : config.model_config_list().config()) {
     auto root = root_of(model);
     if (!root) return root.error().in(fmt::format("model '{}'", model.name().substr(0, 256)));
     if (!names.insert(model.name()).second)
@@ -68,11 +68,11 @@ Result<std::vector<ModelRoot>> roots_of(const pb::ModelServerConfig& config) {
 }
 
 Result<ListedModels> read_tf_config(const std::string& path) {
-  SERIN_TRY(const auto config, read_message<pb::ModelServerConfig>(path));
+  SERIN_TRY(const auto config, read_message<tfs::ModelServerConfig>(path));
   auto roots = roots_of(config);
   if (!roots) return roots.error().in(path);
   ListedModels listed{.roots = std::move(*roots)};
-  for (const pb::ModelConfig& model : config.model_config_list().config())
+  for (const tfs::ModelConfig& model : config.model_config_list().config())
     if (model.logging_config().has_log_collector_config())
       listed.remarks.push_back(
           fmt::format("{}: model '{}': logging_config changes nothing: requests are not kept in files", path, model.name()));
@@ -81,7 +81,7 @@ Result<ListedModels> read_tf_config(const std::string& path) {
 
 /// It is read again when it changes, which a pipe cannot be.
 Result<net::TlsServerTexts> read_tf_ssl_config(const std::string& path) {
-  SERIN_TRY(pb::SSLConfig config, read_message<pb::SSLConfig>(path, read_file));
+  SERIN_TRY(tfs::SSLConfig config, read_message<tfs::SSLConfig>(path, read_file));
   if (config.server_key().empty() || config.server_cert().empty())
     return Error{Code::kInvalidArgument, fmt::format("{}: needs a server_key and a server_cert", path)};
   net::TlsServerTexts texts{.certificate = config.server_cert(), .key = config.server_key(), .client_ca = {}};
@@ -94,8 +94,8 @@ Result<net::TlsServerTexts> read_tf_ssl_config(const std::string& path) {
 }
 
 Result<std::optional<std::string>> read_tf_monitoring_config(const std::string& path) {
-  SERIN_TRY(const auto config, read_message<pb::MonitoringConfig>(path));
-  const pb::PrometheusConfig& prometheus = config.prometheus_config();
+  SERIN_TRY(const auto config, read_message<tfs::MonitoringConfig>(path));
+  const tfs::PrometheusConfig& prometheus = config.prometheus_config();
   if (!prometheus.enable()) return std::optional<std::string>();
   if (prometheus.path().empty()) return std::optional<std::string>(kTfMetricsPath);
   if (!prometheus.path().starts_with('/'))

@@ -7,14 +7,14 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/serving/repository/model_config.h"
+#include "runtime/serving/settings/model_config.h"
 
 namespace serin::serving {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr size_t kLargestModelConfig = size_t{1} << 20;
 
 /// What says how the model is served, within its folder: one configuration of several (configs/h100.pbtxt), where it has that one.
 std::string config_file(const fs::path& folder, const std::string& name) {
@@ -25,7 +25,7 @@ std::string config_file(const fs::path& folder, const std::string& name) {
 
 /// Nothing: there is no such file.
 Result<std::optional<ReadModelConfig>> read_config(const fs::path& path) {
-  const auto text = read_file(path.string(), kMostBytes);
+  const auto text = read_file(path.string(), kLargestModelConfig);
   if (!text && text.error().code == Code::kNotFound) return std::optional<ReadModelConfig>();
   if (!text) return text.error();
   SERIN_TRY(ReadModelConfig read, parse_model_config(*text));

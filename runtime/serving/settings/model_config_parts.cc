@@ -1,6 +1,6 @@
 // model_config_parts.cc: what config.pbtxt says of warm-up requests, sequences, ensembles and the response cache, in the words of settings_parts.h.
 
-#include "runtime/serving/repository/model_config_parts.h"
+#include "runtime/serving/settings/model_config_parts.h"
 
 #include <fmt/format.h>
 

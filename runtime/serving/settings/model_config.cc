@@ -1,6 +1,6 @@
 // model_config.cc: text -> message -> settings. What a field means is Triton's; what it cannot mean here is said, not guessed.
 
-#include "runtime/serving/repository/model_config.h"
+#include "runtime/serving/settings/model_config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,9 @@
 #include <array>
 
 #include "runtime/base/number.h"
-#include "runtime/serving/repository/model_config_ignored.h"
-#include "runtime/serving/repository/model_config_parts.h"
-#include "runtime/serving/repository/model_platform.h"
+#include "runtime/serving/settings/model_config_ignored.h"
+#include "runtime/serving/settings/model_config_parts.h"
+#include "runtime/serving/settings/model_platform.h"
 #include "runtime/serving/settings/text_format.h"
 
 namespace serin::serving {
@@ -24,7 +24,7 @@ constexpr int64_t kMostInstances = 64, kMostThreads = 256;
 constexpr size_t kMostTags = 32, kMostIgnored = 128;
 constexpr std::string_view kIgnoredKey = "serin_ignored";  // of parameters, where clients that know the published schema find it
 constexpr uint64_t kLongestUs = 86'400'000'000;            // a day
-constexpr uint64_t kLongestDelayUs = 10'000'000, kMostPriorities = 256;
+constexpr uint64_t kLongestDelayUs = 10'000'000, kMostPriorityLevels = 256;
 
 /// What Prometheus takes as the name of a label, and no series here has.
 bool is_free_label(std::string_view name) {
@@ -110,7 +110,7 @@ class Applying {
   }
 
   Status apply_queues(const pb::ModelDynamicBatching& dynamic) {
-    const uint64_t levels = dynamic.priority_levels(), queues = std::clamp<uint64_t>(levels, 1, kMostPriorities);
+    const uint64_t levels = dynamic.priority_levels(), queues = std::clamp<uint64_t>(levels, 1, kMostPriorityLevels);
     if (levels > queues) ignore(fmt::format("dynamic_batching.priority_levels: those behind {} wait with it", queues));
     if (dynamic.default_priority_level() > levels || (levels > 0 && dynamic.default_priority_level() == 0))
       return invalid(fmt::format("dynamic_batching.default_priority_level is {}; it is 1 to {} (priority_levels)",

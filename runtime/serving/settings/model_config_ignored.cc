@@ -1,6 +1,6 @@
 // model_config_ignored.cc: one table of what changes nothing, and a walk over what is set. What is honoured in part, or in some models, is named by whoever applies it.
 
-#include "runtime/serving/repository/model_config_ignored.h"
+#include "runtime/serving/settings/model_config_ignored.h"
 
 #include <google/protobuf/descriptor.h>
 

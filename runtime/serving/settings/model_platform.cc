@@ -1,7 +1,7 @@
 // model_platform.cc: a repository that comes from Triton names platforms that are not served here. Its files say more than that name does (a TensorFlow model
 // is a SavedModel or a graph, a backend's model may well be ONNX), so they are asked first.
 
-#include "runtime/serving/repository/model_platform.h"
+#include "runtime/serving/settings/model_platform.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,7 @@
 #include <string_view>
 
 #include "runtime/formats/model_file.h"
-#include "runtime/serving/repository/fingerprint.h"
-#include "runtime/serving/repository/model_layout.h"
+#include "runtime/serving/settings/model_folder.h"
 #include "runtime/serving/settings/settings.h"
 
 namespace serin::serving {
