@@ -68,4 +68,9 @@ uint32_t grpc_length(std::string_view prefix);
 std::optional<GrpcPrefix> read_grpc_prefix(std::string_view bytes);
 void append_grpc_prefix(const GrpcPrefix& prefix, std::string& out);
 
+/// Reserves room for a prefix at the start of a message; seal_grpc_message() writes it. It reuses `memory`, whose content is lost.
+std::string begin_grpc_message(size_t expected_bytes = 0, std::string memory = {});
+void seal_grpc_message(std::string& framed);
+std::string grpc_framed(std::string_view message);
+
 }  // namespace serin::net

@@ -40,7 +40,7 @@ class Loops {
   void finish_aside();
   void stop();
 
-  struct Loop;  ///< defined in loop_impl.h for the .cc files of net
+  struct Loop;  ///< defined in io_loop.h for the .cc files of net
   Loop& loop(size_t index);
 
  private:

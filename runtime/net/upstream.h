@@ -15,7 +15,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "runtime/net/client.h"
+#include "runtime/net/client_options.h"
+#include "runtime/net/http.h"
 #include "runtime/net/stream.h"
 
 namespace serin::net {

@@ -177,6 +177,17 @@ def test_covered_prints_the_tests_of_sources(sample):
     assert "tests/run: no source of kernels" in sample.check("covered", "tests/run").stderr
 
 
+def test_layering_refuses_a_circle(sample):
+    sample.write({
+        "runtime/net/server.cc": '#include "runtime/net/server.h"\n#include "runtime/net/io/socket.h"\n',
+        "runtime/net/io/socket.h": '#pragma once\n#include "runtime/net/io/loop.h"\n',
+        "runtime/net/io/loop.cc": '#include "runtime/net/server.h"\n',
+    })
+    result = sample.check("layering")
+    assert result.returncode == 1
+    assert "runtime/net: includes go in a circle: loop > server > socket > loop" in result.stdout + result.stderr
+
+
 def test_text_accepts_an_open_end_with_an_issue(sample):
     sample.write({"kernels/op.cc": "// TO" + "DO(#12): later\n"})
     assert sample.check("text").returncode == 0

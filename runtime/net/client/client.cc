@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_set>
 
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/message/whole_body.h"
 #include "runtime/net/upstream.h"

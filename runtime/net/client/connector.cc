@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/net/io/resolver.h"
-#include "runtime/net/io/tls_stream.h"
+#include "runtime/net/tls/tls_stream.h"
 
 namespace serin::net {
 namespace {

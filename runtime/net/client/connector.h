@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/net/client.h"
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/client_options.h"
+#include "runtime/net/http.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/io/socket.h"
 
 namespace serin::net {

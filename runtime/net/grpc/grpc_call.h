@@ -18,7 +18,7 @@
 #include "runtime/base/recycler.h"
 #include "runtime/net/content_coding.h"
 #include "runtime/net/deadline.h"
-#include "runtime/net/grpc_server.h"
+#include "runtime/net/grpc_method.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/stream.h"
 

@@ -229,24 +229,4 @@ Result<std::unique_ptr<Server>> start_grpc_server(Loops& loops, ServerOptions op
   });
 }
 
-std::string begin_grpc_message(size_t expected_bytes, std::string memory) {
-  memory.clear();
-  memory.reserve(GrpcPrefix::kBytes + expected_bytes);
-  memory.append(GrpcPrefix::kBytes, '\0');
-  return memory;
-}
-
-void seal_grpc_message(std::string& framed) {
-  std::string prefix;
-  append_grpc_prefix({.length = static_cast<uint32_t>(framed.size() - GrpcPrefix::kBytes)}, prefix);
-  framed.replace(0, GrpcPrefix::kBytes, prefix);
-}
-
-std::string grpc_framed(std::string_view message) {
-  std::string framed = begin_grpc_message(message.size());
-  framed += message;
-  seal_grpc_message(framed);
-  return framed;
-}
-
 }  // namespace serin::net

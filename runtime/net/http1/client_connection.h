@@ -6,7 +6,7 @@
 
 #include "runtime/net/client/connector.h"
 #include "runtime/net/io/inlet.h"
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/io/outlet.h"
 #include "runtime/net/io/socket.h"
 #include "runtime/net/upstream.h"

@@ -15,10 +15,10 @@
 #include <cerrno>
 
 #include "runtime/net/http2/h2_server.h"
-#include "runtime/net/io/tls_stream.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/message/served.h"
 #include "runtime/net/target.h"
+#include "runtime/net/tls/tls_stream.h"
 
 namespace serin::net {
 namespace {

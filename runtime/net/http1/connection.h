@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/net/io/inlet.h"
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/io/outlet.h"
 #include "runtime/net/io/socket.h"
 #include "runtime/net/message/listener.h"

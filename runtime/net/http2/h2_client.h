@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/net/client.h"
 #include "runtime/net/client/connector.h"
+#include "runtime/net/client_options.h"
 #include "runtime/net/deadline.h"
 #include "runtime/net/http2/h2_session.h"
 #include "runtime/net/stream.h"

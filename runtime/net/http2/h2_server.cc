@@ -8,10 +8,10 @@
 #include <random>
 
 #include "runtime/net/grpc.h"
-#include "runtime/net/io/tls_stream.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/message/served.h"
 #include "runtime/net/target.h"
+#include "runtime/net/tls/tls_stream.h"
 
 namespace serin::net {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "runtime/net/http2/h2_fields.h"
 #include "runtime/net/io/intake.h"
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/io/outlet.h"
 #include "runtime/net/io/socket.h"
 

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/net/system/transfer.h"
+
 namespace serin::net {
 
 /// An IPv4 or IPv6 address with its port.
@@ -48,13 +50,7 @@ class Socket {
   void say_end();
   void set_no_delay();
 
-  /// Result of one read or write: bytes, or the error EAGAIN, ECONNRESET ... A read of 0 bytes without an error is the end of the stream.
-  struct Done {
-    size_t bytes = 0;
-    int error = 0;
-    bool drained = false;  ///< for a read: no more bytes are there until the next event
-    bool held = false;     ///< with TLS: some taken bytes are not sent yet; write again, possibly nothing, once there is room
-  };
+  using Done = Transfer;
   Done read(std::span<char> room);
   /// Writes both in one system call.
   Done write(std::string_view first, std::string_view second = {});
@@ -74,9 +70,5 @@ class Socket {
   int descriptor_ = -1;
   std::unique_ptr<TlsStream> tls_;
 };
-
-// The operations of a socket without TLS, for TlsStream. Interrupted calls are repeated.
-Socket::Done receive_from(int descriptor, std::span<char> room);
-Socket::Done send_to(int descriptor, std::string_view bytes);
 
 }  // namespace serin::net

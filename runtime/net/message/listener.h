@@ -12,8 +12,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "runtime/net/loop.h"
 #include "runtime/net/message/refusal.h"
-#include "runtime/net/server.h"
+#include "runtime/net/server_options.h"
+#include "runtime/net/stream.h"
 
 namespace serin::net {
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/net/client.h"
 #include "runtime/net/http.h"
 #include "runtime/net/stream.h"
 

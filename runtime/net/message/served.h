@@ -5,7 +5,7 @@
 
 #include "runtime/net/message/head_parser.h"
 #include "runtime/net/message/refusal.h"
-#include "runtime/net/server.h"
+#include "runtime/net/server_options.h"
 
 namespace serin::net {
 

@@ -14,7 +14,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/net/http1/connection.h"
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/io/socket.h"
 #include "runtime/net/message/listener.h"
 #include "runtime/net/message/message_writer.h"

@@ -8,9 +8,9 @@
 
 #include "runtime/base/log.h"
 #include "runtime/net/http1/connection.h"
-#include "runtime/net/io/tls_stream.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/message/served.h"
+#include "runtime/net/tls/tls_stream.h"
 
 namespace serin::net {
 namespace {

@@ -9,10 +9,12 @@
 #include "runtime/base/memory_budget.h"
 #include "runtime/base/recycler.h"
 #include "runtime/net/content_coding.h"
-#include "runtime/net/io/loop_impl.h"
+#include "runtime/net/io/io_loop.h"
 #include "runtime/net/message/refusal.h"
 #include "runtime/net/message/whole_body.h"
-#include "runtime/net/server.h"
+#include "runtime/net/responder.h"
+#include "runtime/net/server_options.h"
+#include "runtime/net/stream.h"
 
 namespace serin::net {
 

@@ -9,10 +9,9 @@
 #include <algorithm>
 
 #include "runtime/base/log.h"
-#include "runtime/net/io/socket.h"
-#include "runtime/net/io/tls_stream.h"
 #include "runtime/net/tls.h"
 #include "runtime/net/tls/tls_certificates.h"
+#include "runtime/net/tls/tls_stream.h"
 
 namespace serin::net {
 namespace {

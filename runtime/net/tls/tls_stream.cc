@@ -5,7 +5,7 @@
 //
 // A stream that ends without close_notify was cut off (RFC 8446, 6.1): an error, never an end.
 
-#include "runtime/net/io/tls_stream.h"
+#include "runtime/net/tls/tls_stream.h"
 
 #include <fmt/format.h>
 #include <openssl/err.h>
@@ -53,7 +53,7 @@ struct TlsBio {
   static int read(BIO* bio, char* room, int size) {
     TlsStream& self = stream(bio);
     BIO_clear_retry_flags(bio);
-    const Socket::Done done = receive_from(self.descriptor_, {room, static_cast<size_t>(size)});
+    const Transfer done = receive_from(self.descriptor_, {room, static_cast<size_t>(size)});
     self.more_ = done.error == 0 && !done.drained;
     self.received_ += done.bytes;
     if (done.error == EAGAIN) BIO_set_retry_read(bio);
@@ -133,7 +133,7 @@ TlsStream::Step TlsStream::look_at_certificate() {
   return Step::kFailed;
 }
 
-Socket::Done TlsStream::read(std::span<char> room) {
+Transfer TlsStream::read(std::span<char> room) {
   ERR_clear_error();
   size_t bytes = 0;
   const int done = SSL_read_ex(ssl_.get(), room.data(), room.size(), &bytes);
@@ -144,7 +144,7 @@ Socket::Done TlsStream::read(std::span<char> room) {
   return {.bytes = bytes, .drained = !more_ && SSL_has_pending(ssl_.get()) == 0, .held = !sent};
 }
 
-Socket::Done TlsStream::write(std::string_view first, std::string_view second) {
+Transfer TlsStream::write(std::string_view first, std::string_view second) {
   if (!send_sealed()) return {.error = EAGAIN, .held = true};
   size_t taken = 0;
   for (std::string_view part : {first, second}) {
@@ -171,7 +171,7 @@ void TlsStream::say_end() {
 /// False: some of it waits for room.
 bool TlsStream::send_sealed() {
   while (sealed_sent_ < sealed_.size() && socket_error_ == 0) {
-    const Socket::Done done = send_to(descriptor_, std::string_view(sealed_).substr(sealed_sent_));
+    const Transfer done = send_to(descriptor_, std::string_view(sealed_).substr(sealed_sent_));
     if (done.error == EAGAIN) return false;
     socket_error_ = done.error;
     sealed_sent_ += done.bytes;
@@ -183,7 +183,7 @@ bool TlsStream::send_sealed() {
   return true;
 }
 
-Socket::Done TlsStream::failed(int ssl_error) {
+Transfer TlsStream::failed(int ssl_error) {
   note_failure(ssl_error);
   (void)send_sealed();  // the alert that says why
   return {.error = socket_error_ != 0 ? socket_error_ : EPROTO};

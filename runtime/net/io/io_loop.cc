@@ -1,7 +1,7 @@
-// loop.cc: the io threads: epoll, what other threads post, timers. Signals are for the main thread, so all are blocked here; an exception that
+// io_loop.cc: the io threads: epoll, what other threads post, timers. Signals are for the main thread, so all are blocked here; an exception that
 // reaches the top of a loop is a bug, is logged as one, and does not take the other connections of the thread down.
 
-#include "runtime/net/loop.h"
+#include "runtime/net/io/io_loop.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +17,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/recycler.h"
 #include "runtime/base/thread_pool.h"
-#include "runtime/net/io/loop_impl.h"
 
 namespace serin::net {
 namespace {

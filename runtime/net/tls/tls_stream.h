@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/net/io/socket.h"
+#include "runtime/net/system/transfer.h"
 #include "runtime/net/tls.h"
 
 namespace serin::net {
@@ -41,8 +41,8 @@ class TlsStream {
   Step handshake();
 
   // Valid after the handshake; like those of Socket.
-  Socket::Done read(std::span<char> room);
-  Socket::Done write(std::string_view first, std::string_view second);
+  Transfer read(std::span<char> room);
+  Transfer write(std::string_view first, std::string_view second);
   /// Sends close_notify, which marks the end of the stream for the peer.
   void say_end();
 
@@ -64,7 +64,7 @@ class TlsStream {
   friend struct TlsCallbacks;
 
   bool send_sealed();
-  Socket::Done failed(int ssl_error);
+  Transfer failed(int ssl_error);
   void note_failure(int ssl_error);
   Step look_at_certificate();
 

@@ -1,4 +1,4 @@
-// loop_impl.h: the implementation of an io thread. For the .cc files of net only.
+// io_loop.h: the implementation of an io thread. For the .cc files of net only.
 //
 // A descriptor is registered once, edge-triggered for both directions, and not changed again. A request then costs no system calls except
 // its reads and writes. A watcher must therefore read until nothing is left (a read that fills less than its room shows that), and write
