@@ -1,4 +1,4 @@
-// config.h: The contents of router.yaml, read once at start.
+// config.h: The contents of router.yaml, read once at start (read_config.h).
 //
 //   listen: 127.0.0.1:8080                       # data path
 //   admin: 127.0.0.1:8081                        # admin API, metrics
@@ -24,8 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include "router/config/split.h"
 #include "router/rollout/spec.h"
-#include "runtime/base/result.h"
 #include "runtime/net/client.h"
 #include "runtime/net/http.h"
 #include "runtime/net/tls.h"
@@ -154,13 +154,10 @@ struct RouterConfig {
 };
 
 /// Index of the version with that name; Split::kNoCanary if there is none.
-uint32_t version_index(const ServiceConfig& config, std::string_view name);
-
-/// Reads `webhooks:` into config.webhooks and into the gates of its services, which must have been read before.
-Status read_webhooks(const config::Node& list, RouterConfig& config);
-
-/// Errors name the file, line, column and allowed values. A missing file is kNotFound.
-Result<RouterConfig> load_config(const std::string& path);
-Result<RouterConfig> read_config(const config::Node& root);
+inline uint32_t version_index(const ServiceConfig& config, std::string_view name) {
+  for (size_t i = 0; i < config.versions.size(); ++i)
+    if (config.versions[i].name == name) return static_cast<uint32_t>(i);
+  return Split::kNoCanary;
+}
 
 }  // namespace serin::router

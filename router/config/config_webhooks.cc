@@ -6,14 +6,15 @@
 //
 // They stand here and not in a rollout's specification: who may start a rollout must not make the router send requests wherever he likes.
 
+#include "router/config/config_webhooks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "router/config/config.h"
 #include "router/config/config_tls.h"
-#include "router/notify/webhook_message.h"
+#include "router/config/signing_keys.h"
 
 namespace serin::router {
 namespace {

@@ -1,4 +1,4 @@
-// webhook_message.h: Builds and signs the messages to webhooks. Pure except for the key file.
+// webhook_message.h: Builds and signs the messages to webhooks. Pure except that webhook_request() reads the key file.
 //
 // Events are CloudEvents 1.0 (structured JSON). Signatures are those of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256
 // over "<webhook-id>.<webhook-timestamp>.<body>", `webhook-signature: v1,<base64>`. During a key change several keys sign the same message.
@@ -16,8 +16,6 @@
 
 namespace serin::router {
 
-/// Lines "whsec_<base64>" of a file that only its owner may read. No error message contains a key.
-Result<std::vector<std::string>> read_signing_keys(const std::string& path);
 /// The value of webhook-signature.
 std::string signature(const std::vector<std::string>& keys, std::string_view id, int64_t unix_seconds, std::string_view body);
 

@@ -18,6 +18,7 @@
 
 #include "router/app/generation.h"
 #include "router/app/handover.h"
+#include "router/config/read_config.h"
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"

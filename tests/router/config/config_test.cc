@@ -1,6 +1,6 @@
 // router.yaml: what is read, and the line that a mistake is answered with.
 
-#include "router/config/config.h"
+#include "router/config/read_config.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

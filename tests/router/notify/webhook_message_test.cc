@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "router/config/signing_keys.h"
 #include "runtime/base/config.h"
 #include "tests/router/store/temporary_folder.h"
 

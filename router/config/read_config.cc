@@ -1,9 +1,9 @@
-// config.cc: every key of router.yaml, each read by a function named after it.
+// read_config.cc: every key of router.yaml, each read by a function named after it.
 //
 // Nothing is guessed: a key that is not known, given twice or of the wrong kind is refused with its line. Nothing here opens a socket or resolves a
 // name.
 
-#include "router/config/config.h"
+#include "router/config/read_config.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,8 @@
 #include <set>
 
 #include "router/config/config_tls.h"
+#include "router/config/config_webhooks.h"
 #include "router/config/endpoint_list.h"
-#include "router/config/split.h"
-#include "runtime/base/config.h"
 
 namespace serin::router {
 namespace {
@@ -322,11 +321,6 @@ Status read_store(const Node& root, RouterConfig& config) {
 }
 
 }  // namespace
-
-uint32_t version_index(const ServiceConfig& config, std::string_view name) {
-  const auto found = std::ranges::find(config.versions, name, &VersionConfig::name);
-  return found == config.versions.end() ? Split::kNoCanary : static_cast<uint32_t>(found - config.versions.begin());
-}
 
 Result<RouterConfig> load_config(const std::string& path) {
   SERIN_TRY(const Node root, Node::load(path));
