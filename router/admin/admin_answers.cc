@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "router/admin/status_json.h"
+#include "router/view/status_json.h"
 
 namespace serin::router {
 

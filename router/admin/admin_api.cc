@@ -14,8 +14,8 @@
 #include "router/admin/browser_guard.h"
 #include "router/admin/gates.h"
 #include "router/admin/openapi.h"
-#include "router/admin/status_json.h"
 #include "router/dashboard/dashboard.h"
+#include "router/view/status_json.h"
 #include "runtime/base/config.h"
 
 namespace serin::router {

@@ -15,6 +15,7 @@
 #include "router/admin/event_feed.h"
 #include "router/config/config.h"
 #include "router/control/controller.h"
+#include "router/notify/audit_stream.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/http.h"
 

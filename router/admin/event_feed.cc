@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "router/admin/status_json.h"
+#include "router/view/status_json.h"
 #include "runtime/base/number.h"
 #include "runtime/net/body_source.h"
 

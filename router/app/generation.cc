@@ -41,9 +41,9 @@ Result<std::unique_ptr<Generation>> Generation::start(const router::RouterConfig
   std::unique_ptr<Generation> generation(new Generation(config, loops));
   const Status opened = generation->open(std::move(inherited), learned);
   if (opened) return generation;
-  if (learned != nullptr && generation->controller_) {
-    generation->controller_->retire();
-    *learned = generation->controller_->take_learned();
+  if (learned != nullptr && generation->steering_) {
+    generation->steering_->retire();
+    *learned = generation->steering_->controller().take_learned();
   }
   return opened.error();
 }
@@ -53,9 +53,10 @@ Status Generation::open(ListeningSockets inherited, router::LearnedServices* lea
   if (!access) return access.error().in("admin");
   access_ = *std::move(access);
   certificates_ = std::make_unique<net::TlsWatch>(router::tls_contexts(config_), registry_);
-  SERIN_TRY(controller_, router::Controller::open(config_, registry_, &audit_, learned));
-  proxy_ = std::make_unique<router::Proxy>(config_, *controller_, loops_.data, registry_);
-  admin_ = std::make_unique<router::AdminApi>(config_, *controller_, *access_, audit_, registry_);
+  SERIN_TRY(steering_, router::Steering::open(config_, registry_, &audit_, learned));
+  router::Controller& controller = steering_->controller();
+  proxy_ = std::make_unique<router::Proxy>(config_, controller, loops_.data, registry_);
+  admin_ = std::make_unique<router::AdminApi>(config_, controller, *access_, audit_, registry_);
   if (inherited.data.open()) {
     const auto until = std::chrono::steady_clock::now() + kSettle;
     while (!proxy_->is_settled() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -73,7 +74,7 @@ Status Generation::open(ListeningSockets inherited, router::LearnedServices* lea
       proxy_->handlers());
   if (!data) return data.error().in("listen");
   data_server_ = *std::move(data);
-  controller_->advertise(admin_url());
+  steering_->advertise(admin_url());
   return {};
 }
 
@@ -95,10 +96,10 @@ router::LearnedServices Generation::hand_over_store() {
   admin_socket_ = Descriptor::duplicate(admin_server_->listening());
   drain_admin(kAdminDrain);
   admin_server_.reset();
-  controller_->stop_learning();
+  steering_->controller().stop_learning();
   for (size_t i = 0; i < loops_.data.size(); ++i) loops_.data.post_and_wait(i, [] {});  // who was learning has done so
-  controller_->retire();
-  return controller_->take_learned();
+  steering_->retire();
+  return steering_->controller().take_learned();
 }
 
 bool Generation::drain(std::chrono::milliseconds deadline) {

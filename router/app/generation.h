@@ -19,7 +19,7 @@
 #include "router/admin/access.h"
 #include "router/admin/admin_api.h"
 #include "router/app/handover.h"
-#include "router/control/controller.h"
+#include "router/app/steering.h"
 #include "router/notify/audit_stream.h"
 #include "router/proxy/proxy.h"
 #include "runtime/base/metrics.h"
@@ -43,7 +43,7 @@ class Generation {
 
   const router::RouterConfig& config() const { return config_; }
   metrics::Registry& registry() { return registry_; }
-  const router::Controller& controller() const { return *controller_; }
+  const router::Controller& controller() const { return steering_->controller(); }
   std::string data_url() const;
   std::string admin_url() const;
   uint16_t data_port() const { return data_server_->port(); }
@@ -68,7 +68,7 @@ class Generation {
   std::unique_ptr<router::Access> access_;
   std::unique_ptr<net::TlsWatch> certificates_;
   router::AuditStream audit_{STDOUT_FILENO};
-  std::unique_ptr<router::Controller> controller_;
+  std::unique_ptr<router::Steering> steering_;
   std::unique_ptr<router::Proxy> proxy_;
   std::unique_ptr<router::AdminApi> admin_;
   std::unique_ptr<net::Server> data_server_, admin_server_;

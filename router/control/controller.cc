@@ -11,9 +11,6 @@
 
 #include "router/control/service_control.h"
 #include "router/control/services.h"
-#include "router/notify/prometheus.h"
-#include "router/notify/webhooks.h"
-#include "router/replicas/replicas.h"
 #include "router/store/etcd_store.h"
 #include "router/store/lock_file.h"
 #include "router/store/replicated_store.h"
@@ -54,16 +51,11 @@ struct Controller::State {
   std::unique_ptr<Services> opened_services;
   std::string damage;
   std::shared_ptr<metrics::Gauge> corrupt, failing;
-  std::unique_ptr<Replicas> replicas;
 
   std::atomic<bool> learning{true};
   Sleeper sleeper;
-  AuditStream* audit = nullptr;
-  bool audit_behind = true;  // of what the last run wrote, too
-  std::atomic<bool> webhooks_ready{false};
+  Observer* observer = nullptr;
   std::thread thread;
-  std::unique_ptr<PrometheusWatch> prometheus;
-  std::unique_ptr<Webhooks> webhooks;
 
   explicit State(const RouterConfig& given) : config(given) {}
 
@@ -71,9 +63,6 @@ struct Controller::State {
   const std::vector<std::unique_ptr<ServiceControl>>& services() const { return opened_services->all; }
   void run();
   void save_all();
-  void tell_followers(bool wrote);
-  Gatekeeper gatekeeper();
-  std::vector<PrometheusWatch::Question> questions() const;
   void changed();
   ServiceStatus status(const ServiceControl& service) const;
   Result<ServiceControl*> find(const std::string& service) const;
@@ -96,19 +85,18 @@ Status Controller::State::open(metrics::Registry& metrics, const LearnedServices
   if (!config.replicas) return {};
   SERIN_TRY(shared, open_shared_store(*config.replicas));
   store = store::make_replicated_store(std::move(store), *shared);
-  SERIN_TRY(replicas, Replicas::start(*config.replicas, *shared, *opened_services, metrics, [this] { sleeper.wake(); }));
   return {};
 }
 
 ServiceStatus Controller::State::status(const ServiceControl& service) const {
   ServiceStatus status = service.status(now());
-  if (replicas) status.replicas = replicas->status();
+  if (observer != nullptr) status.replicas = observer->replicas();
   return status;
 }
 
 /// A service may have come to a verdict: the others first, then the disk.
 void Controller::State::changed() {
-  if (replicas) replicas->tell_verdicts();
+  if (observer != nullptr) observer->on_change();
   sleeper.wake();
 }
 
@@ -132,54 +120,7 @@ void Controller::State::save_all() {
   }
   if (error && failing->value() == 0) log::error("store {}: {}; weights only fall until it can be written", config.store, error->message);
   failing->set(error ? 1 : 0);
-  tell_followers(wrote_any);
-}
-
-void Controller::State::tell_followers(bool wrote) {
-  if (wrote && webhooks_ready) webhooks->wake();
-  audit_behind = audit_behind || wrote;
-  if (audit == nullptr || !audit_behind) return;
-  const auto told = audit->follow(*store);
-  audit_behind = !told || !*told;
-}
-
-/// What people outside may open and end.
-Gatekeeper Controller::State::gatekeeper() {
-  const auto find_running = [this](const rollout::State& state, const auto& act) {
-    if (const auto control = find(state.service); control && act(**control)) changed();
-  };
-  return {.running =
-              [this] {
-                std::vector<rollout::State> running;
-                for (const auto& service : services())
-                  if (auto state = service->running_state()) running.push_back(*std::move(state));
-                return running;
-              },
-          .confirm =
-              [find_running](const rollout::State& state, const std::string& who) {
-                find_running(state,
-                             [&](ServiceControl& control) { return control.confirm(state.id, state.cause, who, now()).has_value(); });
-              },
-          .roll_back =
-              [find_running](const rollout::State& state, const std::string& who) {
-                find_running(state, [&](ServiceControl& control) {
-                  const Controller::Request request{.actor = who, .if_match = std::nullopt, .reason = "asked for by " + who};
-                  const auto now_running = control.running_state();
-                  return now_running && now_running->id == state.id && control.abort(request, now()).has_value();
-                });
-              }};
-}
-
-/// The queries of the rollouts under way.
-std::vector<PrometheusWatch::Question> Controller::State::questions() const {
-  std::vector<PrometheusWatch::Question> open;
-  for (size_t service = 0; service < services().size(); ++service) {
-    if (!services()[service]->leads()) continue;  // one router asks
-    const auto [rollout, spec] = services()[service]->running_spec();
-    for (size_t guard = 0; spec && guard < spec->guard.prometheus.size(); ++guard)
-      open.push_back({rollout, service, guard, spec->guard.prometheus[guard]});
-  }
-  return open;
+  if (observer != nullptr) observer->on_saved(wrote_any);
 }
 
 Result<ServiceControl*> Controller::State::find(const std::string& service) const {
@@ -190,10 +131,10 @@ Result<ServiceControl*> Controller::State::find(const std::string& service) cons
 template <class Command>
 Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command, bool may_rise) {
   SERIN_TRY(ServiceControl * control, find(service));
-  if (may_rise && replicas) SERIN_CHECK(control->wait_until_agreed(kAgreeWithin));
+  if (may_rise && config.replicas) SERIN_CHECK(control->wait_until_agreed(kAgreeWithin));
   SERIN_TRY(const ServiceControl::Done done, command(*control));
   changed();
-  prometheus->look_again();
+  if (observer != nullptr) observer->on_command();
   const Status saved = control->wait_until_saved(done.change);
   if (!saved && !done.applied) return saved.error();
   return status(*control);
@@ -201,44 +142,41 @@ Result<ServiceStatus> Controller::State::command(const std::string& service, con
 
 Controller::Controller(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit,
-                                                     LearnedServices* learned) {
+Result<std::unique_ptr<Controller>> Controller::open(const RouterConfig& config, metrics::Registry& metrics,
+                                                     const LearnedServices& learned) {
   auto state = std::make_unique<State>(config);
-  state->audit = audit;
-  LearnedServices known = learned == nullptr ? LearnedServices() : std::move(*learned);
-  if (Status opened = state->open(metrics, known); !opened) {
-    if (learned != nullptr) *learned = std::move(known);
-    return opened.error();
-  }
-  for (const auto& service : state->services())
-    if (auto found = known.find(service->config().name); found != known.end()) service->remember(std::move(found->second));
-  state->thread = std::thread([raw = state.get()] { raw->run(); });
-  state->prometheus = std::make_unique<PrometheusWatch>(
-      [raw = state.get()] { return raw->questions(); },
-      [raw = state.get()](const PrometheusWatch::Question& question, std::optional<double> value) {
-        if (raw->services()[question.service]->observe_sample(question.rollout, question.guard, value, now())) raw->changed();
-      },
-      config.prometheus_tls);
-  state->webhooks = std::make_unique<Webhooks>(state->config.webhooks, *state->store, state->gatekeeper(), metrics);
-  state->webhooks_ready = true;
+  SERIN_CHECK(state->open(metrics, learned));
   return std::unique_ptr<Controller>(new Controller(std::move(state)));
+}
+
+void Controller::begin(LearnedServices learned, Observer* observer) {
+  state_->observer = observer;
+  for (const auto& service : state_->services())
+    if (auto found = learned.find(service->config().name); found != learned.end()) service->remember(std::move(found->second));
+  state_->thread = std::thread([raw = state_.get()] { raw->run(); });
 }
 
 Controller::~Controller() { retire(); }
 
 void Controller::stop_learning() { state_->learning = false; }
 
-void Controller::retire() {
-  if (!state_->store) return;
-  state_->prometheus.reset();
-  state_->webhooks_ready = false;
+void Controller::stop() {
+  if (!state_->thread.joinable()) return;
   state_->sleeper.end();
   state_->thread.join();
-  state_->webhooks.reset();
-  state_->replicas.reset();  // last: what was left to be saved was the leader's to save
+}
+
+void Controller::retire() {
+  stop();
   state_->store.reset();
   state_->lock.reset();
 }
+
+const Services& Controller::services() const { return *state_->opened_services; }
+store::Store& Controller::store() { return *state_->store; }
+store::SharedStore* Controller::shared_store() { return state_->shared.get(); }
+void Controller::changed() { state_->changed(); }
+void Controller::save_soon() { state_->sleeper.wake(); }
 
 LearnedServices Controller::take_learned() {
   LearnedServices all;
@@ -246,12 +184,8 @@ LearnedServices Controller::take_learned() {
   return all;
 }
 
-void Controller::advertise(std::string admin) {
-  if (state_->replicas) state_->replicas->advertise(std::move(admin));
-}
-
 std::optional<ReplicasStatus> Controller::replicas() const {
-  return state_->replicas ? std::optional(state_->replicas->status()) : std::nullopt;
+  return state_->observer != nullptr ? state_->observer->replicas() : std::nullopt;
 }
 
 Split Controller::split(size_t service) const { return state_->services()[service]->split(); }

@@ -18,70 +18,41 @@
 
 #include "router/config/config.h"
 #include "router/config/split.h"
-#include "router/control/evidence_pace.h"
+#include "router/control/command.h"
 #include "router/control/learned.h"
-#include "router/control/recent_answers.h"
-#include "router/notify/audit_stream.h"
+#include "router/control/observer.h"
+#include "router/control/service_status.h"
+#include "router/control/timeline.h"
 #include "router/rollout/rollout.h"
 #include "router/store/shared_store.h"
 #include "router/store/store.h"
-#include "router/view/timeline.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 
 namespace serin::router {
 
+struct Services;
+
 using HistoryEntry = store::HistoryEntry;
-
-/// This router's position among the routers that share its rollouts.
-struct ReplicasStatus {
-  std::string self, leader;            ///< names; leader empty: no leader is known
-  std::string leader_admin;            ///< URL of its admin API
-  bool leads = false;                  ///< this router is the leader
-  bool reachable = false;              ///< the shared store, at the last query
-  double behind_seconds = 0;           ///< since the last state that a majority agreed on
-  size_t untold = 0;                   ///< verdicts of this router that are not yet in the shared store
-  std::vector<store::Member> members;  ///< alive, including this router
-};
-
-struct ServiceStatus {
-  std::string service, stable;
-  uint64_t epoch = 0;                          ///< for If-Match
-  AnswerSummary recent_stable, recent_canary;  ///< renewed every second
-  std::optional<rollout::Report> rollout;      ///< the current or the last rollout
-  size_t rollout_steps = 0;                    ///< of its specification
-  double rollout_seconds = 0;                  ///< from its start to now, or to its verdict
-  std::optional<NextVerdict> next_verdict;     ///< of the running rollout, at the rate of the last seconds
-  struct Warm {
-    std::string version;
-    double seconds = 0;
-  };
-  /// After a promotion: the version that undo would restore, and the time it is still kept warm.
-  std::optional<Warm> warm;
-  std::optional<ReplicasStatus> replicas;  ///< nothing if this router runs alone
-};
-
-/// The speed of the stable version, for hedging and the exposure cap. 0: not known yet.
-struct Pace {
-  std::chrono::nanoseconds hedge_after{0};  ///< max(the specification's quantile of stable, 1.5 times its median); 0: hedging is off
-  std::chrono::nanoseconds p99{0};
-};
 
 class Controller {
  public:
-  /// Opens the store and continues the rollouts with the same history, never with a higher canary weight. kAlreadyExists: another router
-  /// has locked it, named by pid if known. A damaged store is set aside and reported. `audit` must outlive the controller; it receives
-  /// every change once it is written. `learned` is the knowledge of the previous controller in this process: it is used where it still
-  /// applies, and left unchanged if this fails.
-  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr,
-                                                  LearnedServices* learned = nullptr);
+  /// Opens the store and restores the services: the rollouts with the same history, never with a higher canary weight. kAlreadyExists:
+  /// another router has locked it, named by pid if known. A damaged store is set aside and reported. `learned` is the knowledge of the
+  /// previous controller in this process; it is only read here. Time stands still until begin().
+  static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics,
+                                                  const LearnedServices& learned = {});
+  /// Starts the thread that lets time pass and saves. The parts of `learned` that still apply are used. `observer` must outlive stop().
+  void begin(LearnedServices learned = {}, Observer* observer = nullptr);
   ~Controller();
 
   // Call these before another controller, here or in another process, opens the same store. No command may be in progress, and none may
   // follow.
   /// From now on answers are no evidence.
   void stop_learning();
-  /// Saves unsaved state, once all threads have stopped learning, and releases the store. Requests may still be placed as before.
+  /// Saves unsaved state, once all threads have stopped learning, and ends the thread.
+  void stop();
+  /// stop(), and releases the store. Requests may still be placed as before.
   void retire();
   /// After retire(): the knowledge that another controller in this process may continue with.
   LearnedServices take_learned();
@@ -98,13 +69,8 @@ class Controller {
   Pace pace(size_t service) const;  ///< two atomic loads; renewed every second
 
   // Commands. They wait until their effect is on disk, so data path threads must not call them; a rise is applied only after that.
-  // kUnavailable: the store cannot be written; weights then only fall. `if_match` is the epoch the caller saw; kConflict if it has changed.
-  // kNotFound names the service. `actor` goes to the audit log.
-  struct Request {
-    std::string actor = "cli";
-    std::optional<uint64_t> if_match;
-    std::string reason;
-  };
+  // kUnavailable: the store cannot be written; weights then only fall. kNotFound names the service.
+  using Request = CommandRequest;
   /// kFailedPrecondition (409): one is running. kInvalidArgument: the canary is stable or unknown, or none of its endpoints is healthy.
   Result<ServiceStatus> start(rollout::Spec spec, const Request& request);
   Result<ServiceStatus> set_weight(const std::string& service, uint32_t weight_ppm, const Request& request);
@@ -127,11 +93,16 @@ class Controller {
   void set_endpoint_count(size_t service, size_t version, EndpointCount count);
   std::optional<EndpointCount> endpoint_count(size_t service, size_t version) const;  ///< nothing: not reported yet
   uint32_t share_of(size_t service, size_t version) const;                            ///< of the service's requests, in parts per million
-  /// If several routers share the rollouts: the URL of this one's admin API, known once it listens. From then on it is a member.
-  void advertise(std::string admin);
-  std::optional<ReplicasStatus> replicas() const;  ///< nothing if this router runs alone
+  std::optional<ReplicasStatus> replicas() const;                                     ///< nothing if this router runs alone
   /// The damage found in the store at start, and the path it was moved to; empty: none.
   const std::string& damage() const;
+
+  // For the rooms around the controller, which change services as answers do: whoever has changed one calls changed().
+  const Services& services() const;
+  store::Store& store();
+  store::SharedStore* shared_store();  ///< null if this router runs alone
+  void changed();
+  void save_soon();
 
  private:
   struct State;

@@ -15,8 +15,8 @@
 #include "router/config/config.h"
 #include "router/control/baseline.h"
 #include "router/control/recent_answers.h"
+#include "router/control/timeline.h"
 #include "router/rollout/rollout.h"
-#include "router/view/timeline.h"
 
 namespace serin::router {
 

@@ -7,6 +7,7 @@
 
 #include "router/config/split.h"
 #include "router/control/service_control.h"
+#include "router/control/wall_clock.h"
 #include "router/rollout/verdict_record.h"
 
 namespace serin::router {

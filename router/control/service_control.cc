@@ -11,8 +11,9 @@
 #include <cmath>
 
 #include "router/config/split.h"
+#include "router/control/wall_clock.h"
 #include "router/rollout/draw.h"
-#include "router/view/verdict_json.h"
+#include "router/store/verdict_json.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -61,10 +62,6 @@ Split without_rises(const Split& applied, const Split& target) {
   split.weight_ppm = std::min(applied.weight_ppm, target.weight_ppm);
   split.shadow_ppm = std::min(applied.shadow_ppm, target.shadow_ppm);
   return split;
-}
-
-int64_t wall_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, store::WeightsPage& page, size_t slot,
@@ -262,7 +259,7 @@ bool ServiceControl::cool_down(Time now) {
 /// Counts the verdict on last_ and keeps why.
 void ServiceControl::conclude(const rollout::VerdictRecord& why) {
   const rollout::State& state = last_->report.state;
-  verdict_ = told_verdict_.empty() ? verdict_json(*last_, why, wall_milliseconds()) : std::exchange(told_verdict_, "");
+  verdict_ = told_verdict_.empty() ? store::verdict_json(*last_, why, wall_milliseconds()) : std::exchange(told_verdict_, "");
   if (unsaved_verdicts_.size() < store::kVerdictLimit)
     unsaved_verdicts_.push_back({.id = state.id, .wall_ms = wall_milliseconds(), .json = verdict_});
   const std::string outcome(state.phase == Phase::kSucceeded ? "promoted" : "rolled_back");

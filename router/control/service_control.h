@@ -23,14 +23,17 @@
 #include <vector>
 
 #include "router/control/baseline.h"
-#include "router/control/controller.h"
+#include "router/control/command.h"
+#include "router/control/evidence_pace.h"
 #include "router/control/learned.h"
 #include "router/control/restore.h"
+#include "router/control/service_metrics.h"
+#include "router/control/service_status.h"
 #include "router/control/sightings.h"
+#include "router/control/timeline.h"
 #include "router/store/shared_store.h"
 #include "router/store/store.h"
 #include "router/store/weights_page.h"
-#include "router/view/service_metrics.h"
 #include "runtime/base/published.h"
 
 namespace serin::router {
@@ -39,12 +42,11 @@ namespace serin::router {
 Split split_of(const ServiceConfig& config, const Restored& restored);
 /// The part of `target` that may be applied before it is on disk: nothing that moves more traffic to a canary or changes stable.
 Split without_rises(const Split& applied, const Split& target);
-int64_t wall_milliseconds();
 
 /// Thread-safe.
 class ServiceControl {
  public:
-  using Request = Controller::Request;
+  using Request = CommandRequest;
   using Time = rollout::Time;
 
   /// `slot` of `page` holds split_of(config, restored) already. All references must outlive this. `routers`: the maximum number of routers

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "router/control/restore.h"
+#include "router/control/wall_clock.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {

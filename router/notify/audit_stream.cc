@@ -10,7 +10,7 @@
 #include <charconv>
 #include <climits>
 
-#include "router/control/service_control.h"
+#include "router/control/wall_clock.h"
 #include "router/view/history_json.h"
 #include "runtime/net/http.h"
 

@@ -1,4 +1,4 @@
-// verdict.cc: from HTTP to the judge's terms. What stands in bodies is read in router/control/outputs.h.
+// verdict.cc: from HTTP to the judge's terms. What stands in bodies is read in router/proxy/outputs.h.
 
 #include "router/proxy/verdict.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "router/control/outputs.h"
+#include "router/proxy/outputs.h"
 #include "router/rollout/observation.h"
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "router/config/config.h"
-#include "router/control/controller.h"
+#include "router/control/service_status.h"
 #include "router/control/services.h"
 #include "router/store/shared_store.h"
 #include "runtime/base/metrics.h"

@@ -5,7 +5,7 @@
 #include "router/admin/admin_api.h"
 #include "router/config/read_config.h"
 #include "router/notify/prometheus.h"
-#include "router/control/outputs.h"
+#include "router/proxy/outputs.h"
 #include "router/rollout/verdict_record.h"
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"

@@ -54,7 +54,9 @@ inline void send(Controller& controller, int count, int percent_canary, rollout:
 
 inline std::unique_ptr<Controller> open_controller(const RouterConfig& config, metrics::Registry& metrics) {
   auto controller = Controller::open(config, metrics);
-  return controller ? *std::move(controller) : nullptr;
+  if (!controller) return nullptr;
+  (*controller)->begin();
+  return *std::move(controller);
 }
 
 }  // namespace serin::router

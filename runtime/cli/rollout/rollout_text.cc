@@ -1,4 +1,4 @@
-// rollout_text.cc: the fields are those of router/admin/status_json.cc; one that is missing is a bug and throws, which main() reports.
+// rollout_text.cc: the fields are those of router/view/status_json.cc; one that is missing is a bug and throws, which main() reports.
 
 #include "runtime/cli/rollout/rollout_text.h"
 

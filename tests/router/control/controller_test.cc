@@ -58,7 +58,9 @@ Result<std::unique_ptr<Controller>> read_again(Controller& before, const RouterC
   before.stop_learning();
   before.retire();
   learned = before.take_learned();
-  return Controller::open(config, metrics, nullptr, &learned);
+  auto next = Controller::open(config, metrics, learned);
+  if (next) (*next)->begin(std::exchange(learned, {}));
+  return next;
 }
 
 TEST_F(ControllerTest, BeginsWithAllTrafficOnTheInitialStable) {
@@ -307,8 +309,9 @@ TEST_F(ControllerTest, AConfigurationThatCannotBeOpenedTakesNoEvidence) {
   LearnedServices learned;
   ASSERT_FALSE(read_again(*controller_, bad, learned));
   metrics::Registry metrics;
-  const auto again = Controller::open(config_, metrics, nullptr, &learned);
+  const auto again = Controller::open(config_, metrics, learned);
   ASSERT_TRUE(again) << again.error().message;
+  (*again)->begin(std::move(learned));
   EXPECT_EQ(bits_against_errors(**again), bits);
 }
 

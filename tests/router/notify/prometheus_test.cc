@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "router/app/steering.h"
 #include "runtime/net/server.h"
 #include "tests/router/router_fixture.h"
 
@@ -83,7 +84,8 @@ class PrometheusGuardTest : public ::testing::Test {
   metrics::Registry metrics_;
   net::Loops loops_{1};
   std::unique_ptr<net::Server> server_;
-  std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);
+  std::unique_ptr<Steering> steering_ = *Steering::open(config_, metrics_);
+  Controller* controller_ = &steering_->controller();
 };
 
 TEST_F(PrometheusGuardTest, AboveTheLimitItRollsBackAndSaysSo) {

@@ -1,6 +1,6 @@
 // status_json.cc: the field names are a contract with pipelines: they are added to, never changed.
 
-#include "router/admin/status_json.h"
+#include "router/view/status_json.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // timeline_test.cc: what is kept of a rollout's way: bounded, in order, each guard's evidence beside the right moment.
 
-#include "router/view/timeline.h"
+#include "router/control/timeline.h"
 
 #include <gtest/gtest.h>
 

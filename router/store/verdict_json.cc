@@ -1,4 +1,4 @@
-#include "router/view/verdict_json.h"
+#include "router/store/verdict_json.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "runtime/net/http.h"
 
-namespace serin::router {
+namespace serin::store {
 namespace {
 
 using net::json_quote;
@@ -15,7 +15,7 @@ double finite(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
-std::string verdict_json(const store::RolloutRecord& rollout, const rollout::VerdictRecord& record, int64_t wall_ms) {
+std::string verdict_json(const RolloutRecord& rollout, const rollout::VerdictRecord& record, int64_t wall_ms) {
   const rollout::Report& report = rollout.report;
   const rollout::State& state = report.state;
   std::string evidence, dry_run;
@@ -35,4 +35,4 @@ std::string verdict_json(const store::RolloutRecord& rollout, const rollout::Ver
       record.guard.empty() ? "null" : rollout::print_record(record));
 }
 
-}  // namespace serin::router
+}  // namespace serin::store

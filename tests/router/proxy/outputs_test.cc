@@ -1,6 +1,6 @@
 // What the bodies of answers tell the judge, in every protocol it meets.
 
-#include "router/control/outputs.h"
+#include "router/proxy/outputs.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // service_metrics.cc: every name and label of it in one place. What has no end of values (a margin, a reason) is no label.
 
-#include "router/view/service_metrics.h"
+#include "router/control/service_metrics.h"
 
 #include <iterator>
 

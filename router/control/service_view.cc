@@ -4,8 +4,9 @@
 
 #include "router/config/split.h"
 #include "router/control/service_control.h"
+#include "router/control/wall_clock.h"
 #include "router/rollout/draw.h"
-#include "router/view/verdict_json.h"
+#include "router/store/verdict_json.h"
 
 namespace serin::router {
 
@@ -66,14 +67,14 @@ std::optional<std::string> ServiceControl::explain(const std::string& id, Time n
   if (!last_) return std::nullopt;
   const store::RolloutRecord current = record(now);
   if (id != config_.name && id != current.report.state.id) return std::nullopt;
-  if (rollout_) return verdict_json(current, rollout_->explain(), wall_milliseconds());
+  if (rollout_) return store::verdict_json(current, rollout_->explain(), wall_milliseconds());
   return verdict_.empty() ? std::nullopt : std::optional(verdict_);
 }
 
 std::optional<std::string> ServiceControl::outcome(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   if (!last_ || last_->report.state.id != id) return std::nullopt;
-  return verdict_json(*last_, {}, 0);
+  return store::verdict_json(*last_, {}, 0);
 }
 
 Timeline ServiceControl::timeline() const {

@@ -1,6 +1,6 @@
 // timeline.cc: guards come and go (a label's guard is reported while it is the nearest to its trip): one that is absent has no evidence to show.
 
-#include "router/view/timeline.h"
+#include "router/control/timeline.h"
 
 #include <algorithm>
 

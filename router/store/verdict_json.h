@@ -7,9 +7,9 @@
 #include "router/rollout/verdict_record.h"
 #include "router/store/store.h"
 
-namespace serin::router {
+namespace serin::store {
 
 /// One line. `record` without a guard: no judge decided.
-std::string verdict_json(const store::RolloutRecord& rollout, const rollout::VerdictRecord& record, int64_t wall_ms);
+std::string verdict_json(const RolloutRecord& rollout, const rollout::VerdictRecord& record, int64_t wall_ms);
 
-}  // namespace serin::router
+}  // namespace serin::store

@@ -1,4 +1,4 @@
-#include "router/control/outputs.h"
+#include "router/proxy/outputs.h"
 
 #include <algorithm>
 #include <cmath>
