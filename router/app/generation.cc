@@ -9,19 +9,19 @@
 #include "router/config/config_tls.h"
 #include "runtime/base/log.h"
 
-namespace serin::cli {
+namespace serin::router {
 namespace {
 
 constexpr size_t kLargestAdminBody = 1 << 20;
 constexpr std::chrono::seconds kSettle{3}, kAdminDrain{2};
 
-std::string url_of(const router::Listen& listen, uint16_t port, bool secure) {
+std::string url_of(const Listen& listen, uint16_t port, bool secure) {
   const bool v6 = listen.address.find(':') != std::string::npos;
   return fmt::format("http{}://{}{}{}:{}", secure ? "s" : "", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
 }
 
 /// An inherited socket only where it is at the address that is asked for.
-net::ServerOptions server_options(std::string name, const router::Listen& listen, std::shared_ptr<const net::TlsContext> tls,
+net::ServerOptions server_options(std::string name, const Listen& listen, std::shared_ptr<const net::TlsContext> tls,
                                   const net::Limits& limits, bool http2, metrics::Registry& registry, Descriptor& inherited) {
   return {.name = std::move(name),
           .address = listen.address,
@@ -36,8 +36,8 @@ net::ServerOptions server_options(std::string name, const router::Listen& listen
 
 }  // namespace
 
-Result<std::unique_ptr<Generation>> Generation::start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited,
-                                                      router::LearnedServices* learned) {
+Result<std::unique_ptr<Generation>> Generation::start(const RouterConfig& config, RouterLoops& loops, ListeningSockets inherited,
+                                                      LearnedServices* learned) {
   std::unique_ptr<Generation> generation(new Generation(config, loops));
   const Status opened = generation->open(std::move(inherited), learned);
   if (opened) return generation;
@@ -48,15 +48,15 @@ Result<std::unique_ptr<Generation>> Generation::start(const router::RouterConfig
   return opened.error();
 }
 
-Status Generation::open(ListeningSockets inherited, router::LearnedServices* learned) {
-  auto access = router::Access::open(config_.admin, registry_);
+Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
+  auto access = Access::open(config_.admin, registry_);
   if (!access) return access.error().in("admin");
   access_ = *std::move(access);
-  certificates_ = std::make_unique<net::TlsWatch>(router::tls_contexts(config_), registry_);
-  SERIN_TRY(steering_, router::Steering::open(config_, registry_, &audit_, learned));
-  router::Controller& controller = steering_->controller();
-  proxy_ = std::make_unique<router::Proxy>(config_, controller, loops_.data, registry_);
-  admin_ = std::make_unique<router::AdminApi>(config_, controller, *access_, audit_, registry_);
+  certificates_ = std::make_unique<net::TlsWatch>(tls_contexts(config_), registry_);
+  SERIN_TRY(steering_, Steering::open(config_, registry_, &audit_, learned));
+  Controller& controller = steering_->controller();
+  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, registry_);
+  admin_ = std::make_unique<AdminApi>(config_, controller, *access_, audit_, registry_);
   if (inherited.data.open()) {
     const auto until = std::chrono::steady_clock::now() + kSettle;
     while (!proxy_->is_settled() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -91,7 +91,7 @@ void Generation::stop_being_ready() {
   admin_->stop_being_ready();
 }
 
-router::LearnedServices Generation::hand_over_store() {
+LearnedServices Generation::hand_over_store() {
   if (!admin_server_) return {};
   admin_socket_ = Descriptor::duplicate(admin_server_->listening());
   drain_admin(kAdminDrain);
@@ -114,4 +114,4 @@ void Generation::drain_admin(std::chrono::milliseconds deadline) {
   (void)admin_server_->drain(deadline);
 }
 
-}  // namespace serin::cli
+}  // namespace serin::router

@@ -27,7 +27,7 @@
 #include "runtime/net/server.h"
 #include "runtime/net/tls/tls_watch.h"
 
-namespace serin::cli {
+namespace serin::router {
 
 struct RouterLoops {
   net::Loops data, admin;  ///< the admin API has its own thread: its answers wait for the disk, and the data path must not
@@ -38,12 +38,12 @@ class Generation {
   /// Listens at the addresses of `config`, on the `inherited` sockets that are bound to them. With inherited sockets, it listens only after
   /// every endpoint has had its health checked. It continues with the state in `learned`, and gives it back on failure. The error is
   /// kAlreadyExists if another process has the store or a port.
-  static Result<std::unique_ptr<Generation>> start(const router::RouterConfig& config, RouterLoops& loops, ListeningSockets inherited = {},
-                                                   router::LearnedServices* learned = nullptr);
+  static Result<std::unique_ptr<Generation>> start(const RouterConfig& config, RouterLoops& loops, ListeningSockets inherited = {},
+                                                   LearnedServices* learned = nullptr);
 
-  const router::RouterConfig& config() const { return config_; }
+  const RouterConfig& config() const { return config_; }
   metrics::Registry& registry() { return registry_; }
-  const router::Controller& controller() const { return steering_->controller(); }
+  const Controller& controller() const { return steering_->controller(); }
   std::string data_url() const;
   std::string admin_url() const;
   uint16_t data_port() const { return data_server_->port(); }
@@ -52,28 +52,28 @@ class Generation {
   ListeningSockets sockets() const;
 
   void stop_being_ready();
-  router::LearnedServices hand_over_store();
+  LearnedServices hand_over_store();
   /// Returns true if every request in progress was answered.
   bool drain(std::chrono::milliseconds deadline);
 
  private:
-  Generation(const router::RouterConfig& config, RouterLoops& loops) : config_(config), loops_(loops) {}
-  Status open(ListeningSockets inherited, router::LearnedServices* learned);
+  Generation(const RouterConfig& config, RouterLoops& loops) : config_(config), loops_(loops) {}
+  Status open(ListeningSockets inherited, LearnedServices* learned);
   void drain_admin(std::chrono::milliseconds deadline);
 
   // Declared in the order of dependence: each member may use those before it, and destruction runs in reverse order.
-  const router::RouterConfig config_;
+  const RouterConfig config_;
   RouterLoops& loops_;
   metrics::Registry registry_;
-  std::unique_ptr<router::Access> access_;
+  std::unique_ptr<Access> access_;
   std::unique_ptr<net::TlsWatch> certificates_;
-  router::AuditStream audit_{STDOUT_FILENO};
-  std::unique_ptr<router::Steering> steering_;
-  std::unique_ptr<router::Proxy> proxy_;
-  std::unique_ptr<router::AdminApi> admin_;
+  AuditStream audit_{STDOUT_FILENO};
+  std::unique_ptr<Steering> steering_;
+  std::unique_ptr<Proxy> proxy_;
+  std::unique_ptr<AdminApi> admin_;
   std::unique_ptr<net::Server> data_server_, admin_server_;
   Descriptor admin_socket_;  // kept for a successor after the admin server has ended
   uint16_t admin_port_ = 0;
 };
 
-}  // namespace serin::cli
+}  // namespace serin::router

@@ -17,7 +17,7 @@
 
 #include "runtime/net/io/socket.h"
 
-namespace serin::cli {
+namespace serin::router {
 namespace {
 
 constexpr std::string_view kSockets = "sockets";
@@ -151,4 +151,4 @@ std::unique_ptr<HandoverPeer> HandoverPoint::accept() {
   return socket.open() ? std::make_unique<HandoverPeer>(std::move(socket)) : nullptr;
 }
 
-}  // namespace serin::cli
+}  // namespace serin::router

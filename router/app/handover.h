@@ -19,7 +19,7 @@
 
 #include "runtime/base/result.h"
 
-namespace serin::cli {
+namespace serin::router {
 
 /// A file descriptor that this object owns.
 class Descriptor {
@@ -78,4 +78,4 @@ class HandoverPoint {
   Descriptor socket_;
 };
 
-}  // namespace serin::cli
+}  // namespace serin::router

@@ -27,6 +27,11 @@
 namespace serin::cli {
 namespace {
 
+using router::Generation;
+using router::HandoverPeer;
+using router::HandoverPoint;
+using router::ListeningSockets;
+
 struct RouteOptions {
   std::string config;
   double drain_seconds = 5;
@@ -89,7 +94,7 @@ class Route {
   void end();
 
   const RouteOptions& options_;
-  std::unique_ptr<RouterLoops> loops_;
+  std::unique_ptr<router::RouterLoops> loops_;
   std::unique_ptr<Generation> running_;
   std::thread draining_;  // the generation before
   std::unique_ptr<HandoverPeer> predecessor_;
@@ -103,8 +108,8 @@ class Route {
 int Route::run(const router::RouterConfig& config) {
   if (!options_.take_over) remove_stale_ready_file(options_.ready_file);  // that of a predecessor holds until it is over
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate of members that do not move
-  loops_.reset(new RouterLoops{net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
-  auto inherited = options_.take_over ? take_over(config.store) : sockets_of_systemd();
+  loops_.reset(new router::RouterLoops{net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
+  auto inherited = options_.take_over ? take_over(config.store) : router::sockets_of_systemd();
   if (!inherited) return usage(inherited.error());
   auto generation = Generation::start(config, *loops_, *std::move(inherited));
   if (!generation) return usage(generation.error());
@@ -124,7 +129,7 @@ int Route::run(const router::RouterConfig& config) {
 /// Nobody there is nobody to take over from: then this is an ordinary start.
 Result<ListeningSockets> Route::take_over(const std::string& store) {
   predecessor_ = HandoverPeer::connect(store + ".handover");
-  if (!predecessor_) return sockets_of_systemd();
+  if (!predecessor_) return router::sockets_of_systemd();
   SERIN_TRY(ListeningSockets sockets, predecessor_->await_sockets(kPeerTime));
   if (predecessor_->send("store") && predecessor_->await("store", kPeerTime)) return sockets;
   return Error{Code::kUnavailable, fmt::format("the router that runs on {} does not hand it over", store)};
@@ -134,7 +139,7 @@ void Route::serve_until_ended() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  const Descriptor signalled(::signalfd(-1, &signals, SFD_CLOEXEC));
+  const router::Descriptor signalled(::signalfd(-1, &signals, SFD_CLOEXEC));
   for (;;) {
     pollfd waits[2] = {{.fd = signalled.get(), .events = POLLIN, .revents = 0},
                        {.fd = point_ ? point_->descriptor() : -1, .events = POLLIN, .revents = 0}};
