@@ -52,9 +52,9 @@ std::string token_in_body(const Request& request) {
   return token ? *token : "";
 }
 
-std::string verdict_json(const ServiceStatus& status) {
+std::string standing_json(const ServiceStatus& status) {
   const rollout::State state = status.rollout ? status.rollout->state : rollout::State{};
-  return fmt::format(R"({{"verdict":"{}","service":{},"rollout":{},"reason":{}}})", verdict_word(status), net::json_quote(status.service),
+  return fmt::format(R"({{"verdict":"{}","service":{},"rollout":{},"reason":{}}})", standing_of(status), net::json_quote(status.service),
                      net::json_quote(state.id), net::json_quote(state.reason));
 }
 
@@ -123,7 +123,7 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
       return gate(rest.substr(0, gates), rest.substr(gates + kGates.size()), request);
     if (!is_read(request)) return method_not_allowed("GET, HEAD");
     if (rest.ends_with(kHistory)) return history(rest.substr(0, rest.size() - kHistory.size()), request);
-    if (rest.ends_with(kVerdict)) return verdict(rest.substr(0, rest.size() - kVerdict.size()));
+    if (rest.ends_with(kVerdict)) return standing(rest.substr(0, rest.size() - kVerdict.size()));
     if (rest.ends_with(kTimeline)) return timeline(rest.substr(0, rest.size() - kTimeline.size()));
     if (rest.ends_with(kEvents)) return events(std::string_view(rest).substr(0, rest.size() - kEvents.size()), request);
     return status_response(200, controller_.status(rest));
@@ -167,18 +167,18 @@ Response AdminApi::history(const std::string& service, const Request& request) c
   return entries ? json_response(200, history_json(service, *entries)) : error_response(entries.error());
 }
 
-Response AdminApi::verdict(const std::string& service) const {
+Response AdminApi::standing(const std::string& service) const {
   const auto status = controller_.status(service);
   if (!status) return error_response(status.error());
-  return json_response(200, verdict_json(*status));
+  return json_response(200, standing_json(*status));
 }
 
 Response AdminApi::gate(const std::string& service, const std::string& type, const Request& request) const {
   if (request.method != "POST") return method_not_allowed("POST");
   const auto status = controller_.status(service);
   if (!status) return error_response(status.error());
-  const auto opens = gate_opens(type, verdict_word(*status));
-  return opens ? json_response(*opens ? 200 : 409, verdict_json(*status)) : net::json_error(404, fmt::format("no gate '{}'", type));
+  const auto opens = gate_opens(type, standing_of(*status));
+  return opens ? json_response(*opens ? 200 : 409, standing_json(*status)) : net::json_error(404, fmt::format("no gate '{}'", type));
 }
 
 Response AdminApi::timeline(const std::string& service) const {

@@ -42,7 +42,7 @@ class AdminApi {
   net::Response command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
   net::Response list_rollouts() const;
   net::Response list_services() const;
-  net::Response verdict(const std::string& service) const;
+  net::Response standing(const std::string& service) const;
   net::Response gate(const std::string& service, const std::string& type, const net::Request& request) const;
   net::Response timeline(const std::string& service) const;
   net::Response events(std::optional<std::string_view> service, const net::Request& request);

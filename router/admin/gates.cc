@@ -2,7 +2,7 @@
 
 namespace serin::router {
 
-std::string_view verdict_word(const ServiceStatus& status) {
+std::string_view standing_of(const ServiceStatus& status) {
   if (!status.rollout) return "insufficient_data";
   const rollout::Report& report = *status.rollout;
   if (report.state.phase == rollout::Phase::kRolledBack) return "rolled_back";
@@ -11,11 +11,11 @@ std::string_view verdict_word(const ServiceStatus& status) {
   return unseen || report.state.phase == rollout::Phase::kInconclusive ? "insufficient_data" : "healthy";
 }
 
-std::optional<bool> gate_opens(std::string_view type, std::string_view verdict) {
-  const bool good = verdict == "healthy" || verdict == "promoted";
-  if (type == "confirm-rollout") return verdict != "rolled_back";
+std::optional<bool> gate_opens(std::string_view type, std::string_view standing) {
+  const bool good = standing == "healthy" || standing == "promoted";
+  if (type == "confirm-rollout") return standing != "rolled_back";
   if (type == "rollout" || type == "confirm-traffic-increase" || type == "confirm-promotion") return good;
-  if (type == "rollback") return verdict == "rolled_back";
+  if (type == "rollback") return standing == "rolled_back";
   if (type == "pre-rollout" || type == "post-rollout" || type == "event") return true;
   return std::nullopt;
 }

@@ -13,8 +13,8 @@
 namespace serin::router {
 
 /// "healthy", "insufficient_data", "rolled_back" or "promoted".
-std::string_view verdict_word(const ServiceStatus& status);
+std::string_view standing_of(const ServiceStatus& status);
 /// Whether Flagger's webhook of that type is answered with yes; nothing: unknown type.
-std::optional<bool> gate_opens(std::string_view type, std::string_view verdict);
+std::optional<bool> gate_opens(std::string_view type, std::string_view standing);
 
 }  // namespace serin::router

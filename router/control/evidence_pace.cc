@@ -16,8 +16,8 @@ void EvidencePace::add(std::vector<rollout::Evidence> evidence, rollout::Time no
   while (looks_.size() > kMostLooks || (looks_.size() > 2 && now - looks_[1].at >= kWindow)) looks_.pop_front();
 }
 
-std::optional<NextVerdict> EvidencePace::next() const {
-  std::optional<NextVerdict> first;
+std::optional<NextTrip> EvidencePace::next() const {
+  std::optional<NextTrip> first;
   if (looks_.empty()) return first;
   const double seconds = std::chrono::duration<double>(looks_.back().at - looks_.front().at).count();
   if (seconds < kShortest) return first;
@@ -26,7 +26,7 @@ std::optional<NextVerdict> EvidencePace::next() const {
     const double grown = before == looks_.front().evidence.end() ? 0 : now.bits - before->bits;
     if (now.dry_run || grown <= 0 || now.bits <= 0) continue;
     const double left = std::max(0.0, now.bits_to_trip - now.bits) * seconds / grown;
-    if (!first || left < first->seconds) first = NextVerdict{now.guard, left};
+    if (!first || left < first->seconds) first = NextTrip{now.guard, left};
   }
   return first;
 }

@@ -16,7 +16,7 @@
 
 namespace serin::router {
 
-struct NextVerdict {
+struct NextTrip {
   std::string guard;
   double seconds = 0;
 };
@@ -26,7 +26,7 @@ class EvidencePace {
  public:
   void add(std::vector<rollout::Evidence> evidence, rollout::Time now);
   /// Nothing if no guard's evidence grows.
-  std::optional<NextVerdict> next() const;
+  std::optional<NextTrip> next() const;
   void clear() { looks_.clear(); }
 
  private:

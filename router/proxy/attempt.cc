@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "router/proxy/rewrite.h"
-#include "router/proxy/verdict.h"
+#include "router/proxy/answer_outcome.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {

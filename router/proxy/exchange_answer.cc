@@ -7,7 +7,7 @@
 
 #include "router/proxy/exchange.h"
 #include "router/proxy/shadow.h"
-#include "router/proxy/verdict.h"
+#include "router/proxy/answer_outcome.h"
 #include "runtime/net/loop.h"
 
 namespace serin::router {

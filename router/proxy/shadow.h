@@ -4,7 +4,7 @@
 #include <string>
 
 #include "router/proxy/attempt.h"
-#include "router/proxy/verdict.h"
+#include "router/proxy/answer_outcome.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/stream.h"
 

@@ -230,7 +230,7 @@ void Judge::remember_difference(const ShadowPair& pair, std::chrono::millisecond
 /// A verdict of a guard that only rehearses is written down, once, and is none.
 std::optional<Verdict> Judge::conclude(Verdict verdict, std::chrono::milliseconds at) {
   if (is_dry(verdict.cause)) {
-    dry_verdicts_.try_emplace(verdict.cause, DryRunVerdict{at, verdict.cause, verdict.reason});
+    dry_trips_.try_emplace(verdict.cause, DryRunTrip{at, verdict.cause, verdict.reason});
     return std::nullopt;
   }
   decided_by_ = verdict.cause;

@@ -90,7 +90,7 @@ class Judge {
   uint64_t measured_ = 0;  // pairs whose differences are known
   double max_disagreement_;
   std::string decided_by_;                             // the guard of the verdict
-  std::map<std::string, DryRunVerdict> dry_verdicts_;  // by guard
+  std::map<std::string, DryRunTrip> dry_trips_;  // by guard
 };
 
 }  // namespace serin::rollout

@@ -73,7 +73,7 @@ void Judge::fill(Report& report, std::chrono::milliseconds at) const {
   report.leading_guard = leading.guard;
   report.events = leading.events;
   report.shadow = differences_;
-  for (const auto& [guard, verdict] : dry_verdicts_) report.dry_run.push_back(verdict);
+  for (const auto& [guard, verdict] : dry_trips_) report.dry_run.push_back(verdict);
   report.note = held(at);
   if (report.note.empty() && latency_.baseline_missing() > 0)
     report.note = fmt::format("latency is not judged yet: {} more of stable's answers needed", latency_.baseline_missing());

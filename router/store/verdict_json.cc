@@ -23,9 +23,9 @@ std::string verdict_json(const RolloutRecord& rollout, const rollout::VerdictRec
     evidence += fmt::format(R"({}{{"guard":{},"bits":{},"bits_to_trip":{},"stable_events":{},"canary_events":{},"dry_run":{}}})",
                             evidence.empty() ? "" : ",", json_quote(line.guard), finite(line.bits), finite(line.bits_to_trip),
                             line.stable_events, line.canary_events, line.dry_run);
-  for (const rollout::DryRunVerdict& verdict : report.dry_run)
-    dry_run += fmt::format(R"({}{{"at_ms":{},"guard":{},"reason":{}}})", dry_run.empty() ? "" : ",", verdict.at.count(),
-                           json_quote(verdict.guard), json_quote(verdict.reason));
+  for (const rollout::DryRunTrip& trip : report.dry_run)
+    dry_run += fmt::format(R"({}{{"at_ms":{},"guard":{},"reason":{}}})", dry_run.empty() ? "" : ",", trip.at.count(),
+                           json_quote(trip.guard), json_quote(trip.reason));
   return fmt::format(
       R"({{"id":{},"service":{},"stable":{},"canary":{},"phase":"{}","cause":{},"reason":{},"wall_ms":{},"started_wall_ms":{},"seconds":{:.3f},)"
       R"("answers":{{"stable":{},"canary":{},"shadow":{}}},"spec":{},"evidence":[{}],"dry_run":[{}],"record":{}}})",

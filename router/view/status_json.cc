@@ -39,8 +39,8 @@ std::string event_json(const rollout::DecidingEvent& event) {
                      finite(event.bits));
 }
 
-std::string dry_run_json(const rollout::DryRunVerdict& verdict) {
-  return fmt::format(R"({{"at_ms":{},"guard":{},"reason":{}}})", verdict.at.count(), json_quote(verdict.guard), json_quote(verdict.reason));
+std::string dry_run_json(const rollout::DryRunTrip& trip) {
+  return fmt::format(R"({{"at_ms":{},"guard":{},"reason":{}}})", trip.at.count(), json_quote(trip.guard), json_quote(trip.reason));
 }
 
 std::string example_json(const rollout::Disagreement& example) {

@@ -1,6 +1,6 @@
-// verdict.cc: from HTTP to the judge's terms. What stands in bodies is read in router/proxy/outputs.h.
+// answer_outcome.cc: from HTTP to the judge's terms. What stands in bodies is read in router/proxy/outputs.h.
 
-#include "router/proxy/verdict.h"
+#include "router/proxy/answer_outcome.h"
 
 #include "runtime/base/number.h"
 #include "runtime/protocol/oip/oip_rest.h"

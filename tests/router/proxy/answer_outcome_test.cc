@@ -1,6 +1,6 @@
-// verdict_test.cc: what an answer says about the version that gave it, and when two answers to one request agree.
+// answer_outcome_test.cc: what an answer says about the version that gave it, and when two answers to one request agree.
 
-#include "router/proxy/verdict.h"
+#include "router/proxy/answer_outcome.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// verdict.h: Classifies an answer for the judge, and compares two answers to one request.
+// answer_outcome.h: Classifies an answer for the judge, and compares two answers to one request.
 #pragma once
 
 #include <cstdint>
