@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "router/import/import.h"
 #include "runtime/base/config.h"
+#include "runtime/base/result.h"
 
 namespace serin::imports {
 

@@ -11,37 +11,37 @@
 
 namespace serin::rollout {
 
-Rollout::Machine::Machine(Spec given, const Baseline& baseline, Time now)
+Machine::Machine(Spec given, const Baseline& baseline, Time now)
     : spec(std::move(given)), judge(spec, baseline), started(now), step_since(now), paused_since(now), silence(spec.guard) {
   if (spec.steps.empty()) spec.steps = default_steps();
 }
 
-std::string_view Rollout::Machine::awaits() const {
+std::string_view Machine::awaits() const {
   for (const std::string_view gate : {kConfirmRollout, kConfirmIncrease, kConfirmPromotion})
     if (state.phase == Phase::kPaused && state.cause == gate) return gate;
   return "";
 }
 
 /// What the move to that step, or past the last one, needs a yes for; nothing: it needs none.
-std::string_view Rollout::Machine::gate_before(int index) const {
+std::string_view Machine::gate_before(int index) const {
   const uint32_t next = index > last_step() ? kAll : spec.steps[static_cast<size_t>(index)].weight_ppm;
   if (next <= state.weight_ppm) return "";
   if (next == kAll && spec.gates.promotion) return kConfirmPromotion;
   return spec.gates.increase ? kConfirmIncrease : "";
 }
 
-void Rollout::Machine::wait_at(std::string_view gate, std::string_view place) {
+void Machine::wait_at(std::string_view gate, std::string_view place) {
   state.phase = Phase::kPaused;
   state.cause = gate;
   state.reason = fmt::format("{}: waits for {}", place, gate);
 }
 
-void Rollout::Machine::pass_gate(Time now) {
+void Machine::pass_gate(Time now) {
   const bool begins = awaits() == kConfirmRollout;
   enter_step(begins ? 0 : state.step + 1, now);
 }
 
-void Rollout::Machine::enter_step(int index, Time now) {
+void Machine::enter_step(int index, Time now) {
   hold.reset();
   state.cause.clear();
   if (index > last_step()) return begin_promotion(kAll - (spec.bake.count() > 0 ? spec.bake_control_ppm : 0), "every step passed", now);
@@ -66,13 +66,13 @@ void Rollout::Machine::enter_step(int index, Time now) {
   judge.begin_step(state.weight_ppm, step().is_shadow());
 }
 
-bool Rollout::Machine::step_done(Time now) const {
+bool Machine::step_done(Time now) const {
   if (step().until == Step::Until::kCertified) return judge.certified();
   if (step().until == Step::Until::kManual || now - step_since < step().duration) return false;
   return step().is_pause() || judge.has_step_answers();  // no traffic: hold
 }
 
-bool Rollout::Machine::advance_if_done(Time now) {
+bool Machine::advance_if_done(Time now) {
   if (state.phase != Phase::kProgressing || hold || !may_rise || !step_done(now) || !judge.held(age(now)).empty()) return false;
   if (const std::string_view gate = gate_before(state.step + 1); !gate.empty())
     wait_at(gate, fmt::format("step {} of {} is done", state.step + 1, spec.steps.size()));
@@ -81,7 +81,7 @@ bool Rollout::Machine::advance_if_done(Time now) {
   return true;
 }
 
-void Rollout::Machine::begin_promotion(uint32_t weight_ppm, std::string reason, Time now) {
+void Machine::begin_promotion(uint32_t weight_ppm, std::string reason, Time now) {
   hold.reset();
   state.phase = Phase::kPromoting;
   state.weight_ppm = weight_ppm;
@@ -91,7 +91,7 @@ void Rollout::Machine::begin_promotion(uint32_t weight_ppm, std::string reason, 
   judge.begin_step(weight_ppm, /*shadow_step=*/false);
 }
 
-void Rollout::Machine::finish(Time now) {
+void Machine::finish(Time now) {
   state.phase = Phase::kSucceeded;
   state.weight_ppm = kAll;
   state.cause = "promoted";
@@ -99,7 +99,7 @@ void Rollout::Machine::finish(Time now) {
 }
 
 /// Promoting lasts until the next tick: by then its weight has been persisted and applied.
-bool Rollout::Machine::continue_promotion(Time now) {
+bool Machine::continue_promotion(Time now) {
   if (state.phase == Phase::kPromoting && spec.bake.count() > 0 && state.cause != kByHand) {
     state.phase = Phase::kBaking;
     state.reason = fmt::format("bakes for {}, {} % stays on the old version", config::print_duration(spec.bake),
@@ -113,7 +113,7 @@ bool Rollout::Machine::continue_promotion(Time now) {
   return true;
 }
 
-bool Rollout::Machine::roll_back(Verdict verdict) {
+bool Machine::roll_back(Verdict verdict) {
   state.phase = Phase::kRolledBack;
   state.weight_ppm = 0;
   state.shadow_ppm = 0;
@@ -123,7 +123,7 @@ bool Rollout::Machine::roll_back(Verdict verdict) {
 }
 
 /// Silent for twice the deadline: no traffic for a while, in case it only restarts. The third time is the last.
-bool Rollout::Machine::watch_silence(Time now) {
+bool Machine::watch_silence(Time now) {
   constexpr int kMostHolds = 3;
   constexpr std::chrono::seconds kShortestHold{10};
   if (hold) {
@@ -146,7 +146,7 @@ bool Rollout::Machine::watch_silence(Time now) {
   return true;
 }
 
-bool Rollout::Machine::give_up_waiting(Time now) {
+bool Machine::give_up_waiting(Time now) {
   if (step().is_pause() || now - step_since < step().duration + spec.certify.max_step_duration) return false;
   state.phase = Phase::kInconclusive;
   std::string why = judge.held(age(now));
@@ -157,14 +157,14 @@ bool Rollout::Machine::give_up_waiting(Time now) {
 }
 
 /// What the steps up to the current one have set.
-uint32_t Rollout::Machine::planned_weight() const {
+uint32_t Machine::planned_weight() const {
   uint32_t weight = 0;
   for (int i = 0; i <= state.step; ++i) weight = std::max(weight, spec.steps[static_cast<size_t>(i)].weight_ppm);
   return weight;
 }
 
 /// The plan goes on from its last step that is not above the weight set by hand; that weight stays until the next step.
-void Rollout::Machine::follow_manual_weight(Time now) {
+void Machine::follow_manual_weight(Time now) {
   const uint32_t weight = state.weight_ppm;
   int index = 0;
   for (int i = 0; i <= last_step(); ++i)
@@ -175,7 +175,7 @@ void Rollout::Machine::follow_manual_weight(Time now) {
   judge.begin_step(weight, /*shadow_step=*/false);
 }
 
-VerdictRecord Rollout::Machine::explain() const {
+VerdictRecord Machine::explain() const {
   if (state.cause == kHang)
     return {.guard = std::string(kHang),
             .question = VerdictRecord::Question::kSilence,
@@ -185,7 +185,7 @@ VerdictRecord Rollout::Machine::explain() const {
   return judge.record();
 }
 
-void Rollout::Machine::fill(Report& report) const {
+void Machine::fill(Report& report) const {
   report.state = state;
   judge.fill(report, last_age);
   report.step_seconds = std::max(0.0, std::chrono::duration<double>(last_age - age(step_since)).count());
@@ -203,7 +203,7 @@ void Rollout::Machine::fill(Report& report) const {
   }
 }
 
-Status Rollout::Machine::refuse(std::string_view command) const {
+Status Machine::refuse(std::string_view command) const {
   return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' is {}: cannot {}", state.id, phase_name(state.phase), command)};
 }
 

@@ -1,4 +1,4 @@
-// machine.h: The state machine behind the facade of rollout.h.
+// machine.h: The state machine behind the facade (rollout.h).
 //
 //   Progressing --last step done--> Promoting --> Baking --bake over--> Succeeded
 //     |  ^  |                          ^  (no bake: straight to Succeeded)
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "router/rollout/judge.h"
-#include "router/rollout/rollout.h"
+#include "router/rollout/report.h"
 #include "router/rollout/silence_watch.h"
 
 namespace serin::rollout {
@@ -29,7 +29,7 @@ inline constexpr std::string_view kConfirmRollout = "confirm-rollout", kConfirmI
                                   kConfirmPromotion = "confirm-promotion";  ///< causes while Paused: a gate
 inline constexpr std::string_view kByHand = "by hand";                      ///< cause while Promoting: a person's promotion does not bake
 
-struct Rollout::Machine {
+struct Machine {
   Machine(Spec given, const Baseline& baseline, Time now);
 
   std::chrono::milliseconds age(Time now) const {

@@ -1,9 +1,7 @@
-// phase.cc: the words for phases that Argo's and Flagger's users know.
+#include "router/rollout/phase.h"
 
 #include <algorithm>
 #include <iterator>
-
-#include "router/rollout/rollout.h"
 
 namespace serin::rollout {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "router/rollout/observation.h"
-#include "router/rollout/rollout.h"
+#include "router/rollout/report.h"
 #include "router/rollout/spec.h"
 
 namespace serin::rollout {

@@ -1,4 +1,4 @@
-// spec_parts.h: Helpers that the readers (spec.cc, spec_steps.cc) and the printer (spec_print.cc) of a specification share. Internal.
+// spec_parts.h: Helpers that the readers (spec_read.cc, spec_steps.cc) and the printer (spec_print.cc) of a specification share. Internal.
 #pragma once
 
 #include <chrono>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "router/rollout/rollout.h"
+#include "router/rollout/report.h"
 
 namespace serin::rollout {
 

@@ -1,14 +1,9 @@
-// verdict_record.cc: replaying is feeding the same classes again: there is no second implementation of the mathematics to disagree with.
-
 #include "router/rollout/verdict_record.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-
-#include "router/rollout/threshold_guard.h"
 
 namespace serin::rollout {
 namespace {
@@ -16,21 +11,6 @@ namespace {
 using Question = VerdictRecord::Question;
 
 constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "samples"};
-
-/// Silences and samples are counted; there is no evidence to add up.
-Replay count(const VerdictRecord& record) {
-  Replay again;
-  double reached = 0;
-  for (size_t i = 0; i < record.events.size(); ++i) {
-    const bool counts = record.question == Question::kSilence || record.events[i].share > record.p0;
-    reached = counts ? reached + 1 : 0;
-    again.bits.push_back(reached);
-    if (reached < record.trip_value || again.rolled_back) continue;
-    again.rolled_back = true;
-    again.decided_by = i;
-  }
-  return again;
-}
 
 std::string print_state(const MixtureState& state) {
   return fmt::format(R"({{"mixture":[{}],"unused_mass":{},"count":{}}})", fmt::join(state.mixture, ","), state.unused_mass, state.count);
@@ -80,32 +60,6 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
 }  // namespace
 
 std::string_view question_word(Question question) { return kWords[static_cast<size_t>(question)]; }
-
-Replay replay(const VerdictRecord& record) {
-  if (record.question == Question::kSilence || record.question == Question::kSamples) return count(record);
-  EventProcess worse(record.tolerated_ratio);
-  worse.restore(record.worse);
-  const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;
-  BernoulliMixture above =
-      limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kLargestNumber, limited && record.mirrored);
-  above.restore(record.above);
-  Replay again;
-  for (size_t i = 0; i < record.events.size(); ++i) {
-    const DecidingEvent& event = record.events[i];
-    if (event.bad) observe(worse, event, record.mirrored);
-    for (uint64_t good = 0; good < event.good_before; ++good) above.observe(false);
-    if (event.arm == Arm::kCanary) above.observe(event.bad);
-    const bool is_above = above.e() >= record.trip_value, is_worse = worse.e() >= record.trip_value;
-    const bool decided = record.question == Question::kWorse   ? is_worse
-                         : record.question == Question::kAbove ? is_above
-                                                               : is_above && (is_worse || event.alone);
-    again.bits.push_back(std::log2(record.question == Question::kWorse ? worse.e() : above.e()));
-    if (!decided || again.rolled_back) continue;
-    again.rolled_back = true;
-    again.decided_by = i;
-  }
-  return again;
-}
 
 std::string print_record(const VerdictRecord& record) {
   std::string events;

@@ -1,9 +1,7 @@
 // verdict_record.h: The reason for a guard's decision, in numbers that can be checked.
 //
 // It contains the question, the threshold, the processes before the deciding events, and the events. It has no seed and no clock: the same
-// record always replays to the same decision.
-//
-//   const Replay again = replay(record);          again.rolled_back, again.bits
+// record always replays to the same decision (replay.h).
 #pragma once
 
 #include <optional>
@@ -11,7 +9,7 @@
 #include <vector>
 
 #include "router/rollout/mixture_state.h"
-#include "router/rollout/rollout.h"
+#include "router/rollout/report.h"
 #include "runtime/base/config.h"
 
 namespace serin::rollout {
@@ -34,13 +32,6 @@ struct VerdictRecord {
 };
 
 std::string_view question_word(VerdictRecord::Question question);
-
-struct Replay {
-  bool rolled_back = false;
-  size_t decided_by = 0;     ///< index of the event that decided
-  std::vector<double> bits;  ///< log2 of the evidence after each event
-};
-Replay replay(const VerdictRecord& record);
 
 /// JSON, with every digit that the numbers have.
 std::string print_record(const VerdictRecord& record);

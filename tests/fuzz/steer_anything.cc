@@ -6,7 +6,7 @@
 #include "router/config/read_config.h"
 #include "router/notify/prometheus.h"
 #include "router/proxy/outputs.h"
-#include "router/rollout/verdict_record.h"
+#include "router/rollout/replay.h"
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
 #include "tests/fuzz/must.h"

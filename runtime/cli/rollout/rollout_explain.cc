@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "router/rollout/verdict_record.h"
+#include "router/rollout/replay.h"
 #include "runtime/cli/rollout/rollout_text.h"
 
 namespace serin::cli {

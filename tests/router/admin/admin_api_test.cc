@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "router/rollout/verdict_record.h"
+#include "router/rollout/replay.h"
 #include "runtime/base/config.h"
 #include "runtime/net/client.h"
 #include "runtime/net/server.h"

@@ -5,7 +5,7 @@
 #include "router/rollout/key_gate.h"
 #include "router/rollout/output_guards.h"
 #include "router/rollout/rollout.h"
-#include "router/rollout/verdict_record.h"
+#include "router/rollout/replay.h"
 #include "simulation.h"
 
 namespace serin::rollout {

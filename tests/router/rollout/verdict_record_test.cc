@@ -1,6 +1,6 @@
 // A recorded verdict replays to the same decision, whatever guard it came from and however long it had listened before.
 
-#include "router/rollout/verdict_record.h"
+#include "router/rollout/replay.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// spec.cc: a document of kind Rollout -> Spec.
+// spec_read.cc: a document of kind Rollout -> Spec.
 //
 // The words are those that release engineers know from Argo and Flagger. Nonsense is refused here, with the line and what is allowed, so
 // that the state machine may trust its specification: weights rise, shadow steps come first, a promotion is last, the versions differ.

@@ -1,0 +1,15 @@
+// phase.h: The phases of a rollout, by the words that users of Argo and Flagger know.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace serin::rollout {
+
+enum class Phase : uint8_t { kProgressing, kPaused, kInconclusive, kPromoting, kBaking, kSucceeded, kRolledBack };
+std::string_view phase_name(Phase phase);  ///< "Progressing", ...: Argo's and Flagger's words
+std::optional<Phase> find_phase(std::string_view name);
+inline bool is_over(Phase phase) { return phase == Phase::kSucceeded || phase == Phase::kRolledBack; }
+
+}  // namespace serin::rollout
