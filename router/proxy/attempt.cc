@@ -13,7 +13,8 @@ namespace serin::router {
 
 using Clock = std::chrono::steady_clock;
 
-Attempt::Attempt(Lane& lane) : lane_(lane), alarm_(this, [](void* self) { static_cast<Attempt*>(self)->on_alarm(); }) {}
+Attempt::Attempt(Lane& lane, Pool<Attempt>& pool)
+    : lane_(lane), pool_(pool), alarm_(this, [](void* self) { static_cast<Attempt*>(self)->on_alarm(); }) {}
 
 bool Attempt::start(Owner& owner, Service& service, const Target& target, size_t version, Purpose purpose, const Placement& placement,
                     Time deadline, const EndpointState* avoid) {
@@ -265,7 +266,8 @@ void Attempt::recycle() {
   outcome_ = rollout::Outcome::kOk;
   output_.reset();
   keep_body = grpc_ = streams_ = answered_ = ended_ = failed_ = observed_ = retried_stale_ = false;
-  lane_.give_back(*this);
+  lane_.buffers().give(std::move(body_));
+  pool_.give_back(*this);
 }
 
 }  // namespace serin::router

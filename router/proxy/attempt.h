@@ -9,6 +9,7 @@
 #include <string>
 
 #include "router/proxy/grpc_call.h"
+#include "router/proxy/pool.h"
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
 #include "router/rollout/draw.h"
@@ -44,7 +45,7 @@ class Attempt final : public net::AnswerHandler {
     ~Owner() = default;
   };
 
-  explicit Attempt(Lane& lane);
+  Attempt(Lane& lane, Pool<Attempt>& pool);
 
   /// False: the version has no available endpoint.
   bool start(Owner& owner, Service& service, const Target& target, size_t version, Purpose purpose, const Placement& placement,
@@ -105,6 +106,7 @@ class Attempt final : public net::AnswerHandler {
   void recycle();
 
   Lane& lane_;
+  Pool<Attempt>& pool_;
   net::Deadline alarm_;  // the guard's: if it is still in flight then, that is a bad event
   Owner* owner_ = nullptr;
   Service* service_ = nullptr;

@@ -20,8 +20,8 @@ constexpr std::chrono::hours kNoTime{24};           // of a call whose messages 
 
 }  // namespace
 
-Exchange::Exchange(Router& router, Lane& lane, net::ServerStream& client)
-    : router_(router), lane_(lane), client_(client), hedge_alarm_(this, [](void* self) { static_cast<Exchange*>(self)->hedge(); }) {}
+Exchange::Exchange(Router& router, Workplace& place, net::ServerStream& client)
+    : router_(router), place_(place), lane_(place.lane), client_(client), hedge_alarm_(this, [](void* self) { static_cast<Exchange*>(self)->hedge(); }) {}
 
 Exchange::~Exchange() { on_gone(); }
 
@@ -187,9 +187,9 @@ void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avo
 
 /// False: the version has no endpoint to give.
 bool Exchange::begin(size_t version, Purpose purpose, const EndpointState* avoid) {
-  Attempt& attempt = lane_.take_attempt();
+  Attempt& attempt = place_.attempts.take();
   if (!attempt.start(*this, *service_, target_, version, purpose, placed_, deadline_, avoid)) {
-    lane_.give_back(attempt);
+    place_.attempts.give_back(attempt);
     return false;
   }
   (first_ ? second_ : first_) = &attempt;

@@ -21,17 +21,27 @@
 
 #include "router/proxy/attempt.h"
 #include "router/proxy/placing.h"
+#include "router/proxy/pool.h"
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
+#include "router/proxy/shadow.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/deadline.h"
 #include "runtime/net/stream.h"
 
 namespace serin::router {
 
+/// One io thread, with the objects that its exchanges use again.
+struct Workplace {
+  explicit Workplace(uint64_t seed) : lane(seed) {}
+  Lane lane;
+  Pool<Attempt> attempts{lane};
+  Pool<Shadow> shadows{lane};
+};
+
 class Exchange final : public net::RequestHandler, public Attempt::Owner {
  public:
-  Exchange(Router& router, Lane& lane, net::ServerStream& client);
+  Exchange(Router& router, Workplace& place, net::ServerStream& client);
   ~Exchange() override;
 
   // net::RequestHandler
@@ -83,6 +93,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void end_request();
 
   Router& router_;
+  Workplace& place_;
   Lane& lane_;
   net::ServerStream& client_;
   net::Deadline hedge_alarm_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "router/proxy/exchange.h"
-#include "router/proxy/shadow.h"
 #include "router/proxy/answer_outcome.h"
 #include "runtime/net/loop.h"
 
@@ -171,7 +170,7 @@ void Exchange::mirror(Attempt& attempt) {
   Endpoints& canary = *service_->versions[placed_.split.canary];
   EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time(), /*avoid=*/nullptr, target_.grpc);
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
-  lane_.take_shadow().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
+  place_.shadows.take().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }
 
 // ---- answers of our own ----

@@ -38,7 +38,7 @@ std::unique_ptr<Service> make_service(const ServiceConfig& config, size_t index,
 struct Proxy::State {
   net::Loops& loops;
   Router router;
-  std::vector<std::unique_ptr<Lane>> lanes;  // one for each io thread, made and destroyed there
+  std::vector<std::unique_ptr<Workplace>> places;  // one for each io thread, made and destroyed there
   // On io thread 0.
   std::vector<std::unique_ptr<HealthChecker>> checkers;
   std::vector<std::unique_ptr<EndpointWatch>> watches;
@@ -60,7 +60,7 @@ void Proxy::State::watch(const std::string& name, Service& service) {
     const auto asked = [this, &checker, report, version](bool replaced) {
       if (replaced) checker.follow_lists();
       report(version);
-      for (size_t i = 0; i < lanes.size(); ++i) loops.post(i, [lane = lanes[i].get()] { lane->forget_gone(); });
+      for (size_t i = 0; i < places.size(); ++i) loops.post(i, [place = places[i].get()] { place->lane.forget_gone(); });
     };
     watches.push_back(std::make_unique<EndpointWatch>(name, *service.versions[version], asked));
   }
@@ -72,9 +72,9 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
   for (size_t index = 0; index < config.services.size(); ++index)
     state_->router.services.emplace(config.services[index].name, make_service(config.services[index], index, controller, metrics));
   std::random_device entropy;
-  state_->lanes.resize(loops.size());
+  state_->places.resize(loops.size());
   for (size_t i = 0; i < loops.size(); ++i)
-    loops.post_and_wait(i, [&] { state_->lanes[i] = std::make_unique<Lane>(uint64_t{entropy()} << 32 | entropy()); });
+    loops.post_and_wait(i, [&] { state_->places[i] = std::make_unique<Workplace>(uint64_t{entropy()} << 32 | entropy()); });
   loops.post_and_wait(0, [&] {
     for (const auto& [name, service] : state_->router.services) state_->watch(name, *service);
   });
@@ -85,12 +85,12 @@ Proxy::~Proxy() {
     state_->watches.clear();
     state_->checkers.clear();
   });
-  for (size_t i = 0; i < state_->lanes.size(); ++i) state_->loops.post_and_wait(i, [this, i] { state_->lanes[i].reset(); });
+  for (size_t i = 0; i < state_->places.size(); ++i) state_->loops.post_and_wait(i, [this, i] { state_->places[i].reset(); });
 }
 
 net::HandlerFactory Proxy::handlers() {
   return [state = state_.get()](net::ServerStream& client) {
-    return std::make_shared<Exchange>(state->router, *state->lanes[net::this_loop()], client);
+    return std::make_shared<Exchange>(state->router, *state->places[net::this_loop()], client);
   };
 }
 

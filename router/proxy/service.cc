@@ -4,9 +4,6 @@
 
 #include <algorithm>
 
-#include "router/proxy/attempt.h"
-#include "router/proxy/shadow.h"
-
 namespace serin::router {
 
 Service* Router::find(const Target& target) const {
@@ -23,9 +20,6 @@ bool Router::ready() const {
     return service.versions[service.controller->split(service.index).stable]->healthy() > 0;
   });
 }
-
-Lane::Lane(uint64_t seed) : random_state_(seed) {}
-Lane::~Lane() = default;
 
 net::Upstream& Lane::upstream(EndpointState& endpoint, bool grpc) {
   Connections& known = upstreams_[&endpoint];
@@ -83,23 +77,5 @@ void Lane::count_answer(const Answered& answered, std::string_view code) {
   counter->add();
   last_answer_ = {answered, counter.get()};
 }
-
-template <class T>
-T& Lane::take(std::vector<std::unique_ptr<T>>& all, std::vector<T*>& free) {
-  if (free.empty()) return *all.emplace_back(std::make_unique<T>(*this));
-  T& taken = *free.back();
-  free.pop_back();
-  return taken;
-}
-
-Attempt& Lane::take_attempt() { return take(all_attempts_, free_attempts_); }
-Shadow& Lane::take_shadow() { return take(all_shadows_, free_shadows_); }
-
-void Lane::give_back(Attempt& attempt) {
-  buffers_.give(std::move(attempt.body()));
-  free_attempts_.push_back(&attempt);
-}
-
-void Lane::give_back(Shadow& shadow) { free_shadows_.push_back(&shadow); }
 
 }  // namespace serin::router

@@ -75,9 +75,6 @@ struct Service {
   std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version
 };
 
-class Attempt;
-class Shadow;
-
 /// Everything that is routed.
 struct Router {
   std::map<std::string, std::unique_ptr<Service>, std::less<>> services;
@@ -93,8 +90,7 @@ struct Router {
 /// State of one io thread.
 class Lane {
  public:
-  explicit Lane(uint64_t seed);
-  ~Lane();
+  explicit Lane(uint64_t seed) : random_state_(seed) {}
 
   /// splitmix64: the statistics require independent draws, and it passes BigCrush.
   uint64_t random() { return rollout::mix(std::exchange(random_state_, random_state_ + rollout::kGolden)); }
@@ -108,10 +104,6 @@ class Lane {
   void count_answer(const Service& service, size_t version, net::GrpcStatus status);
 
   net::BufferPool& buffers() { return buffers_; }  ///< for bodies
-  Attempt& take_attempt();
-  void give_back(Attempt& attempt);
-  Shadow& take_shadow();
-  void give_back(Shadow& shadow);
 
  private:
   struct Seen {
@@ -125,9 +117,6 @@ class Lane {
     std::unique_ptr<net::Upstream> http, grpc;  // made on first use
   };
 
-  template <class T>
-  T& take(std::vector<std::unique_ptr<T>>& all, std::vector<T*>& free);
-
   using Answered = std::tuple<const Service*, size_t, int>;
   void count_answer(const Answered& answered, std::string_view code);
 
@@ -138,10 +127,6 @@ class Lane {
   std::unordered_map<const Service*, Seen> specs_;
   std::map<Answered, std::shared_ptr<metrics::Counter>> answers_;  // made on first use
   std::pair<Answered, metrics::Counter*> last_answer_;             // an entry of answers_: the next answer often has the same one
-  std::vector<std::unique_ptr<Attempt>> all_attempts_;
-  std::vector<Attempt*> free_attempts_;
-  std::vector<std::unique_ptr<Shadow>> all_shadows_;
-  std::vector<Shadow*> free_shadows_;
 };
 
 }  // namespace serin::router

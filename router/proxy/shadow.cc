@@ -91,7 +91,7 @@ void Shadow::end() {
     lane_.buffers().give(std::move(half->body));
   }
   lane_.buffers().give(std::move(request_));
-  lane_.give_back(*this);
+  pool_.give_back(*this);
 }
 
 }  // namespace serin::router

@@ -4,16 +4,17 @@
 #include <string>
 
 #include "router/proxy/attempt.h"
+#include "router/proxy/pool.h"
 #include "router/proxy/answer_outcome.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/stream.h"
 
 namespace serin::router {
 
-/// Belongs to its lane and returns itself there.
+/// Belongs to its pool and returns itself there.
 class Shadow final : public net::AnswerHandler {
  public:
-  explicit Shadow(Lane& lane) : lane_(lane) {}
+  Shadow(Lane& lane, Pool<Shadow>& pool) : lane_(lane), pool_(pool) {}
   /// `stable` is complete and about to be released: its body is moved out. So is the request's.
   void start(Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint, const net::Head& request,
              const Target& target, net::Buffer&& body);
@@ -33,6 +34,7 @@ class Shadow final : public net::AnswerHandler {
   void end();
 
   Lane& lane_;
+  Pool<Shadow>& pool_;
   Service* service_ = nullptr;
   Placement placement_;
   std::shared_ptr<EndpointState> endpoint_, stable_endpoint_;
