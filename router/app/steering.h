@@ -28,7 +28,7 @@ namespace serin::router {
 class Steering final : private Observer {
  public:
   /// Errors: those of Controller::open and Replicas::start; then `learned` is left unchanged. `config` and `audit` must outlive this. `audit`
-  /// receives every change once it is written; null: nobody does.
+  /// receives every change once it is written; null: none.
   static Result<std::unique_ptr<Steering>> open(const RouterConfig& config, metrics::Registry& metrics, AuditStream* audit = nullptr,
                                                 LearnedServices* learned = nullptr);
   ~Steering() { retire(); }
@@ -39,7 +39,7 @@ class Steering final : private Observer {
   const Controller& controller() const { return *controller_; }
   /// If several routers share the rollouts: the URL of this one's admin API, known once it listens.
   void advertise(std::string admin);
-  /// Controller::retire(), in an order in which nobody changes a service that is no longer saved.
+  /// Controller::retire(), in an order in which no thread changes a service that is no longer saved.
   void retire();
 
  private:

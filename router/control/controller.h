@@ -39,7 +39,7 @@ class Controller {
  public:
   /// Opens the store and restores the services: the rollouts with the same history, never with a higher canary weight. kAlreadyExists:
   /// another router has locked it, named by pid if known. A damaged store is set aside and reported. `learned` is the knowledge of the
-  /// previous controller in this process; it is only read here. Time stands still until begin().
+  /// previous controller in this process; it is only read here. No thread runs until begin().
   static Result<std::unique_ptr<Controller>> open(const RouterConfig& config, metrics::Registry& metrics,
                                                   const LearnedServices& learned = {});
   /// Starts the thread that lets time pass and saves. The parts of `learned` that still apply are used. `observer` must outlive stop().
@@ -97,7 +97,7 @@ class Controller {
   /// The damage found in the store at start, and the path it was moved to; empty: none.
   const std::string& damage() const;
 
-  // For the rooms around the controller, which change services as answers do: whoever has changed one calls changed().
+  // For the rooms around the controller, which change services as answers do. Any code that has changed one calls changed().
   const Services& services() const;
   store::Store& store();
   store::SharedStore* shared_store();  ///< null if this router runs alone

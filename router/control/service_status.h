@@ -1,4 +1,4 @@
-// service_status.h: Snapshots of a service at one moment. What users see of it (router/view, router/admin) is built from these.
+// service_status.h: Snapshots of a service at one moment. Answers for users (router/view, router/admin) are built from these.
 #pragma once
 
 #include <chrono>

@@ -67,7 +67,7 @@ ALLOWED = re.compile(r"(\w+)(?:\.|->)allow_only\(\{([^}]*)\}\)")
 def readers_of_router_yaml():
     """{(function, the node it reads): keys}"""
     readers = {}
-    for path in ROOT.glob("router/**/config*.cc"):
+    for path in ROOT.glob("router/config/*.cc"):
         text = path.read_text()
         functions = [(match.start(), match[1]) for match in FUNCTION.finditer(text)]
         allowed = list(ALLOWED.finditer(text))
@@ -87,7 +87,7 @@ def test_every_key_of_router_yaml_has_its_heading():
 
 def test_the_ranges_of_limits_are_those_of_the_code():
     """The numbers of the largest table of one kind: least, most and default."""
-    code = "".join(path.read_text() for path in sorted(ROOT.glob("router/**/config*.cc")))
+    code = "".join(path.read_text() for path in sorted(ROOT.glob("router/config/*.cc")))
     page = sections(CONFIG)
     ranges = re.findall(r'size\("(\w+)", ([^,]+), ([^,]+), limits\.\w+\)', code)
     assert len(ranges) >= 7
@@ -159,7 +159,7 @@ def tables(page):
 
 def test_every_phase_and_word_is_explained():
     phases = re.findall(r'"(\w+)"', re.search(r"kNames\[\] = \{([^}]*)\}", read("router/**/phase.cc"))[1])
-    words = re.findall(r'"(\w+)"', re.search(r"verdict_word\(.*?\n\}", read("router/**/gates.cc"), re.DOTALL)[0])
+    words = re.findall(r'"(\w+)"', re.search(r"standing_of\(.*?\n\}", read("router/**/gates.cc"), re.DOTALL)[0])
     explained = {word for row in tables(SPECIFICATION) for word in row}
     assert len(phases) == 7 and set(phases) <= explained
     assert set(words) == {"healthy", "insufficient_data", "rolled_back", "promoted"} and set(words) <= explained
