@@ -1,16 +1,11 @@
 // service_control.cc: see the header for the one rule; the rest is bookkeeping around it.
-//
-// Two numbers called epoch: the rollout's own goes into the split word and comes back with every answer (an answer drawn under another one is
-// no evidence); the service's rises with every command and verdict and is what If-Match compares. The service's is never the smaller one.
 
 #include "router/control/service_control.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "router/config/split.h"
 #include "router/control/wall_clock.h"
 #include "router/rollout/draw.h"
 #include "router/store/verdict_json.h"
@@ -20,8 +15,6 @@ namespace serin::router {
 namespace {
 
 using rollout::Phase;
-
-constexpr uint32_t kWarmingPpm = 10'000;  // of requests copied to a version that is kept warm
 
 /// The audit log's word for what the rollout did by itself.
 std::string_view event_of(Phase before, Phase after, std::string_view cause) {
@@ -70,33 +63,13 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
       page_(page),
       slot_(slot),
       word_(page.word(slot)),
-      service_metrics_(metrics, config.name),
-      stable_(std::move(restored.stable)),
-      epoch_(restored.epoch),
-      page_epoch_(restored.epoch),
-      last_(std::move(restored.rollout)),
-      endpoints_(config.versions.size()),
-      routers_(routers),
-      leading_(routers == 0),
-      agreed_(routers == 0) {
-  rollout::Spec spec{.service = config.name, .stable = stable_, .guard = config.guard};
-  auto stored = last_ ? stored_spec(*last_) : Result<rollout::Spec>(Error{});
-  if (stored) steps_ = stored->steps.size();
-  if (stored && !rollout::is_over(last_->report.state.phase)) {
-    spec = *stored;
-    spec.gates = config.gates;
-    rollout_ = resumed(spec, last_->report.state, leading_, now);
-    started_ = begin_of(*last_, now);
-  }
-  if (stored && last_->report.state.phase == Phase::kSucceeded) {
-    const auto age = std::chrono::milliseconds(wall_milliseconds() - last_->started_wall_ms - std::llround(last_->seconds * 1000));
-    keep_warm(stored->keep_warm - std::max<std::chrono::nanoseconds>(age, std::chrono::nanoseconds(0)), now);
-  }
-  spec_.publish(std::make_shared<const rollout::Spec>(std::move(spec)));
-  timeline_.clear(now);
-  remember_trip();  // it may have been killed before anybody else heard of it
+      state_(config, std::move(restored), routers, now),
+      page_epoch_(state_.epoch),
+      leadership_(config.name, routers),
+      watch_(metrics, config.name, now) {
+  spec_.publish(state_.spec);
+  if (state_.last) leadership_.tell(state_.last_state(), state_.verdict);  // it may have been killed before anybody else heard of it
   settle();
-
   for (size_t i = 0; i < config.versions.size(); ++i) {
     gauges_.push_back(metrics.gauge_callback("serin_route_weight_ppm", "Share of requests that a version gets, in parts per million.",
                                              {{"service", config.name}, {"version", config.versions[i].name}},
@@ -104,188 +77,252 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
   }
 }
 
-ServiceControl::Time ServiceControl::begin_of(const store::RolloutRecord& record, Time now) {
-  const double wall_seconds = static_cast<double>(wall_milliseconds() - record.started_wall_ms) / 1000;
-  return now - std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(std::max(record.seconds, wall_seconds)));
+uint32_t ServiceControl::share_of(size_t version) const {
+  const Split now = split();
+  if (version == now.canary) return now.weight_ppm;
+  const auto asked = spec_.get();
+  const uint32_t baseline = now.canary == Split::kNoCanary ? 0 : baseline_weight(*asked, now.weight_ppm);
+  if (version == now.stable) return rollout::kAll - now.weight_ppm - baseline;
+  return baseline > 0 && config_.versions[version].name == asked->baseline ? baseline : 0;
 }
 
-std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {
-  const std::lock_guard lock(mutex_);
-  if (!rollout_) return {};
-  return {rollout_->state().id, spec_.get()};
-}
-
-Learned ServiceControl::take_learned() {
-  const std::lock_guard lock(mutex_);
-  return {.config = config_,
-          .routers = routers_,
-          .stable = stable_,
-          .latencies = latencies_,
-          .recent = recent_,
-          .rollout = own_ ? std::exchange(own_, std::nullopt) : std::exchange(rollout_, std::nullopt),
-          .timeline = timeline_};
-}
-
-void ServiceControl::remember(Learned learned) {
-  const std::lock_guard lock(mutex_);
-  if (learned.stable == stable_ && same_version(learned.config, config_, stable_)) latencies_ = learned.latencies;
-  if (!rollout_ || !goes_on(learned, config_, rollout_->state(), routers_)) return;
-  rollout_ = std::move(learned.rollout);
-  rollout_->set_gates(config_.gates);
-  recent_ = learned.recent;
-  timeline_ = std::move(learned.timeline);
-  pace_.clear();
-  settle();
-}
+// ---- what answers and time do ----
 
 bool ServiceControl::observe(rollout::Observation observation, Time now) {
   const std::lock_guard lock(mutex_);
-  const uint64_t epoch = rollout_ ? rollout_->state().epoch : epoch_;
+  const uint64_t epoch = state_.answers_epoch();
   if ((observation.epoch & Split::kEpochMask) != (epoch & Split::kEpochMask)) return false;
   observation.epoch = epoch;
-  if (observation.arm == rollout::Arm::kStable && observation.outcome == rollout::Outcome::kOk) latencies_.record(observation.latency);
-  recent_[static_cast<size_t>(observation.arm)].record(observation);
-  service_metrics_.count(observation);
-  if (!rollout_) return false;
-  if (!leading_) note(observation);
-  const Phase before = rollout_->state().phase;
-  if (own_ && own_->observe(observation, now)) return verdict_of_own(before, now);
-  if (!rollout_->observe(observation, now)) return false;
-  changed(before, {}, "router", {}, now);
-  return true;
+  if (observation.arm == rollout::Arm::kStable && observation.outcome == rollout::Outcome::kOk)
+    state_.latencies.record(observation.latency);
+  watch_.count(observation);
+  return state_.rollout && judge(observation, now);
 }
 
 bool ServiceControl::observe(rollout::ShadowPair pair, Time now) {
   const std::lock_guard lock(mutex_);
-  if (!rollout_ || (pair.epoch & Split::kEpochMask) != (rollout_->state().epoch & Split::kEpochMask)) return false;
-  pair.epoch = rollout_->state().epoch;
-  service_metrics_.count(pair);
-  if (!leading_) note(pair);
-  const Phase before = rollout_->state().phase;
-  if (own_ && own_->observe(pair, now)) return verdict_of_own(before, now);
-  if (!rollout_->observe(pair, now)) return false;
-  changed(before, {}, "router", {}, now);
-  return true;
+  if (!state_.rollout || (pair.epoch & Split::kEpochMask) != (state_.answers_epoch() & Split::kEpochMask)) return false;
+  pair.epoch = state_.answers_epoch();
+  watch_.count(pair);
+  return judge(pair, now);
+}
+
+/// Two judges, if this router leads others: what it alone has seen is enough for a verdict, and nobody else has to agree.
+template <class Seen>
+bool ServiceControl::judge(const Seen& seen, Time now) {
+  if (!leadership_.leading()) leadership_.note(state_.rollout->state(), seen);
+  const Phase before = state_.rollout->state().phase;
+  if (state_.own && state_.own->observe(seen, now)) {
+    const rollout::State own = state_.own->state();
+    state_.rollout->trip(own.cause, own.reason);
+    return changed_by_itself(before, now);
+  }
+  return state_.rollout->observe(seen, now) && changed_by_itself(before, now);
 }
 
 bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now) {
   const std::lock_guard lock(mutex_);
-  if (!rollout_ || rollout_->state().id != id) return false;
-  const Phase before = rollout_->state().phase;
-  if (!rollout_->observe_sample(guard, value, now)) return false;
-  changed(before, {}, "router", {}, now);
-  return true;
-}
-
-std::optional<rollout::State> ServiceControl::running_state() const {
-  const std::lock_guard lock(mutex_);
-  return rollout_ && leading_ ? std::optional(rollout_->state()) : std::nullopt;
+  if (!state_.rollout || state_.rollout->state().id != id) return false;
+  const Phase before = state_.rollout->state().phase;
+  return state_.rollout->observe_sample(guard, value, now) && changed_by_itself(before, now);
 }
 
 bool ServiceControl::tick(Time now) {
   const std::lock_guard lock(mutex_);
-  if (now >= next_second_) {  // a quantile walks through thousands of buckets
-    next_second_ = now + std::chrono::seconds(1);
-    set_pace();
-    keep_watch(now);
+  if (watch_.is_due(now)) {
+    const Pace pace = state_.pace();
+    p99_ = pace.p99;
+    hedge_after_ = pace.hedge_after;
+    watch_.look(state_, split(), now);
   }
-  if (!rollout_) return cool_down(now);
-  if (!leading_) return false;
-  const Phase before = rollout_->state().phase;
-  if (!rollout_->tick(now)) return false;
+  if (!state_.rollout) {
+    state_.cool_down(now);
+    if (leadership_.leading() && ledger_.all_saved()) apply(state_.target());
+    return false;
+  }
+  if (!leadership_.leading()) return false;
+  const Phase before = state_.rollout->state().phase;
+  return state_.rollout->tick(now) && changed_by_itself(before, now);
+}
+
+// ---- what every change does ----
+
+bool ServiceControl::changed_by_itself(Phase before, Time now) {
   changed(before, {}, "router", {}, now);
   return true;
 }
 
-ServiceControl::Done ServiceControl::unchanged() const { return {.change = change_, .applied = split() == target()}; }
+ServiceControl::Done ServiceControl::unchanged() const { return {.change = ledger_.latest(), .applied = split() == state_.target()}; }
 
-ServiceControl::Done ServiceControl::changed(rollout::Phase before, std::string_view event, std::string actor,
-                                             const std::string& given_reason, Time now) {
-  const rollout::State after = rollout_->state();
-  if (rollout::is_over(after.phase)) finish(now);
+/// `event` empty: the rollout's own. `told`: another router reached the verdict.
+ServiceControl::Done ServiceControl::changed(Phase before, std::string_view event, std::string actor, const std::string& given_reason,
+                                             Time now, const store::Trip* told) {
+  const rollout::State after = state_.rollout->state();
+  if (rollout::is_over(after.phase)) {
+    const rollout::VerdictRecord why = state_.finish(now);
+    leadership_.forget_sightings();
+    spec_.publish(state_.spec);
+    conclude(why, told);
+    if (told == nullptr) leadership_.tell(state_.last_state(), state_.verdict);
+  }
   return written_down(after, event.empty() ? event_of(before, after.phase, after.cause) : event, std::move(actor), given_reason);
 }
 
 ServiceControl::Done ServiceControl::written_down(const rollout::State& after, std::string_view event, std::string actor,
                                                   const std::string& given_reason) {
-  apply(without_rises(split(), target()));
-  if (own_) own_->follow(after);
+  apply(without_rises(split(), state_.target()));
+  if (state_.own) state_.own->follow(after);
   settle();
-  const store::HistoryEntry entry{.wall_ms = wall_milliseconds(),
-                                  .service = config_.name,
-                                  .rollout = after.id,
-                                  .event = std::string(event),
-                                  .actor = std::move(actor),
-                                  .detail = detail_of(after, given_reason),
-                                  .weight_ppm = after.weight_ppm};
-  if (unsaved_history_.size() < store::kHistoryLimit) unsaved_history_.push_back(entry);  // bounded while the store cannot be written
+  store::HistoryEntry entry{.wall_ms = wall_milliseconds(),
+                            .service = config_.name,
+                            .rollout = after.id,
+                            .event = std::string(event),
+                            .actor = std::move(actor),
+                            .detail = detail_of(after, given_reason),
+                            .weight_ppm = after.weight_ppm};
   log::info("service '{}': {} by {}: {}", config_.name, entry.event, entry.actor, entry.detail);
-  return {.change = ++change_, .applied = split() == target()};
+  ledger_.note(std::move(entry));
+  return {.change = ledger_.add(), .applied = split() == state_.target()};
 }
 
-/// The verdict is in: from here on the rollout is a record.
-void ServiceControl::finish(Time now) {
-  last_ = record(now);
-  const rollout::State& state = last_->report.state;
-  const rollout::VerdictRecord why = own_ && rollout::is_over(own_->state().phase) ? own_->explain() : rollout_->explain();
-  rollout_.reset();
-  own_.reset();
-  sightings_ = {};
-  if (state.phase == Phase::kSucceeded) {
-    stable_ = state.canary;
-    latencies_.clear();  // they were another version's
-    keep_warm(spec_.get()->keep_warm, now);
-  }
-  epoch_ = std::max(epoch_, state.epoch) + 1;
-  spec_.publish(std::make_shared<const rollout::Spec>(rollout::Spec{.service = config_.name, .stable = stable_, .guard = config_.guard}));
-  conclude(why);
-  if (!told_) remember_trip();
+/// Counts the verdict on the last rollout and keeps why.
+void ServiceControl::conclude(const rollout::VerdictRecord& why, const store::Trip* told) {
+  const rollout::State& state = state_.last_state();
+  const bool explained = told != nullptr && !told->verdict.empty();
+  state_.verdict = explained ? told->verdict : store::verdict_json(*state_.last, why, wall_milliseconds());
+  ledger_.note(store::VerdictEntry{.id = state.id, .wall_ms = wall_milliseconds(), .json = state_.verdict});
+  watch_.count_verdict(state);
 }
 
-void ServiceControl::keep_warm(std::chrono::nanoseconds time, Time now) {
-  const std::string& before = last_->report.state.stable;
-  warm_.reset();
-  if (time.count() > 0 && version_index(config_, before) != Split::kNoCanary)
-    warm_ = Warm{before, now + std::chrono::duration_cast<Time::duration>(time)};
-}
-
-/// Nothing to be saved either way: the specification and the time of the verdict say until when.
-bool ServiceControl::cool_down(Time now) {
-  if (warm_ && now >= warm_->until) warm_.reset();
-  if (leading_ && saved_change_ == change_) apply(target());
-  return false;
-}
-
-/// Counts the verdict on last_ and keeps why.
-void ServiceControl::conclude(const rollout::VerdictRecord& why) {
-  const rollout::State& state = last_->report.state;
-  verdict_ = told_verdict_.empty() ? store::verdict_json(*last_, why, wall_milliseconds()) : std::exchange(told_verdict_, "");
-  if (unsaved_verdicts_.size() < store::kVerdictLimit)
-    unsaved_verdicts_.push_back({.id = state.id, .wall_ms = wall_milliseconds(), .json = verdict_});
-  const std::string outcome(state.phase == Phase::kSucceeded ? "promoted" : "rolled_back");
-  service_metrics_.count_verdict(outcome, state.cause);
-}
-
-Split ServiceControl::target() const {
-  Split idle{.stable = version_index(config_, stable_), .epoch = static_cast<uint32_t>(epoch_ & Split::kEpochMask)};
-  if (!rollout_ && warm_) {
-    idle.shadow_ppm = kWarmingPpm;
-    idle.canary = version_index(config_, warm_->version);
-  }
-  if (!rollout_) return idle;
-  const rollout::State& state = rollout_->state();
-  return {state.weight_ppm, state.shadow_ppm, idle.stable, version_index(config_, state.canary),
-          static_cast<uint32_t>(state.epoch & Split::kEpochMask)};
+/// Steps advance while the weight that they want is in force, here and at every other router, and not before.
+void ServiceControl::settle() {
+  if (state_.rollout) state_.rollout->let_rise(may_rise());
 }
 
 /// The epoch goes to the page with whatever raises it, before anybody can see it: one that was seen is never given out again (restore.cc).
 void ServiceControl::apply(const Split& split_now) {
   const bool same_word = split_now == split();
-  if (same_word && page_epoch_ == epoch_) return;
-  const bool verdict = !rollout_ && last_;
-  if (!same_word) next_second_ = {};  // a weight that stood for less than a second is part of the way, too
-  page_epoch_ = epoch_;
-  page_.store(slot_, split_now.pack(), epoch_, verdict ? last_->report.state.cause : "", verdict ? last_->report.state.reason : "");
+  if (same_word && page_epoch_ == state_.epoch) return;
+  const bool verdict = !state_.rollout && state_.last;
+  if (!same_word) watch_.look_soon();  // a weight that stood for less than a second is part of the way, too
+  page_epoch_ = state_.epoch;
+  page_.store(slot_, split_now.pack(), page_epoch_, verdict ? state_.last_state().cause : "", verdict ? state_.last_state().reason : "");
+}
+
+// ---- to disk: what is unsaved is copied under the lock and written without it; only what was written raises a weight, and only where nothing newer
+// waits ----
+
+Result<bool> ServiceControl::save(store::Store& store, Time now) {
+  bool wrote = false;
+  while (const auto batch = unsaved(now)) {
+    const Status status = store.save(batch->what);
+    const std::lock_guard lock(mutex_);
+    if (!status) {
+      ledger_.failed(*batch, status.error());
+      saved_.notify_all();
+      return status.error();
+    }
+    ledger_.written(*batch);
+    if (batch->what.shared) leadership_.wrote_shared();
+    if (ledger_.all_saved() && batch->what.shared) apply(state_.target());  // else something newer must be written first
+    settle();
+    saved_.notify_all();
+    wrote = true;
+  }
+  return wrote;
+}
+
+std::optional<Ledger::Batch> ServiceControl::unsaved(Time now) const {
+  const std::lock_guard lock(mutex_);
+  if (ledger_.all_saved()) return std::nullopt;
+  return ledger_.batch(state_.service_record(now), leadership_.leading());
+}
+
+Status ServiceControl::wait_until_saved(uint64_t change) {
+  std::unique_lock lock(mutex_);
+  saved_.wait(lock, [&] { return ledger_.tried(change); });
+  return ledger_.outcome(change);
+}
+
+// ---- what it is at ----
+
+ServiceStatus ServiceControl::status(Time now) const {
+  const std::lock_guard lock(mutex_);
+  return watch_.status(state_, now);
+}
+
+std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {
+  const std::lock_guard lock(mutex_);
+  if (!state_.rollout) return {};
+  return {state_.rollout->state().id, state_.spec};
+}
+
+std::optional<rollout::State> ServiceControl::running_state() const {
+  const std::lock_guard lock(mutex_);
+  return state_.rollout && leadership_.leading() ? std::optional(state_.rollout->state()) : std::nullopt;
+}
+
+Result<rollout::Spec> ServiceControl::last_spec() const {
+  const std::lock_guard lock(mutex_);
+  return state_.last_spec();
+}
+
+std::optional<std::string> ServiceControl::explain(const std::string& id, Time now) const {
+  const std::lock_guard lock(mutex_);
+  if (!state_.last) return std::nullopt;
+  const store::RolloutRecord current = state_.record(now);
+  if (id != config_.name && id != current.report.state.id) return std::nullopt;
+  if (state_.rollout) return store::verdict_json(current, state_.rollout->explain(), wall_milliseconds());
+  return state_.verdict.empty() ? std::nullopt : std::optional(state_.verdict);
+}
+
+std::optional<std::string> ServiceControl::outcome(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  if (!state_.last || state_.last_state().id != id) return std::nullopt;
+  return store::verdict_json(*state_.last, {}, 0);
+}
+
+Timeline ServiceControl::timeline() const {
+  const std::lock_guard lock(mutex_);
+  return watch_.timeline();
+}
+
+void ServiceControl::set_endpoint_count(size_t version, EndpointCount count) {
+  const std::lock_guard lock(mutex_);
+  if (version < state_.endpoints.size()) state_.endpoints[version] = count;
+}
+
+std::optional<EndpointCount> ServiceControl::endpoint_count(size_t version) const {
+  const std::lock_guard lock(mutex_);
+  return version < state_.endpoints.size() ? state_.endpoints[version] : std::nullopt;
+}
+
+void ServiceControl::update_metrics() {
+  const std::lock_guard lock(mutex_);
+  watch_.show_metrics(state_);
+}
+
+// ---- one reading of router.yaml after the other ----
+
+Learned ServiceControl::take_learned() {
+  const std::lock_guard lock(mutex_);
+  return {.config = config_,
+          .routers = state_.routers,
+          .stable = state_.stable,
+          .latencies = state_.latencies,
+          .recent = watch_.recent(),
+          .rollout = std::exchange(state_.own ? state_.own : state_.rollout, std::nullopt),
+          .timeline = watch_.timeline()};
+}
+
+void ServiceControl::remember(Learned learned) {
+  const std::lock_guard lock(mutex_);
+  if (learned.stable == state_.stable && same_version(learned.config, config_, state_.stable)) state_.latencies = learned.latencies;
+  if (!state_.rollout || !goes_on(learned, config_, state_.rollout->state(), state_.routers)) return;
+  state_.rollout = std::move(learned.rollout);
+  state_.rollout->set_gates(config_.gates);
+  watch_.go_on(learned.recent, std::move(learned.timeline));
+  settle();
 }
 
 }  // namespace serin::router
