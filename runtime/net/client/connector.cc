@@ -63,7 +63,7 @@ void Connector::on_ready(uint32_t events) {
 
 void Connector::connected() {
   if (!origin_.secure) return end(std::move(socket_), {});
-  if (!options_.tls) return fail(Code::kInternal, "nobody said whose certificates are believed");
+  if (!options_.tls) return fail(Code::kInternal, "no certificate authority to trust is configured");
   const std::string& name = options_.server_name.empty() ? origin_.host : options_.server_name;
   socket_.set_tls(options_.tls->connect(socket_.descriptor(), name, options_.http2));
   if (socket_.tls() == nullptr) return fail(Code::kOverloaded, "TLS: no memory");

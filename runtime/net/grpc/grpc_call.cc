@@ -55,7 +55,7 @@ void ServedCall::send(std::string framed) {
   if (!begun_) begin_answer(false);
   if (framed.size() > kMostMessageBytes)
     return finish(GrpcStatus::kResourceExhausted,
-                  fmt::format("the answer takes {} bytes; a message of gRPC has {} at most", framed.size(), kMostMessageBytes));
+                  fmt::format("the answer takes {} bytes; a gRPC message has at most {}", framed.size(), kMostMessageBytes));
   if (unsent() == 0) {
     out_ = std::move(framed);
     sent_ = 0;

@@ -36,7 +36,7 @@ void CallHandler::on_request(Head& head) {
     if (const auto why_not = service_.gate(head.path, method_ != nullptr, call_->headers(), stream_.certificate().get()))
       return refuse(why_not->status, why_not->message);
   }
-  if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' here", head.path));
+  if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' on this server", head.path));
   const Headers& headers = call_->headers();
   if (headers.has("grpc-timeout")) {
     const auto left = parse_grpc_timeout(headers.get("grpc-timeout"));
@@ -46,7 +46,7 @@ void CallHandler::on_request(Head& head) {
   if (const auto name = headers.get("grpc-encoding"); !name.empty() && name != "identity") {
     coding_ = parse_coding(name);
     if (!coding_)
-      refuse(GrpcStatus::kUnimplemented, fmt::format("grpc-encoding '{}' is not understood: identity, gzip, deflate and zstd are", name));
+      refuse(GrpcStatus::kUnimplemented, fmt::format("grpc-encoding '{}' is not supported: identity, gzip, deflate and zstd are", name));
   }
 }
 
@@ -115,7 +115,7 @@ std::optional<std::string_view> CallHandler::next_message() {
   if (bytes.size() < GrpcPrefix::kBytes) return std::nullopt;
   const auto prefix = read_grpc_prefix(bytes);
   if (!prefix) {
-    refuse(GrpcStatus::kInternal, "what is before a message is no prefix");
+    refuse(GrpcStatus::kInternal, "the prefix of a message is malformed");
     return std::nullopt;
   }
   if (prefix->length > service_.message_bytes) {
@@ -157,7 +157,7 @@ std::optional<std::string_view> CallHandler::unpack_message(std::string_view pac
     if (*unpacked_ || unpacked_->error().code != Code::kTooLarge || most <= kMostOnIo) return unpacked_message();
     unpacked_.reset();
   }
-  const auto large = std::make_shared<Result<std::string>>(Error{Code::kOverloaded, "not unpacked"});  // where that throws
+  const auto large = std::make_shared<Result<std::string>>(Error{Code::kOverloaded, "not decompressed"});  // where that throws
   call_->read_aside([=] { *large = work(most); },
                     [large, call = call_, this] {
                       if (!call->ended()) unpacked_ = std::move(*large);  // it is this handler's

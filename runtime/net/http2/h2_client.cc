@@ -104,7 +104,7 @@ void H2ClientConnection::doubt(Clock::time_point since) {
 void H2ClientConnection::on_rest() {
   const bool was_idle = std::exchange(idle_, open_streams() == 0);
   if (!idle_) return alarm_.clear();
-  if (retiring_) return on_over("it was to end");
+  if (retiring_) return on_over("it is to be closed");
   if (!was_idle) alarm_.set(loop().deadlines, loop().now + options().idle_timeout);
 }
 

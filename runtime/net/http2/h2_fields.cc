@@ -44,14 +44,14 @@ void FieldReader::add(std::string_view name, std::string_view value) {
   if (refusal_) return;
   if (!text::all(value, text::kValue)) return refuse(400, "header", "a header has a value that is not printable ASCII");
   if (name.starts_with(':')) return add_pseudo(name, value);
-  if (!text::all(name, text::kToken)) return refuse(400, "header", "a header has a name that is no token");
+  if (!text::all(name, text::kToken)) return refuse(400, "header", "a header has a name that is not a token");
   if (in_trailers_) return trailers_.add(name, value);
   if (kind_ == HeadParser::Kind::kRequest) {
     if (name == "host") return add_host(value);
     if (name == "cookie") return add_cookie(value);
     if (name == "expect") {
       head_.expects_continue = equal_ignoring_case(value, "100-continue");
-      if (!head_.expects_continue) refuse(417, "expect", "the only expectation understood is '100-continue'");
+      if (!head_.expects_continue) refuse(417, "expect", "the only supported expectation is '100-continue'");
       return;
     }
   }
@@ -100,7 +100,7 @@ void FieldReader::check_request() {
     return refuse(414, "target_too_long", "the request target is longer than " + std::to_string(limits_.line_bytes) + " bytes");
   const bool asterisk = head_.target == "*" && head_.method == "OPTIONS";
   if (head_.method != "CONNECT" && !asterisk && (!head_.target.starts_with('/') || !text::all(head_.target, text::kTarget)))
-    return refuse(400, "target", "the :path does not begin with '/' or holds what must be escaped");
+    return refuse(400, "target", "the :path does not begin with '/' or has a character that must be escaped");
   if (host_.empty()) return refuse(400, "host", "the :authority is missing");
   head_.headers.add("host", host_);
 }

@@ -187,7 +187,7 @@ void aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
     try {
       work();
     } catch (const std::exception& thrown) {
-      log::error("beside the io threads: a function threw: {}", thrown.what());
+      log::error("helper thread: a function threw: {}", thrown.what());
     }
     work = nullptr;  // as in run_aside()
     loop->post(std::move(then));
@@ -202,7 +202,7 @@ bool Loops::give_aside(UniqueFunction<void()>& work) {
   try {
     if (!aside_) aside_ = std::make_unique<ThreadPool>(static_cast<int>(std::max(loops_.size(), kLeast)));
   } catch (const std::system_error& none) {
-    log::error("threads beside the io threads: {}", none.what());
+    log::error("helper threads: {}", none.what());
     return false;
   }
   aside_->submit(std::move(work));

@@ -82,28 +82,26 @@ class ZstdReader {
 /// `several`: members of gzip (RFC 1952, 2.2) and frames of zstd (RFC 8878, 3.1) may follow each other.
 template <class Reader>
 Result<std::string> unpack_with(Reader& reader, std::string_view bytes, size_t limit, bool several, const UnpackMemory& memory) {
-  const auto no_memory = [] { return Error{Code::kInternal, "there is no memory to unpack with"}; };
+  const auto no_memory = [] { return Error{Code::kInternal, "there is not enough memory to decompress"}; };
   if (!reader.restart()) return no_memory();
-  const auto corrupt = [](std::string_view why) {
-    return Error{Code::kCorrupt, fmt::format("compressed bytes that are damaged: {}", why)};
-  };
+  const auto corrupt = [](std::string_view why) { return Error{Code::kCorrupt, fmt::format("the compressed bytes are damaged: {}", why)}; };
   const size_t packed = bytes.size();
   std::string out;
   for (size_t filled = 0;;) {
     if (filled == out.size()) {
       const size_t size = std::min(limit + 1, filled + std::clamp(filled, packed + 64, packed + kLargestStep));
       if (!memory.share.resize(memory.budget, memory.beside + std::min(size, limit)))
-        return Error{Code::kOverloaded, "there is no memory for what they stand for"};
+        return Error{Code::kOverloaded, "there is not enough memory for the decompressed bytes"};
       out.resize(size);
     }
     const Step step = reader.step(bytes, out.data() + filled, out.size() - filled);
     filled += step.made;
     bytes.remove_prefix(step.taken);
-    if (filled > limit) return Error{Code::kTooLarge, fmt::format("more than {} bytes once they are unpacked", limit)};
+    if (filled > limit) return Error{Code::kTooLarge, fmt::format("more than {} bytes once they are decompressed", limit)};
     if (step.end == Step::End::kBad) return corrupt(step.why);
     if (step.end == Step::End::kMore && bytes.empty() && filled < out.size()) return corrupt("they are cut short");
     if (step.end == Step::End::kMore) continue;
-    if (!bytes.empty() && !several) return corrupt("something follows their end");
+    if (!bytes.empty() && !several) return corrupt("more bytes follow their end");
     if (!bytes.empty() && !reader.restart()) return no_memory();
     if (!bytes.empty()) continue;
     out.resize(filled);

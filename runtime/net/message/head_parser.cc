@@ -86,7 +86,7 @@ void HeadParser::reset() {
 HeadParser::Step HeadParser::feed(std::string_view bytes) {
   constexpr char kTlsHandshake = 0x16;  // its client would wait for an answer that a head without a line end never gets
   if (kind_ == Kind::kRequest && bytes.starts_with(kTlsHandshake)) {
-    refuse(400, "tls", "this is a TLS handshake, and plain HTTP is spoken here");
+    refuse(400, "tls", "this is a TLS handshake, but this port speaks plain HTTP");
     return Step::kRefused;
   }
   for (;;) {
@@ -135,7 +135,7 @@ bool HeadParser::request_line(std::string_view text) {
   const std::string_view target = text.substr(space + 1, last_space - space - 1);
   if (method.empty() || !text::all(method, text::kMethod)) return refuse(400, "method", "the method is not a word of upper-case letters");
   if (target.empty() || !text::all(target, text::kTarget)) {
-    return refuse(400, "target", "the request target is empty or holds a character that must be percent-encoded");
+    return refuse(400, "target", "the request target is empty or has a character that must be percent-encoded");
   }
   if (!version(text.substr(last_space + 1))) return false;
   head_.method = method;
@@ -212,7 +212,7 @@ bool HeadParser::transfer_encoding(std::string_view value) {
   has_encoding_ = true;
   if (equal_ignoring_case(value, "chunked")) return true;
   const bool one_coding = !value.empty() && text::all(value, text::kToken);
-  return refuse(one_coding ? 501 : 400, "transfer_encoding", "the only transfer-encoding understood is 'chunked', once");
+  return refuse(one_coding ? 501 : 400, "transfer_encoding", "the only supported transfer-encoding is 'chunked', once");
 }
 
 bool HeadParser::host(std::string_view value) {
@@ -234,7 +234,7 @@ bool HeadParser::connection(std::string_view value) {
 }
 
 bool HeadParser::expect(std::string_view value) {
-  if (!equal_ignoring_case(value, "100-continue")) return refuse(417, "expect", "the only expectation understood is '100-continue'");
+  if (!equal_ignoring_case(value, "100-continue")) return refuse(417, "expect", "the only supported expectation is '100-continue'");
   head_.expects_continue = true;
   return true;
 }

@@ -31,10 +31,10 @@ std::optional<Refusal> unserved(const Head& head, const Listener& listener) {
     encoding = header.value;
     times += 1 + static_cast<size_t>(std::ranges::count(encoding, ','));
   }
-  if (times > 1) return Refusal{400, "content_encoding", "the body is packed more than once; once is understood"};
+  if (times > 1) return Refusal{400, "content_encoding", "the body is compressed more than once; once is supported"};
   if (encoding.empty() || equal_ignoring_case(encoding, "identity") || (listener.whole_bodies && parse_coding(encoding)))
     return std::nullopt;
-  return Refusal{415, "content_encoding", "content-encoding '" + std::string(encoding) + "' is not understood"};
+  return Refusal{415, "content_encoding", "content-encoding '" + std::string(encoding) + "' is not supported"};
 }
 
 Response answer_to(const Refusal& refusal, const ServerOptions& options) {

@@ -42,10 +42,10 @@ std::optional<Refusal> decode_target(std::string_view target, std::string& path,
       continue;
     }
     if (i + 2 >= raw.size() || !text::all(raw.substr(i + 1, 2), text::kHexDigit)) {
-      return refusal("the path holds a '%' without two hexadecimal digits behind it");
+      return refusal("the path has a '%' without two hexadecimal digits after it");
     }
     const unsigned byte = text::hex_value(raw[i + 1]) * 16 + text::hex_value(raw[i + 2]);
-    if (byte < 0x20 || byte == 0x7F || byte == '/') return refusal("the path holds an escaped slash or control character");
+    if (byte < 0x20 || byte == 0x7F || byte == '/') return refusal("the path has an escaped slash or control character");
     path.push_back(static_cast<char>(byte));
     i += 2;
   }

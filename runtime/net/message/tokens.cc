@@ -106,8 +106,9 @@ Result<std::vector<Tokens::Entry>> Tokens::read() const {
     if (hashed.has_value() + plain.has_value() + certificate.has_value() != 1)
       return item.error("must have one of sha256, token and certificate");
     if (plain && others_may_read)
-      return plain->error(fmt::format(
-          "is plain, and others than its owner may read the file (mode {:o}): chmod 600 it, or say sha256 instead", file.st_mode & 0777U));
+      return plain->error(
+          fmt::format("is plain text, and users other than its owner may read the file (mode {:o}): chmod 600 it, or give sha256 instead",
+                      file.st_mode & 0777U));
     if (certificate) {
       SERIN_TRY(entry.certificate, read_certificate_name(*certificate));
     } else {
@@ -126,7 +127,7 @@ Result<std::vector<Tokens::Entry>> Tokens::read() const {
 Result<std::unique_ptr<Tokens>> Tokens::open(Options options, metrics::Registry& metrics) {
   auto tokens = std::unique_ptr<Tokens>(new Tokens(std::move(options)));
   tokens->stale_ =
-      metrics.gauge(tokens->options_.stale_metric, "1 while the file of tokens cannot be used and those of before stay in force.");
+      metrics.gauge(tokens->options_.stale_metric, "1 while the file of tokens cannot be used and the tokens read before stay in force.");
   tokens->seen_ = FileStamp::of(tokens->options_.path);  // before reading: what changes meanwhile is read again
   SERIN_TRY(tokens->entries_, tokens->read());
   return tokens;
@@ -144,7 +145,7 @@ void Tokens::read_again_if_changed() {
   stale_->set(entries ? 0 : 1);
   if (!entries) return log::error("tokens: {}; those of before stay in force", entries.error().message);
   entries_ = *std::move(entries);
-  log::info("tokens: {} has changed and was read again: {} of them", options_.path, entries_.size());
+  log::info("tokens: {} has changed and was read again: {} tokens", options_.path, entries_.size());
 }
 
 std::optional<Tokens::Caller> Tokens::find(std::string_view token) {

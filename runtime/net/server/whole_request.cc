@@ -68,7 +68,7 @@ void WholeRequest::unpack_aside() {
     std::shared_ptr<const WholeHandler> handler;
     Coding coding;
     net::Turn turn;
-    Status unpacked = Error{Code::kOverloaded, "not unpacked"};  // where that throws
+    Status unpacked = Error{Code::kOverloaded, "not decompressed"};  // where that throws
   };
   const auto work = std::make_shared<Work>(exchange_, handler_, *packed_);
   exchange_->asked.whole = std::chrono::steady_clock::now();
@@ -152,7 +152,7 @@ void WholeRequest::refuse(const Refusal& refusal, bool close) {
   begin_answer(std::move(response));
 }
 
-Refusal WholeRequest::no_memory() { return {429, "body_memory", "too many large bodies are under way; try again"}; }
+Refusal WholeRequest::no_memory() { return {429, "body_memory", "too many large bodies are in progress; try again"}; }
 
 void WholeRequest::refuse_dropped() {
   if (!exchange_ || std::exchange(refused_, true)) return;
@@ -168,7 +168,7 @@ Status WholeRequest::unpack_body(const WholeHandler& handler, Coding coding, Req
   if (!body) {
     request.share.resize(budget, packed);
     if (body.error().code != Code::kTooLarge) return body.error();
-    return Error{Code::kTooLarge, too_large_message("the body, once unpacked,", allowed, handler.options.body_bytes_from)};
+    return Error{Code::kTooLarge, too_large_message("the body, once decompressed,", allowed, handler.options.body_bytes_from)};
   }
   request.body = std::move(*body);
   request.share.resize(budget, request.body.size());

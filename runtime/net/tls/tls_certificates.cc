@@ -114,8 +114,8 @@ Result<KeyPtr> parse_private_key(std::string text, const std::string& from) {
   ERR_clear_error();
   OPENSSL_cleanse(text.data(), text.size());
   if (asked)
-    return bad_file(
-        from, "the key is encrypted, and nobody is there to be asked for its password: store it unencrypted, readable by its owner alone");
+    return bad_file(from,
+                    "the key is encrypted, and a server cannot ask for its password: store it unencrypted, readable by its owner only");
   if (!key) return bad_file(from, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
   return key;
 }

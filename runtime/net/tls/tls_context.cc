@@ -207,7 +207,7 @@ void TlsContext::refresh(bool at_once) {
   if (loaded)
     log::info("TLS: {} was read again", name());
   else
-    log::error("TLS: {}; what was read before stays in force", loaded.error().message);
+    log::error("TLS: {}; the files read before stay in force", loaded.error().message);
   const std::lock_guard lock(mutex_);
   stale_ = !loaded;
   if (loaded) loaded_ = *std::move(loaded);

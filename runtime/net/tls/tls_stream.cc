@@ -199,7 +199,7 @@ void TlsStream::note_failure(int ssl_error) {
     failure_ = "the connection was cut off";
   } else if (reason == SSL_R_HTTP_REQUEST) {
     heard_plain_http_ = true;
-    failure_ = "TLS: the other side speaks HTTP in the clear";
+    failure_ = "TLS: the other side speaks HTTP without TLS";
   } else if (reason == SSL_R_WRONG_VERSION_NUMBER) {
     failure_ = "TLS: the other side does not speak it";
   } else {

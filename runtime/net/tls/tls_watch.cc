@@ -17,12 +17,12 @@ TlsWatch::TlsWatch(std::vector<std::shared_ptr<TlsContext>> contexts, metrics::R
     std::shared_ptr<metrics::Gauge> expiry;
     if (context->expires())
       expiry = metrics.gauge("serin_tls_certificate_expiry_seconds",
-                             "When a certificate that is shown, or one that leads to its authority, ends; seconds since 1970.", labels);
+                             "Time when a presented certificate, or one of its chain, expires; seconds since 1970.", labels);
     watched_.push_back(
         {.context = std::move(context),
          .expiry = std::move(expiry),
          .stale = metrics.gauge("serin_tls_certificate_stale",
-                                "1 while files of certificates cannot be used and what was read before stays in force.", labels)});
+                                "1 while certificate files cannot be used and the files read before stay in force.", labels)});
   }
   if (watched_.empty()) return;
   look(/*at_once=*/false);
