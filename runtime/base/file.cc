@@ -49,7 +49,7 @@ Result<std::string> read_pipe(const Descriptor& pipe, const std::string& path, s
     } else if (errno == EAGAIN) {
       pollfd more{.fd = pipe.get(), .events = POLLIN, .revents = 0};
       const int ready = ::poll(&more, 1, kPatienceMs);
-      if (ready == 0) return Error{Code::kDeadlineExceeded, fmt::format("{}: whoever writes to it has stopped", path)};
+      if (ready == 0) return Error{Code::kDeadlineExceeded, fmt::format("{}: the program that writes to it has stopped", path)};
       if (ready < 0 && errno != EINTR) return system_error(path, "cannot be waited for");
     } else if (errno != EINTR) {
       return system_error(path, "cannot be read");

@@ -61,7 +61,7 @@ bool Message::next() {
       break;
     }
     case Wire::kStartGroup:
-    case Wire::kEndGroup: fail("a group, which has been out of use for long"); return false;
+    case Wire::kEndGroup: fail("a group, which is an obsolete form"); return false;
     default: fail(fmt::format("wire type {} does not exist", tag & 7)); return false;
   }
   return !decoding_->error;
