@@ -52,8 +52,9 @@ Status check_finite(const Samples& samples, const engine::Model& model) {
       const auto numbers = value.tensor->span<float>();
       const auto bad = std::ranges::find_if(numbers, [](float x) { return !std::isfinite(x); });
       if (bad == numbers.end()) continue;
-      return Error{Code::kInvalidArgument, fmt::format("{}: input '{}' of sample {} holds {} at element {}: ranges cannot be seen on it",
-                                                       samples.source, model.inputs()[i].name, s, *bad, bad - numbers.begin())};
+      return Error{Code::kInvalidArgument,
+                   fmt::format("{}: input '{}' of sample {} holds {} at element {}: ranges cannot be measured on it", samples.source,
+                               model.inputs()[i].name, s, *bad, bad - numbers.begin())};
     }
   }
   return {};
@@ -163,7 +164,7 @@ Result<Int8Model> int8_model(graph::Graph graph, const kernels::Backend& backend
   if (choice.units.empty() && choice.dynamic.empty()) {
     SERIN_TRY(Int8Model result, as_it_is(std::move(graph), backend, options));
     result.why = choice.without_ranges == 0 ? "fp32: nothing in it is a convolution of images or a product with a known f32 weight"
-                                            : "fp32: there are no samples to see the ranges of its convolutions on";
+                                            : "fp32: there are no samples to measure the ranges of its convolutions on";
     result.warning = warning_of(result, choice);
     result.kept = std::move(choice.kept);
     return result;

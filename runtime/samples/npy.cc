@@ -71,7 +71,7 @@ Result<Shape> shape_from(std::string_view header) {
 
 Result<graph::ConstantPtr> read_npy(std::string_view bytes) {
   constexpr std::string_view kMagic = "\x93NUMPY";
-  if (!bytes.starts_with(kMagic) || bytes.size() < 12) return corrupt("other first bytes");
+  if (!bytes.starts_with(kMagic) || bytes.size() < 12) return corrupt("the first bytes are not those of the format");
   const auto version = static_cast<unsigned char>(bytes[6]);
   if (version < 1 || version > 3) return Error{Code::kUnsupported, fmt::format(".npy: format version {}", version)};
   const size_t length_bytes = version == 1 ? 2 : 4;
