@@ -36,7 +36,7 @@ void CallHandler::on_request(Head& head) {
     if (const auto why_not = service_.gate(head.path, method_ != nullptr, call_->headers(), stream_.certificate().get()))
       return refuse(why_not->status, why_not->message);
   }
-  if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' on this server", head.path));
+  if (!method_) return refuse(GrpcStatus::kUnimplemented, fmt::format("there is no method '{}' here", head.path));
   const Headers& headers = call_->headers();
   if (headers.has("grpc-timeout")) {
     const auto left = parse_grpc_timeout(headers.get("grpc-timeout"));
