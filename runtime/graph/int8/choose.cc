@@ -99,7 +99,7 @@ class Chooser {
   /// Why one of these values cannot be bytes; empty where all can.
   std::string why_unfit(const std::vector<ValueId>& values) const {
     for (const ValueId value : values) {
-      if (value == kNone) return "a result is not there";
+      if (value == kNone) return "a result is missing";
       if (graph_.value(value).type.dtype != DType::kFloat32) return fmt::format("'{}' is not f32", graph_.value(value).name);
       if (const auto found = unfit_.find(value); found != unfit_.end()) return found->second;
     }

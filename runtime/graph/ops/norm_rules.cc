@@ -109,7 +109,7 @@ Status infer_loss(Context& c) {
   if (x && target) {
     Dims expected = *x;
     expected.erase(expected.begin() + 1);
-    if (!agree(expected, *target)) return c.fail("target has shape {}, the scores {} want {}", print(*target), print(*x), print(expected));
+    if (!agree(expected, *target)) return c.fail("target has shape {}, the scores {} need {}", print(*target), print(*x), print(expected));
   }
   if (c.results() > 1) SERIN_CHECK(c.set(1, c.dtype(0), c.type(0).shape));
   const std::string reduction = c.node().text("reduction", "mean");

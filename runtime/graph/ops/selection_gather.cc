@@ -92,7 +92,7 @@ Status infer_scatter_nd(Context& c) {
   if (length && updates) {
     Dims wanted(indices->begin(), indices->end() - 1);
     wanted.insert(wanted.end(), data->begin() + static_cast<std::ptrdiff_t>(*length), data->end());
-    if (!agree(wanted, *updates)) return c.fail("updates have shape {}, indices and data want {}", print(*updates), print(wanted));
+    if (!agree(wanted, *updates)) return c.fail("updates have shape {}, indices and data need {}", print(*updates), print(wanted));
   }
   return c.set(0, c.dtype(0), c.type(0).shape);
 }

@@ -17,7 +17,7 @@ std::string label(const Graph& graph, NodeId id) { return fmt::format("'{}' ({})
 std::string own_reason(const Graph& graph, NodeId id) {
   const ConstantPtr scale = graph.constant(graph.input(id, 1));
   const DType q = graph.is(id, Op::kQuantizeLinear) ? graph.value(graph.output(id)).type.dtype : graph.value(graph.input(id, 0)).type.dtype;
-  if (!is_byte(q)) return fmt::format("{} is no type that products of bytes take", dtype_name(q));
+  if (!is_byte(q)) return fmt::format("products of bytes do not support the type {}", dtype_name(q));
   if (!scale) return "its scale is computed";
   if (graph.input(id, 2) != kNone && !graph.constant(graph.input(id, 2))) return "its zero point is computed";
   if (graph.node(id).integer("block_size", 0) != 0) return "it has a scale for each block";
@@ -54,7 +54,7 @@ std::string why_dequantise(const Graph& graph, NodeId id) {
   if (std::string own = own_reason(graph, id); !own.empty()) return own;
   if (graph.is_output(graph.output(id))) return "an output of the model is f32";
   const auto readers = graph.readers(graph.output(id));
-  if (readers.empty()) return "nobody reads it";
+  if (readers.empty()) return "nothing reads it";
   return reason_of_neighbour(graph, readers.front());
 }
 

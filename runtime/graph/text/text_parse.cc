@@ -69,7 +69,7 @@ class Parser : private TextCursor {
     SERIN_TRY(const Dims list, dims());
     const auto known = known_shape(list);
     if (!known || !known->checked_elements() || *known->checked_elements() > kMaxParsedElements)
-      return fail("a constant needs known dimensions of a sane size");
+      return fail("a constant needs known dimensions of a reasonable size");
     return *known;
   }
 
@@ -167,7 +167,7 @@ class Parser : private TextCursor {
     if (known == scope.values.end()) return scope.values[word] = scope.graph.add_constant(word, std::move(made));
     const ConstantPtr& before = scope.graph.value(known->second).constant;
     if (!before || before->dtype != made->dtype || !(before->shape == made->shape))
-      return fail(fmt::format("'{}' is something else above", word));
+      return fail(fmt::format("'{}' is defined differently above", word));
     return known->second;
   }
 
