@@ -33,11 +33,11 @@ Result<std::shared_ptr<DeviceArena>> DeviceArena::make(kernels::Device& device, 
   if (!arena->here_) return missing(fmt::format("{} bytes are needed of {}, which has {} free", size.device, name, device.free_bytes()));
   arena->bytes_->device += arena->size_.device = size.device;
   arena->host_ = device.allocate_pinned(size.host);
-  if (!arena->host_) return missing(fmt::format("{} bytes of pinned memory are needed, which there are not", size.host));
+  if (!arena->host_) return missing(fmt::format("{} bytes of pinned memory are needed, which are not available", size.host));
   arena->bytes_->host += arena->size_.host = size.host;
   std::memset(arena->host_, 0, kFaultBytes);
   arena->queue_ = device.make_queue(priority);
-  if (!arena->queue_) return missing(name + " makes no queue");
+  if (!arena->queue_) return missing(name + " cannot make a queue");
   return arena;
 }
 

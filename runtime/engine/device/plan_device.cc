@@ -37,7 +37,7 @@ Status Plan::place_on_device(const Context& context, std::vector<Status>& status
     if (on_device[i] == wanted[i]) continue;
     steps[i] = {};
     statuses[i] = prepare_step(i, context, Where::kHost);
-    steps[i].refusals.insert(steps[i].refusals.begin(), {"device", "what it reads and who reads it are on the host"});
+    steps[i].refusals.insert(steps[i].refusals.begin(), {"device", "its operands and its readers are on the host"});
   }
   if (std::ranges::find(on_device, true) == on_device.end()) return {};
 

@@ -27,7 +27,7 @@ Status expect(const Operands& operands, size_t i, ValueKind kind) {
 
 Result<int64_t> integer(const Value& value) {
   const auto integers = value.tensor ? graph::integers_of(*value.tensor) : std::nullopt;
-  if (!integers || integers->size() != 1) return invalid(fmt::format("{} is no position", describe(value)));
+  if (!integers || integers->size() != 1) return invalid(fmt::format("{} is not a position", describe(value)));
   return integers->front();
 }
 
@@ -99,7 +99,7 @@ Result<std::vector<int64_t>> lengths_of_parts(const Operands& operands, int64_t 
   int64_t each = 1;
   if (!is_absent(operands, 1)) {
     const auto given = graph::integers_of(*operands[1].tensor);
-    if (!given) return invalid(fmt::format("{} says no lengths", describe(operands[1])));
+    if (!given) return invalid(fmt::format("{} gives no lengths", describe(operands[1])));
     if (operands[1].tensor->shape.rank() != 0) {
       int64_t left = size;
       for (const int64_t one : *given) {
@@ -141,7 +141,7 @@ Result<Value> concat(const graph::Node& node, const Operands& operands, size_t m
   SERIN_CHECK(expect(operands, 0, ValueKind::kSequence));
   std::vector<ConstantPtr> parts;
   for (const Value& element : operands[0].elements) {
-    if (!element.tensor) return invalid("an element is no tensor");
+    if (!element.tensor) return invalid("an element is not a tensor");
     parts.push_back(element.tensor);
   }
   const int64_t axis = node.integer("axis", 0);
@@ -160,7 +160,7 @@ Value has_element(const Operands& operands) {
 }
 
 Result<Value> get_element(Operands& operands) {
-  if (is_absent(operands, 0)) return invalid("takes the element of nothing");
+  if (is_absent(operands, 0)) return invalid("takes the element of an absent optional");
   if (operands[0].kind != ValueKind::kOptional) return std::move(operands[0]);
   if (operands[0].elements.empty()) return invalid("takes the element of an empty optional");
   return std::move(operands[0].elements.front());

@@ -39,7 +39,7 @@ class Scanned {
   Scanned(size_t results, size_t max_bytes) : turns_(results), max_bytes_(max_bytes) {}
 
   Status add(size_t result, const Value& value) {
-    if (!value.tensor) return invalid(fmt::format("what is scanned out is {}, a tensor is needed", describe(value)));
+    if (!value.tensor) return invalid(fmt::format("a scan output is {}, a tensor is needed", describe(value)));
     bytes_ += bytes_of(value);
     if (bytes_ > max_bytes_) return Error{Code::kTooLarge, fmt::format("its turns have made more than the limit of {} bytes", max_bytes_)};
     turns_[result].push_back(value.tensor);
@@ -86,7 +86,7 @@ Result<std::vector<Value>> ControlFlow::run(std::vector<Value> operands) {
 
 Status ControlFlow::check_cancelled() const {
   const auto* const cancelled = outer_.workspace_->cancelled;
-  if (cancelled && cancelled->load(std::memory_order_relaxed)) return Error{Code::kCancelled, "nobody waits for the answer any more"};
+  if (cancelled && cancelled->load(std::memory_order_relaxed)) return Error{Code::kCancelled, "no client waits for the answer any more"};
   return {};
 }
 
@@ -125,7 +125,7 @@ Result<std::vector<Value>> ControlFlow::run_loop(std::vector<Value> operands) {
     std::vector<Value> inputs{scalar(turn), scalar(true)};
     for (size_t i = 2; i < operands.size(); ++i) inputs.push_back(i < 2 + carried ? std::move(operands[i]) : operands[i]);
     SERIN_TRY(std::vector<Value> made, run_body(0, std::move(inputs)));
-    SERIN_TRY(go_on, flag(made[0], "condition of the next turn"));
+    SERIN_TRY(go_on, flag(made[0], "condition of the next iteration"));
     for (size_t i = 0; i < carried; ++i) operands[2 + i] = std::move(made[1 + i]);
     for (size_t i = carried; i < results; ++i) SERIN_CHECK(scanned.add(i - carried, made[1 + i]));
   }
@@ -190,7 +190,7 @@ Result<std::vector<Value>> ControlFlow::run_scan_batch(std::vector<Value> operan
     if (!value.tensor || value.tensor->shape.rank() < 1) return invalid(fmt::format("is given {}, which has no batch", describe(value)));
     if (value.tensor->shape[0] != all[0].tensor->shape[0]) return invalid("its operands have different batches");
   }
-  if (scanned > 0 && all[carried].tensor->shape.rank() < 2) return invalid("what it scans has no axis beside the batch");
+  if (scanned > 0 && all[carried].tensor->shape.rank() < 2) return invalid("its scan input has no axis except the batch");
   const int64_t rows = all[0].tensor->shape[0];
   const int64_t longest = scanned > 0 ? all[carried].tensor->shape[1] : 0;
   const ConstantPtr lengths = operands[0].tensor;
@@ -208,7 +208,7 @@ Result<std::vector<Value>> ControlFlow::run_scan_batch(std::vector<Value> operan
     const std::span<const Value> given(own);
     SERIN_TRY(const std::vector<Value> made, scan(given.first(carried), given.subspan(carried), all.subspan(carried + scanned)));
     for (size_t i = 0; i < made.size(); ++i) {
-      if (!made[i].tensor) return invalid("a result is no tensor");
+      if (!made[i].tensor) return invalid("a result is not a tensor");
       ConstantPtr whole = made[i].tensor;
       if (i >= carried && length < longest) {
         Shape missing = whole->shape;

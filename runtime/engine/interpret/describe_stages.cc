@@ -46,7 +46,8 @@ std::string describe_stages(const Block& block, const Plan::Context& context, co
     text += describe(**stage, block.graph, indent);
     waiting -= (*stage)->nodes.size();
   }
-  if (waiting > 0) text += fmt::format("{}  {} nodes wait for sizes that only a run can tell, and are planned then\n", indent, waiting);
+  if (waiting > 0)
+    text += fmt::format("{}  {} nodes wait for sizes that are known only during a run, and are planned then\n", indent, waiting);
   for (const auto& [id, bodies] : block.bodies) {
     for (const auto& body : bodies)
       text +=

@@ -103,7 +103,7 @@ Status Interpreter::run_stage(Stage& stage) {
   if (stage.region) SERIN_CHECK(run_region(*stage.region));
   for (Single& single : stage.singles) {
     if (workspace_->cancelled && workspace_->cancelled->load(std::memory_order_relaxed))
-      return Error{Code::kCancelled, "nobody waits for the answer any more"};
+      return Error{Code::kCancelled, "no client waits for the answer any more"};
     if (auto status = run_single(single); !status) return status.error().in(label(block_->graph.node(single.node)));
   }
   for (const graph::ValueId id : stage.dead) values_[static_cast<size_t>(id)] = Value{};

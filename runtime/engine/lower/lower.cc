@@ -91,7 +91,7 @@ class GraphLowering {
   }
 
   static Error no_kernel(const graph::Node& node) {
-    if (node.op == graph::Op::kLoop) return Lowering::refuse("a loop is in no plan");
+    if (node.op == graph::Op::kLoop) return Lowering::refuse("a plan cannot contain a loop");
     return Lowering::refuse("its operands are not known at load, and it cannot be computed during a run");
   }
 
@@ -105,7 +105,7 @@ class GraphLowering {
   /// A body sees the outer operands as its inputs, with the types and values they have here.
   Result<Program> lower_body(const graph::Node& node, size_t which) {
     graph::Graph body = *node.bodies[which];
-    if (body.inputs().size() + 1 != node.inputs.size()) return Error{Code::kCorrupt, "a body does not read what the node passes"};
+    if (body.inputs().size() + 1 != node.inputs.size()) return Error{Code::kCorrupt, "a body does not read the operands of the node"};
     for (size_t i = 0; i < body.inputs().size(); ++i) {
       const graph::Value& outer = graph_.value(node.inputs[i + 1]);
       graph::Value& inner = body.value(body.inputs()[i]);
@@ -116,9 +116,9 @@ class GraphLowering {
     if (auto inferred = graph::infer_shapes(body); !inferred)  // such a branch may never be taken: only a run can tell
       return Lowering::refuse("a branch contradicts itself: " + inferred.error().message);
     SERIN_TRY(Program program, lower(body, folder_));
-    if (program.outputs.size() != node.outputs.size()) return Error{Code::kCorrupt, "a body does not give what the node returns"};
+    if (program.outputs.size() != node.outputs.size()) return Error{Code::kCorrupt, "a body does not return the results of the node"};
     for (size_t i = 0; i < program.outputs.size(); ++i) {
-      if (node.outputs[i] == graph::kNone) return Lowering::refuse("results that nobody reads are not supported");
+      if (node.outputs[i] == graph::kNone) return Lowering::refuse("results that nothing reads are not supported");
       const Tensor& inner = program.tensor(program.outputs[i]);
       const Tensor& outer = program_.tensor(tensors_[static_cast<size_t>(node.outputs[i])]);
       if (inner.storage != Storage::kFixed || outer.storage != Storage::kFixed || inner.shape != outer.shape ||

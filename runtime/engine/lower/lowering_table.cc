@@ -152,7 +152,7 @@ Result<Tensor> tensor_of(const graph::Graph& graph, graph::ValueId id, Bounds& b
   const auto refuse = [&](const std::string& why) { return Error{Code::kUnsupported, "'" + value.name + "' " + why}; };
   Tensor tensor{.name = value.name, .dtype = value.type.dtype, .constant = value.constant};
   if (value.type.kind != graph::ValueKind::kTensor)
-    return refuse("is " + std::string(kind_name(value.type.kind)) + ", which no plan holds");
+    return refuse("is " + std::string(kind_name(value.type.kind)) + ", which a plan cannot contain");
   if (value.constant) {
     tensor.dtype = value.constant->dtype;
     tensor.shape = value.constant->shape;
@@ -161,7 +161,7 @@ Result<Tensor> tensor_of(const graph::Graph& graph, graph::ValueId id, Bounds& b
   } else {
     SERIN_CHECK(bounds.apply(*value.type.shape, tensor));
   }
-  if (tensor.dtype == DType::kString) return refuse("holds strings, which no plan holds");
+  if (tensor.dtype == DType::kString) return refuse("contains strings, which a plan cannot contain");
   if (tensor.dtype == DType::kUndefined) return refuse("has a type that is not known");
   return tensor;
 }

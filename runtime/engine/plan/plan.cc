@@ -220,8 +220,8 @@ Status Plan::number_symbols() {
         const bool bare = dim.terms.size() == 1 && dim.fixed == 0 && dim.terms[0].second == 1;
         const kernels::Op& kernel = program.steps[i].kernel;
         if (!bare || !(std::holds_alternative<kernels::NonZero>(kernel) || std::holds_alternative<kernels::Generic>(kernel))) {
-          return Error{Code::kUnsupported,
-                       program.steps[i].label() + ": the size of '" + tensor.name + "' depends on the data in a way that no plan holds"};
+          return Error{Code::kUnsupported, program.steps[i].label() + ": the size of '" + tensor.name +
+                                               "' depends on the data in a way that a plan cannot express"};
         }
         steps[i].defines[output] = {dim.terms[0].first, dim.axis};
         known[static_cast<size_t>(dim.terms[0].first)] = true;
