@@ -37,7 +37,7 @@ constexpr Foreign kForeign[] = {
     {".tflite", "a TensorFlow Lite model: python -m tf2onnx.convert --tflite FILE --output model.onnx"},
     {".pb", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
     {".graphdef", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
-    {".xml", "an OpenVINO model, which has no way back: export to ONNX what it was converted from"},
+    {".xml", "an OpenVINO model, which cannot be converted back: export to ONNX what it was converted from"},
     {".plan", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".engine", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
     {".trt", "a TensorRT plan, which runs on the GPU it was built for only: serve the ONNX model it was built from"},
@@ -60,12 +60,12 @@ constexpr Foreign kForeign[] = {
     {"xgboost.model", kXgboost},
     {"xgboost.json", kXgboost},
     {".cbm", "a CatBoost model: model.save_model('model.onnx', format='onnx')"},
-    {".pmml", "a PMML document, which has no way back: export to ONNX (skl2onnx, onnxmltools) the model that it was written from"},
+    {".pmml", "a PMML document, which cannot be converted back: export to ONNX (skl2onnx, onnxmltools) the model that it was written from"},
     {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
     {".mlmodel", "a Core ML model: export to ONNX what it was converted from"},
-    {".bin", "weights without a graph, where it is Hugging Face's: optimum-cli export onnx --model FOLDER OUT"},
+    {".bin", "weights without a graph; if they are from Hugging Face: optimum-cli export onnx --model FOLDER OUT"},
     {"model.py",
-     "a program for Triton's Python backend, and none is run here: export to ONNX the model that it calls; what is left to do "
+     "a program for Triton's Python backend, which Serin does not run: export to ONNX the model that it calls; the remaining work "
      "goes into that graph, or to the clients"},
 };
 
@@ -115,7 +115,7 @@ Result<std::string> find_model_file(const std::string& folder, const std::string
     return Error{Code::kNotFound, fmt::format("'{}' is a directory, without a 'model.onnx' in it", name)};
   }
   if (fs::exists(path, error)) return path.string();
-  if (error) return Error{Code::kPermissionDenied, fmt::format("'{}' cannot be looked at: {}", name, error.message())};
+  if (error) return Error{Code::kPermissionDenied, fmt::format("'{}' cannot be examined: {}", name, error.message())};
   std::vector<std::string> names = names_in(folder);
   const auto others = std::ranges::remove_if(names, [](const std::string& other) { return !other.ends_with(".onnx"); });
   names.erase(others.begin(), others.end());

@@ -29,9 +29,9 @@ constexpr Magic kMagics[] = {
     {0, "ptrt"sv, ".plan"},
     {4, "TFL3"sv, ".tflite"},
     {4, "ORTM"sv, ".ort"},
-    {0, "\x1f\x8b"sv, "a gzip file: unpack it first"},
-    {0, "\x28\xb5\x2f\xfd"sv, "a zstd file: unpack it first"},
-    {257, "ustar"sv, "a tar archive: unpack it first"},
+    {0, "\x1f\x8b"sv, "a gzip file: decompress it first"},
+    {0, "\x28\xb5\x2f\xfd"sv, "a zstd file: decompress it first"},
+    {257, "ustar"sv, "a tar archive: extract it first"},
     {0,
      "\x7f"
      "ELF"sv,

@@ -63,8 +63,8 @@ void import_loop(NodeImport& node, graph::Op op) {
   if (operands.size() < 2) operands.resize(2, graph::kNone);
   const size_t carried = operands.size() - 2;
   if (proto->inputs.size() != carried + 2)
-    return node.corrupt(
-        fmt::format("the body has {} inputs, {} are needed: iteration, condition and what is carried", proto->inputs.size(), carried + 2));
+    return node.corrupt(fmt::format("the body has {} inputs, {} are needed: iteration, condition and the carried values",
+                                    proto->inputs.size(), carried + 2));
   if (proto->outputs.size() != node.output_count() + 1 || proto->outputs.size() < carried + 1)
     return node.corrupt(fmt::format("the body returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
 

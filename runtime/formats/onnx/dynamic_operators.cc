@@ -26,9 +26,9 @@ void import_optional(NodeImport& node, Op op) {
   }
   if (!type || !type->tp) return node.corrupt("has neither an input nor a type");
   if (type->tp->kind != TypeProto::Kind::kTensor && type->tp->kind != TypeProto::Kind::kSequence)
-    return node.unsupported("holds neither a tensor nor a sequence");
+    return node.unsupported("contains neither a tensor nor a sequence");
   const auto dtype = dtype_from(type->tp->elem_type);
-  if (!dtype) return node.fail(dtype.error().code, "it holds " + dtype.error().message);
+  if (!dtype) return node.fail(dtype.error().code, "it contains " + dtype.error().message);
   const bool sequence = type->tp->kind == TypeProto::Kind::kSequence;
   node.emit(op, {}, {{"dtype", std::string(dtype_name(*dtype))}, {"kind", std::string(sequence ? "sequence" : "tensor")}});
 }

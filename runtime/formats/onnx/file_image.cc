@@ -98,7 +98,7 @@ Result<FileImage> FileImage::reserve(const InputFile& file, size_t limit) {
   if (size > limit) return Error{Code::kTooLarge, fmt::format("{}: {} bytes, over the limit of {}", file.path(), size, limit)};
   if (size == 0) return FileImage(nullptr, 0);
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return system_error(file.path(), fmt::format("{} bytes of memory cannot be had", size));
+  if (memory == MAP_FAILED) return system_error(file.path(), fmt::format("{} bytes of memory are not available", size));
   const std::shared_ptr<std::byte> pages(static_cast<std::byte*>(memory), [size](std::byte* first) { ::munmap(first, size); });
   FileImage image(pages, size);
   image.pages_ = pages;

@@ -70,7 +70,7 @@ bool is_rank(NodeImport& node, size_t operand, size_t rank) { return node.inferr
 
 /// Attention of what is projected [batch, length, q + k + v]; past and present are [2, batch, heads, length, head].
 void attend_to_projected(NodeImport& node, ValueId projected, size_t mask, size_t past, ValueId bias) {
-  if (node.flag("do_rotary", false)) node.unsupported("turns q and k itself (do_rotary)");
+  if (node.flag("do_rotary", false)) node.unsupported("rotates q and k itself (do_rotary)");
   if (node.flag("past_present_share_buffer", false)) node.unsupported("past and present share a buffer");
   if (is_rank(node, mask, 4)) node.unsupported("a mask of rank 4");
   const auto parts = split_step(node, "qkv", projected, -1, 3, node.integers("qkv_hidden_sizes").value_or(Integers{}));

@@ -100,7 +100,7 @@ void list_repeats(NodeImport& node) {
   };
   const auto tiles = number(1), axis = number(2);
   const auto rank = node.rank(0);
-  if (!tiles || !axis || !rank) return node.unsupported("tiles and axis are computed, or the rank of what is tiled is not declared");
+  if (!tiles || !axis || !rank) return node.unsupported("tiles and axis are computed, or the rank of the tiled tensor is not declared");
   if (*axis < 0 || *axis >= static_cast<int64_t>(*rank)) return node.corrupt("axis is out of range");
   std::vector<int64_t> repeats(*rank, 1);
   repeats[static_cast<size_t>(*axis)] = *tiles;

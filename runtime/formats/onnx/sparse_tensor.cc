@@ -36,7 +36,7 @@ Result<graph::ConstantPtr> TensorReader::read(const SparseTensorProto& tensor) {
   SERIN_TRY(const graph::ConstantPtr indices, read(tensor.indices));
   SERIN_TRY(const Shape shape, shape_from(tensor.dims));
   const size_t size = dtype_size(values->dtype);
-  if (size == 0) return Error{Code::kUnsupported, "is sparse and holds strings"};
+  if (size == 0) return Error{Code::kUnsupported, "is sparse and contains strings"};
   if (values->shape.rank() != 1) return corrupt_sparse(fmt::format("has values of shape {}, a list is needed", values->shape.str()));
   const int64_t count = values->elements();
   const bool linear = indices->shape == Shape{count};

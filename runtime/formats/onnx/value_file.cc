@@ -25,7 +25,7 @@ class ValueReader {
     while (in.next()) {
       const auto element = element_of(in.field());
       if (!element) continue;
-      if (*element == kNotSupported) return Error{Code::kUnsupported, "holds a map or a sparse tensor"};
+      if (*element == kNotSupported) return Error{Code::kUnsupported, "contains a map or a sparse tensor"};
       SERIN_TRY(FileValue inner, read(in.message("element"), static_cast<graph::ValueKind>(*element), depth + 1));
       value.elements.push_back(std::move(inner));
     }
