@@ -326,7 +326,7 @@ Status Decoder::read_data(size_t text_bytes) {
 /// Where anything is not as it should be, the text is read once more as it came, which says what.
 Status Decoder::read_lists() {
   constexpr double kLeastInfinite = 0x1.ffffffp127;  // that rounds to it
-  Error wrong{Code::kInvalidArgument, "a list is not what its input takes"};
+  Error wrong{Code::kInvalidArgument, "a list does not fit its input"};
   SERIN_CHECK(builder_.allocate());
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!builder_.is_given(i)) continue;

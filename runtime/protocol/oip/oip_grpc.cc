@@ -25,7 +25,7 @@ Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 /// What is wrong with the message as such.
 Status malformed(const Decoding& decoding) {
   if (!decoding.error) return {};
-  return invalid("the message is no ModelInferRequest: " + decoding.error->message);
+  return invalid("the message is not a ModelInferRequest: " + decoding.error->message);
 }
 
 struct Parameter {

@@ -141,7 +141,7 @@ Result<InferRequest> decode_paddle_proto(std::string_view body, const Signature&
   size_t position = 0;
   Message in(decoding, "Request", bytes);
   const auto malformed = [&] {
-    return decoding.error ? Status(invalid("the body is no Request of Paddle Serving: " + decoding.error->message)) : Status();
+    return decoding.error ? Status(invalid("the body is not a Request of Paddle Serving: " + decoding.error->message)) : Status();
   };
   while (in.next()) {
     if (in.field() == 1) {

@@ -55,7 +55,7 @@ Status check_raw(std::string_view bytes, const TensorView& tensor, std::string_v
   }
   int64_t count = 0;
   for (std::string_view left = bytes; !left.empty(); ++count)
-    if (!take_text(left)) return mismatch("elements behind their lengths", fmt::format("element {} cut short", count));
+    if (!take_text(left)) return mismatch("elements after their lengths", fmt::format("element {} cut short", count));
   if (count == tensor.elements()) return {};
   return mismatch(fmt::format("{} elements", tensor.elements()), std::to_string(count));
 }

@@ -106,7 +106,7 @@ class Decoder {
     auto* twice = tensor.as<double>();
     const bool read = tensor.shape.rank() > 0 && (tensor.dtype == DType::kFloat32 ? copy_cut(value, lists_, tensor.shape, 0, single)
                                                                                   : copy_cut(value, lists_, tensor.shape, 0, twice));
-    return read ? Status() : Status(invalid("the lists are no such tensor"));  // which is told of the text as it came
+    return read ? Status() : Status(invalid("the lists do not form such a tensor"));  // which is told of the text as it came
   }
   Result<Fields> fields_of(const dom::element& example, const std::string& where) const;
 

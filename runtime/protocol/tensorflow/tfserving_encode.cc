@@ -42,9 +42,9 @@ void append_named(std::string& out, std::span<const NamedTensor> outputs, const 
 
 Result<int64_t> rows_of(std::span<const NamedTensor> outputs) {
   const auto refuse = [](const NamedTensor& named, std::string_view why) {
-    return Error{
-        Code::kInvalidArgument,
-        fmt::format("Tensor name: {} {}: it cannot be told in rows, ask in columns ('inputs' in place of 'instances')", named.name, why)};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("Tensor name: {} {}: it cannot be written in rows, ask in columns ('inputs' in place of 'instances')",
+                             named.name, why)};
   };
   for (const NamedTensor& named : outputs) {
     if (named.tensor.shape.rank() == 0) return refuse(named, "has no shape information");

@@ -71,7 +71,7 @@ Result<TfPredictCall> TfPredictCall::read(std::string_view message) {
     if (std::max(call.inputs.size(), call.output_filter.size()) > kMostEntries)
       return invalid(fmt::format("the message has more than {} entries in a list", kMostEntries));
   }
-  if (decoding.error) return invalid("the message is no PredictRequest: " + decoding.error->message);
+  if (decoding.error) return invalid("the message is not a PredictRequest: " + decoding.error->message);
   return call;
 }
 
@@ -82,7 +82,7 @@ Result<InferRequest> TfPredictCall::decode(const Signature& signature, const Req
   std::vector<TensorProto> protos(signature.inputs.size());
   for (const Bytes bytes : inputs) {
     Entry entry = read_entry(decoding, bytes);
-    if (decoding.error) return invalid("the message is no PredictRequest: " + decoding.error->message);
+    if (decoding.error) return invalid("the message is not a PredictRequest: " + decoding.error->message);
     SERIN_TRY(const size_t input, builder.begin_input(entry.name));
     SERIN_CHECK(builder.set_datatype(input, datatype_of(entry.tensor)));
     SERIN_CHECK(builder.set_shape(input, entry.tensor.dims));

@@ -137,7 +137,7 @@ class Examples {
   }
 
   Status malformed() const {
-    return decoding_.error ? Status(invalid("the message has no such Input: " + decoding_.error->message)) : Status();
+    return decoding_.error ? Status(invalid("the Input of the message is malformed: " + decoding_.error->message)) : Status();
   }
 
   Status read_input(Bytes input) {
@@ -275,7 +275,7 @@ Result<TfExamplesCall> TfExamplesCall::read(std::string_view message, TfMethod m
     else if (name != "tensorflow/serving/classify" && !decoding.error)
       return Error{Code::kUnsupported, fmt::format("Unsupported signature method_name: {}", name.substr(0, 256))};
   }
-  if (decoding.error) return invalid("the message is no such request: " + decoding.error->message);
+  if (decoding.error) return invalid("the message is not such a request: " + decoding.error->message);
   if (call.tasks.empty()) return invalid("Inference request must contain at least one task");
   for (const TfTask& task : call.tasks) {
     const TfModelSpec& first = call.tasks.front().spec;
