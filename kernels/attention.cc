@@ -32,7 +32,7 @@ bool read_heads(const Attributes& attributes, const Shape& q, const Shape& k, co
     op.head = q[2] / op.q_heads, op.v_head = v[2] / op.kv_heads;
     if (k[2] / op.kv_heads != op.head) return fail(why, "q and k have heads of different sizes");
   }
-  if (op.kv_heads < 1 || op.q_heads % op.kv_heads != 0) return fail(why, "q has no multiple of the heads of k");
+  if (op.kv_heads < 1 || op.q_heads % op.kv_heads != 0) return fail(why, "the heads of q are not a multiple of those of k");
   const size_t row = op.flat ? 1 : 2;
   if (k[row] != v[row]) return fail(why, "k and v have different lengths");
   if (k[0] != q[0] || v[0] != q[0]) return fail(why, "q, k and v have different batches");

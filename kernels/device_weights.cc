@@ -86,9 +86,9 @@ Fault DeviceWeights::upload() {
   }
   if (bytes == 0) return {};
   const auto block = std::make_shared<Block>(device_, bytes, allocated_);
-  if (!block->memory) return device_.lost().value_or("there is no memory for " + std::to_string(bytes) + " bytes of weights");
+  if (!block->memory) return device_.lost().value_or("there is not enough memory for " + std::to_string(bytes) + " bytes of weights");
   const std::unique_ptr<Queue> queue = device_.make_queue();
-  if (!queue) return device_.lost().value_or("it makes no queue");
+  if (!queue) return device_.lost().value_or("it cannot make a queue");
 
   const auto staging = std::make_unique_for_overwrite<std::byte[]>(largest);
   for (const Upload& each : uploads) {

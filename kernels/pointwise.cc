@@ -54,12 +54,12 @@ std::optional<std::vector<DType>> pointwise_types(const OpDesc& desc, std::strin
     if (!signature) return refused("a function that answers bool from other than a comparison");
     for (size_t i = 0; i < signature->operands.size(); ++i) {
       const int32_t operand = step.operands[i];
-      if (operand < 0 || static_cast<size_t>(operand) >= types.size()) return refused("a step reads what is not computed yet");
+      if (operand < 0 || static_cast<size_t>(operand) >= types.size()) return refused("a step reads a value that is not computed yet");
       if (types[static_cast<size_t>(operand)] != signature->operands[i]) return refused("a step reads a value of another type");
     }
     types.push_back(signature->result);
   }
-  if (types.back() != DType::kFloat32) return refused("the last result is no float");
+  if (types.back() != DType::kFloat32) return refused("the last result is not a float");
   return types;
 }
 

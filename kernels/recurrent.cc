@@ -116,7 +116,7 @@ std::optional<Recurrent> recurrent_of(std::string_view op_name, const Attributes
                                       std::string& why) {
   const auto* const kind = std::ranges::find(kKinds, op_name, &Kind::op);
   if (kind == std::end(kKinds)) {
-    why = "no recurrent operator";
+    why = "not a recurrent operator";
     return std::nullopt;
   }
   if (inputs.size() < 3 || inputs[0].shape.rank() != 3 || inputs[1].shape.rank() != 3 || inputs[2].shape.rank() != 3) {

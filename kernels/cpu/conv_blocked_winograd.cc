@@ -234,7 +234,7 @@ Prepared conv_blocked_winograd(const Simd& simd, const BlockedProducts& products
                                PrepareContext& context, std::string& why) {
   const bool fits = conv.kernel_h == 3 && conv.kernel_w == 3 && conv.has_stride_one() && conv.dilation_h == 1 && conv.dilation_w == 1;
   if (!fits || conv.group != 1 || conv.plain_x) return refuse(why, "not 3 x 3 cells of stride 1 over all channels");
-  if (conv.c < 16 || conv.m < 16) return refuse(why, "too few channels for the transforms to pay");
+  if (conv.c < 16 || conv.m < 16) return refuse(why, "too few channels for the transforms to save time");
   const int64_t smaller = std::min(conv.oh, conv.ow);
   const bool exact = products.channels == 1;
   if (exact && smaller >= 8 && 36 * conv.c * conv.m <= kLargestWeights4) {

@@ -107,7 +107,7 @@ std::optional<std::pair<size_t, size_t>> kept_between(const Shape& shape, const 
 Prepared mean_variance_norm(const Simd& simd, const OpDesc& desc, const Attributes& attributes, std::string& why) {
   const Shape& x = desc.inputs[0].shape;
   const auto kept = kept_between(x, attributes.has("axes") ? attributes.integers("axes") : std::vector<int64_t>{0, 2, 3});
-  if (!kept || product(x, kept->second, x.rank()) < 4) return refuse(why, "what is averaged does not lie in runs of 4 elements and more");
+  if (!kept || product(x, kept->second, x.rank()) < 4) return refuse(why, "the averaged elements do not lie in runs of 4 or more");
   return make_kernel([loops = Loops(simd), kept = *kept](Stream& stream, Inputs in, Outputs out) -> Fault {
     const Shape& shape = in[0].shape;  // [images, channels, n]
     const int64_t images = product(shape, 0, kept.first), channels = product(shape, kept.first, kept.second);

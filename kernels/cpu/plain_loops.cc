@@ -163,7 +163,7 @@ Prepared binary_plain(const Simd&, const OpDesc& desc, PrepareContext&, std::str
 
 Prepared unary_plain(const Simd&, const OpDesc& desc, PrepareContext&, std::string& why) {
   const Unary op = std::get<Unary>(desc.op);
-  if (desc.inputs.size() != 1 || desc.outputs[0].dtype != DType::kBool) return refuse(why, "answers no bool");
+  if (desc.inputs.size() != 1 || desc.outputs[0].dtype != DType::kBool) return refuse(why, "does not return bool");
   const DType dtype = desc.inputs[0].dtype;
   if (op.fn == UnaryFn::kNot && dtype == DType::kBool) return over_elements<uint8_t>([](uint8_t x) { return x == 0; });
   if (dtype != DType::kFloat32) return refuse(why, "no loop for this function and dtype");

@@ -114,7 +114,7 @@ Prepared channel_blocks(const Simd& simd, const OpDesc& desc, PrepareContext&, s
   const bool to_blocks = desc.outputs[0].shape.rank() == 5;
   const Shape& plain = to_blocks ? desc.inputs[0].shape : desc.outputs[0].shape;
   const Shape& blocked = to_blocks ? desc.outputs[0].shape : desc.inputs[0].shape;
-  if (plain.rank() != 4 || blocked.rank() != 5 || blocked[4] != loops.width) return refuse(why, "not our channel blocks");
+  if (plain.rank() != 4 || blocked.rank() != 5 || blocked[4] != loops.width) return refuse(why, "not channel blocks of the right size");
   const int64_t c = plain[1], pixels = plain[2] * plain[3], b = loops.width, blocks = blocked[1];
   if (pixels > INT32_MAX / b) return refuse(why, "an image too large for 32-bit steps");
   return make_kernel([=, n = plain[0], &loops](Stream& stream, Inputs in, Outputs out) -> Fault {

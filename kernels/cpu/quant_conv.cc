@@ -345,7 +345,7 @@ std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, Prepa
     const float ratios[] = {finish->sum->own_scale, finish->sum->residual_scale, finish->sum->again ? finish->sum->again_scale : 0.f};
     if (!scales_fit(ratios, 1)) return refuse(why, "the scale of the sum is very small");
   }
-  if (depthwise && finish->sum) return refuse(why, "depthwise, with a sum behind it");
+  if (depthwise && finish->sum) return refuse(why, "depthwise, with a sum after it");
   auto kernel = std::make_unique<QuantConvKernel>(quant, *geometry, std::move(*finish), desc.inputs[0].dtype == DType::kInt8,
                                                   static_cast<uint8_t>(*zero));
   kernel->pack(desc, *zeros, context);

@@ -60,8 +60,8 @@ Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
 Prepared prepare_attention_present(const OpDesc& desc, PrepareContext& context, std::string& why) {
   const auto op = attention_of(std::get<Generic>(desc.op).attributes, desc.inputs, desc.outputs, why);
   if (!op) return nullptr;
-  if (desc.outputs.size() < 2) return refuse(why, "it shows no present keys");
-  if (desc.outputs.size() > 3) return refuse(why, "it shows scores");
+  if (desc.outputs.size() < 2) return refuse(why, "it returns no present keys");
+  if (desc.outputs.size() > 3) return refuse(why, "it returns scores");
   OpDesc plain = desc;
   plain.outputs.resize(1);
   Prepared attention = prepare_attention_tiles(plain, context, why);

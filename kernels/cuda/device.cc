@@ -235,7 +235,7 @@ std::unique_ptr<Device> open_device(int index, std::string& why) {
   cudaDeviceProp properties{};
   if (Fault fault = fault_of(cudaGetDeviceCount(&count))) return why = *fault, nullptr;
   if (index < 0 || index >= count) {
-    why = "there is no device " + std::to_string(index) + ", the machine shows " + std::to_string(count);
+    why = "there is no device " + std::to_string(index) + ", the machine has " + std::to_string(count);
     return nullptr;
   }
   if (Fault fault = fault_of(cudaSetDevice(index))) return why = *fault, nullptr;

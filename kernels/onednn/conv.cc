@@ -79,7 +79,7 @@ std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc,
     return nullptr;
   }
   if (desc.outputs[0].shape.rank() != desc.inputs[1].shape.rank()) {
-    why = "in channel blocks, which our own kernels take";
+    why = "in channel blocks, which Serin's own kernels take";
     return nullptr;
   }
   const Operands plain(op, desc);
@@ -90,7 +90,7 @@ std::unique_ptr<Kernel> prepare_conv(const Library& library, const OpDesc& desc,
   const bool fused = nothing || (!stay_plain && append_activation(post_ops, op.epilogue));
   const cpu::UnaryLoop activation = fused ? nullptr : library.simd.unary(op.epilogue.activation);
   if (!fused && !activation) {
-    why = "neither oneDNN nor we have the activation";
+    why = "neither oneDNN nor Serin has the activation";
     return nullptr;
   }
   const PrimitiveDesc pd = describe(library.engine, op, plain, !stay_plain, post_ops);

@@ -100,7 +100,7 @@ std::unique_ptr<Kernel> prepare_matmul(const Library& library, const OpDesc& des
   const bool fused = append_activation(post_ops, op.epilogue);
   const cpu::UnaryLoop activation = fused ? nullptr : library.simd.unary(op.epilogue.activation);
   if (!fused && !activation) {
-    why = "neither oneDNN nor we have the activation";
+    why = "neither oneDNN nor Serin has the activation";
     return nullptr;
   }
 

@@ -219,7 +219,7 @@ Prepared cast_by_name(const GenericDesc& desc, std::string& why) {
   if (desc.inputs.size() != 1 || desc.outputs.size() != 1) return refuse(why, "expects one input and one output");
   const DType from = desc.inputs[0].dtype, to = desc.outputs[0].dtype;
   const auto round = find_round_mode(desc.attributes.text("round_mode", "up"));
-  if (!round) return refuse(why, "round_mode is none of up, down and nearest");
+  if (!round) return refuse(why, "round_mode is not up, down or nearest");
   const Conversion how{desc.attributes.integer("saturate", 1) != 0, *round};
   if (from == DType::kString) return string_to(to, how, why);
   if (to == DType::kString) return to_string(from, why);

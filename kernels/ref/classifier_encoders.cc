@@ -150,7 +150,7 @@ Prepared one_hot_encoder(const GenericDesc& desc, std::string& why) {
           if (place)
             y[i * index->size() + *place] = 1;
           else if (!zeros)
-            return "element " + std::to_string(i) + " is none of the categories";
+            return "element " + std::to_string(i) + " is not one of the categories";
         }
         return kOk;
       });

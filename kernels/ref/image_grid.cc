@@ -45,7 +45,7 @@ Fault run_sample(const GridRule& rule, Inputs in, Outputs out) {
   const Shape& x = in[0].shape;  // [n, c, spatial...]
   const auto axes = static_cast<int64_t>(x.rank()) - 2;
   const int64_t plane = product(x, 2, x.rank()), points = product(out[0].shape, 2, x.rank());
-  if (plane == 0 && out[0].elements() != 0) return "an input of shape " + x.str() + " has nothing to sample";
+  if (plane == 0 && out[0].elements() != 0) return "an input of shape " + x.str() + " has no elements to sample";
   SampledPlane sampled(rule, x);
   for (int64_t n = 0; n < x[0]; ++n) {
     for (int64_t p = 0; p < points; ++p) {

@@ -93,7 +93,7 @@ Fault run_align(const AlignRule& rule, Inputs in, Outputs out) {
   const Shape& y = out[0].shape;  // [boxes, c, h, w]
   if (in[1].shape[0] != y[0] || in[2].elements() != y[0])
     return "there are " + in[1].shape.str() + " boxes and " + in[2].shape.str() + " batch indices";
-  if (x[2] * x[3] == 0 && out[0].elements() != 0) return "images of shape " + x.str() + " have nothing to align";
+  if (x[2] * x[3] == 0 && out[0].elements() != 0) return "images of shape " + x.str() + " have no elements to align";
   BinSamples rows, columns;
   BoxTaps taps;
   for (int64_t box = 0; box < y[0]; ++box) {
@@ -133,7 +133,7 @@ Fault run_max_roi(double spatial_scale, Inputs in, Outputs out) {
     const auto given = static_cast<double>(load(roi[0]));
     if (!(given >= 0 && given < static_cast<double>(x[0]))) return out_of_range(kernels::cast<int64_t>(given), 0, x[0]);
     for (size_t i = 1; i < 5; ++i) {
-      if (!std::isfinite(corner(i))) return "box " + std::to_string(box) + " has a corner that is no number";
+      if (!std::isfinite(corner(i))) return "box " + std::to_string(box) + " has a corner that is not a number";
     }
     for (int64_t c = 0; c < x[1]; ++c) {
       const T* plane = in[0].as<const T>() + (static_cast<int64_t>(given) * x[1] + c) * x[2] * x[3];

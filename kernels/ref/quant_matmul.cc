@@ -91,7 +91,7 @@ bool are_scales(const GenericDesc& desc, std::initializer_list<size_t> operands,
         desc.has(i) &&
         (desc.inputs[i].dtype == DType::kFloat32 || desc.inputs[i].dtype == DType::kFloat16 || desc.inputs[i].dtype == DType::kBFloat16) &&
         desc.inputs[i].shape.elements() > 0;
-    if (!fits) why = "operand " + std::to_string(i) + " is no scale";
+    if (!fits) why = "operand " + std::to_string(i) + " is not a scale";
   }
   return why.empty();
 }

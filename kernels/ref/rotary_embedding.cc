@@ -58,7 +58,7 @@ bool check(const GenericDesc& desc, const Rotary& op, std::string& why) {
   if (cosine != sine)
     why = "the caches have different shapes";
   else if (op.half < 1 || 2 * op.half > op.head)
-    why = "turns " + std::to_string(2 * op.half) + " of " + std::to_string(op.head) + " elements";
+    why = "rotates " + std::to_string(2 * op.half) + " of " + std::to_string(op.head) + " elements";
   else if (cosine.rank() < 2 || cosine.back() != op.half)
     why = "the caches have shape " + cosine.str();
   else if (!desc.has(3) && (cosine.rank() != 3 || cosine[0] != x[0] || cosine[1] != length))

@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> prepare_attention_dnn(const std::shared_ptr<Dnn>& dnn, c
   if (!op) return nullptr;
   const DType dtype = desc.inputs[Operands::kQ].dtype;
   if (dtype != DType::kFloat16 && dtype != DType::kBFloat16) return refuse(why, "only 16-bit floats");
-  if (desc.outputs.size() > 1) return refuse(why, "it shows present keys or scores");
+  if (desc.outputs.size() > 1) return refuse(why, "it returns present keys or scores");
   for (size_t i = Operands::kMask; i < desc.inputs.size(); ++i) {
     if (desc.inputs[i].dtype != DType::kUndefined) return refuse(why, "a mask, a past or padding");
   }

@@ -53,7 +53,7 @@ class DnnKernel final : public Kernel {
     for (const int64_t input : graph_->inputs()) pointers[uid_of(input)] = in[static_cast<size_t>(input)].data;
     const std::lock_guard lock(dnn_->mutex());
     if (cudnnSetStream(dnn_->handle(), static_cast<cudaStream_t>(stream.queue)) != CUDNN_STATUS_SUCCESS)
-      return "cuDNN: the stream is not taken";
+      return "cuDNN: the stream is not accepted";
     const fe::error_t error = graph_->graph().execute_plan_at_index(dnn_->handle(), pointers, stream.scratch, plan_);
     return error.is_good() ? Fault() : Fault(reason_of(error));
   }
