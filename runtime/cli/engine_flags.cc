@@ -71,7 +71,7 @@ Result<Engine> make_engine(const EngineFlags& flags) {
     return usage("precision '" + flags.precision + "': only a device computes in it");
   cpu.bf16 = flags.precision == "bf16" && !engine.device;
   if (cpu.bf16 && !(kernels::multiplies_bf16() && cpu.isa == kernels::Isa::kAvx512))
-    return usage("precision 'bf16': this machine, or the instruction set that was asked for, does not multiply bf16");
+    return usage("precision 'bf16': this machine, or the requested instruction set, does not multiply bf16");
   engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
   if (flags.device != "cpu") engine.note += (engine.device ? ", cuda: " : ", no cuda: ") + found;
   engine.options.threads = flags.threads;
@@ -162,18 +162,18 @@ Result<graph::Bindings> bindings_of(const engine::Model& model, const EngineFlag
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--threads", flags.threads, "threads for computing")->capture_default_str()->check(CLI::Range(1, 1024));
-  command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best there is");
-  command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda where there is one")->capture_default_str();
-  command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: beside the program, where there is a driver");
+  command.add_option("--isa", flags.isa, "scalar, avx2 or avx512; default: the best of this machine");
+  command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda if there is a device")->capture_default_str();
+  command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: next to the program, if there is a driver");
   command.add_option("--cuda-cache", flags.cuda_cache, kCudaCacheHelp);
-  command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; may come several times");
+  command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; can be given several times");
   command
       .add_option("--precision", flags.precision,
                   "auto, fp32, bf16 or int8; tf32 or fp16 on a device: how products, convolutions and attention are computed")
       ->capture_default_str();
   command.add_option(
       "--samples", flags.samples,
-      "folder with inputs, as `check` takes it, that --precision auto decides on and int8 takes ranges from; default: made-up ones");
+      "folder with inputs, as for `check`, on which --precision auto decides and int8 measures ranges; default: generated inputs");
 }
 
 void add_sizes(CLI::App& command, EngineFlags& flags) {
@@ -187,7 +187,8 @@ void add_sizes(CLI::App& command, EngineFlags& flags) {
       flags.dims[size.substr(0, equals)] = value;
     }
   };
-  command.add_option_function<std::vector<std::string>>("--dim", add, "size of a symbolic dimension, e.g. seq=128; may come several times")
+  command
+      .add_option_function<std::vector<std::string>>("--dim", add, "size of a symbolic dimension, e.g. seq=128; can be given several times")
       ->allow_extra_args(false);
 }
 

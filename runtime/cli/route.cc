@@ -252,16 +252,16 @@ int run_route(const RouteOptions& options) {
 }  // namespace
 
 void add_route(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("route", "Split traffic between model versions, judge every answer, roll back by itself");
+  auto* command = app.add_subcommand("route", "Split traffic between model versions, judge every answer, roll back automatically");
   auto options = std::make_shared<RouteOptions>();
   command->add_option("--config", options->config, "router.yaml (router/config/REFERENCE.md lists its keys)")->required();
   command->add_flag("--take-over", options->take_over,
-                    "take sockets and store over from the router that runs on the same store, where there is one");
-  command->add_flag("--check", options->check, "read the configuration, say what is wrong with it, end");
-  command->add_option("--drain-seconds", options->drain_seconds, "how long to serve on after SIGTERM")
+                    "take over sockets and store from the router that runs on the same store, if there is one");
+  command->add_flag("--check", options->check, "read the configuration, print its faults and exit");
+  command->add_option("--drain-seconds", options->drain_seconds, "seconds for which to continue routing after SIGTERM")
       ->capture_default_str()
       ->check(between(0.0, 3600.0));
-  command->add_option("--ready-file", options->ready_file, "written with pid and ports once ready");
+  command->add_option("--ready-file", options->ready_file, "file for pid and ports, written when the router is ready");
   command->add_option("--log-format", options->log_format, "text or json")->capture_default_str();
   command->add_option("--log-level", options->log_level, "debug, info, warning, error or off")->capture_default_str();
   command->callback([options, &exit_code] { exit_code = run_route(*options); });

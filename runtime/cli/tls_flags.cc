@@ -6,7 +6,7 @@ namespace serin::cli {
 
 Result<std::shared_ptr<const net::TlsContext>> client_tls(const TlsFlags& flags, const net::Origin& origin) {
   if (!origin.secure) return nullptr;
-  if (flags.cert.empty() != flags.key.empty()) return Error{Code::kInvalidArgument, "--cert and --key belong together"};
+  if (flags.cert.empty() != flags.key.empty()) return Error{Code::kInvalidArgument, "--cert and --key must be given together"};
   auto made = net::TlsContext::for_client({.ca = flags.ca, .certificate = flags.cert, .key = flags.key});
   if (!made) return made.error().in("TLS");
   return std::shared_ptr<const net::TlsContext>(*std::move(made));
@@ -15,8 +15,8 @@ Result<std::shared_ptr<const net::TlsContext>> client_tls(const TlsFlags& flags,
 void add_tls_flags(CLI::App& command, TlsFlags& flags) {
   command.add_option("--ca", flags.ca, "https: file with the authorities that may sign for the server; default: the system's")
       ->envname("SERIN_CA");
-  command.add_option("--cert", flags.cert, "https: file with a certificate to show")->envname("SERIN_CERT");
-  command.add_option("--key", flags.key, "https: file with its key")->envname("SERIN_KEY");
+  command.add_option("--cert", flags.cert, "https: file with a client certificate")->envname("SERIN_CERT");
+  command.add_option("--key", flags.key, "https: file with the key of the client certificate")->envname("SERIN_KEY");
 }
 
 }  // namespace serin::cli

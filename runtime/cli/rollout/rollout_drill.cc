@@ -124,7 +124,7 @@ class Impostor {
     const bool chosen = fault != Fault::kErrors || std::uniform_real_distribution<>()(random_) < errors_;
     if (fault == Fault::kNone || !chosen || (fault == Fault::kNan && !put_nan(response.body))) return to->send(std::move(response));
     ++faulty_;
-    if (fault == Fault::kErrors) return to->send(net::json_error(500, "a drill: this error is made up"));
+    if (fault == Fault::kErrors) return to->send(net::json_error(500, "a drill: this error is artificial"));
     if (fault == Fault::kNan) return to->send(std::move(response));
     const auto turn = late_.insert(late_.end(), net::Timer());
     *turn = net::after(delay_, [this, turn, to, response = std::move(response)] {
@@ -292,17 +292,18 @@ int run_drill(const DrillOptions& options) {
 }  // namespace
 
 void add_drill(CLI::App& group, int& exit_code) {
-  auto* drill =
-      group.add_subcommand("drill", "Prove on live traffic that the guard lets stable itself pass and finds what is wrong; 0: all of it");
+  auto* drill = group.add_subcommand(
+      "drill", "Prove on live traffic that the guard passes the stable version and finds faults; exit code 0: all proven");
   auto drilled = std::make_shared<DrillOptions>();
   drill->add_option("service", drilled->service, "service in router.yaml")->required();
   drill->add_option("--version", drilled->version, "version in router.yaml whose endpoint is the address of --listen")->required();
-  drill->add_option("--listen", drilled->listen, "ADDRESS:PORT that this command serves meanwhile")->required();
+  drill->add_option("--listen", drilled->listen, "ADDRESS:PORT that this command serves during the drill")->required();
   drill->add_option("--forward", drilled->forward, "http://HOST:PORT of a server that runs the stable version")->required();
-  drill->add_option("--faults", drilled->faults, "what is put into answers, one after the other: errors, slow, nan")->capture_default_str();
+  drill->add_option("--faults", drilled->faults, "faults to put into answers, one after the other: errors, slow, nan")
+      ->capture_default_str();
   drill->add_option("--errors", drilled->errors, "share of answers turned into errors")->capture_default_str()->check(between(0.001, 1));
   drill->add_option("--delay", drilled->delay, "seconds by which answers are late")->capture_default_str()->check(between(0.001, 60));
-  drill->add_option("--weight", drilled->weight, "percent of the traffic; twice that beside a fault")
+  drill->add_option("--weight", drilled->weight, "percent of the traffic; twice that during a fault")
       ->capture_default_str()
       ->check(CLI::Range(1, 50));
   drill->add_option("--baseline", drilled->baseline, "answers of stable before latency is judged")

@@ -21,7 +21,7 @@ std::string question(const VerdictRecord& record) {
     case VerdictRecord::Question::kAbove: return fmt::format("is the canary's rate above {:g} %?", 100 * record.p0);
     case VerdictRecord::Question::kAboveAndWorse:
       return fmt::format("is the canary's rate above {:g} %, and is it worse than stable?", 100 * record.p0);
-    case VerdictRecord::Question::kSilence: return "how often did the canary fall silent while stable answered?";
+    case VerdictRecord::Question::kSilence: return "how often did the canary stop answering while stable answered?";
     case VerdictRecord::Question::kSamples: return fmt::format("how many samples in a row were above {:g}?", record.p0);
   }
   return "";

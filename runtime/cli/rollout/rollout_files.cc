@@ -94,19 +94,18 @@ int run_schema() {
 }  // namespace
 
 void add_rollout_files(CLI::App& group, int& exit_code) {
-  auto* validate =
-      group.add_subcommand("validate", "Say everything that is wrong with specifications, with its line; 0: nothing, 1: something");
+  auto* validate = group.add_subcommand("validate", "List all faults of specifications with their lines; exit code 0: none, 1: some");
   auto checked = std::make_shared<ValidateOptions>();
   validate->add_option("files", checked->files, "documents of kind Rollout, YAML or JSON")->required();
   validate->add_flag("--json", checked->json, "print one JSON object");
   validate->callback([checked, &exit_code] { exit_code = run_validate(*checked); });
 
   auto* import =
-      group.add_subcommand("import", "Print a rollout of Argo, Flagger, KServe or Seldon as Serin's, and on standard error what was lost");
+      group.add_subcommand("import", "Convert a rollout of Argo, Flagger, KServe or Seldon to Serin's; print the losses on standard error");
   auto imported = std::make_shared<ImportOptions>();
   import->add_option("file", imported->file, "manifests, with the templates that they refer to")->required();
   import->add_option("--service", imported->service, "service in router.yaml; default: the name in the file");
-  import->add_option("--canary", imported->canary, "version to roll out; default: what the file says");
+  import->add_option("--canary", imported->canary, "version to roll out; default: the version in the file");
   import->callback([imported, &exit_code] { exit_code = run_import(*imported); });
 }
 

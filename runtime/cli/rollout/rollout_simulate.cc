@@ -147,13 +147,13 @@ int run_simulate(const SimulateOptions& options) {
 
 void add_simulate(CLI::App& group, int& exit_code) {
   auto* simulate =
-      group.add_subcommand("simulate", "Live through many rollouts on the traffic of an access log: healthy canaries and broken ones");
+      group.add_subcommand("simulate", "Simulate many rollouts on the traffic of an access log, with healthy and with broken canaries");
   auto simulated = std::make_shared<SimulateOptions>();
   simulate->add_option("spec", simulated->spec, "document of kind Rollout")->required();
-  simulate->add_option("--log", simulated->log, "access log: JSON lines, the combined format with $request_time behind it, or CSV")
+  simulate->add_option("--log", simulated->log, "access log: JSON lines, the combined format followed by $request_time, or CSV")
       ->required();
   simulate->add_option("--runs", simulated->runs, "rollouts of each kind of canary")->capture_default_str()->check(CLI::Range(1, 100'000));
-  simulate->add_option("--most-requests", simulated->most_requests, "of one rollout; then it counts as inconclusive")
+  simulate->add_option("--most-requests", simulated->most_requests, "most requests of one rollout; then it counts as inconclusive")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000}));
   simulate->add_flag("--json", simulated->json, "print one JSON object");

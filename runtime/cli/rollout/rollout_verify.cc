@@ -43,7 +43,7 @@ std::string verify_history(const std::string& body, const std::string& noted, bo
   intact = true;
   const auto undigested = std::ranges::count(entries, std::string(), &store::HistoryEntry::digest);
   std::string said = fmt::format("{} entries, none changed, none missing between them", entries.size());
-  if (undigested > 0) said += fmt::format("; the first {} are of a serin that kept no digests", undigested);
+  if (undigested > 0) said += fmt::format("; the first {} are from a version of serin that kept no digests", undigested);
   if (!entries.empty()) said += fmt::format("; the last one's digest, to note elsewhere: {}", entries.back().digest);
   return said + "\n";
 }

@@ -87,7 +87,9 @@ void Flags::ignored(std::initializer_list<const char*> flags, const char* why) {
 
 void Flags::refused(std::initializer_list<const char*> flags, const char* instead) {
   for (const char* flag : flags) {
-    const auto refuse = [flag, instead](const std::string&) { throw CLI::ValidationError(flag, std::string("is not taken: ") + instead); };
+    const auto refuse = [flag, instead](const std::string&) {
+      throw CLI::ValidationError(flag, std::string("is not accepted: ") + instead);
+    };
     app_.add_option_function<std::string>(flag, refuse)->expected(0, 1)->take_last();
   }
 }

@@ -104,7 +104,7 @@ void add_tfserving(Flags& flags, ServeOptions& options, OneModel& model) {
     if (yes) throw CLI::ValidationError("--use_alts_credentials", "is not accepted: ALTS is Google's own; --ssl_config_file enables TLS");
   });
   flags.value<std::string>("--grpc_socket_path", [](const std::string& path) {
-    if (!path.empty()) throw CLI::ValidationError("--grpc_socket_path", "is not taken: a UNIX socket is not served");
+    if (!path.empty()) throw CLI::ValidationError("--grpc_socket_path", "is not accepted: a UNIX socket is not served");
   });
 }
 

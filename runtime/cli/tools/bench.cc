@@ -225,8 +225,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<BenchOptions>();
   command->add_option("model", options->model, "model.onnx")->required();
   command->add_option("--batch", options->batch, "rows in one run")->capture_default_str();
-  command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
-  command->add_flag("--profile", options->profile, "then say where the time goes: by kernel, and the slowest steps");
+  command->add_option("--seconds", options->seconds, "seconds to measure")->capture_default_str();
+  command->add_flag("--profile", options->profile, "then print the time of each kernel, and the slowest steps");
   command->add_flag("--on-request", options->on_request, "measure again for each line on standard input");
   command->add_flag("--json", options->json, "print one JSON object");
   add_sizes(*command, options->engine);

@@ -184,9 +184,9 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_option("folder", options->folder, "folder with test_data_set_*/{input,output}_*.{pb,npy}, or one such data set")->required();
   command->add_option("--rtol", options->rtol, "allowed error as a share of the expected element")->capture_default_str();
   command->add_option("--atol", options->atol, "allowed error as a share of the largest expected element")->capture_default_str();
-  command->add_option("--output-atol", options->output_atol, "the same for one output: its name and the error; may come several times")
+  command->add_option("--output-atol", options->output_atol, "the same for one output: its name and the error; can be given several times")
       ->allow_extra_args(false);
-  command->add_flag("--absolute-atol", options->absolute_atol, "--atol is an error as it stands, as in NumPy");
+  command->add_flag("--absolute-atol", options->absolute_atol, "--atol is an absolute error, as in NumPy");
   command->add_flag("--json", options->json, "print one JSON document");
   add_engine_flags(*command, options->engine);
   command->callback([options, &exit_code] { exit_code = run_check(*options); });

@@ -157,7 +157,7 @@ void print_text(const json::object& report) {
     std::cout << "\ninterpreted, because " << text(report.at("why_interpreted")) << "\n" << text(report.at("stages"));
   }
   print_reasons("still between floats and bytes", report.at("left_over"));
-  print_reasons("computed in f32 all the same", report.at("kept_in_float"));
+  print_reasons("computed in f32 anyway", report.at("kept_in_float"));
   if (report.contains("device")) {
     const json::value& device = report.at("device");
     std::cout << "\non the device: " << text(device.at("steps_there")) << " of " << text(device.at("steps")) << " steps, "
@@ -245,7 +245,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("inspect", "Print a model's inputs, outputs and graph, before and after the passes");
   auto options = std::make_shared<InspectOptions>();
   command->add_option("model", options->model, "model.onnx")->required();
-  command->add_flag("--explain", options->explain, "print the plan: the kernel of each step, what refused it, where results lie");
+  command->add_flag("--explain", options->explain,
+                    "print the plan: the kernel of each step, the kernels that refused it, the place of results");
   command->add_flag("--json", options->json, "print one JSON object");
   add_sizes(*command, options->engine);
   add_engine_flags(*command, options->engine);

@@ -212,12 +212,12 @@ void add_load(CLI::App& app, int& exit_code) {
   command->add_option("--data", options->data, ".npz file with rows for each input, by name; default: random numbers")
       ->check(CLI::ExistingFile);
   auto* rate =
-      command->add_option("--rate", options->rate, "requests a second, sent on time whatever the answers do")->check(between(0.001, 1e6));
+      command->add_option("--rate", options->rate, "requests a second, sent on time even if answers are late")->check(between(0.001, 1e6));
   command->add_option("--concurrency", options->concurrency, "clients that each wait for their answer")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000))
       ->excludes(rate);
-  command->add_option("--seconds", options->seconds, "how long")->capture_default_str()->check(between(0.001, 1e7));
+  command->add_option("--seconds", options->seconds, "duration in seconds")->capture_default_str()->check(between(0.001, 1e7));
   command->add_option("--batch", options->batch, "rows in each request")->capture_default_str()->check(CLI::Range(1, 65'536));
   command->add_option("--timeout", options->timeout_seconds, "seconds until a request counts as failed")
       ->capture_default_str()
