@@ -18,7 +18,7 @@ Control parse_control(const std::string& word) {
   if (word == "none") return Control::kNone;
   if (word == "poll") return Control::kPoll;
   if (word == "explicit") return Control::kExplicit;
-  throw CLI::ValidationError("--model-control-mode", word + " is not one of: none, poll, explicit");
+  throw CLI::ValidationError("--model-control-mode", word + " is none of: none, poll, explicit");
 }
 
 void add_triton_ports(Flags& flags, ServeOptions& options) {
@@ -136,14 +136,14 @@ void set_trace(ServeOptions& options, const std::string& flag, const std::string
     trace.log_frequency = parse_count(flag, word, 0);
   } else if (setting == "level") {
     if (word != "OFF" && word != "TIMESTAMPS" && word != "TENSORS" && word != "MIN" && word != "MAX")  // the last two are names of old
-      throw CLI::ValidationError(flag, word + " is not one of: OFF, TIMESTAMPS, TENSORS");
+      throw CLI::ValidationError(flag, word + " is none of: OFF, TIMESTAMPS, TENSORS");
     if (word == "TENSORS") options.remarks.push_back(flag + " TENSORS is ignored: times are traced, tensors are not");
     trace.on |= word == "TIMESTAMPS" || word == "MIN" || word == "MAX";
   } else if (setting == "mode") {
-    if (word != "triton" && word != "opentelemetry") throw CLI::ValidationError(flag, word + " is not one of: triton, opentelemetry");
+    if (word != "triton" && word != "opentelemetry") throw CLI::ValidationError(flag, word + " is none of: triton, opentelemetry");
     if (word == "opentelemetry") options.remarks.push_back(flag + " mode=opentelemetry is ignored: traces go to a file");
   } else {
-    throw CLI::ValidationError(flag, setting + " is not one of: file, rate, level, count, log-frequency, mode");
+    throw CLI::ValidationError(flag, setting + " is none of: file, rate, level, count, log-frequency, mode");
   }
 }
 
