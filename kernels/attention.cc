@@ -1,4 +1,4 @@
-// attention.cc: reads the description of an Attention and refuses what contradicts itself; sizes and strides of a run.
+// attention.cc: reads the description of an Attention, refuses contradictions, and computes the sizes and strides of a run.
 
 #include "kernels/attention.h"
 

@@ -1,4 +1,4 @@
-// backend.cc: walking a kernel table, and the weights that kernels of one model share.
+// backend.cc: walks a kernel table, and keeps the weights that the kernels of one model share.
 
 #include "kernels/backend.h"
 

@@ -1,4 +1,4 @@
-// pointwise.cc: the check of a program of functions of single elements.
+// pointwise.cc: checks a program of functions of single elements.
 
 #include "kernels/pointwise.h"
 

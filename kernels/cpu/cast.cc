@@ -1,5 +1,6 @@
-// cast.cc: Cast. Between f32 and the types of 8, 16 and 32 bits on vector loops; what models do beside that (indices and masks become other integers, floats
-// become indices) in plain ones, written so that the compiler makes vector code of them: no branches, conversions only to 32 bits where that is enough.
+// cast.cc: Cast. Conversions between f32 and the types of 8, 16 and 32 bits run on vector loops. All others run on plain loops: indices and
+// masks become other integers, floats become indices. The compiler vectorises these, because they have no branches and convert to 32 bits
+// where that is enough.
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ranges.h"

@@ -1,4 +1,4 @@
-// conv_blocked.cc: what a convolution on channel blocks is, and which of ours computes it.
+// conv_blocked.cc: decides whether a convolution can run on channel blocks, and which of Serin's kernels computes it.
 
 #include "kernels/cpu/conv_blocked.h"
 

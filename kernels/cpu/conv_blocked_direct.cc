@@ -7,8 +7,8 @@
 //
 // A plain x (an image of few channels) is first copied with its padding as [h, w, c]: a row of cells is then one run of kernel_w * c floats.
 //
-// In bf16 the products read words of two channels (simd/blocked.h). What a chunk of pixels sees of x is rounded into scratch first and read from there by
-// all tiles; all else is the same, and x and y stay in f32.
+// In bf16 the products read words of two channels (simd/blocked.h). The part of x that a chunk of pixels reads is first rounded into
+// scratch, and all tiles read it from there. All else is the same, and x and y stay in f32.
 
 #include <algorithm>
 #include <numeric>

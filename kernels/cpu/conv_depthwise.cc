@@ -1,7 +1,8 @@
-// conv_depthwise.cc: Conv in f32 whose groups are one channel and one filter each: a weighted pooling. There is no matrix in it: for a vector of output
-// pixels the cells of the window are read where they lie (kernels/cpu/simd/window.h) and summed in one register, for one channel after the other.
-// On one core of an AVX-512 machine, oneDNN with the reorders it needs : ours, microseconds: 3x3, 32 at 112x112 264 : 150; 144 at 56x56 323 : 157; 576
-// at 14x14 77 : 36; 960 at 7x7 31 : 17; with stride 2 160 : 72, 164 : 73, 40 : 30 and, with rows of 4 that leave most of a vector empty, 16 : 26.
+// conv_depthwise.cc: Conv in f32 whose groups are one channel and one filter each: a weighted pooling. It needs no matrix product. For a
+// vector of output pixels, the cells of the window are read in place (kernels/cpu/simd/window.h) and summed in one register, one channel
+// after the other. On one core of an AVX-512 machine, oneDNN with the reorders it needs : ours, microseconds: 3x3, 32 at 112x112 264 : 150;
+// 144 at 56x56 323 : 157; 576 at 14x14 77 : 36; 960 at 7x7 31 : 17; with stride 2 160 : 72, 164 : 73, 40 : 30 and, with rows of 4 that
+// leave most of a vector empty, 16 : 26.
 
 #include <algorithm>
 #include <limits>

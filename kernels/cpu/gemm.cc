@@ -1,6 +1,6 @@
-// gemm.cc: blocking around the micro-kernel. Rows of A are cut so that a block of them, for one part of k, stays in the L2 cache while the panels
-// of B pass by it; B comes from farther away and each panel is read once for each block. Partial sums wait in y. The order of the additions depends
-// on k alone, so equal inputs give equal bits, whatever the number of threads.
+// gemm.cc: blocking around the micro-kernel. A block of rows of A, for one part of k, stays in the L2 cache while the panels of B pass by
+// it. B comes from farther away, and each panel is read once for each block. Partial sums wait in y. The order of the additions depends on
+// k alone, so equal inputs give equal bits, whatever the number of threads.
 
 #include "kernels/cpu/gemm.h"
 

@@ -1,5 +1,5 @@
-// grid_sample.cc: GridSample in f32. Where a point looks is the same in every channel: for a tile of points the elements they see and their weights are
-// found once (kernels/grid_sample.h), tap by tap, and every channel of the image is then gathered by them.
+// grid_sample.cc: GridSample in f32. A point reads the same positions in every channel. So the elements and weights of a tile of points are
+// found once (kernels/grid_sample.h), and every channel of the image is then gathered with them.
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // matmul.cc: MatMul in f32 on our own GEMM: y = act(alpha * a b + bias + residual).
 //
-// A constant b is packed once and shared; any other is packed into scratch in each run. Shapes are read at run time, so one kernel serves a whole
-// bucket. Where b is one matrix for all batches, the batches of a are rows of one tall matrix. What follows the sum is done to each tile of y while it
-// is in the L1 cache.
+// A constant b is packed once and shared; any other is packed into scratch in each run. Shapes are read at run time, so one kernel serves a
+// whole bucket. Where b is one matrix for all batches, the batches of a are rows of one tall matrix. Bias, residual and activation are
+// applied to each tile of y while it is in the L1 cache.
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"

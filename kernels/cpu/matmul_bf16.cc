@@ -1,7 +1,7 @@
 // matmul_bf16.cc: MatMul by a constant b, both operands rounded to bf16 and the products summed in f32 (`--precision bf16`).
 //
-// b is packed once, in pairs along k: [panel][pairs][panel_width][2], half the bytes of f32. a is rounded into scratch in each run. Blocking as in
-// gemm.cc. What is not such a product (a b that is computed, a transposed a) is left to the rows that compute in f32.
+// b is packed once, in pairs along k: [panel][pairs][panel_width][2], half the bytes of f32. a is rounded into scratch in each run.
+// Blocking as in gemm.cc. Other products (a computed b, a transposed a) are left to the rows that compute in f32.
 
 #include <algorithm>
 #include <string>

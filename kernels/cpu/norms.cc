@@ -1,5 +1,5 @@
-// norms.cc: normalisations that models still use beside LayerNorm and BatchNorm, in f32, a group of elements at a time on as many cores as
-// there are:
+// norms.cc: the normalisations other than LayerNorm and BatchNorm, in f32. Each task computes one group of elements, and the tasks run on
+// all cores:
 //
 //   instance, group   y = x - mean; y = y * (scale / deviation) + bias       the variance is that of y, summed after the mean is known
 //   mean, variance    the same without scale and bias, of a channel in all images

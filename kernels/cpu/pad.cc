@@ -1,5 +1,6 @@
-// pad.cc: Pad by runs along the last axis, for every dtype of fixed size. Which row of x a row of y shows is found once for each row; within it what lies
-// inside is one copy, and the two margins are filled or gathered. Axes that are not padded become one with the axis before them, so that runs are long.
+// pad.cc: Pad by runs along the last axis, for every dtype of fixed size. The row of x that a row of y shows is found once for each row.
+// The inner part of a row is one copy, and the two margins are filled or gathered. Axes that are not padded are joined with the axis before
+// them, so that runs are long.
 
 #include <algorithm>
 #include <vector>

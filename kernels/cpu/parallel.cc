@@ -1,6 +1,7 @@
-// parallel.cc: one job at a time. run() fills the job in, opens it by making job_ odd, takes tasks like everybody else, closes it and waits for those
-// inside. A worker enters by counting itself in inside_ and then looking whether the job is still open; run() closes and then looks at inside_. All of it
-// is sequentially consistent, so one of the two sees the other: a worker that comes late touches nothing, and nobody waits for one that sleeps.
+// parallel.cc: runs one job at a time on the worker threads. run() fills the job in, opens it by making job_ odd, takes tasks like every
+// worker, closes it and waits for the workers inside. A worker enters by counting itself in inside_ and then checks whether the job is
+// still open; run() closes the job and then reads inside_. All of it is sequentially consistent, so one of the two sees the other. A worker
+// that comes late touches nothing, and no thread waits for a worker that sleeps.
 
 #include "kernels/cpu/parallel.h"
 

@@ -1,6 +1,6 @@
-// plain_loops.cc: Unary and Binary for what the vector loops of simd/ do not have: integers of 32 and 64 bits, f64, bool, Mod of floats, and
-// questions about floats. One loop for each function and type, over runs that are dense or one value; the compiler turns most of them into the vector
-// code that every x86-64 has.
+// plain_loops.cc: Unary and Binary for the types and functions that the vector loops of simd/ lack: integers of 32 and 64 bits, f64, bool,
+// Mod of floats, and tests of floats. There is one loop for each function and type, over runs that are dense or one value. The compiler
+// turns most of them into the vector code that every x86-64 has.
 
 #include <algorithm>
 #include <cmath>

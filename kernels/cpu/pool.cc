@@ -1,4 +1,4 @@
-// pool.cc: Pool in f32 over one or two spatial axes: for each vector of output pixels, what its window sees is found once and joined for every plane
+// pool.cc: Pool in f32 over one or two spatial axes. The window of each vector of output pixels is found once, and reduced for every plane
 // (kernels/cpu/simd/window.h).
 
 #include <algorithm>

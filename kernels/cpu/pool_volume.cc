@@ -1,5 +1,5 @@
-// pool_volume.cc: Pool in f32 over three spatial axes. A window is a stack of windows over the last two, one for each slice of the input that it reaches:
-// their taps are found as pool.cc finds them, moved to their slices, and joined in one go.
+// pool_volume.cc: Pool in f32 over three spatial axes. A window is a stack of windows over the last two axes, one for each slice of the
+// input that it reaches. Their taps are found as in pool.cc, moved to their slices, and reduced together.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// quant.cc: from names to the vector kernels of quantised tensors, and what these share: parameters that are known at load, packed weights.
+// quant.cc: maps operator names to the vector kernels of quantised tensors, and reads the parameters and weights that these kernels share.
 
 #include "kernels/cpu/quant.h"
 

@@ -1,5 +1,5 @@
-// quant_conv.cc: QLinearConv with its channels last: y[pixels, filters] = pixels' windows times weights, where a window is read from the input as it
-// lies: one piece of memory (the channels of a pixel) for each of its cells. Where pieces begin is found once, at preparation: a table of offsets.
+// quant_conv.cc: QLinearConv with channels last: y[pixels, filters] = windows of the pixels times weights. A window is read from the input
+// in place: one piece of memory (the channels of a pixel) for each of its cells. The offsets of the pieces are found once, at preparation.
 //
 //   few or odd channels   the image is copied into a padded one first; a piece is then a whole row of the window, which lies there without gaps
 //   depthwise             no product at all: a loop over the taps

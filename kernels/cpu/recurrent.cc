@@ -1,8 +1,9 @@
 // recurrent.cc: RNN, GRU and LSTM in f32 on the GEMM.
 //
-// What comes from x does not wait for the last step: one product gives it for all steps and sequences, [steps * batch, gates * hidden]. What comes from
-// the last state is one product of [batch, hidden] in each step. Weights are packed at load. Gates are activated as whole rows by the vector loops.
-// Sequences that are over keep their state; one that runs backwards starts at its own end.
+// The part of the gates that depends on x does not wait for the previous step: one product computes it for all steps and sequences, [steps
+// * batch, gates * hidden]. The part that depends on the previous state is one product of [batch, hidden] in each step. Weights are packed
+// at load. Gates are activated as whole rows by the vector loops. Sequences that are over keep their state; one that runs backwards starts
+// at its own end.
 
 #include "kernels/recurrent.h"
 

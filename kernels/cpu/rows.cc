@@ -1,4 +1,5 @@
-// rows.cc: the kernels whose work is a row at a time: Softmax, LayerNorm, BatchNorm. Softmax over another axis than the last goes over many columns at once.
+// rows.cc: the kernels that work on one row at a time: Softmax, LayerNorm, BatchNorm. Softmax over another axis than the last works on many
+// columns at once.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// select.cc: Where, of elements of four and eight bytes: axes are collapsed, so that the innermost one is as long as the operands' broadcasting allows, and
-// each operand stands still or runs along it.
+// select.cc: Where, for elements of four and eight bytes. Axes are collapsed, so that the innermost one is as long as broadcasting allows.
+// Along it each operand is either one value or a run.
 
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/ranges.h"

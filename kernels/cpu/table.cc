@@ -1,5 +1,6 @@
-// table.cc: which kernel runs an operator on the CPU. For each kind the rows are tried from left to right; the first that accepts runs it, and
-// the last accepts whatever can be computed at all. `serin inspect --explain` prints who refused and why.
+// table.cc: chooses the kernel that runs an operator on the CPU. For each kind the rows are tried from left to right. The first that
+// accepts runs it, and the last accepts every operator that can be computed at all. `serin inspect --explain` prints which rows refused and
+// why.
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu.h"

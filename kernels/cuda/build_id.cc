@@ -1,4 +1,4 @@
-// build_id.cc: the note lies in memory with the rest of the file; of all that is loaded it is that of the file which holds this code.
+// build_id.cc: finds the build ID of the file that contains this code, in the notes that are loaded with it.
 
 #include "kernels/cuda/build_id.h"
 

@@ -1,4 +1,5 @@
-// fastest.cc: where none can be timed (no memory is left, the device is lost), the row that stands first runs the operator.
+// fastest.cc: chooses the fastest row for an operator by timing. Where none can be timed (no memory is left, the device is lost), the first
+// row runs the operator.
 
 #include "kernels/cuda/fastest.h"
 

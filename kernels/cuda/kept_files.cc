@@ -1,4 +1,4 @@
-// kept_files.cc: a file is "serin kept 1: SCOPE\nKEY_SIZE SIZE DIGEST\n", the key, the bytes.
+// kept_files.cc: reads and writes kept files. A file is "serin kept 1: SCOPE\nKEY_SIZE SIZE DIGEST\n", the key, the bytes.
 
 #include "kernels/cuda/kept_files.h"
 

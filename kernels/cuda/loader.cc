@@ -1,5 +1,6 @@
-// loader.cc: CUDA comes as a plugin, because one program runs with and without it: NVIDIA's libraries are 1.5 GB, half a second to load, and absent where
-// there is no GPU. So the driver is asked for first; only where there is one the plugin is opened. It is never closed: kernels hold its code.
+// loader.cc: loads CUDA as a plugin, because one program runs with and without it. NVIDIA's libraries are 1.5 GB, take half a second to
+// load, and are absent where there is no GPU. So the driver is looked for first, and the plugin is opened only where there is one. It is
+// never closed, because kernels use its code.
 
 #include "kernels/cuda/loader.h"
 

@@ -1,9 +1,10 @@
 // nvml.cc: ten functions of libnvidia-ml.so.1, declared here as NVIDIA documents them (their ABI does not change), so that building needs no driver.
 //
-// Ids of MIG slices: NVML knows a slice as "MIG-" and a UUID of its own since R470. cudaDeviceProp.uuid, of which Device::Info::id is made, comes from
-// cuDeviceGetUuid, which is in CUDA 13 what cuDeviceGetUuid_v2 was before: "if the device is in MIG mode, returns its MIG UUID" (cuda.h). So both should be the
-// same text; nobody has tried that on a card with slices. Were it the card's UUID (as the first cuDeviceGetUuid tells it), NVML would find no such slice, and
-// there would be no metrics of it rather than wrong ones. Whole devices are not looked up so: the search by UUID goes through all cards and wakes them.
+// Ids of MIG slices: NVML knows a slice as "MIG-" and a UUID of its own since R470. cudaDeviceProp.uuid, of which Device::Info::id is made,
+// comes from cuDeviceGetUuid, which is in CUDA 13 what cuDeviceGetUuid_v2 was before: "if the device is in MIG mode, returns its MIG UUID"
+// (cuda.h). So both should be the same text; this has not been tried on a card with slices. Were it the card's UUID (as the first
+// cuDeviceGetUuid tells it), NVML would find no such slice, and there would be no metrics of it rather than wrong ones. Whole devices are
+// not looked up so: the search by UUID goes through all cards and wakes them.
 
 #include "kernels/cuda/nvml.h"
 

@@ -1,6 +1,6 @@
-// remade.cc: kernels that work with sizes known when they are prepared, where only the run knows them: the description gets the shapes of the run's views, and
-// a kernel is prepared from it, run and forgotten. For an elementwise function or a Gather that is a few hundred nanoseconds on the host beside a launch of
-// microseconds.
+// remade.cc: kernels whose preparation needs sizes, for operators whose sizes only the run knows. The description gets the shapes of the
+// run's views, and a kernel is prepared from it, run and discarded. For an elementwise function or a Gather that takes a few hundred
+// nanoseconds on the host, compared with a launch of microseconds.
 
 #include <utility>
 

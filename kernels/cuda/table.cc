@@ -1,5 +1,6 @@
-// table.cc: which kernel runs an operator on a device. For each kind the rows are tried from left to right. There is no reference row: what all refuse
-// runs on the CPU, and the engine copies there and back (runtime/engine/layout/placement.h). `serin inspect --explain` prints who refused and why.
+// table.cc: chooses the kernel that runs an operator on a device. For each kind the rows are tried from left to right. There is no
+// reference row: an operator that all rows refuse runs on the CPU, and the engine copies there and back
+// (runtime/engine/layout/placement.h). `serin inspect --explain` prints which rows refused and why.
 
 #include "kernels/cuda/table.h"
 

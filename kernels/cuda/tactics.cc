@@ -1,4 +1,4 @@
-// tactics.cc: the file's lines are "way milliseconds key".
+// tactics.cc: keeps the measured times of kernels in a file, whose lines are "way milliseconds key".
 
 #include "kernels/cuda/tactics.h"
 

@@ -1,5 +1,5 @@
-// conv.cc: Conv by oneDNN. Tensors between our kernels are plain [n, c, spatial...], oneDNN's fastest convolutions want the channels innermost, so
-// activations are reordered in scratch on the way in and out. Measured on one core of an AVX-512 machine, reorders included:
+// conv.cc: Conv by oneDNN. Tensors between Serin's kernels are plain [n, c, spatial...]. oneDNN's fastest convolutions need the channels
+// innermost, so activations are reordered in scratch before and after. Measured on one core of an AVX-512 machine, reorders included:
 //
 //   3x3, 64 -> 64 at 56x56    own layout  965 us   plain 1489 us
 //   3x3, 256 -> 256 at 14x14  own layout  822 us   plain 1155 us

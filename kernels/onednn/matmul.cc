@@ -1,4 +1,5 @@
-// matmul.cc: MatMul by oneDNN. Activations stay plain (transposes are strides); a constant b is reordered once into the layout oneDNN wants.
+// matmul.cc: MatMul by oneDNN. Activations stay plain (transposes are strides); a constant b is reordered once into the layout that oneDNN
+// needs.
 //
 // Where b is one matrix for all batches, the batches of a are rows of one tall matrix: a single large product instead of many small ones.
 

@@ -1,5 +1,5 @@
-// cast.cc: Cast between any two element types. What happens to one element of an ordinary type is in functors.h, to one of a narrow type in narrow.h;
-// to and from strings it is spelled as NumPy does: the shortest digits that give the number back, "inf", "nan", "True".
+// cast.cc: Cast between any two element types. functors.h converts an element of an ordinary type, narrow.h one of a narrow type. Strings
+// are written as NumPy writes them: the shortest digits that give the number back, "inf", "nan", "True".
 //
 // Ordinary types are kernels::Cast, which has no attributes. A cast that needs some (saturate, round_mode) or meets narrow types or strings comes by
 // name: kernels::Generic "Cast".

@@ -1,5 +1,5 @@
-// causal_conv.cc: CausalConvWithState: a filter of k taps along each channel that sees the past only. What came before x is `past` (or zeros);
-// the last k - 1 elements are handed on.
+// causal_conv.cc: CausalConvWithState: a filter of k taps along each channel that sees the past only. The elements before x are `past` (or
+// zeros); the last k - 1 elements are returned for the next call.
 
 #include "kernels/ref/generic.h"
 

@@ -1,4 +1,4 @@
-// classifier_scores.cc: see classifier_scores.h.
+// classifier_scores.cc: the post-transforms of classifiers' scores (classifier_scores.h).
 
 #include "kernels/ref/classifier_scores.h"
 

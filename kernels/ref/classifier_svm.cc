@@ -1,5 +1,5 @@
-// classifier_svm.cc: SVMClassifier and SVMRegressor. Without support vectors both are linear models; with them the classifier lets every
-// pair of classes vote, and where prob_a is given couples the pairs' probabilities to those of classes (Wu, Lin, Weng 2004, the second
+// classifier_svm.cc: SVMClassifier and SVMRegressor. Without support vectors both are linear models. With them every pair of classes votes
+// in the classifier. Where prob_a is given, the probabilities of the pairs are coupled to those of classes (Wu, Lin, Weng 2004, the second
 // method).
 
 #include <algorithm>

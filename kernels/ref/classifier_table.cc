@@ -1,5 +1,5 @@
-// classifier_table.cc: which operators of this family have a reference kernel: the operators of ai.onnx.ml. CategoryMapper is imported as a
-// LabelEncoder.
+// classifier_table.cc: lists the operators of this family that have a reference kernel: the operators of ai.onnx.ml. CategoryMapper is
+// imported as a LabelEncoder.
 
 #include "kernels/ref/classifier_families.h"
 

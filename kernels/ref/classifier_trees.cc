@@ -1,5 +1,5 @@
-// classifier_trees.cc: TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor: rows go through the trees of forest.h a block at a
-// time, so that a tree stays in the cache while many rows pass it. Scores are summed in double.
+// classifier_trees.cc: TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor. Rows go through the trees of forest.h a block at a
+// time, so that a tree stays in the cache for many rows. Scores are summed in double.
 
 #include <algorithm>
 #include <cmath>

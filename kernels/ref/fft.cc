@@ -1,4 +1,4 @@
-// fft.cc: see fft.h.
+// fft.cc: the fast Fourier transform of fft.h.
 
 #include "kernels/ref/fft.h"
 

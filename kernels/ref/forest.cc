@@ -1,4 +1,4 @@
-// forest.cc: see forest.h.
+// forest.cc: reads the trees of an ensemble from its attributes and checks them (forest.h).
 
 #include "kernels/ref/forest.h"
 

@@ -1,4 +1,4 @@
-// generic.cc: from the name of an operator to its reference kernel.
+// generic.cc: maps the name of an operator to its reference kernel.
 
 #include "kernels/ref/generic.h"
 

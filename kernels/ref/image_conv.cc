@@ -1,5 +1,5 @@
-// image_conv.cc: convolutions beside Conv: ConvTranspose and Col2Im add each input to all the outputs that its window covers; DeformConv reads its
-// input at places that another operand shifts. Windows are explicit here (runtime/engine/lower/lower_image.cc).
+// image_conv.cc: convolutions other than Conv. ConvTranspose and Col2Im add each input to all the outputs that its window covers;
+// DeformConv reads its input at places that another operand shifts. Windows are explicit here (runtime/engine/lower/lower_image.cc).
 
 #include <cmath>
 #include <vector>

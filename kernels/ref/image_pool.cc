@@ -1,5 +1,5 @@
-// image_pool.cc: the pools beside Pool: MaxPoolWithIndices, LpPool, GlobalLpPool, and MaxUnpool, which puts values back where they came from.
-// Windows are explicit here (runtime/engine/lower/lower_image.cc resolves auto_pad and defaults).
+// image_pool.cc: the pools other than Pool: MaxPoolWithIndices, LpPool, GlobalLpPool, and MaxUnpool, which puts values back where they came
+// from. Windows are explicit here (runtime/engine/lower/lower_image.cc resolves auto_pad and defaults).
 
 #include <cmath>
 

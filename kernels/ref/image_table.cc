@@ -1,4 +1,5 @@
-// image_table.cc: which operators of this family have a reference kernel: resizing, sampling, regions, and the convolutions beside Conv.
+// image_table.cc: lists the operators of this family that have a reference kernel: resizing, sampling, regions, and convolutions other than
+// Conv.
 
 #include "kernels/ref/image.h"
 

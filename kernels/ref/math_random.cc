@@ -1,5 +1,5 @@
-// math_random.cc: Bernoulli, RandomNormal, RandomUniform, the same with the shape of an operand, Multinomial. A run starts from the node's
-// seed each time, so that equal requests get equal answers; where the file has none, the importer derives one from the node's name.
+// math_random.cc: Bernoulli, RandomNormal, RandomUniform, the same with the shape of an operand, Multinomial. Each run starts from the
+// node's seed, so that equal requests get equal answers. Where the file has no seed, the importer derives one from the node's name.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-// math_table.cc: which operators of this family have a reference kernel: bits, windows, transforms, random numbers, what no other family has.
+// math_table.cc: lists the operators of this family that have a reference kernel: bits, windows, transforms, random numbers, and operators
+// of no other family.
 
 #include <vector>
 

@@ -1,5 +1,5 @@
-// norm_layer.cc: LayerNormalization whose statistics are asked for, or whose parameters broadcast, and RMSNormalization. What is normalised
-// are the axes from `axis` on; scale and bias broadcast to them. The common LayerNormalization is a kind of its own (norm.cc).
+// norm_layer.cc: LayerNormalization that returns its statistics, or whose parameters broadcast, and RMSNormalization. The axes from `axis`
+// on are normalised; scale and bias broadcast to them. The common LayerNormalization is a kind of its own (norm.cc).
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// norm_table.cc: which operators of this family have a reference kernel: normalisations, losses, training steps.
+// norm_table.cc: lists the operators of this family that have a reference kernel: normalisations, losses, training steps.
 
 #include "kernels/ref/norm_families.h"
 

@@ -1,5 +1,5 @@
-// quant_fused.cc: what passes make of quantised graphs: operators that read and write bytes and compute with the numbers these stand for
-// (runtime/graph/op.h lists them). Each rounds once, where the graph before had a QuantizeLinear.
+// quant_fused.cc: the operators that passes make of quantised graphs. They read and write bytes and compute with the numbers that the bytes
+// stand for (runtime/graph/op.h lists them). Each rounds once, where the graph before had a QuantizeLinear.
 
 #include "kernels/indexing.h"
 #include "kernels/ref/quant.h"

@@ -1,4 +1,4 @@
-// quant_table.cc: which operators of this family have a reference kernel: quantisation and narrow types.
+// quant_table.cc: lists the operators of this family that have a reference kernel: quantisation and narrow types.
 
 #include "kernels/ref/quant.h"
 

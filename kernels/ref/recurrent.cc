@@ -1,6 +1,6 @@
 // recurrent.cc: RNN, GRU and LSTM, one sequence, one direction, one step, one unit at a time, in double.
 //
-// A cell computes the next hidden state of all units from a row of x and the last state. What precedes an activation is clipped.
+// A cell computes the next hidden state of all units from a row of x and the last state. The operand of an activation is clipped.
 
 #include "kernels/recurrent.h"
 

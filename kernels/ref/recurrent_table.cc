@@ -1,4 +1,5 @@
-// recurrent_table.cc: which operators of this family have a reference kernel: RNN, GRU, LSTM, attention and what transformers add.
+// recurrent_table.cc: lists the operators of this family that have a reference kernel: RNN, GRU, LSTM, attention and the operators that
+// transformers add.
 
 #include "kernels/ref/generic.h"
 

@@ -1,8 +1,8 @@
 // selection_boxes.cc: NonMaxSuppression: for each class the boxes in falling order of score, each kept unless it overlaps a kept one too much.
 //
 // Fast enough to be the only kernel: boxes are turned into corners and areas once per image, only those above the score threshold become
-// candidates, and they leave a heap one by one, so that nothing is sorted that is never looked at. A candidate is compared with the kept ones only.
-// What a box and a score are stands in kernels/boxes.h.
+// candidates, and they leave a heap one by one, so that nothing is sorted that is never looked at. A candidate is compared with the kept
+// ones only. kernels/boxes.h defines boxes and scores.
 
 #include <algorithm>
 #include <limits>

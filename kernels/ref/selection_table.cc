@@ -1,4 +1,4 @@
-// selection_table.cc: which operators of this family have a reference kernel: gathering, scattering, sorting, boxes.
+// selection_table.cc: lists the operators of this family that have a reference kernel: gathering, scattering, sorting, boxes.
 
 #include "kernels/ref/selection.h"
 

@@ -1,4 +1,4 @@
-// text_table.cc: which operators of this family have a reference kernel: strings.
+// text_table.cc: lists the operators of this family that have a reference kernel: strings.
 
 #include "kernels/ref/text_families.h"
 

@@ -1,5 +1,5 @@
-// nbits_int8_avx512vnni.cc: the loops of nbits_int8.h, compiled with -mavx512vnni and the AVX-512 flags; a vector type of its own, so that no template instance
-// is shared with files that are compiled without.
+// nbits_int8_avx512vnni.cc: the loops of nbits_int8.h, compiled with -mavx512vnni and the AVX-512 flags. They use a vector type of their
+// own, so that no template instance is shared with files that are compiled without these flags.
 
 #include "kernels/cpu/simd/nbits_int8.h"
 

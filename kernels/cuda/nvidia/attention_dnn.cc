@@ -1,5 +1,5 @@
-// attention_dnn.cc: Attention by cuDNN's fused graph for it. q, k and v may lie anywhere (strides); a past, masks, padding and softcap are left to our own
-// kernel (attention_tiles.cu), as is a causal order that does not begin where the keys do.
+// attention_dnn.cc: Attention by cuDNN's fused graph for it. q, k and v may have any strides. A past, masks, padding and softcap are left
+// to Serin's own kernel (attention_tiles.cu), as is a causal order that does not begin where the keys do.
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// conv_dnn.cc: Conv by cuDNN: with all that follows it in one graph, or alone, with a kernel of our own behind it.
+// conv_dnn.cc: Conv by cuDNN: with its epilogue in one graph, or alone, followed by a kernel of Serin's own.
 
 #include <utility>
 

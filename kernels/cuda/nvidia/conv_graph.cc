@@ -1,5 +1,5 @@
-// conv_graph.cc: f32 keeps its precision: engines that round operands for tensor cores are left out unless tf32 was asked for. Between the operators of a graph
-// everything is f32 and never stored.
+// conv_graph.cc: builds the cuDNN graph of a convolution and its epilogue. f32 keeps its precision: engines that round operands for tensor
+// cores are left out unless tf32 was requested. Between the operators of a graph everything is f32 and never stored.
 //
 // The library counts axes as [n, c, spatial...] whatever lies in memory; a layout is the strides.
 

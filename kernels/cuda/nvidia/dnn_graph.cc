@@ -1,5 +1,6 @@
-// dnn_graph.cc: the plans that the library offers for a graph are timed when the kernel is prepared, on memory of its own, in the library's order, which is
-// that of its expectations: until a few in a row were no faster, or a second is over. There are up to 50 of them, and a plan can take 100 ms to build.
+// dnn_graph.cc: chooses the plan of a cuDNN graph. The plans that the library offers are timed when the kernel is prepared, on memory of
+// its own, in the library's order. Timing stops when a few in a row were no faster, or after a second. There are up to 50 plans, and
+// building one can take 100 ms.
 
 #include "kernels/cuda/nvidia/dnn_graph.h"
 

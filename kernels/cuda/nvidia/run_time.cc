@@ -1,4 +1,4 @@
-// run_time.cc: NVRTC, and what it made loaded as a library of the CUDA runtime.
+// run_time.cc: compiles kernels with NVRTC, and loads the result as a library of the CUDA runtime.
 
 #include "kernels/cuda/nvidia/run_time.h"
 
