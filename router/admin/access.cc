@@ -1,5 +1,6 @@
-// access.cc: token, else certificate -> caller -> its share of requests. What takes traffic off a canary is never refused for its rate: a script that asks too
-// often must not keep the person with the same token from ending a rollout.
+// access.cc: maps a token, or else a certificate, to a caller, and limits the caller's request rate. Requests that take traffic off a
+// canary are never refused for their rate. So a script that sends too many requests cannot keep the person with the same token from ending
+// a rollout.
 
 #include "router/admin/access.h"
 

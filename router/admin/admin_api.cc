@@ -1,5 +1,6 @@
-// admin_api.cc: path -> command -> JSON. What the state of a rollout allows is the controller's to say, who may ask for what is access.h's; here
-// their answers become HTTP's. The role that a command needs stands beside its name, so that no other reading of a path can miss it.
+// admin_api.cc: maps paths to commands and their results to JSON and HTTP statuses. The controller decides what the state of a rollout
+// allows, and access.h decides which callers may use a command. The role that a command requires is written next to its name, so that no
+// other reading of a path can miss it.
 
 #include "router/admin/admin_api.h"
 

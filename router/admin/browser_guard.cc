@@ -1,4 +1,4 @@
-// browser_guard.cc: the three checks need no state and no secret; they end the attacks that need neither.
+// browser_guard.cc: three checks of a request's headers against attacks from web pages. They need no state and no secret.
 
 #include "router/admin/browser_guard.h"
 

@@ -1,4 +1,4 @@
-// event_feed.cc: one look every half second for all readers together; none while nobody reads.
+// event_feed.cc: reads the state once every half second for all readers together, and not at all while there are no readers.
 
 #include "router/admin/event_feed.h"
 

@@ -1,4 +1,4 @@
-// rate_limit.cc: buckets are few: one that is full again says nothing and is forgotten when there are many.
+// rate_limit.cc: one token bucket for each caller. A full bucket carries no information, so full buckets are dropped when there are many.
 
 #include "router/admin/rate_limit.h"
 

@@ -1,4 +1,4 @@
-// generation.cc: how it is put together, and taken apart in steps that each leave somebody to route.
+// generation.cc: builds a generation, and takes it apart in steps. After each step there is still a process that routes.
 
 #include "router/app/generation.h"
 

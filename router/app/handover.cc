@@ -1,4 +1,5 @@
-// handover.cc: a SOCK_SEQPACKET socket in the file system, so that a word is a message and an end is seen.
+// handover.cc: the protocol of the hand-over, on a SOCK_SEQPACKET socket in the file system. Such a socket keeps message boundaries and
+// reports the end of the other process.
 
 #include "router/app/handover.h"
 

@@ -4,7 +4,8 @@
 //     - {name: chat, type: event, url: "http://hooks.internal:9000/serin", secret: hook.secret, events: [rolled_back, promoted]}
 //     - {name: board, type: confirm-promotion, url: "https://board.internal/may", tls: {ca: ca.crt}, services: [digits]}
 //
-// They stand here and not in a rollout's specification: who may start a rollout must not make the router send requests wherever he likes.
+// They are part of router.yaml and not of a rollout's specification, because a caller that may start a rollout must not choose where the
+// router sends requests.
 
 #include "router/config/config_webhooks.h"
 

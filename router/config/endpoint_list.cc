@@ -1,4 +1,5 @@
-// endpoint_list.cc: one url a line; a line that is none spoils the whole list, because half a list would move all traffic to that half.
+// endpoint_list.cc: reads one URL from each line. One invalid line invalidates the whole list, because half a list would move all traffic
+// to that half.
 
 #include "router/config/endpoint_list.h"
 

@@ -1,5 +1,5 @@
-// dashboard.cc: three files, compressed when the program was built. Nothing of them is secret, so no token is asked for; and the policy forbids the
-// page whatever is not of this origin: no script, font or image of anybody else's, no frame around it.
+// dashboard.cc: serves three files, compressed when the program was built. They contain no secrets, so no token is required. The content
+// security policy forbids the page everything of other origins: scripts, fonts, images and frames around it.
 
 #include "router/dashboard/dashboard.h"
 

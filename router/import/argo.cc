@@ -1,5 +1,5 @@
-// argo.cc: an Argo Rollout. In Argo a step sets the weight and is over; what follows (pause, analysis) holds it. Here a step holds its weight until
-// it is certified or its time is over, so a pause with a duration becomes the time of the step before it.
+// argo.cc: converts an Argo Rollout. In Argo a step sets the weight and ends; the following steps (pause, analysis) keep it. In Serin a
+// step keeps its weight until it is certified or its time is over. So a pause with a duration becomes the time of the step before it.
 
 #include <fmt/format.h>
 

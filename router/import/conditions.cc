@@ -1,4 +1,4 @@
-// conditions.cc: a lower limit becomes an upper one of the negated query: r >= x where -r <= -x.
+// conditions.cc: converts conditions to upper limits. A lower limit becomes an upper one of the negated query: r >= x where -r <= -x.
 
 #include "router/import/conditions.h"
 

@@ -1,5 +1,5 @@
-// flagger.cc: a Flagger Canary. Its weight rises by stepWeight every interval up to maxWeight; each of these is a step with that duration here. Its
-// failed checks are counted, here breaches in a row.
+// flagger.cc: converts a Flagger Canary. Its weight rises by stepWeight every interval up to maxWeight; each of these is a step with that
+// duration in Serin. Flagger counts failed checks, Serin breaches in a row.
 
 #include <fmt/format.h>
 

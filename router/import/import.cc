@@ -1,4 +1,4 @@
-// import.cc: which kind of document it is, and the check that what comes out is a rollout.
+// import.cc: recognises the kind of a document, and checks that the result is a valid rollout.
 
 #include "router/import/import.h"
 

@@ -1,4 +1,5 @@
-// serving.cc: KServe and Seldon say how traffic is split now, not how that changes: the canary's share is one step, and a person decides.
+// serving.cc: converts KServe and Seldon resources. They give only the present split of traffic: the canary's share becomes one step, and a
+// person decides about the promotion.
 
 #include <fmt/format.h>
 

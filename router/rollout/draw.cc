@@ -4,8 +4,9 @@
 // from stable to the canary, as it falls only back. Both arms are sticky that way. The salt is the rollout's, so that the next canary meets others
 // first.
 //
-// With a baseline arm the canary's share w is matched by another w on stable's model with fresh replicas (1-w where w is over a half); only these two
-// are compared, so that cold caches, other hardware or small batches burden both. What stays on the old replicas is no evidence.
+// With a baseline arm the canary's share w is matched by another w on stable's model with fresh replicas (1-w where w is over a half); only
+// these two are compared, so that cold caches, other hardware or small batches burden both. Requests that stay on the old replicas are not
+// evidence.
 //
 // Bodies: all of the canary's answers are looked at, and so many of stable's that they are four times as many (at least 5 %, to know what stable
 // usually says): more would cost time and add next to nothing, because evidence grows with the rarer arm.

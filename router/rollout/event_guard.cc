@@ -1,4 +1,4 @@
-// event_guard.cc: verdicts that can be checked by hand.
+// event_guard.cc: attributes bad events to an arm, in a way that can be checked by hand.
 //
 // A shadow pair is two attempts, each drawn with share 1/2: with L_c >= 1 >= L_s the factors of a bad canary and a bad stable answer at w = 1/2,
 //

@@ -1,4 +1,4 @@
-// judge.cc: one answer in, at most one verdict out.
+// judge.cc: takes one answer and gives at most one verdict.
 //
 // An answer passes four gates: does it say anything (Outcome), is it a unit of its own (Units), which guard is it an event of, and which
 // certificate does it feed. Every guard is a supermartingale in the filtration of its own events, so the guards are never added up: the

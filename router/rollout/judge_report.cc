@@ -1,4 +1,4 @@
-// judge_report.cc: what the judge knows, for people, for metrics and for the record.
+// judge_report.cc: reports the state of the judge, for users, for metrics and for the verdict's record.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-// latency_guards.cc: the taus are frozen before they judge anything, so both arms are measured by the same yardstick and the attribution
-// argument of event_process.cc applies to "took longer than tau" as to any other bad event. Stable's event is L > tau; the canary's is
-// L > (1 + slack) tau + floor, because a better model that is 2 ms slower is no incident.
+// latency_guards.cc: compares the latencies of both arms. The thresholds tau are frozen before they judge anything, so both arms are
+// measured alike. The attribution argument of event_process.cc applies to "took longer than tau" as to any other bad event. Stable's event
+// is L > tau; the canary's is L > (1 + slack) tau + floor, because a better model that is 2 ms slower is no incident.
 //
 // Four quantiles, because a shift of the body shows at p50 within a few dozen answers while a new tail shows only at p99 and beyond.
 

@@ -1,4 +1,5 @@
-// machine.cc: steps, promotion, silence and verdicts. Every function that returns bool says whether the state changed.
+// machine.cc: the state machine of a rollout: steps, promotion, silence and verdicts. Every function that returns bool reports whether the
+// state changed.
 
 #include "router/rollout/machine.h"
 

@@ -1,3 +1,5 @@
+// phase.cc: names the phases in words that users of Argo and Flagger know.
+
 #include "router/rollout/phase.h"
 
 #include <algorithm>

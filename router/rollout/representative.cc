@@ -1,9 +1,10 @@
-// representative.cc: the share of units.
+// representative.cc: computes the canary's share of units.
 //
-// Weighing batches against the share of *requests* is wrong as soon as the arms' batches differ in size: a canary with 5 % of the requests that
-// rides alone, beside a stable that rides in batches of eight, has 30 % of the batches. What is wanted is its share of representatives. Counting
-// them over the last 1,000 would do, but at 1 % of the traffic that is a count of ten, and the noise of that count is false evidence. So the same
-// share is computed with less noise: an answer out of a batch of n is its representative with probability 1/n, hence
+// Weighing batches against the share of *requests* is wrong as soon as the arms' batches differ in size: a canary with 5 % of the requests
+// that rides alone, compared with a stable that rides in batches of eight, has 30 % of the batches. The guard needs its share of
+// representatives. Counting them over the last 1,000 would do, but at 1 % of the traffic that is a count of ten, and the noise of that
+// count is false evidence. So the same share is computed with less noise: an answer out of a batch of n is its representative with
+// probability 1/n, hence
 //
 //   share = w a_c / (w a_c + (1 - w) a_s)         w: the weight at the draw, known exactly;   a: an arm's mean of 1/n over that window
 //
@@ -15,11 +16,11 @@
 // share of *those* events is w, more than its share of the batches. A share that is too high is always safe. A 4xx is decided before batching
 // on both arms alike: its share is w.
 //
-// Those means are of the past, and batches grow just when things go badly: a machine stands still, twenty requests come, stable's nineteen
-// then ride in one batch and the canary's one alone, and all are slow. One unit each, where the past says that the canary has 5 % of the units:
-// ten such moments would roll back any canary. So a batch of stable's that is larger than usual (n a_s > 1) is counted as the requests it took in, not as one
-// unit: each of its bad answers counts a_s units, which is what that request would have been on average. With L_c > 1 > L_s the likelihood ratios
-// (event_process.cc), any request that goes bad on either arm then multiplies the evidence on average by at most
+// Those means are of the past, and batches grow just when things go badly: a machine pauses, twenty requests come, stable's nineteen then
+// ride in one batch and the canary's one alone, and all are slow. One unit each, where the past says that the canary has 5 % of the units:
+// ten such moments would roll back any canary. So a batch of stable's that is larger than usual (n a_s > 1) is counted as the requests it
+// took in, not as one unit: each of its bad answers counts a_s units, which is what that request would have been on average. With L_c > 1 >
+// L_s the likelihood ratios (event_process.cc), any request that goes bad on either arm then multiplies the evidence on average by at most
 //
 //   w (1 + a_c (L_c - 1)) + (1 - w) L_s^a_s  <=  1        since L_s^a <= 1 - a (1 - L_s) for a <= 1, and w a_c (L_c - 1) = (1 - w) a_s (1 - L_s)
 //
@@ -27,9 +28,9 @@
 // at most once, which is a_c or less for each of its requests unless its batches have just shrunk while stable's have not.
 // A large batch that fails alone weighs n a_s > 1, against the evidence: safe, too. Where every batch of stable's has the same size nothing changes.
 //
-// An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A failure without an
-// answer (deadline, reset, refused connect) is one of an episode: a dead endpoint fails a thousand requests and says one thing. What fails there is
-// the endpoint, so the share is at least the canary's share of the endpoints.
+// An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A failure without
+// an answer (deadline, reset, refused connect) is one of an episode: a dead endpoint fails a thousand requests and says one thing. The
+// endpoint fails there, so the share is at least the canary's share of the endpoints.
 
 #include "router/rollout/representative.h"
 

@@ -1,4 +1,4 @@
-// rollout.cc: the facade: what comes in (answers, ticks, commands) is checked against the phase and handed to the machine.
+// rollout.cc: the facade of a rollout: checks answers, ticks and commands against the phase, and passes them to the machine.
 
 #include "router/rollout/rollout.h"
 

@@ -1,4 +1,5 @@
-// spec_print.cc: a specification as YAML that parse_spec reads back to the same, every default spelled out: what is stored is what is judged.
+// spec_print.cc: prints a specification as YAML that parse_spec reads back to the same one. Every default is written out, so that the
+// stored text is the specification that is judged.
 
 #include <fmt/format.h>
 

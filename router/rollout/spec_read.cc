@@ -1,9 +1,9 @@
-// spec_read.cc: a document of kind Rollout -> Spec.
+// spec_read.cc: reads a document of kind Rollout into a Spec.
 //
-// The words are those that release engineers know from Argo and Flagger. Nonsense is refused here, with the line and what is allowed, so
-// that the state machine may trust its specification: weights rise, shadow steps come first, a promotion is last, the versions differ.
-// Readers do not stop at a mistake: whoever validates a document wants all of them at once. What Serin means to support later (replicas ...) is
-// refused by name rather than as an unknown key. Who goes to the canary is read in spec_traffic.cc, the steps in spec_steps.cc.
+// The words are those that release engineers know from Argo and Flagger. Invalid values are refused here, with the line and the allowed
+// values, so that the state machine may trust its specification: weights rise, shadow steps come first, a promotion is last, the versions
+// differ. Readers do not stop at the first fault, so that a user sees all faults at once. Keys of planned features (replicas ...) are
+// refused by name rather than as unknown keys. spec_traffic.cc reads which requests go to the canary, spec_steps.cc the steps.
 
 #include "router/rollout/spec.h"
 

@@ -1,4 +1,4 @@
-// spec_steps.cc: `steps:` and everything that is a weight or a duration in it.
+// spec_steps.cc: reads `steps:` and every weight and duration in it.
 //
 // A step is {shadow: ...}, {setWeight: ...}, {pause: ...} or, last, {promote: ...}; a bare number is short for {setWeight: number}. The state
 // machine relies on what is refused here: weights rise, shadow steps come before them, a promotion is last.

@@ -1,4 +1,4 @@
-// spec_traffic.cc: which versions, and who goes to the canary.
+// spec_traffic.cc: reads the versions, and the rules for which requests go to the canary.
 //
 //   canary: {version: 4, baseline: 3-fresh, sticky: {header: x-user}, cohort: {header: x-cohort, values: [beta]}}
 

@@ -1,4 +1,4 @@
-// threshold_guard.cc: two questions, both answered by evidence at the same trip value.
+// threshold_guard.cc: tests a limit by two questions, both answered by evidence at the same trip value.
 //
 //   above the limit?      BernoulliMixture on the canary's units
 //   worse than stable?    EventProcess on the same bad events of both arms

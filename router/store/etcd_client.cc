@@ -1,6 +1,6 @@
-// etcd_client.cc: one request to one endpoint after the other. A token lives five minutes at the server; one that it does not know any more is
-// replaced and the request repeated. A watch reads no events: every line that comes means "look again", so that a compacted revision, a torn
-// connection and an event are the same thing.
+// etcd_client.cc: sends a request to one endpoint after the other. A token lives five minutes at the server; an unknown token is replaced
+// and the request repeated. A watch reads no events: every line that arrives means "read again", so that a compacted revision, a broken
+// connection and an event are the same.
 
 #include "router/store/etcd_client.h"
 

@@ -1,4 +1,4 @@
-// etcd_store.cc: a few transactions.
+// etcd_store.cc: the transactions of the store in etcd.
 //
 // Every write of the leader compares two things: that the key `leader` is still the one it created (a leader that lost its lease without noticing
 // writes nothing), and that the state is the one it wrote or saw last. An attempt whose answer never came may have been done: the state says who

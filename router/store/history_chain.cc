@@ -1,4 +1,5 @@
-// history_chain.cc: what is hashed is each field with its length before it, so that no two entries have the same text.
+// history_chain.cc: computes the digests of entries. Each field is hashed with its length before it, so that no two entries have the same
+// text.
 
 #include "router/store/history_chain.h"
 

@@ -1,4 +1,5 @@
-// lock_file.cc: the file stays behind when its owner ends. Removing it would let two routers lock two files of the same name.
+// lock_file.cc: locks and unlocks the file of a store. The file remains when its owner ends. Removing it would let two routers lock two
+// files of the same name.
 
 #include "router/store/lock_file.h"
 

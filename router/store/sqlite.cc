@@ -1,4 +1,5 @@
-// sqlite.cc: result codes become the codes of result.h. Extended codes are on, because only they tell a full disk from a broken one.
+// sqlite.cc: calls SQLite, and converts its result codes to the codes of result.h. Extended codes are on, because only they distinguish a
+// full disk from a broken one.
 
 #include "router/store/sqlite.h"
 

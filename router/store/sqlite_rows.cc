@@ -1,5 +1,5 @@
-// sqlite_rows.cc: rows in and out. Those that decide where traffic goes carry a digest of their columns: a flipped bit inside a row is as much damage
-// as a torn page, and only the latter is SQLite's to find.
+// sqlite_rows.cc: reads and writes rows. Rows that decide where traffic goes carry a digest of their columns. A flipped bit inside a row is
+// as much damage as a torn page, and SQLite detects only the latter.
 
 #include "router/store/sqlite_rows.h"
 

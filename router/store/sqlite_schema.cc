@@ -1,4 +1,4 @@
-// sqlite_schema.cc: the tables, and how a file of an earlier version gets there: one step after the other, in one transaction.
+// sqlite_schema.cc: creates the tables, and converts a file of an earlier version: one step after the other, in one transaction.
 
 #include "router/store/sqlite_schema.h"
 

@@ -1,4 +1,4 @@
-// sqlite_store.cc: a rule for each kind of file that may lie in the store's place.
+// sqlite_store.cc: opens the store, with a rule for each kind of file that may be in its place, and writes its transactions.
 //
 // WAL with synchronous=FULL: a transaction is on disk when COMMIT returns, and a kill at any moment leaves the last committed state.
 

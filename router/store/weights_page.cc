@@ -1,4 +1,4 @@
-// weights_page.cc: one header, then a kilobyte for each service.
+// weights_page.cc: reads and writes the page of weights: one header, then a kilobyte for each service.
 //
 // The header and the names are written once and covered by a digest. A word stands there twice, plain and inverted: where the two differ
 // (killed between the two stores, or damaged) the word is unknown, and what is unknown counts as weight 0. Cause, reason and epoch are written

@@ -1,4 +1,4 @@
-// status_json.cc: the field names are a contract with pipelines: they are added to, never changed.
+// status_json.cc: writes the admin API's answers as JSON. The field names are a contract with pipelines: fields are added, never changed.
 
 #include "router/view/status_json.h"
 
