@@ -1,4 +1,4 @@
-// engine_flags.cc: what is checked here is the user's to mend (exit code 2); what the model cannot do is not (exit code 3).
+// engine_flags.cc: checks the flags. Faults that the user can fix end with exit code 2, limits of the model with exit code 3.
 
 #include "runtime/cli/engine_flags.h"
 

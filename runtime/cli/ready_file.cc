@@ -1,4 +1,5 @@
-// ready_file.cc: signals are waited for by one thread instead of interrupting any: no handler, nothing async-signal-unsafe.
+// ready_file.cc: writes the ready file, and waits for signals on one thread instead of interrupting any: no handler, nothing
+// async-signal-unsafe.
 
 #include "runtime/cli/ready_file.h"
 

@@ -1,4 +1,5 @@
-// live_text.cc: the size is asked for each time, since windows are resized; a line that wrapped would be two, and the next text one too low.
+// live_text.cc: writes lines over the previous ones. The size of the terminal is read each time, because windows are resized. A line that
+// wraps would take two lines, and the next text would start one line too low.
 
 #include "runtime/cli/rollout/live_text.h"
 

@@ -1,7 +1,7 @@
 // rollout.cc: `serin rollout`: one request to the router's admin API, or a few in a row for --wait and watch.
 //
-// What a person mistyped is found here, before anything is sent (exit 2); what the router refuses is its sentence (exit 1). --json prints the
-// router's answer as it came, so that pipelines read one format whoever asked.
+// Wrong flags are found here, before anything is sent (exit 2). When the router refuses a request, its message is printed (exit 1). --json
+// prints the router's answer unchanged, so that pipelines read one format.
 
 #include <fmt/format.h>
 

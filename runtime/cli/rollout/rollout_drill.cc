@@ -1,8 +1,8 @@
-// rollout_drill.cc: `serin rollout drill`: proof that the guard works here, on live traffic, without a broken model.
+// rollout_drill.cc: `serin rollout drill`: proves on live traffic, without a broken model, that the guard works.
 //
-// router.yaml names a version whose endpoint is the address that this command listens on. It forwards to stable's own server: first as it is (the
-// guard must let it pass), then with one fault after the other, each in a rollout of its own (the guard must find it). What the shield re-runs on
-// stable, clients do not see.
+// router.yaml names a version whose endpoint is the address that this command listens on. It forwards to stable's own server: first as it
+// is (the guard must let it pass), then with one fault after the other, each in a rollout of its own (the guard must find it). Clients do
+// not see faults that the shield repeats on stable.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// rollout_explain.cc: a verdict for people: the question, each deciding event with the evidence after it, and the same decision made once more,
-// here, from the record alone. What the router said is believed only where the replay agrees.
+// rollout_explain.cc: prints a verdict for users: the question, each deciding event with the evidence after it, and the same decision made
+// again, here, from the record alone. The router's statement is accepted only where the replay agrees.
 
 #include <fmt/format.h>
 

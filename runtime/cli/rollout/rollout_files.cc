@@ -1,4 +1,4 @@
-// rollout_files.cc: what `serin rollout` does with files alone: validate, import, schema. No router is asked.
+// rollout_files.cc: the actions of `serin rollout` that work on files alone: validate, import, schema. They call no router.
 
 #include <fmt/format.h>
 

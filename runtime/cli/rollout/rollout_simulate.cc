@@ -1,5 +1,5 @@
-// rollout_simulate.cc: `serin rollout simulate`: many rollouts on one's own traffic, through the judge that would decide the real one: how often a
-// healthy canary is rolled back, how long it takes to 100 %, and what a broken one costs until it is found.
+// rollout_simulate.cc: `serin rollout simulate`: runs many rollouts on the traffic of an access log, through the judge of real rollouts. It
+// prints how often a healthy canary is rolled back, how long it takes to 100 %, and the cost of a broken one until it is found.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// rollout_text.cc: the fields are those of router/view/status_json.cc; one that is missing is a bug and throws, which main() reports.
+// rollout_text.cc: prints the status of a rollout as text. The fields are those of router/view/status_json.cc; a missing field is a bug
+// and throws, which main() reports.
 
 #include "runtime/cli/rollout/rollout_text.h"
 

@@ -1,5 +1,5 @@
-// rollout_verify.cc: `serin rollout history --verify`: computes the digests of the audit log again, here, so that nobody has to trust the router
-// or whoever may write its store.
+// rollout_verify.cc: `serin rollout history --verify`: computes the digests of the audit log again on the client. So a user need not trust
+// the router, or the programs that may write to its store.
 
 #include <fmt/format.h>
 

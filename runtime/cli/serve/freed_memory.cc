@@ -1,4 +1,4 @@
-// freed_memory.cc: malloc's settings, and looks at how much of its memory lies free.
+// freed_memory.cc: sets malloc's parameters, and measures how much of its memory is free.
 
 #include "runtime/cli/serve/freed_memory.h"
 

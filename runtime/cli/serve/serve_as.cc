@@ -1,4 +1,4 @@
-// serve_as.cc: by which name the program was called, and the parse of that name's command line.
+// serve_as.cc: recognises the name by which the program was called, and parses the command line of that name.
 
 #include "runtime/cli/serve/serve_as.h"
 

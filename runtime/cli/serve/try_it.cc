@@ -1,4 +1,5 @@
-// try_it.cc: sizes by trial, then text. What is short is written out as JSON; long tensors come from /dev/zero, as bytes behind it.
+// try_it.cc: finds sizes that a model accepts, and prints commands to try it. Short inputs are written out as JSON; long tensors come from
+// /dev/zero, as bytes after it.
 
 #include "runtime/cli/serve/try_it.h"
 

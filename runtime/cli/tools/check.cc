@@ -1,4 +1,4 @@
-// check.cc: `serin check`: does a model compute here what it computed where the outputs were stored?
+// check.cc: `serin check`: runs a model on stored inputs and compares the results with stored outputs.
 //
 // Every data set is run, also after one that differs, because which of them differ says most about why. The measure is that of compare.h:
 // |a - b| <= rtol |b| + atol max|b|.

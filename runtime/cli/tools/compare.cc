@@ -1,5 +1,5 @@
-// compare.cc: one walk, in double. The tolerance grows with the largest element of the tensor, because a sum of large terms that cancel has
-// an error of their size, however small its result.
+// compare.cc: compares two tensors in one walk, in double. The tolerance grows with the largest element of the tensor. A sum of large terms
+// that cancel has an error of their size, however small its result.
 
 #include "runtime/cli/tools/compare.h"
 

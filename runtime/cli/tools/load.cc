@@ -1,9 +1,9 @@
-// load.cc: `serin load`: steady traffic on one model, and honest percentiles of it.
+// load.cc: `serin load`: sends steady traffic to one model, and reports the percentiles of its latency.
 //
-// With --rate the requests start at times fixed beforehand, whatever became of those before, and latency counts from that intended start: a server
-// that stalls for a second shows a second of slow answers, not one (Gil Tene's "coordinated omission"). What is in flight is bounded
-// only by kMaxInFlight; a request that finds so many before it is an error and is not sent. With --concurrency each of C clients sends its next
-// request when its last is answered.
+// With --rate the requests start at times fixed beforehand, whatever became of those before, and latency counts from that intended start: a
+// server that stalls for a second shows a second of slow answers, not one (Gil Tene's "coordinated omission"). The number of open requests
+// is bounded only by kMaxInFlight; a request that finds so many before it is an error and is not sent. With --concurrency each of C clients
+// sends its next request when its last is answered.
 //
 // All of it runs on one io thread; the main thread waits for signals, prints progress, and in the end the report.
 

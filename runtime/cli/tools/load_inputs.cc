@@ -1,5 +1,5 @@
-// load_inputs.cc: two sources of rows, one encoder. Random numbers are small on purpose: floats in [0, 1), integers in [0, 10), so that they are
-// valid pixels and token ids alike. The seed is fixed: two runs send the same.
+// load_inputs.cc: two sources of rows (a file, random numbers) and one encoder. Random numbers are small on purpose: floats in [0, 1),
+// integers in [0, 10), so that they are valid pixels and token ids alike. The seed is fixed: two runs send the same.
 
 #include "runtime/cli/tools/load_inputs.h"
 

@@ -1,4 +1,4 @@
-// load_report.cc: the same numbers for people and for pipelines.
+// load_report.cc: prints the same numbers as text for users and as JSON for pipelines.
 
 #include "runtime/cli/tools/load_report.h"
 

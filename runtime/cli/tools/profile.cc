@@ -1,4 +1,4 @@
-// profile.cc: the time of each step beside what it computes and moves at least (runtime/engine/plan/cost.h):
+// profile.cc: prints the time of each step next to the least arithmetic and memory traffic that it needs (runtime/engine/plan/cost.h):
 //
 //       ms   share  steps  GFLOP/s    GB/s
 //    10.93   76.2%     36      262    10.2  FusedMatMul matmul_f32_panels_avx512
