@@ -23,7 +23,7 @@ class Leadership {
   bool leading() const { return leading_; }
   /// Every other router follows the last change, and this one leads.
   bool agreed() const { return leading_ && agreed_; }
-  /// Only the leader changes a rollout; to end it, nobody else is needed.
+  /// Only the leader changes a rollout; to end it, no other router is needed.
   Status check_leads() const;
   /// kUnavailable names the routers that do not follow the last change.
   Status check_agreed() const;

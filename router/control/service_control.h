@@ -58,14 +58,14 @@ class ServiceControl {
   uint32_t share_of(size_t version) const;  ///< of requests, in parts per million
   Pace pace() const { return {hedge_after_.load(std::memory_order_relaxed), p99_.load(std::memory_order_relaxed)}; }
 
-  // What answers and time do. True: something changed and waits to be saved.
+  // Effects of answers and time. True: something changed and waits to be saved.
   bool observe(rollout::Observation observation, Time now);
   bool observe(rollout::ShadowPair pair, Time now);
   /// An answer to the specification's query `guard`; nothing: no fresh answer. Ignored if the running rollout is not `id`.
   bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);
 
-  // What people do (service_commands.cc).
+  // Commands (service_commands.cc).
   /// The result of a command: the change number to wait for, and whether traffic follows it already. If so, the caller need not wait for
   /// the disk.
   struct Done {
@@ -113,7 +113,7 @@ class ServiceControl {
   Learned take_learned();
   void remember(Learned learned);
 
-  // What it is at.
+  // The present state.
   ServiceStatus status(Time now) const;
   /// The running rollout's specification, with its id; nothing if none runs.
   std::pair<std::string, std::shared_ptr<const rollout::Spec>> running_spec() const;

@@ -41,7 +41,7 @@ struct ServiceState {
   /// `config` must outlive this. `routers`: the maximum number that share the service; 0: this one is alone.
   ServiceState(const ServiceConfig& config, Restored restored, int routers, Time now);
 
-  // What it is at.
+  // The present state.
   /// The wanted placement of requests; the one in force may lag behind it.
   Split target() const;
   /// Of the current or last rollout; there must be one.
@@ -52,7 +52,7 @@ struct ServiceState {
   Pace pace() const;
   const rollout::State& last_state() const { return last->report.state; }
 
-  // What a command needs. kFailedPrecondition and kInvalidArgument say why it is refused.
+  // Conditions of commands. kFailedPrecondition and kInvalidArgument say why it is refused.
   Status check_epoch(const std::optional<uint64_t>& if_match) const;
   Result<rollout::Rollout*> running(std::string_view command);
   /// The specification with the defaults of the service, if a rollout of it may begin.
@@ -61,7 +61,7 @@ struct ServiceState {
   /// The specification of the last rollout, to start it again.
   Result<rollout::Spec> last_spec() const;
 
-  // What happens to it.
+  // Changes.
   void begin(rollout::Spec spec, Time now);
   void raise_epoch();
   /// The verdict is in: from here on the rollout is a record. Returns the reason.

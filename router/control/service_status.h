@@ -33,7 +33,7 @@ struct ServiceStatus {
   std::optional<rollout::Report> rollout;      ///< the current or the last rollout
   size_t rollout_steps = 0;                    ///< of its specification
   double rollout_seconds = 0;                  ///< from its start to now, or to its verdict
-  std::optional<NextTrip> next_verdict;     ///< of the running rollout, at the rate of the last seconds
+  std::optional<NextTrip> next_verdict;        ///< of the running rollout, at the rate of the last seconds
   struct Warm {
     std::string version;
     double seconds = 0;

@@ -1,4 +1,4 @@
-// service_watch.h: What people see of a service: how its versions answer now, the course of its rollout, the next verdict, its metrics. For
+// service_watch.h: The view of a service for displays: how its versions answer now, the course of its rollout, the next verdict, its metrics. For
 // display only: no verdict uses it.
 //
 // Not thread-safe: ServiceControl locks.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "router/proxy/rewrite.h"
 #include "router/proxy/answer_outcome.h"
+#include "router/proxy/rewrite.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {

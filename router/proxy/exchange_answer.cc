@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "router/proxy/exchange.h"
 #include "router/proxy/answer_outcome.h"
+#include "router/proxy/exchange.h"
 #include "runtime/net/loop.h"
 
 namespace serin::router {

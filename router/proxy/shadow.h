@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "router/proxy/answer_outcome.h"
 #include "router/proxy/attempt.h"
 #include "router/proxy/pool.h"
-#include "router/proxy/answer_outcome.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/stream.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "router/rollout/event_process.h"
-#include "router/rollout/representative.h"
 #include "router/rollout/report.h"
+#include "router/rollout/representative.h"
 #include "router/rollout/tape.h"
 #include "router/rollout/verdict_record.h"
 

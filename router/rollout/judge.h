@@ -89,7 +89,7 @@ class Judge {
   ShadowSummary differences_;
   uint64_t measured_ = 0;  // pairs whose differences are known
   double max_disagreement_;
-  std::string decided_by_;                             // the guard of the verdict
+  std::string decided_by_;                       // the guard of the verdict
   std::map<std::string, DryRunTrip> dry_trips_;  // by guard
 };
 

@@ -35,8 +35,7 @@ Replay replay(const VerdictRecord& record) {
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
   const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;
-  BernoulliMixture above =
-      limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kNoCap, limited && record.mirrored);
+  BernoulliMixture above = limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kNoCap, limited && record.mirrored);
   above.restore(record.above);
   Replay again;
   for (size_t i = 0; i < record.events.size(); ++i) {

@@ -86,7 +86,7 @@ struct Report {
   std::vector<Certificate> certificates;  ///< of the current step
   std::string leading_guard;              ///< the one that decided; before a verdict, the nearest one
   std::vector<DecidingEvent> events;      ///< its latest events, oldest first, at most 128
-  std::vector<DryRunTrip> dry_run;     ///< the first of each guard
+  std::vector<DryRunTrip> dry_run;        ///< the first of each guard
   ShadowSummary shadow;
   double step_seconds = 0;  ///< since the step began
   /// Until it ends, at its rate so far; nothing: it waits for a person, or the time is not known yet.

@@ -4,8 +4,8 @@
 
 #include "router/rollout/key_gate.h"
 #include "router/rollout/output_guards.h"
-#include "router/rollout/rollout.h"
 #include "router/rollout/replay.h"
+#include "router/rollout/rollout.h"
 #include "simulation.h"
 
 namespace serin::rollout {
