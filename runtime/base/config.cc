@@ -1,4 +1,4 @@
-// config.cc: yaml-cpp behind Node. It is the only file that includes it.
+// config.cc: reads YAML through yaml-cpp, which no other file includes.
 //
 // yaml-cpp reports positions (zero-based) for every node, keeps duplicate keys in iteration order, and throws only while parsing.
 

@@ -1,4 +1,4 @@
-// file.cc: plain system calls, because iostreams hide which step failed and why.
+// file.cc: reads and writes files by plain system calls, because iostreams hide which step failed and why.
 
 #include "runtime/base/file.h"
 

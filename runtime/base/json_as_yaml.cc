@@ -1,4 +1,4 @@
-// json_as_yaml.cc: two things that JSON writers do and yaml-cpp refuses.
+// json_as_yaml.cc: rewrites two forms that JSON writers use and yaml-cpp refuses.
 //
 //   "\ud83d\ude00"     a character beyond 16 bits as two escapes, neither of which is a character: becomes the character itself
 //   "key"\n : 1        a line break before a colon: what stands before the colon goes behind it

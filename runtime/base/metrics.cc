@@ -1,4 +1,5 @@
-// metrics.cc: sharded numbers, and a scrape that hands them to prometheus-cpp's text serializer (which escapes labels and orders buckets).
+// metrics.cc: keeps sharded numbers, and passes them at a scrape to prometheus-cpp's text serializer (which escapes labels and orders
+// buckets).
 
 #include "runtime/base/metrics.h"
 

@@ -1,4 +1,4 @@
-// wire.cc: tags, varints and lengths, each checked against the bytes that are left.
+// wire.cc: reads protobuf's tags, varints and lengths, each checked against the bytes that are left.
 //
 // A field is a varint tag (number << 3 | wire type) and a value: a varint, 4 or 8 bytes, or a length and so many bytes. Groups (wire types 3
 // and 4) have been out of use since before ONNX; they are the one construct that would need recursion to skip, and are refused.
