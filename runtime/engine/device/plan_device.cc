@@ -1,4 +1,5 @@
-// plan_device.cc: the part of planning that only a device needs: types and layouts that suit it, which steps stay there, the copies, and the constants that lie in its memory.
+// plan_device.cc: the part of planning that only a device needs. It chooses types and layouts that suit the device, decides which steps
+// stay there, and adds the copies and the constants in its memory.
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
-// runner_device.cc: the steps of a device. The host runs ahead of them and waits only where it needs a result.
+// runner_device.cc: runs the steps of a device. The host runs ahead of them and waits only where it needs a result.
 //
-// What kernels cannot do on the way, ending a run because an index is out of range, is done when all is finished: the first step of a run clears the fault in
-// the device's memory, the last one copies it to the host.
+// Kernels cannot end a run when an index is out of range, so the run ends when all steps are finished: the first step of a run clears the
+// fault in the device's memory, the last one copies it to the host.
 //
 // The first run enqueues step by step: libraries load their code then. The second records each segment, and from then on a segment is one call. Where a step's
 // result is sized by the data, its segment ends with the copy that brings the size, and the host waits. Steps with operands of such a size are enqueued in every

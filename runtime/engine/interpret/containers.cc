@@ -1,4 +1,5 @@
-// containers.cc: sequences are vectors of shared tensors, so inserting one copies no elements. Positions count from the end where negative.
+// containers.cc: runs the operators on sequences and optionals. Sequences are vectors of shared tensors, so inserting one copies no
+// elements. Negative positions count from the end.
 
 #include "runtime/engine/interpret/containers.h"
 

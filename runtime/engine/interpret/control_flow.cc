@@ -1,5 +1,6 @@
-// control_flow.cc: what a turn returns is kept as it is; what is scanned out is put together once at the end. That may not grow beyond the
-// limit that holds for a plan's memory, and a run that nobody waits for any more ends between two turns.
+// control_flow.cc: runs If, Loop, Scan and SequenceMap. The results of an iteration are kept as they are, and scan outputs are put together
+// once at the end. They may not grow beyond the limit of a plan's memory. A run that no client waits for any more ends between two
+// iterations.
 
 #include "runtime/engine/interpret/control_flow.h"
 

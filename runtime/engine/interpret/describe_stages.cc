@@ -1,4 +1,4 @@
-// describe_stages.cc: for people who wonder why a model is not one plan.
+// describe_stages.cc: prints the stages of an interpreted model, and why its nodes are not one plan.
 
 #include "runtime/engine/interpret/describe_stages.h"
 

@@ -1,4 +1,5 @@
-// runnable.cc: names first, because they need no sizes; then the first stage of a run, with tensors that have shapes and no elements.
+// runnable.cc: checks the names of operators first, because these need no sizes. Then it plans the first stage of a run, with tensors that
+// have shapes and no elements.
 
 #include "runtime/engine/interpret/runnable.h"
 

@@ -1,4 +1,4 @@
-// stage.cc: telling whether a stage made before fits what is known now.
+// stage.cc: decides whether a stage that was made earlier fits the present facts.
 
 #include "runtime/engine/interpret/stage.h"
 

@@ -1,4 +1,4 @@
-// stage_maker.cc: one walk over the nodes that are left, in topological order.
+// stage_maker.cc: makes a stage in one walk over the nodes that are left, in topological order.
 //
 //   an operand is not there yet                  later
 //   works on values (If, sequences, strings)     single
@@ -8,9 +8,9 @@
 //   from elements that are there                 single, sized by contents
 //   from nothing but the data (NonZero)          single, sized by its kernel
 //
-// While the rules of shape inference run, they ask for the elements of operands. What is small and there is given, and becomes a fact of the
-// stage; what follows from shapes alone (sizes computed in floating point, say) is computed. Positions (where a Slice starts) are never
-// facts: a loop that walks over a tensor would make a stage for each turn.
+// While the rules of shape inference run, they ask for the elements of operands. Small elements that are present are given, and become
+// facts of the stage. Elements that follow from shapes alone (sizes computed in floating point, for example) are computed. Positions (where
+// a Slice starts) are never facts: a loop that walks over a tensor would make a stage for each turn.
 
 #include "runtime/engine/interpret/stage.h"
 #include "runtime/engine/interpret/strings.h"

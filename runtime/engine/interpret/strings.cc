@@ -1,6 +1,6 @@
-// strings.cc: every string is replaced by its rank among all that occur, the operator is run on those numbers like on any others, and the
-// numbers in its result are strings again. Equal strings have equal numbers and the order is theirs, so Equal, Where and even a sorted Unique
-// need nothing of their own.
+// strings.cc: runs operators on strings. Every string is replaced by its rank among all strings of the operands, and the operator runs on
+// these numbers. The numbers in its result become strings again. Equal strings have equal numbers in the order of the strings, so Equal,
+// Where and even a sorted Unique need no code of their own.
 
 #include "runtime/engine/interpret/strings.h"
 

@@ -1,4 +1,4 @@
-// tensor_parts.cc: a part along an axis is `outer` runs of elements that lie together.
+// tensor_parts.cc: splits and joins tensors. A part along an axis is `outer` runs of elements that lie together.
 
 #include "runtime/engine/interpret/tensor_parts.h"
 

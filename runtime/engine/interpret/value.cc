@@ -1,4 +1,4 @@
-// value.cc: memory for tensors that are made during a run, and values in words.
+// value.cc: allocates tensors during a run, and describes values as text.
 
 #include "runtime/engine/value.h"
 

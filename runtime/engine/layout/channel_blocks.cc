@@ -1,12 +1,13 @@
-// channel_blocks.cc: which steps work on channel blocks, and where tensors change between blocks and plain.
+// channel_blocks.cc: decides which steps work on channel blocks, and where tensors change between blocks and plain.
 //
 // A tensor in blocks, [n, c / b rounded up, h, w, b], is an ordinary dense tensor of rank 5. So only convolution and pooling need kernels that know about
 // blocks; element-wise steps, means over the image, concatenation and slicing of whole blocks run on the blocked shapes as they are, and views, in-place
 // results and the memory plan know nothing of it.
 //
-// One walk over the steps. A convolution gives blocks; what follows takes them as long as it can (below, one function for each kind), and where a step
-// wants a plain tensor, a ChannelBlocks step is put before it, once. A first convolution reads its image of few channels plain, so that a network of
-// convolutions changes layout nowhere but, perhaps, before its classifier: where an image is one pixel both layouts are the same bytes, a view.
+// One walk over the steps. A convolution gives blocks; what follows takes them as long as it can (below, one function for each kind), and
+// where a step needs a plain tensor, a ChannelBlocks step is put before it, once. A first convolution reads its image of few channels
+// plain, so that a network of convolutions changes layout nowhere but, perhaps, before its classifier: where an image is one pixel both
+// layouts are the same bytes, a view.
 //
 // The channels with which the last block is filled up are computed along. They must stay finite, because convolutions multiply them with zero weights:
 // a function that may answer NaN or infinity for finite operands stays plain where blocks are not full.

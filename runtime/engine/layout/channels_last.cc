@@ -1,12 +1,14 @@
-// channels_last.cc: which steps work on images with their channels last, and where tensors change between [n, h, w, c] and [n, c, h, w].
+// channels_last.cc: decides which steps work on images with their channels last, and where tensors change between [n, h, w, c] and [n, c,
+// h, w].
 //
-// Tensor cores multiply runs of channels, so that is how the device's convolutions want their operands. As in channel_blocks.cc a tensor in the other layout
-// is an ordinary dense tensor with another shape, here of the same rank: only convolution and pooling need to know of it; whatever maps, reduces, joins or
-// copies elements runs on the permuted shape with its axes renamed.
+// Tensor cores multiply runs of channels, so the device's convolutions need their operands in that layout. As in channel_blocks.cc a tensor
+// in the other layout is an ordinary dense tensor with another shape, here of the same rank: only convolution and pooling need to know of
+// it; whatever maps, reduces, joins or copies elements runs on the permuted shape with its axes renamed.
 //
-// One walk over the steps. A convolution gives channels last; what follows takes them as long as it can (below, one function for each kind). Where a step
-// wants a plain tensor, a copy is put before it, once; where the image is one pixel or has one channel both layouts are the same bytes, a view. A
-// transpose from or to [n, h, w, c] that the model itself has (the tokens of a vision transformer, a layer norm over channels) is no copy any more, but a view.
+// One walk over the steps. A convolution gives channels last; what follows takes them as long as it can (below, one function for each
+// kind). Where a step needs a plain tensor, a copy is put before it, once; where the image is one pixel or has one channel both layouts are
+// the same bytes, a view. A transpose from or to [n, h, w, c] that the model itself has (the tokens of a vision transformer, a layer norm
+// over channels) is no copy any more, but a view.
 
 #include "runtime/engine/layout/channels_last.h"
 

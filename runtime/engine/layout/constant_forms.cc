@@ -1,4 +1,5 @@
-// constant_forms.cc: a form holds the bytes of its constant or the way to get them, never the constant itself: when that goes, the form goes.
+// constant_forms.cc: makes and keeps the forms of constants. A form has the bytes of its constant or the way to get them, never the
+// constant itself: when the constant is released, the form is released.
 
 #include "runtime/engine/layout/constant_forms.h"
 

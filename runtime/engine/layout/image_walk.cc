@@ -1,5 +1,6 @@
-// image_walk.cc: an image has three axes that matter: images, channels, and pixels, row by row in both layouts. Each axis of a copy is found among them by
-// its stride: along that axis it must stay, wherever the other axes of the copy have led it.
+// image_walk.cc: follows the axes of a strided copy through an image. An image has three axes that matter: images, channels, and pixels,
+// row by row in both layouts. Each axis of a copy is found among them by its stride, and must stay along that axis, wherever the other axes
+// of the copy have led it.
 
 #include "runtime/engine/layout/image_walk.h"
 

@@ -1,9 +1,9 @@
-// narrow_floats.cc: which steps work on 16-bit floats, and where tensors change their type.
+// narrow_floats.cc: decides which steps work on 16-bit floats, and where tensors change their type.
 //
-// One walk over the steps. What multiplies with tensor cores (convolution, product, attention) and what reads a table of weights starts a narrow region
-// wherever it stands; what moves or maps elements goes on with it. Everything else gets f32, by a cast that is made once; so do the program's outputs. A
-// value that was never narrow stays f32: positions, angles and sizes are computed by the same functions as activations, and ten bits (bf16: eight) are too
-// few for them.
+// One walk over the steps. Steps that multiply with tensor cores (convolution, product, attention) or read a table of weights start a
+// narrow region; steps that move or map elements continue it. All other steps get f32, by a cast that is made once; so do the program's
+// outputs. A value that was never narrow stays f32: positions, angles and sizes are computed by the same functions as activations, and ten
+// bits (bf16: eight) are too few for them.
 //
 // Every kernel computes in f32 and rounds once, when it stores. Sums over many elements stay f32, where an f16 would overflow. A constant or a mask may hold
 // the most negative f32, which means minus infinity and must not become it: a row of nothing else would be NaN. So what is narrowed saturates.

@@ -1,4 +1,5 @@
-// nearest_resize.cc: the nearest pixel of output i, enlarged s times, is i / s whenever it is found by
+// nearest_resize.cc: recognises a Resize that repeats pixels. The nearest pixel of output i, enlarged s times, is i / s whenever it is
+// found by
 //
 //   floor(i / s)                     asymmetric coordinates, rounded down: what torch exports
 //   round((i + 1/2) / s - 1/2)       half-pixel coordinates: the distance to i / s is below one half, so that no rule for ties is asked

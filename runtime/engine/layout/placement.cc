@@ -1,4 +1,5 @@
-// placement.cc: one walk over the steps. What a step reads from the other memory is copied before it, what it writes for the other memory after it.
+// placement.cc: adds the copies between host and device, in one walk over the steps. Operands in the other memory are copied before a step,
+// results for the other memory after it.
 //
 // A root tensor lies on the device if every step that writes it runs there and the caller does not own it. A mirror is a range of bytes of a root, copied to
 // the other memory; it is looked up by root, offset and length, because a view has the bytes of its root and often several shapes.

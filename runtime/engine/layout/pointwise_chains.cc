@@ -1,4 +1,4 @@
-// pointwise_chains.cc: what several steps do to one element after the other becomes one step (kernels::Pointwise).
+// pointwise_chains.cc: joins several steps on single elements into one step (kernels::Pointwise).
 //
 //     a = x * s          t = x * s + b                       each step reads memory and writes it;
 //     b = a + b    ->    y = t < 0 ? 0 : t      one step     together they read x, s and b once and write y once
@@ -7,9 +7,9 @@
 // It works on the Program, not on the graph, because here the sizes are numbers, the layout has been chosen (in channel blocks a factor for each channel is
 // just another shape that broadcasts), and an operator that is several kernels is there in its parts.
 //
-// A group grows from its last step up: a producer joins where its result has the same shape, where only members read it, and where it is nobody else's memory.
-// Then nothing outside can tell the difference, and the order of the other steps stays. A producer of a smaller shape stays out: its work would be done again
-// for every element that it is broadcast to.
+// A group grows from its last step up: a producer joins where its result has the same shape, where only members read it, and where no other
+// tensor shares its memory. Then nothing outside can tell the difference, and the order of the other steps stays. A producer of a smaller
+// shape stays out: its work would be done again for every element that it is broadcast to.
 
 #include "runtime/engine/layout/pointwise_chains.h"
 

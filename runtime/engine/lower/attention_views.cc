@@ -1,8 +1,10 @@
-// attention_views.cc: q, k and v come out of one product and are cut, reshaped and transposed into heads: three copies, or more where the exporter
-// put the sequence first. A kernel that attends steps over heads and rows by strides anyway, so it can as well take those of the product itself.
+// attention_views.cc: q, k and v come out of one product and are cut, reshaped and transposed into heads: three copies, or more where the
+// exporter put the sequence first. A kernel that attends steps over heads and rows by strides anyway, so it can take the strides of the
+// product itself.
 //
-// Each operand is followed back through strided copies (StridedCopy, and views, which are none) while every one of its four axes stays one stride
-// in what was copied. Attention then gets the tensor at the start of the chain, and the axes as attributes (kernels/attention.h).
+// Each operand is followed back through strided copies (StridedCopy, and views, which copy nothing) while every one of its four axes stays
+// one stride in what was copied. Attention then gets the tensor at the start of the chain, and the axes as attributes
+// (kernels/attention.h).
 
 #include "runtime/engine/lower/attention_views.h"
 

@@ -1,4 +1,4 @@
-// fold.cc: a node whose operands are constants is run by itself (solo.h).
+// fold.cc: folds constants. A node whose operands are constants is run by itself (solo.h).
 //
 // Shape, Size, ConstantOfShape and Range have no kernel at all: their results are known before anything runs, so they are computed here.
 

@@ -1,10 +1,11 @@
-// lower.cc: a bound graph -> a Program, node by node in topological order.
+// lower.cc: lowers a bound graph to a Program, node by node in topological order.
 //
 //   known operands      computed here and now (Folder): shape arithmetic, masks, ConstantOfShape
 //   If                  a step with both bodies lowered; where the condition is known, that body only
 //   everything else     the function of its row in lowering_table.cc
 //
-// Refusals are collected, so that a user learns of every node that cannot run in one go. What reads a refused result is left out silently.
+// Refusals are collected, so that a user learns of every node that cannot run in one go. Nodes that read a refused result are left out
+// silently.
 
 #include <algorithm>
 #include <utility>

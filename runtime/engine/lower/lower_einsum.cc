@@ -1,4 +1,4 @@
-// lower_einsum.cc: Einsum as strided copies, sums, products and matrix products, so that it runs on the kernels that are fast already.
+// lower_einsum.cc: lowers Einsum to strided copies, sums, products and matrix products, which have fast kernels already.
 //
 //   one operand     its diagonals and its order are strides; labels that the result does not name are summed
 //   two operands    labels of both that are still needed are the batch, labels of both that are not are contracted, the rest are rows and

@@ -1,4 +1,4 @@
-// lower_elementwise.cc: operators that look at one element at a time. ONNX has fifty names for what are three kernels: Unary, Binary, Select.
+// lower_elementwise.cc: lowers operators on one element at a time. ONNX has fifty names for three kernels: Unary, Binary, Select.
 
 #include <limits>
 #include <optional>

@@ -1,5 +1,5 @@
-// lower_generic.cc: an operator that has no kind of its own in kernels/op.h goes to the backend by name, with all of its attributes. An absent
-// operand keeps its place (kNoTensor).
+// lower_generic.cc: passes an operator that has no kind of its own in kernels/op.h to the backend by name, with all of its attributes. An
+// absent operand keeps its place (kNoTensor).
 
 #include <type_traits>
 

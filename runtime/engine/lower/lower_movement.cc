@@ -1,5 +1,5 @@
-// lower_movement.cc: Reshape and its kin, Transpose, Slice, Split, Expand, Tile. All of them look at the elements of their operand in another
-// order, so each is a set of strides; where the order is the one that the elements already lie in, nothing is copied.
+// lower_movement.cc: lowers Reshape and its kin, Transpose, Slice, Split, Expand, Tile. Each reads the elements of its operand in another
+// order, so each is a set of strides. Where the order is the one in memory, nothing is copied.
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,6 @@
-// lower_window.cc: Conv, FusedConv and the pools. The ways ONNX has of saying where a window goes (auto_pad, ceil_mode, defaults) are resolved by
-// graph::resolve_window into one explicit form; where ceil_mode lets a window reach further than the pads, the shape of the result says so.
+// lower_window.cc: lowers Conv, FusedConv and the pools. ONNX has several ways to give the place of a window (auto_pad, ceil_mode,
+// defaults); graph::resolve_window resolves them into one explicit form. Where ceil_mode lets a window reach further than the pads, the
+// shape of the result includes that window.
 
 #include <numeric>
 

@@ -1,4 +1,4 @@
-// bindings.cc: from the shapes of a request to the sizes of the symbols, or to the sentence that tells a client what is wrong.
+// bindings.cc: derives the sizes of the symbols from the shapes of a request, or the sentence that tells a client what is wrong.
 
 #include <array>
 #include <string>

@@ -1,4 +1,4 @@
-// describe.cc: the schedule, readable:
+// describe.cc: prints the schedule of a plan:
 //
 //     FusedConv  onednn:jit:avx512_core   2.36MF   102KB  f32[8,16,8,8] at arena+0, scratch 4096 at arena+32768  conv1+bn1+relu1
 //     Gemm       onednn:brg:avx512_core  10.2KF  5.44KB  f32[8,10] at output 0  fc

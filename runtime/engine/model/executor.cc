@@ -1,4 +1,4 @@
-// executor.cc: what stands between a caller and the loop in runner.cc: a check that the tensors are the ones that were planned for.
+// executor.cc: checks that a caller's tensors are those of the plan, and runs the plan (runner.cc).
 
 #include <string>
 #include <utility>

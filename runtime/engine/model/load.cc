@@ -1,4 +1,4 @@
-// load.cc: which reader a file gets. ONNX is the only format so far.
+// load.cc: chooses the reader of a model file. ONNX is the only format so far.
 
 #include <fmt/format.h>
 

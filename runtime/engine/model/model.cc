@@ -1,9 +1,9 @@
-// model.cc: a graph -> passes -> a Model that plans on demand.
+// model.cc: takes a graph, runs the passes, and makes a Model that plans on demand.
 //
-// What could not run later is refused at load: a first plan is made for the smallest sizes that the shapes allow, which lowers every node and
-// asks the backend for every kernel. A model that no plan holds, because something in it is sized by data, is interpreted; what can be checked
-// of that is in runnable.h. Large constants wait in the file (graph/constant.h): a plan packs them one step after the other, and keeps plain
-// what its kernels read plain. Those that the passes folded away never get into memory.
+// Models that could not run later are refused at load: a first plan is made for the smallest sizes that the shapes allow, which lowers
+// every node and asks the backend for every kernel. A model that no plan holds, because something in it is sized by data, is interpreted;
+// runnable.h checks such a model at load. Large constants wait in the file (graph/constant.h): a plan packs them one step after the other,
+// and keeps plain what its kernels read plain. Those that the passes folded away never get into memory.
 
 #include <algorithm>
 #include <map>

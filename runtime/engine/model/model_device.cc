@@ -1,6 +1,7 @@
-// model_device.cc: what a model takes of a device. Planning keeps nothing: plans say how large their arenas are and ask for weights (kernels/device_weights.h),
-// so that a model which does not fit is refused with the numbers, before anything of it is there. Kernels that are measured meanwhile (kernels/cuda/trial.h) take
-// memory for that moment; where there is none, they are not measured.
+// model_device.cc: checks how much memory a model needs of a device. Planning keeps nothing: plans report the sizes of their arenas and
+// request weights (kernels/device_weights.h). So a model that does not fit is refused with the numbers, before anything of it is on the
+// device. Kernels that are measured meanwhile (kernels/cuda/trial.h) take memory for that moment; without free memory they are not
+// measured.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// model_run.cc: Model::run, values in and values out, whatever their sizes.
+// model_run.cc: Model::run, which takes and returns values of any size.
 //
 // Executors and interpreters are kept between runs, each used by one run at a time: as many as there were runs at once, at most kMostIdle.
 

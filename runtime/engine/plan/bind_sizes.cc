@@ -1,5 +1,6 @@
-// bind_sizes.cc: folding makes elements known, elements make shapes known, shapes make more foldable: in turns, while there is something unknown
-// and something changes. Where all is known after the first bind, which is nearly always, this costs a look at each value.
+// bind_sizes.cc: folds constants and infers shapes in turns, while something is unknown and something changes. Folding makes elements
+// known, elements make shapes known, shapes make more foldable. Where all is known after the first bind, which is the usual case, this
+// costs a look at each value.
 
 #include "runtime/engine/plan/bind_sizes.h"
 

@@ -1,4 +1,4 @@
-// buffers.cc: one walk over the steps finds the last use of every root tensor, a second one hands memory on in place.
+// buffers.cc: finds the last use of every root tensor in one walk over the steps, and reuses memory in place in a second one.
 
 #include "runtime/engine/plan/buffers.h"
 

@@ -1,5 +1,5 @@
-// cost.cc: one rule for each operator kind; operators that go to the backend by name count like the kind they resemble, else one operation for
-// each element of their results.
+// cost.cc: counts the operations of a step, with one rule for each operator kind. Operators that go to the backend by name count like the
+// kind they resemble, or else one operation for each element of their results.
 
 #include "runtime/engine/plan/cost.h"
 

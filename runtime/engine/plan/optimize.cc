@@ -1,4 +1,4 @@
-// optimize.cc: hands the graph to the passes, with reference kernels to fold constants on.
+// optimize.cc: runs the passes on a graph, with reference kernels to fold constants on.
 
 #include "runtime/engine/optimize.h"
 

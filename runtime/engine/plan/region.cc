@@ -1,4 +1,5 @@
-// region.cc: the nodes are copied into a graph of their own, which goes the way of every other: bind, lower, plan.
+// region.cc: plans a region of a graph. The nodes are copied into a graph of their own, which is bound, lowered and planned like every
+// other.
 
 #include "runtime/engine/plan/region.h"
 

@@ -1,9 +1,10 @@
-// runner.cc: the loop. Everything that can be known before a run is in operands_ and calls_; a run patches the caller's pointers in and goes
-// through the calls.
+// runner.cc: the loop that runs a plan. Everything that can be known before a run is in operands_ and calls_; a run inserts the caller's
+// pointers and goes through the calls.
 //
-// Sizes that the data decides: the step that decides one (NonZero) leaves it in its result's shape, from where it goes to sizes_; every later
-// operand whose shape depends on it is resized before its step. A step of a device leaves it in the device's memory: the copy behind it (placement.cc) brings
-// it, and the host waits for that number alone. Whether such a size fits what it meets (1 or 6 beside a 6), only the run can tell; kernels rely on it.
+// Sizes that the data decides: the step that decides one (NonZero) leaves it in its result's shape, from where it goes to sizes_; every
+// later operand whose shape depends on it is resized before its step. A step of a device leaves it in the device's memory: the copy behind
+// it (placement.cc) brings it, and the host waits for that number alone. Whether such a size fits what it meets (1 or 6 with a 6), only the
+// run can tell; kernels rely on it.
 
 #include "runtime/engine/plan/runner.h"
 

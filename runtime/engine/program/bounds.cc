@@ -1,4 +1,4 @@
-// bounds.cc: from a symbolic dimension to numbers.
+// bounds.cc: converts symbolic dimensions to numbers.
 //
 // Shape inference says how the sizes that follow from a NonZero depend on its count: "?nz", "?nz + 2", "3*?nz". Nearly all of them are
 // affine in the counts, so a run needs a multiplication and an addition for each such axis, and no symbolic algebra. Coefficients are found

@@ -1,4 +1,5 @@
-// verify_program.cc: one walk in the order of execution. It is a guard against our own mistakes: lower() never answers such a program.
+// verify_program.cc: checks a Program in one walk in the order of execution. It guards against Serin's own bugs: lower() never returns such
+// a program.
 
 #include "runtime/engine/program/verify_program.h"
 
