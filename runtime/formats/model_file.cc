@@ -1,5 +1,5 @@
-// model_file.cc: names say enough here: what is inside a file is asked only once it was taken for a model and is none (recognise.h), which has the same
-// words for it.
+// model_file.cc: finds the model file in a folder, and recognises files of other formats by their names. The content of a file is examined
+// only when it was taken for a model and cannot be read (recognise.h).
 
 #include "runtime/formats/model_file.h"
 

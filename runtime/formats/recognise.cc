@@ -1,5 +1,6 @@
-// recognise.cc: half of the "corrupt models" that people report are other files under the right name: a page that says 404, a pointer that
-// git-lfs never replaced, a checkpoint that was never exported. Asked only after the file failed to be ONNX, so a guess can do no harm.
+// recognise.cc: recognises files that are not models. Half of the "corrupt models" that users report are other files under the right name:
+// a page that says 404, a pointer that git-lfs never replaced, a checkpoint that was never exported. It runs only after a file failed to be
+// ONNX, so a guess can do no harm.
 
 #include "runtime/formats/recognise.h"
 

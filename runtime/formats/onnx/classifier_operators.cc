@@ -1,6 +1,6 @@
-// classifier_operators.cc: which operators of ai.onnx.ml are read. Numbers that are tensors in newer versions (thresholds and weights in
-// double, keys of any type) become lists, which hold them exactly. Maps there are none: DictVectorizer and CastMap are refused, ZipMap
-// gives its tensor of scores.
+// classifier_operators.cc: lists the operators of ai.onnx.ml that are read. Numbers that are tensors in newer versions (thresholds and
+// weights in double, keys of any type) become lists, which hold them exactly. There are no maps: DictVectorizer and CastMap are refused,
+// ZipMap gives its tensor of scores.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// constant.cc: values that are written into the graph.
+// constant.cc: reads the operators that write values into the graph.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
-// control.cc: If, Loop, Scan and SequenceMap. In ONNX a body reads whatever is around it; here bodies are closed, so what they capture becomes operands of the
-// node and inputs of each body, in the order of first use (constants are shared with the body instead and cost no operand).
+// control.cc: reads If, Loop, Scan and SequenceMap. In ONNX a body may read all values around it; here bodies are closed. So captured
+// values become operands of the node and inputs of each body, in the order of first use. Constants are shared with the body instead and
+// cost no operand.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// dynamic_operators.cc: which operators of this family are read: sequences, optionals and Scan. Element types are attributes by their name in
-// the text form.
+// dynamic_operators.cc: lists the operators of this family that are read: sequences, optionals and Scan. Element types are attributes by
+// their name in the text form.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// external_data.cc: openat with O_NOFOLLOW, one path component at a time.
+// external_data.cc: opens files of external data by openat with O_NOFOLLOW, one path component at a time.
 //
 // That is what openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS) does in one call; without ".." and without links there is no way up, so the walk
 // gives the same guarantee on every kernel and under every seccomp filter. A second name for the same file (a hard link) is refused as well:

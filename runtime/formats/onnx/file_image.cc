@@ -1,4 +1,5 @@
-// file_image.cc: open, read, hold. Opening never waits (a FIFO has no writer yet) and nothing but a regular file is read.
+// file_image.cc: opens and reads a file, and keeps its bytes. Opening never waits (a FIFO has no writer yet), and only regular files are
+// read.
 
 #include "runtime/formats/onnx/file_image.h"
 

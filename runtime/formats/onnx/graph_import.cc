@@ -1,4 +1,5 @@
-// graph_import.cc: initializers become constants, inputs become inputs, nodes are lowered one after the other by the table in operators.cc.
+// graph_import.cc: imports a graph. Initializers become constants, inputs become inputs, and nodes are lowered one after the other by the
+// table in operators.cc.
 //
 // Nodes are walked once, in the order that node_order.cc finds. A name that is not known yet is a mistake: either nothing defines it, or a later
 // node does (a cycle). A node that cannot be lowered does not end the walk; all are reported together.

@@ -1,5 +1,5 @@
-// image_operators.cc: which operators of this family are read: resizing, sampling, regions, and the convolutions and pools beside Conv and Pool.
-// Numbers are checked by shape inference, which knows the shapes they must fit.
+// image_operators.cc: lists the operators of this family that are read: resizing, sampling, regions, and the convolutions and pools other
+// than Conv and Pool. Numbers are checked by shape inference, which knows the shapes they must fit.
 
 #include <fmt/format.h>
 

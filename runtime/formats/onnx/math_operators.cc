@@ -1,4 +1,5 @@
-// math_operators.cc: which operators of this family are read: functions of single elements, bits, windows, transforms, random numbers.
+// math_operators.cc: lists the operators of this family that are read: functions of single elements, bits, windows, transforms, random
+// numbers.
 
 #include "runtime/formats/onnx/operands.h"
 #include "runtime/formats/onnx/operators.h"

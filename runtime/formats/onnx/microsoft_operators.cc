@@ -1,4 +1,4 @@
-// microsoft_operators.cc: which operators of this family are read: com.microsoft, what quantisers and optimisers write.
+// microsoft_operators.cc: lists the operators of this family that are read: com.microsoft's, which quantisers and optimisers write.
 
 #include "runtime/formats/onnx/microsoft.h"
 #include "runtime/formats/onnx/operators.h"

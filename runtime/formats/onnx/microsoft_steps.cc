@@ -1,4 +1,4 @@
-// microsoft_steps.cc: the small steps that the importers of com.microsoft's operators are written in.
+// microsoft_steps.cc: small steps that the importers of com.microsoft's operators share.
 
 #include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/microsoft.h"

@@ -1,5 +1,5 @@
-// microsoft_transformer.cc: com.microsoft's activations and normalisations with a bias or a residual, as ONNX Runtime's optimiser writes them,
-// written out as the sums, activations and norms that they stand for: the passes join them again as our kernels want them.
+// microsoft_transformer.cc: reads com.microsoft's activations and normalisations with a bias or a residual, as ONNX Runtime's optimiser
+// writes them. They become the sums, activations and norms that they stand for; the passes join them again for Serin's kernels.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// network.cc: convolution, pooling, products and normalisation. What would make a kernel divide by zero or run for ever (a stride of 0, a
-// group of 0) ends here; what depends on shapes ends in shape inference.
+// network.cc: reads convolution, pooling, products and normalisation. Attributes with which a kernel would divide by zero or run
+// indefinitely (a stride of 0, a group of 0) are refused here; shape inference refuses those that depend on shapes.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// node_import.cc: operands by scope, attributes by name and type, results into the graph.
+// node_import.cc: finds operands by scope and attributes by name and type, and puts results into the graph.
 
 #include "runtime/formats/onnx/node_import.h"
 

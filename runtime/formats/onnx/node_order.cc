@@ -1,5 +1,5 @@
-// node_order.cc: ONNX demands sorted nodes, but some writers leave that to the reader: ONNX Runtime's converter to float16 appends the casts of
-// inputs, and ONNX Runtime runs what it wrote. So the nodes are sorted here: of those whose operands are made, the first in the file is next.
+// node_order.cc: sorts nodes. ONNX demands sorted nodes, but some writers leave that to the reader. ONNX Runtime's converter to float16
+// appends the casts of inputs, and ONNX Runtime runs such files. Of the nodes whose operands are made, the first in the file is next.
 //
 // A node reads its operands and what its bodies take from around them.
 

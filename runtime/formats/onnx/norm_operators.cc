@@ -1,4 +1,4 @@
-// norm_operators.cc: which operators of this family are read: normalisations, losses, training steps.
+// norm_operators.cc: lists the operators of this family that are read: normalisations, losses, training steps.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// old_opsets.cc: what changed with opset 7, as attributes see it, and the broadcasting of before.
+// old_opsets.cc: reads attributes that changed with opset 7, and the earlier rules of broadcasting.
 //
 // Until then an operand was stretched only where `broadcast` said so, and `axis` said where its shape begins within the other's; without it the
 // shapes end together, which is the NumPy rule. consumed_inputs, of opset 1, was advice to reuse memory.

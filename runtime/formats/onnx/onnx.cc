@@ -1,4 +1,4 @@
-// onnx.cc: bytes -> messages -> graph -> checked graph.
+// onnx.cc: reads bytes into messages, messages into a graph, and checks the graph.
 
 #include "runtime/formats/onnx/onnx.h"
 

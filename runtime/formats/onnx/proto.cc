@@ -1,4 +1,4 @@
-// proto.cc: one function for each message; the numbers are the field numbers of onnx.proto.
+// proto.cc: reads ONNX's messages, with one function for each message. The numbers are the field numbers of onnx.proto.
 
 #include "runtime/formats/onnx/proto.h"
 

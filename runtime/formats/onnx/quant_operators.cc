@@ -1,4 +1,4 @@
-// quant_operators.cc: which operators of this family are read: quantisation and narrow types.
+// quant_operators.cc: lists the operators of this family that are read: quantisation and narrow types.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// recurrent_operators.cc: which operators of this family are read: RNN, GRU, LSTM, attention and what transformers add.
+// recurrent_operators.cc: lists the operators of this family that are read: RNN, GRU, LSTM, attention and the operators that transformers
+// add.
 
 #include "runtime/formats/onnx/microsoft.h"
 #include "runtime/formats/onnx/operators.h"

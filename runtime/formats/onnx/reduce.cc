@@ -1,4 +1,4 @@
-// reduce.cc: operators along axes.
+// reduce.cc: reads operators along axes.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// selection_operators.cc: which operators of this family are read: gathering, scattering, sorting, boxes.
+// selection_operators.cc: lists the operators of this family that are read: gathering, scattering, sorting, boxes.
 
 #include "runtime/formats/onnx/operators.h"
 

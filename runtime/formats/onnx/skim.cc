@@ -1,4 +1,5 @@
-// skim.cc: ModelProto.graph (7) -> GraphProto.initializer (5) -> TensorProto.raw_data (9), and everything between them.
+// skim.cc: reads large weights straight into memory of their own: ModelProto.graph (7) -> GraphProto.initializer (5) ->
+// TensorProto.raw_data (9), and everything between them.
 //
 // Nearly all of a model file is weights, which end in memory of their own. Read once, straight to there, they cost half of what they do when the
 // whole file is read first. So this walks the few messages around them in the file's order, reading a piece ahead, and steps over them. It judges

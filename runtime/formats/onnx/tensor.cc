@@ -1,5 +1,5 @@
-// tensor.cc: sizes first (checked in 64 bits against what is there), memory second, elements last. A tensor that claims 2^40 elements costs
-// nothing, because nothing is allocated before as many elements have been counted.
+// tensor.cc: reads tensors: sizes first (checked in 64 bits against the bytes that are there), memory second, elements last. A tensor that
+// claims 2^40 elements costs nothing, because nothing is allocated before as many elements have been counted.
 
 #include "runtime/formats/onnx/tensor.h"
 

@@ -1,4 +1,4 @@
-// text_operators.cc: which operators of this family are read: strings.
+// text_operators.cc: lists the operators of this family that are read: strings.
 
 #include "runtime/formats/onnx/operators.h"
 

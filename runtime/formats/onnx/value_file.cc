@@ -1,4 +1,5 @@
-// value_file.cc: onnx-data.proto. Sequences and optionals hold each other; both are read by functions that count how deep they are.
+// value_file.cc: reads the messages of onnx-data.proto. Sequences and optionals contain each other; both are read by functions that count
+// the depth.
 
 #include "runtime/formats/onnx/value_file.h"
 
