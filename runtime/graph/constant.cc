@@ -1,4 +1,4 @@
-// constant.cc: makers of constants. Memory is aligned to 64 bytes, so that a kernel can read it with any vector instruction.
+// constant.cc: makes constants. Memory is aligned to 64 bytes, so that a kernel can read it with any vector instruction.
 
 #include "runtime/graph/constant.h"
 

@@ -1,12 +1,12 @@
-// Dim: a sum of terms, each a coefficient times a product of atoms. An atom is a symbol, floor(a / b) or max(a, b).
+// dim.cc: a dimension is a sum of terms, each a coefficient times a product of atoms. An atom is a symbol, floor(a / b) or max(a, b).
 //
 // The form is canonical, so that equal dimensions print alike and compare by their parts: terms are sorted (higher degree first), atoms
 // within a term are sorted by their text, a zero coefficient is dropped, and floor(a / c) by a number takes whole multiples of c out:
 //   floor((5n + 3) / 2) = 2n + 1 + floor((n + 1) / 2)
 // Chains of strided layers nest such divisions; floor((floor(x/a) + c) / b) = floor((x + ac) / (ab)) keeps them flat.
 //
-// A hostile model can square a dimension forty times. What grows past kMaxTerms, kMaxDegree or kMaxText becomes a fresh symbol "?complex:N":
-// equal to nothing else, which is always safe, and gone once the real numbers are bound.
+// A hostile model can square a dimension forty times. A dimension that grows past kMaxTerms, kMaxDegree or kMaxText becomes a fresh symbol
+// "?complex:N": equal to nothing else, which is always safe, and gone once the real numbers are bound.
 
 #include "runtime/graph/dim.h"
 

@@ -1,4 +1,4 @@
-// Graph: two vectors, and for every value the nodes that read it.
+// graph.cc: keeps a graph as two vectors, and for every value the nodes that read it.
 //
 // The readers are kept up to date by the few functions that change edges, so that a pass which asks "is this read once?" for every node
 // stays linear in the size of the model.

@@ -1,4 +1,4 @@
-// The operators' names and operand counts, from the one list in op.h.
+// op.cc: the operators' names and operand counts, from the one list in op.h.
 
 #include "runtime/graph/op.h"
 

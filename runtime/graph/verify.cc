@@ -1,5 +1,5 @@
-// verify: the rules that every importer and every pass must keep, checked after each of them. What is wrong with a file is kCorrupt and
-// names the node; what only a bug of ours can cause is kInternal.
+// verify.cc: checks the rules that every importer and every pass must keep, after each of them. A fault of the file is kCorrupt and names
+// the node; a fault that only a bug of Serin can cause is kInternal.
 
 #include <algorithm>
 

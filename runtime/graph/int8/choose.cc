@@ -1,8 +1,8 @@
-// choose.cc: which nodes compute on bytes.
+// choose.cc: chooses the nodes that compute on bytes.
 //
-// Every convolution of images with a known weight does, whatever surrounds it: it has four times the arithmetic of f32. From what convolutions read and make,
-// bytes spread forward through operators that have a form on them; where they would only be turned back into floats at the end, they are turned back at once.
-// What is left of products does with ranges of its own.
+// Every convolution of images with a known weight does, whatever surrounds it: it has four times the arithmetic of f32. From what
+// convolutions read and make, bytes spread forward through operators that have a form on them; where they would only be turned back into
+// floats at the end, they are turned back at once. The remaining products find ranges of their own.
 
 #include <algorithm>
 #include <set>

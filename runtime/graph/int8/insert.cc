@@ -1,10 +1,10 @@
-// insert.cc
+// insert.cc: inserts quantisation around the chosen nodes.
 //
 //   y = Relu(Conv(x, w, b))        ->   x' = DequantizeLinear(QuantizeLinear(x));  w' = DequantizeLinear(w as i8)
 //                                       y' = DequantizeLinear(QuantizeLinear(Relu(Conv(x', w', b))))
 //   y = Add(MatMul(x, w), b)       ->   y = DynamicQuantizeMatMul(x, w as i8, scales, _, b, by_row)
 //
-// Whoever reads a value that a unit makes reads its bytes, for there is nothing else; of other values only units read the bytes.
+// All readers of a value that a unit makes read its bytes, because there is no other form; of other values only units read the bytes.
 
 #include <algorithm>
 #include <cmath>

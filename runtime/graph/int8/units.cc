@@ -1,4 +1,4 @@
-// units.cc: the operators for which the passes quantise_*.cc have a form on bytes.
+// units.cc: lists the operators for which the passes quantise_*.cc have a form on bytes.
 
 #include "runtime/graph/int8/units.h"
 

@@ -1,5 +1,5 @@
-// weights.cc: the largest number of a channel becomes 127; -128 is not used, so that the bytes are as far to both sides. The bytes are made when somebody
-// packs them, out of the f32 weight that waits in its file.
+// weights.cc: converts weights to bytes. The largest number of a channel becomes 127; -128 is not used, so that both sides reach equally
+// far. The bytes are made when a kernel packs them, from the f32 weight that waits in its file.
 
 #include "runtime/graph/int8/weights.h"
 

@@ -1,5 +1,5 @@
-// bind: the same model for one set of sizes. Shapes are inferred again on numbers, which checks what could not be checked on symbols, and
-// everything that was computed from shapes becomes constants.
+// bind: makes the same model for one set of sizes. Shapes are inferred again on numbers, which checks the conditions that symbols left
+// open. Every value that was computed from shapes becomes a constant.
 
 #include <fmt/format.h>
 

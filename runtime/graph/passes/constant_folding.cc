@@ -1,7 +1,7 @@
 // constant_folding.cc
 //
-// Computes at load what is the same in every run: a transposed weight, the square root of a width. In topological order, so that a chain
-// folds in one walk. A CastLike becomes a Cast first: what it reads of its second operand is a type, which is known here.
+// Computes at load the values that are the same in every run: a transposed weight, the square root of a width. In topological order, so
+// that a chain folds in one walk. A CastLike becomes a Cast first: it reads only the type of its second operand, which is known here.
 
 #include <algorithm>
 

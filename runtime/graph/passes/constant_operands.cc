@@ -1,7 +1,7 @@
 // constant_operands.cc
 //
-// What older versions of an operator had as attributes and newer ones take as operands (axes, pads, bounds of a Slice or Clip) becomes an
-// attribute where it is known, so that passes and the engine look in one place.
+// Newer versions of operators take as operands the axes, pads and bounds (of a Slice or Clip) that older versions had as attributes. Each
+// becomes an attribute where it is known, so that passes and the engine look in one place.
 
 #include <array>
 

@@ -1,7 +1,8 @@
 // fuse_activation.cc
 //
-// An activation whose operand is a Conv or product that nobody else reads is applied before the result is stored. The names and the meaning of
-// alpha and beta are those of op.h; an activation that cannot be said with them (a Clip with computed bounds, a scaled Swish) stays.
+// An activation whose operand is a Conv or product that no other node reads is applied before the result is stored. The names and the
+// meaning of alpha and beta are those of op.h; an activation that cannot be expressed with them (a Clip with computed bounds, a scaled
+// Swish) stays.
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 // fuse_attention.cc
 //
-// What exporters write for attention, found from its Softmax backwards to q and k and forwards to v:
+// Finds the nodes that exporters write for attention, from its Softmax backwards to q and k and forwards to v:
 //
 //   scores = q k'                      scaled before (q, k or both) or after, by Mul or Div
 //   scores + mask                      float masks, T5's position bias; Where(seen, scores, very low): GPT-2; several of them in turn
@@ -8,9 +8,9 @@
 //   Where(IsNaN(p), 0, p)              torch's guard of queries that see nothing
 //   y = p v                            then perhaps a Transpose that brings the heads inside
 //
-// becomes Attention(q, k, v, mask). k' may be k with its last two axes swapped by any permutation, by torch.onnx's detour over three axes, or by
-// the product (transB). Heads that were repeated for the queries (Unsqueeze, Expand, Reshape) are not. Masks are joined into one; one that
-// is Where(seen, 0, -inf) stays bool.
+// and replaces them by Attention(q, k, v, mask). k' may be k with its last two axes swapped by any permutation, by torch.onnx's detour over
+// three axes, or by the product (transB). Heads that were repeated for the queries (Unsqueeze, Expand, Reshape) are not. Masks are joined
+// into one; one that is Where(seen, 0, -inf) stays bool.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-// left_over.cc: the reasons are those for which the passes quantise_*.cc refuse.
+// left_over.cc: lists the conversions that are left between floats and bytes. The reasons are those for which the passes quantise_*.cc
+// refuse.
 
 #include "runtime/graph/passes/left_over.h"
 

@@ -1,4 +1,4 @@
-// The order of the passes. One list, run once; each line says why it stands where it does.
+// list.cc: the order of the passes. One list, run once; each line gives the reason for its place.
 
 #include "runtime/graph/passes/passes.h"
 

@@ -1,16 +1,16 @@
 // lower_paired_gather.cc
 //
-// What torch writes for x[i, j] where i counts the rows of x, so that each row is looked up at places of its own:
+// Rewrites the nodes that torch writes for x[i, j] where i counts the rows of x, so that each row is looked up at positions of its own:
 //
 //   GatherND(x, [i, j])                        ->  Gather(x, j, axis=1), or GatherND(x, j, batch_dims=1) where j differs from row to row
 //   Gather(Flatten(x), j + i * row's length)   ->  Gather(x, j, axis=1)
 //
-// and where j counts all of a row there is nothing to look up: a mask that a transformer reads, or (in one dimension, with j from 0 to the length of all else) the
-// as_strided that stands for a view behind a pool. It is the same tensor, but now anybody can see that a row depends on itself alone: the proofs about batches and
-// padding, and whoever looks for a mask.
+// and where j counts all of a row there is nothing to look up: a mask that a transformer reads, or (in one dimension, with j from 0 to the
+// length of all else) the as_strided that stands for a view behind a pool. It is the same tensor, but its form now shows that a row depends
+// on itself alone. The proofs about batches and padding, and the passes that look for a mask, rely on that.
 //
-// Flattened, a negative j would be in the row before, and one behind the end in the next: only a j that counts from 0 is taken, and where it goes too far the
-// model fails instead of reading what is another row's.
+// Flattened, a negative j would be in the row before, and one behind the end in the next: only a j that counts from 0 is taken, and where
+// it goes too far the model fails instead of reading elements of another row.
 
 #include <algorithm>
 

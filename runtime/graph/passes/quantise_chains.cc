@@ -1,4 +1,4 @@
-// quantise_chains.cc: what follows a QLinearConv is done before its result is stored.
+// quantise_chains.cc: joins a QLinearConv with the operators after it, which then run before its result is stored.
 //
 //   QLinearConv -> QuantizedBinary(Add, residual)                    ->   QLinearConv with the residual
 //   QLinearConv -> DequantizeLinear -> [Relu] -> QuantizeLinear      ->   QLinearConv, quantised once more

@@ -1,4 +1,5 @@
-// quantise_layout.cc: quantised images keep their channels last, because a product of bytes takes four neighbours at once and those must be channels.
+// quantise_layout.cc: keeps quantised images with their channels last, because a product of bytes takes four neighbours at once and those
+// must be channels.
 //
 //   QLinearConv(x)   ->   Transpose(QLinearConv(Transpose(x), channels_last))
 //

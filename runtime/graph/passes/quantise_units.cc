@@ -1,4 +1,4 @@
-// quantise_units.cc: units that are no products.
+// quantise_units.cc: replaces quantised units that are not products by operators on bytes.
 //
 //   DequantizeLinear -> Reshape, Transpose, MaxPool ... -> QuantizeLinear, same scale   ->   the same operator on bytes: it only moves or picks them
 //   DequantizeLinear -> QuantizeLinear, same scale                                      ->   nothing

@@ -1,4 +1,4 @@
-// quantised.cc: how the parts of a quantised unit are recognised.
+// quantised.cc: recognises the parts of a quantised unit.
 
 #include "runtime/graph/passes/quantised.h"
 

@@ -1,4 +1,5 @@
-// The runner: time, infer, verify, tell. Removed nodes and forgotten values are dropped once, at the end.
+// runner.cc: runs and times each pass, infers shapes, verifies the graph, and reports changes. Removed nodes and unused values are dropped
+// once, at the end.
 
 #include <algorithm>
 #include <chrono>

@@ -1,21 +1,21 @@
-// widen_halves.cc: products, convolutions, norms ... of 16-bit floats are computed as f32, for which there are vector kernels.
+// widen_halves.cc: converts products, convolutions, norms and others of 16-bit floats to f32, for which there are vector kernels.
 //
 //   y = MatMul(x, w[64,64])      # f16      ->      a = Cast(x, to=f32)
 //   z = Relu(y)                             ->      y' = MatMul(a, w'[64,64])
 //   return z                                ->      z' = Relu(y')
 //                                           ->      z = Cast(z', to=f16)
 //
-// In a group of nodes that hand 16-bit floats to each other, one of which needs f32, all tensors that they make become f32. What comes into
-// the group is cast once, weights are widened where they are packed (a recipe, so that neither form stays in memory), and what leaves it,
-// the model's outputs among it, is cast back: interfaces keep their types.
+// In a group of nodes that hand 16-bit floats to each other, one of which needs f32, all tensors that they make become f32. Values that
+// enter the group are cast once, and weights are widened where they are packed (a recipe, so that neither form stays in memory). Values
+// that leave it, such as the model's outputs, are cast back: interfaces keep their types.
 //
 // Each result is as exact as before or more so: it is a continuous function of its operands, computed in f32 as the 16-bit kernels do, and
 // what falls away is the rounding (and the overflow to infinity) after each node. That holds for a Cast to 16 bits within a group, too,
-// which goes. It does not hold for functions that jump: an f16 holds 0.1 as 0.09998, ten times that is 1 once rounded, and 0 to whoever
-// truncates the f32. So Cast to integers, QuantizeLinear, comparisons, Floor, IsInf, ArgMax and TopK stay as they are, and read what was
+// which goes. It does not hold for functions that jump: an f16 stores 0.1 as 0.09998, ten times that is 1 once rounded, and 0 when the f32
+// is truncated. So Cast to integers, QuantizeLinear, comparisons, Floor, IsInf, ArgMax and TopK stay as they are, and read values that were
 // rounded to 16 bits.
 //
-// What moves elements follows its operands: a table of embeddings stays half as large, and the rows that are looked up are cast.
+// Operators that move elements follow their operands: a table of embeddings stays half as large, and the rows that are looked up are cast.
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
-// parse: the text form back into a graph. For tests and for people who try something out, so it wants to be told exactly what is wrong and
-// where ("line 3: ..."), and gives constants without elements random ones that depend on nothing but their name, shape and the seed.
+// text_parse.cc: reads the text form of a graph. It is for tests and experiments, so its messages give the exact fault and its place ("line
+// 3: ..."). Constants without elements get random ones that depend only on their name, shape and the seed.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-// print: a graph as people read it. README.md shows the form; text_parse.cc reads it back.
+// text_print.cc: prints a graph in the text form. README.md shows the form; text_parse.cc reads it back.
 //
-// What says nothing is left out: attributes that have their default, values of weights. Nodes come in topological order, by the order of
-// the file where that leaves a choice, so that the text of a model is stable and two of them can be compared line by line.
+// Attributes that have their default and values of weights are left out. Nodes come in topological order, by the order of the file where
+// that leaves a choice, so that the text of a model is stable and two of them can be compared line by line.
 
 #include <algorithm>
 #include <cmath>
