@@ -1,4 +1,4 @@
-// grpc_call.cc: what a call says, and how it ends.
+// grpc_call.cc: sends the answers of a call, and ends it.
 
 #include "runtime/net/grpc/grpc_call.h"
 

@@ -1,8 +1,8 @@
-// body_reader.cc: three ways a body ends: after a known number of bytes, with a chunk of size zero, or with the connection.
+// body_reader.cc: reads a body to its end: after a known number of bytes, with a chunk of size zero, or with the connection.
 //
-// Chunked (RFC 9112, section 7.1) is a small state machine over bytes, as they come in any pieces; only data is taken in bulk. Sizes are 1 to 16
-// hexadecimal digits directly followed by CRLF or ";". Extensions and trailers are checked, bounded and dropped: nobody here knows any,
-// and what is not kept cannot be smuggled.
+// Chunked (RFC 9112, section 7.1) is a small state machine over bytes, as they come in any pieces; only data is taken in bulk. Sizes are 1
+// to 16 hexadecimal digits directly followed by CRLF or ";". Extensions and trailers are checked, bounded and dropped: Serin uses none, and
+// data that is not kept cannot be smuggled.
 
 #include "runtime/net/message/body_reader.h"
 

@@ -1,4 +1,5 @@
-// content_coding.cc: one loop for unpacking, in which zlib and zstd differ by a step. Sources: RFC 9110, 8.4 and 12.5.3; RFC 8878; RFC 9659.
+// content_coding.cc: compresses and decompresses bodies. One loop decompresses, in which zlib and zstd differ by a step. Sources: RFC 9110,
+// 8.4 and 12.5.3; RFC 8878; RFC 9659.
 
 #include "runtime/net/content_coding.h"
 

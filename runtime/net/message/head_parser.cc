@@ -1,9 +1,9 @@
-// head_parser.cc: one line at a time, each checked whole as soon as its CRLF is there.
+// head_parser.cc: parses a head one line at a time, and checks each line as soon as its CRLF has arrived.
 //
-// Lines end with CRLF and nothing else: a bare LF is refused where it is found, a bare CR is in no character class below. Folded lines, spaces
-// before a colon, a second Content-Length, Content-Length beside Transfer-Encoding, codings other than chunked: all refused (RFC 9112, sections
-// 2.2, 5.1, 5.2, 6.1 and 11.2 allow it or ask for it). Lenient on purpose in one thing only: one empty line before a request, which old
-// clients send after a POST.
+// Lines end with CRLF and nothing else: a bare LF is refused where it is found, a bare CR is in no character class below. Folded lines,
+// spaces before a colon, a second Content-Length, Content-Length together with Transfer-Encoding, codings other than chunked: all refused
+// (RFC 9112, sections 2.2, 5.1, 5.2, 6.1 and 11.2 allow it or ask for it). Lenient on purpose in one thing only: one empty line before a
+// request, which old clients send after a POST.
 
 #include "runtime/net/message/head_parser.h"
 

@@ -1,4 +1,4 @@
-// http.cc: the small things every user of HTTP messages shares.
+// http.cc: the small functions that all users of HTTP messages share.
 
 #include "runtime/net/http.h"
 

@@ -1,4 +1,5 @@
-// listener.cc: the counts of a server. A counter is looked up once per io thread and status, then it is one relaxed add.
+// listener.cc: counts the connections and requests of a server. A counter is looked up once per io thread and status; after that it is one
+// relaxed add.
 
 #include "runtime/net/message/listener.h"
 

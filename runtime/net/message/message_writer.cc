@@ -1,4 +1,5 @@
-// message_writer.cc: writes from the typed message only, never raw bytes that came in, and always exactly one statement of the body's length.
+// message_writer.cc: writes messages from the typed message only, never from raw bytes that came in. It always writes exactly one statement
+// of the body's length.
 
 #include "runtime/net/message/message_writer.h"
 

@@ -1,4 +1,4 @@
-// target.cc: percent-decoding exactly once, before anybody looks at the path, so that no check can be walked around by another spelling.
+// target.cc: decodes percent-encoding exactly once, before any code reads the path, so that no other spelling can bypass a check.
 
 #include "runtime/net/target.h"
 

@@ -1,4 +1,4 @@
-// tokens.cc: the file -> entries, each refused with its line; and the comparison, which tells nothing by how long it takes.
+// tokens.cc: reads the file of tokens into entries, refuses invalid ones with their line, and compares tokens in constant time.
 
 #include "runtime/net/tokens.h"
 
