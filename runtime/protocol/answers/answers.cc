@@ -1,4 +1,4 @@
-// answers.cc: which protocol it is, and what the protocols share: outputs, lists, elements.
+// answers.cc: recognises the protocol of an answer, and reads what the protocols share: outputs, lists, elements.
 
 #include "runtime/protocol/answers/answers.h"
 

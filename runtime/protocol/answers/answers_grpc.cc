@@ -1,9 +1,9 @@
-// answers_grpc.cc: a message of gRPC that is a ModelInferResponse of the Open Inference Protocol.
+// answers_grpc.cc: reads a gRPC message that is a ModelInferResponse of the Open Inference Protocol.
 //
 //   outputs = 5 {name = 1, datatype = 2, shape = 3, contents = 5 {one field for each kind of element}}, raw_output_contents = 6
 //
-// The elements stand in each output's contents or, as servers write them, all behind: one field of bytes for each output, in their order. Never
-// both. FP16 and BF16 come only that way. A compressed message is nothing that could be read here.
+// The elements are in each output's contents or, as servers write them, all at the end: one field of bytes for each output, in their order.
+// They are never in both. FP16 and BF16 come only that way. A compressed message cannot be read here.
 
 #include <cmath>
 

@@ -1,9 +1,9 @@
-// answers_paddle.cc: Paddle Serving.
+// answers_paddle.cc: reads the answers of Paddle Serving.
 //
 //   C++ server   {"outputs": [{"tensor": [{"float_data": [..], "shape": [..], "alias_name": "scores"}]}], "err_no": 0}     a name comes last
 //   pipeline     {"err_no": 0, "key": ["scores"], "value": ["[[0.1, 0.9]]"]}                                        as Python prints them
 //
-// An error is told by err_no, with status 200.
+// err_no reports an error, with status 200.
 
 #include <charconv>
 #include <cmath>

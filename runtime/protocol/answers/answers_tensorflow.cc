@@ -1,4 +1,4 @@
-// answers_tensorflow.cc: TensorFlow Serving's REST API.
+// answers_tensorflow.cc: reads the answers of TensorFlow Serving's REST API.
 //
 //   predict    {"predictions": [[0.1, 0.9], ..]}                       one output: its rows
 //              {"predictions": [{"a": [..], "b": 1}, ..]}               several: one object a row, each with a part of every output

@@ -1,4 +1,5 @@
-// json.cc: one parser for each thread (and one for each large document), and the element by element reading of tensors with range checks.
+// json.cc: parses JSON, with one parser for each thread (and one for each large document), and reads tensors element by element with range
+// checks.
 
 #include "runtime/protocol/json/json.h"
 

@@ -1,7 +1,7 @@
-// json_error.cc: reads the text once more with Boost.JSON's event parser, which builds nothing and therefore costs no memory but for the way to where it is, and stops
-// where it is at fault. Its nesting limit is wide: depth has a message of its own.
+// json_error.cc: finds the fault in a JSON text. It reads the text once more with Boost.JSON's event parser, and stops at the fault. That
+// parser builds nothing, so it needs memory only for the path to its position. Its nesting limit is wide: depth has a message of its own.
 //
-// A number that no double holds is JSON by the letter, so its place is kept while the rest is read: the name of the tensor that it belongs to may stand behind it.
+// A number that no double can store is valid JSON, so its place is kept while the rest is read: the name of its tensor may follow.
 
 #include "runtime/protocol/json/json_error.h"
 

@@ -1,6 +1,6 @@
-// number_lists.cc: numbers of up to sixteen characters without an exponent, which is what floats are printed as, are read eight digits at a time without a branch on
-// how many there are: the digits as an integer below 2^53, divided by a power of ten that a double holds, which IEEE rounds once and rightly. All others
-// are checked against JSON's grammar and left to the C++ library.
+// number_lists.cc: reads lists of numbers. Numbers of up to sixteen characters without an exponent, the usual form of floats, are read
+// eight digits at a time, without a branch on the number of digits. The digits are an integer below 2^53, divided by a power of ten that a
+// double can store, which IEEE rounds once and correctly. All others are checked against JSON's grammar and left to the C++ library.
 
 #include "runtime/protocol/json/number_lists.h"
 

@@ -1,4 +1,5 @@
-// shortest_float.cc: Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020), for binary32.
+// shortest_float.cc: prints the shortest digits of a float by Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020),
+// for binary32.
 //
 // A float c * 2^q stands for all numbers nearer to it than to its neighbours. With 10^k the largest power of ten not above the width of that interval, at least
 // one multiple of 10^k lies in it, and at most one of 10^(k+1); the shortest is among four candidates. They are compared in units of 10^k / 4, where

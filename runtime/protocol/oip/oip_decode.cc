@@ -1,8 +1,8 @@
-// oip_decode.cc: an inference request over REST -> tensors.
+// oip_decode.cc: decodes an inference request over REST into tensors.
 //
-// Order of checks: the text is JSON; the top is an object with keys this protocol has; each input is one of the model's, given once, with its
-// datatype and a shape the model takes; the bytes behind the JSON are those that its inputs claim; only then memory is taken, and the data is
-// read into it, element by element, with range checks.
+// Order of checks: the text is JSON; the top is an object with keys this protocol has; each input is one of the model's, given once, with
+// its datatype and a shape the model takes; the bytes after the JSON are those that its inputs claim; only then memory is taken, and the
+// data is read into it, element by element, with range checks.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// oip_encode.cc: tensors -> JSON, straight into one string.
+// oip_encode.cc: encodes tensors as JSON, straight into one string.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// paddle.cc: Paddle Serving's JSON, and its pipeline's, whose values are JSON within JSON.
+// paddle.cc: decodes and encodes Paddle Serving's JSON, and its pipeline's, whose values are JSON within JSON.
 
 #include "runtime/protocol/paddle/paddle.h"
 

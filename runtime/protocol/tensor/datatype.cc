@@ -1,4 +1,4 @@
-// datatype.cc: two small tables and one header's grammar.
+// datatype.cc: the tables of element types' names, and the grammar of Serin's headers.
 
 #include "runtime/protocol/tensor/datatype.h"
 

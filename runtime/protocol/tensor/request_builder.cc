@@ -1,5 +1,5 @@
-// request_builder.cc: the checks, in the order in which a reader of the request meets what is wrong. The sentences are those that tritonclient's
-// tests know, where there are such.
+// request_builder.cc: checks a request's inputs and outputs, in the order in which a reader of the request meets the faults. Where
+// tritonclient's tests know a sentence for a fault, that sentence is used.
 
 #include "runtime/protocol/tensor/request_builder.h"
 

@@ -1,7 +1,7 @@
-// tfserving_decode.cc: a request of TensorFlow Serving's REST API -> tensors.
+// tfserving_decode.cc: decodes a request of TensorFlow Serving's REST API into tensors.
 //
-// Lists within lists say what shape a tensor has: the way down along the first elements finds it, the model's signature takes it or not, and only then
-// memory is taken and every list is held against it while it is read.
+// Nested lists give the shape of a tensor: the first elements of the lists determine it, and the model's signature accepts or refuses it.
+// Only then memory is taken, and every list is compared with the shape while it is read.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// tfserving_encode.cc: tensors -> the JSON of TensorFlow Serving: lists nested as the shape is, whole floats with a point, bytes as {"b64": ..} where the name
-// of an output says that they are bytes.
+// tfserving_encode.cc: encodes tensors as the JSON of TensorFlow Serving. Lists are nested as the shape is, and whole floats have a point.
+// Bytes are {"b64": ..} where the name of an output says that they are bytes.
 
 #include <fmt/format.h>
 

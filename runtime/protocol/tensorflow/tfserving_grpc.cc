@@ -1,4 +1,5 @@
-// tfserving_grpc.cc: names and field numbers are those of the published schema (github.com/tensorflow/serving, tensorflow_serving/apis).
+// tfserving_grpc.cc: decodes and encodes TensorFlow Serving's predict messages over gRPC. Names and field numbers are those of the
+// published schema (github.com/tensorflow/serving, tensorflow_serving/apis).
 
 #include "runtime/protocol/tensorflow/tfserving_grpc.h"
 

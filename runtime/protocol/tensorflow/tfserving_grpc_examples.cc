@@ -1,5 +1,5 @@
-// tfserving_grpc_examples.cc: examples of gRPC -> tensors: tensorflow.Example is a map from names to lists of floats, integers or bytes. Each is read twice and never
-// kept: once to be counted, once into its row.
+// tfserving_grpc_examples.cc: decodes the examples of gRPC requests into tensors. tensorflow.Example is a map from names to lists of
+// floats, integers or bytes. Each is read twice and never kept: once to count it, once into its row.
 
 #include <fmt/format.h>
 
