@@ -1,4 +1,4 @@
-// calibration.cc: ranges are tried that cut off up to nine tenths at either end.
+// calibration.cc: finds ranges on samples. It tries ranges that cut off up to nine tenths at either end.
 
 #include "runtime/samples/calibration.h"
 

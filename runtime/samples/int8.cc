@@ -1,8 +1,9 @@
-// int8.cc: the model runs on the samples in f32, with all that may become bytes among its results; then it is quantised and runs once more, on samples that its
-// ranges did not come from where there are enough.
+// int8.cc: quantises a model by samples. The model runs on the samples in f32, with all candidate values among its results. Then it is
+// quantised and runs once more; where there are enough samples, on others than those that gave the ranges.
 //
-// Ranges seen on the inputs of users hold for what users send. Made-up inputs have no say in them: a network for pixels from 0 to 16 whose ranges were seen on
-// numbers from -1 to 1 got 9 % of the digits right. Without samples only products quantise, which find the range of each row when they run.
+// Ranges measured on the inputs of users are valid for what users send. Generated inputs are not used: a network for pixels from 0 to 16
+// whose ranges were measured on numbers from -1 to 1 got 9 % of the digits right. Without samples only products quantise, which find the
+// range of each row when they run.
 
 #include "runtime/samples/int8.h"
 

@@ -1,4 +1,4 @@
-// npy.cc: magic, version, length of the header, the header (a Python dictionary with three known keys), the elements.
+// npy.cc: reads .npy files: magic, version, length of the header, the header (a Python dictionary with three known keys), the elements.
 //
 //   \x93NUMPY 1 0 <u16 length> {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n <24 bytes>
 //

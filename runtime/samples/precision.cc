@@ -1,5 +1,6 @@
-// precision.cc: the precisions are compared on the same inputs, the largest error of several of them against what is allowed, the shortest of several
-// runs against each other. Made-up inputs say what rounding does to the network, not what its users send: stored ones say both.
+// precision.cc: compares the precisions on the same inputs. It compares the largest error of several inputs with the allowed error, and the
+// shortest of several runs with each other. Generated inputs show how rounding affects the network, but not what users send; stored inputs
+// show both.
 
 #include "runtime/samples/precision.h"
 
