@@ -1,5 +1,6 @@
-// oip_grpc.cc: decodes the Open Inference Protocol's requests over gRPC. Names and field numbers are those of the published schema
-// (github.com/kserve/open-inference-protocol, specification/protocol/open_inference_grpc.proto; Triton's grpc_service.proto has the same).
+// oip_grpc.cc: decodes and encodes the Open Inference Protocol's messages over gRPC. Names and field numbers are those of the published
+// schema (github.com/kserve/open-inference-protocol, specification/protocol/open_inference_grpc.proto; Triton's grpc_service.proto has the
+// same).
 
 #include "runtime/protocol/oip/oip_grpc.h"
 
