@@ -93,10 +93,10 @@ Result<Stage*> Interpreter::next_stage(Stage& before) {
   std::vector<Fact> facts;
   for (const graph::ValueId id : before.shaped) facts.push_back(fact_of(values_[static_cast<size_t>(id)], false));
   for (const graph::ValueId id : before.asked) facts.push_back(fact_of(values_[static_cast<size_t>(id)], true));
-  before.next.push_front({std::move(facts), std::move(made)});
+  Stage* const stage = before.next.add({std::move(facts), std::move(made)}).stage.get();
   ++stages_;
-  if (before.next.size() > most_successors(block_->order.size())) before.next.pop_back();
-  return before.next.front().stage.get();
+  if (before.next.size() > most_successors(block_->order.size())) before.next.drop_oldest();
+  return stage;
 }
 
 Status Interpreter::run_stage(Stage& stage) {

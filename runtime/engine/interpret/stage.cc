@@ -30,10 +30,8 @@ Stage* Stage::find_next(const std::vector<Value>& values) {
     }
     return true;
   };
-  const auto found = std::ranges::find_if(next, matches);
-  if (found == next.end()) return nullptr;
-  next.splice(next.begin(), next, found);
-  return found->stage.get();
+  const Next* found = next.find(matches);
+  return found ? found->stage.get() : nullptr;
 }
 
 }  // namespace serin::engine

@@ -9,11 +9,11 @@
 // the least recently used first. A run with known facts plans nothing.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/base/recently_used.h"
 #include "runtime/base/result.h"
 #include "runtime/engine/lower/solo.h"
 #include "runtime/engine/plan.h"
@@ -63,7 +63,7 @@ struct Stage {
     std::vector<Fact> facts;  ///< of `shaped`, then of those in `asked` at the time
     std::unique_ptr<Stage> stage;
   };
-  std::list<Next> next;  ///< most recently used first
+  RecentlyUsed<Next> next;
   Stage* find_next(const std::vector<Value>& values);
 };
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <utility>
 
+#include "runtime/base/recently_used.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/plan.h"
 
@@ -18,34 +18,32 @@ class PlanCache {
   explicit PlanCache(size_t capacity) : capacity_(std::max<size_t>(capacity, 1)) {}
 
   std::shared_ptr<const Plan> find(const graph::Bindings& bindings) {
-    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const Entry& entry) { return entry.first == bindings; });
-    if (found == plans_.end()) {
-      ++counters_.misses;
-      return nullptr;
-    }
-    ++counters_.hits;
-    plans_.splice(plans_.begin(), plans_, found);
-    return found->second;
+    const Entry* found = entry_of(bindings);
+    ++(found ? counters_.hits : counters_.misses);
+    return found ? found->second : nullptr;
   }
 
   /// If two threads made the same plan, the second gets the first one's.
   std::shared_ptr<const Plan> insert(const graph::Bindings& bindings, std::shared_ptr<const Plan> plan) {
-    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const Entry& entry) { return entry.first == bindings; });
-    if (found != plans_.end()) return found->second;
-    plans_.emplace_front(bindings, std::move(plan));
+    if (const Entry* found = entry_of(bindings)) return found->second;
+    const Entry& added = plans_.add({bindings, std::move(plan)});
     if (plans_.size() > capacity_) {
-      plans_.pop_back();
+      plans_.drop_oldest();
       ++counters_.evictions;
     }
-    return plans_.front().second;
+    return added.second;
   }
 
   const Model::CacheCounters& counters() const { return counters_; }
 
  private:
   using Entry = std::pair<graph::Bindings, std::shared_ptr<const Plan>>;
+  const Entry* entry_of(const graph::Bindings& bindings) {
+    return plans_.find([&](const Entry& entry) { return entry.first == bindings; });
+  }
+
   size_t capacity_;
-  std::list<Entry> plans_;  // most recently used first
+  RecentlyUsed<Entry> plans_;
   Model::CacheCounters counters_;
 };
 

@@ -121,12 +121,7 @@ Instance::Slot* Instance::find_slot(const Job& job, int64_t bucket_rows) {
     if (by_rows) shape[0] = bucket_rows;
     return shape == info.shape;
   };
-  for (const auto& slot : slots_) {
-    if (!std::ranges::equal(job.inputs, slot->executor->inputs(), fits)) continue;
-    slot->last_used = ++uses_;
-    return slot.get();
-  }
-  return nullptr;
+  return slots_.find([&](const Slot& slot) { return std::ranges::equal(job.inputs, slot.executor->inputs(), fits); });
 }
 
 /// Null where there is none and none may be made.
@@ -140,25 +135,17 @@ Result<Instance::Slot*> Instance::slot_for(const Job& job, int64_t bucket_rows, 
 }
 
 Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings, bool may_make) {
-  for (const auto& slot : slots_) {
-    if (slot->bindings != bindings) continue;
-    slot->last_used = ++uses_;
-    return slot.get();
-  }
+  if (Slot* const found = slots_.find([&](const Slot& slot) { return slot.bindings == bindings; })) return found;
   if (!may_make) return nullptr;
   while (slots_.size() >= options_.most_sizes)  // first: on a device the new one may need its memory
-    slots_.erase(std::ranges::min_element(slots_, {}, [](const auto& held) { return held->last_used; }));
+    slots_.drop_oldest();
   SERIN_TRY(auto executor, model_->executor(bindings, options_.arena));
-  auto slot = std::make_unique<Slot>();
-  slot->bindings = bindings;
-  slot->executor = std::move(executor);
-  slot->last_used = ++uses_;
-  slot->staging = slot->executor->staged_inputs();
-  for (TensorView& staging : slot->staging) {
-    if (!staging.data) staging.data = slot->memory.emplace_back(std::max<size_t>(1, staging.bytes())).data();
+  Slot& slot = slots_.add({.bindings = bindings, .executor = std::move(executor)});
+  slot.staging = slot.executor->staged_inputs();
+  for (TensorView& staging : slot.staging) {
+    if (!staging.data) staging.data = slot.memory.emplace_back(std::max<size_t>(1, staging.bytes())).data();
   }
-  slots_.push_back(std::move(slot));
-  return slots_.back().get();
+  return &slot;
 }
 
 Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bool only_if_ready) {
@@ -248,7 +235,7 @@ Result<std::shared_ptr<const Instance::Block>> Instance::crop(std::span<const st
 
 size_t Instance::arena_bytes() const {
   size_t bytes = 0;
-  for (const auto& slot : slots_) bytes += slot->executor->arena_bytes();
+  for (const auto& slot : slots_) bytes += slot.executor->arena_bytes();
   return bytes;
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/recently_used.h"
 #include "runtime/base/recycler.h"
 #include "runtime/engine/engine.h"
 #include "runtime/serving/scheduling/job.h"
@@ -68,13 +69,11 @@ class Instance {
     std::unique_ptr<engine::Executor> executor;
     std::vector<AlignedBuffer> memory;  // for inputs that the executor has no memory for
     std::vector<TensorView> staging;    // one for each input, sized for the bucket: rows are copied here one after the other
-    uint64_t last_used = 0;
   };
 
   const std::shared_ptr<engine::Model> model_;
   const Options options_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  uint64_t uses_ = 0;
+  RecentlyUsed<Slot> slots_;
   std::vector<TensorView> inputs_, outputs_;  // of the running batch
   Recycler<Block> blocks_;
 };

@@ -71,14 +71,14 @@ Outputs copy_of(const Outputs& outputs) {
   return Outputs::of(std::move(copies), block);
 }
 
-ResponseCache::Entries::iterator ResponseCache::locate(const void* owner, uint64_t hash, const Job& job) {
+ResponseCache::Entries::Iterator ResponseCache::locate(const void* owner, uint64_t hash, const Job& job) {
   const auto [begin, end] = by_hash_.equal_range(hash);
   for (auto at = begin; at != end; ++at)
     if (at->second->owner == owner && same_inputs(at->second->inputs.tensors, job.inputs)) return at->second;
   return entries_.end();
 }
 
-ResponseCache::Entries::iterator ResponseCache::erase(Entries::iterator entry) {
+ResponseCache::Entries::Iterator ResponseCache::erase(Entries::Iterator entry) {
   const auto [begin, end] = by_hash_.equal_range(entry->hash);
   by_hash_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == entry; }));
   bytes_ -= entry->bytes;
@@ -89,7 +89,7 @@ std::optional<Outputs> ResponseCache::find(const void* owner, uint64_t hash, con
   const std::lock_guard lock(mutex_);
   const auto entry = locate(owner, hash, job);
   if (entry == entries_.end()) return std::nullopt;
-  entries_.splice(entries_.begin(), entries_, entry);
+  entries_.use(entry);
   return entry->outputs;
 }
 
@@ -100,7 +100,7 @@ void ResponseCache::insert(const void* owner, uint64_t hash, const Job& request,
   const std::lock_guard lock(mutex_);
   if (locate(owner, hash, request) != entries_.end()) return;
   while (bytes_ + bytes > most_bytes_) erase(std::prev(entries_.end()));
-  entries_.push_front({owner, hash, std::move(inputs), std::move(outputs), bytes});
+  entries_.add({owner, hash, std::move(inputs), std::move(outputs), bytes});
   by_hash_.emplace(hash, entries_.begin());
   bytes_ += bytes;
 }

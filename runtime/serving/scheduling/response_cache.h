@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "runtime/base/recently_used.h"
 #include "runtime/serving/scheduling/job.h"
 
 namespace serin::serving {
@@ -37,14 +37,14 @@ class ResponseCache {
     Outputs inputs, outputs;
     size_t bytes;
   };
-  using Entries = std::list<Entry>;
-  Entries::iterator locate(const void* owner, uint64_t hash, const Job& job);  // requires mutex_
-  Entries::iterator erase(Entries::iterator entry);                            // requires mutex_
+  using Entries = RecentlyUsed<Entry>;
+  Entries::Iterator locate(const void* owner, uint64_t hash, const Job& job);  // requires mutex_
+  Entries::Iterator erase(Entries::Iterator entry);                            // requires mutex_
 
   const size_t most_bytes_;
   mutable std::mutex mutex_;
-  Entries entries_;  // guarded by mutex_, like all below; the most recently used is first
-  std::unordered_multimap<uint64_t, Entries::iterator> by_hash_;
+  Entries entries_;  // guarded by mutex_, like all below
+  std::unordered_multimap<uint64_t, Entries::Iterator> by_hash_;
   size_t bytes_ = 0;
 };
 
