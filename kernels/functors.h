@@ -1,4 +1,4 @@
-// functors.h: The definition of each function of single elements, once, for every backend.
+// functors.h: The definition of each function of single elements, once, for every backend: the scalar forms of functions.def.
 //
 // The reference kernels call these on the host; a device kernel may call them too. They are templates over the type of the computation
 // (float, double or an integer; 16-bit floats compute in float).
@@ -139,87 +139,58 @@ SERIN_HD inline C sign(C x) {
     return x > 0 ? C(1) : x < 0 ? C(-1) : x;  // keeps NaN and -0
 }
 
-/// Functions that only floating point types have.
+/// `direction` > 0: +Inf only, < 0: -Inf only, 0: both.
 template <class C>
-SERIN_HD inline C unary_float(UnaryFn fn, C x, C alpha, C beta) {
-  switch (fn) {
-    case UnaryFn::kReciprocal: return C(1) / x;
-    case UnaryFn::kSqrt: return std::sqrt(x);
-    case UnaryFn::kExp: return std::exp(x);
-    case UnaryFn::kLog: return std::log(x);
-    case UnaryFn::kErf: return std::erf(x);
-    case UnaryFn::kSin: return std::sin(x);
-    case UnaryFn::kCos: return std::cos(x);
-    case UnaryFn::kTan: return std::tan(x);
-    case UnaryFn::kAsin: return std::asin(x);
-    case UnaryFn::kAcos: return std::acos(x);
-    case UnaryFn::kAtan: return std::atan(x);
-    case UnaryFn::kSinh: return std::sinh(x);
-    case UnaryFn::kCosh: return std::cosh(x);
-    case UnaryFn::kAsinh: return std::asinh(x);
-    case UnaryFn::kAcosh: return std::acosh(x);
-    case UnaryFn::kAtanh: return std::atanh(x);
-    case UnaryFn::kTanh: return std::tanh(x);
-    case UnaryFn::kSigmoid: return sigmoid(x);
-    case UnaryFn::kLeakyRelu: return x < 0 ? alpha * x : x;
-    case UnaryFn::kElu: return x < 0 ? alpha * std::expm1(x) : x;
-    case UnaryFn::kSelu: return beta * (x < 0 ? alpha * std::expm1(x) : x);
-    case UnaryFn::kCelu: return x < 0 ? alpha * std::expm1(x / alpha) : x;
-    case UnaryFn::kThresholdedRelu: return x <= alpha ? C(0) : x;
-    case UnaryFn::kSoftsign: return std::isinf(x) ? std::copysign(C(1), x) : x / (C(1) + std::fabs(x));
-    case UnaryFn::kMish: return mish(x);
-    case UnaryFn::kSoftplus: return (x > 0 ? x : x != x ? x : C(0)) + std::log1p(std::exp(-std::fabs(x)));
-    case UnaryFn::kHardSigmoid: return clip(alpha * x + beta, C(0), C(1));
-    case UnaryFn::kHardSwish: return x * clip(x / C(6) + C(0.5), C(0), C(1));
-    case UnaryFn::kSilu: return x * sigmoid(x);
-    case UnaryFn::kGelu: return gelu(x);
-    case UnaryFn::kGeluTanh: return gelu_tanh(x);
-    case UnaryFn::kFloor: return std::floor(x);
-    case UnaryFn::kCeil: return std::ceil(x);
-    case UnaryFn::kRound: return std::nearbyint(x);  // half to even
-    default: return x;
+SERIN_HD inline bool is_infinite(C x, float direction) {
+  if constexpr (std::is_floating_point_v<C>) {
+    constexpr C kInf = std::numeric_limits<C>::infinity();
+    return (direction >= 0 && x == kInf) || (direction <= 0 && x == -kInf);
+  } else {
+    return false;
   }
 }
 
 /// Whether `fn` has a meaning for elements of T (bool: only Identity and Not).
 template <class T>
 constexpr bool unary_accepts(UnaryFn fn) {
-  switch (fn) {
-    case UnaryFn::kIdentity: return true;
-    case UnaryFn::kNot: return std::is_same_v<T, bool>;
-    case UnaryFn::kAbs:
-    case UnaryFn::kNeg:
-    case UnaryFn::kSign:
-    case UnaryFn::kRelu:
-    case UnaryFn::kClip: return !std::is_same_v<T, bool>;
+  switch (facts_of(fn).types) {
+    case UnaryTypes::kEvery: return true;
+    case UnaryTypes::kTruth: return std::is_same_v<T, bool>;
+    case UnaryTypes::kNumber: return !std::is_same_v<T, bool>;
     default: return kIsFloatKind<T>;
   }
 }
 
-/// The functions that return bool; all others return their input's type.
-constexpr bool is_predicate(UnaryFn fn) { return fn == UnaryFn::kNot || fn == UnaryFn::kIsNaN || fn == UnaryFn::kIsInf; }
-
 template <class C>
 SERIN_HD inline bool unary_predicate(UnaryFn fn, C x, float alpha) {
-  if (fn == UnaryFn::kNot) return x == C(0);
-  if (fn == UnaryFn::kIsNaN) return x != x;
-  if constexpr (std::is_floating_point_v<C>) {
-    constexpr C kInf = std::numeric_limits<C>::infinity();
-    return (alpha >= 0 && x == kInf) || (alpha <= 0 && x == -kInf);
+#define SERIN_TRUTH_FN(name, word, a, b, epilogue, chain, finite, scalar, ...) \
+  case UnaryFn::k##name: return scalar;
+#define SERIN_TEST_FN SERIN_TRUTH_FN
+  switch (fn) {
+#include "kernels/functions.def"
+    default: return false;
   }
-  return false;
+}
+
+/// Functions that only floating point types have.
+template <class C>
+SERIN_HD inline C unary_float(UnaryFn fn, C x, C alpha, C beta) {
+#define SERIN_FLOAT_FN(name, word, a, b, epilogue, chain, finite, scalar, ...) \
+  case UnaryFn::k##name: return scalar;
+  switch (fn) {
+#include "kernels/functions.def"
+    default: return x;
+  }
 }
 
 /// y = fn(x) for a C that is not bool. `alpha`, `beta`: kernels/op.h.
 template <class C>
 SERIN_HD inline C unary(UnaryFn fn, C x, float alpha, float beta) {
+#define SERIN_ANY_FN(name, word, a, b, epilogue, chain, finite, scalar, ...) \
+  case UnaryFn::k##name: return scalar;
+#define SERIN_NUMBER_FN SERIN_ANY_FN
   switch (fn) {
-    case UnaryFn::kIdentity: return x;
-    case UnaryFn::kAbs: return x < 0 ? negate(x) : x == 0 ? C(0) : x;
-    case UnaryFn::kNeg: return negate(x);
-    case UnaryFn::kSign: return sign(x);
-    case UnaryFn::kRelu: return x < 0 ? C(0) : x;
-    case UnaryFn::kClip: return clip(x, cast<C>(alpha), cast<C>(beta));
+#include "kernels/functions.def"
     default: break;
   }
   if constexpr (std::is_floating_point_v<C>)
@@ -289,9 +260,6 @@ SERIN_HD inline C maximum(C a, C b) {
   return a > b || a != a ? a : b;
 }
 
-constexpr bool is_compare(BinaryFn fn) { return fn >= BinaryFn::kEqual && fn <= BinaryFn::kGreaterOrEqual; }
-constexpr bool is_logical(BinaryFn fn) { return fn == BinaryFn::kAnd || fn == BinaryFn::kOr || fn == BinaryFn::kXor; }
-
 /// Whether `fn` has a meaning for elements of T (bool: Equal, And, Or, Xor).
 template <class T>
 constexpr bool binary_accepts(BinaryFn fn) {
@@ -304,15 +272,11 @@ constexpr bool binary_accepts(BinaryFn fn) {
 /// The functions that return bool.
 template <class C>
 SERIN_HD inline bool binary_predicate(BinaryFn fn, C a, C b) {
+#define SERIN_COMPARE_FN(name, loop, chain, finite, scalar, vector) \
+  case BinaryFn::k##name: return scalar;
+#define SERIN_LOGICAL_FN SERIN_COMPARE_FN
   switch (fn) {
-    case BinaryFn::kEqual: return a == b;
-    case BinaryFn::kLess: return a < b;
-    case BinaryFn::kLessOrEqual: return a <= b;
-    case BinaryFn::kGreater: return a > b;
-    case BinaryFn::kGreaterOrEqual: return a >= b;
-    case BinaryFn::kAnd: return a != C(0) && b != C(0);
-    case BinaryFn::kOr: return a != C(0) || b != C(0);
-    case BinaryFn::kXor: return (a != C(0)) != (b != C(0));
+#include "kernels/functions.def"
     default: return false;
   }
 }
@@ -322,16 +286,10 @@ template <class C>
 SERIN_HD inline C binary(BinaryFn fn, C a, C b) {
   // Sums, differences and products of integers wrap: computed unsigned, in 64 bits so that no promotion to int can overflow.
   using W = std::conditional_t<std::is_integral_v<C>, uint64_t, C>;
+#define SERIN_ARITHMETIC_FN(name, loop, chain, finite, scalar, vector) \
+  case BinaryFn::k##name: return scalar;
   switch (fn) {
-    case BinaryFn::kAdd: return static_cast<C>(static_cast<W>(a) + static_cast<W>(b));
-    case BinaryFn::kSub: return static_cast<C>(static_cast<W>(a) - static_cast<W>(b));
-    case BinaryFn::kMul: return static_cast<C>(static_cast<W>(a) * static_cast<W>(b));
-    case BinaryFn::kDiv: return divide(a, b);
-    case BinaryFn::kPow: return power(a, b);
-    case BinaryFn::kMod: return remainder_of_divisor(a, b);
-    case BinaryFn::kFMod: return remainder_of_dividend(a, b);
-    case BinaryFn::kMin: return minimum(a, b);
-    case BinaryFn::kMax: return maximum(a, b);
+#include "kernels/functions.def"
     default: return a;
   }
 }

@@ -99,9 +99,9 @@ void run_bool(const void* left, bool a_scalar, const void* right, bool b_scalar,
 
 Loop bool_loop(BinaryFn fn) {
   switch (fn) {
-    case BinaryFn::kAnd: return run_bool<BinaryFn::kAnd>;
-    case BinaryFn::kOr: return run_bool<BinaryFn::kOr>;
-    case BinaryFn::kXor: return run_bool<BinaryFn::kXor>;
+#define SERIN_LOGICAL_FN(name, ...) \
+  case BinaryFn::k##name: return run_bool<BinaryFn::k##name>;
+#include "kernels/functions.def"
     default: return nullptr;
   }
 }

@@ -114,15 +114,12 @@ template <int kCount>
 __device__ __forceinline__ ChainValues<kCount> compute_unary(const ChainStep& step, const ChainValues<kCount>& x) {
   const auto as = [&](auto fn) { return each<kCount>([&](int j) { return unary(decltype(fn)::value, x.v[j], step.alpha, step.beta); }); };
   switch (step.unary) {  // NOLINT(bugprone-branch-clone): branches of different types
-    case UnaryFn::kRelu: return as(std::integral_constant<UnaryFn, UnaryFn::kRelu>());
-    case UnaryFn::kClip: return as(std::integral_constant<UnaryFn, UnaryFn::kClip>());
-    case UnaryFn::kSigmoid: return as(std::integral_constant<UnaryFn, UnaryFn::kSigmoid>());
-    case UnaryFn::kSilu: return as(std::integral_constant<UnaryFn, UnaryFn::kSilu>());
-    case UnaryFn::kTanh: return as(std::integral_constant<UnaryFn, UnaryFn::kTanh>());
-    case UnaryFn::kGelu: return as(std::integral_constant<UnaryFn, UnaryFn::kGelu>());
-    case UnaryFn::kHardSwish: return as(std::integral_constant<UnaryFn, UnaryFn::kHardSwish>());
-    case UnaryFn::kHardSigmoid: return as(std::integral_constant<UnaryFn, UnaryFn::kHardSigmoid>());
-    case UnaryFn::kExp: return as(std::integral_constant<UnaryFn, UnaryFn::kExp>());
+#define SERIN_CHAIN_Common(name) \
+  case UnaryFn::k##name: return as(std::integral_constant<UnaryFn, UnaryFn::k##name>());
+#define SERIN_CHAIN_Rare(name)
+#define SERIN_UNARY(name, word, alpha, beta, epilogue, chain, ...) SERIN_CHAIN_##chain(name)
+#include "kernels/functions.def"
+#undef SERIN_CHAIN_Common
     default: return each<kCount>([&](int j) { return unary(step.unary, x.v[j], step.alpha, step.beta); });
   }
 }
@@ -132,10 +129,12 @@ __device__ __forceinline__ ChainValues<kCount> compute_binary(BinaryFn function,
                                                               const ChainValues<kCount>& b) {
   const auto as = [&](auto fn) { return each<kCount>([&](int j) { return binary(decltype(fn)::value, a.v[j], b.v[j]); }); };
   switch (function) {  // NOLINT(bugprone-branch-clone): branches of different types
-    case BinaryFn::kAdd: return as(std::integral_constant<BinaryFn, BinaryFn::kAdd>());
-    case BinaryFn::kSub: return as(std::integral_constant<BinaryFn, BinaryFn::kSub>());
-    case BinaryFn::kMul: return as(std::integral_constant<BinaryFn, BinaryFn::kMul>());
-    case BinaryFn::kDiv: return as(std::integral_constant<BinaryFn, BinaryFn::kDiv>());
+#define SERIN_CHAIN_Common(name) \
+  case BinaryFn::k##name: return as(std::integral_constant<BinaryFn, BinaryFn::k##name>());
+#define SERIN_BINARY(name, loop, chain, ...) SERIN_CHAIN_##chain(name)
+#include "kernels/functions.def"
+#undef SERIN_CHAIN_Common
+#undef SERIN_CHAIN_Rare
     default: return each<kCount>([&](int j) { return binary(function, a.v[j], b.v[j]); });
   }
 }

@@ -181,28 +181,17 @@ memory::desc plain_desc(const memory::dims& dims) {
 
 bool append_activation(dnnl::post_ops& post_ops, const Epilogue& epilogue) {
   using dnnl::algorithm;
+  constexpr bool none = false;
   const auto append = [&post_ops](algorithm function, float a = 0.f, float b = 0.f) {
     post_ops.append_eltwise(function, a, b);
     return true;
   };
   switch (epilogue.activation) {
-    case UnaryFn::kIdentity: return true;
-    // oneDNN's relu takes NaN for 0, which would hide a broken model. Its hardswish x * min(max(alpha x + beta, 0), 1) keeps it, and with this alpha
-    // is x itself for every normal x > 0 and -0 for x < 0; the price is NaN for -Inf.
-    case UnaryFn::kRelu: return append(algorithm::eltwise_hardswish, 0x1p126f, 0.f);
-    case UnaryFn::kLeakyRelu: return append(algorithm::eltwise_relu, epilogue.alpha);
-    case UnaryFn::kElu: return append(algorithm::eltwise_elu, epilogue.alpha);
-    case UnaryFn::kTanh: return append(algorithm::eltwise_tanh);
-    case UnaryFn::kSigmoid: return append(algorithm::eltwise_logistic);
-    case UnaryFn::kSilu: return append(algorithm::eltwise_swish, 1.f);
-    case UnaryFn::kHardSwish: return append(algorithm::eltwise_hardswish, 1.f / 6.f, 0.5f);
-    case UnaryFn::kGelu: return append(algorithm::eltwise_gelu_erf);
-    case UnaryFn::kGeluTanh: return append(algorithm::eltwise_gelu_tanh);
-    case UnaryFn::kSoftplus: return append(algorithm::eltwise_soft_relu, 1.f);
-    case UnaryFn::kAbs: return append(algorithm::eltwise_abs);
-    case UnaryFn::kSqrt: return append(algorithm::eltwise_sqrt);
-    default: return false;  // Clip, HardSigmoid and Exp of oneDNN lose NaN; the others it does not have
+#define SERIN_UNARY(name, word, alpha, beta, follows, chain, finite, scalar, vector, onednn, cudnn) \
+  case UnaryFn::k##name: return onednn;
+#include "kernels/functions.def"
   }
+  return none;
 }
 
 dnnl::primitive_attr make_attributes(const dnnl::post_ops& post_ops) {

@@ -87,18 +87,13 @@ using FinishRows = void (*)(float* y, int64_t y_row, int64_t rows, int64_t n, co
 template <class V>
 FinishRows finish_of(UnaryFn fn) {
   switch (fn) {
-    case UnaryFn::kIdentity: return &finish_rows<V, UnaryFn::kIdentity>;
-    case UnaryFn::kRelu: return &finish_rows<V, UnaryFn::kRelu>;
-    case UnaryFn::kLeakyRelu: return &finish_rows<V, UnaryFn::kLeakyRelu>;
-    case UnaryFn::kClip: return &finish_rows<V, UnaryFn::kClip>;
-    case UnaryFn::kSigmoid: return &finish_rows<V, UnaryFn::kSigmoid>;
-    case UnaryFn::kTanh: return &finish_rows<V, UnaryFn::kTanh>;
-    case UnaryFn::kHardSigmoid: return &finish_rows<V, UnaryFn::kHardSigmoid>;
-    case UnaryFn::kHardSwish: return &finish_rows<V, UnaryFn::kHardSwish>;
-    case UnaryFn::kElu: return &finish_rows<V, UnaryFn::kElu>;
-    case UnaryFn::kSilu: return &finish_rows<V, UnaryFn::kSilu>;
-    case UnaryFn::kGelu: return &finish_rows<V, UnaryFn::kGelu>;
-    case UnaryFn::kGeluTanh: return &finish_rows<V, UnaryFn::kGeluTanh>;
+#define SERIN_FINISH_Follows(name) \
+  case UnaryFn::k##name: return &finish_rows<V, UnaryFn::k##name>;
+#define SERIN_FINISH_Alone(name)
+#define SERIN_UNARY(name, word, alpha, beta, epilogue, ...) SERIN_FINISH_##epilogue(name)
+#include "kernels/functions.def"
+#undef SERIN_FINISH_Follows
+#undef SERIN_FINISH_Alone
     default: return nullptr;
   }
 }

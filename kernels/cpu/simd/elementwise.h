@@ -65,86 +65,14 @@ typename V::F softsign(typename V::F x) {
 template <class V, UnaryFn kFn>
 typename V::F unary_value(typename V::F x, typename V::F alpha, typename V::F beta) {
   const auto zero = V::set(0.f), one = V::set(1.f);
-  if constexpr (kFn == UnaryFn::kAbs)
-    return V::abs(x);
-  else if constexpr (kFn == UnaryFn::kNeg)
-    return -x;
-  else if constexpr (kFn == UnaryFn::kSign)
-    return V::blend(V::less(zero, x), one, V::blend(V::less(x, zero), -one, x));
-  else if constexpr (kFn == UnaryFn::kReciprocal)
-    return one / x;
-  else if constexpr (kFn == UnaryFn::kSqrt)
-    return V::sqrt(x);
-  else if constexpr (kFn == UnaryFn::kExp)
-    return math::exp<V>(x);
-  else if constexpr (kFn == UnaryFn::kLog)
-    return math::log<V>(x);
-  else if constexpr (kFn == UnaryFn::kErf)
-    return math::erf<V>(x);
-  else if constexpr (kFn == UnaryFn::kSin)
-    return of_angle<V>(x, math::sin<V>(x), [](float angle) { return __builtin_sinf(angle); });
-  else if constexpr (kFn == UnaryFn::kCos)
-    return of_angle<V>(x, math::cos<V>(x), [](float angle) { return __builtin_cosf(angle); });
-  else if constexpr (kFn == UnaryFn::kTan)
-    return of_angle<V>(x, math::tan<V>(x), [](float angle) { return __builtin_tanf(angle); });
-  else if constexpr (kFn == UnaryFn::kAsin)
-    return math::asin<V>(x);
-  else if constexpr (kFn == UnaryFn::kAcos)
-    return math::acos<V>(x);
-  else if constexpr (kFn == UnaryFn::kAtan)
-    return math::atan<V>(x);
-  else if constexpr (kFn == UnaryFn::kSinh)
-    return math::sinh<V>(x);
-  else if constexpr (kFn == UnaryFn::kCosh)
-    return math::cosh<V>(x);
-  else if constexpr (kFn == UnaryFn::kAsinh)
-    return math::asinh<V>(x);
-  else if constexpr (kFn == UnaryFn::kAcosh)
-    return math::acosh<V>(x);
-  else if constexpr (kFn == UnaryFn::kAtanh)
-    return math::atanh<V>(x);
-  else if constexpr (kFn == UnaryFn::kTanh)
-    return math::tanh<V>(x);
-  else if constexpr (kFn == UnaryFn::kSigmoid)
-    return math::sigmoid<V>(x);
-  else if constexpr (kFn == UnaryFn::kRelu)
-    return V::max(zero, x);
-  else if constexpr (kFn == UnaryFn::kLeakyRelu)
-    return V::blend(V::less(x, zero), alpha * x, x);
-  else if constexpr (kFn == UnaryFn::kClip)
-    return clip<V>(x, alpha, beta);
-  else if constexpr (kFn == UnaryFn::kElu)
-    return V::blend(V::less(x, zero), alpha * math::expm1<V>(x), x);
-  else if constexpr (kFn == UnaryFn::kSelu)
-    return beta * V::blend(V::less(x, zero), alpha * math::expm1<V>(x), x);
-  else if constexpr (kFn == UnaryFn::kCelu)
-    return V::blend(V::less(x, zero), alpha * math::expm1<V>(x / alpha), x);
-  else if constexpr (kFn == UnaryFn::kThresholdedRelu)
-    return V::blend(V::less_equal(x, alpha), zero, x);
-  else if constexpr (kFn == UnaryFn::kSoftplus)
-    return math::softplus<V>(x);
-  else if constexpr (kFn == UnaryFn::kSoftsign)
-    return softsign<V>(x);
-  else if constexpr (kFn == UnaryFn::kMish)
-    return math::mish<V>(x);
-  else if constexpr (kFn == UnaryFn::kHardSigmoid)
-    return clip<V>(alpha * x + beta, zero, one);
-  else if constexpr (kFn == UnaryFn::kHardSwish)
-    return x * clip<V>(V::fma(x, V::set(1.f / 6.f), V::set(0.5f)), zero, one);
-  else if constexpr (kFn == UnaryFn::kSilu)
-    return math::silu<V>(x);
-  else if constexpr (kFn == UnaryFn::kGelu)
-    return math::gelu<V>(x);
-  else if constexpr (kFn == UnaryFn::kGeluTanh)
-    return math::gelu_tanh<V>(x);
-  else if constexpr (kFn == UnaryFn::kFloor)
-    return V::floor(x);
-  else if constexpr (kFn == UnaryFn::kCeil)
-    return V::ceil(x);
-  else if constexpr (kFn == UnaryFn::kRound)
-    return V::round(x);
+#define SERIN_UNARY(name, word, a, b, epilogue, chain, finite, scalar, vector, ...) \
+  if constexpr (kFn == UnaryFn::k##name)                                            \
+    return vector;                                                                  \
   else
-    return x;
+#define SERIN_TRUTH_FN(...)
+#define SERIN_TEST_FN(...)
+#include "kernels/functions.def"
+  return x;
 }
 
 template <class V, UnaryFn kFn>
@@ -159,51 +87,13 @@ void unary_loop(const float* x, float* y, int64_t n, float alpha, float beta) {
 template <class V>
 UnaryLoop unary_loop_of(UnaryFn fn) {
   switch (fn) {
-    case UnaryFn::kIdentity: return &unary_loop<V, UnaryFn::kIdentity>;
-    case UnaryFn::kAbs: return &unary_loop<V, UnaryFn::kAbs>;
-    case UnaryFn::kNeg: return &unary_loop<V, UnaryFn::kNeg>;
-    case UnaryFn::kSign: return &unary_loop<V, UnaryFn::kSign>;
-    case UnaryFn::kReciprocal: return &unary_loop<V, UnaryFn::kReciprocal>;
-    case UnaryFn::kSqrt: return &unary_loop<V, UnaryFn::kSqrt>;
-    case UnaryFn::kExp: return &unary_loop<V, UnaryFn::kExp>;
-    case UnaryFn::kLog: return &unary_loop<V, UnaryFn::kLog>;
-    case UnaryFn::kErf: return &unary_loop<V, UnaryFn::kErf>;
-    case UnaryFn::kSin: return &unary_loop<V, UnaryFn::kSin>;
-    case UnaryFn::kCos: return &unary_loop<V, UnaryFn::kCos>;
-    case UnaryFn::kTan: return &unary_loop<V, UnaryFn::kTan>;
-    case UnaryFn::kAsin: return &unary_loop<V, UnaryFn::kAsin>;
-    case UnaryFn::kAcos: return &unary_loop<V, UnaryFn::kAcos>;
-    case UnaryFn::kAtan: return &unary_loop<V, UnaryFn::kAtan>;
-    case UnaryFn::kSinh: return &unary_loop<V, UnaryFn::kSinh>;
-    case UnaryFn::kCosh: return &unary_loop<V, UnaryFn::kCosh>;
-    case UnaryFn::kAsinh: return &unary_loop<V, UnaryFn::kAsinh>;
-    case UnaryFn::kAcosh: return &unary_loop<V, UnaryFn::kAcosh>;
-    case UnaryFn::kAtanh: return &unary_loop<V, UnaryFn::kAtanh>;
-    case UnaryFn::kTanh: return &unary_loop<V, UnaryFn::kTanh>;
-    case UnaryFn::kSigmoid: return &unary_loop<V, UnaryFn::kSigmoid>;
-    case UnaryFn::kRelu: return &unary_loop<V, UnaryFn::kRelu>;
-    case UnaryFn::kLeakyRelu: return &unary_loop<V, UnaryFn::kLeakyRelu>;
-    case UnaryFn::kClip: return &unary_loop<V, UnaryFn::kClip>;
-    case UnaryFn::kElu: return &unary_loop<V, UnaryFn::kElu>;
-    case UnaryFn::kSelu: return &unary_loop<V, UnaryFn::kSelu>;
-    case UnaryFn::kCelu: return &unary_loop<V, UnaryFn::kCelu>;
-    case UnaryFn::kThresholdedRelu: return &unary_loop<V, UnaryFn::kThresholdedRelu>;
-    case UnaryFn::kSoftplus: return &unary_loop<V, UnaryFn::kSoftplus>;
-    case UnaryFn::kSoftsign: return &unary_loop<V, UnaryFn::kSoftsign>;
-    case UnaryFn::kMish: return &unary_loop<V, UnaryFn::kMish>;
-    case UnaryFn::kHardSigmoid: return &unary_loop<V, UnaryFn::kHardSigmoid>;
-    case UnaryFn::kHardSwish: return &unary_loop<V, UnaryFn::kHardSwish>;
-    case UnaryFn::kSilu: return &unary_loop<V, UnaryFn::kSilu>;
-    case UnaryFn::kGelu: return &unary_loop<V, UnaryFn::kGelu>;
-    case UnaryFn::kGeluTanh: return &unary_loop<V, UnaryFn::kGeluTanh>;
-    case UnaryFn::kFloor: return &unary_loop<V, UnaryFn::kFloor>;
-    case UnaryFn::kCeil: return &unary_loop<V, UnaryFn::kCeil>;
-    case UnaryFn::kRound: return &unary_loop<V, UnaryFn::kRound>;
-    case UnaryFn::kNot:  // these return bool
-    case UnaryFn::kIsNaN:
-    case UnaryFn::kIsInf: break;
+#define SERIN_UNARY(name, ...) \
+  case UnaryFn::k##name: return &unary_loop<V, UnaryFn::k##name>;
+#define SERIN_TRUTH_FN(...)
+#define SERIN_TEST_FN(...)
+#include "kernels/functions.def"
+    default: return nullptr;  // these return bool
   }
-  return nullptr;
 }
 
 /// max(a, b), NaN if either is NaN; V::max alone would drop one in `a`.
@@ -221,30 +111,15 @@ void binary_step(typename V::F a, typename V::F b, void* y, int64_t i, int n) {
   float* out = static_cast<float*>(y) + i;
   uint8_t* out_bool = static_cast<uint8_t*>(y) + i;
   const auto store = [out, n](typename V::F value) { n == V::kWidth ? V::store(out, value) : V::store_n(out, value, n); };
-  if constexpr (kFn == BinaryFn::kAdd)
-    store(a + b);
-  else if constexpr (kFn == BinaryFn::kSub)
-    store(a - b);
-  else if constexpr (kFn == BinaryFn::kMul)
-    store(a * b);
-  else if constexpr (kFn == BinaryFn::kDiv)
-    store(a / b);
-  else if constexpr (kFn == BinaryFn::kPow)
-    store(power<V>(a, b));
-  else if constexpr (kFn == BinaryFn::kMin)
-    store(min_nan<V>(a, b));
-  else if constexpr (kFn == BinaryFn::kMax)
-    store(max_nan<V>(a, b));
-  else if constexpr (kFn == BinaryFn::kEqual)
-    V::store_bool(out_bool, V::equal(a, b), n);
-  else if constexpr (kFn == BinaryFn::kLess)
-    V::store_bool(out_bool, V::less(a, b), n);
-  else if constexpr (kFn == BinaryFn::kLessOrEqual)
-    V::store_bool(out_bool, V::less_equal(a, b), n);
-  else if constexpr (kFn == BinaryFn::kGreater)
-    V::store_bool(out_bool, V::less(b, a), n);
-  else if constexpr (kFn == BinaryFn::kGreaterOrEqual)
-    V::store_bool(out_bool, V::less_equal(b, a), n);
+  const auto store_bool = [out_bool, n](typename V::M value) { V::store_bool(out_bool, value, n); };
+#define SERIN_STORE_Vector(name, store, vector) \
+  if constexpr (kFn == BinaryFn::k##name) store(vector);
+#define SERIN_STORE_Scalar(name, store, vector)
+#define SERIN_ARITHMETIC_FN(name, loop, chain, finite, scalar, vector) SERIN_STORE_##loop(name, store, vector)
+#define SERIN_COMPARE_FN(name, loop, chain, finite, scalar, vector) SERIN_STORE_##loop(name, store_bool, vector)
+#include "kernels/functions.def"
+#undef SERIN_STORE_Vector
+#undef SERIN_STORE_Scalar
 }
 
 template <class V, BinaryFn kFn>
@@ -261,26 +136,15 @@ void binary_loop(const float* a, bool a_scalar, const float* b, bool b_scalar, v
 template <class V>
 BinaryLoop binary_loop_of(BinaryFn fn) {
   switch (fn) {
-    case BinaryFn::kAdd: return &binary_loop<V, BinaryFn::kAdd>;
-    case BinaryFn::kSub: return &binary_loop<V, BinaryFn::kSub>;
-    case BinaryFn::kMul: return &binary_loop<V, BinaryFn::kMul>;
-    case BinaryFn::kDiv: return &binary_loop<V, BinaryFn::kDiv>;
-    case BinaryFn::kMin: return &binary_loop<V, BinaryFn::kMin>;
-    case BinaryFn::kMax: return &binary_loop<V, BinaryFn::kMax>;
-    case BinaryFn::kEqual: return &binary_loop<V, BinaryFn::kEqual>;
-    case BinaryFn::kLess: return &binary_loop<V, BinaryFn::kLess>;
-    case BinaryFn::kLessOrEqual: return &binary_loop<V, BinaryFn::kLessOrEqual>;
-    case BinaryFn::kGreater: return &binary_loop<V, BinaryFn::kGreater>;
-    case BinaryFn::kGreaterOrEqual: return &binary_loop<V, BinaryFn::kGreaterOrEqual>;
-    case BinaryFn::kPow: return &binary_loop<V, BinaryFn::kPow>;
-    case BinaryFn::kMod:  // that of the reference kernel
-
-    case BinaryFn::kFMod:
-    case BinaryFn::kAnd:
-    case BinaryFn::kOr:
-    case BinaryFn::kXor: break;
+#define SERIN_LOOP_Vector(name) \
+  case BinaryFn::k##name: return &binary_loop<V, BinaryFn::k##name>;
+#define SERIN_LOOP_Scalar(name)
+#define SERIN_BINARY(name, loop, ...) SERIN_LOOP_##loop(name)
+#include "kernels/functions.def"
+#undef SERIN_LOOP_Vector
+#undef SERIN_LOOP_Scalar
+    default: return nullptr;  // those of the reference kernel
   }
-  return nullptr;
 }
 
 template <class V>

@@ -17,22 +17,23 @@ namespace {
 
 using TensorPtr = DnnGraph::TensorPtr;
 
-/// The activation as a pointwise node; nothing where the library has none, an empty mode for Identity.
+using Mode = fe::PointwiseMode_t;
+
+std::optional<fe::graph::Pointwise_attributes> clip_of(fe::graph::Pointwise_attributes& node, const Epilogue& epilogue) {
+  if (epilogue.alpha > epilogue.beta) return std::nullopt;
+  return node.set_mode(Mode::RELU_FWD).set_relu_lower_clip(epilogue.alpha).set_relu_upper_clip(epilogue.beta);
+}
+
+/// The activation as a pointwise node; nothing where the library has none, and for Identity.
 std::optional<fe::graph::Pointwise_attributes> activation_of(const Epilogue& epilogue) {
+  constexpr auto none = std::nullopt;
   fe::graph::Pointwise_attributes node;
   switch (epilogue.activation) {
-    case UnaryFn::kRelu: return node.set_mode(fe::PointwiseMode_t::RELU_FWD);
-    case UnaryFn::kClip:
-      if (epilogue.alpha > epilogue.beta) return std::nullopt;
-      return node.set_mode(fe::PointwiseMode_t::RELU_FWD).set_relu_lower_clip(epilogue.alpha).set_relu_upper_clip(epilogue.beta);
-    case UnaryFn::kLeakyRelu: return node.set_mode(fe::PointwiseMode_t::RELU_FWD).set_relu_lower_clip_slope(epilogue.alpha);
-    case UnaryFn::kSigmoid: return node.set_mode(fe::PointwiseMode_t::SIGMOID_FWD);
-    case UnaryFn::kTanh: return node.set_mode(fe::PointwiseMode_t::TANH_FWD);
-    case UnaryFn::kSilu: return node.set_mode(fe::PointwiseMode_t::SWISH_FWD).set_swish_beta(1.f);
-    case UnaryFn::kGelu: return node.set_mode(fe::PointwiseMode_t::GELU_FWD);
-    case UnaryFn::kGeluTanh: return node.set_mode(fe::PointwiseMode_t::GELU_APPROX_TANH_FWD);
-    default: return std::nullopt;
+#define SERIN_UNARY(name, word, alpha, beta, follows, chain, finite, scalar, vector, onednn, cudnn) \
+  case UnaryFn::k##name: return cudnn;
+#include "kernels/functions.def"
   }
+  return none;
 }
 
 /// A tensor as the library sees it. Of one spatial axis it knows nothing: there are two then, the first of one element.

@@ -1,6 +1,6 @@
 # embedded_headers.h: the headers that a kernel's text may include when it is compiled at run time (run_time.h), as they are now. The standard library's
 # names lead to standard.h, which is as much of it as they use.
-set(SERIN_EMBEDDED kernels/cuda/chain.h kernels/cuda/pack.h kernels/cuda/space.h kernels/cuda/thread.h kernels/float16.h kernels/functions.h kernels/functors.h)
+set(SERIN_EMBEDDED kernels/cuda/chain.h kernels/cuda/pack.h kernels/cuda/space.h kernels/cuda/thread.h kernels/float16.h kernels/functions.def kernels/functions.h kernels/functors.h)
 set(names "")
 set(texts "")
 foreach(header IN LISTS SERIN_EMBEDDED ITEMS kernels/cuda/nvidia/standard.h)

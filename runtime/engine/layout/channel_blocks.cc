@@ -24,29 +24,6 @@ namespace serin::engine {
 
 namespace {
 
-using kernels::BinaryFn;
-using kernels::UnaryFn;
-
-bool keeps_finite(UnaryFn fn) {
-  switch (fn) {
-    case UnaryFn::kReciprocal:
-    case UnaryFn::kSqrt:
-    case UnaryFn::kLog:
-    case UnaryFn::kExp:
-    case UnaryFn::kAsin:
-    case UnaryFn::kAcos:
-    case UnaryFn::kSinh:
-    case UnaryFn::kCosh:
-    case UnaryFn::kAcosh:
-    case UnaryFn::kAtanh:
-    case UnaryFn::kCelu: return false;
-    default: return true;
-  }
-}
-bool keeps_finite(BinaryFn fn) {
-  return fn == BinaryFn::kAdd || fn == BinaryFn::kSub || fn == BinaryFn::kMul || fn == BinaryFn::kMin || fn == BinaryFn::kMax;
-}
-
 class Blocks : FormWalk {
  public:
   Blocks(Program& program, int64_t block) : FormWalk(program), block_(block) {}

@@ -21,9 +21,7 @@ namespace serin::engine {
 
 namespace {
 
-using kernels::BinaryFn;
 using kernels::Pointwise;
-using kernels::UnaryFn;
 
 using Function = decltype(Pointwise::Step::function);
 
@@ -33,13 +31,10 @@ constexpr int64_t kWorthFusing = 1 << 16;
 /// What the vector kernel has loops for.
 std::optional<Function> function_of(const kernels::Op& kernel) {
   if (const auto* unary = std::get_if<kernels::Unary>(&kernel)) {
-    const bool answers_bool = unary->fn == UnaryFn::kNot || unary->fn == UnaryFn::kIsNaN || unary->fn == UnaryFn::kIsInf;
-    return answers_bool ? std::nullopt : std::optional<Function>(*unary);
+    return kernels::is_predicate(unary->fn) ? std::nullopt : std::optional<Function>(*unary);
   }
   if (const auto* binary = std::get_if<kernels::Binary>(&kernel)) {
-    const BinaryFn fn = binary->fn;
-    const bool scalar_code = fn == BinaryFn::kMod || fn == BinaryFn::kFMod || fn >= BinaryFn::kAnd;
-    return scalar_code ? std::nullopt : std::optional<Function>(*binary);
+    return kernels::has_vector_form(binary->fn) ? std::optional<Function>(*binary) : std::nullopt;
   }
   if (const auto* select = std::get_if<kernels::Select>(&kernel)) return *select;
   return std::nullopt;
@@ -102,7 +97,7 @@ class Chains {
   bool fits(const Step& step) const {
     if (!step.bodies.empty() || step.outputs.size() != 1 || !function_of(step.kernel)) return false;
     const auto* binary = std::get_if<kernels::Binary>(&step.kernel);
-    const bool compares = binary && binary->fn >= BinaryFn::kEqual && binary->fn <= BinaryFn::kGreaterOrEqual;
+    const bool compares = binary && kernels::is_compare(binary->fn);
     if (!is_plain(step.outputs[0], compares)) return false;
     if (!for_device_ && tensor(step.outputs[0]).shape.elements() < kWorthFusing) return false;
     for (size_t i = 0; i < step.inputs.size(); ++i) {

@@ -3,8 +3,10 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/function_names.h"
 #include "kernels/indexing.h"
 #include "runtime/engine/lower/lowering.h"
+#include "runtime/graph/function.h"
 
 namespace serin::engine {
 
@@ -14,63 +16,9 @@ using graph::Op;
 using kernels::BinaryFn;
 using kernels::UnaryFn;
 
-UnaryFn unary_fn(Op op) {
-  switch (op) {
-    case Op::kAbs: return UnaryFn::kAbs;
-    case Op::kAcos: return UnaryFn::kAcos;
-    case Op::kAcosh: return UnaryFn::kAcosh;
-    case Op::kAsin: return UnaryFn::kAsin;
-    case Op::kAsinh: return UnaryFn::kAsinh;
-    case Op::kAtan: return UnaryFn::kAtan;
-    case Op::kAtanh: return UnaryFn::kAtanh;
-    case Op::kCeil: return UnaryFn::kCeil;
-    case Op::kCos: return UnaryFn::kCos;
-    case Op::kCosh: return UnaryFn::kCosh;
-    case Op::kErf: return UnaryFn::kErf;
-    case Op::kExp: return UnaryFn::kExp;
-    case Op::kFloor: return UnaryFn::kFloor;
-    case Op::kHardSwish: return UnaryFn::kHardSwish;
-    case Op::kIsInf: return UnaryFn::kIsInf;
-    case Op::kIsNaN: return UnaryFn::kIsNaN;
-    case Op::kLog: return UnaryFn::kLog;
-    case Op::kMish: return UnaryFn::kMish;
-    case Op::kNeg: return UnaryFn::kNeg;
-    case Op::kNot: return UnaryFn::kNot;
-    case Op::kReciprocal: return UnaryFn::kReciprocal;
-    case Op::kRelu: return UnaryFn::kRelu;
-    case Op::kRound: return UnaryFn::kRound;
-    case Op::kSigmoid: return UnaryFn::kSigmoid;
-    case Op::kSign: return UnaryFn::kSign;
-    case Op::kSin: return UnaryFn::kSin;
-    case Op::kSinh: return UnaryFn::kSinh;
-    case Op::kSoftplus: return UnaryFn::kSoftplus;
-    case Op::kSoftsign: return UnaryFn::kSoftsign;
-    case Op::kSqrt: return UnaryFn::kSqrt;
-    case Op::kTan: return UnaryFn::kTan;
-    case Op::kTanh: return UnaryFn::kTanh;
-    default: return UnaryFn::kIdentity;
-  }
-}
-
 BinaryFn binary_fn(const graph::Node& node) {
-  switch (node.op) {
-    case Op::kSub: return BinaryFn::kSub;
-    case Op::kMul: return BinaryFn::kMul;
-    case Op::kDiv: return BinaryFn::kDiv;
-    case Op::kPow: return BinaryFn::kPow;
-    case Op::kMod: return node.integer("fmod", 0) ? BinaryFn::kFMod : BinaryFn::kMod;
-    case Op::kMax: return BinaryFn::kMax;
-    case Op::kMin: return BinaryFn::kMin;
-    case Op::kEqual: return BinaryFn::kEqual;
-    case Op::kLess: return BinaryFn::kLess;
-    case Op::kLessOrEqual: return BinaryFn::kLessOrEqual;
-    case Op::kGreater: return BinaryFn::kGreater;
-    case Op::kGreaterOrEqual: return BinaryFn::kGreaterOrEqual;
-    case Op::kAnd: return BinaryFn::kAnd;
-    case Op::kOr: return BinaryFn::kOr;
-    case Op::kXor: return BinaryFn::kXor;
-    default: return BinaryFn::kAdd;  // Add, Sum, Mean
-  }
+  if (node.op == Op::kMod && node.integer("fmod", 0)) return BinaryFn::kFMod;
+  return kernels::find_binary(op_name(node.op)).value_or(BinaryFn::kAdd);  // Sum, Mean
 }
 
 bool is_integer(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
@@ -86,24 +34,12 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
-kernels::Unary activation(const graph::Node& node) {
-  const auto number = [&](std::string_view key, double fallback) { return static_cast<float>(node.number(key, fallback)); };
-  switch (node.op) {
-    case Op::kCelu: return {UnaryFn::kCelu, number("alpha", 1)};
-    case Op::kElu: return {UnaryFn::kElu, number("alpha", 1)};
-    case Op::kSelu: return {UnaryFn::kSelu, number("alpha", 1.67326319217681884765625), number("gamma", 1.05070102214813232421875)};
-    case Op::kThresholdedRelu: return {UnaryFn::kThresholdedRelu, number("alpha", 1)};
-    case Op::kLeakyRelu: return {UnaryFn::kLeakyRelu, number("alpha", 0.01)};
-    case Op::kHardSigmoid: return {UnaryFn::kHardSigmoid, number("alpha", 0.2), number("beta", 0.5)};
-    case Op::kGelu: return {node.text("approximate", "none") == "tanh" ? UnaryFn::kGeluTanh : UnaryFn::kGelu};
-    default: return {unary_fn(node.op)};
-  }
-}
-
 }  // namespace
 
 Status lower_unary(Lowering& at) {
-  kernels::Unary unary = activation(at.node());
+  const auto function = graph::unary_function_of(at.node());
+  if (!function) return Lowering::refuse("is no function of one element");
+  kernels::Unary unary{function->row->fn, static_cast<float>(function->alpha.value_or(0)), static_cast<float>(function->beta.value_or(0))};
   if (at.op() == Op::kIsInf) {
     const bool positive = at.node().integer("detect_positive", 1) != 0, negative = at.node().integer("detect_negative", 1) != 0;
     if (!positive && !negative) return Lowering::refuse("detects neither sign");

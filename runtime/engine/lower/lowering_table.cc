@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/function_names.h"
 #include "runtime/engine/lower/fold.h"
 #include "runtime/engine/program/block.h"
 
@@ -19,65 +20,13 @@ struct Row {
 using enum graph::Op;
 
 constexpr Row kRows[] = {
-    // One element at a time.
-    {kAbs, lower_unary},
-    {kAcos, lower_unary},
-    {kAcosh, lower_unary},
-    {kAsin, lower_unary},
-    {kAsinh, lower_unary},
-    {kAtan, lower_unary},
-    {kAtanh, lower_unary},
-    {kCeil, lower_unary},
-    {kCelu, lower_unary},
-    {kCos, lower_unary},
-    {kCosh, lower_unary},
-    {kElu, lower_unary},
-    {kErf, lower_unary},
-    {kExp, lower_unary},
-    {kFloor, lower_unary},
-    {kGelu, lower_unary},
-    {kHardSigmoid, lower_unary},
-    {kHardSwish, lower_unary},
-    {kIsInf, lower_unary},
-    {kIsNaN, lower_unary},
-    {kLeakyRelu, lower_unary},
-    {kLog, lower_unary},
-    {kMish, lower_unary},
-    {kNeg, lower_unary},
-    {kNot, lower_unary},
-    {kReciprocal, lower_unary},
-    {kRelu, lower_unary},
-    {kRound, lower_unary},
-    {kSelu, lower_unary},
-    {kSigmoid, lower_unary},
-    {kSign, lower_unary},
-    {kSin, lower_unary},
-    {kSinh, lower_unary},
-    {kSoftplus, lower_unary},
-    {kSoftsign, lower_unary},
-    {kSqrt, lower_unary},
-    {kTan, lower_unary},
-    {kTanh, lower_unary},
-    {kThresholdedRelu, lower_unary},
+    // One element at a time; functions of kernels/functions.def that are not here are lower_unary and lower_binary.
     {kClip, lower_clip},
     {kSwish, lower_swish},
     {kCast, lower_cast},
     {kCastLike, lower_cast},
     {kBitCast, lower_bit_cast},
-    {kAdd, lower_binary},
-    {kSub, lower_binary},
-    {kMul, lower_binary},
-    {kDiv, lower_binary},
-    {kMod, lower_binary},
     {kPow, lower_pow},
-    {kEqual, lower_binary},
-    {kLess, lower_binary},
-    {kLessOrEqual, lower_binary},
-    {kGreater, lower_binary},
-    {kGreaterOrEqual, lower_binary},
-    {kAnd, lower_binary},
-    {kOr, lower_binary},
-    {kXor, lower_binary},
     {kMax, lower_chain},
     {kMin, lower_chain},
     {kSum, lower_chain},
@@ -144,6 +93,8 @@ LowerFn lower_fn(graph::Op op) {
   for (const Row& row : kRows) {
     if (row.op == op) return row.lower;
   }
+  if (kernels::find_unary(op_name(op))) return lower_unary;
+  if (kernels::find_binary(op_name(op))) return lower_binary;
   return works_on_values(op) || has_no_kernel(op) ? nullptr : lower_generic;
 }
 
