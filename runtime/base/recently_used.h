@@ -8,7 +8,7 @@
 
 namespace serin {
 
-/// Searched from the most recently used one, so it suits few entries, or entries that an index beside it finds. Not thread-safe. An entry
+/// Searched from the most recently used one, so it suits few entries, or entries that a separate index finds. Not thread-safe. An entry
 /// does not move in memory.
 template <class T>
 class RecentlyUsed {
