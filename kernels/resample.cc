@@ -117,7 +117,7 @@ std::optional<ResampleRule> resample_rule(const Attributes& attributes, std::str
   const auto read = [&](std::string_view key, std::string_view fallback, const auto& names, auto& value) {
     const std::string name = attributes.text(key, fallback);
     if (find(names, name, value)) return true;
-    why = std::string(key) + " '" + name + "' is unknown";
+    why.assign(key).append(" '").append(name).append("' is unknown");
     return false;
   };
   if (!read("mode", "nearest", kModes, rule.mode)) return std::nullopt;
