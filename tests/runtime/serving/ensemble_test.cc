@@ -6,7 +6,9 @@
 #include <condition_variable>
 #include <optional>
 
+#include "runtime/serving/repository/version.h"
 #include "runtime/serving/scheduling/ensemble_scheduler.h"
+#include "runtime/serving/scheduling/scheduler_factory.h"
 #include "tests/runtime/base/eventually.h"
 
 namespace serin::serving {

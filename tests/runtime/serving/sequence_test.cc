@@ -7,6 +7,8 @@
 
 #include <condition_variable>
 
+#include "runtime/serving/repository/version.h"
+#include "runtime/serving/scheduling/scheduler_factory.h"
 #include "tests/runtime/base/eventually.h"
 
 namespace serin::serving {
