@@ -89,14 +89,14 @@ void take_back_rise(Restored& restored, const rollout::Spec& spec, const Split& 
 void continue_rollout(Restored& restored, const ServiceConfig& config, const std::optional<store::WeightsPage::Found>& page) {
   const rollout::State& state = restored.rollout->report.state;
   if (!knows(config, state.canary))
-    return roll_back(restored, "configuration", fmt::format("canary version '{}' is no longer in the configuration", state.canary));
+    return roll_back(restored, "configuration", fmt::format("canary version '{}' is not in the configuration", state.canary));
   if (state.stable != restored.stable)
-    return roll_back(restored, "configuration", fmt::format("stable version '{}' is no longer in the configuration", state.stable));
+    return roll_back(restored, "configuration", fmt::format("stable version '{}' is not in the configuration", state.stable));
   const auto spec = stored_spec(*restored.rollout);
   if (!spec) return roll_back(restored, "configuration", spec.error().message);
   if (!spec->baseline.empty() && !knows(config, spec->baseline))
     return roll_back(restored, "configuration",
-                     fmt::format("version '{}' of the baseline arm is no longer in the configuration", spec->baseline));
+                     fmt::format("version '{}' of the baseline arm is not in the configuration", spec->baseline));
   if (!page) return pause_at_zero(restored, "the weights page was lost");
 
   const Split applied = Split::unpack(page->word);

@@ -65,7 +65,7 @@ std::string explain_verdict(const std::string& body, bool& agrees) {
   if (!verdict) return verdict.error().message + "\n";
   const auto text = [&](const config::Node& node, const char* key) { return node.text(key, "").value(); };
   const config::Node answers = verdict->at("answers").value();
-  std::string lines = fmt::format("{}: canary {} compared with stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n",
+  std::string lines = fmt::format("{}: canary {} beside stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n",
                                   text(*verdict, "id"), text(*verdict, "canary"), text(*verdict, "stable"), text(*verdict, "phase"),
                                   text(*verdict, "seconds"), text(*verdict, "reason"), text(answers, "stable"), text(answers, "canary"),
                                   text(answers, "shadow"));
