@@ -1,4 +1,4 @@
-// op.cc: the operators' names and operand counts, from the one list in op.h.
+// op.cc: the operators' names and operand counts, from the rows of ops/all.def.
 
 #include "runtime/graph/op.h"
 
@@ -9,9 +9,8 @@ namespace serin::graph {
 namespace {
 
 constexpr auto kSchemas = std::to_array<OpSchema>({
-#define SERIN_X(name, min, max, out) {#name, min, max, out},
-    SERIN_GRAPH_OPS(SERIN_X)
-#undef SERIN_X
+#define SERIN_OP(name, least, most, results, ...) {#name, least, most, results},
+#include "runtime/graph/ops/all.def"
 });
 
 }  // namespace

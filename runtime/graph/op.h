@@ -60,67 +60,15 @@
 
 namespace serin::graph {
 
-// X(enumerator suffix = printed name, minimum inputs, maximum inputs, outputs)   -1: any number
-// clang-format off
-#define SERIN_GRAPH_OPS(X) \
-  X(Abs, 1, 1, 1) X(Add, 2, 2, 1) X(And, 2, 2, 1) X(ArgMax, 1, 1, 1) X(ArgMin, 1, 1, 1) X(AveragePool, 1, 1, 1) \
-  X(BatchNormalization, 5, 5, 1) X(Cast, 1, 1, 1) X(Ceil, 1, 1, 1) X(Clip, 1, 3, 1) X(Concat, 1, -1, 1) X(ConstantOfShape, 1, 1, 1) \
-  X(Conv, 2, 3, 1) X(Cos, 1, 1, 1) X(CumSum, 2, 2, 1) X(Div, 2, 2, 1) X(Elu, 1, 1, 1) X(Equal, 2, 2, 1) X(Erf, 1, 1, 1) \
-  X(Exp, 1, 1, 1) X(Expand, 2, 2, 1) X(Flatten, 1, 1, 1) X(Floor, 1, 1, 1) X(Gather, 2, 2, 1) X(Gelu, 1, 1, 1) X(Gemm, 2, 3, 1) \
-  X(GlobalAveragePool, 1, 1, 1) X(GlobalMaxPool, 1, 1, 1) X(Greater, 2, 2, 1) X(GreaterOrEqual, 2, 2, 1) X(HardSigmoid, 1, 1, 1) \
-  X(HardSwish, 1, 1, 1) X(Identity, 1, 1, 1) X(If, 1, -1, -1) X(IsInf, 1, 1, 1) X(IsNaN, 1, 1, 1) X(LayerNormalization, 2, 3, 1) \
-  X(LeakyRelu, 1, 1, 1) X(Less, 2, 2, 1) X(LessOrEqual, 2, 2, 1) X(Log, 1, 1, 1) X(LogSoftmax, 1, 1, 1) X(Loop, 2, -1, -1) \
-  X(MatMul, 2, 2, 1) X(Max, 1, -1, 1) X(MaxPool, 1, 1, 1) X(Mean, 1, -1, 1) X(Min, 1, -1, 1) X(Mod, 2, 2, 1) X(Mul, 2, 2, 1) \
-  X(Neg, 1, 1, 1) X(NonZero, 1, 1, 1) X(Not, 1, 1, 1) X(Or, 2, 2, 1) X(Pad, 1, 4, 1) X(Pow, 2, 2, 1) X(Range, 3, 3, 1) \
-  X(Reciprocal, 1, 1, 1) X(ReduceL1, 1, 2, 1) X(ReduceL2, 1, 2, 1) X(ReduceMax, 1, 2, 1) X(ReduceMean, 1, 2, 1) \
-  X(ReduceMin, 1, 2, 1) X(ReduceProd, 1, 2, 1) X(ReduceSum, 1, 2, 1) X(ReduceSumSquare, 1, 2, 1) X(Relu, 1, 1, 1) \
-  X(Reshape, 2, 2, 1) X(Round, 1, 1, 1) X(Shape, 1, 1, 1) X(Sigmoid, 1, 1, 1) X(Sign, 1, 1, 1) X(Sin, 1, 1, 1) X(Size, 1, 1, 1) \
-  X(Slice, 1, 5, 1) X(Softmax, 1, 1, 1) X(Softplus, 1, 1, 1) X(Split, 1, 2, -1) X(Sqrt, 1, 1, 1) X(Squeeze, 1, 2, 1) \
-  X(Sub, 2, 2, 1) X(Sum, 1, -1, 1) X(Swish, 1, 1, 1) X(Tanh, 1, 1, 1) X(Tile, 2, 2, 1) X(Transpose, 1, 1, 1) X(Unsqueeze, 1, 2, 1) \
-  X(Where, 3, 3, 1) X(Xor, 2, 2, 1) \
-  /* math */ X(Acos, 1, 1, 1) X(Acosh, 1, 1, 1) X(Asin, 1, 1, 1) X(Asinh, 1, 1, 1) X(Atan, 1, 1, 1) X(Atanh, 1, 1, 1) \
-  X(BitCast, 1, 1, 1) X(BitShift, 2, 2, 1) X(BitwiseAnd, 2, 2, 1) X(BitwiseNot, 1, 1, 1) X(BitwiseOr, 2, 2, 1) X(BitwiseXor, 2, 2, 1) \
-  X(BlackmanWindow, 1, 1, 1) X(Bernoulli, 1, 1, 1) X(CastLike, 2, 2, 1) X(Celu, 1, 1, 1) X(Cosh, 1, 1, 1) X(CumProd, 2, 2, 1) \
-  X(DFT, 1, 3, 1) X(Det, 1, 1, 1) X(Einsum, 1, -1, 1) X(EyeLike, 1, 1, 1) X(HammingWindow, 1, 1, 1) X(HannWindow, 1, 1, 1) \
-  X(MelWeightMatrix, 5, 5, 1) X(Mish, 1, 1, 1) X(Multinomial, 1, 1, 1) X(PRelu, 2, 2, 1) X(RandomNormal, 0, 0, 1) \
-  X(RandomNormalLike, 1, 1, 1) X(RandomUniform, 0, 0, 1) X(RandomUniformLike, 1, 1, 1) X(STFT, 2, 4, 1) X(Selu, 1, 1, 1) \
-  X(Shrink, 1, 1, 1) X(Sinh, 1, 1, 1) X(Softsign, 1, 1, 1) X(Tan, 1, 1, 1) X(ThresholdedRelu, 1, 1, 1) \
-  /* norm */ X(Adagrad, 3, -1, -1) X(Adam, 3, -1, -1) X(BatchNormalizationTraining, 5, 5, 3) X(Dropout, 1, 3, 2) \
-  X(GroupNormalization, 3, 3, 1) X(Hardmax, 1, 1, 1) X(InstanceNormalization, 3, 3, 1) X(LayerNormalizationTraining, 2, 3, 3) \
-  X(LpNormalization, 1, 1, 1) X(LRN, 1, 1, 1) X(MeanVarianceNormalization, 1, 1, 1) X(Momentum, 3, -1, -1) \
-  X(NegativeLogLikelihoodLoss, 2, 3, 1) X(ReduceLogSumExp, 1, 2, 1) X(RMSNormalization, 2, 2, 1) \
-  X(SoftmaxCrossEntropyLoss, 2, 3, -1) \
-  /* selection */ X(Compress, 2, 2, 1) X(GatherElements, 2, 2, 1) X(GatherND, 2, 2, 1) X(NonMaxSuppression, 2, 5, 1) X(OneHot, 3, 3, 1) \
-  X(ReverseSequence, 2, 2, 1) X(ScatterElements, 3, 3, 1) X(ScatterND, 3, 3, 1) X(TensorScatter, 2, 3, 1) X(TopK, 2, 2, 2) \
-  X(Trilu, 1, 2, 1) X(Unique, 1, 1, 4) \
-  /* image */ X(AffineGrid, 2, 2, 1) X(CenterCropPad, 2, 2, 1) X(Col2Im, 3, 3, 1) X(ConvTranspose, 2, 3, 1) X(DeformConv, 3, 5, 1) \
-  X(DepthToSpace, 1, 1, 1) X(GlobalLpPool, 1, 1, 1) X(GridSample, 2, 2, 1) X(LpPool, 1, 1, 1) \
-  X(MaxPoolWithIndices, 1, 1, 2) X(MaxRoiPool, 2, 2, 1) X(MaxUnpool, 2, 3, 1) X(Resize, 1, 4, 1) X(RoiAlign, 3, 3, 1) \
-  X(SpaceToDepth, 1, 1, 1) \
-  /* quant */ X(ConvInteger, 2, 4, 1) X(DequantizeLinear, 2, 3, 1) X(DynamicQuantizeLinear, 1, 1, 3) X(MatMulInteger, 2, 4, 1) \
-  X(MatMulNBits, 3, 6, 1) X(QLinearConv, 8, 14, 1) X(QLinearMatMul, 8, 8, 1) X(QuantizeLinear, 2, 3, 1) \
-  /* recurrent */ X(Attention, 3, 7, -1) X(CausalConvWithState, 2, 4, 2) X(GRU, 3, 6, -1) \
-  X(LinearAttention, 3, 6, 2) X(LSTM, 3, 8, -1) X(RNN, 3, 6, -1) X(RotaryEmbedding, 3, 4, 1) \
-  /* text */ X(RegexFullMatch, 1, 1, 1) X(StringConcat, 2, 2, 1) X(StringNormalizer, 1, 1, 1) X(StringSplit, 1, 1, 2) \
-  X(TfIdfVectorizer, 1, 1, 1) X(Tokenizer, 1, 1, 1) \
-  /* classifier */ X(ArrayFeatureExtractor, 2, 2, 1) X(Binarizer, 1, 1, 1) \
-  X(FeatureVectorizer, 1, -1, 1) X(Imputer, 1, 1, 1) X(LabelEncoder, 1, -1, 1) X(LinearClassifier, 1, 1, 2) X(LinearRegressor, 1, 1, 1) \
-  X(Normalizer, 1, 1, 1) X(OneHotEncoder, 1, 1, 1) X(Scaler, 1, 1, 1) X(SVMClassifier, 1, 1, 2) X(SVMRegressor, 1, 1, 1) \
-  X(TreeEnsemble, 1, -1, 1) X(TreeEnsembleClassifier, 1, -1, 2) X(TreeEnsembleRegressor, 1, -1, 1) \
-  /* dynamic */ X(ConcatFromSequence, 1, 1, 1) X(Optional, 0, 1, 1) X(OptionalGetElement, 1, 1, 1) X(OptionalHasElement, 0, 1, 1) \
-  X(Scan, 1, -1, -1) X(SequenceAt, 2, 2, 1) X(SequenceConstruct, 1, -1, 1) X(SequenceEmpty, 0, 0, 1) X(SequenceErase, 1, 2, 1) \
-  X(SequenceInsert, 2, 3, 1) X(SequenceLength, 1, 1, 1) X(SequenceMap, 1, -1, -1) X(SplitToSequence, 1, 2, 1) \
-  X(DynamicQuantizeMatMul, 3, 5, 1) X(QuantizedBinary, 8, 8, 1) X(QuantizedGlobalAveragePool, 5, 5, 1) \
-  X(QuantizedLookup, 2, 2, 1) X(QuantizedMatMul, 6, 9, 1) X(QuantizedMaxPool, 1, 1, 1) \
-  X(FusedConv, 2, 4, 1) X(FusedMatMul, 2, 4, 1)
-// clang-format on
-
+/// One for each row of ops/all.def.
 enum class Op : uint16_t {
-#define SERIN_X(name, min, max, out) k##name,
-  SERIN_GRAPH_OPS(SERIN_X)
-#undef SERIN_X
+#define SERIN_OP(name, ...) k##name,
+#include "runtime/graph/ops/all.def"
 };
-inline constexpr size_t kOpCount = static_cast<size_t>(Op::kFusedMatMul) + 1;
+inline constexpr size_t kOpCount = 0
+#define SERIN_OP(...) +1
+#include "runtime/graph/ops/all.def"
+    ;
 
 struct OpSchema {
   std::string_view name;

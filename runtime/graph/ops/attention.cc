@@ -1,7 +1,7 @@
 // Shape rules of Attention and its relatives. What the operands must agree on is checked where they are numbers, by the kernels' description
 // (kernels/attention.h); here only what the results are made of.
 
-#include "runtime/graph/ops/recurrent.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 namespace {

@@ -4,6 +4,7 @@
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
+
 namespace {
 
 /// Rows of x [c] or [n, c].
@@ -37,6 +38,8 @@ int64_t labels_in(const Context& c, std::string_view strings, std::string_view i
   const size_t named = strings_in(c, strings);
   return static_cast<int64_t>(named > 0 ? named : c.node().integers(ints).size());
 }
+
+}  // namespace
 
 Status infer_array_feature_extractor(Context& c) {
   SERIN_CHECK(c.index_dtype(1));
@@ -95,36 +98,21 @@ Status infer_tree_classifier(Context& c) {
   return set_classes(c, "classlabels_strings", labels_in(c, "classlabels_strings", "classlabels_int64s"));
 }
 
+namespace {
+
 Status set_targets(Context& c, DType dtype, int64_t targets) {
   SERIN_TRY(const Dim n, rows_of(c));
   return c.set(0, dtype, Dims{n, targets});
 }
 
-Status infer_linear_regressor(Context& c) { return set_targets(c, DType::kFloat32, c.node().integer("targets", 1)); }
-Status infer_svm_regressor(Context& c) { return set_targets(c, DType::kFloat32, 1); }
-Status infer_tree_regressor(Context& c) { return set_targets(c, DType::kFloat32, c.node().integer("n_targets", 1)); }
-Status infer_tree_ensemble(Context& c) { return set_targets(c, c.dtype(0), c.node().integer("n_targets", 1)); }
-
-constexpr OpRules kClassifierRules[] = {
-    {Op::kArrayFeatureExtractor, infer_array_feature_extractor, nullptr},
-    {Op::kBinarizer, infer_unary, nullptr},
-    {Op::kFeatureVectorizer, infer_feature_vectorizer, nullptr},
-    {Op::kImputer, infer_unary, nullptr},
-    {Op::kLabelEncoder, infer_label_encoder, nullptr},
-    {Op::kLinearClassifier, infer_linear_classifier, nullptr},
-    {Op::kLinearRegressor, infer_linear_regressor, nullptr},
-    {Op::kNormalizer, infer_floats, nullptr},
-    {Op::kOneHotEncoder, infer_one_hot_encoder, nullptr},
-    {Op::kSVMClassifier, infer_svm_classifier, nullptr},
-    {Op::kSVMRegressor, infer_svm_regressor, nullptr},
-    {Op::kScaler, infer_floats, nullptr},
-    {Op::kTreeEnsemble, infer_tree_ensemble, nullptr},
-    {Op::kTreeEnsembleClassifier, infer_tree_classifier, nullptr},
-    {Op::kTreeEnsembleRegressor, infer_tree_regressor, nullptr},
-};
-
 }  // namespace
 
-std::span<const OpRules> classifier_rules() { return kClassifierRules; }
+Status infer_linear_regressor(Context& c) { return set_targets(c, DType::kFloat32, c.node().integer("targets", 1)); }
+
+Status infer_svm_regressor(Context& c) { return set_targets(c, DType::kFloat32, 1); }
+
+Status infer_tree_regressor(Context& c) { return set_targets(c, DType::kFloat32, c.node().integer("n_targets", 1)); }
+
+Status infer_tree_ensemble(Context& c) { return set_targets(c, c.dtype(0), c.node().integer("n_targets", 1)); }
 
 }  // namespace serin::graph

@@ -4,6 +4,7 @@
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
+
 namespace {
 
 Status expect(const Context& c, size_t operand, ValueKind kind, std::string_view what) {
@@ -16,6 +17,8 @@ Status expect_sequence(const Context& c) { return expect(c, 0, ValueKind::kSeque
 
 /// The shape that both have, or nothing.
 std::optional<Dims> common(const std::optional<Dims>& a, const std::optional<Dims>& b) { return a && b && *a == *b ? a : std::nullopt; }
+
+}  // namespace
 
 Status infer_sequence_empty(Context& c) {
   SERIN_TRY(const DType dtype, c.dtype_attribute("dtype", DType::kFloat32));
@@ -87,25 +90,5 @@ Status infer_optional_get_element(Context& c) {
   if (type.kind == ValueKind::kOptionalSequence) type.kind = ValueKind::kSequence;
   return c.set(0, std::move(type));
 }
-
-constexpr OpRules kDynamicRules[] = {
-    {Op::kConcatFromSequence, infer_concat_from_sequence, nullptr},
-    {Op::kOptional, infer_optional, nullptr},
-    {Op::kOptionalGetElement, infer_optional_get_element, nullptr},
-    {Op::kOptionalHasElement, infer_optional_has_element, nullptr},
-    {Op::kScan, infer_scan, nullptr},
-    {Op::kSequenceAt, infer_sequence_at, nullptr},
-    {Op::kSequenceConstruct, infer_sequence_construct, nullptr},
-    {Op::kSequenceEmpty, infer_sequence_empty, nullptr},
-    {Op::kSequenceErase, infer_sequence_erase, nullptr},
-    {Op::kSequenceInsert, infer_sequence_insert, nullptr},
-    {Op::kSequenceLength, infer_sequence_length, nullptr},
-    {Op::kSequenceMap, infer_sequence_map, nullptr},
-    {Op::kSplitToSequence, infer_split_to_sequence, nullptr},
-};
-
-}  // namespace
-
-std::span<const OpRules> dynamic_rules() { return kDynamicRules; }
 
 }  // namespace serin::graph

@@ -148,7 +148,7 @@ Status Inference::infer(NodeId id) {
   }
   Context context(graph_, id, values_, unknown_names_, source_);
   SERIN_CHECK(rule.infer(context));
-  if (!rule.values || graph_.output(id) == kNone) return {};
+  if (rule.values == no_values || graph_.output(id) == kNone) return {};
   const Type& type = graph_.value(graph_.output(id)).type;
   if (!is_integer(type.dtype) || !type.shape || type.kind != ValueKind::kTensor) return {};
   const auto shape = known_shape(*type.shape);

@@ -119,10 +119,12 @@ using InferRule = Status (*)(Context&);
 /// Computes the elements of the first result from those of the operands, if possible; types are set already.
 using ValueRule = void (*)(Context&);
 
+/// For results that are never needed as shapes.
+void no_values(Context& c);
+
 struct OpRules {
-  Op op;
   InferRule infer;
-  ValueRule values;  ///< null: results are never needed as shapes
+  ValueRule values;
 };
 const OpRules& rules(Op op);  ///< table.cc
 

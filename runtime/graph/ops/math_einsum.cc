@@ -3,7 +3,7 @@
 #include <map>
 
 #include "runtime/graph/ops/einsum.h"
-#include "runtime/graph/ops/math_families.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 

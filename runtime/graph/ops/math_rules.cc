@@ -1,11 +1,14 @@
 // math_rules.cc: shape rules of one family: functions of single elements, bits, windows, transforms, random numbers.
 
-#include "runtime/graph/ops/math_families.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
+
 namespace {
 
 bool is_whole_number(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
+
+}  // namespace
 
 Status infer_bits(Context& c) {
   for (size_t i = 0; i < c.operands(); ++i) {
@@ -59,49 +62,5 @@ Status infer_multinomial(Context& c) {
   const Dim batch = x ? (*x)[0] : c.unknown_dim();
   return c.set(0, dtype, Dims{batch, c.node().integer("sample_size", 1)});
 }
-
-constexpr OpRules kMathRules[] = {
-    {Op::kAcos, infer_unary, nullptr},
-    {Op::kAcosh, infer_unary, nullptr},
-    {Op::kAsin, infer_unary, nullptr},
-    {Op::kAsinh, infer_unary, nullptr},
-    {Op::kAtan, infer_unary, nullptr},
-    {Op::kAtanh, infer_unary, nullptr},
-    {Op::kBernoulli, infer_random_like, nullptr},
-    {Op::kBitShift, infer_bits, nullptr},
-    {Op::kBitwiseAnd, infer_bits, nullptr},
-    {Op::kBitwiseNot, infer_bits, nullptr},
-    {Op::kBitwiseOr, infer_bits, nullptr},
-    {Op::kBitwiseXor, infer_bits, nullptr},
-    {Op::kBlackmanWindow, infer_window, nullptr},
-    {Op::kCelu, infer_unary, nullptr},
-    {Op::kCosh, infer_unary, nullptr},
-    {Op::kCumProd, infer_cumsum, nullptr},
-    {Op::kDFT, infer_dft, nullptr},
-    {Op::kDet, infer_det, nullptr},
-    {Op::kEinsum, infer_einsum, nullptr},
-    {Op::kEyeLike, infer_eye_like, nullptr},
-    {Op::kHammingWindow, infer_window, nullptr},
-    {Op::kHannWindow, infer_window, nullptr},
-    {Op::kMelWeightMatrix, infer_mel_weight_matrix, nullptr},
-    {Op::kMish, infer_unary, nullptr},
-    {Op::kMultinomial, infer_multinomial, nullptr},
-    {Op::kPRelu, infer_prelu, nullptr},
-    {Op::kRandomNormal, infer_random, nullptr},
-    {Op::kRandomNormalLike, infer_random_like, nullptr},
-    {Op::kRandomUniform, infer_random, nullptr},
-    {Op::kRandomUniformLike, infer_random_like, nullptr},
-    {Op::kSTFT, infer_stft, nullptr},
-    {Op::kSelu, infer_unary, nullptr},
-    {Op::kShrink, infer_unary, nullptr},
-    {Op::kSinh, infer_unary, nullptr},
-    {Op::kSoftsign, infer_unary, nullptr},
-    {Op::kTan, infer_unary, nullptr},
-    {Op::kThresholdedRelu, infer_unary, nullptr},
-};
-
-}  // namespace
-
-std::span<const OpRules> math_rules() { return kMathRules; }
 
 }  // namespace serin::graph

@@ -1,7 +1,7 @@
 // math_signal.cc: shape rules of signal processing. Sizes that the data decides (the length of a window that a client sends) have no bound
 // here.
 
-#include "runtime/graph/ops/math_families.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 namespace {

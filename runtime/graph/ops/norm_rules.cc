@@ -4,6 +4,7 @@
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
+
 namespace {
 
 /// LRN looks at `size` channels for each one.
@@ -23,6 +24,8 @@ Status require_images(const Context& c) {
   if (x && x->size() < 2) return c.fail("input has shape {}, it needs a batch and channels", print(*x));
   return {};
 }
+
+}  // namespace
 
 Status infer_batch_normalization_training(Context& c) {
   SERIN_CHECK(require_images(c));
@@ -118,6 +121,8 @@ Status infer_loss(Context& c) {
   return c.set(0, c.dtype(0), reduction == "none" ? c.type(1).shape : Dims{});
 }
 
+namespace {
+
 /// Rate, count, then n tensors X, n gradients and `states` lists of n states -> new X, new states.
 Status infer_optimizer(Context& c, size_t states) {
   const size_t given = c.operands() - 2, n = given / (2 + states);
@@ -130,27 +135,9 @@ Status infer_optimizer(Context& c, size_t states) {
   return {};
 }
 
-constexpr OpRules kNormRules[] = {
-    {Op::kAdagrad, [](Context& c) { return infer_optimizer(c, 1); }, nullptr},
-    {Op::kAdam, [](Context& c) { return infer_optimizer(c, 2); }, nullptr},
-    {Op::kBatchNormalizationTraining, infer_batch_normalization_training, nullptr},
-    {Op::kDropout, infer_dropout, nullptr},
-    {Op::kGroupNormalization, infer_group_normalization, nullptr},
-    {Op::kHardmax, infer_softmax, nullptr},
-    {Op::kInstanceNormalization, infer_instance_normalization, nullptr},
-    {Op::kLRN, infer_lrn, nullptr},
-    {Op::kLayerNormalizationTraining, infer_layer_normalization_training, nullptr},
-    {Op::kLpNormalization, infer_lp_normalization, nullptr},
-    {Op::kMeanVarianceNormalization, infer_mean_variance_normalization, nullptr},
-    {Op::kMomentum, [](Context& c) { return infer_optimizer(c, 1); }, nullptr},
-    {Op::kNegativeLogLikelihoodLoss, infer_loss, nullptr},
-    {Op::kRMSNormalization, infer_layer_normalization, nullptr},
-    {Op::kReduceLogSumExp, infer_reduce, nullptr},
-    {Op::kSoftmaxCrossEntropyLoss, infer_loss, nullptr},
-};
-
 }  // namespace
 
-std::span<const OpRules> norm_rules() { return kNormRules; }
+Status infer_one_state(Context& c) { return infer_optimizer(c, 1); }
+Status infer_two_states(Context& c) { return infer_optimizer(c, 2); }
 
 }  // namespace serin::graph

@@ -7,7 +7,6 @@
 #include "runtime/graph/ops/window.h"
 
 namespace serin::graph {
-namespace {
 
 Status infer_cast_like(Context& c) { return c.set(0, c.dtype(1), c.type(0).shape); }
 
@@ -19,6 +18,8 @@ Status infer_bit_cast(Context& c) {
     return c.fail("operand 0 is {}, it has not as many bits as {}", dtype_name(from), dtype_name(to));
   return c.set(0, to, c.type(0).shape);
 }
+
+namespace {
 
 /// The scale fits x: one number, one for each index of `axis`, or one for each block along it. The zero point has the scale's shape.
 Status check_granularity(const Context& c) {
@@ -46,6 +47,8 @@ Status check_granularity(const Context& c) {
   }
   return {};
 }
+
+}  // namespace
 
 Status infer_quantize_linear(Context& c) {
   SERIN_CHECK(check_granularity(c));
@@ -75,6 +78,8 @@ Status infer_dynamic_quantize_linear(Context& c) {
   return c.set(2, DType::kUInt8, Dims{});
 }
 
+namespace {
+
 Status check_bytes(const Context& c, std::initializer_list<size_t> operands) {
   for (const size_t i : operands) {
     const DType dtype = c.dtype(i);
@@ -89,6 +94,8 @@ Status infer_matmul_of(Context& c, size_t a, size_t b, DType to) {
   SERIN_TRY(Dims result, matmul_shape(c, *c.dims(a), *c.dims(b)));
   return c.set(0, to, std::move(result));
 }
+
+}  // namespace
 
 Status infer_matmul_integer(Context& c) {
   SERIN_CHECK(check_bytes(c, {0, 1}));
@@ -170,28 +177,5 @@ Status infer_quantized_max_pool(Context& c) {
 }
 
 Status infer_quantized_lookup(Context& c) { return c.set(0, c.dtype(1), c.type(0).shape); }
-
-constexpr OpRules kRules[] = {
-    {Op::kBitCast, infer_bit_cast, nullptr},
-    {Op::kCastLike, infer_cast_like, values_copy},
-    {Op::kConvInteger, infer_conv_integer, nullptr},
-    {Op::kDequantizeLinear, infer_dequantize_linear, nullptr},
-    {Op::kDynamicQuantizeLinear, infer_dynamic_quantize_linear, nullptr},
-    {Op::kDynamicQuantizeMatMul, infer_dynamic_quantize_matmul, nullptr},
-    {Op::kMatMulInteger, infer_matmul_integer, nullptr},
-    {Op::kMatMulNBits, infer_matmul_nbits, nullptr},
-    {Op::kQLinearConv, infer_qlinear_conv, nullptr},
-    {Op::kQLinearMatMul, infer_qlinear_matmul, nullptr},
-    {Op::kQuantizeLinear, infer_quantize_linear, nullptr},
-    {Op::kQuantizedBinary, infer_quantized_binary, nullptr},
-    {Op::kQuantizedGlobalAveragePool, infer_quantized_global_average_pool, nullptr},
-    {Op::kQuantizedLookup, infer_quantized_lookup, nullptr},
-    {Op::kQuantizedMatMul, infer_quantized_matmul, nullptr},
-    {Op::kQuantizedMaxPool, infer_quantized_max_pool, nullptr},
-};
-
-}  // namespace
-
-std::span<const OpRules> quant_rules() { return kRules; }
 
 }  // namespace serin::graph

@@ -1,7 +1,7 @@
 // Shape rules of RNN, GRU and LSTM: y [steps, directions, batch, hidden], the last states [directions, batch, hidden]; with layout = 1 the batch
 // comes first. That the weights fit each other is checked by the kernels' description (kernels/recurrent.h).
 
-#include "runtime/graph/ops/recurrent.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 

@@ -1,6 +1,6 @@
 // Shape rules of operators that take elements by index, or write them there: the Gather and Scatter kinds beside Gather itself.
 
-#include "runtime/graph/ops/selection.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 namespace {

@@ -1,7 +1,7 @@
 // Shape rules of operators whose result has as many elements as an operand or the data say: TopK, Unique, Compress, OneHot, NonMaxSuppression; and of
 // two that only rearrange or clear: ReverseSequence, Trilu.
 
-#include "runtime/graph/ops/selection.h"
+#include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
 namespace {

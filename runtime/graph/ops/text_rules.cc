@@ -7,6 +7,7 @@
 #include "runtime/graph/ops/families.h"
 
 namespace serin::graph {
+
 namespace {
 
 Status require_strings(const Context& c) {
@@ -16,6 +17,8 @@ Status require_strings(const Context& c) {
   }
   return {};
 }
+
+}  // namespace
 
 Status infer_string_concat(Context& c) {
   SERIN_CHECK(require_strings(c));
@@ -37,6 +40,8 @@ Status infer_string_normalizer(Context& c) {
   y.back() = c.unknown_dim(max(x->back(), 1));
   return c.set(0, DType::kString, std::move(y));
 }
+
+namespace {
 
 /// Into how many parts a text is split: at each delimiter, or at runs of white space where there is none.
 int64_t parts_of(std::string_view text, std::string_view delimiter) {
@@ -68,6 +73,8 @@ std::optional<Dim> most_parts(const Context& c) {
   }
   return most;
 }
+
+}  // namespace
 
 Status infer_string_split(Context& c) {
   SERIN_CHECK(require_strings(c));
@@ -109,15 +116,5 @@ Status infer_tokenizer(Context& c) {
   }
   return c.set(0, DType::kString, std::move(y));
 }
-
-constexpr OpRules kTextRules[] = {
-    {Op::kRegexFullMatch, infer_regex_full_match, nullptr},    {Op::kStringConcat, infer_string_concat, nullptr},
-    {Op::kStringNormalizer, infer_string_normalizer, nullptr}, {Op::kStringSplit, infer_string_split, nullptr},
-    {Op::kTfIdfVectorizer, infer_tf_idf_vectorizer, nullptr},  {Op::kTokenizer, infer_tokenizer, nullptr},
-};
-
-}  // namespace
-
-std::span<const OpRules> text_rules() { return kTextRules; }
 
 }  // namespace serin::graph

@@ -26,13 +26,11 @@ bool clips_as_relu(const Graph& graph, const Node& clip, const QuantisedValue& t
   return clip.number("max", std::numeric_limits<double>::infinity()) >= most * (1 - 1e-3);
 }
 
-constexpr Op kMovers[] = {Op::kDepthToSpace, Op::kExpand,       Op::kFlatten, Op::kGather, Op::kMaxPool,   Op::kReshape,
-                          Op::kSlice,        Op::kSpaceToDepth, Op::kSqueeze, Op::kTile,   Op::kTranspose, Op::kUnsqueeze};
-
-constexpr Op kFunctions[] = {Op::kAbs,     Op::kCeil,     Op::kClip,        Op::kElu,       Op::kErf,       Op::kExp,
-                             Op::kFloor,   Op::kGelu,     Op::kHardSigmoid, Op::kHardSwish, Op::kLeakyRelu, Op::kLog,
-                             Op::kMish,    Op::kNeg,      Op::kReciprocal,  Op::kRelu,      Op::kRound,     Op::kSelu,
-                             Op::kSigmoid, Op::kSoftplus, Op::kSoftsign,    Op::kSqrt,      Op::kSwish,     Op::kTanh};
+enum class Bytes : uint8_t { kOther, kMover, kTable };
+constexpr Bytes kBytes[] = {
+#define SERIN_OP(name, least, most, results, infer, values, batch, padding, range, halves, bytes) Bytes::k##bytes,
+#include "runtime/graph/ops/all.def"
+};
 
 }  // namespace
 
@@ -42,8 +40,8 @@ bool is_row(const Graph& graph, ValueId value, int64_t columns) {
          constant->shape.back() == columns;
 }
 
-bool moves_bytes(Op op) { return std::ranges::find(kMovers, op) != std::end(kMovers); }
-bool has_table_of_bytes(Op op) { return std::ranges::find(kFunctions, op) != std::end(kFunctions); }
+bool moves_bytes(Op op) { return kBytes[static_cast<size_t>(op)] == Bytes::kMover; }
+bool has_table_of_bytes(Op op) { return kBytes[static_cast<size_t>(op)] == Bytes::kTable; }
 
 bool has_one_scale(const Graph& graph, const QuantisedValue& value) {
   return is_scale(graph, value.scale) && is_one_number(graph, value.scale) && (value.zero == kNone || is_one_number(graph, value.zero));

@@ -40,28 +40,12 @@ enum class Kind {
 };
 
 using enum Op;
-// clang-format off
-constexpr Op kNeedF32[] = {
-    kAttention, kAveragePool, kBatchNormalization, kCausalConvWithState, kConv, kConvTranspose, kCumSum, kEinsum, kGRU, kGemm,
-    kGlobalAveragePool, kGlobalMaxPool, kGroupNormalization, kInstanceNormalization, kLRN, kLSTM, kLayerNormalization,
-    kLinearAttention, kLogSoftmax, kLpNormalization, kMatMul, kMatMulNBits, kMaxPool, kMeanVarianceNormalization, kPRelu,
-    kRMSNormalization, kRNN, kReduceL1, kReduceL2, kReduceLogSumExp, kReduceMax, kReduceMean, kReduceMin, kReduceProd, kReduceSum,
-    kReduceSumSquare, kResize, kRotaryEmbedding, kSoftmax};
-constexpr Op kContinuous[] = {
-    kAbs, kAdd, kAtan, kCelu, kClip, kCos, kDequantizeLinear, kDiv, kElu, kErf, kExp, kGelu, kHardSigmoid, kHardSwish, kLeakyRelu,
-    kLog, kMax, kMean, kMin, kMish, kMul, kNeg, kPow, kReciprocal, kRelu, kSelu, kSigmoid, kSin, kSoftplus, kSoftsign, kSqrt, kSub,
-    kSum, kSwish, kTanh};
-constexpr Op kMoving[] = {
-    kConcat, kDepthToSpace, kExpand, kFlatten, kGather, kGatherElements, kGatherND, kIdentity, kIsNaN, kPad, kReshape,
-    kScatterElements, kScatterND, kShape, kSize, kSlice, kSpaceToDepth, kSplit, kSqueeze, kTile, kTranspose, kTrilu, kUnsqueeze,
-    kWhere};
-// clang-format on
+constexpr Kind kKinds[] = {
+#define SERIN_OP(name, least, most, results, infer, values, batch, padding, range, halves, ...) Kind::k##halves,
+#include "runtime/graph/ops/all.def"
+};
 
-Kind kind_of(Op op) {
-  if (std::ranges::find(kNeedF32, op) != std::end(kNeedF32)) return Kind::kNeeds;
-  if (std::ranges::find(kContinuous, op) != std::end(kContinuous)) return Kind::kFollows;
-  return std::ranges::find(kMoving, op) != std::end(kMoving) ? Kind::kMoves : Kind::kStays;
-}
+Kind kind_of(Op op) { return kKinds[static_cast<size_t>(op)]; }
 
 bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 

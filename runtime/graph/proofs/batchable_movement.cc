@@ -28,8 +28,8 @@ std::optional<Dim> block_of(const Dim& dim, const std::string& symbol) {
 Outcome BatchRule::expand() const {
   const bool constant = node_.op == Op::kConstantOfShape;
   if (state(constant ? 0 : 1).is_rows()) return refuse("its shape depends on the contents of the batch");
-  if (!constant && state(0).is_size()) return size();
-  if (node_.op == Op::kExpand && state(0).is_rows()) return elementwise(std::array<size_t, 1>{0});
+  if (!constant && state(0).is_size()) return size_of();
+  if (node_.op == Op::kExpand && state(0).is_rows()) return elementwise_of(std::array<size_t, 1>{0});
   const Dims& to = result_dims();
   std::optional<State> rows;
   for (size_t axis = 0; axis < to.size(); ++axis) {
@@ -39,7 +39,7 @@ Outcome BatchRule::expand() const {
     rows = State::rows(static_cast<int64_t>(axis), *block);
   }
   if (rows) return *rows;
-  return values_[static_cast<size_t>(node_.outputs[0])] ? size() : State{};
+  return values_[static_cast<size_t>(node_.outputs[0])] ? size_of() : State{};
 }
 
 /// The elements stay in order, so an item stays together where an axis of the result starts at the same multiple: as many elements
@@ -48,7 +48,7 @@ Outcome BatchRule::reshape() const {
   for (size_t i = 1; i < node_.inputs.size(); ++i) {
     if (state(i).is_rows()) return refuse("its shape depends on the contents of the batch");
   }
-  if (!state(0).is_rows()) return state(0).is_size() ? Outcome(size()) : Outcome(State{});
+  if (!state(0).is_rows()) return state(0).is_size() ? Outcome(size_of()) : Outcome(State{});
   const Dims &from = dims(0), &to = result_dims();
   const Dim before = graph::product(from, 0, static_cast<size_t>(state(0).axis));
   for (size_t axis = 0; axis < to.size(); ++axis) {
@@ -62,7 +62,7 @@ Outcome BatchRule::reshape() const {
 }
 
 Outcome BatchRule::concat() const {
-  if (std::ranges::none_of(node_.inputs, [&](ValueId id) { return states_[static_cast<size_t>(id)].is_rows(); })) return size();
+  if (std::ranges::none_of(node_.inputs, [&](ValueId id) { return states_[static_cast<size_t>(id)].is_rows(); })) return size_of();
   for (size_t i = 0; i < node_.inputs.size(); ++i) {
     if (!state(i).is_rows() || state(i).axis != state(0).axis || !(state(i).block == state(0).block))
       return refuse("joins parts with and without the batch");
@@ -73,7 +73,7 @@ Outcome BatchRule::concat() const {
 
 Outcome BatchRule::gather() const {
   const int64_t axis = axis_attribute(0, dims(0).size());
-  if (state(0).is_size()) return state(1).is_rows() ? Outcome(refuse("computes with the size of the batch")) : Outcome(size());
+  if (state(0).is_size()) return state(1).is_rows() ? Outcome(refuse("computes with the size of the batch")) : Outcome(size_of());
   if (state(1).is_size()) return refuse("computes with the size of the batch");
   if (state(0).is_rows() && state(1).is_rows()) return refuse("looks up in one item what another may ask for");
   if (state(1).is_rows()) return State::rows(axis + state(1).axis, state(1).block);  // an embedding

@@ -1,6 +1,6 @@
 // batchable_rule.h: declares the batch rules of all nodes, which several files define by family.
 //
-// batchable_rules.cc maps operators to rules.
+// The rows of ops/*.def map operators to rules.
 #pragma once
 
 #include <span>
@@ -23,9 +23,18 @@ class BatchRule {
  private:
   using Outcome = Result<BatchState>;
 
+  // The rules that ops/*.def name, by the file that defines them, and their parts.
+
+  Outcome unknown() const { return refuse("is not known to keep the items of a batch apart"); }
+  Outcome whole_batch() const { return refuse("depends on the whole batch"); }
+  Outcome one_scale() const { return refuse("quantises the whole batch with one scale"); }
+  Outcome counts_places() const { return refuse("counts places from the first item of the batch"); }
+  Outcome size_of() const { return BatchState{BatchState::Kind::kSize, 0, 1}; }
+
   // ---- batchable_rules.cc: one element at a time, or one row
-  Outcome elementwise(std::span<const size_t> operands) const;
-  Outcome elements_with_parameters() const;
+  Outcome elementwise() const;
+  Outcome elementwise_of(std::span<const size_t> operands) const;
+  Outcome with_parameters() const;
   Outcome quantised_binary() const;
   Outcome table() const;
 
@@ -37,13 +46,18 @@ class BatchRule {
   Outcome gather_elements() const;
   Outcome gather_nd() const;
   Outcome listed() const;
+  Outcome listed_or_ends() const { return state(1).is_rows() ? listed() : rows_before_the_end(); }
   Outcome rows_before_the_end() const;
   Outcome transpose() const;
   Outcome keeps_batch_whole() const;
+  Outcome cut() const { return !state(0).is_rows() && state(1).is_size() ? expand() : keeps_batch_whole(); }
   bool pads_leave(size_t axis) const;
 
   // ---- batchable_sums.cc
-  Outcome product(size_t a, size_t b, size_t last) const;
+  Outcome product() const { return product_of(0, 1, 2); }
+  Outcome scaled_product() const { return product_of(0, 3, 6); }
+  Outcome dynamic_product() const { return node_.integer("by_row", 0) != 0 ? product_of(0, 1, 4) : one_scale(); }
+  Outcome product_of(size_t a, size_t b, size_t last) const;
   Outcome rows_of_table() const;
   Outcome einsum() const;
   Outcome along_axis() const;
@@ -62,7 +76,6 @@ class BatchRule {
 
   // ---- shared helpers
   static Error refuse(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
-  static BatchState size() { return {BatchState::Kind::kSize, 0, 1}; }
   const BatchState& state(size_t operand) const {
     static const BatchState same;
     const ValueId id = operand < node_.inputs.size() ? node_.inputs[operand] : kNone;
@@ -76,7 +89,6 @@ class BatchRule {
   }
   /// Operands from `first` on must not depend on the batch.
   Status rest_is_same(size_t first) const;
-  std::vector<size_t> all_operands() const;
 
   const Graph& graph_;
   const Node& node_;

@@ -18,7 +18,7 @@ using Outcome = Result<BatchState>;
 }  // namespace
 
 /// Operands a and b of the node; what stands between them and before `last` is parameters, the rest broadcasts to the result.
-Outcome BatchRule::product(size_t a, size_t b, size_t last) const {
+Outcome BatchRule::product_of(size_t a, size_t b, size_t last) const {
   const auto rank_a = static_cast<int64_t>(dims(a).size()), rank_b = static_cast<int64_t>(dims(b).size());
   const auto rank = static_cast<int64_t>(result_dims().size());
   if (state(a).is_size() || state(b).is_size()) return refuse("computes with the size of the batch");

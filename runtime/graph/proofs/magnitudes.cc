@@ -31,15 +31,6 @@ constexpr double kLeastEpsilon = 1e-30;           // below, the squares of a row
 constexpr double kLeastDivisor = 0x1p-14, kMostDivisor = 65504;  // as they are in an f16
 constexpr int kMostDepth = 200;
 
-/// |f(x)| <= |x|
-constexpr Op kShrink[] = {Op::kAbs,  Op::kGelu, Op::kHardSwish, Op::kIdentity, Op::kMish, Op::kNeg,
-                          Op::kRelu, Op::kSin,  Op::kSoftsign,  Op::kSwish,    Op::kTanh};
-constexpr std::string_view kShrinkingActivations[] = {"", "Relu", "Tanh", "HardSwish", "Swish", "Gelu", "GeluTanh"};
-/// |f(x)| <= 1
-constexpr Op kUnit[] = {Op::kCos, Op::kErf, Op::kHardSigmoid, Op::kSigmoid, Op::kSin, Op::kSoftmax, Op::kSoftsign, Op::kTanh};
-
-bool contains(std::span<const Op> list, Op op) { return std::ranges::find(list, op) != list.end(); }
-
 class MagnitudeRule {
  public:
   MagnitudeRule(Magnitudes& all, const Graph& graph, ValueId id, Piece piece)
@@ -53,35 +44,45 @@ class MagnitudeRule {
     for (const auto& list : {node.inputs, node.outputs})
       for (const ValueId id : list)
         if (id != kNone && !graph_.value(id).type.shape) return kUnknown;
-    const double unit = contains(kUnit, node.op) ? computed(spread(1)) : kUnknown;
-    return std::min(unit, of_node(node));
+    return (this->*range_of(node.op))(node);
   }
 
  private:
-  double of_node(const Node& node) const {
-    if (contains(kShrink, node.op)) return computed(operand(node, 0));
-    switch (node.op) {
-      case Op::kLeakyRelu: return computed(operand(node, 0)) * std::max(1.0, std::abs(node.number("alpha", 0.01)));
-      case Op::kCast: return cast(node);
-      case Op::kAdd:
-      case Op::kSub: return computed(operand(node, 0) + operand(node, 1));
-      case Op::kMul: return computed(std::min(all_.of(node.inputs[0]) * operand(node, 1), operand(node, 0) * all_.of(node.inputs[1])));
-      case Op::kDiv: {
-        const auto divisor = known_number(graph_, node.inputs[1]);
-        const double size = std::abs(divisor.value_or(0));
-        return size >= kLeastDivisor && size <= kMostDivisor ? computed(operand(node, 0) / size) : kUnknown;
-      }
-      case Op::kWhere:
-        return piece_.length == 1 ? std::max(operand(node, 1), operand(node, 2)) : std::hypot(operand(node, 1), operand(node, 2));
-      case Op::kExpand: return operand(node, 0);
-      case Op::kLayerNormalization:
-      case Op::kRMSNormalization: return normalise(node);
-      case Op::kMatMul:
-      case Op::kFusedMatMul: return product(node);
-      case Op::kAttention: return attention(node);
-      default: return moved(node);
-    }
+  using Range = double (MagnitudeRule::*)(const Node&) const;
+  static Range range_of(Op op) {
+    static constexpr Range kRanges[] = {
+#define SERIN_OP(name, least, most, results, infer, values, batch, padding, range, ...) &MagnitudeRule::range,
+#include "runtime/graph/ops/all.def"
+    };
+    return kRanges[static_cast<size_t>(op)];
   }
+
+  // The ranges that ops/*.def name: |f(x)| <= |x|, |f(x)| <= 1, both, and those of single operators.
+
+  double unknown(const Node& /*node*/) const { return kUnknown; }
+  double shrinks(const Node& node) const { return computed(operand(node, 0)); }
+  double at_most_one(const Node& /*node*/) const { return computed(spread(1)); }
+  double shrinks_to_one(const Node& node) const { return std::min(at_most_one(node), shrinks(node)); }
+  double leaky(const Node& node) const { return shrinks(node) * std::max(1.0, std::abs(node.number("alpha", 0.01))); }
+  double sum(const Node& node) const { return computed(operand(node, 0) + operand(node, 1)); }
+  double product(const Node& node) const {
+    return computed(std::min(all_.of(node.inputs[0]) * operand(node, 1), operand(node, 0) * all_.of(node.inputs[1])));
+  }
+  double quotient(const Node& node) const {
+    const auto divisor = known_number(graph_, node.inputs[1]);
+    const double size = std::abs(divisor.value_or(0));
+    return size >= kLeastDivisor && size <= kMostDivisor ? computed(operand(node, 0) / size) : kUnknown;
+  }
+  double choice(const Node& node) const {
+    return piece_.length == 1 ? std::max(operand(node, 1), operand(node, 2)) : std::hypot(operand(node, 1), operand(node, 2));
+  }
+  double same(const Node& node) const { return operand(node, 0); }
+  double reshape(const Node& node) const { return moved(sources_of_reshape(graph_, node, dims_, piece_)); }
+  double transpose(const Node& node) const { return moved(sources_of_transpose(graph_, node, dims_, piece_)); }
+  double split(const Node& node) const { return moved(sources_of_split(graph_, node, dims_, piece_)); }
+  double slice(const Node& node) const { return moved(sources_of_slice(graph_, node, dims_, piece_)); }
+  double concat(const Node& node) const { return moved(sources_of_concat(graph_, node, dims_, piece_)); }
+  double gather(const Node& node) const { return moved(sources_of_gather(graph_, node, dims_, piece_)); }
 
   const Dims& dims(const Node& node, size_t operand) const { return *graph_.value(node.inputs[operand]).type.shape; }
   bool is_last() const { return piece_.length == 1 || piece_.axis + 1 == dims_.size(); }
@@ -129,8 +130,7 @@ class MagnitudeRule {
     return is_float(from) && is_float(graph_.value(id_).type.dtype) ? computed(operand(node, 0)) : kUnknown;
   }
 
-  double moved(const Node& node) const {
-    const auto sources = sources_of(graph_, node, dims_, piece_);
+  double moved(const Sources& sources) const {
     double most = sources.empty() ? kUnknown : 0;
     for (const auto& [id, piece] : sources) most = std::max(most, all_.of(id, piece));
     return most;
@@ -152,7 +152,7 @@ class MagnitudeRule {
            node.number("epsilon", 1e-5) >= kLeastEpsilon;
   }
 
-  double product(const Node& node) const {
+  double matmul(const Node& node) const {
     const Dims &a = dims(node, 0), &b = dims(node, 1);
     if (!is_last() || a.size() < 2 || b.size() < 2) return kUnknown;
     const bool turn_a = node.integer("transA", 0) != 0, turn_b = node.integer("transB", 0) != 0;
@@ -161,8 +161,10 @@ class MagnitudeRule {
     for (const size_t i : {2, 3})
       if (i < node.inputs.size() && node.inputs[i] != kNone) added += operand(node, i);
     const std::string activation = node.text("activation", "");
-    if (std::ranges::find(kShrinkingActivations, activation) == std::end(kShrinkingActivations))
-      return activation == "Sigmoid" || activation == "HardSigmoid" ? computed(spread(1)) : kUnknown;
+    const auto function = activation == "GeluTanh" ? Op::kGelu : find_op(activation).value_or(Op::kIdentity);
+    const Range range = range_of(function);
+    if (range == &MagnitudeRule::at_most_one) return computed(spread(1));
+    if (range != &MagnitudeRule::shrinks && range != &MagnitudeRule::shrinks_to_one) return kUnknown;
     if (graph_.is(graph_.producer(node.inputs[0]), Op::kSoftmax) && !turn_a && !turn_b && weighs_rows(node))  // means of rows of b
       return computed(kMean * all_.of(node.inputs[1], {b.size() - 1, piece_.length}) + added);
     const auto terms = a[a_inner].value();

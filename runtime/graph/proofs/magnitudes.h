@@ -13,14 +13,9 @@
 #include <tuple>
 
 #include "runtime/graph/graph.h"
+#include "runtime/graph/proofs/piece.h"
 
 namespace serin::graph {
-
-/// Neighbours along an axis. The first is at a multiple of `length`, which divides the axis. Length 1: any element, whatever the axis.
-struct Piece {
-  size_t axis = 0;
-  int64_t length = 1;
-};
 
 class Magnitudes {
  public:

@@ -7,8 +7,6 @@
 namespace serin::graph {
 namespace {
 
-using Sources = std::vector<std::pair<ValueId, Piece>>;
-
 const Dims& dims_of(const Graph& graph, ValueId id) { return *graph.value(id).type.shape; }
 
 /// Neighbours stay neighbours where as much lies between them, and pieces stay whole where the axis they come from is made of them, too.
@@ -42,38 +40,45 @@ Sources gathered(const Graph& graph, const Node& node, Piece piece) {
   return piece.axis >= axis + added ? Sources{{x, {piece.axis + 1 - added, piece.length}}} : Sources{};
 }
 
+bool is_of_pieces(const Graph& graph, ValueId id, Piece piece) {
+  const auto size = id == kNone ? std::nullopt : dims_of(graph, id)[piece.axis].value();
+  return size && *size % piece.length == 0;
+}
+
 }  // namespace
 
-std::vector<std::pair<ValueId, Piece>> sources_of(const Graph& graph, const Node& node, const Dims& dims, Piece piece) {
-  const auto is_of_pieces = [&](ValueId id) {
-    const auto size = id == kNone ? std::nullopt : dims_of(graph, id)[piece.axis].value();
-    return size && *size % piece.length == 0;
-  };
-  const bool single = piece.length == 1;
-  switch (node.op) {
-    case Op::kReshape:
-    case Op::kFlatten:
-    case Op::kSqueeze:
-    case Op::kUnsqueeze:
-      return single ? Sources{{node.inputs[0], piece}} : reshaped(dims_of(graph, node.inputs[0]), node.inputs[0], dims, piece);
-    case Op::kTranspose: {
-      const auto perm = node.integers("perm");
-      if (!single) piece.axis = perm.empty() ? dims.size() - 1 - piece.axis : static_cast<size_t>(perm[piece.axis]);
-      return {{node.inputs[0], piece}};
-    }
-    case Op::kSplit:
-      if (single || std::ranges::all_of(node.outputs, is_of_pieces)) return {{node.inputs[0], piece}};
-      [[fallthrough]];
-    case Op::kSlice: return single ? Sources{{node.inputs[0], piece}} : cut(dims_of(graph, node.inputs[0]), node.inputs[0], dims, piece);
-    case Op::kConcat: {
-      if (!single && !std::ranges::all_of(node.inputs, is_of_pieces)) return {};
-      Sources all;
-      for (const ValueId id : node.inputs) all.emplace_back(id, piece);
-      return all;
-    }
-    case Op::kGather: return single ? Sources{{node.inputs[0], piece}} : gathered(graph, node, piece);
-    default: return {};
-  }
+Sources sources_of_reshape(const Graph& graph, const Node& node, const Dims& dims, Piece piece) {
+  const ValueId x = node.inputs[0];
+  return piece.length == 1 ? Sources{{x, piece}} : reshaped(dims_of(graph, x), x, dims, piece);
+}
+
+Sources sources_of_transpose(const Graph& /*graph*/, const Node& node, const Dims& dims, Piece piece) {
+  const auto perm = node.integers("perm");
+  if (piece.length != 1) piece.axis = perm.empty() ? dims.size() - 1 - piece.axis : static_cast<size_t>(perm[piece.axis]);
+  return {{node.inputs[0], piece}};
+}
+
+Sources sources_of_split(const Graph& graph, const Node& node, const Dims& dims, Piece piece) {
+  const auto is_whole = [&](ValueId id) { return is_of_pieces(graph, id, piece); };
+  if (piece.length == 1 || std::ranges::all_of(node.outputs, is_whole)) return {{node.inputs[0], piece}};
+  return sources_of_slice(graph, node, dims, piece);
+}
+
+Sources sources_of_slice(const Graph& graph, const Node& node, const Dims& dims, Piece piece) {
+  const ValueId x = node.inputs[0];
+  return piece.length == 1 ? Sources{{x, piece}} : cut(dims_of(graph, x), x, dims, piece);
+}
+
+Sources sources_of_concat(const Graph& graph, const Node& node, const Dims& /*dims*/, Piece piece) {
+  const auto is_whole = [&](ValueId id) { return is_of_pieces(graph, id, piece); };
+  if (piece.length != 1 && !std::ranges::all_of(node.inputs, is_whole)) return {};
+  Sources all;
+  for (const ValueId id : node.inputs) all.emplace_back(id, piece);
+  return all;
+}
+
+Sources sources_of_gather(const Graph& graph, const Node& node, const Dims& /*dims*/, Piece piece) {
+  return piece.length == 1 ? Sources{{node.inputs[0], piece}} : gathered(graph, node, piece);
 }
 
 }  // namespace serin::graph

@@ -1,6 +1,6 @@
 // paddable_rule.h: declares the padding rules of all nodes, which several files define by family.
 //
-// paddable_rules.cc maps operators to rules.
+// The rows of ops/*.def map operators to rules.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,8 +29,17 @@ class PadRule {
 
  private:
   using Outcome = Result<PadState>;
+  /// What a row of ops/*.def names.
+  struct Rule {
+    Outcome (*apply)(PadRule&);
+    bool shapes = false;  ///< operands that are sizes shape the result
+    bool finite = false;  ///< one element at a time, and finite operands give a finite result
+  };
+  struct Rules;
 
   // ---- paddable_rules.cc: sizes, and one element at a time
+  Outcome unknown() const { return refuse("is not known to keep the padding apart"); }
+  Outcome size_of() const { return PadState::size(); }
   Outcome range() const;
   Outcome of_sizes() const;
   Outcome elementwise() const;
@@ -62,7 +71,6 @@ class PadRule {
   static Error refuse(fmt::format_string<Args...> format, Args&&... args) {
     return {Code::kFailedPrecondition, fmt::format(format, std::forward<Args>(args)...)};
   }
-  static Error unknown() { return {Code::kFailedPrecondition, "is not known to keep the padding apart"}; }
   const PadState& state(size_t operand) const {
     static const PadState same;
     const ValueId id = operand < node_.inputs.size() ? node_.inputs[operand] : kNone;

@@ -1,6 +1,7 @@
-// paddable_rules.cc: which operator has which rule for prove_paddable, and the rules of sizes and of what works element by element.
+// paddable_rules.cc: the rules of prove_paddable by the names that the rows of ops/*.def give them, and those of sizes and of what works
+// element by element.
 //
-// Operators that are not here are refused: a proof that fails costs a plan for each length, a wrong one would give wrong answers.
+// Operators of which nothing is known are refused: a proof that fails costs a plan for each length, a wrong one would give wrong answers.
 
 #include <algorithm>
 #include <cmath>
@@ -14,41 +15,49 @@ namespace serin::graph {
 
 using PadOutcome = Result<PadState>;
 
-PadOutcome PadRule::run() {
-  const Op op = node_.op;
-  if (op == Op::kShape || op == Op::kSize) return PadState::size();
-  if (op == Op::kConstantOfShape || op == Op::kExpand) return expand();
-  if (op == Op::kRange) return range();
-  const auto is_size = [&](ValueId id) { return id != kNone && states_[static_cast<size_t>(id)].is_size(); };
-  if (op != Op::kReshape && op != Op::kSlice && std::ranges::any_of(node_.inputs, is_size)) return of_sizes();
-  switch (op) {
-    case Op::kReshape:
-    case Op::kFlatten:
-    case Op::kSqueeze:
-    case Op::kUnsqueeze: return reshape();
-    case Op::kTranspose: return transpose();
-    case Op::kGather: return gather();
-    case Op::kGatherElements: return gather_elements();
-    case Op::kSlice: return slice();
-    case Op::kSplit:
-    case Op::kConcat: return other_axis();
-    case Op::kMatMul:
-    case Op::kFusedMatMul: return product();
-    case Op::kAttention: return attention();
-    case Op::kSoftmax: return softmax();
-    case Op::kLayerNormalization:
-    case Op::kRMSNormalization: return normalise();
-    case Op::kCumSum: return cumulate();
-    case Op::kReduceSum:
-    case Op::kReduceL1:
-    case Op::kReduceL2:
-    case Op::kReduceSumSquare:
-    case Op::kReduceMax:
-    case Op::kReduceMean:
-    case Op::kReduceMin: return reduce();
-    case Op::kWhere: return elementwise();
-    default: return is_elementwise(op) ? elementwise() : unknown();
+/// The names of ops/*.def. Operands that are sizes give a size, except where they shape the result.
+struct PadRule::Rules {
+  template <auto kRule>
+  static Outcome call(PadRule& rule) {
+    return (rule.*kRule)();
   }
+  static constexpr bool kShapes = true, kFinite = true;
+
+  static constexpr Rule unknown{&call<&PadRule::unknown>};
+  static constexpr Rule size_of{&call<&PadRule::size_of>, kShapes};
+  static constexpr Rule expand{&call<&PadRule::expand>, kShapes};
+  static constexpr Rule range{&call<&PadRule::range>, kShapes};
+  static constexpr Rule reshape{&call<&PadRule::reshape>, kShapes};
+  static constexpr Rule slice{&call<&PadRule::slice>, kShapes};
+  static constexpr Rule view{&call<&PadRule::reshape>};
+  static constexpr Rule transpose{&call<&PadRule::transpose>};
+  static constexpr Rule gather{&call<&PadRule::gather>};
+  static constexpr Rule gather_elements{&call<&PadRule::gather_elements>};
+  static constexpr Rule other_axis{&call<&PadRule::other_axis>};
+  static constexpr Rule product{&call<&PadRule::product>};
+  static constexpr Rule attention{&call<&PadRule::attention>};
+  static constexpr Rule softmax{&call<&PadRule::softmax>};
+  static constexpr Rule normalise{&call<&PadRule::normalise>};
+  static constexpr Rule cumulate{&call<&PadRule::cumulate>};
+  static constexpr Rule reduce{&call<&PadRule::reduce>};
+  /// One element at a time: finite operands give a finite result, or may give NaN.
+  static constexpr Rule keeps_finite{&call<&PadRule::elementwise>, !kShapes, kFinite};
+  static constexpr Rule may_be_nan{&call<&PadRule::elementwise>};
+
+  static const Rule& of(Op op) {
+    static constexpr const Rule* kRules[] = {
+#define SERIN_OP(name, least, most, results, infer, values, batch, padding, ...) &padding,
+#include "runtime/graph/ops/all.def"
+    };
+    return *kRules[static_cast<size_t>(op)];
+  }
+};
+
+PadOutcome PadRule::run() {
+  const Rule& rule = Rules::of(node_.op);
+  const auto is_size = [&](ValueId id) { return id != kNone && states_[static_cast<size_t>(id)].is_size(); };
+  if (!rule.shapes && std::ranges::any_of(node_.inputs, is_size)) return of_sizes();
+  return rule.apply(*this);
 }
 
 bool PadRule::rest_is_same(size_t first) const {
@@ -142,7 +151,7 @@ PadOutcome PadRule::elementwise() const {
       has |= axis >= behind && state(i).tail(axis - behind);
       parts.push_back(node_.op == Op::kWhere && i > 0 ? chosen_part(i, axis) : part(i, axis));
     }
-    if (has) axes.emplace_back(axis, combine(node_.op, graph_.value(node_.outputs[0]).type.dtype, parts));
+    if (has) axes.emplace_back(axis, combine(node_.op, graph_.value(node_.outputs[0]).type.dtype, parts, Rules::of(node_.op).finite));
   }
   return PadState::along(std::move(axes));
 }

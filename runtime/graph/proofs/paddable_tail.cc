@@ -9,19 +9,6 @@
 namespace serin::graph {
 namespace {
 
-/// Finite operands give a finite result.
-constexpr Op kKeepFinite[] = {
-    Op::kAbs,         Op::kAdd,       Op::kAnd,      Op::kCast,      Op::kCeil,  Op::kClip,        Op::kCos,
-    Op::kElu,         Op::kEqual,     Op::kErf,      Op::kFloor,     Op::kGelu,  Op::kGreater,     Op::kGreaterOrEqual,
-    Op::kHardSigmoid, Op::kHardSwish, Op::kIdentity, Op::kLeakyRelu, Op::kLess,  Op::kLessOrEqual, Op::kMax,
-    Op::kMin,         Op::kMish,      Op::kMul,      Op::kNeg,       Op::kNot,   Op::kOr,          Op::kRelu,
-    Op::kRound,       Op::kSelu,      Op::kSigmoid,  Op::kSign,      Op::kSin,   Op::kSoftplus,    Op::kSoftsign,
-    Op::kSub,         Op::kSum,       Op::kSwish,    Op::kTanh,      Op::kWhere, Op::kXor};
-/// What comes out of these may be NaN.
-constexpr Op kMayBeNan[] = {Op::kDiv, Op::kExp, Op::kLog, Op::kMod, Op::kPow, Op::kReciprocal, Op::kSqrt, Op::kIsNaN, Op::kIsInf};
-
-bool listed(std::span<const Op> list, Op op) { return std::ranges::find(list, op) != list.end(); }
-
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 /// Before it is rounded to the result's type. Nothing: not computed here.
@@ -109,9 +96,7 @@ double as_held(DType dtype, double number) {
   }
 }
 
-bool is_elementwise(Op op) { return listed(kKeepFinite, op) || listed(kMayBeNan, op); }
-
-Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
+Tail combine(Op op, DType dtype, std::span<const Tail> parts, bool keeps_finite) {
   Tail result;
   for (const Tail& each : parts) result.from |= each.from;
   const auto number = [&](double behind, double where_one, bool exact) {
@@ -146,7 +131,7 @@ Tail combine(Op op, DType dtype, std::span<const Tail> parts) {
   const bool tame = std::ranges::all_of(parts, &Tail::is_tame);
   if (!is_float(dtype)) return {};
   if (const auto low = lowered(op, parts)) return {.lowered = *low};
-  return tame && (listed(kKeepFinite, op) || divides) ? Tail{} : Tail::anything();
+  return tame && (keeps_finite || divides) ? Tail{} : Tail::anything();
 }
 
 }  // namespace serin::graph

@@ -60,11 +60,10 @@ struct Tail {
   static constexpr double kMostTame = 65504. / 2;  ///< half of the f16 range; the other half is for the number that it is added to
 };
 
-/// Whether each element of a result depends only on the operands' elements at the same position.
-bool is_elementwise(Op op);
 /// The number as an element of `dtype`: rounded or truncated. NaN if unknown (too large for an integer type, or integers beyond 2^53).
 double as_held(DType dtype, double number);
-/// Computes the tail of an element-wise operator's result, of type `dtype`, from those of its operands.
-Tail combine(Op op, DType dtype, std::span<const Tail> parts);
+/// Computes the tail of an element-wise operator's result, of type `dtype`, from those of its operands. `keeps_finite`: finite operands give a
+/// finite result.
+Tail combine(Op op, DType dtype, std::span<const Tail> parts, bool keeps_finite);
 
 }  // namespace serin::graph
