@@ -2,8 +2,6 @@
 
 #include "kernels/grid_sample.h"
 
-#include "kernels/sampling.h"
-
 namespace serin::kernels {
 
 std::optional<GridRule> grid_rule(const Attributes& attributes, std::string& why) {

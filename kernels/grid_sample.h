@@ -14,21 +14,10 @@
 #include <string>
 
 #include "kernels/attributes.h"
+#include "kernels/sampling.h"
 
 namespace serin::kernels {
 
-enum class GridMode : uint8_t { kNearest, kLinear, kCubic };
-enum class GridPadding : uint8_t { kZeros, kBorder, kReflection };
-
-/// The attributes of a GridSample.
-struct GridRule {
-  GridMode mode = GridMode::kLinear;
-  GridPadding padding = GridPadding::kZeros;
-  bool align_corners = false;
-
-  /// The maximum number of elements that a coordinate reads along an axis.
-  int64_t most_taps() const { return mode == GridMode::kNearest ? 1 : mode == GridMode::kLinear ? 2 : 4; }
-};
 /// Nothing, with the attribute in `why`, if one has an unknown value.
 std::optional<GridRule> grid_rule(const Attributes& attributes, std::string& why);
 

@@ -7,9 +7,21 @@
 #include <cstdint>
 
 #include "kernels/float16.h"
-#include "kernels/grid_sample.h"
 
 namespace serin::kernels {
+
+enum class GridMode : uint8_t { kNearest, kLinear, kCubic };
+enum class GridPadding : uint8_t { kZeros, kBorder, kReflection };
+
+/// The attributes of a GridSample.
+struct GridRule {
+  GridMode mode = GridMode::kLinear;
+  GridPadding padding = GridPadding::kZeros;
+  bool align_corners = false;
+
+  /// The maximum number of elements that a coordinate reads along an axis.
+  int64_t most_taps() const { return mode == GridMode::kNearest ? 1 : mode == GridMode::kLinear ? 2 : 4; }
+};
 
 template <class C>
 SERIN_HD inline C clamped(C x, C low, C high) {

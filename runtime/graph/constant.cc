@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "kernels/weight_memory.h"
-#include "runtime/graph/graph.h"
 
 namespace serin::graph {
 namespace {
@@ -180,13 +179,6 @@ std::optional<double> number_of(const Constant& constant) {
   const auto integer = integers_of(constant);
   if (!integer) return std::nullopt;
   return static_cast<double>(integer->front());
-}
-
-std::optional<DType> find_dtype(std::string_view name) {
-  for (auto dtype = DType::kBool; dtype <= kLastDType; dtype = static_cast<DType>(static_cast<int>(dtype) + 1)) {
-    if (dtype_name(dtype) == name) return dtype;
-  }
-  return std::nullopt;
 }
 
 }  // namespace serin::graph

@@ -238,4 +238,11 @@ void Graph::compact() {
   set_outputs(std::move(outputs));
 }
 
+std::optional<DType> find_dtype(std::string_view name) {
+  for (auto dtype = DType::kBool; dtype <= kLastDType; dtype = static_cast<DType>(static_cast<int>(dtype) + 1)) {
+    if (dtype_name(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
 }  // namespace serin::graph

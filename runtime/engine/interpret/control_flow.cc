@@ -18,8 +18,6 @@ namespace {
 
 using graph::ConstantPtr;
 
-constexpr int kMaxDepth = 64;  // bodies within bodies
-
 Result<ConstantPtr> single_element(const Value& value, DType dtype, std::string_view what) {
   if (!value.tensor || value.tensor->dtype != dtype || value.tensor->elements() != 1)
     return invalid(fmt::format("the {} is {}, it must be one {}", what, describe(value), dtype_name(dtype)));
@@ -75,7 +73,6 @@ int64_t listed(const std::vector<int64_t>& list, size_t i) { return i < list.siz
 }  // namespace
 
 Result<std::vector<Value>> ControlFlow::run(std::vector<Value> operands) {
-  if (outer_.depth_ >= kMaxDepth) return Error{Code::kTooLarge, fmt::format("bodies are nested more than {} deep", kMaxDepth)};
   switch (node_.op) {
     case graph::Op::kIf: return run_if(std::move(operands));
     case graph::Op::kLoop: return run_loop(std::move(operands));
@@ -86,25 +83,14 @@ Result<std::vector<Value>> ControlFlow::run(std::vector<Value> operands) {
 }
 
 Status ControlFlow::check_cancelled() const {
-  const auto* const cancelled = outer_.workspace_->cancelled;
-  if (cancelled && cancelled->load(std::memory_order_relaxed)) return Error{Code::kCancelled, "no client waits for the answer any more"};
+  if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) return Error{Code::kCancelled, "no client waits for the answer any more"};
   return {};
-}
-
-Result<std::vector<Value>> ControlFlow::run_body(size_t which, std::vector<Value> inputs) {
-  auto& bodies = outer_.bodies_[id_];
-  if (bodies.empty()) bodies.resize(node_.bodies.size());
-  if (!bodies[which]) {
-    const auto& blocks = outer_.block_->bodies.at(id_);
-    bodies[which].reset(new Interpreter(blocks[which], outer_.context_.plan, outer_.workspace_, outer_.depth_ + 1));
-  }
-  return bodies[which]->run_block(std::move(inputs));
 }
 
 Result<std::vector<Value>> ControlFlow::run_if(std::vector<Value> operands) {
   SERIN_TRY(const bool yes, flag(operands[0], "condition"));
   operands.erase(operands.begin());
-  return run_body(yes ? 0 : 1, std::move(operands));
+  return run_body_(yes ? 0 : 1, std::move(operands));
 }
 
 Result<std::vector<Value>> ControlFlow::run_loop(std::vector<Value> operands) {
@@ -120,12 +106,12 @@ Result<std::vector<Value>> ControlFlow::run_loop(std::vector<Value> operands) {
   }
   const graph::Graph& body = *node_.bodies[0];
   const size_t results = node_.outputs.size();
-  Scanned scanned(results - carried, max_bytes());
+  Scanned scanned(results - carried, max_bytes_);
   for (int64_t turn = 0; turn < trips && go_on; ++turn) {
     SERIN_CHECK(check_cancelled());
     std::vector<Value> inputs{scalar(turn), scalar(true)};
     for (size_t i = 2; i < operands.size(); ++i) inputs.push_back(i < 2 + carried ? std::move(operands[i]) : operands[i]);
-    SERIN_TRY(std::vector<Value> made, run_body(0, std::move(inputs)));
+    SERIN_TRY(std::vector<Value> made, run_body_(0, std::move(inputs)));
     SERIN_TRY(go_on, flag(made[0], "condition of the next iteration"));
     for (size_t i = 0; i < carried; ++i) operands[2 + i] = std::move(made[1 + i]);
     for (size_t i = carried; i < results; ++i) SERIN_CHECK(scanned.add(i - carried, made[1 + i]));
@@ -157,14 +143,14 @@ Result<std::vector<Value>> ControlFlow::scan(std::span<const Value> carried, std
 
   const size_t results = node_.outputs.size();
   std::vector<Value> state(carried.begin(), carried.end());
-  Scanned out(results - carried.size(), max_bytes());
+  Scanned out(results - carried.size(), max_bytes_);
   for (int64_t turn = 0; turn < turns.value_or(0); ++turn) {
     SERIN_CHECK(check_cancelled());
     std::vector<Value> inputs = state;
     for (size_t i = 0; i < scanned.size(); ++i)
       inputs.push_back(Value::of(slice(scanned[i].tensor, axes[i], listed(input_directions, i) != 0 ? *turns - 1 - turn : turn)));
     inputs.insert(inputs.end(), read.begin(), read.end());
-    SERIN_TRY(std::vector<Value> made, run_body(0, std::move(inputs)));
+    SERIN_TRY(std::vector<Value> made, run_body_(0, std::move(inputs)));
     std::move(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(state.size()), state.begin());
     for (size_t i = carried.size(); i < results; ++i) SERIN_CHECK(out.add(i - carried.size(), made[i]));
   }
@@ -217,14 +203,14 @@ Result<std::vector<Value>> ControlFlow::run_scan_batch(std::vector<Value> operan
         const FreshTensor zeros = fresh_tensor(whole->dtype, missing);
         if (whole->dtype != DType::kString) std::fill_n(zeros.view.as<std::byte>(), zeros.view.bytes(), std::byte{0});
         const ConstantPtr both[] = {whole, zeros.tensor};
-        SERIN_TRY(whole, concatenated(both, 0, max_bytes()));
+        SERIN_TRY(whole, concatenated(both, 0, max_bytes_));
       }
       results[i].push_back(std::move(whole));
     }
   }
   std::vector<Value> outputs;
   for (const auto& parts : results) {
-    SERIN_TRY(ConstantPtr whole, stacked(parts, 0, max_bytes()));
+    SERIN_TRY(ConstantPtr whole, stacked(parts, 0, max_bytes_));
     outputs.push_back(Value::of(std::move(whole)));
   }
   return outputs;
@@ -249,10 +235,10 @@ Result<std::vector<Value>> ControlFlow::run_sequence_map(std::vector<Value> oper
     for (size_t i = 0; i < mapped; ++i) {
       if (operands[i].kind == graph::ValueKind::kSequence) inputs[i] = operands[i].elements[turn];
     }
-    SERIN_TRY(std::vector<Value> made, run_body(0, std::move(inputs)));
+    SERIN_TRY(std::vector<Value> made, run_body_(0, std::move(inputs)));
     for (size_t i = 0; i < outputs.size(); ++i) {
       bytes += bytes_of(made[i]);
-      if (bytes > max_bytes()) return Error{Code::kTooLarge, fmt::format("it has made more than the limit of {} bytes", max_bytes())};
+      if (bytes > max_bytes_) return Error{Code::kTooLarge, fmt::format("it has made more than the limit of {} bytes", max_bytes_)};
       outputs[i].dtype = made[i].dtype;
       outputs[i].elements.push_back(std::move(made[i]));
     }

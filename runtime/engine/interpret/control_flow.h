@@ -1,17 +1,26 @@
-// control_flow.h: computes If, Loop, Scan and SequenceMap on values. Interpreters run their bodies and live as long as the outer one.
+// control_flow.h: computes If, Loop, Scan and SequenceMap on values. Its caller runs the bodies.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/engine/interpret/interpreter.h"
 #include "runtime/engine/value.h"
+#include "runtime/graph/graph.h"
 
 namespace serin::engine {
 
 class ControlFlow {
  public:
-  ControlFlow(Interpreter& outer, graph::NodeId node) : outer_(outer), id_(node), node_(outer.block_->graph.node(node)) {}
+  /// Runs a body of the node (`which`: its index) on inputs.
+  using RunBody = std::function<Result<std::vector<Value>>(size_t which, std::vector<Value> inputs)>;
+
+  /// `max_bytes`: for all that is scanned out. `cancelled` may be null.
+  ControlFlow(const graph::Node& node, RunBody run_body, size_t max_bytes, const std::atomic<bool>* cancelled)
+      : node_(node), run_body_(std::move(run_body)), max_bytes_(max_bytes), cancelled_(cancelled) {}
 
   /// `operands` of the node by position. Errors do not name the node.
   Result<std::vector<Value>> run(std::vector<Value> operands);
@@ -23,14 +32,13 @@ class ControlFlow {
   Result<std::vector<Value>> run_scan_batch(std::vector<Value> operands);
   Result<std::vector<Value>> run_sequence_map(std::vector<Value> operands);
 
-  Result<std::vector<Value>> run_body(size_t which, std::vector<Value> inputs);
   Result<std::vector<Value>> scan(std::span<const Value> carried, std::span<const Value> scanned, std::span<const Value> read);
   Status check_cancelled() const;
-  size_t max_bytes() const { return outer_.context_.plan.max_arena_bytes; }
 
-  Interpreter& outer_;
-  graph::NodeId id_;
   const graph::Node& node_;
+  const RunBody run_body_;
+  const size_t max_bytes_;
+  const std::atomic<bool>* const cancelled_;
 };
 
 }  // namespace serin::engine

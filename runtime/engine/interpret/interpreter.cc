@@ -19,6 +19,7 @@ namespace {
 using graph::ConstantPtr;
 using graph::kNone;
 
+constexpr int kMaxDepth = 64;        // bodies within bodies
 constexpr size_t kMostStages = 512;  // of one block, or twice its nodes: beyond, everything is forgotten before the next run
 constexpr int64_t kSmall = static_cast<int64_t>(graph::kMaxShapeValues);
 
@@ -163,13 +164,26 @@ Status Interpreter::keep(const graph::Node& node, std::vector<ConstantPtr> resul
   return {};
 }
 
+/// Interpreters of the bodies live as long as this one.
+Result<std::vector<Value>> Interpreter::run_control_flow(graph::NodeId id, std::vector<Value> operands) {
+  if (depth_ >= kMaxDepth) return Error{Code::kTooLarge, fmt::format("bodies are nested more than {} deep", kMaxDepth)};
+  const graph::Node& node = block_->graph.node(id);
+  const auto run_body = [this, id, &node](size_t which, std::vector<Value> inputs) {
+    auto& bodies = bodies_[id];
+    if (bodies.empty()) bodies.resize(node.bodies.size());
+    if (!bodies[which]) bodies[which].reset(new Interpreter(block_->bodies.at(id)[which], context_.plan, workspace_, depth_ + 1));
+    return bodies[which]->run_block(std::move(inputs));
+  };
+  return ControlFlow(node, run_body, context_.plan.max_arena_bytes, workspace_->cancelled).run(std::move(operands));
+}
+
 Status Interpreter::run_single(Single& single) {
   const graph::Node& node = block_->graph.node(single.node);
   if (single.kind == Single::Kind::kValues) {
     std::vector<Value> given;
     const bool flow = !node.bodies.empty();
     for (const graph::ValueId id : node.inputs) given.push_back(flow ? value(id) : value_in_memory(id));
-    SERIN_TRY(auto results, flow ? ControlFlow(*this, single.node).run(std::move(given))
+    SERIN_TRY(auto results, flow ? run_control_flow(single.node, std::move(given))
                                  : run_container(node, std::move(given), context_.plan.max_arena_bytes));
     for (size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
       if (node.outputs[i] != kNone) values_[static_cast<size_t>(node.outputs[i])] = std::move(results[i]);

@@ -42,7 +42,6 @@ class Interpreter {
   size_t arena_bytes() const { return workspace_->arena.size(); }
 
  private:
-  friend class ControlFlow;
   Interpreter(std::shared_ptr<const Block> block, const Plan::Context& context, std::shared_ptr<Workspace> workspace, int depth);
 
   Result<std::vector<Value>> run_block(std::vector<Value> inputs);
@@ -51,6 +50,7 @@ class Interpreter {
   Status run_stage(Stage& stage);
   Status run_region(Region& region);
   Status run_single(Single& single);
+  Result<std::vector<Value>> run_control_flow(graph::NodeId id, std::vector<Value> operands);
   Result<std::vector<graph::ConstantPtr>> run_sized_by_contents(graph::NodeId id);
   Status keep(const graph::Node& node, std::vector<graph::ConstantPtr> results);
   Result<std::vector<graph::ConstantPtr>> operands(const graph::Node& node) const;

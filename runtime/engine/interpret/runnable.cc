@@ -9,8 +9,8 @@
 
 #include "runtime/engine/interpret/stage.h"
 #include "runtime/engine/interpret/strings.h"
-#include "runtime/engine/lower/fold.h"
 #include "runtime/engine/lower/lowering_table.h"
+#include "runtime/engine/program/block.h"
 
 namespace serin::engine {
 

@@ -137,8 +137,6 @@ ConstantPtr with_own_identity(const graph::Constant& result) {
 
 }  // namespace
 
-bool has_no_kernel(graph::Op op) { return op == Op::kShape || op == Op::kSize || op == Op::kConstantOfShape || op == Op::kRange; }
-
 Folder::Folder() : reference_(kernels::make_cpu_backend({.isa = kernels::Isa::kScalar, .onednn_path = "none", .reference_only = true})) {}
 Folder::~Folder() = default;
 

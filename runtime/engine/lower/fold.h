@@ -12,9 +12,6 @@
 
 namespace serin::engine {
 
-/// Shape, Size, ConstantOfShape, Range: only a Folder computes them, no kernel.
-bool has_no_kernel(graph::Op op);
-
 class Folder {
  public:
   Folder();

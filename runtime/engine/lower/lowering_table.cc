@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "kernels/function_names.h"
-#include "runtime/engine/lower/fold.h"
 #include "runtime/engine/program/block.h"
 
 namespace serin::engine {

@@ -33,6 +33,8 @@ bool works_on_values(const graph::Graph& graph, const graph::Node& node) {
   return node.op == kIdentity && graph.value(node.inputs[0]).type.kind != graph::ValueKind::kTensor;
 }
 
+bool has_no_kernel(graph::Op op) { return op == kShape || op == kSize || op == kConstantOfShape || op == kRange; }
+
 Result<std::shared_ptr<const Block>> Block::make(graph::Graph graph) {
   auto block = std::make_shared<Block>();
   block->graph = std::move(graph);

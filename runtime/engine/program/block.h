@@ -24,5 +24,7 @@ struct Block {
 bool works_on_values(graph::Op op);
 /// The same for a node; also true for an Identity whose operand is not a tensor.
 bool works_on_values(const graph::Graph& graph, const graph::Node& node);
+/// Shape, Size, ConstantOfShape, Range: only a Folder (lower/fold.h) computes them, no kernel.
+bool has_no_kernel(graph::Op op);
 
 }  // namespace serin::engine
