@@ -13,8 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "runtime/base/log_options.h"
-
 namespace serin::log {
 namespace {
 

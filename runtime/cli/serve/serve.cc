@@ -15,7 +15,6 @@
 #include <random>
 
 #include "runtime/base/log.h"
-#include "runtime/base/log_options.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/freed_memory.h"

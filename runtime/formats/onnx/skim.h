@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/formats/onnx/file_image.h"
+#include "runtime/formats/onnx/input_file.h"
 
 namespace serin::formats::onnx {
 

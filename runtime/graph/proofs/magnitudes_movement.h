@@ -11,7 +11,7 @@ namespace serin::graph {
 
 using Sources = std::vector<std::pair<ValueId, Piece>>;
 
-// The sources of such pieces of a result of shape `dims`, by the kind of operator: each piece is a piece of one of these, or lies within one.
+// The sources of such pieces of a result of shape `dims`, by the kind of operator. Each piece is a piece of one of these, or lies within one.
 // None if unknown. All operands and results must have shapes.
 Sources sources_of_reshape(const Graph& graph, const Node& node, const Dims& dims, Piece piece);
 Sources sources_of_transpose(const Graph& graph, const Node& node, const Dims& dims, Piece piece);

@@ -29,7 +29,7 @@ class PadRule {
 
  private:
   using Outcome = Result<PadState>;
-  /// What a row of ops/*.def names.
+  /// The rule that a row of ops/*.def names.
   struct Rule {
     Outcome (*apply)(PadRule&);
     bool shapes = false;  ///< operands that are sizes shape the result

@@ -34,7 +34,7 @@ struct AnswerReader::State {
 
   Reading read(const AnswerBody& answer, const Wanted& what);
 
-  // answers.cc: shared by the protocols.
+  // answer_state.cc: shared by the protocols.
   bool read_text(const AnswerBody& answer);
   bool read_root(std::string_view json, bool padded);
   bool read_outputs(Value& value);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/log_options.h"
+#include "runtime/base/log.h"
 
 namespace serin::serving {
 namespace {

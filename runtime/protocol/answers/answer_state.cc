@@ -1,4 +1,4 @@
-// answers.cc: recognises the protocol of an answer, and reads what the protocols share: outputs, lists, elements.
+// answer_state.cc: recognises the protocol of an answer, and reads what the protocols share: outputs, lists, elements.
 
 #include "runtime/protocol/answers/answers.h"
 
