@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "kernels/ref/text_families.h"
-#include "kernels/ref/utf8.h"
+#include "kernels/utf8.h"
 
 namespace serin::kernels::ref {
 
@@ -31,7 +31,7 @@ class CaseChange {
     std::string result;
     for (size_t i = 0; i < text.size();) {
       char32_t code = 0;
-      const size_t length = decode_utf8(text, i, code);
+      const size_t length = decode_utf8(std::string_view(text).substr(i), code);
       if (length == 0)
         result += text[i++];
       else

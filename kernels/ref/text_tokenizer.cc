@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/ref/text_families.h"
-#include "kernels/ref/utf8.h"
+#include "kernels/utf8.h"
 
 namespace serin::kernels::ref {
 
@@ -26,10 +26,7 @@ struct Cutter {
 };
 
 /// Bytes that are no character count as one each.
-size_t step(std::string_view text, size_t at) {
-  char32_t ignored = 0;
-  return at < text.size() ? std::max<size_t>(decode_utf8(text, at, ignored), 1) : 1;
-}
+size_t step(std::string_view text, size_t at) { return at < text.size() ? std::max<size_t>(utf8_sequence(text.substr(at)), 1) : 1; }
 
 bool long_enough(std::string_view token, size_t shortest) {
   size_t characters = 0;

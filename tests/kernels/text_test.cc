@@ -95,6 +95,20 @@ TEST(StringNormalizer, KeepsBytesThatAreNoText) {
   EXPECT_THAT(lower.run({"A\xff\xc3", "\xe2\x82", "\xf5\x80\x80\x80Z"}, {3}, 3), ElementsAre("a\xff\xc3", "\xe2\x82", "\xf5\x80\x80\x80z"));
 }
 
+/// Overlong forms (of NUL, of "/", of U+FFFF) and surrogates are no characters (RFC 3629). ONNX Runtime refuses them; here their bytes stay.
+TEST(StringNormalizer, KeepsOverlongFormsAndSurrogates) {
+  TextOp lower("StringNormalizer", with({{"case_change_action", "LOWER"}}));
+  const std::vector<std::string> bad = {"\xc0\x80", "\xe0\x80\xaf", "\xf0\x8f\xbf\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf4\x90\x80\x80"};
+  std::vector<std::string> given, kept;
+  for (const std::string& bytes : bad) given.push_back("A" + bytes + "Z"), kept.push_back("a" + bytes + "z");
+  EXPECT_THAT(lower.run(given, {6}, 6), testing::ElementsAreArray(kept));
+}
+
+TEST(Tokenizer, CountsEachByteOfOverlongFormsAndSurrogates) {
+  TextOp characters("Tokenizer", with({{"separators", Strings{""}}, {"pad_value", "_"}}));
+  EXPECT_THAT(characters.run({"\xe0\x80\xaf", "\xed\xa0\x80"}, {1, 2}, 10), ElementsAre("\xe0", "\x80", "\xaf", "\xed", "\xa0", "\x80"));
+}
+
 TEST(StringNormalizer, LeavesOneEmptyStringOfNothing) {
   TextOp op("StringNormalizer", with({{"stopwords", Strings{"The"}}}));
   EXPECT_THAT(op.run({"the", "THE"}, {1, 2}, 2), ElementsAre(""));
