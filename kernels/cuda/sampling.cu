@@ -3,6 +3,7 @@
 // What a point sees is the same for all channels: in GridSample a thread takes a point, finds its taps once and goes through a run of channels, so that
 // neighbouring threads write neighbouring results. In RoiAlign a thread takes a bin of one channel: its samples are few.
 
+#include "kernels/grid_sample.h"
 #include "kernels/sampling.h"
 
 #include "kernels/cuda/index.h"
