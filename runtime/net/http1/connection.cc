@@ -56,7 +56,7 @@ void Connection::start() {
 std::shared_ptr<const PeerCertificate> Connection::certificate() const { return socket_.tls() ? socket_.tls()->certificate() : nullptr; }
 
 void Connection::on_ready(uint32_t events) {
-  if (state_.in(State::kClosed)) return;
+  if (phase_ == Phase::kClosed) return;
   inlet_.ready(events);
   if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP) && !outlet_.writable()) {
     outlet_.ready();
@@ -73,12 +73,10 @@ void Connection::process() {
   if (processing_) return;  // whoever set it goes on where this was called
   processing_ = true;
   for (bool moved = true; moved;) {
-    switch (state_.now()) {
-      case State::kHead: moved = advance_head(); break;
-      case State::kBody:
-      case State::kPaused:
-      case State::kWhole: moved = advance_request(); break;
-      case State::kLingering:
+    switch (phase_) {
+      case Phase::kHead: moved = advance_head(); break;
+      case Phase::kRequest: moved = advance_request(); break;
+      case Phase::kLingering:
         inlet_.drop();
         switch (inlet_.read(socket_)) {
           case Inlet::Step::kSome: break;
@@ -86,7 +84,7 @@ void Connection::process() {
           default: close();
         }
         break;
-      case State::kClosed: moved = false; break;
+      case Phase::kClosed: moved = false; break;
     }
   }
   processing_ = false;
@@ -118,7 +116,7 @@ void Connection::go_on_with_http2() {
   const auto successor = std::make_shared<H2ServerConnection>(listener_, loop_, peer_);
   here_.connections.erase(self);
   here_.connections.insert(successor);
-  state_.enter(State::kClosed);
+  phase_ = Phase::kClosed;
   deadline_.clear();
   loop_.retire(self);
   successor->start(std::move(socket_), inlet_.intake(), inlet_.ahead());
@@ -126,8 +124,8 @@ void Connection::go_on_with_http2() {
 
 void Connection::begin_request() {
   Head& head = inlet_.parsed();
-  state_.enter(State::kBody);
-  fresh_ = may_be_http2_ = false;
+  phase_ = Phase::kRequest;
+  fresh_ = may_be_http2_ = request_done_ = paused_ = false;
   keep_alive_ = head.keep_alive;
   http10_ = head.minor_version == 0;
   head_only_ = head.method == "HEAD";
@@ -135,10 +133,10 @@ void Connection::begin_request() {
   if (const auto refusal = decode_target(head.target, head.path, head.query)) return refuse(*refusal);
   switch (inlet_.begin_body(head.framing, head.content_length)) {
     case Inlet::Step::kRefused: return refuse(inlet_.refusal());
-    case Inlet::Step::kDone: state_.enter(State::kWhole); break;
+    case Inlet::Step::kDone: request_done_ = true; break;
     default: break;
   }
-  if (state_.in(State::kWhole))
+  if (request_done_)
     deadline_.clear();
   else
     expire(listener_->options.limits.body_timeout);
@@ -146,9 +144,9 @@ void Connection::begin_request() {
   if (!handler_) handler_ = listener_->make_handler(*this);
   handled_ = true;
   handler_->on_request(head);
-  if (!in_request() || !handled_) return;
-  if (!state_.in(State::kWhole) && head.expects_continue && inlet_.buffered() == 0 && answer_.in(Answer::kNone)) say_continue();
-  if (state_.in(State::kWhole) && handled_ && !answer_.in(Answer::kDone)) handler_->on_progress(true);
+  if (phase_ != Phase::kRequest || !handled_) return;
+  if (!request_done_ && head.expects_continue && inlet_.buffered() == 0 && !answer_begun_) say_continue();
+  if (request_done_ && handled_ && !answer_done_) handler_->on_progress(true);
 }
 
 void Connection::say_continue() {
@@ -157,24 +155,24 @@ void Connection::say_continue() {
 }
 
 bool Connection::advance_request() {
-  if (answer_.in(Answer::kDone) && outlet_.empty()) {
+  if (answer_done_ && outlet_.empty()) {
     begin_next();
     return true;
   }
-  if (!state_.in(State::kWhole) && handled_) return advance_body();
+  if (!request_done_ && handled_) return advance_body();
   if (inlet_.buffered() >= kAheadBytes) return false;
   switch (inlet_.read(socket_)) {
     case Inlet::Step::kSome: return true;
     case Inlet::Step::kNothing: return false;
     default:
-      if (answer_.in(Answer::kDone)) return false;  // what is being written may still arrive; if not, writing tells
+      if (answer_done_) return false;  // what is being written may still arrive; if not, writing tells
       close();
       return false;
   }
 }
 
 bool Connection::advance_body() {
-  if (state_.in(State::kPaused)) return false;
+  if (paused_) return false;
   const Inlet::Step step = inlet_.body(socket_, *handler_);
   switch (step) {
     case Inlet::Step::kRefused: refuse(inlet_.refusal()); return true;
@@ -182,22 +180,22 @@ bool Connection::advance_body() {
     case Inlet::Step::kFailed: close(); return false;
     default: break;
   }
-  const bool whole = step == Inlet::Step::kDone;
-  if (whole || step == Inlet::Step::kPaused) {
-    state_.enter(whole ? State::kWhole : State::kPaused);
+  request_done_ = step == Inlet::Step::kDone;
+  paused_ = step == Inlet::Step::kPaused;
+  if (request_done_ || paused_) {
     deadline_.clear();  // it is not the client who lets us wait
   } else {
     expire(listener_->options.limits.body_timeout);
   }
-  handler_->on_progress(whole);
-  if (step != Inlet::Step::kSome) return whole || (step == Inlet::Step::kPaused && !state_.in(State::kPaused));
+  handler_->on_progress(request_done_);
+  if (step != Inlet::Step::kSome) return request_done_ || (step == Inlet::Step::kPaused && !paused_);
   loop_.post([self = shared_from_this()] { self->process(); });  // others have their turn first
   return false;
 }
 
 void Connection::read_more() {
-  if (!state_.in(State::kPaused)) return;
-  state_.enter(State::kBody);
+  if (!paused_) return;
+  paused_ = false;
   expire(listener_->options.limits.body_timeout);
   if (!processing_) loop_.post([self = shared_from_this()] { self->process(); });
 }
@@ -205,11 +203,11 @@ void Connection::read_more() {
 // ---- the answer ----
 
 void Connection::begin_answer(const AnswerHead& head) {
-  if (!in_request() || !answer_.in(Answer::kNone)) return;
-  answer_.enter(Answer::kBegun);
+  if (phase_ != Phase::kRequest || answer_begun_) return;
+  answer_begun_ = true;
   status_ = head.status;
   const bool has_body = status_has_body(status_);
-  if (head.close || !state_.in(State::kWhole) || listener_->draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  if (head.close || !request_done_ || listener_->draining.load(std::memory_order_relaxed)) keep_alive_ = false;
   const bool chunked = has_body && !head.length && !http10_;
   if (has_body && !head.length && http10_) keep_alive_ = false;  // its end is the connection's
   outlet_.clear();
@@ -219,13 +217,13 @@ void Connection::begin_answer(const AnswerHead& head) {
 }
 
 size_t Connection::write(std::string_view bytes, bool last) {
-  if (!in_request() || !answer_.in(Answer::kBegun)) return bytes.size();
+  if (phase_ != Phase::kRequest || !answer_begun_ || answer_done_) return bytes.size();
   const bool has_body = !head_only_ && status_has_body(status_);
   const bool had_room = outlet_.writable();
   const Outlet::Taken taken = outlet_.write(socket_, has_body ? bytes : std::string_view(), last);  // if it fails, epoll will say so, too
   if (had_room && !outlet_.writable()) expire(listener_->options.limits.write_timeout);
   if (!taken.all) return taken.bytes;
-  if (last) answer_.enter(Answer::kDone);
+  answer_done_ = last;
   end_answer_if_sent();
   return bytes.size();
 }
@@ -243,25 +241,24 @@ bool Connection::flush() {
 
 /// An answer that ended outside process() lets it go on, but not from here: the handler is still at work further up.
 void Connection::end_answer_if_sent() {
-  if (processing_ || !answer_.in(Answer::kDone) || !outlet_.empty()) return;
+  if (processing_ || !answer_done_ || !outlet_.empty()) return;
   begin_next();
-  const bool more = !state_.in(State::kHead) || inlet_.buffered() > 0 || inlet_.readable();
+  const bool more = phase_ != Phase::kHead || inlet_.buffered() > 0 || inlet_.readable();
   if (more) loop_.post([self = shared_from_this()] { self->process(); });
 }
 
 void Connection::begin_next() {
   listener_->count_answer(here_, status_);
-  handled_ = false;
-  answer_.enter(Answer::kNone);
+  handled_ = answer_begun_ = answer_done_ = false;
   outlet_.clear();
   inlet_.end_message();
   if (keep_alive_) {
-    state_.enter(State::kHead);
+    phase_ = Phase::kHead;
     // The next head may already have begun; its time then counts from here, since till now nobody read it.
     expire(inlet_.buffered() == 0 ? listener_->options.limits.idle_timeout : listener_->options.limits.header_timeout);
     return;
   }
-  state_.enter(State::kLingering);
+  phase_ = Phase::kLingering;
   socket_.shutdown_send();
   expire(kLingerTime);
 }
@@ -275,17 +272,17 @@ void Connection::abort() {
 
 void Connection::refuse(const Refusal& refusal) {
   listener_->count_bad_request(here_, refusal.reason);
-  const bool too_late = !answer_.in(Answer::kNone);
+  const bool too_late = answer_begun_;
   lose_handler();
   if (too_late) return close();
-  if (state_.in(State::kHead)) state_.enter(State::kBody);
+  phase_ = Phase::kRequest;
   answer_for_ourselves(answer_to(refusal, listener_->options));
 }
 
 void Connection::answer_for_ourselves(const Response& response) {
   begin_answer({.status = response.status, .headers = response.headers, .length = response.body.size(), .close = response.close});
   if (!head_only_ && status_has_body(response.status)) outlet_.text().append(response.body);
-  answer_.enter(Answer::kDone);
+  answer_done_ = true;
   (void)flush();
 }
 
@@ -296,36 +293,34 @@ void Connection::lose_handler() {
 }
 
 void Connection::on_deadline() {
-  switch (state_.now()) {
-    case State::kHead:
+  switch (phase_) {
+    case Phase::kHead:
       if (inlet_.buffered() == 0) return close();  // idle: nothing to answer
       refuse({408, "head_timeout", "the head of the request took too long"});
       return process();
-    case State::kBody:
-    case State::kPaused:
-    case State::kWhole:
+    case Phase::kRequest:
       if (!outlet_.writable()) {
         listener_->count_bad_request(here_, "write_timeout");
         return close();
       }
-      if (!state_.in(State::kBody)) return;
+      if (request_done_ || paused_) return;
       refuse({408, "body_timeout", "the body of the request took too long"});
       return process();
-    case State::kLingering: return close();
-    case State::kClosed: return;
+    case Phase::kLingering: return close();
+    case Phase::kClosed: return;
   }
 }
 
 void Connection::drain() {
-  if (state_.in(State::kLingering)) return close();
-  const bool idle = state_.in(State::kHead) && (fresh_ || inlet_.buffered() == 0);
+  if (phase_ == Phase::kLingering) return close();
+  const bool idle = phase_ == Phase::kHead && (fresh_ || inlet_.buffered() == 0);
   if (idle) expire(std::min(listener_->options.limits.header_timeout, kDrainGrace));
 }
 
 void Connection::close() {
-  if (state_.in(State::kClosed)) return;
-  if (state_.in(State::kHead)) socket_.say_end();
-  state_.enter(State::kClosed);
+  if (phase_ == Phase::kClosed) return;
+  if (phase_ == Phase::kHead) socket_.say_end();
+  phase_ = Phase::kClosed;
   deadline_.clear();
   socket_.close();
   lose_handler();
