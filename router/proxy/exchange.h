@@ -33,7 +33,7 @@ namespace serin::router {
 
 /// One io thread, with the objects that its exchanges use again.
 struct Workplace {
-  Workplace(net::Loop& loop, uint64_t seed) : lane(loop, seed) {}
+  explicit Workplace(uint64_t seed) : lane(seed) {}
   Lane lane;
   Pool<Attempt> attempts{lane};
   Pool<Shadow> shadows{lane};

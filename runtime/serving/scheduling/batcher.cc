@@ -58,7 +58,7 @@ Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
 
 Status Batcher::submit(JobPtr job) {
   std::optional<size_t> instance;
-  net::Loop* look = nullptr;
+  bool look = false;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
@@ -66,12 +66,12 @@ Status Batcher::submit(JobPtr job) {
     if (options_.slo.count() > 0 && !job->admitted) SERIN_CHECK(check_in_time(*job, Clock::now()));
     const Job& queued = *job;
     SERIN_CHECK(queue_.push(std::move(job)));
-    if (net::Loop* const here = loop_to_run_on(queued))
-      look = mark_loop(*here) ? here : nullptr;
+    if (may_run_on_io(queued))
+      look = mark_loop();
     else
       instance = wake_for(queued);
   }
-  if (look) look->post([self = shared_from_this(), look] { self->look_on_io(*look); });
+  if (look) net::post_here([self = shared_from_this()] { self->look_on_io(); });
   if (instance) start(*instance);
   return {};
 }

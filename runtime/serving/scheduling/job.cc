@@ -18,7 +18,6 @@ void Job::clear() {
   admitted = false;
   behind = 0;
   sequence.clear();
-  loop = nullptr;
   parent = nullptr;
   trace = 0;
   shadow = false;
