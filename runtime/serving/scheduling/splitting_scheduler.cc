@@ -30,7 +30,7 @@ struct Whole {
 
   /// As those of a part, with so many rows. kTooLarge, kOverloaded.
   static Result<std::shared_ptr<Whole>> like(std::span<const TensorView> part, int64_t rows) {
-    const auto whole = std::make_shared<Whole>();
+    auto whole = std::make_shared<Whole>();
     size_t bytes = 0;
     for (const TensorView& one : part) {
       TensorView& tensor = whole->tensors.emplace_back(one);
@@ -78,7 +78,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
 
   /// An error: no part was taken, and nobody is answered.
   Status begin() {
-    const Status taken = go_on();
+    Status taken = go_on();
     if (taken) return {};
     if (nothing_taken()) return taken;
     fail(taken.error(), {});
@@ -140,7 +140,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     return part;
   }
 
-  void finish_part(int64_t first, int64_t rows, Answer answer) {
+  void finish_part(int64_t first, int64_t rows, const Answer& answer) {
     Status put = answer.outputs ? Status() : Status(answer.outputs.error());
     if (put) put = place(first, rows, answer);
     if (!put) return fail(put.error(), answer.batch);
