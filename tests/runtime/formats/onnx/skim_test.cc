@@ -12,6 +12,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "runtime/formats/onnx/file_image.h"
 #include "tests/runtime/formats/onnx/encode.h"
 
 namespace serin::formats {
