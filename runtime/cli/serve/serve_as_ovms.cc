@@ -13,8 +13,7 @@ namespace {
 void export_metrics(ServeOptions& options, std::vector<std::string> names) {
   for (std::string& name : names) {
     name = CLI::detail::trim_copy(name);
-    if (!serving::is_openvino_metric(name))
-      throw CLI::ValidationError("--metrics_list", name + " is no metric of OpenVINO Model Server");
+    if (!serving::is_openvino_metric(name)) throw CLI::ValidationError("--metrics_list", name + " is no metric of OpenVINO Model Server");
   }
   options.metrics_paths = {"/metrics"};
   options.openvino_metrics = names.empty() ? serving::usual_openvino_metrics() : std::move(names);
