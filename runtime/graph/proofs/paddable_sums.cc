@@ -44,7 +44,7 @@ PadOutcome PadRule::attention() {
   const bool masked = node_.inputs.size() > 3 && node_.inputs[3] != kNone && !state(3).is_same();
   if (k && !causal) {
     const Tail* const mask = node_.inputs.size() > 3 && node_.inputs[3] != kNone ? state(3).tail(dims(3).size() - 1) : nullptr;
-    if (!mask) return refuse("looks at elements behind the end: nothing masks them");
+    if (!mask) return refuse("looks at elements behind the end: nothing masks it");
     constexpr std::string_view kNotKnown = "has a mask that is not known to leave nothing of what is behind the end";
     if (graph_.value(node_.inputs[3]).type.dtype == DType::kBool) {
       if (!mask->is_number() || !mask->exact || mask->behind != 0 || mask->where_one == 0)
