@@ -103,7 +103,7 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (options.name.empty()) return source;
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,
-                 fmt::format("--name {}: is for one model, but {} paths are given", options.name, source.roots.size())};
+                 fmt::format("--name {}: is for one model, but {} places are given", options.name, source.roots.size())};
   source.roots.front().name = options.name;
   return source;
 }
