@@ -8,6 +8,8 @@
 
 namespace serin::engine {
 
+std::string label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
+
 namespace {
 
 std::string_view why(Single::Kind kind) {
@@ -20,8 +22,6 @@ std::string_view why(Single::Kind kind) {
   return "?";
 }
 
-std::string node_label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
-
 }  // namespace
 
 std::string describe(const Stage& stage, const graph::Graph& graph, const std::string& indent) {
@@ -32,7 +32,7 @@ std::string describe(const Stage& stage, const graph::Graph& graph, const std::s
                         plan.steps.size(), plan.arena_bytes);
   }
   for (const Single& single : stage.singles)
-    text += fmt::format("{}  interpreted: {}: {}\n", indent, node_label(graph.node(single.node)), why(single.kind));
+    text += fmt::format("{}  interpreted: {}: {}\n", indent, label(graph.node(single.node)), why(single.kind));
   return text;
 }
 
@@ -50,8 +50,7 @@ std::string describe_stages(const Block& block, const Plan::Context& context, co
     text += fmt::format("{}  {} nodes wait for sizes that are known only during a run, and are planned then\n", indent, waiting);
   for (const auto& [id, bodies] : block.bodies) {
     for (const auto& body : bodies)
-      text +=
-          fmt::format("{}  a body of {}:\n{}", indent, node_label(block.graph.node(id)), describe_stages(*body, context, indent + "    "));
+      text += fmt::format("{}  a body of {}:\n{}", indent, label(block.graph.node(id)), describe_stages(*body, context, indent + "    "));
   }
   return text;
 }

@@ -9,6 +9,9 @@
 
 namespace serin::engine {
 
+/// Returns "node 'conv1' (Conv)".
+std::string label(const graph::Node& node);
+
 /// Prints "  planned: 14 nodes as 9 steps, arena 4096 bytes", then a line for each node that runs by itself, with the reason.
 std::string describe(const Stage& stage, const graph::Graph& graph, const std::string& indent);
 

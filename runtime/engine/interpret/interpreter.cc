@@ -26,8 +26,6 @@ constexpr int64_t kSmall = static_cast<int64_t>(graph::kMaxShapeValues);
 /// Of one stage. Enough for a carried tensor that grows turn by turn, where a stage is small: what is kept is bounded by nodes.
 size_t most_successors(size_t nodes) { return std::clamp<size_t>(8192 / std::max<size_t>(nodes, 1), 16, 512); }
 
-std::string label(const graph::Node& node) { return fmt::format("node '{}' ({})", node.name, graph::op_name(node.op)); }
-
 /// Gives every operand's elements to the rules of shape inference.
 class AllContents final : public graph::ContentSource {
  public:

@@ -13,7 +13,6 @@ struct Word {
   std::string_view mark;  ///< the string in its place; it fits
   double value;
 };
-constexpr std::string_view kWhiteSpace = " \t\r\n";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array kWords = {Word{"NaN", "\x7f", std::numeric_limits<double>::quiet_NaN()}, Word{"Infinity", "\x7f+", kInfinity},
                                Word{"-Infinity", "\x7f-", -kInfinity}};
@@ -46,7 +45,7 @@ bool mark_number_words(std::span<char> text, bool in_lists) {
       ++at;
       continue;
     }
-    const size_t before = whole.find_last_not_of(kWhiteSpace, at - 1), next = whole.find_first_not_of(kWhiteSpace, at + word->text.size());
+    const size_t before = whole.find_last_not_of(kSpaces, at - 1), next = whole.find_first_not_of(kSpaces, at + word->text.size());
     const bool key = next != std::string_view::npos && whole[next] == ':';
     const bool element = at > 0 && before != std::string_view::npos && (whole[before] == '[' || whole[before] == ',');
     if (key || (in_lists && !element)) {

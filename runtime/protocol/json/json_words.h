@@ -12,6 +12,11 @@
 
 namespace serin::protocol {
 
+/// White space between the tokens of JSON.
+inline constexpr std::string_view kSpaces = " \t\r\n";
+
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// Returns the position after the string whose first quote is at `at`.
 size_t skip_string(std::string_view text, size_t at);
 /// Marks all such words outside strings and returns whether there were any. `in_lists`: only words that are elements of a list. A text that

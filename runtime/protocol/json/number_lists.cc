@@ -41,7 +41,6 @@ constexpr int64_t kWholeTens[16] = {1,
                                     100'000'000'000'000,
                                     1'000'000'000'000'000};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 /// The last `count` of the eight characters before `end` as a number; 0 to 8.
@@ -186,7 +185,6 @@ const char* read_list(const char* begin, const char* at, const char* end, Number
 
 constexpr char kMark = 0x7f;        // begins the string in place of a list; a text that has one itself is not cut
 constexpr size_t kWorthAMark = 16;  // numbers of the first list
-constexpr std::string_view kSpaces = " \t\r\n";
 
 /// A text in the making: what stands in the place of a list is written where it was.
 class Cut {

@@ -14,12 +14,10 @@ namespace {
 constexpr size_t kLeastDigits = 19, kMostDigits = 309;  // of what 64 bits do not hold, and of what a double does
 constexpr int kDigits = 17;                             // that tell a double from all others
 
-bool is_decimal(char c) { return c >= '0' && c <= '9'; }
-
 /// As JSON has it, of more than 64 bits.
 bool is_wide_integer(std::string_view token) {
   const std::string_view digits = token.substr(token.starts_with('-'));
-  if (digits.size() < kLeastDigits || digits.size() > kMostDigits || digits.front() == '0' || !std::ranges::all_of(digits, is_decimal))
+  if (digits.size() < kLeastDigits || digits.size() > kMostDigits || digits.front() == '0' || !std::ranges::all_of(digits, is_digit))
     return false;
   return !parse_number<int64_t>(token) && !parse_number<uint64_t>(token);
 }
@@ -50,7 +48,7 @@ bool round_wide_integers(std::span<char> text) {
   for (size_t at = 0; at < whole.size();) {
     if (whole[at] == '"') {
       at = skip_string(whole, at);
-    } else if (is_decimal(whole[at]) || whole[at] == '-') {
+    } else if (is_digit(whole[at]) || whole[at] == '-') {
       const size_t end = std::min(whole.find_first_not_of("+-.0123456789eE", at + 1), whole.size());
       if (is_wide_integer(whole.substr(at, end - at))) found |= round_to_double(text.subspan(at, end - at));
       at = end;
