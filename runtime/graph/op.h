@@ -55,6 +55,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -65,10 +66,12 @@ enum class Op : uint16_t {
 #define SERIN_OP(name, ...) k##name,
 #include "runtime/graph/ops/all.def"
 };
-inline constexpr size_t kOpCount = 0
-#define SERIN_OP(...) +1
+inline constexpr size_t kOpCount =
+    std::initializer_list<int>{
+#define SERIN_OP(...) 0,
 #include "runtime/graph/ops/all.def"
-    ;
+    }
+        .size();
 
 struct OpSchema {
   std::string_view name;

@@ -90,6 +90,7 @@ Result<Stage*> Interpreter::next_stage(Stage& before) {
   if (Stage* known = before.find_next(values_)) return known;
   SERIN_TRY(auto made, make_stage(context_, before, values_));
   std::vector<Fact> facts;
+  facts.reserve(before.shaped.size() + before.asked.size());
   for (const graph::ValueId id : before.shaped) facts.push_back(fact_of(values_[static_cast<size_t>(id)], false));
   for (const graph::ValueId id : before.asked) facts.push_back(fact_of(values_[static_cast<size_t>(id)], true));
   Stage* const stage = before.next.add({std::move(facts), std::move(made)}).stage.get();
@@ -179,6 +180,7 @@ Status Interpreter::run_single(Single& single) {
   const graph::Node& node = block_->graph.node(single.node);
   if (single.kind == Single::Kind::kValues) {
     std::vector<Value> given;
+    given.reserve(node.inputs.size());
     const bool flow = !node.bodies.empty();
     for (const graph::ValueId id : node.inputs) given.push_back(flow ? value(id) : value_in_memory(id));
     SERIN_TRY(auto results, flow ? run_control_flow(single.node, std::move(given))
