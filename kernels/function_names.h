@@ -25,7 +25,7 @@ struct NamedUnary {
 
 namespace function_rows {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline constexpr Parameter absent{{}, 0};
+inline constexpr Parameter kAbsent{{}, 0};
 constexpr Parameter parameter(std::string_view attribute, double otherwise) { return {attribute, otherwise}; }
 enum class Epilogue { kFollows, kAlone };
 

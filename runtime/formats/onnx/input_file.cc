@@ -76,7 +76,7 @@ Status InputFile::unchanged() const {
 }
 
 Status FileWindow::read(std::span<std::byte> bytes) const {
-  const Status done = file->read(offset, bytes);
+  Status done = file->read(offset, bytes);
   SERIN_CHECK(file->unchanged());  // which also says why it may end too early
   return done;
 }

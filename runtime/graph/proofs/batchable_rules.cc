@@ -21,12 +21,11 @@ using Outcome = Result<BatchState>;
 }  // namespace
 
 Outcome BatchRule::run() const {
-  switch (node_.op) {
-#define SERIN_OP(name, least, most, results, infer, values, batch, ...) \
-  case Op::k##name: return batch();
+  static constexpr Outcome (BatchRule::* kRules[])() const = {
+#define SERIN_OP(name, least, most, results, infer, values, batch, ...) &BatchRule::batch,
 #include "runtime/graph/ops/all.def"
-  }
-  return unknown();
+  };
+  return (this->*kRules[static_cast<size_t>(node_.op)])();
 }
 
 /// Operands from `first` on must not depend on the batch.
